@@ -1,0 +1,59 @@
+import type { AbstractAgent, BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
+import type { Observable } from "rxjs";
+
+/** Request of {@link AgentRunner.run}. The shape of CopilotKit's runtime 1.75. */
+export interface AgentRunnerRunRequest {
+  threadId: string;
+  /** Runs as it is given: callers that share one agent between runs pass a clone. */
+  agent: AbstractAgent;
+  input: RunAgentInput;
+  /** The messages to persist with the run, where the caller has worked out which are new. */
+  persistedInputMessages?: Message[];
+  /** Accepted and ignored; never stored. */
+  authToken?: string;
+  /** Accepted and ignored; an older name of `authToken`. */
+  joinCode?: string;
+}
+
+/** Request of {@link AgentRunner.connect}. */
+export interface AgentRunnerConnectRequest {
+  threadId: string;
+  agentId?: string;
+  /** Accepted and ignored; never stored. */
+  headers?: Record<string, string>;
+  /** Accepted and ignored. */
+  joinCode?: string;
+}
+
+/** Request of {@link AgentRunner.isRunning}. */
+export interface AgentRunnerIsRunningRequest {
+  threadId: string;
+}
+
+/** Request of {@link AgentRunner.stop}. */
+export interface AgentRunnerStopRequest {
+  threadId: string;
+  /** Names the run to stop; another live run is left alone. */
+  runId?: string;
+}
+
+/**
+ * Runs agents and keeps their threads. Structurally the `AgentRunner` of CopilotKit's runtime 1.75, both ways.
+ *
+ * - `run` must claim the thread and start at the call, subscribed or not, and must throw `thread-busy` before it
+ *   returns where this runner itself has a live run of the thread. Each subscriber must get the run from its first
+ *   event; unsubscribing must never stop it.
+ * - `connect` must give the thread's history, then its live run if there is one, then complete.
+ * - `stop` must be idempotent and must resolve without waiting for the end.
+ */
+export interface AgentRunner {
+  run(request: AgentRunnerRunRequest): Observable<BaseEvent>;
+  connect(request: AgentRunnerConnectRequest): Observable<BaseEvent>;
+  /** True also for a live run of another host. */
+  isRunning(request: AgentRunnerIsRunningRequest): Promise<boolean>;
+  /**
+   * `true` when this call requested the stop of the live run; `false` when nothing runs, another run runs, or it is
+   * stopping already; custom runners may say nothing.
+   */
+  stop(request: AgentRunnerStopRequest): Promise<boolean | undefined>;
+}

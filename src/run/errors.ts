@@ -1,0 +1,105 @@
+/**
+ * Every way in which the runtime says no. One code per reaction of the caller; the docs of a code say what was kept
+ * and what to do.
+ */
+export type RunnerErrorCode =
+  /** The thread has a live run. Nothing was started. Follow or stop the run that `details.runId` names, then try again. */
+  | "thread-busy"
+  /** The run id was used in this thread for another input. Nothing was started. Choose a fresh run id. */
+  | "run-exists"
+  /** No agent is registered under this id. Nothing was started. `details.agentIds` lists those that are. */
+  | "unknown-agent"
+  /** An id, message or option does not have the shape that it must have. Nothing was started. */
+  | "invalid-input"
+  /** The agent could not be cloned, or its clone cannot run. Give it a `clone()`, or use `defineAgent`. */
+  | "agent-not-cloneable"
+  /** Another host took the thread over; this run can write nothing more. What it had committed is kept. */
+  | "fenced"
+  /** The runtime or runner was closed by its owner. */
+  | "closed"
+  /** A call got no answer in time. It may still take effect: look the `runId` up before repeating it. */
+  | "timeout"
+  /** The host ended before it answered. Committed events are kept; the next host answers for them. */
+  | "host-lost"
+  /** None of the given hosts could be started. `details.causes` says why, host by host. */
+  | "no-host"
+  /** The host speaks another version of the wire protocol. Reload the page. */
+  | "protocol-mismatch"
+  /** The database cannot be opened here (private mode, storage switched off, blocked). Nothing can be kept. */
+  | "storage-unavailable"
+  /** Opening the database waits for another tab that holds an older version. Close or reload the other tabs. */
+  | "storage-blocked"
+  /** The database's connection fell and could not be opened again. What was acknowledged is kept. */
+  | "storage-lost"
+  /** The origin's quota is used up. What was acknowledged is kept; free space and go on. */
+  | "quota-exceeded"
+  /** A stored record does not have the shape that this version writes. It was left as it is. */
+  | "corrupt-record"
+  /** The database was written by a newer version, or a newer build took it over. Reload the page. */
+  | "outdated";
+
+/** What an error carries beside its message. Plain data: it crosses contexts as it is. */
+export interface RunnerErrorDetails {
+  readonly threadId?: string;
+  readonly runId?: string;
+  readonly agentId?: string;
+  readonly agentIds?: readonly string[];
+  readonly holderId?: string;
+  readonly causes?: readonly string[];
+  readonly [key: string]: unknown;
+}
+
+const MESSAGES: Record<RunnerErrorCode, string> = {
+  "thread-busy": "Thread already running",
+  "run-exists": "This run id was already used in the thread with another input",
+  "unknown-agent": "No agent is registered under this id",
+  "invalid-input": "The input is not valid",
+  "agent-not-cloneable": "The agent cannot be cloned: give it a clone() that returns a working copy, or use defineAgent()",
+  fenced: "Another host took the thread over",
+  closed: "The runtime was closed",
+  timeout: "The host did not answer in time",
+  "host-lost": "The host ended before it answered",
+  "no-host": "No host could be started",
+  "protocol-mismatch": "The host speaks another version of the wire protocol: reload the page",
+  "storage-unavailable": "The database cannot be opened",
+  "storage-blocked": "Another tab holds an older version of the database: close or reload it",
+  "storage-lost": "The connection to the database was lost",
+  "quota-exceeded": "The storage quota is used up",
+  "corrupt-record": "A stored record is not valid",
+  outdated: "The database belongs to a newer version: reload the page",
+};
+
+/** The one error class of the runtime. Compare `code`, never `message`. */
+export class RunnerError extends Error {
+  override readonly name = "RunnerError";
+  readonly code: RunnerErrorCode;
+  readonly details: RunnerErrorDetails;
+
+  /**
+   * @param code what happened, one code per reaction
+   * @param details plain data about the case
+   * @param options `message` replaces the code's own sentence (never for `thread-busy`); `cause` is the error behind it
+   */
+  constructor(
+    code: RunnerErrorCode,
+    details: RunnerErrorDetails = {},
+    options: { message?: string; cause?: unknown } = {},
+  ) {
+    super(options.message ?? MESSAGES[code], options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = details;
+  }
+
+  /** True for a RunnerError of this or another copy of the library, with this code where one is given. */
+  static is(error: unknown, code?: RunnerErrorCode): error is RunnerError {
+    return (
+      error instanceof Error &&
+      error.name === "RunnerError" &&
+      "code" in error &&
+      (code === undefined || error.code === code)
+    );
+  }
+}
+
+/** All codes, for checks of what crosses contexts. */
+export const RUNNER_ERROR_CODES = Object.keys(MESSAGES) as readonly RunnerErrorCode[];

@@ -1,0 +1,63 @@
+import type { BaseEvent } from "@ag-ui/client";
+
+/** How a run stands in the log. `running` is the only status that is not an end. */
+export type RunStatus = "running" | "finished" | "errored" | "stopped" | "superseded" | "broken";
+
+/** The ends of a run. */
+export type SettledStatus = Exclude<RunStatus, "running">;
+
+/**
+ * How far a reader has got in a thread: every event of run `runIndex` up to and with sequence number `seq`
+ * (-1: none of it). `epoch` is the fencing number of that run as the reader saw it.
+ */
+export interface Cursor {
+  readonly runIndex: number;
+  readonly seq: number;
+  readonly epoch: number;
+}
+
+/**
+ * One entry of a packed chunk: one event, or adjacent deltas of one message, tool call or reasoning message joined into
+ * one event. `cuts` are the lengths (UTF-16 code units) of the deltas that were joined, in order; absent for one event.
+ */
+export interface PackedEntry {
+  readonly event: BaseEvent;
+  readonly cuts?: readonly number[];
+}
+
+/** Consecutive events of one run, packed. What one record stores and one frame sends. */
+export interface Chunk {
+  readonly threadId: string;
+  readonly runIndex: number;
+  readonly epoch: number;
+  /** Sequence number of the first event in it. */
+  readonly firstSeq: number;
+  /** Number of events in it (unpacked). */
+  readonly count: number;
+  readonly entries: readonly PackedEntry[];
+  /** Arrival time of the first event, in ms since the Unix epoch. */
+  readonly at: number;
+  /** Arrival times of all events: pairs of (number of events, ms after `at`), flat. */
+  readonly times: readonly number[];
+  /** What is still open after the last event of the chunk; absent when nothing is. */
+  readonly open?: OpenConstructs;
+}
+
+/** A tool call in {@link OpenConstructs}; `frontEnd` where the tool is one of `input.tools`, answered by the page. */
+export interface OpenToolCall {
+  readonly toolCallId: string;
+  readonly frontEnd?: true;
+}
+
+/** Constructs that a run has started and not yet ended. Plain data; lists in the order of their start. */
+export interface OpenConstructs {
+  readonly textMessages: readonly string[];
+  readonly reasoningSpans: readonly string[];
+  readonly reasoningMessages: readonly string[];
+  /** Calls whose TOOL_CALL_END was not seen. */
+  readonly toolCalls: readonly OpenToolCall[];
+  /** Calls that ended and have no TOOL_CALL_RESULT. */
+  readonly unanswered: readonly OpenToolCall[];
+  readonly steps: readonly { readonly stepName: string; readonly subagentRunId?: string }[];
+  readonly subagents: readonly string[];
+}
