@@ -1,5 +1,7 @@
 import { fileURLToPath } from "node:url";
-import { defineConfig } from "vitest/config";
+import { playwright } from "@vitest/browser-playwright";
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { chromiumFlags, findBrowser } from "./test/setup/browsers.mjs";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -17,14 +19,38 @@ const alias = [
   { find: /^ag-ui-local-runtime\/client$/, replacement: ENTRIES.client },
 ];
 
+/** Absent: Playwright looks for its own. */
+const chromium = findBrowser("chromium");
+
+/** Suites with several real tabs: Node drives the browser. `test/run.mjs` runs each engine on its own. */
+function tabs(engine: "chromium" | "firefox" | "webkit", include: string[]): TestProjectInlineConfiguration {
+  return {
+    extends: true,
+    test: {
+      name: engine,
+      environment: "node",
+      include,
+      provide: { engine },
+      globalSetup: at("test/tabs/driver/pages.ts"),
+      fileParallelism: false,
+      retry: 0,
+      testTimeout: 60_000,
+      hookTimeout: 60_000,
+      // A tab's thread of its own ends with its browser.
+      pool: "forks",
+    },
+  };
+}
+
 export default defineConfig(({ mode }) =>
   mode === "lib"
     ? {
+        publicDir: false,
         build: {
           target: "es2022",
           minify: false,
           lib: { entry: ENTRIES, formats: ["es"] },
-          rollupOptions: { external: [/^@ag-ui\//, /^rxjs/, "idb", "comlink", "fast-json-patch"] },
+          rolldownOptions: { external: [/^@ag-ui\//, /^rxjs/, "idb", "comlink", "fast-json-patch"] },
         },
       }
     : {
@@ -34,10 +60,33 @@ export default defineConfig(({ mode }) =>
         server: { host: "127.0.0.1", port: 5173, fs: { allow: [at(".")] } },
         preview: { host: "127.0.0.1" },
         build: { target: "es2022", outDir: at("dist-demo"), emptyOutDir: true },
+        // Found at the start: a dependency that turns up later reloads the pages.
+        optimizeDeps: { entries: ["**/*.{html,ts}", "../src/**/*.ts"] },
         test: {
           root: at("."),
           projects: [
             { extends: true, test: { name: "unit", environment: "node", include: ["test/unit/**/*.test.ts"] } },
+            {
+              extends: true,
+              test: {
+                name: "browser",
+                include: ["test/browser/**/*.test.ts"],
+                testTimeout: 30_000,
+                browser: {
+                  enabled: true,
+                  headless: true,
+                  screenshotFailures: false,
+                  api: { host: "127.0.0.1" },
+                  provider: playwright({
+                    launchOptions: { ...(chromium && { executablePath: chromium }), args: chromiumFlags() },
+                  }),
+                  instances: [{ browser: "chromium" }],
+                },
+              },
+            },
+            tabs("chromium", ["test/tabs/**/*.test.ts"]),
+            tabs("firefox", ["test/tabs/**/*.test.ts"]),
+            tabs("webkit", ["test/tabs/{smoke,zz}*.test.ts"]),
           ],
         },
       },

@@ -21,10 +21,14 @@ export type RunnerErrorCode =
   | "timeout"
   /** The host ended before it answered. Committed events are kept; the next host answers for them. */
   | "host-lost"
+  /** Something failed in the host that has no code of its own; the message is that error's. */
+  | "host-failed"
   /** None of the given hosts could be started. `details.causes` says why, host by host. */
   | "no-host"
   /** The host speaks another version of the wire protocol. Reload the page. */
   | "protocol-mismatch"
+  /** Web Locks are missing, so the one-run-per-thread law cannot be kept. Serve the page over https or from localhost. */
+  | "insecure-context"
   /** The database cannot be opened here (private mode, storage switched off, blocked). Nothing can be kept. */
   | "storage-unavailable"
   /** Opening the database waits for another tab that holds an older version. Close or reload the other tabs. */
@@ -59,8 +63,10 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   closed: "The runtime was closed",
   timeout: "The host did not answer in time",
   "host-lost": "The host ended before it answered",
+  "host-failed": "The host failed",
   "no-host": "No host could be started",
   "protocol-mismatch": "The host speaks another version of the wire protocol: reload the page",
+  "insecure-context": "Web Locks are missing: serve the page over https or from localhost",
   "storage-unavailable": "The database cannot be opened",
   "storage-blocked": "Another tab holds an older version of the database: close or reload it",
   "storage-lost": "The connection to the database was lost",

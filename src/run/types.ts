@@ -43,10 +43,14 @@ export interface Chunk {
   readonly open?: OpenConstructs;
 }
 
-/** A tool call in {@link OpenConstructs}; `frontEnd` where the tool is one of `input.tools`, answered by the page. */
+/**
+ * A tool call in {@link OpenConstructs}; `frontEnd` where the tool is one of `input.tools`, answered by the page;
+ * `answered` where its TOOL_CALL_RESULT came before its TOOL_CALL_END, or a MESSAGES_SNAPSHOT left the call out.
+ */
 export interface OpenToolCall {
   readonly toolCallId: string;
   readonly frontEnd?: true;
+  readonly answered?: true;
 }
 
 /** Constructs that a run has started and not yet ended. Plain data; lists in the order of their start. */

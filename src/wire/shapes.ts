@@ -1,4 +1,4 @@
-import type { RunAgentInput } from "@ag-ui/client";
+import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
 import type { Chunk, Cursor, RunStatus, SettledStatus } from "../run/types.js";
 
@@ -111,6 +111,13 @@ export interface HelloFailed {
   readonly error: RunnerErrorData;
 }
 
+/** The host ends because its files were edited: start it again once its life lock is free. */
+export interface HelloRetiring {
+  readonly type: "retiring";
+  readonly hostId: string;
+  readonly dbName: string;
+}
+
 /** A tab's answer to `hello`: the id in whose name it holds its life lock. */
 export interface TabHello {
   readonly type: "tab";
@@ -144,7 +151,7 @@ export interface RunRequest {
 /** What comes on an attachment's port, host to tab. */
 export type Frame =
   /** A snapshot: events that rebuild everything up to `cursor`, a valid AG-UI sequence of their own. */
-  | { readonly type: "prelude"; readonly cursor: Cursor; readonly chunks: readonly Chunk[]; readonly live?: LiveRun }
+  | { readonly type: "prelude"; readonly cursor: Cursor; readonly events: readonly BaseEvent[]; readonly live?: LiveRun }
   | { readonly type: "chunk"; readonly chunk: Chunk }
   /** A run begins for this reader. Precedes its first chunk. */
   | { readonly type: "run"; readonly run: LiveRun }
@@ -169,4 +176,4 @@ export type AttachControl =
 /** What comes on the watch port, host to tab. */
 export type WatchFrame =
   | { readonly type: "threads"; readonly change: ThreadChange }
-  | { readonly type: "status"; readonly tabs: number; readonly durability: Durability; readonly survives: Survives };
+  | { readonly type: "status"; readonly tabs: number; readonly durability: Durability };

@@ -1,0 +1,26 @@
+import { connectRuntime } from "ag-ui-local-runtime/client";
+import { App } from "./ui/app.js";
+import { listenToPage } from "./ui/page-events.js";
+import { Screen } from "./ui/screen.js";
+
+/** Tried in this order. All tabs must name the shared worker with the same options, or the browser refuses them. */
+const connect = () =>
+  connectRuntime({
+    hosts: {
+      shared: () =>
+        new SharedWorker(new URL("./agents.worker.ts", import.meta.url), {
+          type: "module",
+          // Chromium: a run outlives the reload of the only tab. Others ignore it. Not in TypeScript's DOM types yet.
+          extendedLifetime: true,
+        } as WorkerOptions),
+      dedicated: () => new Worker(new URL("./agents.worker.ts", import.meta.url), { type: "module" }),
+    },
+  });
+
+const root = document.querySelector<HTMLElement>("#app");
+if (!root) throw new Error("index.html has no #app");
+
+const app = new App(connect);
+new Screen(app, root).start();
+listenToPage(app);
+app.start();

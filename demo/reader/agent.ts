@@ -1,0 +1,10 @@
+import { defineAgent } from "ag-ui-local-runtime/worker";
+import { getFile } from "./files.js";
+import { reader } from "./reader.js";
+
+/** Reader as an agent of the runtime, with the files of this browser. */
+export const readerAgent = defineAgent((input, context) => reader(input, context, { loadFile: getFile }), {
+  agentId: "reader",
+  description:
+    "Reads text, Markdown and tables in the browser: outline, key terms, key sentences, statistics, answers with quotes.",
+});

@@ -1,0 +1,307 @@
+import { RunnerError, type RuntimeConnection } from "ag-ui-local-runtime/client";
+import type { Subscription } from "rxjs";
+import { fileMessage } from "../reader/message.js";
+import type { TextFile } from "../reader/intake.js";
+import type { SettledStatus } from "../../src/run/types.js";
+import type { RuntimeStatus, ThreadSummary } from "../../src/wire/shapes.js";
+import { type Intake, takeFiles, takeText } from "./attach.js";
+import { type Draft, EMPTY_DRAFT, isEmptyDraft, loadDraft, saveDraft } from "./drafts.js";
+import { threadInUrl, threadUrl } from "./route.js";
+import { fetchSample, type Sample } from "./samples.js";
+import { ThreadIndex } from "./thread-index.js";
+import { ThreadSession } from "./thread-session.js";
+
+/** Something that the person should read; `failure` in the colours of one. */
+export interface Notice {
+  readonly kind: "note" | "failure";
+  readonly text: string;
+}
+
+/** What the screen shall do once, after the next render. */
+export type Focus = "composer" | "conversation" | "stop" | "panel" | "threads" | "panel-toggle" | "threads-toggle";
+
+/** What the page knows and does. The screen renders it; it knows nothing of elements. */
+export class App {
+  status: RuntimeStatus = { is: "connecting" };
+  notice: Notice | undefined;
+  /** For screen readers: one thing that just happened. */
+  announcement = "";
+  draft: Draft = EMPTY_DRAFT;
+  /** Files being read. */
+  attaching = 0;
+  dropping = false;
+  threadsOpen = false;
+  /** undefined: as the width of the page suggests. */
+  panelOpen: boolean | undefined;
+  /** How many of the newest messages are shown. */
+  shown = 0;
+
+  /** Set by the screen. */
+  changed: () => void = () => undefined;
+  focus: (target: Focus) => void = () => undefined;
+
+  #runtime!: RuntimeConnection;
+  #threads!: ThreadIndex;
+  #session!: ThreadSession;
+  #statusSubscription: Subscription | undefined;
+
+  constructor(private readonly connect: () => RuntimeConnection) {}
+
+  get threads(): ThreadIndex {
+    return this.#threads;
+  }
+
+  get session(): ThreadSession {
+    return this.#session;
+  }
+
+  start(): void {
+    const threadId = threadInUrl() ?? crypto.randomUUID();
+    // The thread is in the address at once, so that a copy of the address shows the same thread.
+    history.replaceState(null, "", threadUrl(threadId));
+    this.#open(threadId);
+    addEventListener("popstate", () => {
+      const id = threadInUrl() ?? crypto.randomUUID();
+      if (id !== this.session.threadId) this.#show(id);
+    });
+    setInterval(() => this.changed(), 30_000);
+  }
+
+  /** The current thread, whether the list has it yet or not. */
+  get thread(): ThreadSummary | undefined {
+    return this.threads.get(this.session.threadId);
+  }
+
+  get title(): string {
+    return titleOf(this.thread);
+  }
+
+  get isRunning(): boolean {
+    return this.session.run.is === "running";
+  }
+
+  /** Whether the thread may have messages that have not come yet. */
+  get isLoading(): boolean {
+    if (this.session.agent.messages.length > 0 || this.isFailed) return false;
+    return (this.thread?.runCount ?? 0) > 0;
+  }
+
+  get isFailed(): boolean {
+    return this.status.is === "failed" || this.status.is === "closed";
+  }
+
+  get maySend(): boolean {
+    return (
+      !this.isRunning && !this.session.sending && !this.isFailed && this.attaching === 0 && !isEmptyDraft(this.draft)
+    );
+  }
+
+  openThread(threadId: string): void {
+    this.threadsOpen = false;
+    if (threadId !== this.session.threadId) {
+      history.pushState(null, "", threadUrl(threadId));
+      this.#show(threadId);
+      this.announce(`Thread opened: ${this.title}`);
+    }
+    this.focus("conversation");
+  }
+
+  newThread(): void {
+    this.threadsOpen = false;
+    if (this.session.agent.messages.length > 0 || this.isRunning || this.thread) {
+      const threadId = crypto.randomUUID();
+      history.pushState(null, "", threadUrl(threadId));
+      this.#show(threadId);
+      this.announce("New thread");
+    }
+    this.focus("composer");
+  }
+
+  type(text: string): void {
+    this.#setDraft({ ...this.draft, text });
+  }
+
+  detach(fileId: string): void {
+    const file = this.draft.files.find(({ id }) => id === fileId);
+    this.#setDraft({ ...this.draft, files: this.draft.files.filter(({ id }) => id !== fileId) });
+    if (file) this.announce(`Removed ${file.name}`);
+    this.focus("composer");
+  }
+
+  attachFiles(files: readonly File[]): Promise<void> {
+    return this.#attach(() => takeFiles(files));
+  }
+
+  attachText(file: TextFile): Promise<void> {
+    return this.#attach(() => takeText(file));
+  }
+
+  async attachSample(sample: Sample): Promise<void> {
+    await this.#attach(async () => {
+      try {
+        return await takeFiles([await fetchSample(sample)]);
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        return { refs: [], refusals: [`“${sample.name}” could not be fetched from the demo's server.`] };
+      }
+    });
+    this.focus("composer");
+  }
+
+  async send(): Promise<void> {
+    if (!this.maySend) return;
+    const { session, draft } = this;
+    const text = draft.text.trim();
+    this.notice = undefined;
+    this.focus("composer");
+    try {
+      await session.send(draft.files.length > 0 ? fileMessage(text, draft.files) : text);
+    } catch (error) {
+      this.#tellFailure(session, error);
+      return;
+    }
+    // What was typed or attached meanwhile stays.
+    const now = session === this.#session ? this.draft : loadDraft(session.threadId);
+    const rest: Draft = {
+      text: now.text === draft.text ? "" : now.text,
+      files: now.files.filter(({ id }) => !draft.files.some((sent) => sent.id === id)),
+    };
+    if (session === this.#session) this.#setDraft(rest);
+    else saveDraft(session.threadId, rest);
+  }
+
+  async again(): Promise<void> {
+    const { session } = this;
+    if (this.isRunning || session.sending) return;
+    this.notice = undefined;
+    this.focus("composer");
+    try {
+      await session.again();
+    } catch (error) {
+      this.#tellFailure(session, error);
+    }
+  }
+
+  stop(): void {
+    this.session.stop();
+    this.focus("composer");
+  }
+
+  /** After a failed connection. */
+  retry(): void {
+    const code = this.status.is === "failed" ? this.status.error.code : undefined;
+    if (code === "protocol-mismatch" || code === "outdated") {
+      // Only a newer page helps. The draft survives it.
+      location.reload();
+      return;
+    }
+    const old = this.#runtime;
+    this.#statusSubscription?.unsubscribe();
+    this.threads.close();
+    this.session.close();
+    old.close().catch(() => undefined);
+    this.notice = undefined;
+    this.#open(this.session.threadId);
+  }
+
+  dismiss(): void {
+    this.notice = undefined;
+    this.changed();
+  }
+
+  announce(text: string): void {
+    // The same words twice are news as well.
+    this.announcement = this.announcement === text ? `${text}\u00a0` : text;
+    this.changed();
+  }
+
+  #open(threadId: string): void {
+    this.status = { is: "connecting" };
+    this.#runtime = this.connect();
+    this.#threads = new ThreadIndex(this.#runtime, () => this.changed());
+    this.#show(threadId);
+    let bootId: string | undefined;
+    this.#statusSubscription = this.#runtime.status$.subscribe((status) => {
+      const was = this.status;
+      this.status = status;
+      if (status.is === "connected" && status.bootId !== bootId) {
+        if (bootId !== undefined) this.announce("Connected to a new host");
+        bootId = status.bootId;
+        void this.threads.read();
+      }
+      if (status.is === "reconnecting" && was.is === "connected") this.announce("The host ended; looking for the next one");
+      if (status.is === "failed") this.announce(`No host: ${status.error.message}`);
+      this.changed();
+    });
+  }
+
+  #show(threadId: string): void {
+    (this.#session as ThreadSession | undefined)?.close();
+    this.draft = loadDraft(threadId);
+    this.notice = undefined;
+    this.shown = 80;
+    const session: ThreadSession = new ThreadSession(this.#runtime, threadId, {
+      changed: () => this.changed(),
+      started: () => session === this.#session && this.announce("Reader is working"),
+      ended: (status) => session === this.#session && this.announce(ENDED[status]),
+      failed: (error) => this.#tellFailure(session, error),
+    });
+    this.#session = session;
+    session.attach();
+    this.changed();
+  }
+
+  #setDraft(draft: Draft): void {
+    this.draft = draft;
+    saveDraft(this.session.threadId, draft);
+    this.changed();
+  }
+
+  async #attach(take: () => Promise<Intake>): Promise<void> {
+    const { threadId } = this.session;
+    this.attaching++;
+    this.notice = undefined;
+    this.changed();
+    try {
+      const { refs, refusals } = await take();
+      const here = threadId === this.session.threadId;
+      const draft = here ? this.draft : loadDraft(threadId);
+      const fresh = refs.filter((ref) => !draft.files.some(({ id }) => id === ref.id));
+      const next = { ...draft, files: [...draft.files, ...fresh] };
+      if (here) this.#setDraft(next);
+      else saveDraft(threadId, next);
+      if (fresh.length > 0) this.announce(`Attached ${fresh.map(({ name }) => name).join(", ")}`);
+      if (refusals.length > 0) this.notice = { kind: "failure", text: refusals.join(" ") };
+    } catch (error) {
+      this.notice = { kind: "failure", text: error instanceof Error ? error.message : String(error) };
+    } finally {
+      this.attaching--;
+      this.changed();
+    }
+  }
+
+  #tellFailure(session: ThreadSession, error: unknown): void {
+    if (session !== this.#session) return;
+    this.notice = RunnerError.is(error, "thread-busy")
+      ? {
+          kind: "note",
+          text: "This thread is busy in another tab. Nothing was sent: your message is still here. Wait for the run to end, or stop it.",
+        }
+      : { kind: "failure", text: error instanceof Error ? error.message : String(error) };
+    this.changed();
+  }
+}
+
+const ENDED: Record<SettledStatus, string> = {
+  finished: "Answer complete",
+  stopped: "Stopped",
+  superseded: "Replaced by a later run",
+  errored: "The run failed",
+  broken: "This run was interrupted: its host ended",
+};
+
+export function titleOf(thread: ThreadSummary | undefined): string {
+  const title = thread?.title.trim() ?? "";
+  if (title !== "") return title;
+  return thread && thread.runCount > 0 ? "Untitled thread" : "Empty thread";
+}

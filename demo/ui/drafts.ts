@@ -1,0 +1,44 @@
+import type { FileRef } from "../reader/files.js";
+
+/** What is typed and attached in a thread and not sent yet. */
+export interface Draft {
+  readonly text: string;
+  readonly files: readonly FileRef[];
+}
+
+export const EMPTY_DRAFT: Draft = { text: "", files: [] };
+
+export const isEmptyDraft = (draft: Draft): boolean => draft.text.trim() === "" && draft.files.length === 0;
+
+const keyOf = (threadId: string): string => `reader:draft:${threadId}`;
+
+/** Survives a reload of this tab. Each tab has drafts of its own. */
+export function loadDraft(threadId: string): Draft {
+  try {
+    const found: unknown = JSON.parse(sessionStorage.getItem(keyOf(threadId)) ?? "null");
+    return isDraft(found) ? found : EMPTY_DRAFT;
+  } catch {
+    return EMPTY_DRAFT;
+  }
+}
+
+export function saveDraft(threadId: string, draft: Draft): void {
+  try {
+    if (draft.text === "" && draft.files.length === 0) sessionStorage.removeItem(keyOf(threadId));
+    else sessionStorage.setItem(keyOf(threadId), JSON.stringify(draft));
+  } catch {
+    // No storage or no room: the draft lives in the page only.
+  }
+}
+
+function isDraft(value: unknown): value is Draft {
+  if (typeof value !== "object" || value === null) return false;
+  const { text, files } = value as Record<string, unknown>;
+  return typeof text === "string" && Array.isArray(files) && files.every(isFileRef);
+}
+
+function isFileRef(value: unknown): value is FileRef {
+  if (typeof value !== "object" || value === null) return false;
+  const { id, name, type, size } = value as Record<string, unknown>;
+  return typeof id === "string" && typeof name === "string" && typeof type === "string" && typeof size === "number";
+}

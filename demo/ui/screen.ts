@@ -1,0 +1,125 @@
+import { render } from "lit/html.js";
+import type { App, Focus } from "./app.js";
+import { page } from "./view/page.js";
+
+/** Within so many pixels of the end, a reader counts as reading the newest. */
+const NEAR_END = 56;
+/** A page in the background gets no frames; it is kept true all the same. */
+const NO_FRAME_MS = 250;
+
+/** Renders the app once a frame, keeps `<html data-…>` true, scrolls and moves the focus. */
+export class Screen {
+  #due = false;
+  #focus: Focus | undefined;
+  #atEnd = true;
+  #threadId: string | undefined;
+  readonly #resized = new ResizeObserver(() => this.#keepEnd());
+  #log: HTMLElement | null = null;
+
+  constructor(
+    private readonly app: App,
+    private readonly root: HTMLElement,
+  ) {}
+
+  start(): void {
+    this.app.changed = () => {
+      this.#reflect();
+      this.#schedule();
+    };
+    this.app.focus = (target) => {
+      this.#focus = target;
+      // Who acts wants to see what comes of it.
+      if (target === "composer") this.#atEnd = true;
+      this.#schedule();
+    };
+    for (const query of ["(min-width: 1200px)", "(min-width: 760px)"]) {
+      matchMedia(query).addEventListener("change", () => this.#schedule());
+    }
+  }
+
+  /** Shows the newest message and stays with it. */
+  readonly toEnd = (): void => {
+    this.#atEnd = true;
+    this.#keepEnd();
+    this.#focusOn("conversation");
+    this.#schedule();
+  };
+
+  #schedule(): void {
+    if (this.#due) return;
+    this.#due = true;
+    const controller = new AbortController();
+    const draw = (): void => {
+      if (controller.signal.aborted) return;
+      controller.abort();
+      this.#due = false;
+      this.#draw();
+    };
+    requestAnimationFrame(draw);
+    setTimeout(draw, NO_FRAME_MS);
+  }
+
+  #reflect(): void {
+    const { dataset } = document.documentElement;
+    dataset.runState = this.app.isRunning ? "running" : "idle";
+    const { status } = this.app;
+    if (status.is === "connected") {
+      dataset.host = status.host;
+      dataset.durability = status.durability;
+    } else {
+      delete dataset.host;
+      delete dataset.durability;
+    }
+  }
+
+  #draw(): void {
+    const { app } = this;
+    if (this.#threadId !== app.session.threadId) {
+      this.#threadId = app.session.threadId;
+      this.#atEnd = true;
+    }
+    render(page(app, { atEnd: this.#atEnd, toEnd: this.toEnd }), this.root);
+    document.title = `${app.isRunning ? "● " : ""}${app.title} · Reader`;
+
+    const log = document.querySelector<HTMLElement>("#conversation");
+    if (log !== this.#log) {
+      this.#resized.disconnect();
+      this.#log = log;
+      if (log) {
+        log.addEventListener("scroll", this.#scrolled, { passive: true });
+        this.#resized.observe(log);
+      }
+    }
+    this.#keepEnd();
+    if (this.#focus !== undefined) {
+      this.#focusOn(this.#focus);
+      this.#focus = undefined;
+    }
+  }
+
+  readonly #scrolled = (): void => {
+    const log = this.#log;
+    if (!log) return;
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
+    if (atEnd === this.#atEnd) return;
+    this.#atEnd = atEnd;
+    this.#schedule();
+  };
+
+  #keepEnd(): void {
+    if (this.#atEnd && this.#log) this.#log.scrollTop = this.#log.scrollHeight;
+  }
+
+  #focusOn(target: Focus): void {
+    const selector = {
+      composer: "#message",
+      conversation: "#conversation",
+      stop: "#stop",
+      panel: "#documents",
+      threads: "#threads",
+      "panel-toggle": "#documents-toggle",
+      "threads-toggle": "#threads-toggle",
+    }[target];
+    document.querySelector<HTMLElement>(selector)?.focus({ preventScroll: true });
+  }
+}

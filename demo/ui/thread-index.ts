@@ -1,0 +1,61 @@
+import { RunnerError, type RuntimeConnection } from "ag-ui-local-runtime/client";
+import { Subscription } from "rxjs";
+import type { ThreadSummary } from "../../src/wire/shapes.js";
+
+/** The list of threads, kept true by the changes of every tab. */
+export class ThreadIndex {
+  /** Whether the list has been read once. */
+  loaded = false;
+  readonly #threads = new Map<string, ThreadSummary>();
+  readonly #subscription = new Subscription();
+  #reading = 0;
+
+  constructor(
+    private readonly runtime: RuntimeConnection,
+    private readonly changed: () => void,
+  ) {
+    this.#subscription.add(
+      runtime.threads.watch().subscribe({
+        next: (change) => {
+          if (change.type === "deleted") this.#threads.delete(change.threadId);
+          else this.#threads.set(change.thread.threadId, change.thread);
+          this.changed();
+        },
+        // The next host says its hello; read() is called then.
+        error: () => undefined,
+      }),
+    );
+  }
+
+  /** Newest first. */
+  get list(): ThreadSummary[] {
+    return [...this.#threads.values()].toSorted((a, b) => b.updatedAt - a.updatedAt);
+  }
+
+  get(threadId: string): ThreadSummary | undefined {
+    return this.#threads.get(threadId);
+  }
+
+  /** Reads the list; to be called for each host that says hello. */
+  async read(): Promise<void> {
+    const reading = ++this.#reading;
+    try {
+      const found = await this.runtime.threads.list({ limit: 200 });
+      if (reading !== this.#reading || this.#subscription.closed) return;
+      for (const thread of found) {
+        const known = this.#threads.get(thread.threadId);
+        // A change may have come while the list was on its way.
+        if (!known || known.updatedAt <= thread.updatedAt) this.#threads.set(thread.threadId, thread);
+      }
+      this.loaded = true;
+      this.changed();
+    } catch (error) {
+      // The status tells about a host that is gone; the list stays as it was.
+      if (!RunnerError.is(error)) throw error;
+    }
+  }
+
+  close(): void {
+    this.#subscription.unsubscribe();
+  }
+}

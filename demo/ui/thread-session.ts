@@ -1,0 +1,191 @@
+import { EventType, type Message, type RunErrorEvent } from "@ag-ui/client";
+import type { LocalAgent, RuntimeConnection } from "ag-ui-local-runtime/client";
+import { BehaviorSubject, filter, Subscription, take } from "rxjs";
+import type { SettledStatus } from "../../src/run/types.js";
+
+export type ThreadRun =
+  | { readonly is: "idle"; readonly last?: { readonly runId: string; readonly status: SettledStatus } }
+  | { readonly is: "running"; readonly runId: string };
+
+/** A run that ended otherwise than finished, and where it stands in the conversation. */
+export interface Ending {
+  readonly runId: string;
+  readonly status: Exclude<SettledStatus, "finished">;
+  /** What the agent or the runtime said about it. */
+  readonly message: string;
+  /** The message that it stands after; none: before all. */
+  readonly after: string | undefined;
+}
+
+export interface SessionListener {
+  /** Something to show changed. */
+  changed(): void;
+  /** The thread's run began or ended, in whichever tab. Not called for what had ended before this tab looked. */
+  started(): void;
+  ended(status: SettledStatus): void;
+  /** A run of this tab failed after it had begun. */
+  failed(error: Error): void;
+}
+
+/** One thread as this tab shows it: follows every run of it, starts and stops runs. */
+export class ThreadSession {
+  readonly agent: LocalAgent;
+  run: ThreadRun = { is: "idle" };
+  /** A message is on its way to the host, which has not said yes yet. */
+  sending = false;
+  stopping = false;
+  readonly #endings = new Map<string, Ending>();
+  readonly #subscription = new Subscription();
+  readonly #run$ = new BehaviorSubject<ThreadRun>(this.run);
+  #ownRunId: string | undefined;
+  #shownRunId: string | undefined;
+
+  constructor(
+    runtime: RuntimeConnection,
+    readonly threadId: string,
+    private readonly listener: SessionListener,
+  ) {
+    this.agent = runtime.agent("reader", { threadId });
+  }
+
+  /** Shows what the thread has, then every run of it, until `close()`. */
+  attach(): void {
+    const hooks = this.agent.subscribe({
+      onMessagesChanged: () => this.listener.changed(),
+      onStateChanged: () => this.listener.changed(),
+      onRunStartedEvent: ({ event }) => {
+        this.#shownRunId = event.runId;
+      },
+      onRunFinishedEvent: ({ event, outcome, messages }) => {
+        if (outcome === "cancelled") this.#end(event.runId, "stopped", "", messages);
+      },
+      onRunErrorEvent: ({ event, messages }) => this.#fail(event, messages),
+    });
+    this.#subscription.add(() => hooks.unsubscribe());
+    this.#subscription.add(this.agent.run$.subscribe((run) => this.#runChanged(run)));
+    this.#subscription.add(this.agent.follow());
+  }
+
+  /** Whether a live run was started by this tab since it was loaded. */
+  get isOwnRun(): boolean {
+    return this.run.is === "running" && this.run.runId === this.#ownRunId;
+  }
+
+  /** The endings to show, by the message that they stand after. */
+  get endings(): ReadonlyMap<string | undefined, readonly Ending[]> {
+    const places = new Map<string | undefined, Ending[]>();
+    for (const ending of this.#endings.values()) {
+      const place = places.get(ending.after);
+      if (place) place.push(ending);
+      else places.set(ending.after, [ending]);
+    }
+    return places;
+  }
+
+  /** How the thread's last run ended, where it ended otherwise than finished. */
+  get lastEnding(): Ending | undefined {
+    return this.run.is === "idle" && this.run.last ? this.#endings.get(this.run.last.runId) : undefined;
+  }
+
+  /**
+   * Sends a message and starts a run. Resolves as soon as the run has begun, rejects when it cannot begin: then the
+   * message is not part of the thread.
+   */
+  async send(content: Extract<Message, { role: "user" }>["content"]): Promise<void> {
+    const message: Message = { id: crypto.randomUUID(), role: "user", content };
+    const runId = crypto.randomUUID();
+    this.#ownRunId = runId;
+    this.sending = true;
+    this.agent.addMessage(message);
+    this.listener.changed();
+
+    let begun = false;
+    const beginning = new Promise<void>((resolve) => {
+      this.#subscription.add(
+        this.#run$.pipe(filter((run) => (run.is === "running" ? run.runId === runId : run.last?.runId === runId)), take(1)).subscribe(() => {
+          begun = true;
+          resolve();
+        }),
+      );
+    });
+    const running = this.#runAgent(runId);
+    running.catch((error: unknown) => {
+      if (begun) this.listener.failed(asError(error));
+    });
+    try {
+      await Promise.race([beginning, running]);
+    } catch (error) {
+      this.agent.setMessages(this.agent.messages.filter(({ id }) => id !== message.id));
+      throw asError(error);
+    } finally {
+      this.sending = false;
+      this.listener.changed();
+    }
+  }
+
+  /**
+   * Sends the last user message again, as a new message of a new run. The broken run stays in the thread as it was:
+   * nothing that was shown is taken back, and the agent sees how far it had got.
+   */
+  async again(): Promise<void> {
+    const last = this.agent.messages.findLast((message) => message.role === "user");
+    if (last) await this.send(structuredClone(last.content));
+  }
+
+  /** Stops the thread's live run, in whichever tab it was started. */
+  stop(): void {
+    if (this.run.is !== "running") return;
+    this.stopping = true;
+    this.agent.abortRun();
+    this.listener.changed();
+  }
+
+  /** Lets go of the thread. Its runs go on. */
+  close(): void {
+    this.#subscription.unsubscribe();
+  }
+
+  async #runAgent(runId: string): Promise<void> {
+    let failure: Error | undefined;
+    await this.agent.runAgent(
+      { runId },
+      {
+        // The page shows the failure itself; without this the client prints it as well.
+        onRunFailed: ({ error }) => {
+          failure = error;
+          return { stopPropagation: true };
+        },
+      },
+    );
+    if (failure) throw failure;
+  }
+
+  #runChanged(run: ThreadRun): void {
+    const was = this.run;
+    this.run = run;
+    if (run.is === "idle") {
+      this.stopping = false;
+      if (run.last && run.last.status !== "finished") this.#end(run.last.runId, run.last.status, "", this.agent.messages);
+    }
+    this.#run$.next(run);
+    if (was.is === "idle" && run.is === "running") this.listener.started();
+    if (was.is === "running" && run.is === "idle") this.listener.ended(run.last?.status ?? "finished");
+    this.listener.changed();
+  }
+
+  #fail(event: RunErrorEvent, messages: readonly Message[]): void {
+    const runId = this.#shownRunId;
+    if (runId === undefined || event.type !== EventType.RUN_ERROR) return;
+    this.#end(runId, event.code === "RUN_BROKEN" ? "broken" : "errored", event.message, messages);
+  }
+
+  #end(runId: string, status: Ending["status"], message: string, messages: readonly Message[]): void {
+    const known = this.#endings.get(runId);
+    // A reader that attaches again is told again: the ending keeps its place.
+    const after = known ? known.after : messages.at(-1)?.id;
+    this.#endings.set(runId, { runId, status, message: message === "" ? (known?.message ?? "") : message, after });
+    this.listener.changed();
+  }
+}
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));

@@ -1,0 +1,158 @@
+import { html, nothing, type TemplateResult } from "lit/html.js";
+import { live } from "lit/directives/live.js";
+import { repeat } from "lit/directives/repeat.js";
+import { ACCEPT } from "../../reader/intake.js";
+import type { App } from "../app.js";
+import { fileSize, plural } from "../format.js";
+import { icons } from "../icons.js";
+import { fileIcon } from "./message.js";
+
+export function composer(app: App): TemplateResult {
+  const { draft, session } = app;
+  return html`
+    <form
+      class="composer"
+      aria-label="New message"
+      @submit=${(event: Event) => {
+        event.preventDefault();
+        void app.send();
+      }}
+    >
+      ${notice(app)}
+      <div class="composer-box">
+        ${draft.files.length > 0 || app.attaching > 0
+          ? html`<ul class="attachments" aria-label="Attached files">
+              ${repeat(
+                draft.files,
+                (file) => file.id,
+                (file) => html`<li class="file-chip">
+                  ${fileIcon(file.type)}<span class="file-name">${file.name}</span
+                  ><span class="file-size">${fileSize(file.size)}</span
+                  ><button
+                    type="button"
+                    class="quiet icon-only small"
+                    aria-label=${`Remove ${file.name}`}
+                    @click=${() => app.detach(file.id)}
+                  >
+                    ${icons.close}
+                  </button>
+                </li>`,
+              )}
+              ${app.attaching > 0 ? html`<li class="file-chip is-reading">Reading ${plural(app.attaching, "file")}…</li>` : nothing}
+            </ul>`
+          : nothing}
+        <textarea
+          id="message"
+          aria-label="Message"
+          aria-describedby="message-hint"
+          rows="1"
+          placeholder=${draft.files.length > 0 ? "Ask something about it, or just send it" : "Ask, or drop a document"}
+          .value=${live(draft.text)}
+          @input=${(event: Event) => app.type((event.currentTarget as HTMLTextAreaElement).value)}
+          @keydown=${(event: KeyboardEvent) => onKey(app, event)}
+        ></textarea>
+        <div class="composer-bar">
+          <button
+            type="button"
+            class="quiet with-label"
+            @click=${() => document.querySelector<HTMLInputElement>("#file-input")?.click()}
+          >
+            ${icons.attach}Attach file
+          </button>
+          <input
+            id="file-input"
+            class="sr-only"
+            type="file"
+            multiple
+            tabindex="-1"
+            aria-hidden="true"
+            accept=${ACCEPT}
+            @change=${(event: Event) => {
+              const input = event.currentTarget as HTMLInputElement;
+              const files = [...(input.files ?? [])];
+              input.value = "";
+              if (files.length > 0) void app.attachFiles(files);
+              app.focus("composer");
+            }}
+          />
+          <span class="hint" id="message-hint">${hint(app)}</span>
+          ${app.isRunning
+            ? html`<button
+                type="button"
+                id="stop"
+                class="stop"
+                aria-disabled=${session.stopping}
+                @click=${() => app.stop()}
+              >
+                ${icons.stop}Stop
+              </button>`
+            : nothing}
+          <button type="submit" class="primary" ?disabled=${!app.maySend}>${icons.send}Send</button>
+        </div>
+      </div>
+    </form>
+  `;
+}
+
+function hint(app: App): string {
+  if (app.isFailed) return "No host: your text is kept";
+  if (app.session.stopping) return "Stopping…";
+  if (app.isRunning) return app.session.isOwnRun ? "Esc goes to Stop" : "A run of another tab or visit. Esc goes to Stop";
+  if (app.session.sending) return "Sending…";
+  return "Enter sends, Shift + Enter for a new line";
+}
+
+function onKey(app: App, event: KeyboardEvent): void {
+  if (event.isComposing) return;
+  if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    void app.send();
+  } else if (event.key === "Escape" && app.isRunning) {
+    // Not a stop: Escape is pressed for many reasons. Enter or Space on the button then stops.
+    event.preventDefault();
+    app.focus("stop");
+  }
+}
+
+function notice(app: App): TemplateResult | typeof nothing {
+  const { status } = app;
+  if (status.is === "failed") {
+    return html`<div class="notice is-failure" role="alert">
+      ${icons.alert}
+      <div>
+        <p><strong>${status.error.message}.</strong> ${advice(status.error.code)} Your threads and what you typed are kept.</p>
+        ${status.error.details.causes && status.error.details.causes.length > 0
+          ? html`<details>
+              <summary>Details</summary>
+              <ul>
+                ${status.error.details.causes.map((cause) => html`<li>${cause}</li>`)}
+              </ul>
+            </details>`
+          : nothing}
+      </div>
+      <button type="button" class="secondary" @click=${() => app.retry()}>Try again</button>
+    </div>`;
+  }
+  if (!app.notice) return nothing;
+  return html`<div class="notice ${app.notice.kind === "failure" ? "is-failure" : ""}" role="alert">
+    ${icons.alert}
+    <div><p>${app.notice.text}</p></div>
+    <button type="button" class="quiet icon-only small" aria-label="Dismiss" @click=${() => app.dismiss()}>${icons.close}</button>
+  </div>`;
+}
+
+function advice(code: string): string {
+  switch (code) {
+    case "protocol-mismatch":
+    case "outdated":
+      return "A newer version of this page is at work: trying again reloads it.";
+    case "storage-blocked":
+      return "Close or reload the other tabs of this page, then try again.";
+    case "storage-unavailable":
+      return "This browser may be in a private mode or block site data. Allow it, then try again.";
+    case "quota-exceeded":
+      return "Free some space, then try again.";
+    default:
+      return "The browser could not start the worker that runs the agent.";
+  }
+}

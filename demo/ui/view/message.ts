@@ -1,0 +1,152 @@
+import type { Message } from "@ag-ui/client";
+import { html, nothing, type TemplateResult } from "lit/html.js";
+import { fileRefOf } from "../../reader/message.js";
+import { fileSize } from "../format.js";
+import { icons } from "../icons.js";
+import { markdown } from "../markdown.js";
+
+type Role = Message["role"];
+type MessageOf<R extends Role> = Extract<Message, { role: R }>;
+type ToolMessage = MessageOf<"tool">;
+type ToolCall = NonNullable<MessageOf<"assistant">["toolCalls"]>[number];
+
+export interface MessageContext {
+  readonly results: ReadonlyMap<string, ToolMessage>;
+  /** The run is still writing it. */
+  readonly growing: boolean;
+  /** The first of the agent's after one of the person's. */
+  readonly first: boolean;
+}
+
+/** The tool messages by the call that they answer. */
+export function toolResults(messages: readonly Message[]): Map<string, ToolMessage> {
+  const results = new Map<string, ToolMessage>();
+  for (const message of messages) if (message.role === "tool") results.set(message.toolCallId, message);
+  return results;
+}
+
+export const fileIcon = (type: string): TemplateResult =>
+  /csv|tab-separated/.test(type) ? icons.table : icons.file;
+
+export function messageView(message: Message, context: MessageContext): TemplateResult | typeof nothing {
+  switch (message.role) {
+    case "user":
+      return user(message);
+    case "assistant":
+      return assistant(message, context);
+    case "reasoning":
+      return reasoning(message, context);
+    case "activity":
+      return html`<p class="activity">${message.activityType}</p>`;
+    // A result stands with its call.
+    case "tool":
+    case "system":
+    case "developer":
+      return nothing;
+  }
+}
+
+function user({ content }: MessageOf<"user">): TemplateResult {
+  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
+  const files = parts.map(fileRefOf).filter((file) => file !== undefined);
+  const text = parts.map((part) => (part.type === "text" ? part.text : "")).join("\n").trim();
+  return html`<article class="message is-user" aria-label="You">
+    ${files.length > 0
+      ? html`<ul class="attachments">
+          ${files.map(
+            (file) => html`<li class="file-chip">
+              ${fileIcon(file.type)}<span class="file-name">${file.name}</span
+              ><span class="file-size">${fileSize(file.size)}</span>
+            </li>`,
+          )}
+        </ul>`
+      : nothing}
+    ${text === "" ? nothing : html`<p class="user-text">${text}</p>`}
+  </article>`;
+}
+
+function assistant(message: MessageOf<"assistant">, { results, growing, first }: MessageContext): TemplateResult | typeof nothing {
+  const calls = message.toolCalls ?? [];
+  const content = message.content ?? "";
+  if (calls.length === 0 && content === "") return nothing;
+  return html`<article
+    class="message is-agent ${growing ? "is-growing" : ""}"
+    aria-label="Reader"
+    aria-live=${growing ? "off" : nothing}
+  >
+    ${first ? byline() : nothing} ${calls.map((call) => toolCall(call, results.get(call.id)))}
+    ${content === "" ? nothing : markdown(content)}
+  </article>`;
+}
+
+const byline = (): TemplateResult => html`<p class="byline" aria-hidden="true">Reader</p>`;
+
+function reasoning({ content }: MessageOf<"reasoning">, { first, growing }: MessageContext): TemplateResult {
+  return html`<article class="message is-agent" aria-label="Reader’s reasoning" aria-live="off">
+    ${first ? byline() : nothing}
+    <details class="fold">
+      <summary>
+        ${icons.chevron}${icons.thought}<span>How it chose</span>${growing
+          ? html`<span class="pulse" aria-hidden="true"></span>`
+          : nothing}
+      </summary>
+      <div class="fold-body reasoning">${content}</div>
+    </details>
+  </article>`;
+}
+
+function toolCall(call: ToolCall, result: ToolMessage | undefined): TemplateResult {
+  const args = call.function.arguments;
+  return html`<details class="fold tool-call" aria-live="off">
+    <summary>
+      ${icons.chevron}${icons.tool}<code>${call.function.name}</code><span class="tool-args">${brief(args)}</span>
+      ${result
+        ? result.error
+          ? html`<span class="mark is-failed">failed</span>`
+          : nothing
+        : html`<span class="mark is-running">…</span>`}
+    </summary>
+    <div class="fold-body">
+      <p class="fold-label">Arguments</p>
+      <pre tabindex="0">${pretty(args)}</pre>
+      <p class="fold-label">Result</p>
+      ${result
+        ? html`<pre tabindex="0">${pretty(result.error ?? textOf(result.content))}</pre>`
+        : html`<p class="fine">Not there yet.</p>`}
+    </div>
+  </details>`;
+}
+
+function textOf(content: ToolMessage["content"]): string {
+  return typeof content === "string"
+    ? content
+    : content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
+}
+
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    // Still streaming, or never was JSON.
+    return undefined;
+  }
+}
+
+/** Arguments in one line: `query: "tides", limit: 5`. */
+function brief(json: string): string {
+  const value = parse(json);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return json.slice(0, 160);
+  return Object.entries(value)
+    .map(([name, member]) => `${name}: ${typeof member === "string" ? member : JSON.stringify(member)}`)
+    .join(", ")
+    .slice(0, 160);
+}
+
+/** More than this of a result is of no use on a page. */
+const MAX_SHOWN = 20_000;
+
+function pretty(json: string): string {
+  const value = parse(json);
+  const text = value === undefined ? json : JSON.stringify(value, null, 2);
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}\n…` : text;
+}

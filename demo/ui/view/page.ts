@@ -1,0 +1,40 @@
+import { html, nothing, type TemplateResult } from "lit/html.js";
+import type { App } from "../app.js";
+import { composer } from "./composer.js";
+import { conversation } from "./conversation.js";
+import { documents, hasDocuments } from "./documents.js";
+import { header } from "./header.js";
+import { threads } from "./threads.js";
+
+export interface Scrolling {
+  /** The newest message is in view. */
+  readonly atEnd: boolean;
+  readonly toEnd: () => void;
+}
+
+export function page(app: App, scrolling: Scrolling): TemplateResult {
+  const wide = matchMedia("(min-width: 1200px)").matches;
+  const panelOpen = app.panelOpen ?? (wide && hasDocuments(app));
+  // A panel that lies over the conversation: what is under it is out of reach.
+  const covered = (panelOpen && !wide) || (app.threadsOpen && !matchMedia("(min-width: 760px)").matches);
+  const uncover = (): void => {
+    const target = app.threadsOpen ? "threads-toggle" : "panel-toggle";
+    app.threadsOpen = false;
+    if (!wide) app.panelOpen = false;
+    app.focus(target);
+  };
+  return html`
+    <a class="skip" href="#message" @click=${(event: Event) => (event.preventDefault(), app.focus("composer"))}
+      >Skip to the message</a
+    >
+    <div class="page ${panelOpen ? "with-panel" : ""} ${app.threadsOpen ? "with-threads" : ""}">
+      ${header(app, panelOpen)} ${threads(app)}
+      <main class="main" ?inert=${covered}>${conversation(app, scrolling)} ${composer(app)}</main>
+      ${panelOpen ? documents(app) : nothing} ${covered ? html`<div class="veil" @click=${uncover}></div>` : nothing}
+    </div>
+    <div class="sr-only" role="status">${app.announcement}</div>
+    ${app.dropping
+      ? html`<div class="drop" aria-hidden="true"><p>Drop to attach</p></div>`
+      : nothing}
+  `;
+}

@@ -1,0 +1,150 @@
+import type { BaseEvent } from "@ag-ui/client";
+import type { Observable, Subscription } from "rxjs";
+import type { Cursor } from "../run/types.js";
+import type { Frame } from "../wire/shapes.js";
+import { cursorBehind } from "./frames.js";
+import { Unicast } from "./unicast.js";
+
+export interface FollowerParts {
+  readonly frames: (after: Cursor | undefined) => Observable<Frame>;
+  /** Where to begin: behind the last run that was seen whole. */
+  readonly cursor: () => Cursor | undefined;
+  /** A run that the agent itself started and reads by itself. */
+  readonly isOwn: (runId: string) => boolean;
+  /** All frames of an own run were passed over. */
+  readonly passed: (runId: string) => void;
+  readonly note: (frame: Frame) => void;
+  readonly eventsOf: (frame: Frame) => readonly BaseEvent[];
+  /** A run was seen whole. */
+  readonly settled: (cursor: Cursor) => void;
+  /** Applies one run's events to the agent, as the client's pipeline does; ends when they end. */
+  readonly session: (events$: Observable<BaseEvent>) => Promise<void>;
+}
+
+interface Session {
+  readonly events: Unicast;
+  readonly applied: Promise<void>;
+}
+
+/** How often a follower begins anew with a snapshot after events that the pipeline refused. */
+const FRESH_STARTS = 3;
+
+/** Applies the runs of a thread to an agent, one session of the client's pipeline for each, in order. */
+export class ThreadFollower {
+  private reading: Subscription | undefined;
+  private session: Session | undefined;
+  /** Index of the own run whose frames are passed over. */
+  private passing: number | undefined;
+  private queue: Promise<void> = Promise.resolve();
+  private caughtUpNow!: () => void;
+  private readonly firstCatchUp = new Promise<void>((resolve) => (this.caughtUpNow = resolve));
+  private freshStarts = 0;
+  private generation = 0;
+
+  constructor(private readonly parts: FollowerParts) {
+    this.read(parts.cursor());
+  }
+
+  /** Resolves when the history is there and no run is being followed. */
+  async caughtUp(): Promise<void> {
+    await this.firstCatchUp;
+    await this.session?.applied;
+  }
+
+  /** Begins anew, with a snapshot. */
+  restart(): void {
+    this.end();
+    this.read(undefined);
+  }
+
+  close(): void {
+    this.end();
+    this.caughtUpNow();
+  }
+
+  private end(): void {
+    this.generation++;
+    this.reading?.unsubscribe();
+    this.session?.events.complete();
+    this.session = undefined;
+    this.passing = undefined;
+  }
+
+  private read(after: Cursor | undefined): void {
+    const generation = ++this.generation;
+    let cursor = after;
+    // What is there already needs no frame: a thread without news has none.
+    if (after !== undefined) this.caughtUpNow();
+    this.reading = this.parts.frames(after).subscribe({
+      next: (frame) => {
+        cursor = cursorBehind(frame, cursor);
+        const behind = cursor;
+        // One after the other: a session begins when the one before it is applied.
+        this.queue = this.queue.then(() => (generation === this.generation ? this.take(frame, behind) : undefined));
+      },
+      // The connection's status tells why; a follower has nobody to tell.
+      error: () => this.caughtUpNow(),
+    });
+  }
+
+  private async take(frame: Frame, behind: Cursor | undefined): Promise<void> {
+    if (frame.type === "run" && this.parts.isOwn(frame.run.runId)) this.passing = frame.run.runIndex;
+    if (this.passing !== undefined) {
+      if (frame.type !== "settled" || frame.runIndex !== this.passing) return;
+      this.passing = undefined;
+      this.parts.passed(frame.runId);
+      return;
+    }
+    switch (frame.type) {
+      case "prelude":
+        await this.begin();
+        this.push(frame);
+        this.parts.note(frame);
+        if (frame.live === undefined) await this.finish(behind);
+        return;
+      case "run":
+        if (this.session === undefined) await this.begin();
+        this.parts.note(frame);
+        return;
+      case "chunk":
+        this.parts.note(frame);
+        this.push(frame);
+        return;
+      case "settled":
+        this.parts.note(frame);
+        await this.finish(behind);
+        return;
+      default:
+        return;
+    }
+  }
+
+  private async begin(): Promise<void> {
+    await this.session?.applied;
+    const events = new Unicast();
+    const generation = this.generation;
+    const applied = this.parts.session(events.events$).then(
+      () => {
+        this.freshStarts = 0;
+      },
+      () => {
+        // The client's pipeline has printed why. A snapshot needs nothing of what came before.
+        if (generation === this.generation && this.freshStarts++ < FRESH_STARTS) this.restart();
+      },
+    );
+    this.session = { events, applied };
+  }
+
+  private push(frame: Frame): void {
+    for (const event of this.parts.eventsOf(frame)) this.session?.events.next(event);
+  }
+
+  private async finish(behind: Cursor | undefined): Promise<void> {
+    const { session } = this;
+    session?.events.complete();
+    await session?.applied;
+    if (this.session === session) this.session = undefined;
+    if (behind !== undefined) this.parts.settled(behind);
+    this.caughtUpNow();
+  }
+}

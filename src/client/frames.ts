@@ -1,0 +1,126 @@
+import { transfer } from "comlink";
+import { Observable } from "rxjs";
+import { RunnerError } from "../run/errors.js";
+import type { Cursor } from "../run/types.js";
+import { receiveFrames } from "../wire/frames.js";
+import type { Frame, LiveRun, RunRequest } from "../wire/shapes.js";
+import type { HostLink } from "./host-link.js";
+
+/** The cursor behind a frame; undefined where the frame moves none. */
+export function cursorBehind(frame: Frame, before: Cursor | undefined): Cursor | undefined {
+  switch (frame.type) {
+    case "prelude":
+      return frame.cursor;
+    case "run":
+      return { runIndex: frame.run.runIndex, seq: -1, epoch: frame.run.epoch };
+    case "chunk": {
+      const { runIndex, firstSeq, count, epoch } = frame.chunk;
+      return { runIndex, seq: firstSeq + count - 1, epoch };
+    }
+    default:
+      return before;
+  }
+}
+
+/** Hands every frame of `frames$` on; resolves when it completes. */
+function forEach(frames$: Observable<Frame>, next: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const reading = frames$.subscribe({ next, error: reject, complete: resolve });
+    const stop = (): void => {
+      reading.unsubscribe();
+      resolve();
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+    reading.add(() => signal.removeEventListener("abort", stop));
+  });
+}
+
+/** Runs `work` for a subscriber until it unsubscribes. */
+function frames(work: (next: (frame: Frame) => void, signal: AbortSignal) => Promise<void>): Observable<Frame> {
+  return new Observable((subscriber) => {
+    const reading = new AbortController();
+    work((frame) => subscriber.next(frame), reading.signal).then(
+      () => subscriber.complete(),
+      (error: unknown) => subscriber.error(error),
+    );
+    return () => reading.abort();
+  });
+}
+
+/**
+ * A thread's frames from `after` on. Goes on by cursor in the next host when a host dies.
+ */
+export function attachFrames(
+  link: HostLink,
+  request: { readonly threadId: string; readonly after?: Cursor | undefined; readonly follow: boolean },
+): Observable<Frame> {
+  return frames(async (next, signal) => {
+    let cursor = request.after;
+    for (;;) {
+      try {
+        const { lost } = await link.linked();
+        const { port1, port2 } = new MessageChannel();
+        const incoming$ = receiveFrames(port1, lost);
+        const { threadId, follow } = request;
+        const attach = { threadId, follow, ...(cursor !== undefined && { after: cursor }) };
+        await link.call(({ api }) => api.attach(attach, transfer(port2, [port2])));
+        await forEach(
+          incoming$,
+          (frame) => {
+            cursor = cursorBehind(frame, cursor);
+            next(frame);
+          },
+          signal,
+        );
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!RunnerError.is(error, "host-lost")) throw error;
+      }
+    }
+  });
+}
+
+/**
+ * Starts a run and hands out its frames to the settled end. When the host dies, the next one is asked for the run by
+ * cursor; where it died before it answered, the same run is sent again, and a run that was started all the same is
+ * found by its id.
+ *
+ * @param accepted called once the run stands in the log
+ */
+export function runFrames(link: HostLink, request: RunRequest, accepted: (run: LiveRun) => void): Observable<Frame> {
+  return frames(async (next, signal) => {
+    let cursor: Cursor | undefined;
+    let run: LiveRun | undefined;
+    let settled = false;
+    const take = (frame: Frame): void => {
+      // The next host tells of later runs as well.
+      if (settled) return;
+      settled = frame.type === "settled";
+      cursor = cursorBehind(frame, cursor);
+      next(frame);
+    };
+    for (;;) {
+      try {
+        if (run !== undefined) {
+          const { threadId } = request;
+          await forEach(attachFrames(link, { threadId, after: cursor, follow: false }), take, signal);
+          return;
+        }
+        const { lost } = await link.linked();
+        const { port1, port2 } = new MessageChannel();
+        const incoming$ = receiveFrames(port1, lost);
+        const started: LiveRun = await link.call(({ api }) => api.run(request, transfer(port2, [port2])));
+        run = started;
+        cursor = { runIndex: started.runIndex, seq: -1, epoch: started.epoch };
+        accepted(started);
+        await forEach(incoming$, take, signal);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!RunnerError.is(error, "host-lost")) throw error;
+      }
+    }
+  });
+}

@@ -1,0 +1,159 @@
+import { systemClock } from "../platform/clock.js";
+import { hostLifeLockName } from "../platform/names.js";
+import type { Locks } from "../platform/locks.js";
+import { RunnerError } from "../run/errors.js";
+import { fromErrorData } from "../wire/errors.js";
+import { PROTOCOL_VERSION, type Hello, type HelloFailed, type HelloRetiring, type HostKind } from "../wire/shapes.js";
+
+declare global {
+  /** https://developer.chrome.com/blog/extended-lifetime-shared-workers (Chromium 148 and later; ignored elsewhere). */
+  interface WorkerOptions {
+    extendedLifetime?: boolean;
+  }
+}
+
+/** How to start each kind of host; tried in this order. */
+export interface HostFactories {
+  readonly shared?: () => SharedWorker;
+  readonly dedicated?: () => Worker;
+  /** A host in the page itself: `async () => (await import("./agents.page.js")).host.connect()`. */
+  readonly page?: () => Promise<MessagePort>;
+}
+
+/** The tab's end of the raw link, before comlink. */
+interface RawLink {
+  readonly port: MessagePort | Worker;
+  /** Where the start's failure is told. */
+  readonly failing?: AbstractWorker;
+  readonly end: () => void;
+}
+
+export interface StartedHost {
+  readonly kind: HostKind;
+  readonly hello: Hello;
+  readonly raw: { postMessage(message: unknown): void };
+  readonly end: () => void;
+}
+
+/** How often a host that retires may be started anew. */
+const RETIRED_TRIES = 3;
+
+/**
+ * The first host that says hello.
+ *
+ * Errors: RunnerError `no-host` where none could be started; `protocol-mismatch`; what the host says of its storage;
+ * the reason of `signal`.
+ */
+export async function startHost(
+  factories: HostFactories,
+  timeoutMs: number,
+  locks: Locks,
+  signal: AbortSignal,
+): Promise<StartedHost> {
+  const causes: string[] = [];
+  for (const [kind, open] of linksOf(factories)) {
+    for (let tries = 0; tries < RETIRED_TRIES; tries++) {
+      let link: RawLink;
+      try {
+        link = await open();
+      } catch (error) {
+        causes.push(`${kind}: ${String(error)}`);
+        break;
+      }
+      let answer: Awaited<ReturnType<typeof firstWord>>;
+      try {
+        answer = await firstWord(link, timeoutMs, signal);
+      } catch (error) {
+        link.end();
+        throw error;
+      }
+      if (answer.type === "hello") return { kind, hello: answer, raw: link.port, end: link.end };
+      link.end();
+      if (answer.type === "silent") {
+        causes.push(`${kind}: ${answer.cause}`);
+        break;
+      }
+      await locks.whenFree(hostLifeLockName(answer.dbName, answer.hostId), signal);
+    }
+  }
+  throw new RunnerError("no-host", { causes });
+}
+
+function* linksOf({ shared, dedicated, page }: HostFactories): Generator<[HostKind, () => RawLink | Promise<RawLink>]> {
+  if (shared !== undefined) {
+    yield [
+      "shared-worker",
+      () => {
+        const worker = shared();
+        return { port: worker.port, failing: worker, end: () => worker.port.close() };
+      },
+    ];
+  }
+  if (dedicated !== undefined) {
+    yield [
+      "worker",
+      () => {
+        const worker = dedicated();
+        return { port: worker, failing: worker, end: () => worker.terminate() };
+      },
+    ];
+  }
+  if (page !== undefined) {
+    yield [
+      "page",
+      async () => {
+        const port = await page();
+        return { port, end: () => port.close() };
+      },
+    ];
+  }
+}
+
+type FirstWord = Hello | HelloRetiring | { readonly type: "silent"; readonly cause: string };
+
+async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal): Promise<FirstWord> {
+  const listening = new AbortController();
+  const options = { signal: listening.signal };
+  const heard = new Promise<FirstWord | HelloFailed>((resolve) => {
+    link.port.addEventListener(
+      "message",
+      (event) => {
+        const word = wordOf((event as MessageEvent<unknown>).data);
+        if (word !== undefined) resolve(word);
+      },
+      options,
+    );
+    link.failing?.addEventListener(
+      "error",
+      (event) => resolve({ type: "silent", cause: (event as Partial<ErrorEvent>).message || "its script failed to load" }),
+      options,
+    );
+    signal.addEventListener("abort", () => resolve({ type: "silent", cause: "closed" }), options);
+    void systemClock
+      .after(timeoutMs, listening.signal)
+      .then(() => resolve({ type: "silent", cause: `said nothing for ${timeoutMs} ms` }));
+  });
+  if (link.port instanceof MessagePort) link.port.start();
+  const word = await heard;
+  listening.abort();
+  if (signal.aborted) throw signal.reason;
+  if (word.type === "failed") throw fromErrorData(word.error);
+  if (word.type === "hello" && word.protocol !== PROTOCOL_VERSION) {
+    throw new RunnerError("protocol-mismatch", { host: word.protocol, tab: PROTOCOL_VERSION });
+  }
+  return word;
+}
+
+function wordOf(data: unknown): Hello | HelloFailed | HelloRetiring | undefined {
+  const word = data as Partial<Hello | HelloFailed | HelloRetiring> | null;
+  switch (word?.type) {
+    case "hello":
+      return typeof word.hostId === "string" && word.port instanceof MessagePort ? (word as Hello) : undefined;
+    case "failed":
+      return typeof word.error === "object" ? (word as HelloFailed) : undefined;
+    case "retiring":
+      return typeof word.hostId === "string" && typeof word.dbName === "string" ? (word as HelloRetiring) : undefined;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,75 @@
+import { filter, firstValueFrom, map, merge, from } from "rxjs";
+import type { Clock } from "../platform/clock.js";
+import type { HeldLock, Locks } from "../platform/locks.js";
+import { threadLockName } from "../platform/names.js";
+import { RunnerError } from "../run/errors.js";
+import type { RunStore } from "../storage/run-store.js";
+import type { HostChannel, LockMessage } from "./protocol.js";
+
+export interface ClaimParts {
+  readonly dbName: string;
+  readonly locks: Locks;
+  readonly channel: HostChannel;
+  readonly store: Pick<RunStore, "head">;
+  readonly clock: Clock;
+}
+
+/** How long a holder has to answer a claim before the head row decides alone, in ms. */
+const ANSWER_MS = 100;
+/** How long a claim waits for a thread that is settling or being claimed, in ms. */
+const SETTLING_MS = 3_000;
+/** How long between two tries while nothing is heard, in ms. */
+const RETRY_MS = 50;
+
+/** The first message that matches, or undefined after `ms`. Listens from the call on, before `post` is called. */
+async function hear(
+  { channel, clock }: ClaimParts,
+  matches: (message: LockMessage) => boolean,
+  ms: number,
+  post?: () => void,
+): Promise<LockMessage | undefined> {
+  const ended = new AbortController();
+  const heard = firstValueFrom(
+    merge(channel.messages$.pipe(filter(matches)), from(clock.after(ms, ended.signal)).pipe(map(() => undefined))),
+  );
+  post?.();
+  try {
+    return await heard;
+  } finally {
+    ended.abort();
+  }
+}
+
+/**
+ * Takes the thread's lock for a run. Never queues on it (a queued waiter makes the next claim fail).
+ *
+ * Errors: RunnerError `thread-busy`, with the live `runId` in its details where it is known.
+ */
+export async function claimThread(parts: ClaimParts, threadId: string, runId: string): Promise<HeldLock> {
+  const { locks, store, channel, clock } = parts;
+  const name = threadLockName(parts.dbName, threadId);
+  const deadline = clock.now() + SETTLING_MS;
+  for (;;) {
+    const lock = await locks.tryHold(name);
+    if (lock !== undefined) return lock;
+
+    const isAnswer = (message: LockMessage): boolean =>
+      message.threadId === threadId && (message.type === "refused" || message.type === "wait" || message.type === "ended");
+    const [answer, head] = await Promise.all([
+      hear(parts, isAnswer, ANSWER_MS, () => channel.post({ type: "claim", threadId, runId })),
+      store.head(threadId),
+    ]);
+    const live = head?.live;
+    if (answer?.type !== "ended" && answer?.type !== "wait" && live !== undefined) {
+      throw new RunnerError("thread-busy", {
+        threadId,
+        runId: live.runId,
+        ...(head?.holder !== undefined && { holderId: head.holder }),
+      });
+    }
+    if (clock.now() >= deadline) throw new RunnerError("thread-busy", { threadId });
+    if (answer?.type !== "ended") {
+      await hear(parts, (message) => message.threadId === threadId && message.type === "ended", RETRY_MS);
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { filter, take } from "rxjs";
+import type { Clock } from "../platform/clock.js";
+import type { HeldLock, Locks } from "../platform/locks.js";
+import { threadLockName } from "../platform/names.js";
+import type { HostChannel } from "./protocol.js";
+
+export interface StopParts {
+  readonly dbName: string;
+  readonly locks: Locks;
+  readonly channel: HostChannel;
+  readonly clock: Clock;
+}
+
+/** How often the stop message is said again until somebody answers, in ms. */
+const REPEAT_MS = 200;
+
+/**
+ * Carries a stop request, which stands in the log already, to the run's holder.
+ *
+ * @param patienceMs how long a holder has to acknowledge it
+ * @returns undefined once the holder acknowledged or the run ended; the stolen lock where the holder is frozen or hung:
+ *   the caller must then fence and settle the run
+ */
+export async function deliverStop(
+  { dbName, locks, channel, clock }: StopParts,
+  run: { readonly threadId: string; readonly runId: string },
+  patienceMs: number,
+): Promise<HeldLock | undefined> {
+  const { threadId, runId } = run;
+  const answered = new AbortController();
+  const listening = channel.messages$
+    .pipe(
+      filter(
+        (message) =>
+          message.threadId === threadId &&
+          ((message.type === "stop-ack" && message.runId === runId) || message.type === "ended"),
+      ),
+      take(1),
+    )
+    .subscribe(() => answered.abort());
+  try {
+    const until = clock.now() + patienceMs;
+    while (!answered.signal.aborted && clock.now() < until) {
+      channel.post({ type: "stop", threadId, runId });
+      await clock.after(REPEAT_MS, answered.signal);
+    }
+  } finally {
+    listening.unsubscribe();
+  }
+  return answered.signal.aborted ? undefined : locks.steal(threadLockName(dbName, threadId));
+}

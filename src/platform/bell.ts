@@ -1,0 +1,36 @@
+/**
+ * Tells waiters that something may have changed. A ring between a look and the wait that follows it is not missed: the
+ * waiter names the count that it had seen before it looked.
+ */
+export class Bell {
+  private rung = 0;
+  private waiters: (() => void)[] = [];
+
+  get count(): number {
+    return this.rung;
+  }
+
+  ring(): void {
+    this.rung++;
+    const waiters = this.waiters;
+    this.waiters = [];
+    for (const wake of waiters) wake();
+  }
+
+  /** Resolves at the first ring after `seen`, or when `signal` aborts. */
+  wait(seen: number, signal: AbortSignal): Promise<void> {
+    if (this.rung !== seen || signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        signal.removeEventListener("abort", abort);
+        resolve();
+      };
+      const abort = (): void => {
+        this.waiters = this.waiters.filter((waiter) => waiter !== wake);
+        wake();
+      };
+      this.waiters.push(wake);
+      signal.addEventListener("abort", abort, { once: true });
+    });
+  }
+}

@@ -1,0 +1,93 @@
+import { inProcessLockManager } from "./in-process-locks.js";
+
+/** The part of the platform's LockManager (Web Locks API) that the runtime uses. */
+export interface LockManagerLike {
+  request<T>(name: string, options: LockOptions, callback: (lock: Lock | null) => T | Promise<T>): Promise<T>;
+}
+
+/** A lock that this context holds. */
+export interface HeldLock {
+  /** Lets go; resolves once the platform has let go, so that an `ifAvailable` request issued then is granted. */
+  release(): Promise<void>;
+  /** Resolves when the lock is no longer ours: released, or stolen. */
+  readonly gone: Promise<void>;
+}
+
+/** Web Locks as the runtime uses them. Nobody ever queues on an exclusive lock that is claimed. */
+export interface Locks {
+  /** Takes the lock if nobody has it; `undefined` where somebody has. */
+  tryHold(name: string): Promise<HeldLock | undefined>;
+  /** Takes a lock that is this context's own (a life lock): granted at once. */
+  hold(name: string): Promise<HeldLock>;
+  /** Takes the lock from whoever has it. Does not stop the old holder's code. */
+  steal(name: string): Promise<HeldLock>;
+  /** Resolves `true` when nobody holds the lock exclusively, `false` when `signal` aborted first. */
+  whenFree(name: string, signal: AbortSignal): Promise<boolean>;
+}
+
+function request(
+  manager: LockManagerLike,
+  name: string,
+  options: LockOptions,
+): Promise<HeldLock | undefined> {
+  return new Promise((resolve, reject) => {
+    let letGo!: () => void;
+    const held = new Promise<void>((done) => (letGo = done));
+    const gone = manager
+      .request(name, options, (lock) => {
+        if (lock === null) return resolve(undefined);
+        resolve({
+          release: () => {
+            letGo();
+            return gone;
+          },
+          gone,
+        });
+        return held;
+      })
+      // Before the grant: the request failed. After it: stolen (AbortError), which `gone` tells.
+      .catch((error: unknown) => reject(error))
+      .then(() => undefined);
+  });
+}
+
+/** The runtime's view of a LockManager. */
+export function locksOf(manager: LockManagerLike): Locks {
+  const granted = async (name: string, options: LockOptions): Promise<HeldLock> => {
+    const lock = await request(manager, name, options);
+    if (lock === undefined) throw new Error(`The lock ${name} was not granted`);
+    return lock;
+  };
+  return {
+    tryHold: (name) => request(manager, name, { mode: "exclusive", ifAvailable: true }),
+    hold: (name) => granted(name, { mode: "exclusive" }),
+    steal: (name) => granted(name, { mode: "exclusive", steal: true }),
+    whenFree: async (name, signal) => {
+      if (signal.aborted) return false;
+      try {
+        await manager.request(name, { mode: "shared", signal }, () => undefined);
+        return true;
+      } catch (error) {
+        if (signal.aborted) return false;
+        throw error;
+      }
+    },
+  };
+}
+
+let ownManager: LockManagerLike | undefined;
+
+/**
+ * Web Locks where the platform has them. Node before 24 has none: there one process-wide manager stands in, which is
+ * the whole truth as long as one process uses the database.
+ *
+ * @returns undefined in a browser context without Web Locks (an insecure context)
+ */
+export function defaultLocks(): Locks | undefined {
+  const navigator = (globalThis as { navigator?: Navigator }).navigator;
+  if (navigator?.locks !== undefined) return locksOf(navigator.locks);
+  const inNode = typeof (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node === "string";
+  if (!inNode) return undefined;
+  ownManager ??= inProcessLockManager();
+  return locksOf(ownManager);
+}

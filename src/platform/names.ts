@@ -1,0 +1,20 @@
+/**
+ * Every name that two contexts must spell alike. The version in it changes when contexts of the old and the new
+ * spelling must not meet; history: v1, the first.
+ */
+const PREFIX = "ag-ui-local-runtime:v1";
+
+/** The database, and the default of the `dbName` option. */
+export const DEFAULT_DB_NAME = "ag-ui-local-runtime";
+
+/** The BroadcastChannel of all hosts on one database. */
+export const hostChannelName = (dbName: string): string => `${PREFIX}:${dbName}:hosts`;
+
+/** The Web Lock that the holder of a thread holds while it runs the thread's run. */
+export const threadLockName = (dbName: string, threadId: string): string => `${PREFIX}:${dbName}:thread:${threadId}`;
+
+/** The Web Lock that a host holds for life. */
+export const hostLifeLockName = (dbName: string, hostId: string): string => `${PREFIX}:${dbName}:host:${hostId}`;
+
+/** The Web Lock that a tab holds for the life of its connection. */
+export const tabLifeLockName = (tabId: string): string => `${PREFIX}:tab:${tabId}`;

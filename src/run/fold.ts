@@ -1,0 +1,316 @@
+import { EventType } from "@ag-ui/core";
+import type { AGUIEvent } from "@ag-ui/core";
+import type {
+  ActivityDeltaEvent,
+  ActivityMessage,
+  ActivitySnapshotEvent,
+  AssistantMessage,
+  BaseEvent,
+  Interrupt,
+  Message,
+  MessagesSnapshotEvent,
+  Metadata,
+  ReasoningEncryptedValueEvent,
+  ReasoningMessageStartEvent,
+  RunFinishedEvent,
+  RunStartedEvent,
+  State,
+  TextMessageStartEvent,
+  ToolCall,
+  ToolCallResultEvent,
+  ToolCallStartEvent,
+  ToolMessage,
+} from "@ag-ui/client";
+import { cloneJson } from "./json.js";
+import { PatchedDocument } from "./json-patch.js";
+import { MessageList, withoutNullTag } from "./message-list.js";
+import type { PackedEntry } from "./types.js";
+
+/** What a run starts from, or has led to. */
+export interface ThreadContent {
+  readonly messages: readonly Message[];
+  readonly state: State;
+  readonly interrupts: readonly Interrupt[];
+}
+
+/** Metadata key under which `@ag-ui/client` lets a MESSAGES_SNAPSHOT say which activities it speaks for. */
+const ACTIVITY_HISTORY = "@ag-ui/client";
+
+/** Metadata of a MESSAGES_SNAPSHOT that speaks for all activities: those that it leaves out go. */
+export const ALL_ACTIVITIES: Metadata = { [ACTIVITY_HISTORY]: { authoritativeActivityTypes: null } };
+
+/** Types of activity that a snapshot speaks for: `null` all, `undefined` not said; a malformed list speaks for none. */
+function activityTypesOf({ metadata }: MessagesSnapshotEvent): readonly string[] | null | undefined {
+  if (!metadata || !Object.hasOwn(metadata, ACTIVITY_HISTORY)) return undefined;
+  const said: unknown = metadata[ACTIVITY_HISTORY];
+  if (typeof said !== "object" || said === null || Array.isArray(said)) return [];
+  if (!Object.hasOwn(said, "authoritativeActivityTypes")) return undefined;
+  const types = (said as { authoritativeActivityTypes: unknown }).authoritativeActivityTypes;
+  if (types === null) return null;
+  return Array.isArray(types) && types.every((type) => typeof type === "string") ? types : [];
+}
+
+function tag(subagentRunId: string | null | undefined): { subagentRunId?: string } {
+  return subagentRunId === undefined || subagentRunId === null ? {} : { subagentRunId };
+}
+
+function textOf(content: unknown): string {
+  return typeof content === "string" ? content : "";
+}
+
+/**
+ * Rebuilds messages, state and open interrupts from a thread's events, as `@ag-ui/client` does, at a cost that is
+ * linear in the events. Chunk events must be expanded before. A patch that does not apply changes nothing.
+ *
+ * `messages` and `state` are live: the fold goes on changing them, so whoever hands them out must copy or serialise
+ * them first. Neither the base nor an event is ever written to, but parts of them are kept: they must not change.
+ */
+export class Fold {
+  readonly #messages: MessageList;
+  #state: State;
+  /** There once the state belongs to the fold alone. */
+  #document: PatchedDocument | undefined;
+  #interrupts: readonly Interrupt[];
+  #stateVersion = 0;
+
+  constructor(base: ThreadContent) {
+    this.#messages = new MessageList(base.messages);
+    this.#state = base.state;
+    this.#interrupts = base.interrupts;
+  }
+
+  /** Live; see the class. */
+  get messages(): readonly Message[] {
+    return this.#messages.items;
+  }
+
+  /** Live; see the class. */
+  get state(): State {
+    return this.#document === undefined ? this.#state : this.#document.root;
+  }
+
+  get interrupts(): readonly Interrupt[] {
+    return this.#interrupts;
+  }
+
+  /** The messages that the fold started from. */
+  get base(): readonly Message[] {
+    return this.#messages.base;
+  }
+
+  /** Ids of messages that the fold added, replaced or changed, and that are still there. */
+  get touched(): ReadonlySet<string> {
+    return this.#messages.touched;
+  }
+
+  /**
+   * A message of the base was removed, so the touched messages do not say everything. One may have been inserted
+   * between those of the base: that alone does not count.
+   */
+  get rewritten(): boolean {
+    return this.#messages.rewritten;
+  }
+
+  /** Grows when messages change. */
+  get messagesVersion(): number {
+    return this.#messages.version;
+  }
+
+  /** Grows when the state changes. */
+  get stateVersion(): number {
+    return this.#stateVersion;
+  }
+
+  /** Live; the message of this id. */
+  message(id: string): Message | undefined {
+    return this.#messages.get(id);
+  }
+
+  /** Live; a tool call with the message that holds it. */
+  toolCall(toolCallId: string): { readonly owner: AssistantMessage; readonly call: ToolCall } | undefined {
+    return this.#messages.call(toolCallId);
+  }
+
+  /** Joined deltas are one change. */
+  applyEntry(entry: PackedEntry): void {
+    this.apply(entry.event);
+  }
+
+  apply(event: BaseEvent): void {
+    const e = event as AGUIEvent;
+    switch (e.type) {
+      case EventType.TEXT_MESSAGE_CONTENT:
+      case EventType.REASONING_MESSAGE_CONTENT: {
+        const message = this.#messages.writableText(e.messageId);
+        if (message === undefined) return;
+        message.content = textOf(message.content) + e.delta;
+        return this.#messages.mergeMetadata(message, e.metadata);
+      }
+      case EventType.TOOL_CALL_ARGS: {
+        const call = this.#messages.writableCall(e.toolCallId);
+        if (call === undefined) return;
+        call.function.arguments += e.delta;
+        return this.#messages.mergeMetadata(call, e.metadata);
+      }
+      case EventType.TEXT_MESSAGE_START:
+      case EventType.REASONING_MESSAGE_START:
+        return this.#messageStarted(e);
+      case EventType.TEXT_MESSAGE_END:
+      case EventType.REASONING_MESSAGE_END: {
+        if (e.metadata === undefined) return;
+        const message = this.#messages.writableText(e.messageId);
+        return message && this.#messages.mergeMetadata(message, e.metadata);
+      }
+      case EventType.TOOL_CALL_START:
+        return this.#callStarted(e);
+      case EventType.TOOL_CALL_END: {
+        if (e.metadata === undefined) return;
+        const call = this.#messages.writableCall(e.toolCallId);
+        return call && this.#messages.mergeMetadata(call, e.metadata);
+      }
+      case EventType.TOOL_CALL_RESULT:
+        return this.#callAnswered(e);
+      case EventType.STATE_SNAPSHOT:
+        this.#document = undefined;
+        this.#state = e.snapshot;
+        this.#stateVersion++;
+        return;
+      case EventType.STATE_DELTA:
+        this.#document ??= new PatchedDocument(cloneJson(this.#state ?? null));
+        if (this.#document.apply(e.delta)) this.#stateVersion++;
+        return;
+      case EventType.MESSAGES_SNAPSHOT:
+        return this.#messages.merge(e.messages, activityTypesOf(e));
+      case EventType.ACTIVITY_SNAPSHOT:
+        return this.#activityReplaced(e);
+      case EventType.ACTIVITY_DELTA:
+        return this.#activityPatched(e);
+      case EventType.REASONING_ENCRYPTED_VALUE:
+        return this.#encrypted(e);
+      case EventType.RUN_STARTED:
+        return this.#runStarted(e);
+      case EventType.RUN_FINISHED:
+        return this.#runFinished(e);
+      case EventType.TEXT_MESSAGE_CHUNK:
+      case EventType.TOOL_CALL_CHUNK:
+      case EventType.REASONING_MESSAGE_CHUNK:
+        throw new TypeError(`${e.type} must be expanded before it is applied`);
+      default:
+        return;
+    }
+  }
+
+  #messageStarted(e: TextMessageStartEvent | ReasoningMessageStartEvent): void {
+    const held = this.#messages.get(e.messageId);
+    if (held !== undefined) {
+      if (held.role !== "activity" && e.metadata !== undefined) {
+        this.#messages.mergeMetadata(this.#messages.write(held), e.metadata);
+      }
+      return;
+    }
+    const id = e.messageId;
+    const message: Message =
+      e.type === EventType.REASONING_MESSAGE_START
+        ? { id, role: "reasoning", content: "", ...tag(e.subagentRunId) }
+        : {
+            id,
+            role: e.role ?? "assistant",
+            content: "",
+            ...(e.name === undefined ? {} : { name: e.name }),
+            ...tag(e.subagentRunId),
+          };
+    this.#messages.mergeMetadata(message, e.metadata);
+    this.#messages.append(message);
+  }
+
+  #callStarted(e: ToolCallStartEvent): void {
+    const held = this.#messages.call(e.toolCallId)?.call;
+    if (held !== undefined) {
+      if (held.function.name === e.toolCallName && e.metadata === undefined) return;
+      const call = this.#messages.writableCall(e.toolCallId)!;
+      call.function.name = e.toolCallName;
+      return this.#messages.mergeMetadata(call, e.metadata);
+    }
+    const call: ToolCall = { id: e.toolCallId, type: "function", function: { name: e.toolCallName, arguments: "" } };
+    this.#messages.mergeMetadata(call, e.metadata);
+    this.#messages.addCall(this.#callOwner(e), call);
+  }
+
+  /** The message that a new tool call goes into: its parent, or a new one. */
+  #callOwner(e: ToolCallStartEvent): AssistantMessage {
+    const parent = e.parentMessageId ? this.#messages.get(e.parentMessageId) : undefined;
+    if (parent?.role === "assistant") return this.#messages.write(parent);
+    const id = e.parentMessageId && parent === undefined ? e.parentMessageId : e.toolCallId;
+    const isNew = this.#messages.get(id) === undefined;
+    const owner: AssistantMessage = { id, role: "assistant", toolCalls: [], ...(isNew ? tag(e.subagentRunId) : {}) };
+    this.#messages.append(owner);
+    return owner;
+  }
+
+  #callAnswered(e: ToolCallResultEvent): void {
+    const result: ToolMessage = {
+      id: e.messageId,
+      toolCallId: e.toolCallId,
+      role: "tool",
+      content: e.content,
+      ...tag(e.subagentRunId),
+    };
+    this.#messages.mergeMetadata(result, e.metadata);
+    this.#messages.insertResult(result);
+  }
+
+  #activityReplaced(e: ActivitySnapshotEvent): void {
+    const held = this.#messages.get(e.messageId);
+    const replace = e.replace ?? true;
+    if (held?.role === "activity") {
+      if (!replace && e.metadata === undefined) return;
+      const activity = this.#messages.write(held);
+      if (replace) {
+        activity.activityType = e.activityType;
+        activity.content = cloneJson(e.content);
+        delete activity.subagentRunId;
+        Object.assign(activity, tag(e.subagentRunId));
+      }
+      return this.#messages.mergeMetadata(activity, e.metadata);
+    }
+    if (held !== undefined && !replace) return;
+    const activity: ActivityMessage = {
+      id: e.messageId,
+      role: "activity",
+      activityType: e.activityType,
+      content: cloneJson(e.content),
+      ...tag(e.subagentRunId),
+    };
+    this.#messages.mergeMetadata(activity, e.metadata);
+    if (held === undefined) this.#messages.append(activity);
+    else this.#messages.replace(held, activity);
+  }
+
+  #activityPatched(e: ActivityDeltaEvent): void {
+    const held = this.#messages.get(e.messageId);
+    if (held?.role !== "activity") return;
+    const activity = this.#messages.write(held);
+    this.#messages.mergeMetadata(activity, e.metadata);
+    const document = new PatchedDocument(activity.content ?? {});
+    if (!document.apply(e.patch ?? [])) return;
+    activity.content = document.root as ActivityMessage["content"];
+    activity.activityType = e.activityType;
+  }
+
+  #encrypted(e: ReasoningEncryptedValueEvent): void {
+    const target =
+      e.subtype === "tool-call" ? this.#messages.writableCall(e.entityId) : this.#messages.writableText(e.entityId);
+    if (target !== undefined) target.encryptedValue = e.encryptedValue;
+  }
+
+  #runStarted(e: RunStartedEvent): void {
+    for (const message of e.input?.messages ?? []) {
+      if (this.#messages.get(message.id) === undefined) this.#messages.adopt(withoutNullTag(message));
+    }
+  }
+
+  /** Only a run that finished says something about interrupts; RUN_ERROR leaves them as they are. */
+  #runFinished({ outcome }: RunFinishedEvent): void {
+    this.#interrupts = outcome?.type === "interrupt" ? outcome.interrupts.map(withoutNullTag) : [];
+  }
+}

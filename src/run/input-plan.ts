@@ -1,0 +1,120 @@
+import type { Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
+
+/** A thread at the end of a path: what the next run of that path starts from. */
+export interface ThreadBase {
+  /** The run at the end of the path; -1 for a new thread. */
+  readonly runIndex: number;
+  readonly messages: readonly Message[];
+  /** The run that added or last replaced each message. */
+  readonly runOf: ReadonlyMap<string, number>;
+  readonly state: State;
+  readonly interrupts: readonly Interrupt[];
+}
+
+/** What a run is to be recorded and started with. */
+export type InputPlan =
+  | {
+      /** The run goes on where the path ends. */
+      readonly is: "continue";
+      readonly newMessages: readonly Message[];
+      readonly messages: readonly Message[];
+    }
+  | {
+      /** The sender edited or cut the history: the run starts a branch, and its messages are all that the sender has. */
+      readonly is: "branch";
+      /** The run that the branch continues; -1 for none. */
+      readonly afterRunIndex: number;
+      readonly newMessages: readonly Message[];
+      readonly messages: readonly Message[];
+    };
+
+/** Messages that take part in the comparison of histories: every AG-UI client sends them. */
+const COMPARED: ReadonlySet<string> = new Set(["user", "assistant", "tool"]);
+
+const isCompared = (message: Message): boolean => COMPARED.has(message.role);
+
+/** Same message: same id, and for what people wrote the same content. */
+function same(sent: Message, known: Message): boolean {
+  if (sent.id !== known.id) return false;
+  return sent.role !== "user" || JSON.stringify(sent.content) === JSON.stringify(known.content);
+}
+
+/**
+ * Where a run continues, from the messages that its sender has.
+ *
+ * @param partial the sender names only what is new to it and never branches
+ */
+export function planInput(base: ThreadBase, input: Pick<RunAgentInput, "messages">, partial: boolean): InputPlan {
+  const known = new Set(base.messages.map((message) => message.id));
+  const fresh = input.messages.filter((message) => !known.has(message.id));
+  const goesOn: InputPlan = {
+    is: "continue",
+    newMessages: fresh,
+    messages: fresh.length === 0 ? base.messages : [...base.messages, ...fresh],
+  };
+  if (partial) return goesOn;
+
+  const path = base.messages.filter(isCompared);
+  const sent = input.messages.filter(isCompared);
+  let common = 0;
+  while (common < sent.length && common < path.length && same(sent[common]!, path[common]!)) common++;
+  const noneKnown = sent.every((message) => !known.has(message.id));
+  // Agents may own messages that a sender never had; only a known message that stands elsewhere makes a branch.
+  if (noneKnown || common === path.length) return goesOn;
+  const lastKnown = sent.findLast((message) => known.has(message.id));
+  const subsequence = isSubsequence(sent.filter((message) => known.has(message.id)), path);
+  if (subsequence && lastKnown?.id === path.at(-1)?.id) return goesOn;
+
+  const kept = new Set(path.slice(0, common).map((message) => message.id));
+  return {
+    is: "branch",
+    afterRunIndex: lastWholeRun(base, path, common),
+    newMessages: input.messages.filter((message) => !kept.has(message.id)),
+    messages: input.messages,
+  };
+}
+
+function isSubsequence(sent: readonly Message[], path: readonly Message[]): boolean {
+  let at = 0;
+  for (const message of sent) {
+    while (at < path.length && !same(message, path[at]!)) at++;
+    if (at++ >= path.length) return false;
+  }
+  return true;
+}
+
+/** The newest run all of whose messages are among the first `common` of the path. */
+function lastWholeRun(base: ThreadBase, path: readonly Message[], common: number): number {
+  const cut = Math.min(...path.slice(common).map((message) => base.runOf.get(message.id) ?? 0));
+  return path
+    .slice(0, common)
+    .map((message) => base.runOf.get(message.id) ?? -1)
+    .filter((runIndex) => runIndex < cut)
+    .reduce((newest, runIndex) => Math.max(newest, runIndex), -1);
+}
+
+/** The beginning of the first user message, for the title of a thread: one line, at most 80 characters. */
+export function titleOf(messages: readonly Message[]): string {
+  const first = messages.find((message) => message.role === "user");
+  if (first === undefined) return "";
+  const { content } = first;
+  const text =
+    typeof content === "string"
+      ? content
+      : (content ?? []).map((part) => ("text" in part && typeof part.text === "string" ? part.text : "")).join(" ");
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length <= 80 ? line : `${line.slice(0, 79).trimEnd()}…`;
+}
+
+/** Equal for equal requests: what is compared when a run id is sent again. FNV-1a over the request's JSON, 64 bits. */
+export function fingerprintOf(input: Pick<RunAgentInput, "messages" | "resume">): string {
+  const text = JSON.stringify([input.messages, input.resume ?? null]);
+  let a = 0x811c9dc5;
+  let b = 0xcbf29ce4;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    a = Math.imul(a ^ code, 0x01000193);
+    b = Math.imul(b ^ (code + at), 0x01000193);
+  }
+  return `${(a >>> 0).toString(16)}${(b >>> 0).toString(16)}:${text.length}`;
+}

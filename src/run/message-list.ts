@@ -1,0 +1,238 @@
+import type { ActivityMessage, AssistantMessage, Message, Metadata, ToolCall, ToolMessage } from "@ag-ui/client";
+import { assignOwn, cloneJson, equalJson } from "./json.js";
+
+interface OwnedCall {
+  readonly owner: AssistantMessage;
+  readonly call: ToolCall;
+}
+
+/** `null` counts as absent: older producers send it, and it must not stay. */
+export function withoutNullTag<T extends object>(tagged: T): T {
+  if ((tagged as { subagentRunId?: string | null }).subagentRunId !== null) return tagged;
+  const copy: { subagentRunId?: string | null } = { ...tagged };
+  delete copy.subagentRunId;
+  return copy as T;
+}
+
+function toolCallsOf(message: Message): ToolCall[] {
+  return (message as Partial<AssistantMessage>).toolCalls ?? [];
+}
+
+/** A copy of everything that events change in place; the rest is only ever replaced. */
+function ownCopy<T extends Message>(message: T): T {
+  const copy: Message = { ...message };
+  if (copy.role === "activity") copy.content = cloneJson(copy.content);
+  else if ((copy as Partial<AssistantMessage>).toolCalls !== undefined) {
+    (copy as AssistantMessage).toolCalls = toolCallsOf(copy).map((call) => ({
+      ...call,
+      function: { ...call.function },
+    }));
+  }
+  return copy as T;
+}
+
+/**
+ * Messages under change, with indexes so that no event costs a search. Messages that came from outside are never
+ * written to: the first write to one puts a copy in its place.
+ *
+ * Where several messages have one id, or one tool call id, the first in the list counts.
+ */
+export class MessageList {
+  #items: Message[];
+  readonly #base: readonly Message[];
+  #byId = new Map<string, Message>();
+  #calls = new Map<string, OwnedCall>();
+  /** Messages and metadata that were made here. */
+  readonly #owned = new WeakSet<object>();
+  readonly #touched = new Set<string>();
+  #rewritten = false;
+  #version = 0;
+
+  constructor(base: readonly Message[]) {
+    this.#base = [...base];
+    this.#items = [...base];
+    this.#reindex();
+  }
+
+  get items(): readonly Message[] {
+    return this.#items;
+  }
+
+  get base(): readonly Message[] {
+    return this.#base;
+  }
+
+  get touched(): ReadonlySet<string> {
+    return this.#touched;
+  }
+
+  get rewritten(): boolean {
+    return this.#rewritten;
+  }
+
+  /** Grows with every change. */
+  get version(): number {
+    return this.#version;
+  }
+
+  get(id: string): Message | undefined {
+    return this.#byId.get(id);
+  }
+
+  call(toolCallId: string): OwnedCall | undefined {
+    return this.#calls.get(toolCallId);
+  }
+
+  /** The message of this id, to be changed in place; none for activities, whose content is no text. */
+  writableText(id: string): Exclude<Message, ActivityMessage> | undefined {
+    const message = this.#byId.get(id);
+    return message === undefined || message.role === "activity" ? undefined : this.write(message);
+  }
+
+  /** The tool call of this id, to be changed in place. */
+  writableCall(toolCallId: string): ToolCall | undefined {
+    const found = this.#calls.get(toolCallId);
+    if (found === undefined) return undefined;
+    this.write(found.owner);
+    return this.#calls.get(toolCallId)?.call;
+  }
+
+  /** The message itself or the copy that took its place, to be changed in place. */
+  write<T extends Message>(message: T): T {
+    this.#version++;
+    if (this.#owned.has(message)) return message;
+    const copy = ownCopy(message);
+    this.#put(message, copy);
+    return copy;
+  }
+
+  /** Adds a message that was made for this list. */
+  append(message: Message): void {
+    this.#owned.add(message);
+    this.#added(message);
+    this.#items.push(message);
+  }
+
+  /** Adds a message of somebody else's. */
+  adopt(message: Message): void {
+    this.#added(message);
+    this.#items.push(message);
+  }
+
+  /** Puts a message that was made for this list in another's place. */
+  replace(old: Message, fresh: Message): void {
+    this.#version++;
+    this.#owned.add(fresh);
+    this.#put(old, fresh);
+    if (toolCallsOf(old).length > 0) this.#reindex();
+  }
+
+  addCall(owner: AssistantMessage, call: ToolCall): void {
+    (owner.toolCalls ??= []).push(call);
+    if (!this.#calls.has(call.id)) this.#calls.set(call.id, { owner, call });
+  }
+
+  /** Adds a tool result behind the message that issued the call and the results that it already has; else at the end. */
+  insertResult(result: ToolMessage): void {
+    const owner = this.#calls.get(result.toolCallId)?.owner;
+    if (owner?.role !== "assistant") return this.append(result);
+    let at = this.#items.lastIndexOf(owner) + 1;
+    while (at < this.#items.length && this.#items[at]!.role === "tool") at++;
+    if (at === this.#items.length) return this.append(result);
+    this.#owned.add(result);
+    const known = this.#byId.has(result.id);
+    this.#added(result);
+    this.#items.splice(at, 0, result);
+    if (known) this.#reindex();
+  }
+
+  /** Merges metadata into a message or tool call of this list, key by key, the last one winning. */
+  mergeMetadata(target: { metadata?: Metadata }, metadata: Metadata | undefined): void {
+    if (metadata === undefined) return;
+    let own = target.metadata;
+    if (own === undefined || !this.#owned.has(own)) {
+      own = {};
+      assignOwn(own, target.metadata ?? null);
+      this.#owned.add(own);
+      target.metadata = own;
+    }
+    assignOwn(own, metadata);
+  }
+
+  /**
+   * MESSAGES_SNAPSHOT: what it holds replaces and is added; what it leaves out goes, but for reasoning where it holds
+   * none, and activities that it does not speak for.
+   *
+   * @param activityTypes the types of activity that it speaks for, `null` for all; `undefined`: all where it holds any
+   */
+  merge(snapshot: readonly Message[], activityTypes: readonly string[] | null | undefined): void {
+    const incoming = snapshot.map(withoutNullTag);
+    const incomingById = new Map(incoming.map((message) => [message.id, message]));
+    const ownsReasoning = incoming.some((message) => message.role === "reasoning");
+    const ownsActivities = activityTypes === undefined ? incoming.some(({ role }) => role === "activity") : undefined;
+    const stays = (message: Message): boolean => {
+      if (message.role === "reasoning") return !ownsReasoning;
+      if (message.role !== "activity") return false;
+      return activityTypes ? !activityTypes.includes(message.activityType) : ownsActivities === false;
+    };
+
+    const next: Message[] = [];
+    const held = new Set<string>();
+    const dropped = new Set<string>();
+    for (const message of this.#items) {
+      const fresh = incomingById.get(message.id);
+      if (fresh === undefined && !stays(message)) {
+        dropped.add(message.id);
+        continue;
+      }
+      held.add(message.id);
+      if (fresh === undefined || equalJson(message, fresh)) next.push(message);
+      else {
+        next.push(fresh);
+        this.#touched.add(message.id);
+      }
+    }
+    for (const message of incoming) {
+      if (held.has(message.id)) continue;
+      next.push(message);
+      this.#touched.add(message.id);
+    }
+    for (const id of dropped) if (!held.has(id)) this.#touched.delete(id);
+    this.#rewritten ||= dropped.size > 0 && this.#base.some(({ id }) => dropped.has(id));
+    this.#items = next;
+    this.#version++;
+    this.#reindex();
+  }
+
+  #added(message: Message): void {
+    this.#version++;
+    this.#touched.add(message.id);
+    if (!this.#byId.has(message.id)) this.#byId.set(message.id, message);
+    this.#indexCalls(message);
+  }
+
+  #put(old: Message, fresh: Message): void {
+    this.#items[this.#items.lastIndexOf(old)] = fresh;
+    this.#owned.add(fresh);
+    this.#touched.add(fresh.id);
+    if (this.#byId.get(old.id) === old) this.#byId.set(fresh.id, fresh);
+    for (const call of toolCallsOf(fresh)) {
+      if (this.#calls.get(call.id)?.owner === old) this.#calls.set(call.id, { owner: fresh as AssistantMessage, call });
+    }
+  }
+
+  #indexCalls(message: Message): void {
+    for (const call of toolCallsOf(message)) {
+      if (!this.#calls.has(call.id)) this.#calls.set(call.id, { owner: message as AssistantMessage, call });
+    }
+  }
+
+  #reindex(): void {
+    this.#byId = new Map();
+    this.#calls = new Map();
+    for (const message of this.#items) {
+      if (!this.#byId.has(message.id)) this.#byId.set(message.id, message);
+      this.#indexCalls(message);
+    }
+  }
+}

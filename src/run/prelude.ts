@@ -1,0 +1,174 @@
+import { EventType } from "@ag-ui/core";
+import type {
+  BaseEvent,
+  Interrupt,
+  Message,
+  MessagesSnapshotEvent,
+  RunStartedEvent,
+  State,
+  ToolCallStartEvent,
+} from "@ag-ui/client";
+import { ALL_ACTIVITIES, type Fold } from "./fold.js";
+import type { LiveView } from "./live-view.js";
+import type { Started } from "./open-constructs.js";
+
+/** What {@link settledPrelude} is made of. */
+export interface SettledRun {
+  readonly runStarted: BaseEvent;
+  readonly state: State;
+  readonly messages: readonly Message[];
+  /** The run's CUSTOM and RAW events. */
+  readonly customs: readonly BaseEvent[];
+  /** The run's own RUN_FINISHED or RUN_ERROR. */
+  readonly terminal: BaseEvent;
+  /** Interrupts that are open after the run; of use where it ended in RUN_ERROR, which says nothing about them. */
+  readonly interrupts?: readonly Interrupt[];
+}
+
+/**
+ * RUN_STARTED without the input's messages. A reader would append those first, and a snapshot leaves what a reader
+ * holds where it is: the new messages would stand before the history.
+ */
+function withoutMessages(runStarted: BaseEvent): BaseEvent {
+  const { input } = runStarted as unknown as RunStartedEvent;
+  if (!input?.messages?.length) return runStarted;
+  return { ...runStarted, input: { ...input, messages: [] } };
+}
+
+function messagesSnapshot(messages: readonly Message[]): MessagesSnapshotEvent {
+  return { type: EventType.MESSAGES_SNAPSHOT, messages: [...messages], metadata: ALL_ACTIVITIES };
+}
+
+function stateSnapshot(state: State): BaseEvent[] {
+  return state === undefined ? [] : [{ type: EventType.STATE_SNAPSHOT, snapshot: state }];
+}
+
+/**
+ * Snapshots after which a reader holds no message but one, which any further snapshot of {@link messagesSnapshot}
+ * removes. An empty snapshot would not do: reasoning stays where a snapshot has none.
+ */
+function forgetMessages(id: string): BaseEvent[] {
+  return [
+    messagesSnapshot([{ id, role: "reasoning", content: "" }]),
+    messagesSnapshot([{ id, role: "activity", activityType: "", content: {} }]),
+  ];
+}
+
+/**
+ * True when a snapshot alone does not lead a reader from the base of the fold to its messages: a snapshot leaves what
+ * a reader holds in its order, before everything new, shows the last of several messages with one id, and cannot
+ * remove the last reasoning.
+ */
+function mustForget({ base, messages }: Fold): boolean {
+  const places = new Map(base.map(({ id }, place) => [id, place]));
+  const held = new Set<string>();
+  let last = -1;
+  let anyNew = false;
+  for (const { id } of messages) {
+    if (held.has(id)) return true;
+    held.add(id);
+    const place = places.get(id);
+    if (place === undefined) anyNew = true;
+    else if (anyNew || place < last) return true;
+    else last = place;
+  }
+  if (messages.some(({ role }) => role === "reasoning")) return false;
+  return base.some(({ id, role }) => role === "reasoning" && !held.has(id));
+}
+
+/** The message where its owner is the owner that a start of this kind must agree with. */
+function sameKind(message: Message | undefined, kind: "text" | "reasoning"): Message | undefined {
+  if (message === undefined || message.role === "activity") return undefined;
+  return (message.role === "reasoning") === (kind === "reasoning") ? message : undefined;
+}
+
+/**
+ * A start again, of something that the messages already show: it must change nothing about them, so it has no
+ * metadata, and no owner that contradicts the message.
+ */
+function again(start: Started["start"], shown: Message | undefined): BaseEvent {
+  const { metadata: _, subagentRunId, ...rest } = start;
+  const contradicts = shown !== undefined && shown.subagentRunId !== subagentRunId;
+  return subagentRunId === undefined || contradicts ? rest : { ...rest, subagentRunId };
+}
+
+/** The start again of a tool call, as the messages show the call now. */
+function callAgain(start: ToolCallStartEvent, fold: Fold): BaseEvent {
+  const shown = fold.toolCall(start.toolCallId);
+  if (shown === undefined) return start;
+  const { parentMessageId: _, ...rest } = start;
+  const parent = shown.owner.id === start.toolCallId ? {} : { parentMessageId: shown.owner.id };
+  return again({ ...rest, ...parent, toolCallName: shown.call.function.name }, shown.owner);
+}
+
+/**
+ * The events that lead a reader up to a live run's last event, after the thread's settled history: what follows are
+ * the run's further events. The reader then has exactly the messages and state that all events of the run give.
+ *
+ * Holds live parts of the fold: it must be serialised or copied before the fold goes on.
+ */
+export function livePrelude(fold: Fold, live: LiveView): BaseEvent[] {
+  const { runStarted } = live;
+  if (runStarted === undefined) return [];
+
+  // A snapshot in the middle of a run may leave out what is still open. A reader must hear of its start (verification
+  // knows nothing else), and must not show it: so it starts before the snapshot that leaves it out.
+  const lost: BaseEvent[] = [];
+  const starts: BaseEvent[] = [];
+  for (const { kind, start } of live.open.started()) {
+    switch (kind) {
+      case "text":
+      case "reasoning": {
+        const shown = fold.message(start.messageId);
+        if (shown === undefined) lost.push(start);
+        else starts.push(again(start, sameKind(shown, kind)));
+        break;
+      }
+      case "call":
+        (fold.toolCall(start.toolCallId) === undefined ? lost : starts).push(callAgain(start, fold));
+        break;
+      case "unanswered":
+        // Ended, and told again all the same: readers count the calls that wait for an answer by their starts.
+        (fold.toolCall(start.toolCallId) === undefined ? lost : starts).push(callAgain(start, fold), {
+          type: EventType.TOOL_CALL_END,
+          toolCallId: start.toolCallId,
+        });
+        break;
+      case "span":
+        starts.push(again(start, sameKind(fold.message(start.messageId), "reasoning")));
+        break;
+      case "step":
+        starts.push(start);
+        break;
+      case "subagent":
+        break;
+    }
+  }
+
+  return [
+    withoutMessages(runStarted),
+    ...stateSnapshot(fold.state),
+    ...lost,
+    ...(lost.length > 0 || mustForget(fold) ? forgetMessages(`forget-${String(runStarted["runId"])}`) : []),
+    messagesSnapshot(fold.messages),
+    ...live.subagents,
+    ...live.customs,
+    ...starts,
+  ];
+}
+
+/** The events that rebuild a thread up to the end of its last settled run. */
+export function settledPrelude(run: SettledRun): BaseEvent[] {
+  const runStarted = withoutMessages(run.runStarted);
+  const events: BaseEvent[] = [];
+  if (run.terminal.type === EventType.RUN_ERROR && run.interrupts !== undefined && run.interrupts.length > 0) {
+    const { threadId, runId } = runStarted as unknown as RunStartedEvent;
+    const outcome = { type: "interrupt", interrupts: run.interrupts };
+    events.push(
+      { type: EventType.RUN_STARTED, threadId, runId },
+      { type: EventType.RUN_FINISHED, threadId, runId, outcome },
+    );
+  }
+  events.push(runStarted, ...stateSnapshot(run.state), messagesSnapshot(run.messages), ...run.customs, run.terminal);
+  return events;
+}

@@ -1,0 +1,61 @@
+import type { AbstractAgent, AgentStateMutation, AgentSubscriber, BaseEvent, RunAgentInput } from "@ag-ui/client";
+import { concat, ignoreElements, of, tap, throwError, type Observable } from "rxjs";
+
+/** The parts of AbstractAgent that the pipeline replaces on one instance; the class keeps them protected. */
+interface Replaceable {
+  apply(
+    input: RunAgentInput,
+    events$: Observable<BaseEvent>,
+    subscribers: AgentSubscriber[],
+  ): Observable<AgentStateMutation>;
+  onError(input: RunAgentInput, error: Error, subscribers: AgentSubscriber[]): Observable<AgentStateMutation>;
+}
+
+/** The class whose own `apply` an agent inherits is AbstractAgent itself: nobody replaced it. */
+function hasOwnApply(agent: AbstractAgent): boolean {
+  for (let prototype: unknown = agent; prototype !== null; prototype = Object.getPrototypeOf(prototype)) {
+    if (Object.hasOwn(prototype as object, "apply")) return !Object.hasOwn(prototype as object, "runAgent");
+  }
+  return false;
+}
+
+/**
+ * Runs an agent through its own pipeline (middlewares, schema check, chunk expansion, verification), handing each
+ * accepted event to `next`. The default apply stage, which clones all messages for each event, is left out unless the
+ * agent has subscribers or an apply stage of its own, which then keep their meaning.
+ *
+ * @param agent runs as it is given, so callers pass a clone
+ * @returns resolves when the agent has completed; rejects with what it threw, or with the verifier's reason
+ */
+export async function runAgent(
+  agent: AbstractAgent,
+  input: RunAgentInput,
+  next: (event: BaseEvent) => void,
+): Promise<void> {
+  agent.threadId = input.threadId;
+  agent.messages = input.messages;
+  agent.state = input.state;
+  // The thread's open interrupts were checked where the run was asked for; a clone may carry those of another thread.
+  agent.pendingInterrupts = [];
+
+  // Protected in the class; replaced on this instance alone.
+  const replaceable = agent as unknown as Replaceable;
+  const apply = replaceable.apply.bind(agent);
+  const keepsHooks = agent.subscribers.length > 0 || hasOwnApply(agent);
+  replaceable.apply = (runInput, events$, subscribers) => {
+    const accepted$ = events$.pipe(tap(next));
+    if (keepsHooks) return apply(runInput, accepted$, subscribers);
+    // One empty mutation: a pipeline that emits nothing makes runAgent reject with EmptyError.
+    return concat(accepted$.pipe(ignoreElements()), of({}));
+  };
+  // The default prints the error to the console before it throws it; here the run's end tells it.
+  if (!keepsHooks) replaceable.onError = (_input, error) => throwError(() => error);
+
+  await agent.runAgent({
+    runId: input.runId,
+    tools: input.tools,
+    context: input.context,
+    forwardedProps: input.forwardedProps,
+    ...(input.resume !== undefined && { resume: input.resume }),
+  });
+}

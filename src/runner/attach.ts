@@ -1,0 +1,186 @@
+import { filter } from "rxjs";
+import { Bell } from "../platform/bell.js";
+import type { Cursor } from "../run/types.js";
+import type { ThreadHead } from "../storage/run-store.js";
+import type { Frame, LiveRun as LiveRunInfo } from "../wire/shapes.js";
+import type { History } from "./history.js";
+import { refOf, type LiveRun, type RunRef } from "./live-run.js";
+import type { RunnerParts } from "./parts.js";
+import type { Recovery } from "./recovery.js";
+import { lastSeq } from "./run-feed.js";
+import { tailRun } from "./tail.js";
+
+export interface AttachContext {
+  readonly parts: RunnerParts;
+  readonly history: History;
+  readonly recovery: Recovery;
+  /** The thread's run of this host that is not over yet. */
+  readonly liveRun: (threadId: string) => LiveRun | undefined;
+  /** Rings when a run of the thread starts or ends in this host. */
+  readonly bell: (threadId: string) => { readonly bell: Bell; readonly release: () => void };
+}
+
+export interface AttachOptions {
+  readonly threadId: string;
+  readonly after?: Cursor;
+  /** How a reader that has nothing gets the history. Default `snapshot`. */
+  readonly replay?: "snapshot" | "events";
+  readonly follow?: boolean;
+}
+
+/** How long a follower of an idle thread hears nothing before it looks into the log, in ms. */
+const SILENCE_MS = 10_000;
+
+/**
+ * Everything that a reader of a thread is handed: what it misses, then the live run, then (`follow`) each later run.
+ * Frames cover consecutive seq ranges without gap or overlap.
+ */
+export async function* attach(
+  context: AttachContext,
+  options: AttachOptions,
+  signal: AbortSignal,
+): AsyncGenerator<Frame, void> {
+  const { parts } = context;
+  const { threadId, follow = false } = options;
+  // Heard from before the first look, so that a run that starts in between is not missed.
+  const { bell, release } = context.bell(threadId);
+  const hearing = parts.channel.messages$
+    .pipe(filter((message) => message.threadId === threadId && (message.type === "started" || message.type === "ended")))
+    .subscribe(() => bell.ring());
+  let at: Cursor | undefined = options.after;
+  try {
+    while (!signal.aborted) {
+      const seen = bell.count;
+      const head = await parts.store.head(threadId);
+      if (head !== undefined && head.runCount > 0) {
+        if (head.live !== undefined) context.recovery.watch(head);
+        const next = await nextPosition(context, head, at);
+        if (next === "snapshot" && options.replay === "events") at = { ...(await firstOfPath(context, head)), seq: -1 };
+        else if (next === "snapshot") {
+          const prelude = await snapshot(context, head);
+          if (prelude === undefined) continue;
+          yield prelude;
+          at = prelude.cursor;
+        } else if (next !== "end") {
+          at = yield* readRun(context, next, signal);
+          continue;
+        }
+        if (next !== "end") continue;
+      }
+      if (!follow) break;
+      await idle(parts, bell, seen, signal);
+    }
+    if (!signal.aborted) yield { type: "end" };
+  } finally {
+    hearing.unsubscribe();
+    release();
+  }
+}
+
+async function idle(parts: RunnerParts, bell: Bell, seen: number, signal: AbortSignal): Promise<void> {
+  const waiting = new AbortController();
+  const either = AbortSignal.any([signal, waiting.signal]);
+  await Promise.race([bell.wait(seen, either), parts.clock.after(SILENCE_MS, either)]);
+  waiting.abort();
+}
+
+type Position = { readonly run: RunRef; readonly afterSeq: number };
+
+/** What a reader at `at` reads next; `snapshot` where its place is not on the active path. */
+async function nextPosition(
+  { parts, history }: AttachContext,
+  head: ThreadHead,
+  at: Cursor | undefined,
+): Promise<Position | "snapshot" | "end"> {
+  if (at === undefined || at.runIndex > head.activeRunIndex) return "snapshot";
+  const path = head.branched === true ? await history.pathTo(head.threadId, head.activeRunIndex) : undefined;
+  if (path !== undefined && !path.has(at.runIndex)) return "snapshot";
+  const run = await parts.store.run(head.threadId, at.runIndex);
+  if (run === undefined || at.epoch > run.epoch) return "snapshot";
+  const complete = run.status !== "running" && at.seq >= (run.eventCount ?? 0) - 1;
+  if (!complete) return { run: refOf(run), afterSeq: at.seq };
+  const nextIndex = path === undefined ? at.runIndex + 1 : [...path].filter((index) => index > at.runIndex).sort((a, b) => a - b)[0];
+  if (nextIndex === undefined || nextIndex > head.activeRunIndex) return "end";
+  const next = await parts.store.run(head.threadId, nextIndex);
+  return next === undefined ? "end" : { run: refOf(next), afterSeq: -1 };
+}
+
+async function firstOfPath({ history }: AttachContext, head: ThreadHead): Promise<{ runIndex: number; epoch: number }> {
+  if (head.branched !== true) return { runIndex: 0, epoch: 0 };
+  return { runIndex: Math.min(...(await history.pathTo(head.threadId, head.activeRunIndex))), epoch: 0 };
+}
+
+/** One run from `afterSeq` to its end. @returns the cursor behind it */
+async function* readRun(
+  context: AttachContext,
+  { run, afterSeq }: Position,
+  signal: AbortSignal,
+): AsyncGenerator<Frame, Cursor> {
+  const { threadId, runIndex, runId, epoch } = run;
+  const live = context.liveRun(threadId);
+  const feed = live?.inLog?.runIndex === runIndex ? live.feed : undefined;
+  if (afterSeq < 0) yield { type: "run", run: toLiveRunInfo(run) };
+  let seq = afterSeq;
+  const chunks = tailRun(context.parts, run, feed, afterSeq, signal);
+  try {
+    for (;;) {
+      const next = await chunks.next();
+      if (next.done !== true) {
+        yield { type: "chunk", chunk: next.value };
+        seq = lastSeq(next.value);
+        continue;
+      }
+      if (next.value !== undefined) yield { type: "settled", runIndex, runId, status: next.value };
+      return { runIndex, seq, epoch };
+    }
+  } finally {
+    await chunks.return(undefined);
+  }
+}
+
+export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): LiveRunInfo => ({
+  runIndex,
+  runId,
+  epoch,
+  ...(agentId !== undefined && { agentId }),
+});
+
+/** Everything up to now as events that rebuild it. Undefined: the thread is just changing, look again. */
+async function snapshot(
+  { parts, history, liveRun }: AttachContext,
+  head: ThreadHead,
+): Promise<(Frame & { type: "prelude" }) | undefined> {
+  const { threadId } = head;
+  if (head.live === undefined) {
+    const base = await history.base(head);
+    const last = await parts.store.run(threadId, head.activeRunIndex);
+    return {
+      type: "prelude",
+      events: await history.settledEvents(head, base),
+      cursor: { runIndex: head.activeRunIndex, seq: (last?.eventCount ?? 0) - 1, epoch: last?.epoch ?? 0 },
+    };
+  }
+
+  const run = await parts.store.run(threadId, head.live.runIndex);
+  if (run === undefined) return undefined;
+  const before = await history.baseAt(head, run.prevRunIndex ?? -1);
+  const settled = await history.settledEvents(head, before);
+  const local = liveRun(threadId);
+  const isLocal = local?.inLog?.runIndex === run.runIndex;
+  if (isLocal && local.is.is === "settling") {
+    await local.ended;
+    return undefined;
+  }
+  const view = isLocal ? local.view : await history.viewOf(head, run.runIndex);
+  if (view?.started !== true) {
+    // Nothing of the run is committed yet: the history, then the run from its first event.
+    const { epoch } = run;
+    return { type: "prelude", events: settled, cursor: { runIndex: run.runIndex, seq: -1, epoch } };
+  }
+  return {
+    type: "prelude",
+    events: [...settled, ...view.prelude()],
+    cursor: { runIndex: run.runIndex, seq: view.seq, epoch: run.epoch },
+    live: toLiveRunInfo(refOf(run)),
+  };
+}

@@ -1,0 +1,77 @@
+import type { BaseEvent } from "@ag-ui/client";
+import { ChunkBuilder } from "../run/pack.js";
+import { OpenConstructTracker } from "../run/open-constructs.js";
+import type { Chunk, OpenConstructs } from "../run/types.js";
+import type { Claim, RunStore } from "../storage/run-store.js";
+
+export interface LogWriterEvents {
+  /** The chunk is committed: from now on it may be shown. */
+  committed(chunk: Chunk): void;
+  stopRequested(): void;
+  /** The log cannot be written: RunnerError `fenced`, or a storage error. */
+  failed(error: unknown): void;
+}
+
+/**
+ * Writes a run's events to the log: at once while the log is idle, else as soon as the last commit ended, so a burst
+ * makes larger chunks.
+ */
+export class LogWriter {
+  private readonly builder: ChunkBuilder;
+  private readonly tracker: OpenConstructTracker;
+  private writing: Promise<void> | undefined;
+  private broken = false;
+
+  constructor(
+    private readonly store: Pick<RunStore, "append">,
+    private readonly claim: Claim,
+    frontEndTools: ReadonlySet<string>,
+    private readonly events: LogWriterEvents,
+  ) {
+    this.builder = new ChunkBuilder(claim);
+    this.tracker = new OpenConstructTracker(frontEndTools);
+  }
+
+  /** What is open after all events that were added. */
+  get open(): OpenConstructs | undefined {
+    return this.tracker.snapshot();
+  }
+
+  add(event: BaseEvent, at: number): void {
+    if (this.broken) return;
+    this.tracker.note(event);
+    this.builder.add(event, at);
+    // A burst that comes in one task becomes one chunk.
+    this.writing ??= Promise.resolve().then(() => this.write());
+  }
+
+  /** Resolves when everything added is committed, or the log failed. */
+  async drain(): Promise<void> {
+    await this.writing;
+  }
+
+  /** Packs the events that end the run, for the settling transaction. Call after `drain`. */
+  finish(events: readonly BaseEvent[], at: number): Chunk {
+    for (const event of events) this.builder.add(event, at);
+    return this.builder.take()!;
+  }
+
+  private async write(): Promise<void> {
+    try {
+      for (let chunk = this.take(); chunk !== undefined; chunk = this.take()) {
+        const { stopRequested } = await this.store.append(this.claim, chunk);
+        this.events.committed(chunk);
+        if (stopRequested) this.events.stopRequested();
+      }
+    } catch (error) {
+      this.broken = true;
+      this.events.failed(error);
+    } finally {
+      this.writing = undefined;
+    }
+  }
+
+  private take(): Chunk | undefined {
+    return this.builder.take(this.tracker.snapshot());
+  }
+}

@@ -1,0 +1,114 @@
+import { EventType } from "@ag-ui/core";
+import { filter } from "rxjs";
+import { Bell } from "../platform/bell.js";
+import { sliceChunk } from "../run/pack.js";
+import type { Chunk, SettledStatus } from "../run/types.js";
+import type { RunnerParts } from "./parts.js";
+import { withInput } from "./recorded-run.js";
+import { lastSeq, type RunFeed } from "./run-feed.js";
+
+/** Events fetched from the log at a time. */
+const PAGE_EVENTS = 4_096;
+/** How long a follower of another host's run hears nothing before it looks into the log, in ms. */
+const SILENCE_MS = 2_000;
+
+interface Look {
+  readonly chunks: readonly Chunk[];
+  readonly ended: SettledStatus | undefined;
+}
+
+/**
+ * Reads a run's committed chunks after `afterSeq`, without gap or overlap, then goes on with each new one until the run
+ * is settled or `signal` aborts. Everyone reads this way: during the run, after it, in the holder and in other hosts.
+ *
+ * @param feed the run's feed where it is live in this host
+ * @returns how the run ended; undefined when `signal` aborted first
+ */
+export async function* tailRun(
+  parts: Pick<RunnerParts, "store" | "channel" | "clock">,
+  run: { readonly threadId: string; readonly runIndex: number },
+  feed: RunFeed | undefined,
+  afterSeq: number,
+  signal: AbortSignal,
+): AsyncGenerator<Chunk, SettledStatus | undefined> {
+  let seq = afterSeq;
+  if (feed !== undefined) {
+    while (!signal.aborted && feed.state.is !== "lost") {
+      const seen = feed.bell.count;
+      const { state, publishedSeq } = feed;
+      const chunks = feed.after(seq) ?? (await readUpTo(parts, run, seq, publishedSeq));
+      for (const chunk of chunks) {
+        const rest = sliceChunk(chunk, seq + 1);
+        if (rest === undefined) continue;
+        yield rest;
+        if (signal.aborted) return undefined;
+        seq = lastSeq(rest);
+      }
+      if (state.is === "ended" && seq >= publishedSeq) return state.status;
+      if (seq >= feed.publishedSeq) await feed.bell.wait(seen, signal);
+    }
+  }
+
+  if (feed?.state.is === "lost" && feed.state.error !== undefined) throw feed.state.error;
+
+  const bell = new Bell();
+  const hearing = parts.channel.messages$
+    .pipe(filter((message) => message.threadId === run.threadId && message.type !== "claim"))
+    .subscribe(() => bell.ring());
+  try {
+    while (!signal.aborted) {
+      const seen = bell.count;
+      const { chunks, ended } = await look(parts, run, seq);
+      for (const chunk of chunks) {
+        const rest = sliceChunk(chunk, seq + 1);
+        if (rest === undefined) continue;
+        yield rest;
+        if (signal.aborted) return undefined;
+        seq = lastSeq(rest);
+      }
+      if (chunks.length > 0) continue;
+      if (ended !== undefined) return ended;
+      const waiting = new AbortController();
+      const either = AbortSignal.any([signal, waiting.signal]);
+      await Promise.race([bell.wait(seen, either), parts.clock.after(SILENCE_MS, either)]);
+      waiting.abort();
+    }
+    return undefined;
+  } finally {
+    hearing.unsubscribe();
+  }
+}
+
+/** The run's end is read before its chunks: what is settled then has all its chunks in the log. */
+async function look(
+  { store }: Pick<RunnerParts, "store">,
+  { threadId, runIndex }: { readonly threadId: string; readonly runIndex: number },
+  seq: number,
+): Promise<Look> {
+  const run = await store.run(threadId, runIndex);
+  const chunks = await completed(store, await store.chunks(threadId, runIndex, seq, PAGE_EVENTS));
+  return { chunks, ended: run === undefined ? "broken" : run.status === "running" ? undefined : run.status };
+}
+
+/** The end of a run stands in the log a moment before its lock is free; it is shown after that. */
+async function readUpTo(
+  { store }: Pick<RunnerParts, "store">,
+  { threadId, runIndex }: { readonly threadId: string; readonly runIndex: number },
+  seq: number,
+  publishedSeq: number,
+): Promise<readonly Chunk[]> {
+  const chunks = await store.chunks(threadId, runIndex, seq, PAGE_EVENTS);
+  return chunks.filter((chunk) => lastSeq(chunk) <= publishedSeq);
+}
+
+/** A run that was settled before its first event was committed: its messages stand in its row. */
+async function completed(store: Pick<RunnerParts["store"], "input">, chunks: readonly Chunk[]): Promise<readonly Chunk[]> {
+  const [first, ...rest] = chunks;
+  const entry = first?.entries[0];
+  if (first?.firstSeq !== 0 || entry?.event.type !== EventType.RUN_STARTED || entry.event["input"] !== undefined) {
+    return chunks;
+  }
+  const input = await store.input(first.threadId, first.runIndex);
+  if (input === undefined) return chunks;
+  return [{ ...first, entries: [{ event: withInput(entry.event, input) }, ...first.entries.slice(1)] }, ...rest];
+}

@@ -1,0 +1,29 @@
+import type { RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
+import type { ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
+
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 500;
+
+const summary = (thread: ThreadRow, head: ThreadHead | undefined): ThreadSummary => ({
+  ...thread,
+  ...(head?.live !== undefined && { live: head.live }),
+});
+
+export async function listThreads(store: RunStore, query: ThreadListQuery): Promise<readonly ThreadSummary[]> {
+  const { before, agentId, archived = false } = query;
+  const limit = Math.min(Math.max(0, query.limit ?? DEFAULT_LIMIT), MAX_LIMIT);
+  if (limit === 0) return [];
+  const threads = await store.threads({
+    limit,
+    archived,
+    ...(before !== undefined && { before }),
+    ...(agentId !== undefined && { agentId }),
+  });
+  const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
+  return threads.map((thread) => summary(thread, live.get(thread.threadId)));
+}
+
+export async function threadSummary(store: RunStore, threadId: string): Promise<ThreadSummary | undefined> {
+  const [thread, head] = await Promise.all([store.thread(threadId), store.head(threadId)]);
+  return thread && summary(thread, head);
+}

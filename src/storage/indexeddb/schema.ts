@@ -1,0 +1,108 @@
+import type { DBSchema, IDBPDatabase } from "idb";
+import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
+import type { ThreadHead } from "../run-store.js";
+
+/**
+ * The database's layout. History: version 1 creates every store known today (`search` is filled by a later version
+ * of the code, not of the layout).
+ */
+export const DB_VERSION = 1;
+
+export type HeadRecord = ThreadHead;
+
+export interface ThreadRecord {
+  threadId: string;
+  title: string;
+  /** Somebody named it: its first message does not. */
+  named?: 1;
+  agentId?: string;
+  archived: 0 | 1;
+  pinned: 0 | 1;
+  createdAt: number;
+  updatedAt: number;
+  runCount: number;
+  eventCount: number;
+  lastStatus?: SettledStatus;
+  forkedFrom?: { threadId: string; runIndex: number };
+}
+
+export interface RunRecord {
+  threadId: string;
+  runIndex: number;
+  runId: string;
+  prevRunIndex: number | null;
+  parentRunId?: string;
+  agentId?: string;
+  status: RunStatus;
+  epoch: number;
+  startedAt: number;
+  endedAt?: number;
+  eventCount?: number;
+  fingerprint: string;
+  /** Payload: PersistedInput. */
+  input: unknown;
+  /** Payload: RunClosing. */
+  closing?: unknown;
+}
+
+/** `entries` is a payload. */
+export type ChunkRecord = Omit<Chunk, "entries"> & { readonly entries: unknown };
+
+export interface MessageRecord {
+  threadId: string;
+  runIndex: number;
+  n: number;
+  messageId?: string;
+  after?: string;
+  /** The thread's messages begin anew with this row. */
+  resets?: 1;
+  /** Payload: Message; absent in a row that only resets. */
+  message?: unknown;
+}
+
+export interface StateRecord {
+  threadId: string;
+  runIndex: number;
+  /** Payload: State. */
+  state: unknown;
+  /** Payload: Interrupt[]. */
+  interrupts: unknown;
+}
+
+export interface RuntimeSchema extends DBSchema {
+  heads: { key: string; value: HeadRecord; indexes: { holder: string } };
+  threads: {
+    key: string;
+    value: ThreadRecord;
+    indexes: { updatedAt: [number, number]; agentId: [string, number, number] };
+  };
+  runs: { key: [string, number]; value: RunRecord; indexes: { runId: [string, string] } };
+  chunks: { key: [string, number, number]; value: ChunkRecord };
+  messages: { key: [string, number, number]; value: MessageRecord; indexes: { messageId: [string, string] } };
+  states: { key: [string, number]; value: StateRecord };
+  meta: { key: string; value: number | string };
+  search: { key: [string, number]; value: unknown };
+}
+
+export type Database = IDBPDatabase<RuntimeSchema>;
+
+/** Brings a database of version `from` to DB_VERSION. */
+export function upgrade(db: Database, from: number): void {
+  if (from < 1) {
+    db.createObjectStore("heads", { keyPath: "threadId" }).createIndex("holder", "holder");
+    const threads = db.createObjectStore("threads", { keyPath: "threadId" });
+    threads.createIndex("updatedAt", ["archived", "updatedAt"]);
+    threads.createIndex("agentId", ["agentId", "archived", "updatedAt"]);
+    db.createObjectStore("runs", { keyPath: ["threadId", "runIndex"] }).createIndex("runId", ["threadId", "runId"], {
+      unique: true,
+    });
+    db.createObjectStore("chunks", { keyPath: ["threadId", "runIndex", "firstSeq"] });
+    db.createObjectStore("messages", { keyPath: ["threadId", "runIndex", "n"] }).createIndex("messageId", [
+      "threadId",
+      "messageId",
+    ]);
+    db.createObjectStore("states", { keyPath: ["threadId", "runIndex"] });
+    db.createObjectStore("meta");
+    db.createObjectStore("search");
+  }
+}

@@ -1,0 +1,201 @@
+import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
+import type { Chunk, OpenConstructs, RunStatus, SettledStatus } from "../run/types.js";
+
+/** The head of a thread: who runs what, and which run is the thread's active one. */
+export interface ThreadHead {
+  readonly threadId: string;
+  /** The fencing number of the thread's newest run or takeover. */
+  readonly epoch: number;
+  /** How many runs the thread ever had: the next `runIndex`. */
+  readonly runCount: number;
+  /** The run at the end of the active path. */
+  readonly activeRunIndex: number;
+  readonly live?: { readonly runIndex: number; readonly runId: string };
+  /** The host that holds the live run. */
+  readonly holder?: string;
+  readonly stop?: { readonly runId: string; readonly at: number };
+  /** Some run does not continue the run before it: the path must be read from the runs. */
+  readonly branched?: true;
+  /** Runs that were settled without reading their content: their messages and state are still to be derived. */
+  readonly underived?: readonly number[];
+}
+
+/** What a run was asked. Never tokens or headers. */
+export interface PersistedInput {
+  /** The messages that were new to the path. */
+  readonly messages: readonly Message[];
+  readonly resume?: RunAgentInput["resume"];
+}
+
+/** The events of a settled run that a snapshot shows besides messages and state. */
+export interface RunClosing {
+  /** Without its input. */
+  readonly runStarted: BaseEvent;
+  /** CUSTOM and RAW events, in order. */
+  readonly customs: readonly BaseEvent[];
+  readonly terminal: BaseEvent;
+}
+
+export interface RunRow {
+  readonly threadId: string;
+  readonly runIndex: number;
+  readonly runId: string;
+  /** The run that this one continues; null for the first of a path. */
+  readonly prevRunIndex: number | null;
+  readonly parentRunId?: string;
+  readonly agentId?: string;
+  readonly status: RunStatus;
+  readonly epoch: number;
+  readonly startedAt: number;
+  readonly endedAt?: number;
+  readonly eventCount?: number;
+  /** Equal for equal inputs, so that the same run sent again is recognised. */
+  readonly fingerprint: string;
+}
+
+/** The right to write one run, until another host takes it over. */
+export interface Claim {
+  readonly threadId: string;
+  readonly runIndex: number;
+  readonly runId: string;
+  readonly epoch: number;
+  readonly holder: string;
+}
+
+export interface ClaimRequest {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly agentId?: string;
+  readonly parentRunId?: string;
+  readonly holder: string;
+  readonly startedAt: number;
+  /** The head's `activeRunIndex` and `epoch` that the caller's base was read at; undefined for a new thread. */
+  readonly base: { readonly activeRunIndex: number; readonly epoch: number } | undefined;
+  readonly prevRunIndex: number | null;
+  readonly input: PersistedInput;
+  readonly fingerprint: string;
+  /** The title of a thread that has none yet. */
+  readonly title: string;
+}
+
+export type ClaimResult =
+  | { readonly is: "claimed"; readonly claim: Claim }
+  /** The run id was used before. */
+  | { readonly is: "exists"; readonly run: RunRow }
+  /** The thread went on since the base was read. */
+  | { readonly is: "moved" };
+
+/** A message that a run added or replaced, in its place. */
+export interface MessageRow {
+  readonly message: Message;
+  /** The message that it follows, where it was not added at the end. */
+  readonly after?: string;
+}
+
+/** A message row as it stands in the log; `row` is absent where the run left no message at all. */
+export interface StoredMessageRow {
+  readonly runIndex: number;
+  /** The thread's messages begin anew here. */
+  readonly resets: boolean;
+  readonly row: MessageRow | undefined;
+}
+
+/** Everything that ends a run in the log, for one transaction. */
+export interface Settlement {
+  readonly status: SettledStatus;
+  readonly endedAt: number;
+  /** Closing events and the terminal event; the last events of the run. */
+  readonly chunk: Chunk;
+  /** The agent ended the run itself: a stop request that was not yet seen does not change that. */
+  readonly ownTerminal: boolean;
+  readonly closing: RunClosing;
+  readonly derived: Derived;
+}
+
+/** What a run left behind, in final form. */
+export interface Derived {
+  readonly messages: readonly MessageRow[];
+  /** The messages are all of the thread's, not only what the run added. */
+  readonly rewritten: boolean;
+  readonly state: State;
+  readonly interrupts: readonly Interrupt[];
+}
+
+/** Builds the end of a run whose holder is gone, from what stands outside of the payloads. */
+export type BuildForeignEnd = (run: RunRow, nextSeq: number, open: OpenConstructs | undefined) => Chunk;
+
+export interface ThreadRow {
+  readonly threadId: string;
+  readonly title: string;
+  readonly agentId?: string;
+  readonly archived: boolean;
+  readonly pinned: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly runCount: number;
+  readonly lastStatus?: SettledStatus;
+}
+
+/**
+ * The log of all runs, and what is derived from it.
+ *
+ * - Every write must be atomic, and must check in its own transaction that the claim still stands; who lost it gets
+ *   RunnerError `fenced` and writes nothing.
+ * - What `claim`, `requestStop`, `settle` and `settleForeign` acknowledge must survive power loss; what `append`
+ *   acknowledges must survive the death of every process of the origin.
+ * - Repeating a call after an ambiguous end must repeat nothing.
+ * - Epochs must grow over the whole store and never be used twice.
+ */
+export interface RunStore {
+  /** The fence: a new epoch, the holder, and the run as `running`, in one transaction. */
+  claim(request: ClaimRequest): Promise<ClaimResult>;
+  /** Adds the next chunk of a live run. @returns whether somebody asked to stop the run */
+  append(claim: Claim, chunk: Chunk): Promise<{ readonly stopRequested: boolean }>;
+  /** Ends the run. @returns `stop-requested`, nothing written, where a stop request decides the end instead */
+  settle(claim: Claim, settlement: Settlement): Promise<"settled" | "stop-requested">;
+  /**
+   * Ends a live run whose holder is gone, or is taken over from: takes a new epoch, so its holder can write nothing
+   * more. @returns the run as it was, or undefined where it is not live any more
+   */
+  settleForeign(
+    threadId: string,
+    runId: string,
+    status: SettledStatus,
+    endedAt: number,
+    build: BuildForeignEnd,
+  ): Promise<RunRow | undefined>;
+  /** Adds what a foreign end left out. Does nothing where it is there already. */
+  derive(threadId: string, runIndex: number, closing: RunClosing, derived: Derived): Promise<void>;
+  /** @returns the live run that is asked to stop and whether this call asked first; undefined where none matches */
+  requestStop(
+    threadId: string,
+    runId: string | undefined,
+    at: number,
+  ): Promise<{ readonly runId: string; readonly runIndex: number; readonly holder: string; readonly first: boolean } | undefined>;
+
+  head(threadId: string): Promise<ThreadHead | undefined>;
+  /** Heads of all threads with a live run. */
+  liveHeads(): Promise<readonly ThreadHead[]>;
+  run(threadId: string, runIndex: number): Promise<RunRow | undefined>;
+  runById(threadId: string, runId: string): Promise<RunRow | undefined>;
+  /** All runs of a thread, by runIndex. */
+  runs(threadId: string): Promise<readonly RunRow[]>;
+  input(threadId: string, runIndex: number): Promise<PersistedInput | undefined>;
+  closing(threadId: string, runIndex: number): Promise<RunClosing | undefined>;
+  /** Committed chunks of a run with events after `afterSeq`, in order, at most about `limit` events. */
+  chunks(threadId: string, runIndex: number, afterSeq: number, limit: number): Promise<readonly Chunk[]>;
+  /** Message rows of the runs of `path` (all up to `upTo` where undefined), in order. */
+  messageRows(
+    threadId: string,
+    upTo: number,
+    path: ReadonlySet<number> | undefined,
+  ): Promise<readonly StoredMessageRow[]>;
+  stateAfter(
+    threadId: string,
+    runIndex: number,
+  ): Promise<{ readonly state: State; readonly interrupts: readonly Interrupt[] } | undefined>;
+  thread(threadId: string): Promise<ThreadRow | undefined>;
+  /** Threads by falling `updatedAt`. */
+  threads(query: { limit: number; before?: number; agentId?: string; archived: boolean }): Promise<readonly ThreadRow[]>;
+  close(): Promise<void>;
+}

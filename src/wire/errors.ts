@@ -1,0 +1,39 @@
+import { RUNNER_ERROR_CODES, RunnerError, type RunnerErrorCode } from "../run/errors.js";
+import type { Reply, RunnerErrorData } from "./shapes.js";
+
+/** Comlink keeps only name, message and stack of an error: they cross as data. */
+export function toErrorData(error: unknown): RunnerErrorData {
+  if (RunnerError.is(error)) {
+    return { code: error.code, message: error.message, details: cloneable(error.details) };
+  }
+  const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return { code: "host-failed", message, details: {} };
+}
+
+export function fromErrorData(data: RunnerErrorData): RunnerError {
+  const known = (RUNNER_ERROR_CODES as readonly string[]).includes(data.code);
+  const code: RunnerErrorCode = known ? data.code : "host-failed";
+  return new RunnerError(code, data.details, { message: data.message });
+}
+
+/** The result of `work` as data; it never rejects. */
+export async function reply<T>(work: () => Promise<T> | T): Promise<Reply<T>> {
+  try {
+    return { ok: await work() };
+  } catch (error) {
+    return { error: toErrorData(error) };
+  }
+}
+
+export function unwrap<T>(answer: Reply<T>): T {
+  if ("error" in answer) throw fromErrorData(answer.error);
+  return answer.ok;
+}
+
+function cloneable(details: RunnerErrorData["details"]): RunnerErrorData["details"] {
+  try {
+    return structuredClone(details);
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,84 @@
+import { AbstractAgent, type AgentConfig, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
+import { EventType } from "@ag-ui/core";
+import { Observable } from "rxjs";
+import { nextTask } from "../platform/clock.js";
+
+/** What an agent function is given besides its input. */
+export interface AgentContext {
+  /** Aborts when the run is to stop. Pass it on to `fetch` and the like. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * An agent as a function: yields AG-UI events. RUN_STARTED and the terminal event may be left out, what it leaves open
+ * is closed for it. What it throws ends the run as errored. On stop `signal` aborts and the generator is returned at its
+ * next yield.
+ */
+export type AgentFunction = (input: RunAgentInput, context: AgentContext) => AsyncIterable<BaseEvent>;
+
+/** How long an agent may yield without letting messages, storage and stops of its host through, in ms. */
+const SLICE_MS = 8;
+
+class FunctionAgent extends AbstractAgent {
+  private work: AgentFunction;
+  private aborting: AbortController | undefined;
+
+  constructor(work: AgentFunction, config: AgentConfig) {
+    super(config);
+    this.work = work;
+  }
+
+  override run(input: RunAgentInput): Observable<BaseEvent> {
+    return new Observable<BaseEvent>((subscriber) => {
+      const aborting = new AbortController();
+      this.aborting = aborting;
+      const { signal } = aborting;
+      const drive = async (): Promise<void> => {
+        // At once, so that every reader sees the question before the agent has its first word.
+        subscriber.next({ type: EventType.RUN_STARTED, threadId: input.threadId, runId: input.runId });
+        const iterator = this.work(input, { signal })[Symbol.asyncIterator]();
+        try {
+          let sliceEnds = performance.now() + SLICE_MS;
+          while (!signal.aborted) {
+            const next = await iterator.next();
+            if (next.done === true) return;
+            if (signal.aborted) break;
+            subscriber.next(next.value);
+            if (performance.now() < sliceEnds) continue;
+            await nextTask();
+            sliceEnds = performance.now() + SLICE_MS;
+          }
+        } finally {
+          await iterator.return?.();
+        }
+      };
+      drive().then(
+        () => subscriber.complete(),
+        (error: unknown) => (signal.aborted ? subscriber.complete() : subscriber.error(error)),
+      );
+      return () => aborting.abort();
+    });
+  }
+
+  override abortRun(): void {
+    this.aborting?.abort();
+  }
+
+  /** The base class copies its own fields only, onto an object that no constructor made. */
+  override clone(): FunctionAgent {
+    const copy = super.clone() as FunctionAgent;
+    copy.work = this.work;
+    copy.aborting = undefined;
+    return copy;
+  }
+}
+
+/**
+ * Makes an agent from an async generator function, with abort and clone right.
+ *
+ * @param work see {@link AgentFunction}
+ * @param config `agentId`, `description` and the like of AbstractAgent
+ */
+export function defineAgent(work: AgentFunction, config: AgentConfig = {}): AbstractAgent {
+  return new FunctionAgent(work, config);
+}

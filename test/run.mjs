@@ -1,0 +1,217 @@
+// `npm test`: installs what is missing, finds or gets the browsers, runs the suites one after another, counts.
+//   npm test                    everything
+//   npm test -- unit chromium   only these
+//   npm test -- --list          their names
+// With CI=true every browser must be there.
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BROWSERS, obtainBrowser } from "./setup/browsers.mjs";
+import { install, requireNode, ROOT } from "./setup/install.mjs";
+import { isAlive, killTree } from "./setup/processes.mjs";
+
+const MINUTE = 60_000;
+const bin = (path) => [process.execPath, join(ROOT, "node_modules", path)];
+
+/** A command that counts as one test. */
+const single = (...command) => ({ command });
+/** Vitest projects write what they counted. */
+const vitest = (project) => (report) => ({
+  command: [
+    ...bin("vitest/vitest.mjs"),
+    "run",
+    `--project=${project}`,
+    "--reporter=default",
+    "--reporter=json",
+    `--outputFile.json=${report}`,
+  ],
+  count: ({ numPassedTests, numFailedTests, numPendingTests, numTodoTests }) => ({
+    passed: numPassedTests,
+    failed: numFailedTests,
+    skipped: numPendingTests + numTodoTests,
+  }),
+});
+
+/** In this order. `limit` is where a suite is ended, whatever it does. */
+const SUITES = [
+  {
+    name: "check",
+    says: "types, lint, format",
+    limit: 4 * MINUTE,
+    steps: [
+      single(...bin("typescript/bin/tsc"), "-p", "tsconfig.json"),
+      single("npm", "run", "--silent", "lint"),
+      single(...bin("prettier/bin/prettier.cjs"), "--check", "."),
+    ],
+  },
+  { name: "unit", says: "logic, in Node", limit: 5 * MINUTE, steps: [vitest("unit")] },
+  {
+    name: "browser",
+    says: "real IndexedDB, in Chromium",
+    limit: 5 * MINUTE,
+    browser: "chromium",
+    steps: [vitest("browser")],
+  },
+  {
+    name: "package",
+    says: "what is published: build, exports, types, sizes",
+    limit: 5 * MINUTE,
+    steps: [
+      single("npm", "run", "--silent", "build"),
+      (report) => ({
+        command: [process.execPath, join(ROOT, "test/package/check.mjs"), `--report=${report}`],
+        count: (it) => it,
+      }),
+    ],
+  },
+  {
+    name: "chromium",
+    says: "several tabs, in Chromium",
+    limit: 8 * MINUTE,
+    browser: "chromium",
+    steps: [vitest("chromium")],
+  },
+  {
+    name: "firefox",
+    says: "several tabs, in Firefox",
+    limit: 8 * MINUTE,
+    browser: "firefox",
+    steps: [vitest("firefox")],
+  },
+  {
+    name: "webkit",
+    says: "several tabs, in WebKitGTK",
+    limit: 4 * MINUTE,
+    browser: "webkit",
+    steps: [vitest("webkit")],
+  },
+];
+
+/** Names of suites from the command line; nothing named means all. */
+function chosenSuites(args) {
+  if (args.includes("--list")) {
+    for (const { name, says } of SUITES) console.log(`${name.padEnd(10)}${says}`);
+    process.exit(0);
+  }
+  const unknown = args.filter((arg) => !SUITES.some(({ name }) => name === arg));
+  if (unknown.length > 0) {
+    console.error(`no such suite: ${unknown.join(", ")} (there are ${SUITES.map(({ name }) => name).join(", ")})`);
+    process.exit(1);
+  }
+  return args.length === 0 ? SUITES : SUITES.filter(({ name }) => args.includes(name));
+}
+
+let running;
+
+/** Runs a command with its output passed through. False where it failed or was ended at the deadline. */
+async function passes([program, ...args], deadline) {
+  const shell = process.platform === "win32" && program === "npm";
+  const child = spawn(program, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"], env: process.env, shell });
+  running = child;
+  const limit = setTimeout(
+    () => {
+      console.error(`\nended: it took longer than it may`);
+      killTree(child.pid);
+    },
+    Math.max(0, deadline - Date.now()),
+  );
+  try {
+    return await new Promise((resolve) => {
+      child.once("error", (error) => {
+        console.error(error.message);
+        resolve(false);
+      });
+      child.once("exit", (code) => resolve(code === 0));
+    });
+  } finally {
+    clearTimeout(limit);
+    running = undefined;
+  }
+}
+
+/** Runs a suite's steps until one fails. */
+async function runSuite({ name, limit, steps }, folder) {
+  const deadline = Date.now() + limit;
+  const total = { passed: 0, failed: 0, skipped: 0 };
+  for (const [index, given] of steps.entries()) {
+    const report = join(folder, `${name}-${index}.json`);
+    const { command, count } = typeof given === "function" ? given(report) : given;
+    const passed = await passes(command, deadline);
+    let counted = { passed: passed ? 1 : 0, failed: passed ? 0 : 1, skipped: 0 };
+    if (count) {
+      try {
+        counted = count(JSON.parse(readFileSync(report, "utf8")));
+      } catch {
+        counted = { passed: 0, failed: 1, skipped: 0 };
+      }
+    }
+    // A suite can fail beside its tests: an unhandled error, no file found, the limit.
+    if (!passed && counted.failed === 0) counted.failed = 1;
+    for (const key of Object.keys(total)) total[key] += counted[key];
+  }
+  return total;
+}
+
+/** The paths of the browsers that the suites need, as variables of the environment; sentences for those not to be had. */
+async function prepareBrowsers(suites) {
+  const missing = new Map();
+  for (const name of new Set(suites.flatMap(({ browser }) => browser ?? []))) {
+    const found = await obtainBrowser(name);
+    if (found.path) {
+      process.env[BROWSERS[name].variable] = found.path;
+      console.log(`${BROWSERS[name].title}: ${found.path}`);
+    } else {
+      missing.set(name, found.missing);
+    }
+  }
+  return missing;
+}
+
+function printSummary(results) {
+  const cell = (value, width) => String(value).padStart(width);
+  console.log(`\n${"suite".padEnd(10)}${["passed", "failed", "skipped", "seconds"].map((it) => cell(it, 9)).join("")}`);
+  for (const { name, passed, failed, skipped, seconds, why } of results) {
+    const counts = [passed, failed, skipped, seconds.toFixed(1)].map((it) => cell(it, 9)).join("");
+    console.log(`${name.padEnd(10)}${counts}${why ? `  ${why}` : ""}`);
+  }
+  const sum = (key) => results.reduce((total, result) => total + result[key], 0);
+  const seconds = sum("seconds");
+  console.log(`${"all".padEnd(10)}${cell(`${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`, 36)}\n`);
+  const skipped = sum("skipped");
+  console.log(`${sum("passed")} passed, ${sum("failed")} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
+  return sum("failed");
+}
+
+requireNode();
+const suites = chosenSuites(process.argv.slice(2));
+for (const [name, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+]) {
+  process.once(name, () => {
+    if (running && isAlive(running.pid)) killTree(running.pid);
+    process.exit(code);
+  });
+}
+install();
+const missing = await prepareBrowsers(suites);
+if (missing.size > 0 && process.env.CI === "true") {
+  for (const sentence of missing.values()) console.error(`${sentence} (with CI=true no browser may be missing)`);
+  process.exit(1);
+}
+
+const folder = mkdtempSync(join(tmpdir(), "agui-test-"));
+const results = [];
+try {
+  for (const suite of suites) {
+    const why = suite.browser && missing.get(suite.browser);
+    console.log(`\n=== ${suite.name}: ${suite.says}${why ? `: skipped. ${why}` : ""}`);
+    const start = Date.now();
+    const counts = why ? { passed: 0, failed: 0, skipped: 1 } : await runSuite(suite, folder);
+    results.push({ name: suite.name, ...counts, seconds: (Date.now() - start) / 1000, why });
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+process.exitCode = printSummary(results) > 0 ? 1 : 0;

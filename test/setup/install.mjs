@@ -1,0 +1,60 @@
+// Shared by `npm start` and `npm test`. Only node: builtins, nothing is installed yet.
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+
+/** Ends the process with a sentence where Node.js is too old for Vite. */
+export function requireNode(version = process.versions.node) {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  if (major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)) return;
+  console.error(`This needs Node.js 20.19 or newer (or 22.12 or newer); this is ${version}. See https://nodejs.org/`);
+  process.exit(1);
+}
+
+/** Runs npm, whichever way this process was started. */
+export function npm(args, options = {}) {
+  const cli = process.env.npm_execpath;
+  return cli?.endsWith(".js") && existsSync(cli)
+    ? spawnSync(process.execPath, [cli, ...args], { cwd: ROOT, stdio: "inherit", ...options })
+    : spawnSync("npm", args, { cwd: ROOT, stdio: "inherit", shell: process.platform === "win32", ...options });
+}
+
+function packagesOf(file) {
+  try {
+    return JSON.parse(readFileSync(join(ROOT, file), "utf8")).packages ?? {};
+  } catch {
+    return undefined;
+  }
+}
+
+/** Why node_modules has to be installed, or undefined where it is what the lock says. */
+function outOfDate() {
+  const installed = packagesOf("node_modules/.package-lock.json");
+  if (!installed) return "nothing is installed yet";
+  const locked = packagesOf("package-lock.json");
+  if (!locked) return undefined;
+  // Optional packages of other platforms are in the lock and rightly not on the disk.
+  const stale = Object.entries(locked).find(
+    ([path, { version, optional, devOptional, link }]) =>
+      path !== "" &&
+      !link &&
+      (installed[path] ? installed[path].version !== version : !optional && !devOptional) &&
+      path.startsWith("node_modules/"),
+  );
+  return stale && `${stale[0]} is not what package-lock.json says`;
+}
+
+/** Installs the dependencies where they are missing or older than the lock. Ends the process where that fails. */
+export function install() {
+  const reason = outOfDate();
+  if (!reason) return;
+  const args = [existsSync(join(ROOT, "package-lock.json")) ? "ci" : "install", "--no-audit", "--no-fund"];
+  console.log(`npm ${args[0]}: ${reason}`);
+  const { status, error } = npm(args);
+  if (status === 0) return;
+  console.error(`npm ${args[0]} failed${error ? `: ${error.message}` : ""}; see above.`);
+  process.exit(1);
+}

@@ -1,0 +1,11 @@
+import "vitest";
+
+declare module "vitest" {
+  /** What vite.config.ts and global setups hand to the tests. */
+  interface ProvidedContext {
+    /** Which browser the tabs suites drive. */
+    engine: "chromium" | "firefox" | "webkit";
+    /** Root of the server that has the demo and the test pages, with a slash at its end. */
+    origin: string;
+  }
+}

@@ -1,0 +1,34 @@
+/** The little of selenium-webdriver (which has no types) that the driver of WebKitGTK uses. */
+declare module "selenium-webdriver" {
+  export interface WebElement {
+    click(): Promise<void>;
+    sendKeys(...keys: string[]): Promise<void>;
+  }
+  export class Capabilities {
+    constructor(capabilities: Record<string, unknown>);
+  }
+  export class WebDriver {
+    static createSession(executor: unknown, capabilities: Capabilities): WebDriver;
+    getSession(): Promise<unknown>;
+    executeScript(script: string, ...args: unknown[]): Promise<unknown>;
+    executeAsyncScript(script: string, ...args: unknown[]): Promise<unknown>;
+    get(url: string): Promise<void>;
+    getCurrentUrl(): Promise<string>;
+    getWindowHandle(): Promise<string>;
+    takeScreenshot(): Promise<string>;
+    close(): Promise<void>;
+    quit(): Promise<void>;
+    switchTo(): { window(handle: string): Promise<void>; newWindow(kind: "tab" | "window"): Promise<void> };
+    navigate(): { refresh(): Promise<void> };
+    manage(): { setTimeouts(timeouts: { script?: number; pageLoad?: number }): Promise<void> };
+  }
+}
+
+declare module "selenium-webdriver/http/index.js" {
+  export class HttpClient {
+    constructor(url: string);
+  }
+  export class Executor {
+    constructor(client: HttpClient);
+  }
+}

@@ -1,0 +1,61 @@
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { build, createServer, preview, type InlineConfig } from "vite";
+
+/** The repository, without a slash at its end. */
+export const ROOT = fileURLToPath(new URL("../../..", import.meta.url)).replace(/[\\/]$/, "");
+
+/** A server on a loopback port of its own. */
+export interface Server {
+  /** With a slash at its end. */
+  readonly origin: string;
+  close(): Promise<void>;
+}
+
+function originOf(server: { address(): AddressInfo | string | null } | null): string {
+  const address = server?.address();
+  if (!address || typeof address === "string") throw new Error("the server has no port");
+  return `http://127.0.0.1:${address.port}/`;
+}
+
+/**
+ * Vite's dev server: the demo at `/`, any file of the repository at `/@fs/…`.
+ * Nothing is watched, so that nobody's edit reloads the pages of a test, unless `config` says so.
+ */
+export async function startDevServer(config: InlineConfig = {}): Promise<Server> {
+  // The servers of test runs side by side must not share what they have bundled.
+  const cacheDir = await mkdtemp(join(tmpdir(), "agui-vite-"));
+  const server = await createServer({
+    configFile: `${ROOT}/vite.config.ts`,
+    cacheDir,
+    logLevel: "error",
+    ...config,
+    server: { host: "127.0.0.1", port: 0, hmr: false, watch: null, ...config.server },
+  });
+  await server.listen();
+  return {
+    origin: originOf(server.httpServer as never),
+    async close() {
+      await server.close();
+      await rm(cacheDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The built demo, as it is deployed: with its service worker and its manifest. */
+export async function startPreview(): Promise<Server> {
+  const outDir = await mkdtemp(join(tmpdir(), "agui-demo-"));
+  const shared: InlineConfig = { configFile: `${ROOT}/vite.config.ts`, logLevel: "error", mode: "production" };
+  await build({ ...shared, build: { outDir, emptyOutDir: true } });
+  const server = await preview({ ...shared, build: { outDir }, preview: { host: "127.0.0.1", port: 0 } });
+  return {
+    origin: originOf(server.httpServer as never),
+    async close() {
+      await server.close();
+      await rm(outDir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,161 @@
+import { EventType } from "@ag-ui/core";
+import type { BaseEvent, Message } from "@ag-ui/client";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Fold } from "../../../src/run/fold.js";
+import { ChunkBuilder } from "../../../src/run/pack.js";
+import { referenceFold } from "./reference.js";
+import { RUN_ID, streams, THREAD_ID } from "./streams.js";
+
+const NOTHING = { messages: [], state: {}, interrupts: [] };
+
+function fold(base: ConstructorParameters<typeof Fold>[0], events: readonly BaseEvent[]): Fold {
+  const all = new Fold(base);
+  for (const event of events) all.apply(event);
+  return all;
+}
+
+const content = ({ messages, state, interrupts }: Fold) => ({ messages, state, interrupts });
+
+const terminals: fc.Arbitrary<BaseEvent> = fc.constantFrom<BaseEvent>(
+  { type: EventType.RUN_ERROR, message: "no" },
+  { type: EventType.RUN_FINISHED, threadId: THREAD_ID, runId: RUN_ID },
+  { type: EventType.RUN_FINISHED, threadId: THREAD_ID, runId: RUN_ID, outcome: { type: "cancelled" } },
+  {
+    type: EventType.RUN_FINISHED,
+    threadId: THREAD_ID,
+    runId: RUN_ID,
+    outcome: { type: "interrupt", interrupts: [{ id: "i", reason: "ask", subagentRunId: null }] },
+  },
+);
+
+describe("fold", () => {
+  test("it rebuilds what @ag-ui/client rebuilds, and writes to nothing that it was given (L2)", async () => {
+    await fc.assert(
+      fc.asyncProperty(streams(60), terminals, async ({ base, events }, terminal) => {
+        const all = [...events, terminal];
+        const given = structuredClone({ base, all });
+        expect(content(fold(base, all))).toEqual(await referenceFold(base, all));
+        expect({ base, all }).toEqual(given);
+      }),
+      { numRuns: 600 },
+    );
+  });
+
+  test("it makes the same of packed entries (L2)", () => {
+    fc.assert(
+      fc.property(streams(60), ({ base, events }) => {
+        const builder = new ChunkBuilder({ threadId: "t", runIndex: 0, epoch: 1 });
+        for (const event of events) builder.add(event, 0);
+        const packed = new Fold(base);
+        for (const entry of builder.take()!.entries) packed.applyEntry(entry);
+        expect(content(packed)).toEqual(content(fold(base, events)));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("untouched messages are those of the base, and none of the base goes unless it says so", () => {
+    fc.assert(
+      fc.property(streams(60), ({ base, events }) => {
+        const all = fold(base, events);
+        const before = new Map(base.messages.map((message) => [message.id, message]));
+        for (const message of all.messages) {
+          if (!all.touched.has(message.id)) expect(message).toBe(before.get(message.id));
+        }
+        const after = new Set(all.messages.map(({ id }) => id));
+        for (const id of all.touched) expect(after).toContain(id);
+        if (all.rewritten) return;
+        const kept = all.messages.filter(({ id }) => before.has(id)).map(({ id }) => id);
+        expect(kept).toEqual([...before.keys()]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("a result stands behind its call, also in the middle of the base, which is no rewriting", () => {
+    const toolCalls = [{ id: "c", type: "function" as const, function: { name: "f", arguments: "{}" } }];
+    const messages: Message[] = [
+      { id: "a", role: "assistant", toolCalls },
+      { id: "u", role: "user", content: "?" },
+    ];
+    const all = fold({ ...NOTHING, messages }, [
+      { type: EventType.TOOL_CALL_RESULT, messageId: "r", toolCallId: "c", content: "1" },
+    ]);
+    expect(all.messages.map(({ id }) => id)).toEqual(["a", "r", "u"]);
+    expect([...all.touched]).toEqual(["r"]);
+    expect(all.rewritten).toBe(false);
+  });
+
+  test("a snapshot that repeats the base touches nothing (L15)", () => {
+    const messages: Message[] = [{ id: "u", role: "user", content: "?" }];
+    const all = fold({ ...NOTHING, messages }, [
+      { type: EventType.MESSAGES_SNAPSHOT, messages: structuredClone(messages) },
+    ]);
+    expect([all.touched.size, all.rewritten]).toEqual([0, false]);
+  });
+
+  test("a chunk event is refused", () => {
+    expect(() => fold(NOTHING, [{ type: EventType.TEXT_MESSAGE_CHUNK, messageId: "m", delta: "a" }])).toThrow(
+      TypeError,
+    );
+  });
+
+  test("the versions grow with what they are versions of", () => {
+    const all = fold(NOTHING, []);
+    const step = (event: BaseEvent): [boolean, boolean] => {
+      const before = [all.messagesVersion, all.stateVersion];
+      all.apply(event);
+      return [all.messagesVersion > before[0]!, all.stateVersion > before[1]!];
+    };
+    expect(step({ type: EventType.TEXT_MESSAGE_START, messageId: "m" })).toEqual([true, false]);
+    expect(step({ type: EventType.TEXT_MESSAGE_CONTENT, messageId: "m", delta: "a" })).toEqual([true, false]);
+    expect(step({ type: EventType.STATE_DELTA, delta: [{ op: "add", path: "/a", value: 1 }] })).toEqual([false, true]);
+    expect(step({ type: EventType.STATE_DELTA, delta: [{ op: "remove", path: "/b" }] })).toEqual([false, false]);
+  });
+});
+
+describe("cost (L17)", () => {
+  const within = (ms: number, work: () => void): void => {
+    const started = performance.now();
+    work();
+    expect(performance.now() - started).toBeLessThan(ms);
+  };
+  const many = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
+
+  test("100,000 deltas", () => {
+    const events: BaseEvent[] = [{ type: EventType.TEXT_MESSAGE_START, messageId: "m" }];
+    events.push(...many(100_000, () => ({ type: EventType.TEXT_MESSAGE_CONTENT, messageId: "m", delta: "word " })));
+    within(1_000, () => expect((fold(NOTHING, events).messages[0]!.content as string).length).toBe(500_000));
+  });
+
+  test("8,000 list appends, 10,000 small deltas and 2,000 that fail on a state of 200 KB", () => {
+    const state = { list: [], rows: many(2_000, (n) => ({ n, text: "x".repeat(80) })), count: 0 };
+    const delta = (op: object): BaseEvent => ({ type: EventType.STATE_DELTA, delta: [op] });
+    const events = [
+      ...many(8_000, (n) => delta({ op: "add", path: "/list/-", value: { n } })),
+      ...many(10_000, (n) => delta({ op: "replace", path: `/rows/${n % 2_000}/n`, value: n })),
+      ...many(2_000, () => delta({ op: "test", path: "/count", value: 1 })),
+    ];
+    within(2_000, () =>
+      expect((fold({ ...NOTHING, state }, events).state as { list: unknown[] }).list).toHaveLength(8_000),
+    );
+  });
+
+  test("10,000 unique metadata keys on one message, and 5,000 tool calls with results in one message", () => {
+    const events: BaseEvent[] = [{ type: EventType.TEXT_MESSAGE_START, messageId: "m" }];
+    events.push(
+      ...many(10_000, (n) => ({
+        type: EventType.TEXT_MESSAGE_CONTENT,
+        messageId: "m",
+        delta: "a",
+        metadata: { [`k${n}`]: n },
+      })),
+    );
+    for (let n = 0; n < 5_000; n++) {
+      events.push({ type: EventType.TOOL_CALL_START, toolCallId: `c${n}`, toolCallName: "f", parentMessageId: "m" });
+      events.push({ type: EventType.TOOL_CALL_ARGS, toolCallId: `c${n}`, delta: "{}" });
+    }
+    within(2_000, () => fold(NOTHING, events));
+  });
+});
