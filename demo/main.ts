@@ -10,9 +10,9 @@ const connect = () =>
       shared: () =>
         new SharedWorker(new URL("./agents.worker.ts", import.meta.url), {
           type: "module",
-          // Chromium: a run outlives the reload of the only tab. Others ignore it. Not in TypeScript's DOM types yet.
+          // Chromium: a run outlives the reload of the only tab. Others ignore it.
           extendedLifetime: true,
-        } as WorkerOptions),
+        }),
       dedicated: () => new Worker(new URL("./agents.worker.ts", import.meta.url), { type: "module" }),
     },
   });

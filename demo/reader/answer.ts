@@ -4,11 +4,10 @@ import { type Excerpt, excerptOf } from "./excerpt.js";
 import { blockquote, clip, escapeInline, figure, many, table as markdownTable } from "./markdown.js";
 import type { ThreadDocument } from "./message.js";
 import { indexDocument, type ReadDocument, readDocument, type ReadTable, rowText, typedTable } from "./prepare.js";
-import { queryTerms, searchIndex } from "./search.js";
+import { type Hit, queryTerms, searchIndex, weightOf } from "./search.js";
 import type { Events } from "./session.js";
 import type { Work } from "./slices.js";
 import { setProgress } from "./state.js";
-import { fold, WORD } from "./text/words.js";
 
 export interface Readable {
   readonly document: ThreadDocument;
@@ -145,14 +144,13 @@ function resultOf(
   };
 }
 
-/** Of the rows that one unit joins, the one with most of the words. */
-function bestRow(read: ReadTable, unit: number, rowsPerUnit: number, words: ReadonlySet<string>): number {
+/** Of the rows that one unit joins, the one with the best of the words. */
+function bestRow(read: ReadTable, unit: number, rowsPerUnit: number, words: Hit["words"]): number {
   let best = unit * rowsPerUnit;
   let most = -1;
   for (let row = best; row < Math.min(read.table.rows, (unit + 1) * rowsPerUnit); row++) {
-    const held = new Set<string>();
-    for (const [word] of rowText(read.table, row).matchAll(WORD)) if (words.has(fold(word))) held.add(fold(word));
-    if (held.size > most) [best, most] = [row, held.size];
+    const weight = weightOf(rowText(read.table, row), words);
+    if (weight > most) [best, most] = [row, weight];
   }
   return best;
 }

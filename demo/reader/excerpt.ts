@@ -1,9 +1,10 @@
 import { clip } from "./markdown.js";
 import type { ReadText } from "./prepare.js";
-import type { Hit } from "./search.js";
+import { type Hit, weightOf } from "./search.js";
+import { type Block, LIST } from "./text/blocks.js";
 import { lineAt, sentencesOf } from "./text/sentences.js";
 import type { Passage } from "./text/passages.js";
-import { fold, plain, WORD } from "./text/words.js";
+import { plain } from "./text/words.js";
 
 /** The part of a passage that answers best. */
 export interface Excerpt {
@@ -14,27 +15,34 @@ export interface Excerpt {
 }
 
 const WANTED = 320;
+/** Lines up to a blank one. */
+const PARAGRAPH = /(?:[^\n]*\S[^\n]*(?:\n|$))+/g;
 
-/** The sentence with most of the words that were found, and its neighbours while there is room. */
+/** The sentence with the best of the words that were found, and its neighbours while there is room. */
 export function excerptOf(read: ReadText, passage: Passage, hit: Pick<Hit, "words">): Excerpt {
   const { text, headings } = read.document;
-  const sentences = sentencesOf(text, passage);
-  const weigh = (sentence: string): number => {
-    const held = new Set<string>();
-    for (const [word] of sentence.matchAll(WORD)) if (hit.words.has(fold(word))) held.add(fold(word));
-    return held.size;
-  };
+  const sentences = paragraphsOf(text, passage).flatMap((paragraph, index) =>
+    sentencesOf(text, paragraph).map((sentence) => ({ ...sentence, paragraph: index })),
+  );
   let from = 0;
   let most = -1;
   for (const [i, sentence] of sentences.entries()) {
-    const weight = weigh(sentence.text);
+    const weight = weightOf(sentence.text, hit.words);
     if (weight > most) [from, most] = [i, weight];
   }
   let to = from;
-  const length = (): number =>
-    (sentences[to]?.start ?? 0) + (sentences[to]?.text.length ?? 0) - (sentences[from]?.start ?? 0);
-  while (to + 1 < sentences.length && length() + (sentences[to + 1]?.text.length ?? 0) <= WANTED) to++;
-  while (from > 0 && length() + (sentences[from - 1]?.text.length ?? 0) <= WANTED) from--;
+  /** Whether a neighbour is of the same paragraph and fits. */
+  const fits = (neighbour: number): boolean => {
+    const [first, last] = [sentences[Math.min(from, neighbour)], sentences[Math.max(to, neighbour)]];
+    return (
+      first !== undefined &&
+      last !== undefined &&
+      first.paragraph === last.paragraph &&
+      last.start + last.text.length - first.start <= WANTED
+    );
+  };
+  while (fits(to + 1)) to++;
+  while (from > 0 && fits(from - 1)) from--;
 
   const start = sentences[from]?.start ?? passage.start;
   const end = Math.min(
@@ -49,4 +57,19 @@ export function excerptOf(read: ReadText, passage: Passage, hit: Pick<Hit, "word
     firstLine,
     lastLine: lineAt(text, { start, line: firstLine }, end),
   };
+}
+
+/** A passage may join several blocks: a quote is from one of them. */
+function paragraphsOf(text: string, { start, end, kind }: Passage): Pick<Block, "start" | "end" | "kind">[] {
+  if (kind === "code") return [{ start, end, kind }];
+  const found: Pick<Block, "start" | "end" | "kind">[] = [];
+  for (const { 0: body, index } of text.slice(start, end).matchAll(PARAGRAPH)) {
+    const at = start + index;
+    found.push({
+      start: at,
+      end: at + body.length,
+      kind: LIST.test(body) ? "list" : /^ {0,3}\|/.test(body) ? "table" : "text",
+    });
+  }
+  return found;
 }

@@ -99,10 +99,10 @@ export function typeOfPaste(text: string): string {
 
 function typeOf(name: string, given: string): string | undefined {
   const extension = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase();
-  const known = TYPES.find(([known]) => known === extension);
+  const known = TYPES.find(([one]) => one === extension);
   if (known) return known[1];
   const type = given.split(";")[0]?.trim().toLowerCase() ?? "";
-  return TYPES.some(([, known]) => known === type) ? type : undefined;
+  return TYPES.some(([, one]) => one === type) ? type : undefined;
 }
 
 function decode(bytes: Uint8Array, name: string): string {

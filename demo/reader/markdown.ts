@@ -1,7 +1,7 @@
 /** What has a meaning inside a line of Markdown (CommonMark and GFM). */
 const INLINE = /[\\`*_[\]<>|~&#$]/g;
 /** What GFM makes a link of without brackets. */
-const LINKS = /(https?|ftp)(:)(?=\/\/)|\b(www)(\.)|()(@)/gi;
+const LINKS = /(https?|ftp)(:)(?=\/\/)|(www)(\.)|@/gi;
 /** What has a meaning at the start of a line. */
 const START = /^(?:([-+=:!])|(\d{1,9})([.)])(?=\s|$))/;
 // oxlint-disable-next-line no-control-regex
@@ -15,10 +15,8 @@ export function escapeInline(text: string): string {
     .replace(/\s+/g, " ")
     .trim()
     .replace(INLINE, "\\$&")
-    .replace(
-      LINKS,
-      (_all, scheme?: string, colon?: string, www?: string, dot?: string, _empty?: string, at?: string) =>
-        scheme ? `${scheme}\\${colon}` : www ? `${www}\\${dot}` : `\\${at}`,
+    .replace(LINKS, (all, scheme?: string, _colon?: string, www?: string) =>
+      scheme ? `${scheme}\\:` : www ? `${www}\\.` : `\\${all}`,
     )
     .replace(START, (_all, sign?: string, digits?: string, dot?: string) => (sign ? `\\${sign}` : `${digits}\\${dot}`));
 }

@@ -78,10 +78,11 @@ export async function requestOf(messages: readonly Message[]): Promise<Request> 
   return { documents: [...documents.values()], fresh: [...fresh.values()], question };
 }
 
+const asks = (part: string): boolean => part.length <= 300 && part.trimEnd().endsWith("?");
+
 /** Tells a pasted document from a question put before or after it: a short paragraph that ends with a question mark. */
 export function splitPaste(text: string): { question: string; text?: string } {
   if (text.length <= PASTE_LIMIT) return { question: text };
-  const asks = (part: string): boolean => part.length <= 300 && part.trimEnd().endsWith("?");
   const first = text.indexOf("\n\n");
   if (first !== -1 && asks(text.slice(0, first)))
     return { question: text.slice(0, first), text: text.slice(first + 2) };

@@ -124,8 +124,8 @@ export function whyColumns(table: TypedTable): string {
   );
 }
 
-export function whyStatistics(columns: readonly ColumnState[]): string {
-  const odd = columns.reduce((sum, column) => sum + column.odd, 0);
+export function whyStatistics(states: readonly ColumnState[]): string {
+  const odd = states.reduce((sum, column) => sum + column.odd, 0);
   return (
     "Statistics are of all rows; empty cells, “NA”, “null” and dashes count as missing; the standard deviation is that of a sample (n − 1)." +
     (odd > 0 ? ` ${many(odd, "cell")} did not read as the type of the column and stayed out.` : "")

@@ -15,8 +15,8 @@ export interface Hit {
   readonly score: number;
   /** Words of the question that it holds, folded. */
   readonly matched: ReadonlySet<string>;
-  /** Words of the document by which it was found, folded. */
-  readonly words: ReadonlySet<string>;
+  /** Words of the document by which it was found, folded, with what each gave to the score. */
+  readonly words: ReadonlyMap<string, number>;
 }
 
 export interface Found {
@@ -66,7 +66,7 @@ export function queryTerms(question: string): string[] {
 
 /** Searches word by word, so that no step is long, and adds the scores. */
 export async function searchIndex(index: SearchIndex, terms: readonly string[], slices: Slices): Promise<Found> {
-  const hits = new Map<number, { score: number; matched: Set<string>; words: Set<string> }>();
+  const hits = new Map<number, { score: number; matched: Set<string>; words: Map<string, number> }>();
   const absent: string[] = [];
   const near: { term: string; words: string[] }[] = [];
   for (const term of terms) {
@@ -83,16 +83,25 @@ export async function searchIndex(index: SearchIndex, terms: readonly string[], 
     if (results.length === 0) absent.push(term);
     for (const result of results) {
       const unit = result.id as number;
-      const hit = hits.get(unit) ?? { score: 0, matched: new Set<string>(), words: new Set<string>() };
+      const hit = hits.get(unit) ?? { score: 0, matched: new Set<string>(), words: new Map<string, number>() };
       hits.set(unit, hit);
       hit.score += result.score;
       hit.matched.add(term);
-      for (const word of result.terms) hit.words.add(word);
+      for (const word of result.terms) hit.words.set(word, Math.max(result.score, hit.words.get(word) ?? 0));
     }
     await slices.pause();
   }
   const ranked = [...hits]
     .map(([unit, hit]) => ({ unit, ...hit, score: hit.score * (0.4 + (0.6 * hit.matched.size) / terms.length) }))
-    .sort((a, b) => b.score - a.score || a.unit - b.unit);
+    .toSorted((a, b) => b.score - a.score || a.unit - b.unit);
   return { hits: ranked.slice(0, 50), terms, absent, near };
+}
+
+/** How well a text answers a hit: what the words in it gave to the score, each once. */
+export function weightOf(text: string, words: Hit["words"]): number {
+  const held = new Set<string>();
+  for (const word of tokenize(text)) held.add(fold(word));
+  let sum = 0;
+  for (const word of held) sum += words.get(word) ?? 0;
+  return sum;
 }

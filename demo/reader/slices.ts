@@ -56,7 +56,8 @@ function createTurns(): { next(): Promise<void>; close(): void } {
     return { next: () => new Promise((resolve) => immediate(resolve)), close: () => undefined };
   const { port1, port2 } = new MessageChannel();
   const waiting: (() => void)[] = [];
-  port1.onmessage = () => waiting.shift()?.();
+  port1.addEventListener("message", () => waiting.shift()?.());
+  port1.start();
   return {
     next: () =>
       new Promise((resolve) => {

@@ -1,9 +1,14 @@
-import { RunnerError, type RuntimeConnection } from "ag-ui-local-runtime/client";
+import {
+  RunnerError,
+  type RuntimeConnection,
+  type RuntimeStatus,
+  type SettledStatus,
+  type ThreadSummary,
+} from "ag-ui-local-runtime/client";
 import type { Subscription } from "rxjs";
 import { fileMessage } from "../reader/message.js";
 import type { TextFile } from "../reader/intake.js";
-import type { SettledStatus } from "../../src/run/types.js";
-import type { RuntimeStatus, ThreadSummary } from "../../src/wire/shapes.js";
+
 import { type Intake, takeFiles, takeText } from "./attach.js";
 import { type Draft, EMPTY_DRAFT, isEmptyDraft, loadDraft, saveDraft } from "./drafts.js";
 import { threadInUrl, threadUrl } from "./route.js";
@@ -229,7 +234,8 @@ export class App {
         bootId = status.bootId;
         void this.threads.read();
       }
-      if (status.is === "reconnecting" && was.is === "connected") this.announce("The host ended; looking for the next one");
+      if (status.is === "reconnecting" && was.is === "connected")
+        this.announce("The host ended; looking for the next one");
       if (status.is === "failed") this.announce(`No host: ${status.error.message}`);
       this.changed();
     });

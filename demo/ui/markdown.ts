@@ -5,8 +5,7 @@ import { Marked, type Token } from "marked";
 /** Headings of an answer stand below the page's own. */
 const HEADING_OFFSET = 2;
 
-const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
 const marked = new Marked({
   gfm: true,
@@ -24,7 +23,9 @@ const marked = new Marked({
 });
 
 const ALLOWED_TAGS =
-  "a b blockquote br code del div em h1 h2 h3 h4 h5 h6 hr i li ol p pre s strong sub sup table tbody td th thead tr ul".split(" ");
+  "a b blockquote br code del div em h1 h2 h3 h4 h5 h6 hr i li ol p pre s strong sub sup table tbody td th thead tr ul".split(
+    " ",
+  );
 
 function renderBlock(token: Token): HTMLElement {
   const fragment = DOMPurify.sanitize(marked.parser([token]), {

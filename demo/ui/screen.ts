@@ -107,7 +107,9 @@ export class Screen {
   };
 
   #keepEnd(): void {
-    if (this.#atEnd && this.#log) this.#log.scrollTop = this.#log.scrollHeight;
+    const log = this.#log;
+    // The empty state is read from its beginning.
+    if (this.#atEnd && log?.querySelector(".messages")) log.scrollTop = log.scrollHeight;
   }
 
   #focusOn(target: Focus): void {

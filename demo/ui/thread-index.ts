@@ -1,6 +1,5 @@
-import { RunnerError, type RuntimeConnection } from "ag-ui-local-runtime/client";
+import { RunnerError, type RuntimeConnection, type ThreadSummary } from "ag-ui-local-runtime/client";
 import { Subscription } from "rxjs";
-import type { ThreadSummary } from "../../src/wire/shapes.js";
 
 /** The list of threads, kept true by the changes of every tab. */
 export class ThreadIndex {

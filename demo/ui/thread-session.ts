@@ -1,11 +1,6 @@
 import { EventType, type Message, type RunErrorEvent } from "@ag-ui/client";
-import type { LocalAgent, RuntimeConnection } from "ag-ui-local-runtime/client";
-import { BehaviorSubject, filter, Subscription, take } from "rxjs";
-import type { SettledStatus } from "../../src/run/types.js";
-
-export type ThreadRun =
-  | { readonly is: "idle"; readonly last?: { readonly runId: string; readonly status: SettledStatus } }
-  | { readonly is: "running"; readonly runId: string };
+import type { LocalAgent, RuntimeConnection, SettledStatus, ThreadRun } from "ag-ui-local-runtime/client";
+import { filter, Subscription, take } from "rxjs";
 
 /** A run that ended otherwise than finished, and where it stands in the conversation. */
 export interface Ending {
@@ -36,7 +31,6 @@ export class ThreadSession {
   stopping = false;
   readonly #endings = new Map<string, Ending>();
   readonly #subscription = new Subscription();
-  readonly #run$ = new BehaviorSubject<ThreadRun>(this.run);
   #ownRunId: string | undefined;
   #shownRunId: string | undefined;
 
@@ -73,18 +67,20 @@ export class ThreadSession {
 
   /** The endings to show, by the message that they stand after. */
   get endings(): ReadonlyMap<string | undefined, readonly Ending[]> {
-    const places = new Map<string | undefined, Ending[]>();
-    for (const ending of this.#endings.values()) {
-      const place = places.get(ending.after);
-      if (place) place.push(ending);
-      else places.set(ending.after, [ending]);
-    }
-    return places;
+    const { lastEnding } = this;
+    const endings = new Set(this.#endings.values());
+    if (lastEnding) endings.add(lastEnding);
+    return Map.groupBy(endings, ({ after }) => after);
   }
 
   /** How the thread's last run ended, where it ended otherwise than finished. */
   get lastEnding(): Ending | undefined {
-    return this.run.is === "idle" && this.run.last ? this.#endings.get(this.run.last.runId) : undefined;
+    if (this.run.is !== "idle" || !this.run.last) return undefined;
+    const { runId, status } = this.run.last;
+    const known = this.#endings.get(runId);
+    // The run is known to be over before its last events are shown.
+    if (known || status === "finished") return known;
+    return { runId, status, message: "", after: this.agent.messages.at(-1)?.id };
   }
 
   /**
@@ -102,13 +98,18 @@ export class ThreadSession {
     let begun = false;
     const beginning = new Promise<void>((resolve) => {
       this.#subscription.add(
-        this.#run$.pipe(filter((run) => (run.is === "running" ? run.runId === runId : run.last?.runId === runId)), take(1)).subscribe(() => {
-          begun = true;
-          resolve();
-        }),
+        this.agent.run$
+          .pipe(
+            filter((run) => (run.is === "running" ? run : run.last)?.runId === runId),
+            take(1),
+          )
+          .subscribe(() => {
+            begun = true;
+            resolve();
+          }),
       );
     });
-    const running = this.#runAgent(runId);
+    const running = this.agent.runAgent({ runId });
     running.catch((error: unknown) => {
       if (begun) this.listener.failed(asError(error));
     });
@@ -145,31 +146,18 @@ export class ThreadSession {
     this.#subscription.unsubscribe();
   }
 
-  async #runAgent(runId: string): Promise<void> {
-    let failure: Error | undefined;
-    await this.agent.runAgent(
-      { runId },
-      {
-        // The page shows the failure itself; without this the client prints it as well.
-        onRunFailed: ({ error }) => {
-          failure = error;
-          return { stopPropagation: true };
-        },
-      },
-    );
-    if (failure) throw failure;
-  }
-
   #runChanged(run: ThreadRun): void {
     const was = this.run;
     this.run = run;
     if (run.is === "idle") {
       this.stopping = false;
-      if (run.last && run.last.status !== "finished") this.#end(run.last.runId, run.last.status, "", this.agent.messages);
+      const ending = run.last && this.#endings.get(run.last.runId);
+      // Both leave the same event; only this tells them apart.
+      if (ending && run.last?.status === "superseded")
+        this.#endings.set(ending.runId, { ...ending, status: "superseded" });
     }
-    this.#run$.next(run);
     if (was.is === "idle" && run.is === "running") this.listener.started();
-    if (was.is === "running" && run.is === "idle") this.listener.ended(run.last?.status ?? "finished");
+    if (was.is === "running" && run.is === "idle" && run.last) this.listener.ended(run.last.status);
     this.listener.changed();
   }
 

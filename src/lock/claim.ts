@@ -21,6 +21,9 @@ const SETTLING_MS = 3_000;
 /** How long between two tries while nothing is heard, in ms. */
 const RETRY_MS = 50;
 
+/** What tells a claim how a taken thread stands. */
+const ANSWERS: ReadonlySet<LockMessage["type"]> = new Set<LockMessage["type"]>(["refused", "wait", "started", "ended"]);
+
 /** The first message that matches, or undefined after `ms`. Listens from the call on, before `post` is called. */
 async function hear(
   { channel, clock }: ClaimParts,
@@ -53,19 +56,21 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
     const lock = await locks.tryHold(name);
     if (lock !== undefined) return lock;
 
-    const isAnswer = (message: LockMessage): boolean =>
-      message.threadId === threadId && (message.type === "refused" || message.type === "wait" || message.type === "ended");
-    const [answer, head] = await Promise.all([
+    const isAnswer = (message: LockMessage): boolean => message.threadId === threadId && ANSWERS.has(message.type);
+    const [answer, before] = await Promise.all([
       hear(parts, isAnswer, ANSWER_MS, () => channel.post({ type: "claim", threadId, runId })),
       store.head(threadId),
     ]);
-    const live = head?.live;
-    if (answer?.type !== "ended" && answer?.type !== "wait" && live !== undefined) {
-      throw new RunnerError("thread-busy", {
-        threadId,
-        runId: live.runId,
-        ...(head?.holder !== undefined && { holderId: head.holder }),
-      });
+    if (answer === undefined || answer.type === "refused" || answer.type === "started") {
+      // Nothing heard is believed: the head row says whether a run is live.
+      const head = before?.live === undefined ? await store.head(threadId) : before;
+      if (head?.live !== undefined) {
+        throw new RunnerError("thread-busy", {
+          threadId,
+          runId: head.live.runId,
+          ...(head.holder !== undefined && { holderId: head.holder }),
+        });
+      }
     }
     if (clock.now() >= deadline) throw new RunnerError("thread-busy", { threadId });
     if (answer?.type !== "ended") {

@@ -53,7 +53,7 @@ export async function* attach(
       const seen = bell.count;
       const head = await parts.store.head(threadId);
       if (head !== undefined && head.runCount > 0) {
-        if (head.live !== undefined) context.recovery.watch(head);
+        context.recovery.watch(head.holder);
         const next = await nextPosition(context, head, at);
         if (next === "snapshot" && options.replay === "events") at = { ...(await firstOfPath(context, head)), seq: -1 };
         else if (next === "snapshot") {

@@ -308,7 +308,8 @@ export class IndexedDBAgentRunner implements AgentRunner {
   }
 
   private hear(message: LockMessage): void {
-    const { type, threadId, runId } = message;
+    const { type, threadId, runId, from } = message;
+    if (type === "started") this.recovery.watch(from);
     const own = this.live.get(threadId);
     if (type === "claim" && own !== undefined && own.is.is !== "claiming") {
       this.parts.channel.post({ type: isBusy(own.is) ? "refused" : "wait", threadId, runId: own.runId });

@@ -20,12 +20,11 @@ export class Recovery {
 
   /** Looks through the heads once: what a dead host left is settled, living hosts are watched. */
   async start(): Promise<void> {
-    for (const head of await this.parts.store.liveHeads()) this.watch(head);
+    for (const head of await this.parts.store.liveHeads()) this.watch(head.holder);
   }
 
-  /** Settles the run of `head` when its holder dies. Does nothing for runs of this host. */
-  watch(head: ThreadHead): void {
-    const { holder } = head;
+  /** Settles what `holder` left behind when it dies. Does nothing for this host itself. */
+  watch(holder: string | undefined): void {
     if (holder === undefined || holder === this.parts.hostId || this.watched.has(holder)) return;
     this.watched.add(holder);
     void this.parts.locks

@@ -173,7 +173,7 @@ const PHRASES: readonly (readonly [Comparison, RegExp])[] = [
 function conditionsOf(table: TypedTable, tail: string): readonly Condition[] | { why: string } {
   if (tail.trim() === "") return [];
   const conditions: Condition[] = [];
-  for (const part of splitConditions(tail)) {
+  for (const part of splitConditions(table, tail.replace(/^the\s+/i, ""))) {
     const between = /^(.*?)\s(?:is\s)?between\s(.+?)\sand\s(.+)$/i.exec(part);
     if (between) {
       const column = findColumn(table, between[1] ?? "");
@@ -195,28 +195,28 @@ function conditionsOf(table: TypedTable, tail: string): readonly Condition[] | {
   return conditions;
 }
 
-function splitConditions(tail: string): string[] {
+/** Splits at each "and" that a column's name follows; any other belongs to a value or to "between". */
+function splitConditions(table: TypedTable, tail: string): string[] {
   const parts: string[] = [];
   for (const part of tail.split(/\s(?:and|und)\s/i)) {
-    const before = parts.at(-1);
-    if (before !== undefined && /\bbetween\b/i.test(before) && !/\bbetween\b.+\sand\s/i.test(before))
-      parts[parts.length - 1] = `${before} and ${part}`;
+    if (parts.length > 0 && !columnAtStart(table, part)) parts.push(`${parts.pop()} and ${part}`);
     else parts.push(part);
   }
   return parts;
 }
 
-/** The longest name of a column that the condition begins with, then the comparison, then the value. */
-function conditionOf(table: TypedTable, part: string): Condition | { why: string } {
-  const text = part.trim().replace(/^the\s+/i, "");
+/** The column with the longest name that a text begins with. */
+function columnAtStart(table: TypedTable, text: string): TypedColumn | undefined {
   const small = text.toLowerCase();
-  const columns = table.columns
-    .filter(
-      (column) =>
-        small.startsWith(column.name.toLowerCase().replaceAll("_", " ")) || small.startsWith(column.name.toLowerCase()),
-    )
-    .sort((a, b) => b.name.length - a.name.length);
-  const column = columns[0];
+  const starts = ({ name }: TypedColumn): boolean =>
+    [name, name.replaceAll("_", " ")].some((form) => small.startsWith(form.toLowerCase()));
+  return table.columns.filter(starts).toSorted((a, b) => b.name.length - a.name.length)[0];
+}
+
+/** A column's name, then the comparison, then the value. */
+function conditionOf(table: TypedTable, part: string): Condition | { why: string } {
+  const text = part.trim();
+  const column = columnAtStart(table, text);
   if (!column) return { why: `I know no column in “${text}”` };
   const rest = text.slice(column.name.length);
   for (const [comparison, phrase] of PHRASES) {

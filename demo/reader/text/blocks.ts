@@ -43,7 +43,8 @@ const MAX_HEADINGS = 20_000;
 const ATX = /^ {0,3}(#{1,6})[ \t]+(.{1,300}?)[ \t]*#*[ \t]*$/;
 const SETEXT = /^ {0,3}(=+|-+)[ \t]*$/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-const LIST = /^ {0,3}(?:[-*+]|\d{1,3}[.)])[ \t]+\S/;
+/** The first line of a list. */
+export const LIST = /^ {0,3}(?:[-*+]|\d{1,3}[.)])[ \t]+\S/;
 const NUMBERED =
   /^(?:(?:chapter|part|section|act|scene|book|kapitel|teil|abschnitt)\s+[\divxlc]+\b|\d{1,2}(?:\.\d{1,2}){0,3}\.?\s+\p{Lu}|[IVXLC]{1,6}\.?\s+\p{Lu})/iu;
 

@@ -138,7 +138,7 @@ async function* bestBlocks(document: TextDocument, { weights }: Vocabulary, slic
   return ranked
     .slice(0, MAX_SPLIT)
     .map(({ block }) => block)
-    .sort((a, b) => a.start - b.start);
+    .toSorted((a, b) => a.start - b.start);
 }
 
 function score(

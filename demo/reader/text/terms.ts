@@ -123,11 +123,11 @@ function best(entries: ReadonlyMap<string, Entry>, limit: number, rank: (entry: 
     if (score <= least) continue;
     kept.push({ key, entry, score });
     if (kept.length >= limit * 4) {
-      kept = kept.sort(byScore).slice(0, limit);
+      kept = kept.toSorted(byScore).slice(0, limit);
       least = kept.at(-1)?.score ?? 0;
     }
   }
-  return kept.sort(byScore).slice(0, limit);
+  return kept.toSorted(byScore).slice(0, limit);
 }
 
 /** Single words and pairs. A pair that makes up most of the use of a word stands for it. */

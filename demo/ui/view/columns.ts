@@ -47,7 +47,13 @@ function numbers(name: string, found: NumberStatistics): TemplateResult {
   return html`
     ${histogram(name, found.bins)}
     <dl class="statistics">
-      ${facts.map(([label, value]) => html`<div><dt>${label}</dt><dd>${figure(value)}${unit}</dd></div>`)}
+      ${facts.map(
+        ([label, value]) =>
+          html`<div>
+            <dt>${label}</dt>
+            <dd>${figure(value)}${unit}</dd>
+          </div>`,
+      )}
     </dl>
   `;
 }
@@ -61,7 +67,13 @@ function histogram(name: string, bins: readonly Bin[]): TemplateResult | typeof 
   const step = WIDTH / bins.length;
   const peak = bins.find(({ count }) => count === highest);
   const label = `Distribution of ${name}: most values, ${figure(highest)}, from ${figure(peak?.from ?? 0)} to ${figure(peak?.to ?? 0)}`;
-  return html`<svg class="histogram" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label=${label}>
+  return html`<svg
+    class="histogram"
+    viewBox="0 0 ${WIDTH} ${HEIGHT}"
+    preserveAspectRatio="none"
+    role="img"
+    aria-label=${label}
+  >
     ${bins.map(({ from, to, count }, index) => {
       const height = count === 0 ? 0 : Math.max(1.5, (count / highest) * (HEIGHT - 1));
       return svg`<rect x=${index * step + 0.75} y=${HEIGHT - height} width=${step - 1.5} height=${height}><title>${figure(from)} to ${figure(to)}: ${figure(count)}</title></rect>`;
@@ -73,12 +85,13 @@ function top(state: ColumnState): TemplateResult {
   const highest = Math.max(1, ...state.top.map(({ count }) => count));
   return html`<ul class="top">
     ${state.top.slice(0, 5).map(
-      ({ value, count }) => html`<li>
-        <span class="top-value">${value}</span
-        ><svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
-          <rect width=${(100 * count) / highest} height="4" rx="2" /></svg
-        ><span class="line">${figure(count)}</span>
-      </li>`,
+      ({ value, count }) =>
+        html`<li>
+          <span class="top-value">${value}</span
+          ><svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+            <rect width=${(100 * count) / highest} height="4" rx="2" /></svg
+          ><span class="line">${figure(count)}</span>
+        </li>`,
     )}
   </ul>`;
 }

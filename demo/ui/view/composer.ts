@@ -20,27 +20,30 @@ export function composer(app: App): TemplateResult {
     >
       ${notice(app)}
       <div class="composer-box">
-        ${draft.files.length > 0 || app.attaching > 0
-          ? html`<ul class="attachments" aria-label="Attached files">
-              ${repeat(
-                draft.files,
-                (file) => file.id,
-                (file) => html`<li class="file-chip">
-                  ${fileIcon(file.type)}<span class="file-name">${file.name}</span
-                  ><span class="file-size">${fileSize(file.size)}</span
-                  ><button
-                    type="button"
-                    class="quiet icon-only small"
-                    aria-label=${`Remove ${file.name}`}
-                    @click=${() => app.detach(file.id)}
-                  >
-                    ${icons.close}
-                  </button>
-                </li>`,
-              )}
-              ${app.attaching > 0 ? html`<li class="file-chip is-reading">Reading ${plural(app.attaching, "file")}…</li>` : nothing}
-            </ul>`
-          : nothing}
+        ${
+          draft.files.length > 0 || app.attaching > 0
+            ? html`<ul class="attachments" aria-label="Attached files">
+                ${repeat(
+                  draft.files,
+                  (file) => file.id,
+                  (file) =>
+                    html`<li class="file-chip">
+                      ${fileIcon(file.type)}<span class="file-name">${file.name}</span
+                      ><span class="file-size">${fileSize(file.size)}</span
+                      ><button
+                        type="button"
+                        class="quiet icon-only small"
+                        aria-label=${`Remove ${file.name}`}
+                        @click=${() => app.detach(file.id)}
+                      >
+                        ${icons.close}
+                      </button>
+                    </li>`,
+                )}
+                ${app.attaching > 0 ? html`<li class="file-chip is-reading">Reading ${plural(app.attaching, "file")}…</li>` : nothing}
+              </ul>`
+            : nothing
+        }
         <textarea
           id="message"
           aria-label="Message"
@@ -76,17 +79,19 @@ export function composer(app: App): TemplateResult {
             }}
           />
           <span class="hint" id="message-hint">${hint(app)}</span>
-          ${app.isRunning
-            ? html`<button
-                type="button"
-                id="stop"
-                class="stop"
-                aria-disabled=${session.stopping}
-                @click=${() => app.stop()}
-              >
-                ${icons.stop}Stop
-              </button>`
-            : nothing}
+          ${
+            app.isRunning
+              ? html`<button
+                  type="button"
+                  id="stop"
+                  class="stop"
+                  aria-disabled=${session.stopping}
+                  @click=${() => app.stop()}
+                >
+                  ${icons.stop}Stop
+                </button>`
+              : nothing
+          }
           <button type="submit" class="primary" ?disabled=${!app.maySend}>${icons.send}Send</button>
         </div>
       </div>
@@ -97,7 +102,8 @@ export function composer(app: App): TemplateResult {
 function hint(app: App): string {
   if (app.isFailed) return "No host: your text is kept";
   if (app.session.stopping) return "Stopping…";
-  if (app.isRunning) return app.session.isOwnRun ? "Esc goes to Stop" : "A run of another tab or visit. Esc goes to Stop";
+  if (app.isRunning)
+    return app.session.isOwnRun ? "Esc goes to Stop" : "A run of another tab or visit. Esc goes to Stop";
   if (app.session.sending) return "Sending…";
   return "Enter sends, Shift + Enter for a new line";
 }
@@ -120,15 +126,20 @@ function notice(app: App): TemplateResult | typeof nothing {
     return html`<div class="notice is-failure" role="alert">
       ${icons.alert}
       <div>
-        <p><strong>${status.error.message}.</strong> ${advice(status.error.code)} Your threads and what you typed are kept.</p>
-        ${status.error.details.causes && status.error.details.causes.length > 0
-          ? html`<details>
-              <summary>Details</summary>
-              <ul>
-                ${status.error.details.causes.map((cause) => html`<li>${cause}</li>`)}
-              </ul>
-            </details>`
-          : nothing}
+        <p>
+          <strong>${status.error.message}.</strong> ${advice(status.error.code)} Your threads and what you typed are
+          kept.
+        </p>
+        ${
+          status.error.details.causes && status.error.details.causes.length > 0
+            ? html`<details>
+                <summary>${icons.chevron}Details</summary>
+                <ul>
+                  ${status.error.details.causes.map((cause) => html`<li>${cause}</li>`)}
+                </ul>
+              </details>`
+            : nothing
+        }
       </div>
       <button type="button" class="secondary" @click=${() => app.retry()}>Try again</button>
     </div>`;
@@ -137,7 +148,9 @@ function notice(app: App): TemplateResult | typeof nothing {
   return html`<div class="notice ${app.notice.kind === "failure" ? "is-failure" : ""}" role="alert">
     ${icons.alert}
     <div><p>${app.notice.text}</p></div>
-    <button type="button" class="quiet icon-only small" aria-label="Dismiss" @click=${() => app.dismiss()}>${icons.close}</button>
+    <button type="button" class="quiet icon-only small" aria-label="Dismiss" @click=${() => app.dismiss()}>
+      ${icons.close}
+    </button>
   </div>`;
 }
 

@@ -31,29 +31,37 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
         aria-busy=${app.isRunning}
         tabindex="0"
       >
-        ${empty
-          ? app.isLoading
-            ? html`<p class="loading">Opening the thread…</p>`
-            : welcome(app)
-          : html`<div class="messages">
-              ${hidden > 0
-                ? html`<button
-                    type="button"
-                    class="secondary earlier"
-                    @click=${() => {
-                      app.shown += EARLIER;
-                      app.changed();
-                    }}
-                  >
-                    Show earlier messages (${hidden})
-                  </button>`
-                : nothing}
-              ${list(app, shown, messages)}
-            </div>`}
+        ${
+          empty
+            ? app.isLoading
+              ? html`<p class="loading">Opening the thread…</p>`
+              : welcome(app)
+            : html`<div class="messages">
+                ${
+                  hidden > 0
+                    ? html`<button
+                        type="button"
+                        class="secondary earlier"
+                        @click=${() => {
+                          app.shown += EARLIER;
+                          app.changed();
+                        }}
+                      >
+                        Show earlier messages (${hidden})
+                      </button>`
+                    : nothing
+                }
+                ${list(app, shown, messages)}
+              </div>`
+        }
       </section>
-      ${scrolling.atEnd || empty
-        ? nothing
-        : html`<button type="button" class="secondary jump" @click=${scrolling.toEnd}>${icons.down}Jump to latest</button>`}
+      ${
+        scrolling.atEnd || empty
+          ? nothing
+          : html`<button type="button" class="secondary jump" @click=${scrolling.toEnd}>
+              ${icons.down}Jump to latest
+            </button>`
+      }
     </div>
   `;
 }
@@ -82,11 +90,13 @@ const isAgents = (message: Message): boolean => message.role !== "user";
 function working(app: App): TemplateResult {
   const { progress } = readerStateOf(app.session.agent.state);
   return html`<p class="working" aria-live="off">
-    <span class="dots" aria-hidden="true"><i></i><i></i><i></i></span>${app.session.stopping
-      ? "Stopping"
-      : progress
-        ? html`${progress.phase} · ${progress.name} · ${Math.round(progress.done * 100)} %`
-        : "Working"}
+    <span class="dots" aria-hidden="true"><i></i><i></i><i></i></span>${
+      app.session.stopping
+        ? "Stopping"
+        : progress
+          ? html`${progress.phase} · ${progress.name} · ${Math.round(progress.done * 100)} %`
+          : "Working"
+    }
   </p>`;
 }
 
@@ -125,30 +135,37 @@ function welcome(app: App): TemplateResult {
     <div class="welcome">
       <h2>Give it something to read.</h2>
       <p>
-        Reader goes through texts and tables, outlines them and answers with quotes or figures. It is an AG-UI agent that
-        runs inside your browser: no server, no key, and nothing you drop here leaves this computer.
+        Reader goes through texts and tables, outlines them and answers with quotes or figures. It is an AG-UI agent
+        that runs inside your browser: no server, no key, and nothing you drop here leaves this computer.
       </p>
       <p class="second-tab">
         ${icons.tabs}<span
-          >${shared
-            ? html`<a href=${location.href} target="_blank" rel="noopener">Open this thread in a second tab</a>: both show
-                the same run as it streams, either can stop it, and closing one does not end it.`
-            : html`<a href=${location.href} target="_blank" rel="noopener">Open this thread in a second tab</a>: it shows
-                this run as it streams and can stop it. Here a run ends with the tab that started it.`}</span
+          >${
+            shared
+              ? html`<a href=${location.href} target="_blank" rel="noopener">Open this thread in a second tab</a>: both
+                  show the same run as it streams, either can stop it, and closing one does not end it.`
+              : html`<a href=${location.href} target="_blank" rel="noopener">Open this thread in a second tab</a>: it
+                  shows this run as it streams and can stop it. Here a run ends with the tab that started it.`
+          }</span
         >
       </p>
-      ${samples.length > 0
-        ? html`<h3>Or start with a sample</h3>
-            <ul class="samples">
-              ${samples.map(
-                (sample) => html`<li>
-                  <button type="button" class="sample" @click=${() => void app.attachSample(sample)}>
-                    ${fileIcon(/\.(csv|tsv)$/.test(sample.name) ? "text/csv" : "text/plain")}<span>${sample.name}</span>
-                  </button>
-                </li>`,
-              )}
-            </ul>`
-        : nothing}
+      ${
+        samples.length > 0
+          ? html`<h3>Or start with a sample</h3>
+              <ul class="samples">
+                ${samples.map(
+                  (sample) =>
+                    html`<li>
+                      <button type="button" class="sample" @click=${() => void app.attachSample(sample)}>
+                        ${fileIcon(/\.(csv|tsv)$/.test(sample.name) ? "text/csv" : "text/plain")}<span
+                          >${sample.name}</span
+                        >
+                      </button>
+                    </li>`,
+                )}
+              </ul>`
+          : nothing
+      }
     </div>
   `;
 }

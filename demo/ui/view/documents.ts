@@ -40,15 +40,18 @@ export function documents(app: App): TemplateResult {
           ${icons.close}
         </button>
       </div>
-      ${list.length === 0
-        ? html`<p class="fine">
-            What Reader finds in a document appears here while it reads: outline, key terms, or columns with their figures.
-          </p>`
-        : repeat(
-            list,
-            (document) => document.id,
-            (document) => documentView(app, document, progress?.documentId === document.id ? progress : null),
-          )}
+      ${
+        list.length === 0
+          ? html`<p class="fine">
+              What Reader finds in a document appears here while it reads: outline, key terms, or columns with their
+              figures.
+            </p>`
+          : repeat(
+              list,
+              (document) => document.id,
+              (document) => documentView(app, document, progress?.documentId === document.id ? progress : null),
+            )
+      }
     </aside>
   `;
 }
@@ -59,11 +62,19 @@ function documentView(app: App, document: DocumentState, progress: ReaderProgres
       <h3>${fileIcon(document.mimeType)}<span>${document.name}</span></h3>
       <p class="fine">${fileSize(document.size)}</p>
       ${document.phase === "Done" && !progress ? nothing : phases(app, document, progress)}
-      ${document.counts.length > 0
-        ? html`<dl class="counts">
-            ${document.counts.map(({ name, value }) => html`<div><dt>${name}</dt><dd>${figure(value)}</dd></div>`)}
-          </dl>`
-        : nothing}
+      ${
+        document.counts.length > 0
+          ? html`<dl class="counts">
+              ${document.counts.map(
+                ({ name, value }) =>
+                  html`<div>
+                    <dt>${name}</dt>
+                    <dd>${figure(value)}</dd>
+                  </div>`,
+              )}
+            </dl>`
+          : nothing
+      }
       ${document.kind === "text" ? text(app, document) : columns(app, document.columns)}
     </section>
   `;
@@ -84,10 +95,14 @@ function phases(app: App, document: DocumentState, progress: ReaderProgress | nu
   }
   return html`<ul class="phases">
     ${rows.map(
-      ({ name, done, current }) => html`<li class="${done === 1 ? "is-done" : ""} ${current ? "is-current" : ""}">
-        <span>${name}</span><span class="phase-state">${current && !app.isRunning ? "not finished" : `${Math.round(done * 100)} %`}</span>
-        <progress max="1" .value=${done} aria-label=${name}></progress>
-      </li>`,
+      ({ name, done, current }) =>
+        html`<li class="${done === 1 ? "is-done" : ""} ${current ? "is-current" : ""}">
+          <span>${name}</span
+          ><span class="phase-state"
+            >${current && !app.isRunning ? "not finished" : `${Math.round(done * 100)} %`}</span
+          >
+          <progress max="1" .value=${done} aria-label=${name}></progress>
+        </li>`,
     )}
   </ul>`;
 }
@@ -95,47 +110,66 @@ function phases(app: App, document: DocumentState, progress: ReaderProgress | nu
 function text(app: App, document: TextDocumentState): TemplateResult {
   const strongest = Math.max(1, ...document.terms.map(({ count }) => count));
   return html`
-    ${document.outline.length > 0
-      ? html`<details class="part" open>
-          <summary>${icons.chevron}Outline${document.outlineFrom ? html`<span class="fine">from ${document.outlineFrom}</span>` : nothing}</summary>
-          <ol class="outline">
-            ${document.outline.map(
-              ({ title, level, line }) =>
-                html`<li class="level-${Math.min(6, Math.max(1, level))}"><span>${title}</span><span class="line">${line}</span></li>`,
-            )}
-          </ol>
-        </details>`
-      : nothing}
-    ${document.terms.length > 0
-      ? html`<details class="part" open>
-          <summary>${icons.chevron}Key terms</summary>
-          <ul class="terms">
-            ${document.terms.map(
-              ({ term, count }) => html`<li>
-                <button type="button" class="term" title="Ask about it" @click=${() => ask(app, `What does it say about ${term}?`)}>
-                  <span>${term}</span
-                  ><svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
-                    <rect width=${(100 * count) / strongest} height="4" rx="2" /></svg
-                  ><span class="line">${figure(count)}<span class="sr-only"> times</span></span>
-                </button>
-              </li>`,
-            )}
-          </ul>
-        </details>`
-      : nothing}
-    ${document.sentences.length > 0
-      ? html`<details class="part">
-          <summary>${icons.chevron}Key sentences</summary>
-          <ul class="sentences">
-            ${document.sentences.map(
-              (sentence) => html`<li>
-                <q>${sentence.text}</q>
-                <span class="fine">${sentence.section === "" ? "" : `${sentence.section}, `}line ${sentence.line}</span>
-              </li>`,
-            )}
-          </ul>
-        </details>`
-      : nothing}
+    ${
+      document.outline.length > 0
+        ? html`<details class="part" open>
+            <summary>
+              ${icons.chevron}Outline${document.outlineFrom ? html`<span class="fine">from ${document.outlineFrom}</span>` : nothing}
+            </summary>
+            <ol class="outline">
+              ${document.outline.map(
+                ({ title, level, line }) =>
+                  html`<li class="level-${Math.min(6, Math.max(1, level))}">
+                    <span>${title}</span><span class="line">${line}</span>
+                  </li>`,
+              )}
+            </ol>
+          </details>`
+        : nothing
+    }
+    ${
+      document.terms.length > 0
+        ? html`<details class="part" open>
+            <summary>${icons.chevron}Key terms</summary>
+            <ul class="terms">
+              ${document.terms.map(
+                ({ term, count }) =>
+                  html`<li>
+                    <button
+                      type="button"
+                      class="term"
+                      title="Ask about it"
+                      @click=${() => ask(app, `What does it say about ${term}?`)}
+                    >
+                      <span>${term}</span
+                      ><svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+                        <rect width=${(100 * count) / strongest} height="4" rx="2" /></svg
+                      ><span class="line">${figure(count)}<span class="sr-only"> times</span></span>
+                    </button>
+                  </li>`,
+              )}
+            </ul>
+          </details>`
+        : nothing
+    }
+    ${
+      document.sentences.length > 0
+        ? html`<details class="part">
+            <summary>${icons.chevron}Key sentences</summary>
+            <ul class="sentences">
+              ${document.sentences.map(
+                (sentence) =>
+                  html`<li>
+                    <q>${sentence.text}</q>
+                    <span class="fine"
+                      >${sentence.section === "" ? "" : `${sentence.section}, `}line ${sentence.line}</span
+                    >
+                  </li>`,
+              )}
+            </ul>
+          </details>`
+        : nothing
+    }
   `;
 }
 

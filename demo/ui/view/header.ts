@@ -1,5 +1,5 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
-import type { RuntimeStatus, Survives } from "../../../src/wire/shapes.js";
+import type { RuntimeStatus, Survives } from "ag-ui-local-runtime/client";
 import type { App } from "../app.js";
 import { plural } from "../format.js";
 import { icons } from "../icons.js";
@@ -53,9 +53,9 @@ function runChip(app: App): TemplateResult {
   if (!app.isRunning) return html`<span class="chip run-chip">Idle</span>`;
   const where = session.isOwnRun ? "Running" : "Running, started elsewhere";
   return html`<span class="chip run-chip is-running" title=${where}
-    ><span class="pulse" aria-hidden="true"></span>${session.stopping ? "Stopping" : "Running"}${session.isOwnRun
-      ? nothing
-      : html`<span class="wide-label">, started elsewhere</span>`}</span
+    ><span class="pulse" aria-hidden="true"></span>${session.stopping ? "Stopping" : "Running"}${
+      session.isOwnRun ? nothing : html`<span class="wide-label">, started elsewhere</span>`
+    }</span
   >`;
 }
 
@@ -72,6 +72,8 @@ function hostPopover(app: App): TemplateResult {
 }
 
 const HOSTS = { "shared-worker": "Shared worker", worker: "This tab’s worker", page: "This page" } as const;
+/** The same where there is little room. */
+const HOSTS_SHORT = { "shared-worker": "Shared", worker: "This tab", page: "Page" } as const;
 
 function summaryOf(status: RuntimeStatus): TemplateResult {
   switch (status.is) {
@@ -84,8 +86,10 @@ function summaryOf(status: RuntimeStatus): TemplateResult {
     case "closed":
       return html`Closed`;
     case "connected":
-      return html`${HOSTS[status.host]}<span class="wide-label">
-          · ${plural(status.tabs, "tab")} · ${status.durability === "durable" ? "saved on this device" : "not saved"}</span
+      return html`<span class="narrow-label">${HOSTS_SHORT[status.host]}</span
+        ><span class="wide-label"
+          >${HOSTS[status.host]} · ${plural(status.tabs, "tab")} ·
+          ${status.durability === "durable" ? "saved on this device" : "not saved"}</span
         >`;
   }
 }
@@ -122,17 +126,21 @@ function facts(status: Connected): TemplateResult {
       <div>
         <dt>Tabs</dt>
         <dd>
-          <strong>${plural(status.tabs, "tab")} connected</strong> ${status.host === "shared-worker"
-            ? "Each of them sees every run as it streams, and can stop it."
-            : "Other tabs have workers of their own. They see this tab’s runs through the shared log, and can stop them."}
+          <strong>${plural(status.tabs, "tab")} connected</strong> ${
+            status.host === "shared-worker"
+              ? "Each of them sees every run as it streams, and can stop it."
+              : "Other tabs have workers of their own. They see this tab’s runs through the shared log, and can stop them."
+          }
         </dd>
       </div>
       <div>
         <dt>Storage</dt>
         <dd>
-          <strong>${durable ? "Saved on this device" : "Not saved"}</strong> ${durable
-            ? "Every event is in this browser’s IndexedDB before it is shown. Nothing leaves your computer."
-            : "This browser keeps no data for the page: threads are gone when the host ends."}
+          <strong>${durable ? "Saved on this device" : "Not saved"}</strong> ${
+            durable
+              ? "Every event is in this browser’s IndexedDB before it is shown. Nothing leaves your computer."
+              : "This browser keeps no data for the page: threads are gone when the host ends."
+          }
         </dd>
       </div>
       <div>
@@ -146,7 +154,8 @@ function facts(status: Connected): TemplateResult {
 
 const HOST_MEANS = {
   "shared-worker": "One background process runs the agent for all tabs of this page.",
-  worker: "This browser offers no shared worker here, so the agent runs in a worker of this tab. Runs end with this tab.",
+  worker:
+    "This browser offers no shared worker here, so the agent runs in a worker of this tab. Runs end with this tab.",
   page: "No worker could be started, so the agent runs in the page itself. Runs end with this tab.",
 } as const;
 

@@ -25,8 +25,7 @@ export function toolResults(messages: readonly Message[]): Map<string, ToolMessa
   return results;
 }
 
-export const fileIcon = (type: string): TemplateResult =>
-  /csv|tab-separated/.test(type) ? icons.table : icons.file;
+export const fileIcon = (type: string): TemplateResult => (/csv|tab-separated/.test(type) ? icons.table : icons.file);
 
 export function messageView(message: Message, context: MessageContext): TemplateResult | typeof nothing {
   switch (message.role) {
@@ -49,23 +48,32 @@ export function messageView(message: Message, context: MessageContext): Template
 function user({ content }: MessageOf<"user">): TemplateResult {
   const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
   const files = parts.map(fileRefOf).filter((file) => file !== undefined);
-  const text = parts.map((part) => (part.type === "text" ? part.text : "")).join("\n").trim();
+  const text = parts
+    .map((part) => (part.type === "text" ? part.text : ""))
+    .join("\n")
+    .trim();
   return html`<article class="message is-user" aria-label="You">
-    ${files.length > 0
-      ? html`<ul class="attachments">
-          ${files.map(
-            (file) => html`<li class="file-chip">
-              ${fileIcon(file.type)}<span class="file-name">${file.name}</span
-              ><span class="file-size">${fileSize(file.size)}</span>
-            </li>`,
-          )}
-        </ul>`
-      : nothing}
+    ${
+      files.length > 0
+        ? html`<ul class="attachments">
+            ${files.map(
+              (file) =>
+                html`<li class="file-chip">
+                  ${fileIcon(file.type)}<span class="file-name">${file.name}</span
+                  ><span class="file-size">${fileSize(file.size)}</span>
+                </li>`,
+            )}
+          </ul>`
+        : nothing
+    }
     ${text === "" ? nothing : html`<p class="user-text">${text}</p>`}
   </article>`;
 }
 
-function assistant(message: MessageOf<"assistant">, { results, growing, first }: MessageContext): TemplateResult | typeof nothing {
+function assistant(
+  message: MessageOf<"assistant">,
+  { results, growing, first }: MessageContext,
+): TemplateResult | typeof nothing {
   const calls = message.toolCalls ?? [];
   const content = message.content ?? "";
   if (calls.length === 0 && content === "") return nothing;
@@ -86,9 +94,9 @@ function reasoning({ content }: MessageOf<"reasoning">, { first, growing }: Mess
     ${first ? byline() : nothing}
     <details class="fold">
       <summary>
-        ${icons.chevron}${icons.thought}<span>How it chose</span>${growing
-          ? html`<span class="pulse" aria-hidden="true"></span>`
-          : nothing}
+        ${icons.chevron}${icons.thought}<span>How it chose</span>${
+          growing ? html`<span class="pulse" aria-hidden="true"></span>` : nothing
+        }
       </summary>
       <div class="fold-body reasoning">${content}</div>
     </details>
@@ -100,19 +108,23 @@ function toolCall(call: ToolCall, result: ToolMessage | undefined): TemplateResu
   return html`<details class="fold tool-call" aria-live="off">
     <summary>
       ${icons.chevron}${icons.tool}<code>${call.function.name}</code><span class="tool-args">${brief(args)}</span>
-      ${result
-        ? result.error
-          ? html`<span class="mark is-failed">failed</span>`
-          : nothing
-        : html`<span class="mark is-running">…</span>`}
+      ${
+        result
+          ? result.error
+            ? html`<span class="mark is-failed">failed</span>`
+            : nothing
+          : html`<span class="mark is-running">…</span>`
+      }
     </summary>
     <div class="fold-body">
       <p class="fold-label">Arguments</p>
       <pre tabindex="0">${pretty(args)}</pre>
       <p class="fold-label">Result</p>
-      ${result
-        ? html`<pre tabindex="0">${pretty(result.error ?? textOf(result.content))}</pre>`
-        : html`<p class="fine">Not there yet.</p>`}
+      ${
+        result
+          ? html`<pre tabindex="0">${pretty(result.error ?? textOf(result.content))}</pre>`
+          : html`<p class="fine">Not there yet.</p>`
+      }
     </div>
   </details>`;
 }

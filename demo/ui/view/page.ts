@@ -33,8 +33,6 @@ export function page(app: App, scrolling: Scrolling): TemplateResult {
       ${panelOpen ? documents(app) : nothing} ${covered ? html`<div class="veil" @click=${uncover}></div>` : nothing}
     </div>
     <div class="sr-only" role="status">${app.announcement}</div>
-    ${app.dropping
-      ? html`<div class="drop" aria-hidden="true"><p>Drop to attach</p></div>`
-      : nothing}
+    ${app.dropping ? html`<div class="drop" aria-hidden="true"><p>Drop to attach</p></div>` : nothing}
   `;
 }

@@ -1,6 +1,6 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import { repeat } from "lit/directives/repeat.js";
-import type { ThreadSummary } from "../../../src/wire/shapes.js";
+import type { ThreadSummary } from "ag-ui-local-runtime/client";
 import { type App, titleOf } from "../app.js";
 import { ago, exactTime } from "../format.js";
 import { icons } from "../icons.js";
@@ -52,11 +52,15 @@ function item(app: App, { threadId, title, thread, now = 0 }: Item): TemplateRes
       >
         <span class="thread-title">${title}</span>
         <span class="thread-meta"
-          >${thread
-            ? html`${mark(thread)}<time datetime=${new Date(thread.updatedAt).toISOString()} title=${exactTime(thread.updatedAt)}
-                  >${ago(thread.updatedAt, now)}</time
-                >`
-            : "nothing sent yet"}</span
+          >${
+            thread
+              ? html`${mark(thread)}<time
+                    datetime=${new Date(thread.updatedAt).toISOString()}
+                    title=${exactTime(thread.updatedAt)}
+                    >${ago(thread.updatedAt, now)}</time
+                  >`
+              : "nothing sent yet"
+          }</span
         >
       </a>
     </li>
@@ -64,7 +68,8 @@ function item(app: App, { threadId, title, thread, now = 0 }: Item): TemplateRes
 }
 
 function mark(thread: ThreadSummary): TemplateResult | typeof nothing {
-  if (thread.live) return html`<span class="mark is-running"><span class="pulse" aria-hidden="true"></span>Running</span>`;
+  if (thread.live)
+    return html`<span class="mark is-running"><span class="pulse" aria-hidden="true"></span>Running</span>`;
   switch (thread.lastStatus) {
     case "stopped":
       return html`<span class="mark">Stopped</span>`;

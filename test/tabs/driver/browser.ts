@@ -49,6 +49,7 @@ export interface Tab {
   waitForAttr(name: string, expected: string): Promise<void>;
   /** Gives a file to the page's file field. */
   attachFile(file: { name: string; content: string | Uint8Array }): Promise<void>;
+  /** PNG. Not in WebKit. */
   screenshot(): Promise<Uint8Array>;
   /** Light or dark, as the system would say it. Chromium only. */
   setColorScheme(scheme: "light" | "dark"): Promise<void>;

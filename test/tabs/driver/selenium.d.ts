@@ -15,7 +15,6 @@ declare module "selenium-webdriver" {
     get(url: string): Promise<void>;
     getCurrentUrl(): Promise<string>;
     getWindowHandle(): Promise<string>;
-    takeScreenshot(): Promise<string>;
     close(): Promise<void>;
     quit(): Promise<void>;
     switchTo(): { window(handle: string): Promise<void>; newWindow(kind: "tab" | "window"): Promise<void> };

@@ -73,6 +73,55 @@ describe("fold", () => {
     );
   });
 
+  const call = (toolCallId: string, more: object = {}): BaseEvent => ({
+    type: EventType.TOOL_CALL_START,
+    toolCallId,
+    toolCallName: "f",
+    ...more,
+  });
+  const activity = (messageId: string, more: object = {}): BaseEvent => ({
+    type: EventType.ACTIVITY_SNAPSHOT,
+    messageId,
+    activityType: "plan",
+    content: {},
+    ...more,
+  });
+  test.each([
+    ["a call takes the id of a message", [call("u", { subagentRunId: "s" }), call("u2", { parentMessageId: "u" })]],
+    [
+      "a call's parent is of another owner",
+      [call("c", { parentMessageId: "p", subagentRunId: "s" }), call("d", { parentMessageId: "p" })],
+    ],
+    [
+      "an activity changes its owner",
+      [activity("a", { subagentRunId: "s" }), activity("a"), activity("b"), activity("b", { subagentRunId: "s" })],
+    ],
+    [
+      "a merged activity keeps its owner",
+      [activity("a", { subagentRunId: "s" }), activity("a", { replace: false, content: { x: 1 } })],
+    ],
+    [
+      "messages have a null owner",
+      [{ type: EventType.MESSAGES_SNAPSHOT, messages: [{ id: "n", role: "user", content: "", subagentRunId: null }] }],
+    ],
+    ["a delta has no message", [{ type: EventType.TEXT_MESSAGE_CONTENT, messageId: "none", delta: "x" }]],
+    ["text follows parts", [{ type: EventType.TEXT_MESSAGE_CONTENT, messageId: "parts", delta: "x" }]],
+    [
+      "a state is null",
+      [
+        { type: EventType.STATE_SNAPSHOT, snapshot: null },
+        { type: EventType.STATE_DELTA, delta: [{ op: "replace", path: "", value: [1] }] },
+      ],
+    ],
+  ] as [string, BaseEvent[]][])("it is the reference's where %s", async (_, events) => {
+    const messages: Message[] = [
+      { id: "u", role: "user", content: "?" },
+      { id: "parts", role: "user", content: [{ type: "text", text: "?" }] },
+    ];
+    const base = { ...NOTHING, messages };
+    expect(content(fold(base, events))).toEqual(await referenceFold(base, events));
+  });
+
   test("a result stands behind its call, also in the middle of the base, which is no rewriting", () => {
     const toolCalls = [{ id: "c", type: "function" as const, function: { name: "f", arguments: "{}" } }];
     const messages: Message[] = [

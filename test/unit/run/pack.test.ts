@@ -41,8 +41,18 @@ const nearly = fc.array(
   ),
   { minLength: 1, maxLength: 40 },
 ) as fc.Arbitrary<BaseEvent[]>;
+const dense = fc
+  .array(
+    fc.tuple(fc.constantFrom("ab", "c", "\ud83d", "\ude00", ""), fc.constantFrom({}, {}, {}, { subagentRunId: "s" })),
+    {
+      minLength: 1,
+      maxLength: 30,
+    },
+  )
+  .map((parts) => parts.map(([text, extra]) => delta(text, extra)));
 const eventLists = fc.oneof(
   nearly,
+  dense,
   streams().map(({ events }) => events),
 );
 const waits = fc.array(fc.integer({ min: -2, max: 3 }), { minLength: 1, maxLength: 10 });

@@ -24,6 +24,8 @@ const TEXTS = ["", "a", "héllo ", "\ud83d", "\ude00", "\n", '{"x":', "1}"];
 const KEYS = ["k1", "k2"];
 const PATHS = ["", "/list", "/list/-", "/list/0", "/list/3", "/count", "/a", "/a/b", "/a/b/c", "/no/way", "/a~1b"];
 const VALUES: readonly unknown[] = [0, null, "v", [1, 2], { b: { c: 1 } }, {}];
+/** A copy each time: the reference writes to the values of patches. */
+const value = (n: number): unknown => structuredClone(pick(VALUES, n));
 
 interface Choice {
   readonly kind: number;
@@ -166,7 +168,7 @@ class Writer {
       }
       case 10:
         if (part > 0) return this.emit(EventType.STATE_DELTA, c, { delta: this.#patch(c) });
-        return this.emit(EventType.STATE_SNAPSHOT, c, { snapshot: { list: [1, c.id], a: pick(VALUES, c.text) } });
+        return this.emit(EventType.STATE_SNAPSHOT, c, { snapshot: { list: [1, c.id], a: value(c.text) } });
       case 11:
         return this.#messagesSnapshot(c);
       case 12: {
@@ -202,13 +204,17 @@ class Writer {
   #patch(c: Choice): unknown[] {
     return Array.from({ length: 1 + (c.id % 3) }, (_, n) => {
       const path = pick(PATHS, c.other + 5 * n);
-      const value = pick(VALUES, c.text + n);
+      const given = value(c.text + n);
       const from = pick(PATHS.slice(1), c.text + 3 * n);
       // A root that moves or is removed is no state that any agent means.
       const op =
         path === "" ? "replace" : pick(["add", "add", "replace", "remove", "test", "copy", "move"], c.kind + n);
-      if (path === "") return { op, path, value: { list: [], a: value } };
-      return op === "remove" ? { op, path } : op === "copy" || op === "move" ? { op, from, path } : { op, path, value };
+      if (path === "") return { op, path, value: { list: [], a: given } };
+      return op === "remove"
+        ? { op, path }
+        : op === "copy" || op === "move"
+          ? { op, from, path }
+          : { op, path, value: given };
     });
   }
 

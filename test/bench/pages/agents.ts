@@ -1,0 +1,100 @@
+import { AbstractAgent, EventType, type AgentStateMutation, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
+import type { RunAgentParameters, RunAgentResult } from "@ag-ui/client";
+import { defineAgent } from "ag-ui-local-runtime/worker";
+import { lastValueFrom, Observable } from "rxjs";
+import { MARKS_CHANNEL, stamp, type Emitted } from "./stamps.js";
+
+const WORD = "word ";
+/** How often the yielding agent lets other tasks of its host run. */
+const YIELD_EVERY = 10;
+
+const marks = new BroadcastChannel(MARKS_CHANNEL);
+const tell = (runId: string, first: number): void =>
+  marks.postMessage({ runId, first, last: stamp() } satisfies Emitted);
+
+const countOf = (input: RunAgentInput): number =>
+  Number((input.forwardedProps as { n?: number } | undefined)?.n ?? 1);
+const start = (messageId: string): BaseEvent =>
+  ({ type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" }) as BaseEvent;
+const delta = (messageId: string): BaseEvent =>
+  ({ type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: WORD }) as BaseEvent;
+const end = (messageId: string): BaseEvent => ({ type: EventType.TEXT_MESSAGE_END, messageId }) as BaseEvent;
+
+/** Events of a run that says `n` words. */
+export function* wordEvents(threadId: string, runId: string, n: number): Generator<BaseEvent> {
+  yield { type: EventType.RUN_STARTED, threadId, runId } as BaseEvent;
+  const messageId = `m-${runId}`;
+  yield start(messageId);
+  for (let i = 0; i < n; i++) yield delta(messageId);
+  yield end(messageId);
+  yield { type: EventType.RUN_FINISHED, threadId, runId } as BaseEvent;
+}
+
+/** Emits everything in one task. */
+export class SyncAgent extends AbstractAgent {
+  override run(input: RunAgentInput): Observable<BaseEvent> {
+    return new Observable((subscriber) => {
+      const first = stamp();
+      const { threadId, runId } = input;
+      subscriber.next({ type: EventType.RUN_STARTED, threadId, runId } as BaseEvent);
+      const messageId = `m-${runId}`;
+      subscriber.next(start(messageId));
+      for (let i = countOf(input); i > 0; i--) subscriber.next(delta(messageId));
+      subscriber.next(end(messageId));
+      subscriber.next({ type: EventType.RUN_FINISHED, threadId, runId } as BaseEvent);
+      tell(runId, first);
+      subscriber.complete();
+    });
+  }
+}
+
+/** As {@link SyncAgent}, past the schema check and the verification of its own pipeline. */
+export class BareAgent extends SyncAgent {
+  override async runAgent(parameters?: RunAgentParameters): Promise<RunAgentResult> {
+    const input = this.prepareRunAgentInput(parameters);
+    await lastValueFrom<AgentStateMutation | undefined>(this.apply(input, this.run(input), []), {
+      defaultValue: undefined,
+    });
+    return { result: undefined, newMessages: [] };
+  }
+}
+
+/** An async generator that never waits. */
+export const generatorAgent = defineAgent(async function* (input) {
+  const first = stamp();
+  const messageId = `m-${input.runId}`;
+  yield start(messageId);
+  for (let i = countOf(input); i > 0; i--) yield delta(messageId);
+  yield end(messageId);
+  tell(input.runId, first);
+});
+
+/** As an agent that reads a network stream: a task for every few events. */
+export const yieldingAgent = defineAgent(async function* (input) {
+  const { port1, port2 } = new MessageChannel();
+  let resume = (): void => undefined;
+  port1.onmessage = () => resume();
+  const first = stamp();
+  const messageId = `m-${input.runId}`;
+  yield start(messageId);
+  for (let i = 0, n = countOf(input); i < n; i++) {
+    yield delta(messageId);
+    if (i % YIELD_EVERY !== YIELD_EVERY - 1) continue;
+    await new Promise<void>((resolve) => {
+      resume = resolve;
+      port2.postMessage(null);
+    });
+  }
+  yield end(messageId);
+  tell(input.runId, first);
+  port1.close();
+});
+
+/** Says a word and waits to be stopped. */
+export const hangingAgent = defineAgent(async function* (input, { signal }) {
+  const messageId = `m-${input.runId}`;
+  yield start(messageId);
+  yield delta(messageId);
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+});
+

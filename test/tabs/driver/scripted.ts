@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, inject } from "vitest";
+import type { View } from "../pages/scripted.js";
+import type { Browser, Tab } from "./browser.js";
+import { launch } from "./launch.js";
+import { ROOT } from "./server.js";
+
+/** A browser for all tests of a file, and a fresh database for each `lab()`. */
+export function useBrowser(): { readonly browser: Browser } {
+  let browser: Browser | undefined;
+  beforeAll(async () => {
+    browser = await launch(inject("engine"));
+  });
+  afterAll(() => browser?.close());
+  return {
+    get browser() {
+      if (!browser) throw new Error("the browser was not started");
+      return browser;
+    },
+  };
+}
+
+let databases = 0;
+
+/** Tabs on test/tabs/pages/scripted.html that share a fresh database. */
+export class LabTabs {
+  readonly #db = `lab-${process.pid}-${databases++}`;
+  readonly #tabs: Tab[] = [];
+
+  constructor(private readonly given: { readonly browser: Browser }) {}
+
+  /** @param host tabs with the same one share a worker */
+  async open(host = "one"): Promise<LabTab> {
+    const tab = await this.given.browser.newTab(this.url(host));
+    this.#tabs.push(tab);
+    return new LabTab(tab);
+  }
+
+  url(host = "one"): string {
+    return `${inject("origin")}@fs${ROOT.startsWith("/") ? "" : "/"}${ROOT.replaceAll("\\", "/")}/test/tabs/pages/scripted.html?worker=${encodeURIComponent(`${this.#db}#${host}`)}`;
+  }
+
+  /** Ends the tabs, so that their workers end too. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#tabs.map((tab) => tab.close()));
+  }
+}
+
+/** One such tab. */
+export class LabTab {
+  constructor(readonly tab: Tab) {}
+
+  async follow(agentId: string, threadId: string): Promise<this> {
+    await this.tab.waitFor(() => "lab" in window);
+    await this.tab.evaluate((agent, thread) => window.lab.open(agent, thread), agentId, threadId);
+    return this;
+  }
+
+  start(threadId: string, order: unknown, runId?: string): Promise<void> {
+    return this.tab.evaluate(
+      (thread, content, run) => window.lab.start(thread, content, run ?? undefined),
+      threadId,
+      order,
+      runId,
+    );
+  }
+
+  run(threadId: string, order: unknown) {
+    return this.tab.evaluate((thread, content) => window.lab.run(thread, content), threadId, order);
+  }
+
+  /** On an agent that follows nothing, so that only the host can refuse it. */
+  runUnseen(agentId: string, threadId: string, order: unknown = {}) {
+    return this.tab.evaluate(
+      (agent, thread, content) => window.lab.runUnseen(agent, thread, content),
+      agentId,
+      threadId,
+      order,
+    );
+  }
+
+  stop(threadId: string): Promise<void> {
+    return this.tab.evaluate((thread) => window.lab.stop(thread), threadId);
+  }
+
+  view(threadId: string): Promise<View> {
+    return this.tab.evaluate((thread) => window.lab.view(thread), threadId);
+  }
+
+  /** Waits until the thread is idle after a run, however that ended. */
+  async settled(threadId: string): Promise<View> {
+    await this.tab.waitFor((thread) => {
+      const { run } = window.lab.view(thread);
+      return run.is === "idle" && run.last !== undefined;
+    }, threadId);
+    return this.view(threadId);
+  }
+
+  async running(threadId: string): Promise<void> {
+    await this.tab.waitFor((thread) => window.lab.view(thread).run.is === "running", threadId);
+  }
+
+  /** Waits until this number was counted, or a later one. */
+  async counted(threadId: string, number: number): Promise<void> {
+    await this.tab.waitFor(
+      (thread, least) => Number(window.lab.view(thread).text.split(" ").at(-1) || -1) >= least,
+      threadId,
+      number,
+    );
+  }
+}
+
+/** What the agent `count` says up to `n`. */
+export const numbers = (n: number): string => Array.from({ length: n }, (_, i) => i).join(" ");

@@ -1,0 +1,183 @@
+import { EventType, verifyEvents } from "@ag-ui/client";
+import { from, lastValueFrom, NEVER, toArray } from "rxjs";
+import { expect, test, vi } from "vitest";
+import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
+import type { Channel } from "../../../src/platform/channel.js";
+import {
+  agentOf,
+  collect,
+  counted,
+  counter,
+  eventsOfFrame,
+  fastClock,
+  framesUntil,
+  freshDb,
+  inputOf,
+  makeRunner,
+  mortalLocks,
+  rawAgent,
+  rebuild,
+  replay,
+  silent,
+  user,
+} from "./kit.js";
+
+/** Blocks an agent at a step until it is opened. */
+function gateAt(step: number): { gate: (at: number) => Promise<void> | undefined; open: () => void; reached: Promise<void> } {
+  let open!: () => void;
+  let arrive!: () => void;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  const reached = new Promise<void>((resolve) => (arrive = resolve));
+  return {
+    gate: (at) => {
+      if (at !== step) return undefined;
+      arrive();
+      return opened;
+    },
+    open,
+    reached,
+  };
+}
+
+test("who attaches in the middle of a run rebuilds the same, in its host and in another (L2, L3)", async () => {
+  const one = makeRunner();
+  const other = makeRunner({ dbName: one.dbName });
+  await collect(one.run({ threadId: "t", agent: agentOf(counter(5)), input: inputOf("t", "r0") }));
+  const { gate, open, reached } = gateAt(30);
+  const whole = collect(one.run({ threadId: "t", agent: agentOf(counter(60, gate)), input: inputOf("t", "r1") }));
+  await reached;
+  const attached = [one, other].map((runner) => framesUntil(runner, { threadId: "t" }));
+  await vi.waitFor(async () => expect(await other.isRunning({ threadId: "t" })).toBe(true));
+  open();
+  await whole;
+  const truth = await rebuild(await replay(one, "t"));
+  expect(truth.messages.at(-1)).toMatchObject({ content: counted(60) });
+  for (const frames of await Promise.all(attached)) {
+    const events = frames.flatMap(eventsOfFrame);
+    expect(await rebuild(events)).toEqual(truth);
+    await lastValueFrom(from(events).pipe(verifyEvents(), toArray()));
+    expect(frames.at(-1)).toEqual({ type: "end" });
+  }
+});
+
+test("with a cursor only what is missing is handed out, also from the middle of a chunk (L2)", async () => {
+  const runner = makeRunner();
+  const events = await collect(runner.run({ threadId: "t", agent: agentOf(counter(40)), input: inputOf("t", "r") }));
+  for (const seq of [-1, 0, 1, 7, 20, events.length - 2, events.length - 1]) {
+    const frames = await framesUntil(runner, { threadId: "t", after: { runIndex: 0, seq, epoch: 1 } });
+    const chunks = frames.flatMap((frame) => (frame.type === "chunk" ? [frame.chunk] : []));
+    expect(chunks.reduce((count, chunk) => count + chunk.count, 0)).toBe(events.length - 1 - seq);
+    if (chunks.length > 0) expect(chunks[0]!.firstSeq).toBe(seq + 1);
+  }
+});
+
+test("a follower gets the runs of every host, each from its first event (L2)", async () => {
+  const one = makeRunner();
+  const other = makeRunner({ dbName: one.dbName });
+  const following = framesUntil(
+    one,
+    { threadId: "t", follow: true },
+    (frame) => frame.type === "settled" && frame.runIndex === 3,
+  );
+  for (let n = 0; n < 4; n++) {
+    const runner = n % 2 === 0 ? one : other;
+    await collect(runner.run({ threadId: "t", agent: agentOf(counter(3)), input: inputOf("t", `r${n}`) }));
+  }
+  const frames = await following;
+  const { messages } = await rebuild(frames.flatMap(eventsOfFrame));
+  expect(messages.filter(({ role }) => role === "assistant").map(({ content }) => content)).toEqual(
+    Array.from({ length: 4 }, () => counted(3)),
+  );
+});
+
+test("an unknown thread has no history and no end but its own", async () => {
+  const runner = makeRunner();
+  expect(await framesUntil(runner, { threadId: "nowhere" })).toEqual([{ type: "end" }]);
+  expect(await replay(runner, "nowhere")).toEqual([]);
+});
+
+test("a dead host's run is settled as broken once, with all that it had committed (L1, L9)", async () => {
+  const dbName = freshDb();
+  const manager = inProcessLockManager();
+  const { locks, die } = mortalLocks(manager);
+  const dying = makeRunner({ dbName, locks });
+  const survivor = makeRunner({ dbName, locks: mortalLocks(manager).locks });
+  const { gate, reached } = gateAt(10);
+  const cutOff = collect(dying.run({ threadId: "t", agent: agentOf(counter(20, gate)), input: inputOf("t", "r") }));
+  await reached;
+  let attach!: () => void;
+  const attached = new Promise<void>((resolve) => (attach = resolve));
+  const followed = framesUntil(survivor, { threadId: "t" }, () => {
+    attach();
+    return false;
+  });
+  await attached;
+  await die();
+  const frames = await followed;
+  expect(frames.find((frame) => frame.type === "settled")).toMatchObject({ status: "broken" });
+  expect(frames.flatMap(eventsOfFrame).at(-1)).toMatchObject({ type: EventType.RUN_ERROR, code: "RUN_BROKEN" });
+  const { messages } = await rebuild(await replay(survivor, "t"));
+  expect(messages).toMatchObject([{ id: "r-u" }, { content: counted(10) }]);
+  // The zombie's readers see the same end, and it can write nothing more (L6).
+  expect((await cutOff).at(-1)).toMatchObject({ code: "RUN_BROKEN" });
+  await collect(survivor.run({ threadId: "t", agent: agentOf(counter(2)), input: inputOf("t", "next") }));
+  expect((await rebuild(await replay(survivor, "t"))).messages).toHaveLength(4);
+});
+
+test("a run whose host died before its first event keeps the user's message (L9)", async () => {
+  const dbName = freshDb();
+  const manager = inProcessLockManager();
+  const { locks, die } = mortalLocks(manager);
+  const dying = makeRunner({ dbName, locks });
+  dying.run({ threadId: "t", agent: rawAgent(() => NEVER), input: inputOf("t", "r", [user("u")]) });
+  await vi.waitFor(async () => expect(await dying.isRunning({ threadId: "t" })).toBe(true));
+  const survivor = makeRunner({ dbName, locks: mortalLocks(manager).locks });
+  await vi.waitFor(async () => expect(await survivor.isRunning({ threadId: "t" })).toBe(true));
+  await die();
+  await vi.waitFor(async () => expect(await survivor.isRunning({ threadId: "t" })).toBe(false));
+  expect((await rebuild(await replay(survivor, "t"))).messages).toMatchObject([{ id: "u" }]);
+  const [prelude] = await framesUntil(survivor, { threadId: "t" });
+  expect((await rebuild(eventsOfFrame(prelude!))).messages).toMatchObject([{ id: "u" }]);
+});
+
+test("a stop frees the thread even if the holder hears nothing: the lock is stolen, the holder fenced (L6, L7)", async () => {
+  const dbName = freshDb();
+  const deaf: Channel = { post: () => undefined, messages$: NEVER, close: () => undefined };
+  const locks = mortalLocks().locks;
+  // Its clock stands still: a frozen context looks at no head row either.
+  const frozen = makeRunner({ dbName, locks, openChannel: () => deaf, clock: { now: () => 1, after: () => new Promise(() => undefined) } });
+  const other = makeRunner({ dbName, locks, clock: fastClock(20) });
+  frozen.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r") });
+  await vi.waitFor(async () => expect(await other.isRunning({ threadId: "t" })).toBe(true));
+  expect(await other.stop({ threadId: "t", runId: "r" })).toBe(true);
+  await vi.waitFor(async () => expect(await other.isRunning({ threadId: "t" })).toBe(false), { timeout: 5_000 });
+  await collect(other.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "next") }));
+  const ends = (await replay(other, "t")).filter((event) => event.type === EventType.RUN_FINISHED);
+  expect(ends).toMatchObject([{ runId: "r", outcome: { type: "cancelled" } }, { runId: "next" }]);
+});
+
+test("a list of threads shows what is live, whoever runs it, and every change is told", async () => {
+  const one = makeRunner();
+  const other = makeRunner({ dbName: one.dbName });
+  const changes: unknown[] = [];
+  const watching = other.watchThreads().subscribe((change) => changes.push(change));
+  const run = collect(one.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r", [user("u", "A title\nhere")]) }));
+  await vi.waitFor(() => expect(changes).toContainEqual(expect.objectContaining({ thread: expect.objectContaining({ live: { runId: "r", runIndex: 0 } }) })));
+  expect(await other.listThreads()).toMatchObject([{ threadId: "t", title: "A title here", runCount: 1 }]);
+  await one.stop({ threadId: "t" });
+  await run;
+  await vi.waitFor(() => expect(changes.at(-1)).toMatchObject({ thread: { lastStatus: "stopped" } }));
+  expect(changes.at(-1)).not.toHaveProperty("thread.live");
+  watching.unsubscribe();
+});
+
+test("a closed runner settles its runs as stopped and refuses further ones", async () => {
+  const runner = makeRunner();
+  const events = collect(runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r") }));
+  await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(true));
+  await runner.close();
+  expect((await events).at(-1)).toMatchObject({ outcome: { type: "cancelled" } });
+  expect(() => runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r2") })).toThrow(
+    expect.objectContaining({ code: "closed" }),
+  );
+});

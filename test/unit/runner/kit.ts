@@ -1,0 +1,150 @@
+import "fake-indexeddb/auto";
+import { EventType, verifyEvents, type BaseEvent, type Message, type RunAgentInput } from "@ag-ui/client";
+import { AbstractAgent } from "@ag-ui/client";
+import { lastValueFrom, Observable, toArray } from "rxjs";
+import { onTestFinished } from "vitest";
+import type { Clock } from "../../../src/platform/clock.js";
+import { systemClock } from "../../../src/platform/clock.js";
+import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
+import { locksOf, type HeldLock, type Locks } from "../../../src/platform/locks.js";
+import {
+  IndexedDBAgentRunner,
+  type IndexedDBAgentRunnerOptions,
+} from "../../../src/runner/indexeddb-agent-runner.js";
+import type { Frame } from "../../../src/wire/shapes.js";
+import { defineAgent, type AgentFunction } from "../../../src/worker/define-agent.js";
+
+let names = 0;
+/** A database of the test's own. */
+export const freshDb = (): string => `unit-${process.pid}-${++names}`;
+
+/** A runner that is closed when the test ends. */
+export function makeRunner(options: IndexedDBAgentRunnerOptions = {}): IndexedDBAgentRunner {
+  const runner = new IndexedDBAgentRunner({ dbName: freshDb(), stopGraceMs: 50, ...options });
+  onTestFinished(() => runner.close());
+  return runner;
+}
+
+export const agentOf = (work: AgentFunction): AbstractAgent => defineAgent(work, { agentId: "test" });
+
+/** An agent whose pipeline gets what `emit` does, unguarded. */
+export function rawAgent(run: (input: RunAgentInput) => Observable<BaseEvent>): AbstractAgent {
+  class RawAgent extends AbstractAgent {
+    override run(input: RunAgentInput): Observable<BaseEvent> {
+      return run(input);
+    }
+  }
+  return new RawAgent({ agentId: "raw" });
+}
+
+export const user = (id: string, content = `from ${id}`): Message => ({ id, role: "user", content });
+
+export function inputOf(threadId: string, runId: string, messages = [user(`${runId}-u`)], state: unknown = {}): RunAgentInput {
+  return { threadId, runId, messages, state, tools: [], context: [], forwardedProps: {} };
+}
+
+/** Counts to `n` in one message; waits for `gate` before each step from `gateFrom` on. */
+export const counter = (n: number, gate?: (step: number) => Promise<void> | undefined): AgentFunction =>
+  async function* (input) {
+    const messageId = `${input.runId}-a`;
+    yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+    for (let step = 0; step < n; step++) {
+      await gate?.(step);
+      yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `${step} ` };
+    }
+    yield { type: EventType.TEXT_MESSAGE_END, messageId };
+  };
+
+export const counted = (n: number): string => Array.from({ length: n }, (_, step) => `${step} `).join("");
+
+/** Never ends until it is aborted. */
+export const silent: AgentFunction = async function* (input, { signal }) {
+  yield { type: EventType.TEXT_MESSAGE_START, messageId: `${input.runId}-a`, role: "assistant" };
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+};
+
+/** Never ends at all. */
+export const stubborn = (): AbstractAgent =>
+  rawAgent(
+    (input) =>
+      new Observable<BaseEvent>((subscriber) => {
+        subscriber.next({ type: EventType.RUN_STARTED, threadId: input.threadId, runId: input.runId });
+        subscriber.next({ type: EventType.TEXT_MESSAGE_START, messageId: `${input.runId}-a`, role: "assistant" });
+      }),
+  );
+
+export const collect = (events$: Observable<BaseEvent>): Promise<BaseEvent[]> => lastValueFrom(events$.pipe(toArray()));
+
+/** All events of `connect`, as the verifier accepts them. */
+export const replay = (runner: IndexedDBAgentRunner, threadId: string): Promise<BaseEvent[]> =>
+  collect(runner.connect({ threadId }).pipe(verifyEvents()));
+
+/** What an AG-UI client rebuilds from events. */
+export async function rebuild(events: readonly BaseEvent[]): Promise<{ messages: Message[]; state: unknown }> {
+  class Reader extends AbstractAgent {
+    override run(): Observable<BaseEvent> {
+      throw new Error("not used");
+    }
+    protected override connect(): Observable<BaseEvent> {
+      return new Observable((subscriber) => {
+        for (const event of structuredClone(events)) subscriber.next(event);
+        subscriber.complete();
+      });
+    }
+  }
+  const reader = new Reader();
+  await reader.connectAgent();
+  return { messages: reader.messages, state: reader.state };
+}
+
+export const textOf = (events: readonly BaseEvent[]): string =>
+  events.map((event) => (event.type === EventType.TEXT_MESSAGE_CONTENT ? String(event["delta"]) : "")).join("");
+
+export const eventsOfFrame = (frame: Frame): readonly BaseEvent[] =>
+  frame.type === "prelude" ? frame.events : frame.type === "chunk" ? frame.chunk.entries.map(({ event }) => event) : [];
+
+/** Frames of an attachment until one matches (it included), or its end. */
+export async function framesUntil(
+  runner: IndexedDBAgentRunner,
+  options: Parameters<IndexedDBAgentRunner["attach"]>[0],
+  matches: (frame: Frame) => boolean = () => false,
+): Promise<Frame[]> {
+  const reading = new AbortController();
+  const frames: Frame[] = [];
+  for await (const frame of runner.attach(options, reading.signal)) {
+    frames.push(frame);
+    if (matches(frame)) break;
+  }
+  reading.abort();
+  return frames;
+}
+
+/** A context whose locks fall at `die`, as a killed worker's do; its code goes on, as no killed worker's does. */
+export function mortalLocks(manager = inProcessLockManager()): { locks: Locks; die: () => Promise<void> } {
+  const inner = locksOf(manager);
+  const held = new Set<HeldLock>();
+  const keep = (lock: HeldLock | undefined): HeldLock | undefined => {
+    if (lock !== undefined) held.add(lock);
+    return lock;
+  };
+  return {
+    locks: {
+      tryHold: async (name) => keep(await inner.tryHold(name)),
+      hold: async (name) => keep(await inner.hold(name))!,
+      steal: async (name) => keep(await inner.steal(name))!,
+      whenFree: (name, signal) => inner.whenFree(name, signal),
+    },
+    die: async () => {
+      await Promise.all([...held].map((lock) => lock.release()));
+    },
+  };
+}
+
+/** Time that runs `factor` times as fast. */
+export const fastClock = (factor: number): Clock => {
+  const start = systemClock.now();
+  return {
+    now: () => start + (systemClock.now() - start) * factor,
+    after: (ms, signal) => systemClock.after(ms / factor, signal),
+  };
+};
