@@ -230,7 +230,6 @@ export class App {
       const was = this.status;
       this.status = status;
       if (status.is === "connected" && status.bootId !== bootId) {
-        if (bootId !== undefined) this.announce("Connected to a new host");
         bootId = status.bootId;
         void this.threads.read();
       }
@@ -249,7 +248,12 @@ export class App {
     const session: ThreadSession = new ThreadSession(this.#runtime, threadId, {
       changed: () => this.changed(),
       started: () => session === this.#session && this.announce("Reader is working"),
-      ended: (status) => session === this.#session && this.announce(ENDED[status]),
+      ended: (status) => {
+        if (session !== this.#session) return;
+        // That the thread is busy is over.
+        if (this.notice?.kind === "note") this.notice = undefined;
+        this.announce(ENDED[status]);
+      },
       failed: (error) => this.#tellFailure(session, error),
     });
     this.#session = session;

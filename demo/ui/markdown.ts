@@ -3,7 +3,7 @@ import { directive, Directive } from "lit/directive.js";
 import { Marked, type Token } from "marked";
 
 /** Headings of an answer stand below the page's own. */
-const HEADING_OFFSET = 2;
+const HEADING_OFFSET = 1;
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 

@@ -2,9 +2,10 @@ import { typeOfPaste } from "../reader/intake.js";
 import { PASTE_LIMIT } from "../reader/message.js";
 import type { App } from "./app.js";
 
+const bringsFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
+
 /** Files dropped anywhere on the page, files and long texts pasted anywhere, and the keys of the whole page. */
 export function listenToPage(app: App): void {
-  const bringsFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
   const setDropping = (dropping: boolean): void => {
     if (app.dropping === dropping) return;
     app.dropping = dropping;

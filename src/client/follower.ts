@@ -33,8 +33,8 @@ const FRESH_STARTS = 3;
 export class ThreadFollower {
   private reading: Subscription | undefined;
   private session: Session | undefined;
-  /** Index of the own run whose frames are passed over. */
-  private passing: number | undefined;
+  /** The own run whose frames are passed over; `missed`: with it, history that only a snapshot brings. */
+  private passing: { readonly runIndex: number; readonly missed: boolean } | undefined;
   private queue: Promise<void> = Promise.resolve();
   private caughtUpNow!: () => void;
   private readonly firstCatchUp = new Promise<void>((resolve) => (this.caughtUpNow = resolve));
@@ -88,11 +88,17 @@ export class ThreadFollower {
   }
 
   private async take(frame: Frame, behind: Cursor | undefined): Promise<void> {
-    if (frame.type === "run" && this.parts.isOwn(frame.run.runId)) this.passing = frame.run.runIndex;
+    const begun = frame.type === "run" ? frame.run : frame.type === "prelude" ? frame.live : undefined;
+    if (this.passing === undefined && begun !== undefined && this.parts.isOwn(begun.runId)) {
+      const missed = frame.type === "prelude" && frame.events.length > 0;
+      this.passing = { runIndex: begun.runIndex, missed };
+    }
     if (this.passing !== undefined) {
-      if (frame.type !== "settled" || frame.runIndex !== this.passing) return;
+      const { runIndex, missed } = this.passing;
+      if (frame.type !== "settled" || frame.runIndex !== runIndex) return;
       this.passing = undefined;
       this.parts.passed(frame.runId);
+      if (missed) this.restart();
       return;
     }
     switch (frame.type) {

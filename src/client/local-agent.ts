@@ -292,7 +292,11 @@ export class LocalAgent extends AbstractAgent {
       cursor: () => this.cursor,
       isOwn: (runId) => this.ownRuns.has(runId),
       passed: (runId) => this.ownRuns.delete(runId),
-      note: (frame) => this.noteRun(frame),
+      note: (frame) => {
+        // Looked up before the own run stood in the log.
+        const older = frame.type === "prelude" && frame.live === undefined && [...this.ownRuns.values()].includes("live");
+        if (!older) this.noteRun(frame);
+      },
       eventsOf: (frame) => this.eventsOf(frame),
       settled: (cursor) => (this.cursor = cursor),
       session: async (events$) => {

@@ -36,7 +36,9 @@ export interface StartedHost {
 }
 
 /** How often a host that retires may be started anew. */
-const RETIRED_TRIES = 3;
+const RETIRED_TRIES = 5;
+/** A SharedWorker that is just ending takes connections and never answers: it is asked again, in ms. */
+const ASK_AGAIN_MS = 2_000;
 
 /**
  * The first host that says hello.
@@ -52,7 +54,8 @@ export async function startHost(
 ): Promise<StartedHost> {
   const causes: string[] = [];
   for (const [kind, open] of linksOf(factories)) {
-    for (let tries = 0; tries < RETIRED_TRIES; tries++) {
+    const until = systemClock.now() + timeoutMs;
+    for (let retired = 0; retired < RETIRED_TRIES; ) {
       let link: RawLink;
       try {
         link = await open();
@@ -62,17 +65,24 @@ export async function startHost(
       }
       let answer: Awaited<ReturnType<typeof firstWord>>;
       try {
-        answer = await firstWord(link, timeoutMs, signal);
+        const left = until - systemClock.now();
+        answer = await firstWord(link, kind === "shared-worker" ? Math.min(ASK_AGAIN_MS, left) : left, signal);
       } catch (error) {
         link.end();
         throw error;
       }
       if (answer.type === "hello") return { kind, hello: answer, raw: link.port, end: link.end };
       link.end();
+      if (answer.type === "silent" && kind === "shared-worker" && systemClock.now() < until) continue;
       if (answer.type === "silent") {
+        causes.push(`${kind}: said nothing for ${timeoutMs} ms`);
+        break;
+      }
+      if (answer.type === "unfit") {
         causes.push(`${kind}: ${answer.cause}`);
         break;
       }
+      retired++;
       await locks.whenFree(hostLifeLockName(answer.dbName, answer.hostId), signal);
     }
   }
@@ -109,7 +119,12 @@ function* linksOf({ shared, dedicated, page }: HostFactories): Generator<[HostKi
   }
 }
 
-type FirstWord = Hello | HelloRetiring | { readonly type: "silent"; readonly cause: string };
+type FirstWord =
+  | Hello
+  | HelloRetiring
+  | { readonly type: "silent" }
+  /** It cannot be started here. */
+  | { readonly type: "unfit"; readonly cause: string };
 
 async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal): Promise<FirstWord> {
   const listening = new AbortController();
@@ -125,13 +140,11 @@ async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal):
     );
     link.failing?.addEventListener(
       "error",
-      (event) => resolve({ type: "silent", cause: (event as Partial<ErrorEvent>).message || "its script failed to load" }),
+      (event) => resolve({ type: "unfit", cause: (event as Partial<ErrorEvent>).message || "its script failed to load" }),
       options,
     );
-    signal.addEventListener("abort", () => resolve({ type: "silent", cause: "closed" }), options);
-    void systemClock
-      .after(timeoutMs, listening.signal)
-      .then(() => resolve({ type: "silent", cause: `said nothing for ${timeoutMs} ms` }));
+    signal.addEventListener("abort", () => resolve({ type: "silent" }), options);
+    void systemClock.after(timeoutMs, listening.signal).then(() => resolve({ type: "silent" }));
   });
   if (link.port instanceof MessagePort) link.port.start();
   const word = await heard;

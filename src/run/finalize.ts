@@ -72,8 +72,8 @@ export function closingEvents(open: OpenConstructs | undefined, how: Ending): Ba
     if (how.status !== "finished" && how.status !== "errored") {
       for (const { toolCallId, frontEnd } of open.unanswered) if (!frontEnd) events.push(result(toolCallId));
     }
-    for (const step of [...open.steps].reverse()) events.push({ type: EventType.STEP_FINISHED, ...step });
-    for (const subagentRunId of [...open.subagents].reverse()) {
+    for (const step of open.steps.toReversed()) events.push({ type: EventType.STEP_FINISHED, ...step });
+    for (const subagentRunId of open.subagents.toReversed()) {
       events.push(
         how.status === "finished"
           ? { type: EventType.SUBAGENT_FINISHED, subagentRunId }

@@ -101,9 +101,16 @@ export function titleOf(messages: readonly Message[]): string {
   const text =
     typeof content === "string"
       ? content
-      : (content ?? []).map((part) => ("text" in part && typeof part.text === "string" ? part.text : "")).join(" ");
+      : (content ?? []).map(titleOfPart).join(" ");
   const line = text.replace(/\s+/g, " ").trim();
   return line.length <= 80 ? line : `${line.slice(0, 79).trimEnd()}…`;
+}
+
+/** A text part's text; else the name that the part's metadata gives, as file parts do. */
+function titleOfPart(part: object): string {
+  if ("text" in part && typeof part.text === "string") return part.text;
+  const name = "metadata" in part ? (part.metadata as { name?: unknown } | undefined)?.name : undefined;
+  return typeof name === "string" ? name : "";
 }
 
 /** Equal for equal requests: what is compared when a run id is sent again. FNV-1a over the request's JSON, 64 bits. */

@@ -104,7 +104,7 @@ export class PatchedDocument {
       }
       return true;
     } catch {
-      for (const back of undo.reverse()) back();
+      for (const back of undo.toReversed()) back();
       return false;
     }
   }

@@ -174,8 +174,8 @@ async function snapshot(
   const view = isLocal ? local.view : await history.viewOf(head, run.runIndex);
   if (view?.started !== true) {
     // Nothing of the run is committed yet: the history, then the run from its first event.
-    const { epoch } = run;
-    return { type: "prelude", events: settled, cursor: { runIndex: run.runIndex, seq: -1, epoch } };
+    const cursor = { runIndex: run.runIndex, seq: -1, epoch: run.epoch };
+    return { type: "prelude", events: settled, cursor, live: toLiveRunInfo(refOf(run)) };
   }
   return {
     type: "prelude",

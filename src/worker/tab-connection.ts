@@ -1,4 +1,5 @@
 import { expose } from "comlink";
+import { systemClock } from "../platform/clock.js";
 import type { Locks } from "../platform/locks.js";
 import { tabLifeLockName } from "../platform/names.js";
 import type { IndexedDBAgentRunner } from "../runner/indexeddb-agent-runner.js";
@@ -19,6 +20,9 @@ export interface TabConnectionParts {
   /** Called with the port of a tab that wants to know of threads and tabs. Returns how to end it. */
   readonly watch: (send: (frame: WatchFrame) => void) => () => void;
 }
+
+/** How long a link waits for its tab's name, in ms. */
+const UNNAMED_MS = 60_000;
 
 /** Where a tab's messages come from: a SharedWorker's port, the scope of a dedicated worker, one end of a channel. */
 export interface RawPort {
@@ -85,14 +89,20 @@ export function connectTab(
   const { port1, port2 } = new MessageChannel();
   expose(api, guardedEndpoint(port1, HOST_METHODS));
 
+  let named = false;
   const listen = ({ data }: MessageEvent<unknown>): void => {
     if (!isTabHello(data)) return;
     raw.removeEventListener("message", listen);
+    named = true;
     onTab();
     // The tab holds the lock since before it named it, so this waits for its end.
     void locks.whenFree(tabLifeLockName(data.tabId), signal).then(close);
   };
   raw.addEventListener("message", listen);
+  // A tab that asked again, or went away before it heard the hello, never answers it.
+  void systemClock.after(UNNAMED_MS, signal).then(() => {
+    if (!named) close();
+  });
 
   function close(): void {
     if (signal.aborted) return;

@@ -1,4 +1,5 @@
 import type { TypedColumn, TypedTable } from "./columns.js";
+import { STOP_WORDS } from "../text/stopwords.js";
 import { readDate, readNumber } from "./values.js";
 
 export type Operation = "count" | "distinct" | "sum" | "mean" | "median" | "min" | "max";
@@ -140,7 +141,7 @@ const singular = (word: string): string =>
       : word;
 const normal = (text: string): string[] => words(text).map(singular);
 
-/** The column whose name stands in a text as whole words; of several, the one with most words, then the first in the text. */
+/** The column whose name stands in a text as whole words; of several, the one with most words, then the first in the text. Else part of a name will do. */
 export function findColumn(table: TypedTable, text: string): TypedColumn | undefined {
   const said = normal(text);
   let best: { column: TypedColumn; length: number; at: number } | undefined;
@@ -151,7 +152,14 @@ export function findColumn(table: TypedTable, text: string): TypedColumn | undef
     if (!best || name.length > best.length || (name.length === best.length && at < best.at))
       best = { column, length: name.length, at };
   }
-  return best?.column;
+  return best?.column ?? columnWithWord(table, said);
+}
+
+/** The only column that has one of these words in its name: "delay" for "delay_min". */
+function columnWithWord(table: TypedTable, said: readonly string[]): TypedColumn | undefined {
+  const telling = new Set(said.filter((word) => word.length > 2 && !STOP_WORDS.has(word)));
+  const found = table.columns.filter(({ name }) => normal(name).some((word) => telling.has(word)));
+  return found.length === 1 ? found[0] : undefined;
 }
 
 const PHRASES: readonly (readonly [Comparison, RegExp])[] = [
@@ -205,20 +213,25 @@ function splitConditions(table: TypedTable, tail: string): string[] {
   return parts;
 }
 
-/** The column with the longest name that a text begins with. */
-function columnAtStart(table: TypedTable, text: string): TypedColumn | undefined {
+/** The column with the longest name that a text begins with, and how much of the text names it. */
+function columnAtStart(table: TypedTable, text: string): { column: TypedColumn; length: number } | undefined {
   const small = text.toLowerCase();
   const starts = ({ name }: TypedColumn): boolean =>
     [name, name.replaceAll("_", " ")].some((form) => small.startsWith(form.toLowerCase()));
-  return table.columns.filter(starts).toSorted((a, b) => b.name.length - a.name.length)[0];
+  const column = table.columns.filter(starts).toSorted((a, b) => b.name.length - a.name.length)[0];
+  if (column) return { column, length: column.name.length };
+  const first = /^[\p{L}\p{N}]+/u.exec(small)?.[0];
+  const partly = first === undefined ? undefined : columnWithWord(table, normal(first));
+  return first !== undefined && partly ? { column: partly, length: first.length } : undefined;
 }
 
 /** A column's name, then the comparison, then the value. */
 function conditionOf(table: TypedTable, part: string): Condition | { why: string } {
   const text = part.trim();
-  const column = columnAtStart(table, text);
-  if (!column) return { why: `I know no column in “${text}”` };
-  const rest = text.slice(column.name.length);
+  const named = columnAtStart(table, text);
+  if (!named) return { why: `I know no column in “${text}”` };
+  const { column, length } = named;
+  const rest = text.slice(length);
   for (const [comparison, phrase] of PHRASES) {
     const match = phrase.exec(rest.toLowerCase());
     const value = match ? unquote(rest.slice(match[0].length)) : "";

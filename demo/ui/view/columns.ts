@@ -20,7 +20,7 @@ function column(state: ColumnState): TemplateResult {
     <h4>${state.name}<span class="type">${state.type}</span></h4>
     ${state.numbers ? numbers(state.name, state.numbers) : nothing}
     ${state.dates ? html`<p class="range">${state.dates.from} – ${state.dates.to}</p>` : nothing}
-    ${state.type === "text" && state.top.length > 0 ? top(state) : nothing}
+    ${state.type === "text" && (state.top[0]?.count ?? 0) > 1 ? top(state) : nothing}
     <p class="fine">${remarks(state).join(", ")}</p>
   </li>`;
 }

@@ -21,6 +21,7 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
   const empty = messages.length === 0 && session.endings.size === 0 && !app.isRunning;
   return html`
     <div class="conversation-frame">
+      <h2 class="sr-only">Conversation</h2>
       <section
         class="conversation"
         id="conversation"
@@ -89,14 +90,17 @@ const isAgents = (message: Message): boolean => message.role !== "user";
 
 function working(app: App): TemplateResult {
   const { progress } = readerStateOf(app.session.agent.state);
+  const last = app.session.agent.messages.at(-1);
+  const writes = last?.role === "assistant" && (last.content ?? "") !== "";
+  const doing = app.session.stopping
+    ? "Stopping"
+    : progress && progress.done < 1
+      ? `${progress.phase} · ${progress.name} · ${Math.round(progress.done * 100)} %`
+      : writes
+        ? "Writing"
+        : "Working";
   return html`<p class="working" aria-live="off">
-    <span class="dots" aria-hidden="true"><i></i><i></i><i></i></span>${
-      app.session.stopping
-        ? "Stopping"
-        : progress
-          ? html`${progress.phase} · ${progress.name} · ${Math.round(progress.done * 100)} %`
-          : "Working"
-    }
+    <span class="dots" aria-hidden="true"><i></i><i></i><i></i></span><span class="doing">${doing}</span>
   </p>`;
 }
 

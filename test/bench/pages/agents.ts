@@ -12,8 +12,7 @@ const marks = new BroadcastChannel(MARKS_CHANNEL);
 const tell = (runId: string, first: number): void =>
   marks.postMessage({ runId, first, last: stamp() } satisfies Emitted);
 
-const countOf = (input: RunAgentInput): number =>
-  Number((input.forwardedProps as { n?: number } | undefined)?.n ?? 1);
+const countOf = (input: RunAgentInput): number => Number((input.forwardedProps as { n?: number } | undefined)?.n ?? 1);
 const start = (messageId: string): BaseEvent =>
   ({ type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" }) as BaseEvent;
 const delta = (messageId: string): BaseEvent =>
@@ -52,7 +51,7 @@ export class SyncAgent extends AbstractAgent {
 export class BareAgent extends SyncAgent {
   override async runAgent(parameters?: RunAgentParameters): Promise<RunAgentResult> {
     const input = this.prepareRunAgentInput(parameters);
-    await lastValueFrom<AgentStateMutation | undefined>(this.apply(input, this.run(input), []), {
+    await lastValueFrom<AgentStateMutation, undefined>(this.apply(input, this.run(input), []), {
       defaultValue: undefined,
     });
     return { result: undefined, newMessages: [] };
@@ -97,4 +96,3 @@ export const hangingAgent = defineAgent(async function* (input, { signal }) {
   yield delta(messageId);
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 });
-

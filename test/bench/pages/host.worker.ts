@@ -3,7 +3,7 @@ import { BareAgent, generatorAgent, hangingAgent, SyncAgent, yieldingAgent } fro
 import { installProbe } from "./probe.js";
 import { stamp, type HostConfig } from "./stamps.js";
 
-const { dbName, host, probe: probing } = JSON.parse(globalThis.name) as HostConfig;
+const { dbName, host, probe: probing } = JSON.parse((globalThis as unknown as { name: string }).name) as HostConfig;
 const probe = probing ? installProbe() : undefined;
 
 serveRuntime({

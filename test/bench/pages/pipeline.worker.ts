@@ -8,7 +8,8 @@ import { RecordedRun } from "../../../src/runner/recorded-run.js";
 import { Fold } from "../../../src/run/fold.js";
 import { OpenConstructTracker } from "../../../src/run/open-constructs.js";
 import { ChunkBuilder } from "../../../src/run/pack.js";
-import { generatorAgent, SyncAgent, wordEvents } from "./agents.js";
+import { generatorAgent, SyncAgent, wordEvents, yieldingAgent } from "./agents.js";
+import { PIPELINE_GENERATOR, PIPELINE_SYNC, PIPELINE_YIELDING } from "./stages.js";
 
 /** Events of a chunk where the stream is cut into chunks here; about what a commit takes in from a fast agent. */
 const CHUNK = 1_000;
@@ -53,9 +54,11 @@ function stages(n: number): Record<string, () => unknown> {
   return {
     "agent emits, synchronous": () => drain(new SyncAgent().run(runOf(n))),
     "agent emits, async generator (defineAgent)": () => drain(clone(generatorAgent).run(runOf(n))),
-    "pipeline, synchronous agent, no-op sink": () => runAgent(clone(new SyncAgent()), runOf(n), () => undefined),
-    "pipeline, async generator, no-op sink": () => runAgent(clone(generatorAgent), runOf(n), () => undefined),
-    "of it: schema check": () => through(events, (source$) => enforceEvents(source$)),
+    "agent emits, yielding every 10 (defineAgent)": () => drain(clone(yieldingAgent).run(runOf(n))),
+    [PIPELINE_SYNC]: () => runAgent(clone(new SyncAgent()), runOf(n), () => undefined),
+    [PIPELINE_GENERATOR]: () => runAgent(clone(generatorAgent), runOf(n), () => undefined),
+    [PIPELINE_YIELDING]: () => runAgent(clone(yieldingAgent), runOf(n), () => undefined),
+    "of it: schema check": () => through(events, enforceEvents()),
     "of it: chunk expansion": () => through(events, transformChunks()),
     "of it: verification": () => through(events, verifyEvents()),
     "accept (own copies, refusals)": () => {

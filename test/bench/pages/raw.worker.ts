@@ -67,9 +67,7 @@ const api = {
     const batch = Array.from({ length: size }, (_, i) => ({ ...padded, i }));
     const readers = ports.slice(0, tabs);
     return timed(async () => {
-      const taken = readers.map(
-        (port) => new Promise<void>((resolve) => (port.onmessage = () => resolve())),
-      );
+      const taken = readers.map((port) => new Promise<void>((resolve) => (port.onmessage = () => resolve())));
       for (const port of readers) port.postMessage(events);
       for (let i = 0; i < events; i += size) for (const port of readers) port.postMessage(batch);
       await Promise.all(taken);
@@ -87,8 +85,7 @@ const api = {
     }),
 
   /** A Web Lock taken and let go. ms each. */
-  locks: (count: number): Promise<number[]> =>
-    each(count, () => navigator.locks.request("bench-raw", () => undefined)),
+  locks: (count: number): Promise<number[]> => each(count, () => navigator.locks.request("bench-raw", () => undefined)),
 };
 
 export type RawApi = typeof api;

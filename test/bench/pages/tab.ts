@@ -1,6 +1,6 @@
 import type { AgentSubscriber } from "@ag-ui/client";
 import { connectRuntime, type LocalAgent, type RuntimeConnection } from "ag-ui-local-runtime/client";
-import { filter, firstValueFrom, type Observable } from "rxjs";
+import { filter, firstValueFrom, share, type Observable } from "rxjs";
 import { attachFrames, runFrames } from "../../../src/client/frames.js";
 import { HostLink } from "../../../src/client/host-link.js";
 import type { Frame } from "../../../src/wire/shapes.js";
@@ -150,15 +150,19 @@ const bench = {
     return (await answer<{ probe?: Probe }>(hostOf(key).questions, "probe")).probe;
   },
 
-  /** Stays attached to a thread whose next run comes from another tab. */
+  /** Stays attached to a thread that has a run, for its next one, which comes from another tab. */
   async follow(key: string, reader: Reader, threadId: string): Promise<void> {
     const host = hostOf(key);
     if (reader === "frames") {
-      pending.set(threadId, collect(attachFrames(host.link, { threadId, follow: true })));
-      await host.link.call(({ api }) => api.listThreads({ limit: 1 }));
+      const frames$ = attachFrames(host.link, { threadId, follow: true }).pipe(share());
+      const history = firstValueFrom(frames$);
+      pending.set(threadId, collect(frames$));
+      await history;
     } else {
       const agent = host.runtime.agent("sync", { threadId });
-      pending.set(threadId, applied(agent, agent.follow()));
+      const unfollow = agent.follow();
+      await agent.connectAgent();
+      pending.set(threadId, applied(agent, unfollow));
     }
     await flushed(host);
   },
@@ -237,9 +241,7 @@ const bench = {
       const agent = hostOf(holder).runtime.agent("hanging", { threadId });
       const other = holder === asker ? agent : hostOf(asker).runtime.agent("hanging", { threadId });
       const unfollow = holder === asker ? () => undefined : other.follow();
-      const seen = new Promise<number>((resolve) =>
-        other.subscribe({ onRunFinishedEvent: () => resolve(stamp()) }),
-      );
+      const seen = new Promise<number>((resolve) => other.subscribe({ onRunFinishedEvent: () => resolve(stamp()) }));
       await flushed(hostOf(asker));
       const { begun, ended } = hang(agent);
       await begun;

@@ -50,8 +50,17 @@ export class LabTab {
   constructor(readonly tab: Tab) {}
 
   async follow(agentId: string, threadId: string): Promise<this> {
+    return this.openThread(agentId, threadId, true);
+  }
+
+  /** Without following it: only its own runs are seen. */
+  async takePart(agentId: string, threadId: string): Promise<this> {
+    return this.openThread(agentId, threadId, false);
+  }
+
+  private async openThread(...args: [agentId: string, threadId: string, follow: boolean]): Promise<this> {
     await this.tab.waitFor(() => "lab" in window);
-    await this.tab.evaluate((agent, thread) => window.lab.open(agent, thread), agentId, threadId);
+    await this.tab.evaluate((agent, thread, follow) => window.lab.open(agent, thread, follow), ...args);
     return this;
   }
 

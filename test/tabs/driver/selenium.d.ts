@@ -4,11 +4,9 @@ declare module "selenium-webdriver" {
     click(): Promise<void>;
     sendKeys(...keys: string[]): Promise<void>;
   }
-  export class Capabilities {
-    constructor(capabilities: Record<string, unknown>);
-  }
+  export const Capabilities: new (capabilities: Record<string, unknown>) => object;
   export class WebDriver {
-    static createSession(executor: unknown, capabilities: Capabilities): WebDriver;
+    static createSession(executor: unknown, capabilities: object): WebDriver;
     getSession(): Promise<unknown>;
     executeScript(script: string, ...args: unknown[]): Promise<unknown>;
     executeAsyncScript(script: string, ...args: unknown[]): Promise<unknown>;
@@ -24,10 +22,6 @@ declare module "selenium-webdriver" {
 }
 
 declare module "selenium-webdriver/http/index.js" {
-  export class HttpClient {
-    constructor(url: string);
-  }
-  export class Executor {
-    constructor(client: HttpClient);
-  }
+  export const HttpClient: new (url: string) => object;
+  export const Executor: new (client: object) => object;
 }

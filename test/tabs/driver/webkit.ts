@@ -81,6 +81,7 @@ function tabsOf(driver: WebDriver, files: string): Started["newTab"] {
     last = next.catch(() => undefined);
     return next;
   };
+  const first = driver.getWindowHandle();
   return async ({ beforeLoad }) => {
     if (beforeLoad) throw new Error("WebKitGTK has no script before load");
     const handle = await alone(async () => {
@@ -113,7 +114,12 @@ function tabsOf(driver: WebDriver, files: string): Started["newTab"] {
       upload: (element, path) => here(() => element.sendKeys(path)),
       goto: (to) => here(() => driver.get(to)),
       reload: () => here(() => driver.navigate().refresh()),
-      close: () => here(() => driver.close()),
+      close: () =>
+        here(async () => {
+          await driver.close();
+          // A session whose window is closed opens no new one.
+          await driver.switchTo().window(await first);
+        }),
       url: () => here(() => driver.getCurrentUrl()),
       // Its driver never answers for a tab that is not the shown one.
       screenshot: () => Promise.reject(new Error("WebKitGTK takes no screenshots of tabs")),

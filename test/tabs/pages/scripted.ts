@@ -71,8 +71,8 @@ class Lab {
     });
   }
 
-  /** Follows the thread from now on. */
-  open(agentId: string, threadId: string): void {
+  /** An agent of the thread, which follows it from now on or sees its own runs only. */
+  open(agentId: string, threadId: string, follow: boolean): void {
     const agent = this.runtime.agent(agentId, { threadId });
     const opened: Opened = { agent, run: { is: "idle" }, ends: [], outcomes: [] };
     this.opened.set(threadId, opened);
@@ -83,7 +83,7 @@ class Lab {
       },
     });
     agent.run$.subscribe((run) => (opened.run = run));
-    agent.follow();
+    if (follow) agent.follow();
   }
 
   view(threadId: string): View {

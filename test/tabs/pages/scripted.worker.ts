@@ -63,6 +63,7 @@ async function* fail(input: RunAgentInput): AsyncGenerator<BaseEvent> {
 /** Says nothing until it is stopped. */
 async function* silent(_input: RunAgentInput, { signal }: AgentContext): AsyncGenerator<BaseEvent> {
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  yield* [];
 }
 
 /** Says one word, then neither ends nor listens. */

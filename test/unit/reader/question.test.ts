@@ -123,6 +123,11 @@ describe("what is calculated", () => {
   });
 });
 
+test("part of a column's name will do where only one column has it", async () => {
+  expect(await ask("average of unit")).toEqual([["", 3.5]]);
+  expect(await ask("how many rows where sold after 2024-01-31")).toEqual([["", 3]]);
+});
+
 describe("what is not calculated", () => {
   test.each([
     ["average of weight", "I see no column to take the average of"],

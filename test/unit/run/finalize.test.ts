@@ -27,6 +27,17 @@ const callEnd: BaseEvent = { type: EventType.TOOL_CALL_END, toolCallId: "c" };
 const result: BaseEvent = { type: EventType.TOOL_CALL_RESULT, messageId: "x", toolCallId: "c", content: "1" };
 const types = (events: readonly BaseEvent[]): string[] => events.map(({ type }) => type);
 
+function snapshot(answered: boolean): BaseEvent {
+  const toolCalls = [{ id: "c", type: "function", function: { name: "sum", arguments: "" } }];
+  const messages = answered
+    ? [
+        { id: "c", role: "assistant", toolCalls },
+        { id: "x", role: "tool", toolCallId: "c", content: "1" },
+      ]
+    : [];
+  return { type: EventType.MESSAGES_SNAPSHOT, messages };
+}
+
 describe("closing events", () => {
   test("the streams of these tests are valid and have every type", async () => {
     const seen = new Set<string>();
@@ -103,17 +114,6 @@ describe("closing events", () => {
     const closing = closingEvents(track([start, ...events], ["ask"]).snapshot(), ending(status));
     expect(types(closing).slice(0, -1)).toEqual(expected);
   });
-
-  function snapshot(answered: boolean): BaseEvent {
-    const toolCalls = [{ id: "c", type: "function", function: { name: "sum", arguments: "" } }];
-    const messages = answered
-      ? [
-          { id: "c", role: "assistant", toolCalls },
-          { id: "x", role: "tool", toolCallId: "c", content: "1" },
-        ]
-      : [];
-    return { type: EventType.MESSAGES_SNAPSHOT, messages };
-  }
 
   test("subagents end inside out", () => {
     const events = ["s1", "s2"].map((subagentRunId) => ({

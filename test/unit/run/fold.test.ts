@@ -29,6 +29,31 @@ const terminals: fc.Arbitrary<BaseEvent> = fc.constantFrom<BaseEvent>(
   },
 );
 
+const call = (toolCallId: string, more: object = {}): BaseEvent => ({
+  type: EventType.TOOL_CALL_START,
+  toolCallId,
+  toolCallName: "f",
+  ...more,
+});
+
+const activity = (messageId: string, more: object = {}): BaseEvent => ({
+  type: EventType.ACTIVITY_SNAPSHOT,
+  messageId,
+  activityType: "plan",
+  content: {},
+  ...more,
+});
+
+const within = (ms: number, work: () => void): void => {
+  const started = performance.now();
+  work();
+  expect(performance.now() - started).toBeLessThan(ms);
+};
+
+const many = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
+
+const stateDelta = (op: object): BaseEvent => ({ type: EventType.STATE_DELTA, delta: [op] });
+
 describe("fold", () => {
   test("it rebuilds what @ag-ui/client rebuilds, and writes to nothing that it was given (L2)", async () => {
     await fc.assert(
@@ -73,19 +98,6 @@ describe("fold", () => {
     );
   });
 
-  const call = (toolCallId: string, more: object = {}): BaseEvent => ({
-    type: EventType.TOOL_CALL_START,
-    toolCallId,
-    toolCallName: "f",
-    ...more,
-  });
-  const activity = (messageId: string, more: object = {}): BaseEvent => ({
-    type: EventType.ACTIVITY_SNAPSHOT,
-    messageId,
-    activityType: "plan",
-    content: {},
-    ...more,
-  });
   test.each([
     ["a call takes the id of a message", [call("u", { subagentRunId: "s" }), call("u2", { parentMessageId: "u" })]],
     [
@@ -165,13 +177,6 @@ describe("fold", () => {
 });
 
 describe("cost (L17)", () => {
-  const within = (ms: number, work: () => void): void => {
-    const started = performance.now();
-    work();
-    expect(performance.now() - started).toBeLessThan(ms);
-  };
-  const many = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
-
   test("100,000 deltas", () => {
     const events: BaseEvent[] = [{ type: EventType.TEXT_MESSAGE_START, messageId: "m" }];
     events.push(...many(100_000, () => ({ type: EventType.TEXT_MESSAGE_CONTENT, messageId: "m", delta: "word " })));
@@ -180,11 +185,10 @@ describe("cost (L17)", () => {
 
   test("8,000 list appends, 10,000 small deltas and 2,000 that fail on a state of 200 KB", () => {
     const state = { list: [], rows: many(2_000, (n) => ({ n, text: "x".repeat(80) })), count: 0 };
-    const delta = (op: object): BaseEvent => ({ type: EventType.STATE_DELTA, delta: [op] });
     const events = [
-      ...many(8_000, (n) => delta({ op: "add", path: "/list/-", value: { n } })),
-      ...many(10_000, (n) => delta({ op: "replace", path: `/rows/${n % 2_000}/n`, value: n })),
-      ...many(2_000, () => delta({ op: "test", path: "/count", value: 1 })),
+      ...many(8_000, (n) => stateDelta({ op: "add", path: "/list/-", value: { n } })),
+      ...many(10_000, (n) => stateDelta({ op: "replace", path: `/rows/${n % 2_000}/n`, value: n })),
+      ...many(2_000, () => stateDelta({ op: "test", path: "/count", value: 1 })),
     ];
     within(2_000, () =>
       expect((fold({ ...NOTHING, state }, events).state as { list: unknown[] }).list).toHaveLength(8_000),

@@ -42,6 +42,20 @@ function earlier(base: Stream["base"]): BaseEvent[] {
   });
 }
 
+const text = (id: string): BaseEvent[] => [
+  { type: EventType.TEXT_MESSAGE_START, messageId: id, metadata: { k: 1 } },
+  { type: EventType.TEXT_MESSAGE_CONTENT, messageId: id, delta: "so far", metadata: { k: 2 } },
+];
+
+const count = (events: readonly BaseEvent[]): number =>
+  events.filter(({ type }) => type === EventType.MESSAGES_SNAPSHOT).length;
+
+const subagent = (type: EventType, subagentRunId: string, more = {}): BaseEvent => ({
+  type,
+  subagentRunId,
+  ...more,
+});
+
 describe("prelude of a live run", () => {
   test("from any point on, a reader rebuilds what all events give, and hears a valid sequence (L2, L3)", async () => {
     await fc.assert(
@@ -76,10 +90,6 @@ describe("prelude of a live run", () => {
     );
   });
 
-  const text = (id: string): BaseEvent[] => [
-    { type: EventType.TEXT_MESSAGE_START, messageId: id, metadata: { k: 1 } },
-    { type: EventType.TEXT_MESSAGE_CONTENT, messageId: id, delta: "so far", metadata: { k: 2 } },
-  ];
   const started: BaseEvent = { type: EventType.RUN_STARTED, threadId: THREAD_ID, runId: RUN_ID };
   const after = (events: readonly BaseEvent[], messages: Message[] = []): BaseEvent[] => {
     const view = new RunView({ ...NOTHING, messages });
@@ -101,8 +111,6 @@ describe("prelude of a live run", () => {
   });
 
   test("messages are cleared first only where a snapshot would leave them in the wrong order", () => {
-    const count = (events: readonly BaseEvent[]): number =>
-      events.filter(({ type }) => type === EventType.MESSAGES_SNAPSHOT).length;
     const toolCalls = [{ id: "c", type: "function" as const, function: { name: "f", arguments: "{}" } }];
     const messages: Message[] = [
       { id: "a", role: "assistant", toolCalls },
@@ -114,11 +122,6 @@ describe("prelude of a live run", () => {
   });
 
   test("an ended subagent may still be named as a parent", async () => {
-    const subagent = (type: EventType, subagentRunId: string, more = {}): BaseEvent => ({
-      type,
-      subagentRunId,
-      ...more,
-    });
     const events = [
       subagent(EventType.SUBAGENT_STARTED, "s1", { name: "n" }),
       subagent(EventType.SUBAGENT_FINISHED, "s1"),

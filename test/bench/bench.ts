@@ -1,0 +1,48 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { cpus, loadavg } from "node:os";
+import { dirname } from "node:path";
+import { printFigures, type Figure } from "./figures.js";
+import { GROUPS } from "./groups.js";
+import { openLab } from "./lab.js";
+
+export const groupNames = Object.keys(GROUPS);
+
+export interface BenchOptions {
+  /** Names of groups; none means all. */
+  readonly only: readonly string[];
+  readonly quick: boolean;
+  readonly samples: number;
+  /** Where the figures go. */
+  readonly json: string;
+}
+
+const load = (): string => loadavg()[0]!.toFixed(1);
+
+export async function bench({ only, quick, samples, json }: BenchOptions): Promise<void> {
+  const lab = await openLab();
+  try {
+    const probe = await lab.tab({ dbName: "bench-machine", host: "a", probe: false });
+    const { cores, browser } = await probe.machine();
+    await lab.closeTabs();
+    const machine = { cores, cpu: cpus()[0]?.model.trim() ?? "", browser, node: process.version };
+    console.log(`${cores} cores (${machine.cpu}), Chromium ${browser}, headless; load ${load()} before`);
+    const figures: Figure[] = [];
+    const notes: string[] = [];
+    const loads = [load()];
+    for (const [name, group] of Object.entries(GROUPS)) {
+      if (only.length > 0 && !only.includes(name)) continue;
+      const before = figures.length;
+      await group({ lab, quick, samples, figures, note: (line) => notes.push(line) });
+      printFigures(figures.slice(before));
+      loads.push(load());
+    }
+    console.log(`\nmedian of ${samples} after a warm-up where there is no p99; load ${loads.join(", ")}`);
+    for (const note of notes) console.log(note);
+    await mkdir(dirname(json), { recursive: true });
+    const result = { at: new Date().toISOString(), machine, loads, quick, samples, notes, figures };
+    await writeFile(json, `${JSON.stringify(result, null, 2)}\n`);
+    console.log(`figures: ${json}`);
+  } finally {
+    await lab.close();
+  }
+}

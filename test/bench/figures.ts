@@ -1,0 +1,68 @@
+/** One line of the table. */
+export interface Figure {
+  readonly group: string;
+  readonly name: string;
+  readonly unit: "events/s" | "ms";
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+  /** Where there are enough values for one. */
+  readonly p99?: number;
+  readonly values: readonly number[];
+  /** What it stands beside: figures of the same run, or what FACTS.md has. */
+  readonly beside?: string;
+}
+
+function quantile(sorted: readonly number[], q: number): number {
+  const place = (sorted.length - 1) * q;
+  const low = sorted[Math.floor(place)] ?? NaN;
+  const high = sorted[Math.ceil(place)] ?? NaN;
+  return low + (high - low) * (place % 1);
+}
+
+/** How many values a p99 needs to say anything. */
+const ENOUGH_FOR_P99 = 50;
+
+export function figure(
+  group: string,
+  name: string,
+  unit: Figure["unit"],
+  values: readonly number[],
+  beside?: string,
+): Figure {
+  const sorted = [...values].sort((a, b) => a - b);
+  return {
+    group,
+    name,
+    unit,
+    median: quantile(sorted, 0.5),
+    min: quantile(sorted, 0),
+    max: quantile(sorted, 1),
+    ...(sorted.length >= ENOUGH_FOR_P99 && { p99: quantile(sorted, 0.99) }),
+    values,
+    ...(beside !== undefined && { beside }),
+  };
+}
+
+/** As one reads it: three digits count. */
+export function shown(value: number): string {
+  if (!Number.isFinite(value)) return "-";
+  if (value >= 1_000) return Number(value.toPrecision(3)).toLocaleString("en-US");
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+export function printFigures(figures: readonly Figure[]): void {
+  const width = Math.max(20, ...figures.map(({ name }) => name.length));
+  let group = "";
+  for (const it of figures) {
+    if (it.group !== group) {
+      group = it.group;
+      console.log(
+        `\n${group.padEnd(width)}  ${"median".padStart(9)}  ${"min".padStart(9)}  ${"max".padStart(9)}  ${"p99".padStart(7)}  unit      beside`,
+      );
+    }
+    const cells = [it.median, it.min, it.max].map((value) => shown(value).padStart(9)).join("  ");
+    const p99 = (it.p99 === undefined ? "" : shown(it.p99)).padStart(7);
+    console.log(`${it.name.padEnd(width)}  ${cells}  ${p99}  ${it.unit.padEnd(8)}  ${it.beside ?? ""}`.trimEnd());
+  }
+}

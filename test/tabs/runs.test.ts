@@ -1,0 +1,286 @@
+import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
+import { LabTabs, numbers, useBrowser } from "./driver/scripted.js";
+
+const engine = inject("engine");
+const given = useBrowser();
+let tabs: LabTabs;
+beforeEach(() => {
+  tabs = new LabTabs(given);
+});
+afterEach(() => tabs.close());
+
+const busy = { ok: false, name: "RunnerError", code: "thread-busy", message: "Thread already running" };
+
+/** A tab on a fresh thread. */
+const tabOn = async (agentId: string, host = "one", threadId = "thread") =>
+  (await tabs.open(host)).follow(agentId, threadId);
+
+describe("following", () => {
+  test("a tab that reloads three times in a run, beside another, has every number once (L2)", async () => {
+    const a = await tabOn("count");
+    const b = await tabOn("count");
+    await a.start("thread", { n: 300, everyMs: 15 });
+    for (const least of [20, 80, 140]) {
+      await a.counted("thread", least);
+      await a.tab.reload();
+      await a.follow("count", "thread");
+    }
+    expect((await a.settled("thread")).text).toBe(numbers(300));
+    expect((await b.settled("thread")).text).toBe(numbers(300));
+  });
+
+  test("a tab opened after the run has the whole of it (L2)", async () => {
+    const a = await tabOn("count");
+    await a.run("thread", { n: 500 });
+    const b = await tabOn("count");
+    await b.tab.waitFor(() => window.lab.view("thread").text !== "");
+    const { messages } = await b.view("thread");
+    expect(messages).toEqual([`user: {"n":500}`, `assistant: ${numbers(500)}`]);
+  });
+
+  test("a tab on another host of the database sees the run grow and end (L2)", async () => {
+    const a = await tabOn("count", "one");
+    const b = await tabOn("count", "two");
+    await a.start("thread", { n: 100, everyMs: 10 });
+    await b.counted("thread", 5);
+    expect(await b.settled("thread")).toMatchObject({ text: numbers(100), run: { last: { status: "finished" } } });
+  });
+
+  test("a run goes on when the tab that started it closes (L11)", async () => {
+    const a = await tabOn("count");
+    const b = await tabOn("count");
+    await a.start("thread", { n: 100, everyMs: 15 });
+    await b.counted("thread", 5);
+    await a.tab.close();
+    expect((await b.settled("thread")).text).toBe(numbers(100));
+  });
+
+  test.runIf(engine === "chromium")(
+    "the reload of the only tab does not end a run (L11, extendedLifetime)",
+    async () => {
+      const a = await tabOn("count");
+      await a.start("thread", { n: 200, everyMs: 15 });
+      await a.counted("thread", 10);
+      expect(await a.tab.evaluate(() => window.lab.status)).toMatchObject({ survives: "reload" });
+      await a.tab.reload();
+      await a.follow("count", "thread");
+      expect(await a.settled("thread")).toMatchObject({ text: numbers(200), run: { last: { status: "finished" } } });
+    },
+  );
+
+  test.runIf(engine === "firefox")("a run that the reload of the only tab ended is shown as broken (L9)", async () => {
+    const a = await tabOn("count");
+    await a.start("thread", { n: 10_000, everyMs: 15 });
+    await a.counted("thread", 10);
+    expect(await a.tab.evaluate(() => window.lab.status)).toMatchObject({ survives: "tab-close" });
+    const { text } = await a.view("thread");
+    await a.tab.reload();
+    await a.follow("count", "thread");
+    const view = await a.settled("thread");
+    expect(view.run).toMatchObject({ is: "idle", last: { status: "broken" } });
+    expect(view.ends).toMatchObject([{ type: "RUN_ERROR", code: "RUN_BROKEN" }]);
+    // L8: what was shown is still there.
+    expect(view.text.startsWith(text)).toBe(true);
+    expect(numbers(10_000).startsWith(view.text)).toBe(true);
+  });
+
+  test.runIf(engine === "firefox")("a thread with a broken run takes the next one (L9)", async () => {
+    const a = await tabOn("count");
+    await a.start("thread", { n: 10_000, everyMs: 15 });
+    await a.counted("thread", 3);
+    await a.tab.reload();
+    await a.follow("count", "thread");
+    await a.settled("thread");
+    expect(await a.run("thread", { n: 5 })).toEqual({ ok: true });
+    expect((await a.view("thread")).text).toBe(numbers(5));
+  });
+});
+
+describe("a run started right after follow()", () => {
+  test("is known as running (L2)", async () => {
+    const a = await tabOn("silent");
+    await a.start("thread", "wait");
+    await a.running("thread");
+    await a.stop("thread");
+    await a.settled("thread");
+  });
+
+  test("reaches the subscriber once (L2)", async () => {
+    const a = await tabOn("echo");
+    await a.run("thread", "hello");
+    const b = await tabOn("echo");
+    await b.tab.waitFor(() => window.lab.view("thread").text === "hello");
+    expect((await a.view("thread")).ends).toEqual([{ type: "RUN_FINISHED" }]);
+  });
+});
+
+describe("one run per thread", () => {
+  for (const [name, host] of [
+    ["a second run of a thread is refused in another tab", "one"],
+    ["a second run of a thread is refused by another host of the database", "two"],
+  ] as const) {
+    test(`${name} (L5)`, async () => {
+      const a = await tabOn("count", "one");
+      await a.start("thread", { n: 10_000, everyMs: 20 }, "the-run");
+      await a.counted("thread", 1);
+      const b = await tabOn("count", host, "other");
+      expect(await b.runUnseen("count", "thread")).toEqual({ ...busy, runId: "the-run" });
+      await a.stop("thread");
+      await a.settled("thread");
+      expect(await b.runUnseen("count", "thread", { n: 1 })).toEqual({ ok: true });
+    });
+  }
+
+  test("a tab that sees the run is refused as well (L5)", async () => {
+    const a = await tabOn("count");
+    const b = await tabOn("count");
+    await a.start("thread", { n: 10_000, everyMs: 20 }, "the-run");
+    await b.running("thread");
+    expect(await b.run("thread", {})).toEqual({ ...busy, runId: "the-run" });
+    await b.stop("thread");
+    await b.settled("thread");
+  });
+
+  test("of runs started at once on two hosts one is taken, the other refused (L5)", async () => {
+    const [a, b] = [await tabOn("count", "one", "x"), await tabOn("count", "two", "x")];
+    for (let round = 0; round < 20; round++) {
+      const order = { n: 20, everyMs: 5 };
+      const [ofA, ofB] = await Promise.all([
+        a.runUnseen("count", `race-${round}`, order),
+        b.runUnseen("count", `race-${round}`, order),
+      ]);
+      const outcomes = [ofA, ofB];
+      // Over a remote protocol the two need not overlap; two runs that both succeed came one after the other.
+      expect(outcomes.some(({ ok }) => ok)).toBe(true);
+      for (const outcome of outcomes) if (!outcome.ok) expect(outcome).toMatchObject(busy);
+    }
+  });
+
+  test(
+    "a run started when the one before has ended is never refused: 1,000 times (L5)",
+    { timeout: 180_000 },
+    async () => {
+      const a = await tabOn("echo", "one", "x");
+      const refusals = await a.tab.evaluate(async () => {
+        const agent = window.lab.runtime.agent("echo", { threadId: "thread" });
+        const failures: string[] = [];
+        for (let i = 0; i < 1_000; i++) {
+          agent.addMessage({ id: `m${i}`, role: "user", content: String(i) });
+          try {
+            await agent.runAgent();
+          } catch (error) {
+            failures.push(`${i}: ${String(error)}`);
+          }
+          // What is measured is the claim; a long history would measure the client.
+          if (i % 50 === 49) agent.threadId = `thread-${i}`;
+        }
+        return failures;
+      });
+      expect(refusals).toEqual([]);
+    },
+  );
+
+  test(
+    "a run started by the subscriber on RUN_FINISHED is never refused: 1,000 times (L5)",
+    { timeout: 180_000 },
+    async () => {
+      const a = await tabOn("echo", "one", "x");
+      const refusals = await a.tab.evaluate(
+        () =>
+          new Promise<string[]>((resolve) => {
+            const failures: string[] = [];
+            let ended = 0;
+            const next = (i: number): void => {
+              if (i === 1_000) return;
+              const agent = window.lab.runtime.agent("echo", { threadId: `thread-${Math.floor(i / 50)}` });
+              agent.addMessage({ id: `m${i}`, role: "user", content: String(i) });
+              agent
+                .runAgent({}, { onRunFinishedEvent: () => next(i + 1) })
+                .catch((error: unknown) => {
+                  failures.push(`${i}: ${String(error)}`);
+                  next(i + 1);
+                })
+                .finally(() => {
+                  if (++ended === 1_000) resolve(failures);
+                });
+            };
+            next(0);
+          }),
+      );
+      expect(refusals).toEqual([]);
+    },
+  );
+});
+
+describe("stop", () => {
+  for (const agent of ["count", "silent", "stubborn"]) {
+    test(`a tab of another host stops the agent "${agent}" (L7, L11)`, async () => {
+      const a = await tabOn(agent, "one");
+      const b = await tabOn(agent, "two");
+      await a.start("thread", { n: 10_000, everyMs: 20 });
+      await b.running("thread");
+      await b.stop("thread");
+      for (const tab of [a, b]) {
+        const { run, ends } = await tab.settled("thread");
+        expect(run).toMatchObject({ last: { status: "stopped" } });
+        expect(ends).toEqual([{ type: "RUN_FINISHED", outcome: "cancelled" }]);
+      }
+    });
+  }
+
+  test("a stopped run resolves runAgent (L12)", async () => {
+    const a = await (await tabs.open()).takePart("silent", "thread");
+    await a.start("thread", "wait");
+    await a.running("thread");
+    await a.stop("thread");
+    await a.tab.waitFor(() => window.lab.view("thread").outcomes.length > 0);
+    expect((await a.view("thread")).outcomes).toEqual([{ ok: true }]);
+  });
+});
+
+describe("failures", () => {
+  test("an agent that throws ends its run with its message, and the thread is free (L7)", async () => {
+    const a = await (await tabs.open()).takePart("fail", "thread");
+    await a.run("thread", "first");
+    const { ends, messages } = await a.settled("thread");
+    expect(ends).toMatchObject([{ type: "RUN_ERROR", message: "the script broke" }]);
+    expect(messages).toEqual(["user: first", "assistant: as far as here"]);
+    expect(await a.runUnseen("echo", "thread")).toEqual({ ok: true });
+  });
+
+  test("an agent that the host does not have is refused (L13)", async () => {
+    const a = await tabOn("echo");
+    expect(await a.runUnseen("nobody", "thread")).toMatchObject({
+      ok: false,
+      name: "RunnerError",
+      code: "unknown-agent",
+    });
+  });
+
+  test("connectAgent() of an agent that follows a thread without runs resolves (L13)", async () => {
+    const a = await tabs.open();
+    const ended = await a.tab.evaluate(async () => {
+      const agent = window.lab.runtime.agent("echo", { threadId: "nothing yet" });
+      agent.follow();
+      const late = new Promise<string>((resolve) => setTimeout(resolve, 10_000, "it hangs"));
+      return Promise.race([agent.connectAgent().then(() => "resolved"), late]);
+    });
+    expect(ended).toBe("resolved");
+  });
+
+  test("an empty thread id is refused (L13)", async () => {
+    const a = await tabOn("echo");
+    expect(await a.runUnseen("echo", "")).toMatchObject({ ok: false, name: "RunnerError", code: "invalid-input" });
+  });
+
+  test("a page prints no errors while it runs, follows and stops", async () => {
+    const a = await tabOn("count");
+    const b = await tabOn("count");
+    await a.start("thread", { n: 10_000, everyMs: 10 });
+    await b.counted("thread", 3);
+    await b.stop("thread");
+    await a.settled("thread");
+    await b.settled("thread");
+    expect([...a.tab.errors, ...b.tab.errors]).toEqual([]);
+  });
+});

@@ -1,0 +1,173 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { parseSync } from "vite";
+
+const SRC = fileURLToPath(new URL("../../src", import.meta.url));
+
+/** The floors of the layout: a file imports from its own room or from a lower floor. */
+const FLOORS: Readonly<Record<string, number>> = {
+  platform: 0,
+  run: 1,
+  storage: 2,
+  wire: 2,
+  lock: 3,
+  runner: 4,
+  runtime: 5,
+  checkpoint: 5,
+  worker: 6,
+  client: 6,
+  "service-worker": 6,
+  langgraph: 6,
+  conformance: 6,
+  inspector: 7,
+};
+
+/** Which files a file imports: paths below `src`, with `/`. */
+type Graph = Readonly<Record<string, readonly string[]>>;
+
+/** Files directly in `src` stand above all rooms. */
+function roomOf(file: string): string {
+  return file.includes("/") ? file.slice(0, file.indexOf("/")) : "";
+}
+
+function floorOf(file: string): number {
+  const room = roomOf(file);
+  return room === "" ? Number.POSITIVE_INFINITY : (FLOORS[room] ?? Number.NaN);
+}
+
+/** One sentence for each import that the layout forbids. */
+function violations(graph: Graph): string[] {
+  return Object.entries(graph).flatMap(([file, imports]) => [
+    ...(Number.isNaN(floorOf(file)) ? [`${file}: "${roomOf(file)}" is no room of the layout`] : []),
+    ...imports.flatMap((imported) => {
+      if (graph[imported] === undefined) return [`${file} imports ${imported}, which is not there`];
+      if (roomOf(imported) === "") return [`${file} imports the entry file ${imported}`];
+      if (roomOf(imported) === roomOf(file) || floorOf(imported) < floorOf(file)) return [];
+      return [`${file} (floor ${floorOf(file)}) imports ${imported} (floor ${floorOf(imported)})`];
+    }),
+  ]);
+}
+
+/** The circles of the graph, each as the files on it. */
+function circles(graph: Graph): string[] {
+  const found: string[] = [];
+  const done = new Set<string>();
+  const visit = (file: string, path: readonly string[]): void => {
+    const start = path.indexOf(file);
+    if (start >= 0) found.push([...path.slice(start), file].join(" → "));
+    if (start >= 0 || done.has(file)) return;
+    for (const imported of graph[file] ?? []) visit(imported, [...path, file]);
+    done.add(file);
+  };
+  for (const file of Object.keys(graph)) visit(file, []);
+  return found;
+}
+
+/** All that a module names in imports, exports from, dynamic imports, `import("…")` types and `new URL("…")`. */
+function specifiers(name: string, code: string): string[] {
+  const { program, errors } = parseSync(name, code);
+  if (errors.length > 0) throw new Error(`${name}: ${errors[0]?.message}`);
+  const found: string[] = [];
+  const text = (node: unknown): string | undefined => {
+    const { type, value } = (node ?? {}) as { type?: string; value?: unknown };
+    return type === "Literal" && typeof value === "string" ? value : undefined;
+  };
+  const walk = (node: unknown): void => {
+    if (typeof node !== "object" || node === null) return;
+    if (Array.isArray(node)) {
+      for (const item of node) walk(item);
+      return;
+    }
+    const { type, source, arguments: given, callee } = node as Record<string, unknown>;
+    if (typeof type === "string" && /^(Import|Export.*Declaration|ImportExpression|TSImportType)/.test(type)) {
+      const named = text(source);
+      if (named !== undefined) found.push(named);
+    }
+    if (type === "NewExpression" && (callee as { name?: string }).name === "URL" && Array.isArray(given)) {
+      const named = text(given[0]);
+      if (named?.startsWith(".")) found.push(named);
+    }
+    for (const child of Object.values(node)) walk(child);
+  };
+  walk(program);
+  return found;
+}
+
+/** The graph of the sources; packages are left out. */
+function graphOf(root: string): Graph {
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  const slashes = (path: string): string => path.split(sep).join("/");
+  return Object.fromEntries(
+    files.map((file) => {
+      const imports = specifiers(file, readFileSync(join(root, file), "utf8"))
+        .filter((specifier) => specifier.startsWith("."))
+        .map((specifier) => resolve(root, dirname(file), specifier.replace(/\.js$/, ".ts")));
+      return [slashes(file), imports.map((path) => slashes(relative(root, path)))];
+    }),
+  );
+}
+
+describe("the sources", () => {
+  const graph = graphOf(SRC);
+
+  test("import only from their own room and lower floors", () => {
+    expect(violations(graph)).toEqual([]);
+  });
+
+  test("import in no circle", () => {
+    expect(circles(graph)).toEqual([]);
+  });
+
+  test("are all seen by this test", () => {
+    expect(Object.keys(graph)).toEqual(expect.arrayContaining(["index.ts", "client/index.ts", "worker/index.ts"]));
+  });
+});
+
+describe("the checker", () => {
+  test("takes what is below and beside", () => {
+    const graph = {
+      "index.ts": ["client/index.ts", "run/a.ts"],
+      "client/index.ts": ["client/b.ts"],
+      "client/b.ts": ["wire/c.ts"],
+      "wire/c.ts": ["run/a.ts"],
+      "run/a.ts": [],
+    };
+    expect(violations(graph)).toEqual([]);
+    expect(circles(graph)).toEqual([]);
+  });
+
+  test.each([
+    ["an import upward", { "run/a.ts": ["runner/b.ts"], "runner/b.ts": [] }],
+    ["rooms of one floor", { "worker/a.ts": ["client/b.ts"], "client/b.ts": [] }],
+    ["the entry file", { "client/a.ts": ["index.ts"], "index.ts": [] }],
+    ["an unknown room", { "helpers/a.ts": [] }],
+    ["a file that is not there", { "client/a.ts": ["client/gone.ts"] }],
+  ])("finds %s", (_, graph: Graph) => {
+    expect(violations(graph)).toHaveLength(1);
+  });
+
+  test("finds a circle", () => {
+    expect(circles({ "run/a.ts": ["run/b.ts"], "run/b.ts": ["run/c.ts"], "run/c.ts": ["run/b.ts"] })).toEqual([
+      "run/b.ts → run/c.ts → run/b.ts",
+    ]);
+  });
+
+  test("sees every form of import", () => {
+    const code = `
+      import { a } from "./a.js";
+      import type { B } from "./b.js";
+      import "./c.js";
+      export * from "./d.js";
+      export { e } from "./e.js";
+      export type { F } from "./f.js";
+      const g = () => import("./g.js");
+      let h: import("./h.js").H;
+      new Worker(new URL("./i.ts", import.meta.url));
+      // import "./not.js"
+    `;
+    const names = specifiers("x.ts", code).map((specifier) => specifier.slice(2, 3));
+    expect(names.toSorted().join("")).toBe("abcdefghi");
+  });
+});
