@@ -1,5 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { playwright } from "@vitest/browser-playwright";
+import type { Plugin } from "vite";
+import { VitePWA } from "vite-plugin-pwa";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { chromiumFlags, findBrowser } from "./test/setup/browsers.mjs";
 
@@ -18,6 +20,36 @@ const alias = [
   { find: /^ag-ui-local-runtime\/worker$/, replacement: ENTRIES.worker },
   { find: /^ag-ui-local-runtime\/client$/, replacement: ENTRIES.client },
 ];
+
+/** The demo's policy lets nothing but its own origin in; Vite's own websocket is let in where Vite serves. */
+const devServerPolicy: Plugin = {
+  name: "demo-dev-server-policy",
+  apply: "serve",
+  transformIndexHtml: (html) =>
+    html.replace("connect-src 'self'", "connect-src 'self' ws://127.0.0.1:* ws://localhost:*"),
+};
+
+/** The built demo is installable and opens without a network: everything it is made of is cached at the first visit. */
+const offline = VitePWA({
+  // A new build is used once all tabs of the old one are closed: no answer is interrupted by it.
+  registerType: "prompt",
+  injectRegister: false,
+  workbox: { globPatterns: ["**/*.{js,css,html,svg,png,md,csv,txt}"], maximumFileSizeToCacheInBytes: 4_000_000 },
+  manifest: {
+    name: "Reader: an agent in your browser",
+    short_name: "Reader",
+    description: "Reads your documents right here: no server, no network.",
+    start_url: "./",
+    display: "standalone",
+    background_color: "#f7f5f0",
+    theme_color: "#0f6b5c",
+    icons: [
+      { src: "icon-192.png", sizes: "192x192", type: "image/png" },
+      { src: "icon-512.png", sizes: "512x512", type: "image/png", purpose: "any maskable" },
+      { src: "favicon.svg", sizes: "any", type: "image/svg+xml" },
+    ],
+  },
+});
 
 /** Absent: Playwright looks for its own. */
 const chromium = findBrowser("chromium");
@@ -55,6 +87,7 @@ export default defineConfig(({ mode }) =>
       }
     : {
         root: at("demo"),
+        plugins: [devServerPolicy, offline],
         resolve: { alias },
         worker: { format: "es" },
         server: { host: "127.0.0.1", port: 5173, fs: { allow: [at(".")] } },

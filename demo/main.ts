@@ -1,4 +1,5 @@
 import { connectRuntime } from "ag-ui-local-runtime/client";
+import { workOffline } from "./offline.js";
 import { App } from "./ui/app.js";
 import { listenToPage } from "./ui/page-events.js";
 import { Screen } from "./ui/screen.js";
@@ -24,3 +25,4 @@ const app = new App(connect);
 new Screen(app, root).start();
 listenToPage(app);
 app.start();
+workOffline();

@@ -16,7 +16,8 @@ export class Session {
   readonly #runId: string;
   readonly #slices: Slices;
   readonly #pace: number;
-  #answering = false;
+  #answer: string | undefined;
+  #answers = 0;
   #reasoning: string | undefined;
   #reasonings = 0;
   #calls = 0;
@@ -28,13 +29,13 @@ export class Session {
     this.#pace = pace;
   }
 
-  /** Streams Markdown to the run's one answer. */
+  /** Streams Markdown to the answer; what is said after a tool call is an answer of its own, which stands below it. */
   async *say(markdown: string): Events {
-    const messageId = `${this.#runId}-answer`;
-    if (!this.#answering) {
-      this.#answering = true;
-      yield event({ type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" });
+    if (this.#answer === undefined) {
+      this.#answer = `${this.#runId}-answer${++this.#answers === 1 ? "" : `-${this.#answers}`}`;
+      yield event({ type: EventType.TEXT_MESSAGE_START, messageId: this.#answer, role: "assistant" });
     }
+    const messageId = this.#answer;
     for await (const delta of this.#paced(markdown))
       yield event({ type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta });
   }
@@ -49,6 +50,12 @@ export class Session {
     const messageId = this.#reasoning;
     for await (const delta of this.#paced(text))
       yield event({ type: EventType.REASONING_MESSAGE_CONTENT, messageId, delta });
+  }
+
+  *#endAnswer(): Generator<BaseEvent> {
+    if (this.#answer === undefined) return;
+    yield event({ type: EventType.TEXT_MESSAGE_END, messageId: this.#answer });
+    this.#answer = undefined;
   }
 
   *endThinking(): Generator<BaseEvent> {
@@ -67,9 +74,11 @@ export class Session {
     work: () => Promise<{ value: T; result: object }>,
   ): Events<T> {
     const toolCallId = `${this.#runId}-call-${++this.#calls}`;
+    const parentMessageId = `${this.#runId}-calls${this.#answers === 0 ? "" : `-${this.#answers + 1}`}`;
+    yield* this.#endAnswer();
     this.#step = stepName;
     yield event({ type: EventType.STEP_STARTED, stepName });
-    yield event({ type: EventType.TOOL_CALL_START, toolCallId, toolCallName, parentMessageId: `${this.#runId}-calls` });
+    yield event({ type: EventType.TOOL_CALL_START, toolCallId, toolCallName, parentMessageId });
     yield event({ type: EventType.TOOL_CALL_ARGS, toolCallId, delta: JSON.stringify(args) });
     yield event({ type: EventType.TOOL_CALL_END, toolCallId });
     const { value, result } = await work();
@@ -116,8 +125,7 @@ export class Session {
 
   *close(): Generator<BaseEvent> {
     yield* this.endThinking();
-    if (this.#answering) yield event({ type: EventType.TEXT_MESSAGE_END, messageId: `${this.#runId}-answer` });
-    this.#answering = false;
+    yield* this.#endAnswer();
   }
 
   async *#paced(text: string): AsyncGenerator<string> {

@@ -96,3 +96,17 @@ export const hangingAgent = defineAgent(async function* (input, { signal }) {
   yield delta(messageId);
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 });
+
+/** `rate` deltas a second, as many as are due at each timer; each says when it was emitted. */
+export const pacedAgent = defineAgent(async function* (input) {
+  const { n, rate } = input.forwardedProps as { n: number; rate: number };
+  const messageId = `m-${input.runId}`;
+  yield start(messageId);
+  const begun = performance.now();
+  for (let said = 0; said < n;) {
+    const due = Math.min(n, Math.floor(((performance.now() - begun) / 1_000) * rate));
+    for (; said < due; said++) yield { ...delta(messageId), delta: `${stamp()} ` } as BaseEvent;
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  yield end(messageId);
+});

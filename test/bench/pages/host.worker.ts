@@ -1,5 +1,5 @@
 import { serveRuntime } from "ag-ui-local-runtime/worker";
-import { BareAgent, generatorAgent, hangingAgent, SyncAgent, yieldingAgent } from "./agents.js";
+import { BareAgent, generatorAgent, hangingAgent, pacedAgent, SyncAgent, yieldingAgent } from "./agents.js";
 import { installProbe } from "./probe.js";
 import { stamp, type HostConfig } from "./stamps.js";
 
@@ -14,6 +14,7 @@ serveRuntime({
     generator: generatorAgent,
     yielding: yieldingAgent,
     hanging: hangingAgent,
+    paced: pacedAgent,
   },
 });
 

@@ -1,8 +1,9 @@
-import type { AgentSubscriber } from "@ag-ui/client";
+import { EventType, type AgentSubscriber } from "@ag-ui/client";
 import { connectRuntime, type LocalAgent, type RuntimeConnection } from "ag-ui-local-runtime/client";
-import { filter, firstValueFrom, share, type Observable } from "rxjs";
+import { filter, firstValueFrom, share, tap, type Observable } from "rxjs";
 import { attachFrames, runFrames } from "../../../src/client/frames.js";
 import { HostLink } from "../../../src/client/host-link.js";
+import { unpackEntry } from "../../../src/run/pack.js";
 import type { Frame } from "../../../src/wire/shapes.js";
 import { MARKS_CHANNEL, stamp, type Emitted, type HostConfig, type Probe } from "./stamps.js";
 
@@ -85,13 +86,13 @@ function applied(agent: LocalAgent, end: () => void): Promise<Delivered> {
 
 const pending = new Map<string, Promise<Delivered>>();
 
-const input = (threadId: string, runId: string, n: number) => ({
+const input = (threadId: string, runId: string, forwardedProps: { n: number; rate?: number }) => ({
   threadId,
   runId,
   messages: [],
   tools: [],
   context: [],
-  forwardedProps: { n },
+  forwardedProps,
   state: {},
 });
 
@@ -187,7 +188,7 @@ const bench = {
     const marked = new Promise<Emitted>((resolve) => hear.set(runId, resolve));
     let delivered: Delivered;
     if (reader === "frames") {
-      const request = { threadId, agentId, input: input(threadId, runId, n) };
+      const request = { threadId, agentId, input: input(threadId, runId, { n }) };
       delivered = await collect(runFrames(host.link, request, () => undefined));
     } else {
       const agent = host.runtime.agent(agentId, { threadId });
@@ -196,6 +197,27 @@ const bench = {
       delivered = await end;
     }
     return { delivered, emitted: await marked };
+  },
+
+  /** From each delta's emission to its arrival in this tab. In ms. */
+  async latencies(key: string, rate: number, n: number): Promise<number[]> {
+    const host = hostOf(key);
+    const threadId = crypto.randomUUID();
+    const request = { threadId, agentId: "paced", input: input(threadId, crypto.randomUUID(), { n, rate }) };
+    const times: number[] = [];
+    const frames$ = runFrames(host.link, request, () => undefined);
+    await collect(
+      frames$.pipe(
+        tap((frame) => {
+          const now = stamp();
+          if (frame.type !== "chunk") return;
+          for (const event of frame.chunk.entries.flatMap(unpackEntry)) {
+            if (event.type === EventType.TEXT_MESSAGE_CONTENT) times.push(now - Number(event["delta"]));
+          }
+        }),
+      ),
+    );
+    return times;
   },
 
   /** `runAgent()` to the first event, `count` times in one thread, a user's message each time. In ms. */

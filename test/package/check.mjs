@@ -1,0 +1,176 @@
+// What npm would publish, looked at as its users get it. Run `npm run build` before.
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
+import { npm, ROOT } from "../setup/install.mjs";
+import { BUDGETS, measure } from "./sizes.mjs";
+
+const { values } = parseArgs({ options: { report: { type: "string" } } });
+const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const entries = Object.keys(manifest.exports).filter((name) => name !== "./package.json");
+const folder = mkdtempSync(join(tmpdir(), "agui-package-"));
+
+/** The tarball, and what is in it. */
+function pack() {
+  const { stdout, stderr, status } = npm(
+    ["pack", "--json", "--ignore-scripts", "--silent", `--pack-destination=${folder}`],
+    {
+      stdio: "pipe",
+      encoding: "utf8",
+    },
+  );
+  if (status !== 0) throw new Error(`npm pack: ${stderr}`);
+  const answer = JSON.parse(stdout);
+  const [{ filename, files }] = Array.isArray(answer) ? answer : Object.values(answer);
+  return { path: join(folder, filename), files: files.map(({ path }) => path) };
+}
+
+/** A project that has the package installed, beside what it needs. */
+function consumerOf(tarball) {
+  const project = join(folder, "consumer");
+  const home = join(project, "node_modules", manifest.name);
+  mkdirSync(home, { recursive: true });
+  execFileSync("tar", ["-xzf", tarball, "-C", home, "--strip-components=1"]);
+  for (const name of [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)]) {
+    const link = join(project, "node_modules", name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(ROOT, "node_modules", name), link, "junction");
+  }
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", type: "module" }));
+  writeFileSync(
+    join(project, "page.ts"),
+    `import { connectRuntime, LocalAgent, RunnerError, type RuntimeConnection } from "${manifest.name}/client";
+export const runtime: RuntimeConnection = connectRuntime({
+  hosts: { dedicated: () => new Worker(new URL("./worker.js", import.meta.url), { type: "module" }) },
+});
+export const agent: LocalAgent = runtime.agent("echo", { threadId: "thread" });
+export const messages: string[] = agent.messages.map(({ id }) => id);
+export const isBusy = (error: unknown): boolean => RunnerError.is(error, "thread-busy");
+// @ts-expect-error the types must be there, not any
+runtime.nothingOfThisName();
+`,
+  );
+  writeFileSync(
+    join(project, "worker.ts"),
+    `import { IndexedDBAgentRunner, type AgentRunner } from "${manifest.name}";
+import { defineAgent, serveRuntime } from "${manifest.name}/worker";
+serveRuntime({ agents: { echo: defineAgent(async function* (input, { signal }) { signal.throwIfAborted(); void input.threadId; }) } });
+export const runner: AgentRunner = new IndexedDBAgentRunner({ dbName: "consumer" });
+`,
+  );
+  return project;
+}
+
+function fail(lines) {
+  if (lines.length > 0) throw new Error(lines.join("\n"));
+}
+
+/** Errors in the project and in the package; those in the declarations of others are theirs. */
+function typeErrors(project, options) {
+  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+  const { stdout } = spawnSync(
+    process.execPath,
+    [
+      tsc,
+      "--noEmit",
+      "--strict",
+      "--target",
+      "es2022",
+      "--lib",
+      "es2024,dom",
+      "--types",
+      "",
+      ...options,
+      "page.ts",
+      "worker.ts",
+    ],
+    { cwd: project, encoding: "utf8" },
+  );
+  const foreign = /^(?!node_modules\/ag-ui-local-runtime\/).*node_modules\//;
+  return stdout.split("\n").filter((line) => /error TS\d+/.test(line) && !foreign.test(line));
+}
+
+const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} kB`.padStart(10);
+
+let tarball;
+let project;
+const checks = {
+  "npm pack holds dist, README and LICENSE only": () => {
+    tarball = pack();
+    fail(tarball.files.filter((path) => !/^(dist\/.*\.(js|d\.ts)|README\.md|LICENSE|package\.json)$/.test(path)));
+    project = consumerOf(tarball.path);
+  },
+  "publint finds nothing": async () => {
+    const { messages, pkg } = await publint({
+      pkgDir: join(project, "node_modules", manifest.name),
+      strict: true,
+      pack: false,
+    });
+    fail(messages.map((message) => formatMessage(message, pkg, { color: false }) ?? message.code));
+  },
+  "are the types wrong? No (ESM only)": () => {
+    const cli = join(ROOT, "node_modules/@arethetypeswrong/cli/dist/index.js");
+    const { stdout, stderr, status } = spawnSync(
+      process.execPath,
+      [cli, tarball.path, "--profile", "esm-only", "--no-color", "--no-emoji"],
+      { encoding: "utf8" },
+    );
+    if (status !== 0) fail([stdout + stderr]);
+  },
+  "a strict project compiles with it (bundler)": () =>
+    fail(typeErrors(project, ["--module", "esnext", "--moduleResolution", "bundler"])),
+  "a strict project compiles with it (nodenext)": () => fail(typeErrors(project, ["--module", "nodenext"])),
+  "every entry can be imported in Node": () => {
+    const names = entries.map((name) => manifest.name + name.slice(1));
+    const code = names.map((name) => `await import(${JSON.stringify(name)});`).join("\n");
+    const { stderr, status } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
+      cwd: project,
+      encoding: "utf8",
+      timeout: 30_000,
+    });
+    if (status !== 0) fail([stderr]);
+  },
+  "every entry is within its budget": async () => {
+    const home = join(project, "node_modules", manifest.name);
+    const paths = Object.fromEntries(entries.map((name) => [name, join(home, manifest.exports[name].import)]));
+    const sizes = await measure(paths, Object.keys(manifest.peerDependencies));
+    console.log(
+      `\n${"entry".padEnd(20)}${["own min", "gzip", "whole min", "gzip"].map((it) => it.padStart(10)).join("")}`,
+    );
+    for (const { name, own, whole } of sizes) {
+      console.log(name.padEnd(20) + [own.min, own.gzip, whole.min, whole.gzip].map(kilobytes).join(""));
+    }
+    fail(
+      sizes.flatMap(({ name, ...size }) =>
+        ["own", "whole"]
+          .filter((part) => !(size[part].gzip <= BUDGETS[name]?.[part]))
+          .map(
+            (part) =>
+              `${name}, ${part}: ${size[part].gzip} bytes, budget ${BUDGETS[name]?.[part]} (test/package/sizes.mjs)`,
+          ),
+      ),
+    );
+  },
+};
+
+const counts = { passed: 0, failed: 0, skipped: 0 };
+try {
+  for (const [name, check] of Object.entries(checks)) {
+    try {
+      await check();
+      counts.passed++;
+      console.log(`ok      ${name}`);
+    } catch (error) {
+      counts.failed++;
+      console.log(`FAILED  ${name}\n${error.message.replace(/^/gm, "        ")}`);
+    }
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+if (values.report) writeFileSync(values.report, JSON.stringify(counts));
+process.exitCode = counts.failed > 0 ? 1 : 0;
