@@ -68,7 +68,6 @@ function tabs(engine: "chromium" | "firefox" | "webkit", include: string[]): Tes
       retry: 0,
       testTimeout: 60_000,
       hookTimeout: 60_000,
-      // A tab's thread of its own ends with its browser.
       pool: "forks",
     },
   };
@@ -118,7 +117,8 @@ export default defineConfig(({ mode }) =>
               },
             },
             tabs("chromium", ["test/tabs/**/*.test.ts"]),
-            tabs("firefox", ["test/tabs/**/*.test.ts"]),
+            // What is about the dev server, not about the browser, is tested in one.
+            tabs("firefox", ["test/tabs/**/!(dev-*).test.ts"]),
             tabs("webkit", ["test/tabs/smoke*.test.ts"]),
           ],
         },

@@ -1,8 +1,5 @@
 /** The runner and its contract, for whoever hosts it by hand: in a worker, in a page, in Node. */
-export {
-  IndexedDBAgentRunner,
-  type IndexedDBAgentRunnerOptions,
-} from "./runner/indexeddb-agent-runner.js";
+export { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "./runner/indexeddb-agent-runner.js";
 export type {
   AgentRunner,
   AgentRunnerConnectRequest,

@@ -1,5 +1,7 @@
 import type { BaseEvent } from "@ag-ui/client";
 import type { Observable, Subscription } from "rxjs";
+import { systemClock } from "../platform/clock.js";
+import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import type { Frame } from "../wire/shapes.js";
 import { cursorBehind } from "./frames.js";
@@ -15,6 +17,10 @@ export interface FollowerParts {
   readonly passed: (runId: string) => void;
   readonly note: (frame: Frame) => void;
   readonly eventsOf: (frame: Frame) => readonly BaseEvent[];
+  /** The agent has everything up to there, by its own runs. */
+  readonly has: (cursor: Cursor) => Promise<boolean>;
+  /** The session that applies a run ended before the run. */
+  readonly cut: () => void;
   /** A run was seen whole. */
   readonly settled: (cursor: Cursor) => void;
   /** Applies one run's events to the agent, as the client's pipeline does; ends when they end. */
@@ -25,6 +31,10 @@ interface Session {
   readonly events: Unicast;
   readonly applied: Promise<void>;
 }
+
+/** How long until a reading that failed is begun anew, at first and at most, in ms. */
+const RETRY_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
 
 /** How often a follower begins anew with a snapshot after events that the pipeline refused. */
 const FRESH_STARTS = 3;
@@ -39,6 +49,7 @@ export class ThreadFollower {
   private caughtUpNow!: () => void;
   private readonly firstCatchUp = new Promise<void>((resolve) => (this.caughtUpNow = resolve));
   private freshStarts = 0;
+  private pause = RETRY_MS;
   private generation = 0;
 
   constructor(private readonly parts: FollowerParts) {
@@ -65,9 +76,12 @@ export class ThreadFollower {
   private end(): void {
     this.generation++;
     this.reading?.unsubscribe();
-    this.session?.events.complete();
-    this.session = undefined;
     this.passing = undefined;
+    const { session } = this;
+    this.session = undefined;
+    if (session === undefined) return;
+    session.events.complete();
+    this.parts.cut();
   }
 
   private read(after: Cursor | undefined): void {
@@ -80,19 +94,34 @@ export class ThreadFollower {
         cursor = cursorBehind(frame, cursor);
         const behind = cursor;
         // One after the other: a session begins when the one before it is applied.
+        this.pause = RETRY_MS;
         this.queue = this.queue.then(() => (generation === this.generation ? this.take(frame, behind) : undefined));
       },
-      // The connection's status tells why; a follower has nobody to tell.
-      error: () => this.caughtUpNow(),
+      error: (error: unknown) => this.failed(error),
+    });
+  }
+
+  /** A follower has nobody to tell; what it followed goes on, so it does too. */
+  private failed(error: unknown): void {
+    this.end();
+    this.caughtUpNow();
+    if (RunnerError.is(error, "closed")) return;
+    const { generation, pause } = this;
+    this.pause = Math.min(2 * pause, RETRY_MAX_MS);
+    void systemClock.after(pause).then(() => {
+      if (generation === this.generation) this.read(undefined);
     });
   }
 
   private async take(frame: Frame, behind: Cursor | undefined): Promise<void> {
     const begun = frame.type === "run" ? frame.run : frame.type === "prelude" ? frame.live : undefined;
+    if (frame.type === "prelude") this.passing = undefined;
     if (this.passing === undefined && begun !== undefined && this.parts.isOwn(begun.runId)) {
       const missed = frame.type === "prelude" && frame.events.length > 0;
       this.passing = { runIndex: begun.runIndex, missed };
     }
+    // The thread went on without what this follower knew, so nothing of that comes any more.
+    if (frame.type === "prelude") await this.abandon();
     if (this.passing !== undefined) {
       const { runIndex, missed } = this.passing;
       if (frame.type !== "settled" || frame.runIndex !== runIndex) return;
@@ -102,7 +131,11 @@ export class ThreadFollower {
       return;
     }
     switch (frame.type) {
+      case "idle":
+        this.caughtUpNow();
+        return;
       case "prelude":
+        if (frame.live === undefined && (await this.parts.has(frame.cursor))) return this.finish(behind);
         await this.begin();
         this.push(frame);
         this.parts.note(frame);
@@ -123,6 +156,14 @@ export class ThreadFollower {
       default:
         return;
     }
+  }
+
+  private async abandon(): Promise<void> {
+    const { session } = this;
+    if (session === undefined) return;
+    session.events.complete();
+    await session.applied;
+    if (this.session === session) this.session = undefined;
   }
 
   private async begin(): Promise<void> {
@@ -149,6 +190,8 @@ export class ThreadFollower {
     const { session } = this;
     session?.events.complete();
     await session?.applied;
+    // Detached in the middle (`detachActiveRun`): what it misses comes with a snapshot.
+    if (session?.events.isLeft === true) return this.restart();
     if (this.session === session) this.session = undefined;
     if (behind !== undefined) this.parts.settled(behind);
     this.caughtUpNow();

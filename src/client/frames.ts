@@ -1,5 +1,5 @@
 import { transfer } from "comlink";
-import { Observable } from "rxjs";
+import { Observable, takeWhile, tap } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import { receiveFrames } from "../wire/frames.js";
@@ -36,6 +36,33 @@ function forEach(frames$: Observable<Frame>, next: (frame: Frame) => void, signa
   });
 }
 
+/** The answer to the call that handed over the other end of `port`; without one, nothing comes on the port any more. */
+async function orClose<T>(port: MessagePort, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    port.close();
+    throw error;
+  }
+}
+
+/**
+ * A run's frames out of its thread's, to its settled end: the next host tells of later runs as well. Errors where the
+ * thread went on without the run (its path, or the whole database, is another one): the reader cannot go on in it.
+ */
+function onlyRun({ runIndex, runId }: LiveRun, frames$: Observable<Frame>): Observable<Frame> {
+  return frames$.pipe(
+    tap((frame) => {
+      if (frame.type === "prelude") throw new RunnerError("fenced", { runId });
+    }),
+    takeWhile((frame) => {
+      if (frame.type === "run") return frame.run.runIndex === runIndex;
+      return frame.type !== "chunk" || frame.chunk.runIndex === runIndex;
+    }),
+    takeWhile((frame) => frame.type !== "settled", true),
+  );
+}
+
 /** Runs `work` for a subscriber until it unsubscribes. */
 function frames(work: (next: (frame: Frame) => void, signal: AbortSignal) => Promise<void>): Observable<Frame> {
   return new Observable((subscriber) => {
@@ -64,7 +91,10 @@ export function attachFrames(
         const incoming$ = receiveFrames(port1, lost);
         const { threadId, follow } = request;
         const attach = { threadId, follow, ...(cursor !== undefined && { after: cursor }) };
-        await link.call(({ api }) => api.attach(attach, transfer(port2, [port2])));
+        await orClose(
+          port1,
+          link.call(({ api }) => api.attach(attach, transfer(port2, [port2]))),
+        );
         await forEach(
           incoming$,
           (frame) => {
@@ -93,11 +123,7 @@ export function runFrames(link: HostLink, request: RunRequest, accepted: (run: L
   return frames(async (next, signal) => {
     let cursor: Cursor | undefined;
     let run: LiveRun | undefined;
-    let settled = false;
     const take = (frame: Frame): void => {
-      // The next host tells of later runs as well.
-      if (settled) return;
-      settled = frame.type === "settled";
       cursor = cursorBehind(frame, cursor);
       next(frame);
     };
@@ -105,13 +131,16 @@ export function runFrames(link: HostLink, request: RunRequest, accepted: (run: L
       try {
         if (run !== undefined) {
           const { threadId } = request;
-          await forEach(attachFrames(link, { threadId, after: cursor, follow: false }), take, signal);
+          await forEach(onlyRun(run, attachFrames(link, { threadId, after: cursor, follow: false })), take, signal);
           return;
         }
         const { lost } = await link.linked();
         const { port1, port2 } = new MessageChannel();
         const incoming$ = receiveFrames(port1, lost);
-        const started: LiveRun = await link.call(({ api }) => api.run(request, transfer(port2, [port2])));
+        const started: LiveRun = await orClose(
+          port1,
+          link.call(({ api }) => api.run(request, transfer(port2, [port2]))),
+        );
         run = started;
         cursor = { runIndex: started.runIndex, seq: -1, epoch: started.epoch };
         accepted(started);

@@ -52,21 +52,25 @@ export class HostLink {
    * Errors: what the host answered; RunnerError `timeout`, `host-lost`, `no-host`, `closed`.
    */
   async call<T>(work: (host: LinkedHost) => Promise<Reply<T>>): Promise<T> {
+    return this.withinDeadline(async (settled) => {
+      const host = await this.linking;
+      return unwrap(await Promise.race([work(host), failed(host.lost, settled)]));
+    });
+  }
+
+  /** @param begin is given a signal that aborts when its answer is there, or wanted no more */
+  private async withinDeadline<T>(begin: (settled: AbortSignal) => Promise<T>): Promise<T> {
     const { callTimeoutMs } = this.options;
     const settled = new AbortController();
+    const answer = begin(settled.signal);
     const deadline = systemClock.after(callTimeoutMs, settled.signal).then(() => {
       throw new RunnerError("timeout", { callTimeoutMs });
     });
+    // Whichever comes second is heard by nobody.
     deadline.catch(() => undefined);
+    answer.catch(() => undefined);
     try {
-      const host = await Promise.race([this.linking, deadline]);
-      const lost = new Promise<never>((_, reject) => {
-        const fail = (): void => reject(host.lost.reason);
-        if (host.lost.aborted) fail();
-        else host.lost.addEventListener("abort", fail, { once: true, signal: settled.signal });
-      });
-      lost.catch(() => undefined);
-      return unwrap(await Promise.race([work(host), lost, deadline]));
+      return await Promise.race([answer, deadline]);
     } finally {
       settled.abort();
     }
@@ -87,9 +91,14 @@ export class HostLink {
       const started = await startHost(this.options.hosts, this.options.startTimeoutMs, this.locks, this.closed.signal);
       // Held before it is named, so that whoever waits for it waits for the end of this tab.
       this.life ??= await this.locks.hold(tabLifeLockName(this.tabId));
+      if (this.closed.signal.aborted) {
+        started.end();
+        await this.life.release();
+        throw this.closed.signal.reason;
+      }
       started.raw.postMessage({ type: "tab", tabId: this.tabId });
       const linked = this.watchLife(started, this.locks);
-      await this.watchHost(started, linked, attempt);
+      await this.withinDeadline((settled) => this.watchHost(started, linked, attempt, settled));
       return linked;
     } catch (error) {
       const reason = this.closed.signal.aborted ? new RunnerError("closed") : error;
@@ -112,7 +121,12 @@ export class HostLink {
     return { api: wrap<HostApi>(hello.port), lost: lost.signal };
   }
 
-  private async watchHost({ hello, kind }: StartedHost, { api, lost }: LinkedHost, attempt: number): Promise<void> {
+  private async watchHost(
+    { hello, kind }: StartedHost,
+    { api, lost }: LinkedHost,
+    attempt: number,
+    settled: AbortSignal,
+  ): Promise<void> {
     const { port1, port2 } = new MessageChannel();
     const first = new Promise<void>((resolve) => {
       port1.onmessage = ({ data }: MessageEvent<WatchFrame>) => {
@@ -132,20 +146,21 @@ export class HostLink {
       };
     });
     lost.addEventListener("abort", () => port1.close(), { once: true });
-    unwrap(await Promise.race([api.watch(transfer(port2, [port2])), failed(lost)]));
-    await Promise.race([first, failed(lost)]);
+    unwrap(await Promise.race([api.watch(transfer(port2, [port2])), failed(lost, settled)]));
+    await Promise.race([first, failed(lost, settled)]);
     if (attempt === 0) return;
     // What happened while nobody told us.
-    for (const thread of unwrap(await Promise.race([api.listThreads({}), failed(lost)]))) {
+    for (const thread of unwrap(await Promise.race([api.listThreads({}), failed(lost, settled)]))) {
       this.changes$.next({ type: "changed", thread });
     }
   }
 }
 
-function failed(lost: AbortSignal): Promise<never> {
+/** Rejects when the host is lost; listens until `settled`. */
+function failed(lost: AbortSignal, settled: AbortSignal): Promise<never> {
   const failing = new Promise<never>((_, reject) => {
     if (lost.aborted) reject(lost.reason);
-    else lost.addEventListener("abort", () => reject(lost.reason), { once: true });
+    else lost.addEventListener("abort", () => reject(lost.reason), { once: true, signal: settled });
   });
   failing.catch(() => undefined);
   return failing;
@@ -160,12 +175,13 @@ function survives(kind: HostKind, extendedLifetime: boolean): Survives {
 function supportsExtendedLifetime(): boolean {
   let known = false;
   try {
-    new SharedWorker("https://[", {
+    const none = new SharedWorker("https://[", {
       get extendedLifetime() {
         known = true;
         return true;
       },
     });
+    none.port.close();
   } catch {
     // Always: no worker comes of it.
   }

@@ -5,8 +5,8 @@ import type { BaseEvent, Message, MessagesSnapshotEvent, RunStartedEvent, ToolCa
 export class KnownMessages {
   /** Ids that the thread has. */
   private ids = new Set<string>();
-  /** Ids that the agent's own list has shown. */
-  private shown = new Set<string>();
+  /** What the agent's own list has shown: ids, with the content of what a person wrote and may edit. */
+  private shown = new Map<string, string | undefined>();
 
   /** Notes what an event from the host says that the thread has. */
   note(event: BaseEvent): void {
@@ -34,20 +34,26 @@ export class KnownMessages {
 
   /** After a run: what the agent now shows of the thread. */
   show(messages: readonly Message[]): void {
-    for (const { id } of messages) if (this.ids.has(id)) this.shown.add(id);
+    for (const message of messages) if (this.ids.has(message.id)) this.shown.set(message.id, writtenIn(message));
   }
 
   /** The messages that the thread does not have yet; undefined where the agent's history was changed. */
   news(messages: readonly Message[]): readonly Message[] | undefined {
-    const held = new Set(messages.map((message) => message.id));
-    for (const id of this.shown) if (!held.has(id)) return undefined;
+    const held = new Map(messages.map((message) => [message.id, message]));
+    for (const [id, written] of this.shown) {
+      const message = held.get(id);
+      if (message === undefined || writtenIn(message) !== written) return undefined;
+    }
     return messages.filter((message) => !this.ids.has(message.id));
   }
 
   copy(): KnownMessages {
     const copy = new KnownMessages();
     copy.ids = new Set(this.ids);
-    copy.shown = new Set(this.shown);
+    copy.shown = new Map(this.shown);
     return copy;
   }
 }
+
+const writtenIn = (message: Message): string | undefined =>
+  message.role === "user" ? JSON.stringify(message.content) : undefined;

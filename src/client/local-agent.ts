@@ -31,25 +31,25 @@ export class LocalAgent extends AbstractAgent {
   declare readonly run$: Observable<ThreadRun>;
 
   // Set in `adopt`, not by initialisers: `clone` makes its copy without running a constructor.
-  private declare link: HostLink;
-  private declare runState$: BehaviorSubject<ThreadRun>;
-  private declare known: KnownMessages;
+  declare private link: HostLink;
+  declare private runState$: BehaviorSubject<ThreadRun>;
+  declare private known: KnownMessages;
   /** Behind the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
-  private declare cursor: Cursor | undefined;
+  declare private cursor: Cursor | undefined;
   /** How far the own run was seen. */
-  private declare ownCursor: Cursor | undefined;
+  declare private ownCursor: Cursor | undefined;
   /** The pipeline reads the thread and runs nothing. */
-  private declare reading: boolean;
+  declare private reading: boolean;
   /** The state that the host gave; another one was set by the caller. */
-  private declare hostState: unknown;
-  private declare follower: ThreadFollower | undefined;
-  private declare follows: number;
-  /** Own runs, which the follower passes over: until it has, even if they are over. */
-  private declare ownRuns: Map<string, "live" | "over">;
-  private declare ownSessions: Set<Promise<unknown>>;
-  private declare abortAsked: Set<string>;
+  declare private hostState: unknown;
+  declare private follower: ThreadFollower | undefined;
+  declare private follows: number;
+  /** Own runs, which the follower passes over: until they are over and it has passed them (`passed`: not over yet). */
+  declare private ownRuns: Map<string, "live" | "over" | "passed">;
+  declare private ownSessions: Set<Promise<unknown>>;
+  declare private abortAsked: Set<string>;
   /** What the next `connect` of the pipeline subscribes to. */
-  private declare session$: Observable<BaseEvent> | undefined;
+  declare private session$: Observable<BaseEvent> | undefined;
 
   constructor(link: HostLink, config: LocalAgentConfig) {
     super(config);
@@ -78,7 +78,8 @@ export class LocalAgent extends AbstractAgent {
   override clone(): LocalAgent {
     const copy = super.clone() as LocalAgent;
     const stateSet = this.hostState !== this.state;
-    copy.adopt(this.link, this.known.copy(), this.cursor);
+    // In the middle of a run a copy has part of it: only a snapshot brings the rest.
+    copy.adopt(this.link, this.known.copy(), this.runState$.value.is === "running" ? undefined : this.cursor);
     if (stateSet) copy.hostState = undefined;
     copy.isRunning = false;
     return copy;
@@ -135,6 +136,7 @@ export class LocalAgent extends AbstractAgent {
       if (--this.follows > 0) return;
       this.follower?.close();
       this.follower = undefined;
+      for (const [runId, is] of this.ownRuns) if (is === "over") this.ownRuns.delete(runId);
     };
   }
 
@@ -163,13 +165,12 @@ export class LocalAgent extends AbstractAgent {
           return this.eventsOf(frame);
         }),
         finalize(() => {
-          if (settled && this.follower !== undefined) this.ownRuns.set(runId, "over");
-          else this.ownRuns.delete(runId);
+          if (settled && this.follower !== undefined && this.ownRuns.get(runId) !== "passed") {
+            this.ownRuns.set(runId, "over");
+          } else this.ownRuns.delete(runId);
           this.abortAsked.delete(runId);
           if (settled || run === undefined) return;
-          // Detached in the middle: what it misses comes with the next snapshot.
-          this.cursor = undefined;
-          this.runState$.next({ is: "idle" });
+          this.leftMidRun();
           this.follower?.restart();
         }),
       );
@@ -253,10 +254,17 @@ export class LocalAgent extends AbstractAgent {
       }),
       mergeMap((frame) => this.eventsOf(frame)),
       finalize(() => {
-        // In the middle of a run: only a snapshot can begin there.
-        if (this.runState$.value.is === "running") this.cursor = undefined;
+        if (this.runState$.value.is === "running") this.leftMidRun();
       }),
     );
+  }
+
+  /** Nothing tells of the run any more that this agent has seen part of: only a snapshot brings the rest. */
+  private leftMidRun(): void {
+    this.cursor = undefined;
+    if ([...this.ownRuns.values()].some((is) => is !== "over")) return;
+    // Whether it still runs is not known here any more; the host knows, and refuses a second one.
+    this.runState$.next({ is: "idle" });
   }
 
   private eventsOf(frame: Frame): readonly BaseEvent[] {
@@ -289,12 +297,23 @@ export class LocalAgent extends AbstractAgent {
   private startFollower(): ThreadFollower {
     return new ThreadFollower({
       frames: (after) => attachFrames(this.link, { threadId: this.threadId, after, follow: true }),
-      cursor: () => this.cursor,
+      // The cursor of a reading that is under way stands in the middle of a run.
+      cursor: () => (this.reading ? undefined : this.cursor),
+      cut: () => this.leftMidRun(),
+      has: async ({ runIndex, seq, epoch }) => {
+        await Promise.allSettled(this.ownSessions);
+        const { cursor } = this;
+        return cursor?.runIndex === runIndex && cursor.epoch === epoch && cursor.seq >= seq;
+      },
       isOwn: (runId) => this.ownRuns.has(runId),
-      passed: (runId) => this.ownRuns.delete(runId),
+      passed: (runId) => {
+        if (this.ownRuns.get(runId) === "live") this.ownRuns.set(runId, "passed");
+        else this.ownRuns.delete(runId);
+      },
       note: (frame) => {
         // Looked up before the own run stood in the log.
-        const older = frame.type === "prelude" && frame.live === undefined && [...this.ownRuns.values()].includes("live");
+        const older =
+          frame.type === "prelude" && frame.live === undefined && [...this.ownRuns.values()].includes("live");
         if (!older) this.noteRun(frame);
       },
       eventsOf: (frame) => this.eventsOf(frame),

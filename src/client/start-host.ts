@@ -55,7 +55,7 @@ export async function startHost(
   const causes: string[] = [];
   for (const [kind, open] of linksOf(factories)) {
     const until = systemClock.now() + timeoutMs;
-    for (let retired = 0; retired < RETIRED_TRIES; ) {
+    for (let retired = 0; retired < RETIRED_TRIES;) {
       let link: RawLink;
       try {
         link = await open();
@@ -140,7 +140,8 @@ async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal):
     );
     link.failing?.addEventListener(
       "error",
-      (event) => resolve({ type: "unfit", cause: (event as Partial<ErrorEvent>).message || "its script failed to load" }),
+      (event) =>
+        resolve({ type: "unfit", cause: (event as Partial<ErrorEvent>).message || "its script failed to load" }),
       options,
     );
     signal.addEventListener("abort", () => resolve({ type: "silent" }), options);

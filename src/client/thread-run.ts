@@ -23,6 +23,8 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
       return { is: "idle", last: { runId: before.runId, status } };
     }
     case "settled":
+      // Told again of an older run.
+      if (before.is === "running" && frame.runIndex < before.runIndex) return before;
       return { is: "idle", last: { runId: frame.runId, status: frame.status } };
     default:
       return before;
@@ -32,7 +34,9 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
 function endOf(events: readonly BaseEvent[]): ThreadRun {
   const status = statusOf(events.at(-1));
   const started = events.findLast((event) => event.type === EventType.RUN_STARTED) as RunStartedEvent | undefined;
-  return status === undefined || started === undefined ? { is: "idle" } : { is: "idle", last: { runId: started.runId, status } };
+  return status === undefined || started === undefined
+    ? { is: "idle" }
+    : { is: "idle", last: { runId: started.runId, status } };
 }
 
 /** The run's status, from its terminal event (the table in the README). */

@@ -6,15 +6,25 @@ export class Unicast {
   private waiting: BaseEvent[] = [];
   private subscriber: Subscriber<BaseEvent> | undefined;
   private completed = false;
+  private left = false;
 
   readonly events$ = new Observable<BaseEvent>((subscriber) => {
     this.subscriber = subscriber;
     for (const event of this.waiting.splice(0)) subscriber.next(event);
     if (this.completed) subscriber.complete();
-    return () => (this.subscriber = undefined);
+    return () => {
+      this.subscriber = undefined;
+      this.left = !this.completed;
+    };
   });
 
+  /** The subscriber went before the end: it has not had everything, and nothing is kept for it. */
+  get isLeft(): boolean {
+    return this.left;
+  }
+
   next(event: BaseEvent): void {
+    if (this.left) return;
     if (this.subscriber === undefined) this.waiting.push(event);
     else this.subscriber.next(event);
   }

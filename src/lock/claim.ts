@@ -1,9 +1,9 @@
 import { filter, firstValueFrom, map, merge, from } from "rxjs";
 import type { Clock } from "../platform/clock.js";
 import type { HeldLock, Locks } from "../platform/locks.js";
-import { threadLockName } from "../platform/names.js";
+import { hostLifeLockName, threadLockName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
-import type { RunStore } from "../storage/run-store.js";
+import type { RunStore, ThreadHead } from "../storage/run-store.js";
 import type { HostChannel, LockMessage } from "./protocol.js";
 
 export interface ClaimParts {
@@ -43,6 +43,16 @@ async function hear(
   }
 }
 
+/** True when the host of a live run is dead: whoever has the thread's lock is about to settle it. */
+async function isOrphan({ dbName, locks, clock }: ClaimParts, { holder }: ThreadHead): Promise<boolean> {
+  if (holder === undefined) return false;
+  const looked = new AbortController();
+  void clock.after(RETRY_MS, looked.signal).then(() => looked.abort());
+  const dead = await locks.whenFree(hostLifeLockName(dbName, holder), looked.signal);
+  looked.abort();
+  return dead;
+}
+
 /**
  * Takes the thread's lock for a run. Never queues on it (a queued waiter makes the next claim fail).
  *
@@ -62,9 +72,12 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
       store.head(threadId),
     ]);
     if (answer === undefined || answer.type === "refused" || answer.type === "started") {
-      // Nothing heard is believed: the head row says whether a run is live.
-      const head = before?.live === undefined ? await store.head(threadId) : before;
-      if (head?.live !== undefined) {
+      // Nothing heard is believed: the head row says whether a run is live. What was read before the answer may have
+      // changed since: a host that settles a dead one's run holds the lock, and tells all hosts but itself.
+      const isTold = (head: ThreadHead | undefined): boolean =>
+        answer?.runId !== undefined && head?.live?.runId === answer.runId;
+      const head = isTold(before) ? before : await store.head(threadId);
+      if (head?.live !== undefined && (isTold(head) || !(await isOrphan(parts, head)))) {
         throw new RunnerError("thread-busy", {
           threadId,
           runId: head.live.runId,

@@ -11,7 +11,8 @@ const LOCK_PROTOCOL = 1;
  * - `stop`, `stop-ack`: a stop request and its receipt by the holder.
  * - `changed`: the thread's entry in the list changed.
  */
-export type LockMessageType = "claim" | "refused" | "wait" | "started" | "advanced" | "ended" | "stop" | "stop-ack" | "changed";
+export type LockMessageType =
+  "claim" | "refused" | "wait" | "started" | "advanced" | "ended" | "stop" | "stop-ack" | "changed";
 
 const TYPES: ReadonlySet<string> = new Set<LockMessageType>([
   "claim",

@@ -2,12 +2,14 @@ import { filter, take } from "rxjs";
 import type { Clock } from "../platform/clock.js";
 import type { HeldLock, Locks } from "../platform/locks.js";
 import { threadLockName } from "../platform/names.js";
+import type { RunStore } from "../storage/run-store.js";
 import type { HostChannel } from "./protocol.js";
 
 export interface StopParts {
   readonly dbName: string;
   readonly locks: Locks;
   readonly channel: HostChannel;
+  readonly store: Pick<RunStore, "head">;
   readonly clock: Clock;
 }
 
@@ -19,10 +21,10 @@ const REPEAT_MS = 200;
  *
  * @param patienceMs how long a holder has to acknowledge it
  * @returns undefined once the holder acknowledged or the run ended; the stolen lock where the holder is frozen or hung:
- *   the caller must then fence and settle the run
+ *   the caller must then fence and settle the run. Errors: those of storage
  */
 export async function deliverStop(
-  { dbName, locks, channel, clock }: StopParts,
+  { dbName, locks, channel, store, clock }: StopParts,
   run: { readonly threadId: string; readonly runId: string },
   patienceMs: number,
 ): Promise<HeldLock | undefined> {
@@ -33,7 +35,8 @@ export async function deliverStop(
       filter(
         (message) =>
           message.threadId === threadId &&
-          ((message.type === "stop-ack" && message.runId === runId) || message.type === "ended"),
+          message.runId === runId &&
+          (message.type === "stop-ack" || message.type === "ended"),
       ),
       take(1),
     )
@@ -47,5 +50,8 @@ export async function deliverStop(
   } finally {
     listening.unsubscribe();
   }
-  return answered.signal.aborted ? undefined : locks.steal(threadLockName(dbName, threadId));
+  if (answered.signal.aborted) return undefined;
+  // Silence proves nothing: the run may have ended unheard, and the lock be that of the thread's next run.
+  if ((await store.head(threadId))?.live?.runId !== runId) return undefined;
+  return locks.steal(threadLockName(dbName, threadId));
 }

@@ -1,4 +1,4 @@
-import type { LockManagerLike } from "./locks.js";
+import type { LockManagerLike } from "./lock-manager.js";
 
 interface Waiter {
   readonly mode: LockMode;

@@ -1,9 +1,5 @@
 import { inProcessLockManager } from "./in-process-locks.js";
-
-/** The part of the platform's LockManager (Web Locks API) that the runtime uses. */
-export interface LockManagerLike {
-  request<T>(name: string, options: LockOptions, callback: (lock: Lock | null) => T | Promise<T>): Promise<T>;
-}
+import type { LockManagerLike } from "./lock-manager.js";
 
 /** A lock that this context holds. */
 export interface HeldLock {
@@ -25,11 +21,7 @@ export interface Locks {
   whenFree(name: string, signal: AbortSignal): Promise<boolean>;
 }
 
-function request(
-  manager: LockManagerLike,
-  name: string,
-  options: LockOptions,
-): Promise<HeldLock | undefined> {
+function request(manager: LockManagerLike, name: string, options: LockOptions): Promise<HeldLock | undefined> {
   return new Promise((resolve, reject) => {
     let letGo!: () => void;
     const held = new Promise<void>((done) => (letGo = done));
@@ -86,7 +78,8 @@ let ownManager: LockManagerLike | undefined;
 export function defaultLocks(): Locks | undefined {
   const navigator = (globalThis as { navigator?: Navigator }).navigator;
   if (navigator?.locks !== undefined) return locksOf(navigator.locks);
-  const inNode = typeof (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node === "string";
+  const inNode =
+    typeof (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node === "string";
   if (!inNode) return undefined;
   ownManager ??= inProcessLockManager();
   return locksOf(ownManager);

@@ -58,7 +58,8 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "run-exists": "This run id was already used in the thread with another input",
   "unknown-agent": "No agent is registered under this id",
   "invalid-input": "The input is not valid",
-  "agent-not-cloneable": "The agent cannot be cloned: give it a clone() that returns a working copy, or use defineAgent()",
+  "agent-not-cloneable":
+    "The agent cannot be cloned: give it a clone() that returns a working copy, or use defineAgent()",
   fenced: "Another host took the thread over",
   closed: "The runtime was closed",
   timeout: "The host did not answer in time",

@@ -62,7 +62,10 @@ export function planInput(base: ThreadBase, input: Pick<RunAgentInput, "messages
   // Agents may own messages that a sender never had; only a known message that stands elsewhere makes a branch.
   if (noneKnown || common === path.length) return goesOn;
   const lastKnown = sent.findLast((message) => known.has(message.id));
-  const subsequence = isSubsequence(sent.filter((message) => known.has(message.id)), path);
+  const subsequence = isSubsequence(
+    sent.filter((message) => known.has(message.id)),
+    path,
+  );
   if (subsequence && lastKnown?.id === path.at(-1)?.id) return goesOn;
 
   const kept = new Set(path.slice(0, common).map((message) => message.id));
@@ -98,10 +101,7 @@ export function titleOf(messages: readonly Message[]): string {
   const first = messages.find((message) => message.role === "user");
   if (first === undefined) return "";
   const { content } = first;
-  const text =
-    typeof content === "string"
-      ? content
-      : (content ?? []).map(titleOfPart).join(" ");
+  const text = typeof content === "string" ? content : (content ?? []).map(titleOfPart).join(" ");
   const line = text.replace(/\s+/g, " ").trim();
   return line.length <= 80 ? line : `${line.slice(0, 79).trimEnd()}…`;
 }

@@ -33,7 +33,9 @@ export function nextLife(life: RunLife, transition: RunTransition): RunLife | un
     case "stop":
       return life.is === "running" ? { is: "stopping" } : undefined;
     case "settle":
-      return life.is === "running" || life.is === "stopping" ? { is: "settling", status: transition.status } : undefined;
+      return life.is === "running" || life.is === "stopping"
+        ? { is: "settling", status: transition.status }
+        : undefined;
     case "decide":
       return life.is === "settling" ? { is: "settling", status: transition.status } : undefined;
     case "settled":

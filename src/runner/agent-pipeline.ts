@@ -1,5 +1,6 @@
 import type { AbstractAgent, AgentStateMutation, AgentSubscriber, BaseEvent, RunAgentInput } from "@ag-ui/client";
 import { concat, ignoreElements, of, tap, throwError, type Observable } from "rxjs";
+import { cloneJson } from "../run/json.js";
 
 /** The parts of AbstractAgent that the pipeline replaces on one instance; the class keeps them protected. */
 interface Replaceable {
@@ -33,8 +34,9 @@ export async function runAgent(
   next: (event: BaseEvent) => void,
 ): Promise<void> {
   agent.threadId = input.threadId;
-  agent.messages = input.messages;
-  agent.state = input.state;
+  // The agent's own: what it does to them must not reach the thread as the host keeps it.
+  agent.messages = cloneJson(input.messages);
+  agent.state = cloneJson(input.state);
   // The thread's open interrupts were checked where the run was asked for; a clone may carry those of another thread.
   agent.pendingInterrupts = [];
 

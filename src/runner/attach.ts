@@ -1,5 +1,6 @@
 import { filter } from "rxjs";
 import { Bell } from "../platform/bell.js";
+import { isListening } from "../run/life.js";
 import type { Cursor } from "../run/types.js";
 import type { ThreadHead } from "../storage/run-store.js";
 import type { Frame, LiveRun as LiveRunInfo } from "../wire/shapes.js";
@@ -45,16 +46,22 @@ export async function* attach(
   // Heard from before the first look, so that a run that starts in between is not missed.
   const { bell, release } = context.bell(threadId);
   const hearing = parts.channel.messages$
-    .pipe(filter((message) => message.threadId === threadId && (message.type === "started" || message.type === "ended")))
+    .pipe(
+      filter((message) => message.threadId === threadId && (message.type === "started" || message.type === "ended")),
+    )
     .subscribe(() => bell.ring());
   let at: Cursor | undefined = options.after;
+  // Whoever comes back may have seen a run's last event and not that it is settled: that is told again.
+  let comesBack = true;
+  let toldIdle = false;
   try {
     while (!signal.aborted) {
       const seen = bell.count;
       const head = await parts.store.head(threadId);
       if (head !== undefined && head.runCount > 0) {
         context.recovery.watch(head.holder);
-        const next = await nextPosition(context, head, at);
+        const next = await nextPosition(context, head, at, comesBack);
+        comesBack = false;
         if (next === "snapshot" && options.replay === "events") at = { ...(await firstOfPath(context, head)), seq: -1 };
         else if (next === "snapshot") {
           const prelude = await snapshot(context, head);
@@ -68,6 +75,8 @@ export async function* attach(
         if (next !== "end") continue;
       }
       if (!follow) break;
+      if (!toldIdle) yield { type: "idle" };
+      toldIdle = true;
       await idle(parts, bell, seen, signal);
     }
     if (!signal.aborted) yield { type: "end" };
@@ -91,6 +100,7 @@ async function nextPosition(
   { parts, history }: AttachContext,
   head: ThreadHead,
   at: Cursor | undefined,
+  comesBack: boolean,
 ): Promise<Position | "snapshot" | "end"> {
   if (at === undefined || at.runIndex > head.activeRunIndex) return "snapshot";
   const path = head.branched === true ? await history.pathTo(head.threadId, head.activeRunIndex) : undefined;
@@ -98,8 +108,9 @@ async function nextPosition(
   const run = await parts.store.run(head.threadId, at.runIndex);
   if (run === undefined || at.epoch > run.epoch) return "snapshot";
   const complete = run.status !== "running" && at.seq >= (run.eventCount ?? 0) - 1;
-  if (!complete) return { run: refOf(run), afterSeq: at.seq };
-  const nextIndex = path === undefined ? at.runIndex + 1 : [...path].filter((index) => index > at.runIndex).sort((a, b) => a - b)[0];
+  if (!complete || comesBack) return { run: refOf(run), afterSeq: at.seq };
+  const nextIndex =
+    path === undefined ? at.runIndex + 1 : [...path].filter((index) => index > at.runIndex).sort((a, b) => a - b)[0];
   if (nextIndex === undefined || nextIndex > head.activeRunIndex) return "end";
   const next = await parts.store.run(head.threadId, nextIndex);
   return next === undefined ? "end" : { run: refOf(next), afterSeq: -1 };
@@ -167,11 +178,13 @@ async function snapshot(
   const settled = await history.settledEvents(head, before);
   const local = liveRun(threadId);
   const isLocal = local?.inLog?.runIndex === run.runIndex;
-  if (isLocal && local.is.is === "settling") {
+  if (isLocal && !isListening(local.is)) {
     await local.ended;
     return undefined;
   }
   const view = isLocal ? local.view : await history.viewOf(head, run.runIndex);
+  // It was settled while its log was read: a prelude shows a live run without its end.
+  if (view?.ended === true) return undefined;
   if (view?.started !== true) {
     // Nothing of the run is committed yet: the history, then the run from its first event.
     const cursor = { runIndex: run.runIndex, seq: -1, epoch: run.epoch };

@@ -20,6 +20,7 @@ import { hostChannel, type LockMessage } from "../lock/protocol.js";
 import { deliverStop } from "../lock/stop.js";
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
 import type { Frame, ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
+import { checkId, checkInput, checkMessages } from "./checks.js";
 import { attach, type AttachContext, type AttachOptions } from "./attach.js";
 import { History } from "./history.js";
 import { LiveRun, type LiveRunRequest, type RunRef } from "./live-run.js";
@@ -66,6 +67,7 @@ export class IndexedDBAgentRunner implements AgentRunner {
   private readonly closed = new AbortController();
   private readonly ready: Promise<HeldLock>;
   private readonly advances = new Map<string, LockMessage>();
+  private opening: Promise<void> | undefined;
   private closing: Promise<void> | undefined;
 
   /**
@@ -100,12 +102,22 @@ export class IndexedDBAgentRunner implements AgentRunner {
     this.closed.signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
     // The life lock stands before anything is claimed, so that whoever reads this host's id can watch it.
     this.ready = locks.hold(hostLifeLockName(this.dbName, this.hostId));
-    this.opened = this.ready.then(() => this.recovery.start());
     this.opened.catch(() => undefined);
   }
 
-  /** Resolves when the database is open and the runs of dead hosts are being settled; rejects with why it is not. */
-  readonly opened: Promise<void>;
+  /**
+   * Resolves when the database is open and the runs of dead hosts are being settled; rejects with why it is not. Whoever
+   * asks after that lets it be tried again: another tab may have let go of the database in between.
+   */
+  get opened(): Promise<void> {
+    this.opening ??= this.ready
+      .then(() => this.recovery.start())
+      .catch((error: unknown) => {
+        this.opening = undefined;
+        throw error;
+      });
+    return this.opening;
+  }
 
   /**
    * Claims the thread and starts the agent at the call.
@@ -164,10 +176,13 @@ export class IndexedDBAgentRunner implements AgentRunner {
       if (stopping) await store.requestStop(threadId, own.runId, clock.now()).catch(() => undefined);
       return stopping;
     }
+    // It has ended already; a request in the log would outlive it.
+    if (own?.is.is === "settling" || own?.is.is === "settled") return false;
     const asked = await store.requestStop(threadId, runId, clock.now());
     if (asked === undefined) return false;
     // Said again even if somebody asked before: that one may have died before it was heard.
-    void this.stopForeign(threadId, asked.runId, stopGraceMs + STOP_ACK_MS);
+    // The request stands in the log: where it cannot be delivered, who reads the head row finds it.
+    this.stopForeign(threadId, asked.runId, stopGraceMs + STOP_ACK_MS).catch(() => undefined);
     return asked.first;
   }
 
@@ -178,18 +193,25 @@ export class IndexedDBAgentRunner implements AgentRunner {
    */
   start(request: LiveRunRequest): LiveRun {
     if (this.closing !== undefined) throw new RunnerError("closed", { dbName: this.dbName });
-    checkRequest(request);
     const { threadId } = request;
+    checkId("threadId", threadId);
+    const input = checkInput(request.input);
+    const persistedInputMessages = request.persistedInputMessages && checkMessages(request.persistedInputMessages);
     const before = this.live.get(threadId);
-    if (before !== undefined && isBusy(before.is) && before.runId !== request.input.runId) {
+    if (before !== undefined && isBusy(before.is) && before.runId !== input.runId) {
       throw new RunnerError("thread-busy", { threadId, runId: before.runId, holderId: this.hostId });
     }
-    if (before !== undefined && before.runId === request.input.runId && isBusy(before.is)) {
-      if (before.matches(request.input)) return before;
+    if (before !== undefined && before.runId === input.runId && isBusy(before.is)) {
+      if (before.matches(input)) return before;
       throw new RunnerError("run-exists", { threadId, runId: before.runId });
     }
     const run = new LiveRun(
-      { ...request, after: Promise.all([this.ready, before?.ended]).then(() => undefined) },
+      {
+        ...request,
+        input,
+        persistedInputMessages,
+        after: Promise.all([this.ready, before?.ended]).then(() => undefined),
+      },
       {
         parts: this.parts,
         history: this.history,
@@ -242,6 +264,7 @@ export class IndexedDBAgentRunner implements AgentRunner {
    */
   attach(options: AttachOptions, signal: AbortSignal): AsyncGenerator<Frame, void> {
     checkId("threadId", options.threadId);
+    if (this.closed.signal.aborted) throw new RunnerError("closed", { dbName: this.dbName });
     const context: AttachContext = {
       parts: this.parts,
       history: this.history,
@@ -341,7 +364,8 @@ export class IndexedDBAgentRunner implements AgentRunner {
 
   private forget(run: LiveRun): void {
     if (this.live.get(run.threadId) === run) this.live.delete(run.threadId);
-    if (run.inLog !== undefined) this.tell(run, "ended");
+    // A run that was found in the log is told of by its holder.
+    if (run.inLog !== undefined && run.is.is !== "refused") this.tell(run, "ended");
   }
 
   private async stopForeign(threadId: string, runId: string, patienceMs: number): Promise<void> {
@@ -381,23 +405,4 @@ function pump(
     (error: unknown) => subscriber.error(error),
   );
   return () => reading.abort();
-}
-
-function checkId(name: "threadId" | "runId", id: unknown): void {
-  if (typeof id === "string" && id !== "") return;
-  throw new RunnerError("invalid-input", { field: name }, { message: `${name} must be a string that is not empty` });
-}
-
-function checkRequest({ threadId, input }: LiveRunRequest): void {
-  checkId("threadId", threadId);
-  checkId("runId", input.runId);
-  for (const field of ["messages", "tools", "context"] as const) {
-    if (!Array.isArray(input[field])) {
-      throw new RunnerError("invalid-input", { field }, { message: `input.${field} must be an array` });
-    }
-  }
-  for (const message of input.messages) {
-    if (typeof message?.id === "string" && typeof message.role === "string") continue;
-    throw new RunnerError("invalid-input", { field: "messages" }, { message: "Each message must have an id and a role" });
-  }
 }

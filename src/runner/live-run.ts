@@ -82,6 +82,8 @@ export class LiveRun {
   private plan: InputPlan | undefined;
   private threadState: unknown;
   private runState: unknown;
+  /** The fence was sent to the log, and may stand there. */
+  private fenceSent = false;
   private begun = false;
   private lastHeard = 0;
   private readonly over = new AbortController();
@@ -142,20 +144,37 @@ export class LiveRun {
   }
 
   private async start(): Promise<RunRef> {
-    const { parts } = this.context;
     try {
       await this.request.after;
-      this.lock = await claimThread(parts, this.threadId, this.runId);
+      const claimed = await this.claimLock();
+      if ("run" in claimed) return await this.joinExisting(claimed.run);
+      this.lock = claimed.lock;
       const result = await this.fence();
       if (result.is === "exists") return await this.joinExisting(result.run);
       if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
       return await this.begin(result.claim);
     } catch (error) {
       this.go({ to: "refuse" });
+      // The fence may stand although what came after it, or its own answer, failed.
+      if (this.fenceSent) await this.breakOff();
       await this.lock?.release();
       this.over.abort();
       this.context.events.ended(this);
       throw error;
+    }
+  }
+
+  /** The thread's lock, or this very run where it is live in another host. */
+  private async claimLock(): Promise<{ readonly lock: HeldLock } | { readonly run: RunRow }> {
+    const { parts, recovery } = this.context;
+    try {
+      return { lock: await claimThread(parts, this.threadId, this.runId) };
+    } catch (error) {
+      const isThis = RunnerError.is(error, "thread-busy") && error.details.runId === this.runId;
+      const run = isThis ? await parts.store.runById(this.threadId, this.runId) : undefined;
+      if (run === undefined) throw error;
+      recovery.watch((error as RunnerError).details.holderId);
+      return { run };
     }
   }
 
@@ -178,6 +197,8 @@ export class LiveRun {
         messages: this.request.persistedInputMessages ?? plan.newMessages,
         ...(input.resume !== undefined && { resume: input.resume }),
       };
+      const frontEndTools = new Set(input.tools.map((tool) => tool.name));
+      this.fenceSent = true;
       const result = await parts.store.claim({
         threadId: this.threadId,
         runId: this.runId,
@@ -192,7 +213,6 @@ export class LiveRun {
         title: titleOf(persisted.messages),
       });
       if (result.is === "claimed") {
-        const frontEndTools = new Set(input.tools.map((tool) => tool.name));
         this.runView = new RecordedRun(start, persisted);
         this.writer = new LogWriter(parts.store, result.claim, frontEndTools, {
           committed: (chunk) => {
@@ -272,7 +292,10 @@ export class LiveRun {
     if (!this.begun) this.record(event.type === EventType.RUN_STARTED ? event : undefined);
     if (event.type === EventType.RUN_STARTED) return;
     if (event.type === EventType.RUN_FINISHED || event.type === EventType.RUN_ERROR) {
-      const terminal = { ...event, ...(event.type === EventType.RUN_FINISHED && { threadId: this.threadId, runId: this.runId }) };
+      const terminal = {
+        ...event,
+        ...(event.type === EventType.RUN_FINISHED && { threadId: this.threadId, runId: this.runId }),
+      };
       this.settle({ status: event.type === EventType.RUN_FINISHED ? "finished" : "errored", terminal });
       return;
     }
@@ -346,8 +369,9 @@ export class LiveRun {
 
   /** The lock is free before anybody sees the end: who starts a run on it is never refused. */
   private async free(status: SettledStatus, publishEnd: () => void): Promise<void> {
-    await this.lock!.release();
+    // Settled before the lock goes, which else looks stolen.
     this.go({ to: "settled" });
+    await this.lock!.release();
     publishEnd();
     this.feed.settled(status);
     this.leave();
@@ -356,26 +380,26 @@ export class LiveRun {
   /** Another host ends the run, or the log cannot be written. Readers go on in the log. */
   private lose(error: unknown): void {
     if (!this.go({ to: "lose" })) return;
-    if (RunnerError.is(error, "fenced")) {
-      void this.lock!.release();
-      this.feed.lose();
-      this.leave();
-      return;
-    }
-    // What failed may be the moment's trouble: the run is ended if that can be written, else by the next claim.
+    // What failed may be the moment's trouble, and who took the lock may not have settled the run: it is ended if that
+    // can be written.
     void this.breakOff()
-      .catch(() => undefined)
       .then(() => this.lock!.release())
       .then(() => {
-        this.feed.lose(error);
+        this.feed.lose(RunnerError.is(error, "fenced") ? undefined : error);
         this.leave();
       });
   }
 
+  /** Ends the run in the log where it stands there as live, and as this host's; later, where that cannot be written now. */
   private async breakOff(): Promise<void> {
     const { recovery, parts } = this.context;
-    const head = await parts.store.head(this.threadId);
-    if (head?.live?.runId === this.runId) await recovery.settleOrphan(head, "broken");
+    try {
+      const head = await parts.store.head(this.threadId);
+      if (head?.live?.runId !== this.runId || head.holder !== parts.hostId) return;
+      await recovery.settleOrphan(head, head.stop?.runId === this.runId ? "stopped" : "broken");
+    } catch {
+      recovery.settleLater(this.threadId, this.runId);
+    }
   }
 
   private leave(): void {

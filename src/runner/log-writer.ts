@@ -4,6 +4,9 @@ import { OpenConstructTracker } from "../run/open-constructs.js";
 import type { Chunk, OpenConstructs } from "../run/types.js";
 import type { Claim, RunStore } from "../storage/run-store.js";
 
+/** Events of one chunk at most: a record has a largest size, and a frame is held for each reader that is slow. */
+const MAX_EVENTS = 4_096;
+
 export interface LogWriterEvents {
   /** The chunk is committed: from now on it may be shown. */
   committed(chunk: Chunk): void;
@@ -19,6 +22,8 @@ export interface LogWriterEvents {
 export class LogWriter {
   private readonly builder: ChunkBuilder;
   private readonly tracker: OpenConstructTracker;
+  /** Whole chunks of a burst, before what is in the builder. */
+  private full: Chunk[] = [];
   private writing: Promise<void> | undefined;
   private broken = false;
 
@@ -41,6 +46,7 @@ export class LogWriter {
     if (this.broken) return;
     this.tracker.note(event);
     this.builder.add(event, at);
+    if (this.builder.count >= MAX_EVENTS) this.full.push(this.builder.take(this.tracker.snapshot())!);
     // A burst that comes in one task becomes one chunk.
     this.writing ??= Promise.resolve().then(() => this.write());
   }
@@ -72,6 +78,6 @@ export class LogWriter {
   }
 
   private take(): Chunk | undefined {
-    return this.builder.take(this.tracker.snapshot());
+    return this.full.shift() ?? this.builder.take(this.tracker.snapshot());
   }
 }

@@ -38,6 +38,11 @@ export class RecordedRun {
     return this.last >= 0;
   }
 
+  /** Its terminal event is in it. */
+  get ended(): boolean {
+    return this.view.live.terminal !== undefined;
+  }
+
   applyChunk(chunk: Chunk): void {
     for (const { event } of chunk.entries) {
       this.view.apply(event.type === EventType.RUN_STARTED ? withInput(event, this.input) : event);
@@ -53,7 +58,8 @@ export class RecordedRun {
   /** Of a run that has ended. */
   closing(): RunClosing {
     const { runStarted, customs, terminal } = this.view.live;
-    if (runStarted === undefined || terminal === undefined) throw new RunnerError("corrupt-record", { store: "chunks" });
+    if (runStarted === undefined || terminal === undefined)
+      throw new RunnerError("corrupt-record", { store: "chunks" });
     const { input: _input, ...withoutInput } = runStarted;
     return { runStarted: withoutInput as BaseEvent, customs, terminal };
   }

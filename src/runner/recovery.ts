@@ -1,10 +1,19 @@
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import { hostLifeLockName, threadLockName } from "../platform/names.js";
+import { RunnerError } from "../run/errors.js";
 import { closingEvents } from "../run/finalize.js";
 import { ChunkBuilder } from "../run/pack.js";
 import type { ThreadHead } from "../storage/run-store.js";
 import type { RunnerParts } from "./parts.js";
+
+/** How long until what could not be settled is tried again, at first and at most, in ms. */
+const RETRY_MS = 250;
+const RETRY_MAX_MS = 30_000;
+
+/** What no further try mends. */
+const isHopeless = (error: unknown): boolean =>
+  RunnerError.is(error, "closed") || RunnerError.is(error, "outdated") || RunnerError.is(error, "corrupt-record");
 
 /**
  * Settles the runs that other hosts left behind. A host holds a Web Lock for life; when it falls, whoever watches it
@@ -12,6 +21,7 @@ import type { RunnerParts } from "./parts.js";
  */
 export class Recovery {
   private readonly watched = new Set<string>();
+  private readonly owed = new Set<string>();
 
   constructor(
     private readonly parts: RunnerParts,
@@ -29,12 +39,18 @@ export class Recovery {
     this.watched.add(holder);
     void this.parts.locks
       .whenFree(hostLifeLockName(this.parts.dbName, holder), this.signal)
-      .then(async (dead) => {
-        this.watched.delete(holder);
-        if (dead) await this.settleRunsOf(holder);
-      })
+      .then((dead) => (dead ? this.settleRunsOf(holder) : undefined))
       // A storage failure here is met again, and told, by whoever next reads or claims the thread.
-      .catch(() => undefined);
+      .catch(() => undefined)
+      .finally(() => this.watched.delete(holder));
+  }
+
+  /** Settles a run that nobody executes any more and whose end could not be written, as soon as it can be. */
+  settleLater(threadId: string, runId: string): void {
+    const key = JSON.stringify([threadId, runId]);
+    if (this.owed.has(key)) return;
+    this.owed.add(key);
+    void this.keepTrying((head) => head.live?.runId === runId, [threadId]).finally(() => this.owed.delete(key));
   }
 
   /**
@@ -64,18 +80,46 @@ export class Recovery {
   }
 
   private async settleRunsOf(holder: string): Promise<void> {
-    const { store, locks, dbName } = this.parts;
-    for (const head of await store.liveHeads()) {
-      if (head.holder !== holder) continue;
-      const lock = await locks.tryHold(threadLockName(dbName, head.threadId));
-      // Taken: another host settles it, or claims the thread and settles it first.
-      if (lock === undefined) continue;
-      try {
-        const now = await store.head(head.threadId);
-        if (now?.holder === holder) await this.settleOrphan(now, "broken");
-      } finally {
-        await lock.release();
+    const heads = (await this.parts.store.liveHeads()).filter((head) => head.holder === holder);
+    await this.keepTrying(
+      (head) => head.holder === holder,
+      heads.map((head) => head.threadId),
+    );
+  }
+
+  /**
+   * Settles as broken what is live in the threads, as far as `isOrphan` says so. What cannot be settled now (its lock is
+   * taken by whoever claims it or settles it too, or the storage fails) is looked at again, less and less often.
+   */
+  private async keepTrying(isOrphan: (head: ThreadHead) => boolean, threadIds: readonly string[]): Promise<void> {
+    const { clock } = this.parts;
+    let left = threadIds;
+    for (let pause = RETRY_MS; ; pause = Math.min(2 * pause, RETRY_MAX_MS)) {
+      const open: string[] = [];
+      for (const threadId of left) {
+        // One thread's trouble leaves the others alone.
+        if (!(await this.settleIf(isOrphan, threadId).catch(isHopeless))) open.push(threadId);
       }
+      left = open;
+      if (left.length === 0 || this.signal.aborted) return;
+      await clock.after(pause, this.signal);
+      if (this.signal.aborted) return;
+    }
+  }
+
+  /** @returns false where it has to be tried again */
+  private async settleIf(isOrphan: (head: ThreadHead) => boolean, threadId: string): Promise<boolean> {
+    const { store, locks, dbName } = this.parts;
+    const before = await store.head(threadId);
+    if (before?.live === undefined || !isOrphan(before)) return true;
+    const lock = await locks.tryHold(threadLockName(dbName, threadId));
+    if (lock === undefined) return false;
+    try {
+      const now = await store.head(threadId);
+      if (now !== undefined && isOrphan(now)) await this.settleOrphan(now, "broken");
+      return true;
+    } finally {
+      await lock.release();
     }
   }
 }

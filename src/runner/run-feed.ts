@@ -11,7 +11,10 @@ export class RunFeed {
   readonly bell = new Bell();
   private chunks: Chunk[] = [];
   private last = -1;
-  private end: { readonly is: "open" } | { readonly is: "ended"; readonly status: SettledStatus } | { readonly is: "lost"; readonly error: unknown } = {
+  private end:
+    | { readonly is: "open" }
+    | { readonly is: "ended"; readonly status: SettledStatus }
+    | { readonly is: "lost"; readonly error: unknown } = {
     is: "open",
   };
 

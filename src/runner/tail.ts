@@ -102,7 +102,10 @@ async function readUpTo(
 }
 
 /** A run that was settled before its first event was committed: its messages stand in its row. */
-async function completed(store: Pick<RunnerParts["store"], "input">, chunks: readonly Chunk[]): Promise<readonly Chunk[]> {
+async function completed(
+  store: Pick<RunnerParts["store"], "input">,
+  chunks: readonly Chunk[],
+): Promise<readonly Chunk[]> {
   const [first, ...rest] = chunks;
   const entry = first?.entries[0];
   if (first?.firstSeq !== 0 || entry?.event.type !== EventType.RUN_STARTED || entry.event["input"] !== undefined) {

@@ -1,3 +1,4 @@
+import { RunnerError } from "../run/errors.js";
 import type { RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
 import type { ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 
@@ -12,7 +13,11 @@ const summary = (thread: ThreadRow, head: ThreadHead | undefined): ThreadSummary
 export async function listThreads(store: RunStore, query: ThreadListQuery): Promise<readonly ThreadSummary[]> {
   const { before, agentId, archived = false } = query;
   const limit = Math.min(Math.max(0, query.limit ?? DEFAULT_LIMIT), MAX_LIMIT);
-  if (limit === 0) return [];
+  for (const [field, value] of Object.entries({ limit, before: before ?? 0 })) {
+    if (Number.isNaN(value))
+      throw new RunnerError("invalid-input", { field }, { message: `${field} must be a number` });
+  }
+  if (limit === 0 || (before !== undefined && before <= 0)) return [];
   const threads = await store.threads({
     limit,
     archived,

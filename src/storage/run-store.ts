@@ -171,7 +171,9 @@ export interface RunStore {
     threadId: string,
     runId: string | undefined,
     at: number,
-  ): Promise<{ readonly runId: string; readonly runIndex: number; readonly holder: string; readonly first: boolean } | undefined>;
+  ): Promise<
+    { readonly runId: string; readonly runIndex: number; readonly holder: string; readonly first: boolean } | undefined
+  >;
 
   head(threadId: string): Promise<ThreadHead | undefined>;
   /** Heads of all threads with a live run. */
@@ -196,6 +198,11 @@ export interface RunStore {
   ): Promise<{ readonly state: State; readonly interrupts: readonly Interrupt[] } | undefined>;
   thread(threadId: string): Promise<ThreadRow | undefined>;
   /** Threads by falling `updatedAt`. */
-  threads(query: { limit: number; before?: number; agentId?: string; archived: boolean }): Promise<readonly ThreadRow[]>;
+  threads(query: {
+    limit: number;
+    before?: number;
+    agentId?: string;
+    archived: boolean;
+  }): Promise<readonly ThreadRow[]>;
   close(): Promise<void>;
 }

@@ -42,7 +42,10 @@ export function checkAttach(request: AttachRequest): AttachRequest {
   if (fields["after"] !== undefined) {
     const after = fieldsOf(fields["after"], "after");
     for (const field of ["runIndex", "seq", "epoch"]) {
-      if (!Number.isSafeInteger(after[field])) refuse(`after.${field}`, "be a whole number");
+      const least = field === "seq" ? -1 : 0;
+      if (!Number.isSafeInteger(after[field]) || (after[field] as number) < least) {
+        refuse(`after.${field}`, `be a whole number, at least ${least}`);
+      }
     }
   }
   return request;

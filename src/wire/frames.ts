@@ -85,7 +85,15 @@ export function receiveFrames(port: MessagePort, lost: AbortSignal): Observable<
   });
 }
 
-const FRAME_TYPES: ReadonlySet<unknown> = new Set<Frame["type"]>(["prelude", "chunk", "run", "settled", "end", "error"]);
+const FRAME_TYPES: ReadonlySet<unknown> = new Set<Frame["type"]>([
+  "prelude",
+  "chunk",
+  "run",
+  "settled",
+  "idle",
+  "end",
+  "error",
+]);
 
 function isFrame(data: unknown): data is Frame {
   return typeof data === "object" && data !== null && FRAME_TYPES.has((data as { type?: unknown }).type);

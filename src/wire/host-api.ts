@@ -1,11 +1,4 @@
-import type {
-  AttachRequest,
-  LiveRun,
-  Reply,
-  RunRequest,
-  ThreadListQuery,
-  ThreadSummary,
-} from "./shapes.js";
+import type { AttachRequest, LiveRun, Reply, RunRequest, ThreadListQuery, ThreadSummary } from "./shapes.js";
 
 /**
  * What a tab may call in its host, through comlink. Streams come on the port that a call hands over: its handler must

@@ -151,12 +151,19 @@ export interface RunRequest {
 /** What comes on an attachment's port, host to tab. */
 export type Frame =
   /** A snapshot: events that rebuild everything up to `cursor`, a valid AG-UI sequence of their own. */
-  | { readonly type: "prelude"; readonly cursor: Cursor; readonly events: readonly BaseEvent[]; readonly live?: LiveRun }
+  | {
+      readonly type: "prelude";
+      readonly cursor: Cursor;
+      readonly events: readonly BaseEvent[];
+      readonly live?: LiveRun;
+    }
   | { readonly type: "chunk"; readonly chunk: Chunk }
   /** A run begins for this reader. Precedes its first chunk. */
   | { readonly type: "run"; readonly run: LiveRun }
   /** The run is settled and its lock is free. Its terminal event was in the chunk before. */
   | { readonly type: "settled"; readonly runIndex: number; readonly runId: string; readonly status: SettledStatus }
+  /** A follower has everything; nothing comes until the next run begins. */
+  | { readonly type: "idle" }
   /** Nothing more comes. */
   | { readonly type: "end" }
   | { readonly type: "error"; readonly error: RunnerErrorData };

@@ -2,12 +2,22 @@ import { defaultLocks } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
-import { PROTOCOL_VERSION, type Hello, type HelloFailed, type HelloRetiring, type HostKind, type WatchFrame } from "../wire/shapes.js";
+import {
+  PROTOCOL_VERSION,
+  type Hello,
+  type HelloFailed,
+  type HelloRetiring,
+  type HostKind,
+  type WatchFrame,
+} from "../wire/shapes.js";
 import { AgentRegistry, type AgentSource } from "./agents.js";
 import { editedSince } from "./edited.js";
 import { connectTab, type RawPort } from "./tab-connection.js";
 
-export interface ServeRuntimeOptions extends Pick<IndexedDBAgentRunnerOptions, "dbName" | "stopGraceMs" | "openTimeoutMs"> {
+export interface ServeRuntimeOptions extends Pick<
+  IndexedDBAgentRunnerOptions,
+  "dbName" | "stopGraceMs" | "openTimeoutMs"
+> {
   /** The agents, by the id that tabs name them by. Each run gets a clone. */
   readonly agents: Readonly<Record<string, AgentSource>>;
 }

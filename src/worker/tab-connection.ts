@@ -59,6 +59,10 @@ export function connectTab(
         const ref = await run.started;
         void sendFrames(port, (until) => runner.runFrames(run, until), signal);
         return toLiveRunInfo(ref);
+      }).then((answer) => {
+        // Nothing comes on the port of a run that was refused.
+        if ("error" in answer && port instanceof MessagePort) port.close();
+        return answer;
       }),
     attach: (request, port) =>
       reply(() => {

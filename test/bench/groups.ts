@@ -161,7 +161,7 @@ async function stream(context: Context): Promise<void> {
     const furthest = Math.max(...offsets.map(Math.abs)).toFixed(2);
     note(`clocks of host and ${tabCount} tab(s) differ by at most ${furthest} ms`);
     for (const [agent, kind] of AGENTS) {
-      for (const [reader, where] of READERS) {
+      for (const [reader, whither] of READERS) {
         for (const n of quick ? [20_000] : [20_000, 100_000]) {
           let frames = 0;
           const values = await repeat(samples, async () => {
@@ -178,7 +178,7 @@ async function stream(context: Context): Promise<void> {
             ...ratio(rate, spike, `the spike (${spike === undefined ? "" : shown(spike)})`),
             ...(reader === "frames" ? [`${frames} frames`] : []),
           ].join(", ");
-          const name = `${n.toLocaleString("en-US")} deltas, ${kind}, ${tabCount} tab${tabCount > 1 ? "s" : ""}, ${where}`;
+          const name = `${n.toLocaleString("en-US")} deltas, ${kind}, ${tabCount} tab${tabCount > 1 ? "s" : ""}, ${whither}`;
           figures.push(
             figure(
               "stream: first event emitted → committed → delivered to the last tab",
@@ -263,7 +263,8 @@ async function runStart(context: Context): Promise<void> {
   const times = await tab.starts(HOST, "thread", runs);
   const later: number[] = [];
   // In pieces: one call of a page must end within its deadline.
-  for (let i = 0; !quick && i < LONG_THREAD; i += runs) later.push(...(await tab.starts(HOST, "thread", runs)));
+  for (let left = quick ? 0 : LONG_THREAD; left > 0; left -= runs)
+    later.push(...(await tab.starts(HOST, "thread", runs)));
   const START = "run-start";
   const floor = `call + swap + lock alone: ${shown(sum)} ms; the spike: p50 4.2, p99 14`;
   figures.push(figure(START, `runAgent() → first event, ${runs} runs in one thread`, "ms", times, floor));

@@ -4,9 +4,9 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 29_500, whole: 36_200 },
-  "./worker": { own: 34_000, whole: 78_700 },
-  "./client": { own: 9_700, whole: 57_800 },
+  ".": { own: 30_500, whole: 54_400 },
+  "./worker": { own: 35_000, whole: 80_000 },
+  "./client": { own: 10_200, whole: 58_200 },
 };
 
 /** Bundles an entry and what it imports; `external` stays out. */

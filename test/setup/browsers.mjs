@@ -97,10 +97,16 @@ export function findBrowser(name) {
   return found;
 }
 
-function run(command, args, options = {}) {
+/** An installation that takes longer is given up. */
+const INSTALL_MS = 300_000;
+
+function run(command, args) {
   console.log(`$ ${[command, ...args].join(" ")}`);
-  return spawnSync(command, args, { cwd: ROOT, stdio: "inherit", ...options }).status === 0;
+  return spawnSync(command, args, { cwd: ROOT, stdio: "inherit", timeout: INSTALL_MS }).status === 0;
 }
+
+/** A command of an installed package. */
+const runTool = (path, ...args) => run(process.execPath, [join(ROOT, "node_modules", path), ...args]);
 
 let updated = false;
 
@@ -111,7 +117,7 @@ function installPackages(packages) {
   if (!isRoot && !(which("sudo") && spawnSync("sudo", ["-n", "true"], { stdio: "ignore" }).status === 0)) return false;
   const aptGet = (...args) => {
     const command = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...args];
-    return run(isRoot ? command[0] : "sudo", isRoot ? command.slice(1) : ["-n", ...command], { timeout: 300_000 });
+    return run(isRoot ? command[0] : "sudo", isRoot ? command.slice(1) : ["-n", ...command]);
   };
   if (!updated) updated = aptGet("update", "-q");
   return aptGet("install", "-q", "-y", "--no-install-recommends", ...packages);
@@ -123,20 +129,17 @@ async function download(name) {
     if (name === "chromium") {
       const { chromium } = await import("playwright");
       const here = () => (isProgram(chromium.executablePath()) ? chromium.executablePath() : undefined);
-      if (!here()) run(process.execPath, [join(ROOT, "node_modules/playwright/cli.js"), "install", "chromium"]);
+      if (!here()) runTool("playwright/cli.js", "install", "chromium");
       return here();
     }
     if (name === "firefox") {
-      const tools = await import("@puppeteer/browsers");
-      const here = async () =>
-        (await tools.getInstalledBrowsers({ cacheDir: DOWNLOADS })).find(({ browser }) => browser === "firefox")
-          ?.executablePath;
-      if (!(await here())) {
-        console.log("downloading Firefox");
-        const platform = tools.detectBrowserPlatform();
-        const buildId = await tools.resolveBuildId(tools.Browser.FIREFOX, platform, "stable");
-        await tools.install({ browser: tools.Browser.FIREFOX, buildId, platform, cacheDir: DOWNLOADS });
-      }
+      const { getInstalledBrowsers } = await import("@puppeteer/browsers");
+      const here = async () => {
+        const installed = await getInstalledBrowsers({ cacheDir: DOWNLOADS });
+        return installed.find(({ browser }) => browser === "firefox")?.executablePath;
+      };
+      if (!(await here()))
+        runTool("@puppeteer/browsers/lib/cjs/main-cli.js", "install", "firefox@stable", "--path", DOWNLOADS);
       return await here();
     }
   } catch (error) {

@@ -51,10 +51,13 @@ function outOfDate() {
 export function install() {
   const reason = outOfDate();
   if (!reason) return;
-  const args = [existsSync(join(ROOT, "package-lock.json")) ? "ci" : "install", "--no-audit", "--no-fund"];
-  console.log(`npm ${args[0]}: ${reason}`);
-  const { status, error } = npm(args);
-  if (status === 0) return;
-  console.error(`npm ${args[0]} failed${error ? `: ${error.message}` : ""}; see above.`);
+  // Some registries lack the packages of other platforms, and then `npm ci` takes the lock for incomplete.
+  const ways = [["ci"], ["install", "--no-save"]].slice(existsSync(join(ROOT, "package-lock.json")) ? 0 : 1);
+  for (const way of ways) {
+    console.log(`npm ${way.join(" ")}: ${reason}`);
+    const { status, error } = npm([...way, "--no-audit", "--no-fund", "--loglevel=error"]);
+    if (status === 0) return;
+    console.error(`npm ${way[0]} failed${error ? `: ${error.message}` : ""}; see above.`);
+  }
   process.exit(1);
 }

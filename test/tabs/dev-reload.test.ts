@@ -1,7 +1,7 @@
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { LocalAgent } from "ag-ui-local-runtime/client";
 import type { Tab } from "./driver/browser.js";
 import { useBrowser } from "./driver/scripted.js";
@@ -71,21 +71,18 @@ const ask = (tab: Tab): Promise<string> =>
     return String(window.agent.messages.at(-1)?.content);
   });
 
-test.runIf(inject("engine") === "chromium")(
-  "an edited agent answers after a reload, although another tab held the worker (L1)",
-  async () => {
-    const [a, b] = [await given.browser.newTab(server.origin), await given.browser.newTab(server.origin)];
-    for (const tab of [a, b]) await tab.waitFor(() => "agent" in window);
-    expect(await ask(a)).toBe("the old answer");
-    await b.waitFor(() => window.agent.messages.at(-1)?.content === "the old answer");
+test("an edited agent answers after a reload, although another tab held the worker (L1)", async () => {
+  const [a, b] = [await given.browser.newTab(server.origin), await given.browser.newTab(server.origin)];
+  for (const tab of [a, b]) await tab.waitFor(() => "agent" in window);
+  expect(await ask(a)).toBe("the old answer");
+  await b.waitFor(() => window.agent.messages.at(-1)?.content === "the old answer");
 
-    for (const tab of [a, b]) await tab.evaluate(() => void Object.assign(window, { beforeEdit: true }));
-    await writeFile(join(folder, "oracle.ts"), agentFile("the new answer"));
-    // Vite reloads the pages itself; a reload of ours may not fall into that.
-    for (const tab of [a, b]) await tab.waitFor(() => !("beforeEdit" in window) && "agent" in window);
-    await a.reload();
-    await a.waitFor(() => "agent" in window);
-    expect(await ask(a)).toBe("the new answer");
-    await b.waitFor(() => window.agent.messages.at(-1)?.content === "the new answer");
-  },
-);
+  for (const tab of [a, b]) await tab.evaluate(() => void Object.assign(window, { beforeEdit: true }));
+  await writeFile(join(folder, "oracle.ts"), agentFile("the new answer"));
+  // Vite reloads the pages itself; a reload of ours may not fall into that.
+  for (const tab of [a, b]) await tab.waitFor(() => !("beforeEdit" in window) && "agent" in window);
+  await a.reload();
+  await a.waitFor(() => "agent" in window);
+  expect(await ask(a)).toBe("the new answer");
+  await b.waitFor(() => window.agent.messages.at(-1)?.content === "the new answer");
+});

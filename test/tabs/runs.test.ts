@@ -11,6 +11,11 @@ afterEach(() => tabs.close());
 
 const busy = { ok: false, name: "RunnerError", code: "thread-busy", message: "Thread already running" };
 
+/** A test of what only this engine does. */
+const testOn = (only: typeof engine, name: string, run: () => Promise<void>): void => {
+  if (engine === only) test(name, run);
+};
+
 /** A tab on a fresh thread. */
 const tabOn = async (agentId: string, host = "one", threadId = "thread") =>
   (await tabs.open(host)).follow(agentId, threadId);
@@ -55,20 +60,17 @@ describe("following", () => {
     expect((await b.settled("thread")).text).toBe(numbers(100));
   });
 
-  test.runIf(engine === "chromium")(
-    "the reload of the only tab does not end a run (L11, extendedLifetime)",
-    async () => {
-      const a = await tabOn("count");
-      await a.start("thread", { n: 200, everyMs: 15 });
-      await a.counted("thread", 10);
-      expect(await a.tab.evaluate(() => window.lab.status)).toMatchObject({ survives: "reload" });
-      await a.tab.reload();
-      await a.follow("count", "thread");
-      expect(await a.settled("thread")).toMatchObject({ text: numbers(200), run: { last: { status: "finished" } } });
-    },
-  );
+  testOn("chromium", "the reload of the only tab does not end a run (L11, extendedLifetime)", async () => {
+    const a = await tabOn("count");
+    await a.start("thread", { n: 200, everyMs: 15 });
+    await a.counted("thread", 10);
+    expect(await a.tab.evaluate(() => window.lab.status)).toMatchObject({ survives: "reload" });
+    await a.tab.reload();
+    await a.follow("count", "thread");
+    expect(await a.settled("thread")).toMatchObject({ text: numbers(200), run: { last: { status: "finished" } } });
+  });
 
-  test.runIf(engine === "firefox")("a run that the reload of the only tab ended is shown as broken (L9)", async () => {
+  testOn("firefox", "a run that the reload of the only tab ended is shown as broken (L9)", async () => {
     const a = await tabOn("count");
     await a.start("thread", { n: 10_000, everyMs: 15 });
     await a.counted("thread", 10);
@@ -84,7 +86,7 @@ describe("following", () => {
     expect(numbers(10_000).startsWith(view.text)).toBe(true);
   });
 
-  test.runIf(engine === "firefox")("a thread with a broken run takes the next one (L9)", async () => {
+  testOn("firefox", "a thread with a broken run takes the next one (L9)", async () => {
     const a = await tabOn("count");
     await a.start("thread", { n: 10_000, everyMs: 15 });
     await a.counted("thread", 3);

@@ -14,16 +14,20 @@ function refuse(store: string, record: unknown): never {
 const isIndex = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
-export function checkHead(record: HeadRecord | undefined): HeadRecord | undefined {
-  if (record === undefined) return undefined;
+export function isHead(record: HeadRecord): boolean {
   const { live } = record;
-  const valid =
+  return (
     isIndex(record.epoch) &&
     isIndex(record.runCount) &&
     Number.isSafeInteger(record.activeRunIndex) &&
     record.activeRunIndex < record.runCount &&
-    (live === undefined || (isIndex(live.runIndex) && typeof live.runId === "string" && typeof record.holder === "string"));
-  return valid ? record : refuse("heads", record);
+    (live === undefined ||
+      (isIndex(live.runIndex) && typeof live.runId === "string" && typeof record.holder === "string"))
+  );
+}
+
+export function checkHead(record: HeadRecord | undefined): HeadRecord | undefined {
+  return record === undefined || isHead(record) ? record : refuse("heads", record);
 }
 
 export function checkRun(record: RunRecord | undefined): RunRecord | undefined {
@@ -39,6 +43,10 @@ export function checkRun(record: RunRecord | undefined): RunRecord | undefined {
 
 export function checkChunk(record: ChunkRecord): ChunkRecord {
   const valid =
-    isRecord(record) && isIndex(record.firstSeq) && isIndex(record.count) && record.count > 0 && Array.isArray(record.times);
+    isRecord(record) &&
+    isIndex(record.firstSeq) &&
+    isIndex(record.count) &&
+    record.count > 0 &&
+    Array.isArray(record.times);
   return valid ? record : refuse("chunks", record);
 }

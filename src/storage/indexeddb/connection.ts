@@ -30,7 +30,11 @@ export function toStorageError(error: unknown, dbName: string): RunnerError {
   if (RunnerError.is(error)) return error;
   const details = { dbName, cause: `${nameOf(error)}: ${(error as { message?: string } | null)?.message ?? ""}` };
   const code =
-    nameOf(error) === "QuotaExceededError" ? "quota-exceeded" : nameOf(error) === "VersionError" ? "outdated" : "storage-lost";
+    nameOf(error) === "QuotaExceededError"
+      ? "quota-exceeded"
+      : nameOf(error) === "VersionError"
+        ? "outdated"
+        : "storage-lost";
   return new RunnerError(code, details, { cause: error });
 }
 
@@ -47,11 +51,17 @@ export class Connection {
   /** Opens the database. Errors: `storage-unavailable`, `storage-blocked`, `outdated`, `closed`. */
   open(): Promise<Database> {
     if (this.ended !== undefined) return Promise.reject(new RunnerError(this.ended, { dbName: this.options.dbName }));
-    this.opening ??= this.openNow().catch((error: unknown) => {
-      this.opening = undefined;
+    if (this.opening !== undefined) return this.opening;
+    // A handle that was dropped is heard of late: by then another one may stand in its place.
+    const drop = (): void => {
+      if (this.opening === opening) this.opening = undefined;
+    };
+    const opening = this.openNow(drop).catch((error: unknown) => {
+      drop();
       throw error;
     });
-    return this.opening;
+    this.opening = opening;
+    return opening;
   }
 
   async read<T>(stores: Stores[], work: (tx: ReadTransaction) => Promise<T>): Promise<T> {
@@ -110,23 +120,31 @@ export class Connection {
         if (RunnerError.is(error)) throw error;
         if (attempt > 0 || !isLost(error)) throw toStorageError(error, dbName);
         if (this.opening === opening) this.opening = undefined;
+        // Where it is not lost after all, it must not stand in the way of the next version.
+        db.close();
       }
     }
   }
 
-  private async openNow(): Promise<Database> {
+  private async openNow(dropped: () => void): Promise<Database> {
     const { dbName, clock, openTimeoutMs } = this.options;
     const timeout = new AbortController();
     let blocked = false;
     let late = false;
-    const opened = openDB<RuntimeSchema>(dbName, DB_VERSION, {
-      upgrade: (db, from) => upgrade(db, from),
-      blocked: () => (blocked = true),
-      blocking: () => void this.options.onOutdated().finally(() => this.close("outdated")),
-      terminated: () => (this.opening = undefined),
-    });
+    // Where storage is switched off, `open` throws at once.
+    const opened = Promise.resolve().then(() =>
+      openDB<RuntimeSchema>(dbName, DB_VERSION, {
+        upgrade: (db, from) => upgrade(db, from),
+        blocked: () => (blocked = true),
+        blocking: () => void this.options.onOutdated().finally(() => this.close("outdated")),
+        terminated: dropped,
+      }),
+    );
     // An open that ends after its time-out must not keep its connection: it would block the next version.
-    opened.then((db) => late && db.close(), () => undefined);
+    opened.then(
+      (db) => late && db.close(),
+      () => undefined,
+    );
     try {
       return await Promise.race([
         opened,

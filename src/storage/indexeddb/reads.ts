@@ -1,8 +1,16 @@
 import { RunnerError } from "../../run/errors.js";
 import type { Chunk, PackedEntry } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
-import type { MessageRow, PersistedInput, RunClosing, RunRow, StoredMessageRow, ThreadHead, ThreadRow } from "../run-store.js";
-import { checkChunk, checkHead, checkRun } from "./checks.js";
+import type {
+  MessageRow,
+  PersistedInput,
+  RunClosing,
+  RunRow,
+  StoredMessageRow,
+  ThreadHead,
+  ThreadRow,
+} from "../run-store.js";
+import { checkChunk, checkHead, checkRun, isHead } from "./checks.js";
 import type { Connection } from "./connection.js";
 import type { ChunkRecord, MessageRecord, RunRecord, ThreadRecord } from "./schema.js";
 import { toRunRow } from "./writes.js";
@@ -19,14 +27,23 @@ export async function readHead(connection: Connection, threadId: string): Promis
 
 export async function readLiveHeads(connection: Connection): Promise<ThreadHead[]> {
   const heads = await connection.read(["heads"], (tx) => tx.objectStore("heads").index("holder").getAll());
-  return heads.map((head) => checkHead(head)!);
+  // One that is not valid is told to whoever reads its thread; it must not hide all others.
+  return heads.filter(isHead);
 }
 
-export async function readRun(connection: Connection, threadId: string, runIndex: number): Promise<RunRecord | undefined> {
+export async function readRun(
+  connection: Connection,
+  threadId: string,
+  runIndex: number,
+): Promise<RunRecord | undefined> {
   return checkRun(await connection.read(["runs"], (tx) => tx.objectStore("runs").get([threadId, runIndex])));
 }
 
-export async function readRunById(connection: Connection, threadId: string, runId: string): Promise<RunRow | undefined> {
+export async function readRunById(
+  connection: Connection,
+  threadId: string,
+  runId: string,
+): Promise<RunRow | undefined> {
   const record = await connection.read(["runs"], (tx) => tx.objectStore("runs").index("runId").get([threadId, runId]));
   const run = checkRun(record);
   return run && toRunRow(run);

@@ -28,13 +28,13 @@ async function nextEpoch(tx: WriteTransaction): Promise<number> {
   return epoch;
 }
 
-const holds = (head: ThreadHead | undefined, claim: Claim): head is ThreadHead =>
-  head?.epoch === claim.epoch && head.holder === claim.holder && head.live?.runIndex === claim.runIndex;
+const holds = (head: ThreadHead | undefined, held: Claim): head is ThreadHead =>
+  head?.epoch === held.epoch && head.holder === held.holder && head.live?.runIndex === held.runIndex;
 
-const fenced = (claim: Claim, head: ThreadHead | undefined): RunnerError =>
+const fenced = (held: Claim, head: ThreadHead | undefined): RunnerError =>
   new RunnerError("fenced", {
-    threadId: claim.threadId,
-    runId: claim.runId,
+    threadId: held.threadId,
+    runId: held.runId,
     ...(head?.holder !== undefined && { holderId: head.holder }),
   });
 
@@ -106,6 +106,7 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
         createdAt: startedAt,
         eventCount: 0,
         ...thread,
+        ...(thread?.title === "" && thread.named === undefined && { title: request.title }),
         ...(request.agentId !== undefined && { agentId: request.agentId }),
         updatedAt: startedAt,
         runCount: runIndex + 1,
@@ -172,9 +173,7 @@ async function touchThread(
 ): Promise<void> {
   const thread = await tx.objectStore("threads").get(threadId);
   if (thread === undefined) return;
-  quietly(
-    tx.objectStore("threads").put({ ...thread, updatedAt, lastStatus, eventCount: thread.eventCount + events }),
-  );
+  quietly(tx.objectStore("threads").put({ ...thread, updatedAt, lastStatus, eventCount: thread.eventCount + events }));
 }
 
 export async function settle(
@@ -236,9 +235,7 @@ export async function settleForeign(
     const ended: RunRecord = { ...run, status, epoch, endedAt, eventCount: chunk.firstSeq + chunk.count };
     quietly(tx.objectStore("chunks").put({ ...chunk, epoch }));
     quietly(tx.objectStore("runs").put(ended));
-    quietly(
-      tx.objectStore("heads").put({ ...freed(head), epoch, underived: [...(head.underived ?? []), runIndex] }),
-    );
+    quietly(tx.objectStore("heads").put({ ...freed(head), epoch, underived: [...(head.underived ?? []), runIndex] }));
     await touchThread(tx, threadId, endedAt, status, ended.eventCount ?? 0);
     return toRunRow(ended);
   });

@@ -2,15 +2,14 @@ import { AbstractAgent, EventType, type AgentStateMutation, type BaseEvent, type
 import type { RunAgentParameters, RunAgentResult } from "@ag-ui/client";
 import { defineAgent } from "ag-ui-local-runtime/worker";
 import { lastValueFrom, Observable } from "rxjs";
-import { MARKS_CHANNEL, stamp, type Emitted } from "./stamps.js";
+import { MARKS_CHANNEL, say, stamp, type Emitted } from "./stamps.js";
 
 const WORD = "word ";
 /** How often the yielding agent lets other tasks of its host run. */
 const YIELD_EVERY = 10;
 
 const marks = new BroadcastChannel(MARKS_CHANNEL);
-const tell = (runId: string, first: number): void =>
-  marks.postMessage({ runId, first, last: stamp() } satisfies Emitted);
+const tell = (runId: string, first: number): void => say(marks, { runId, first, last: stamp() } satisfies Emitted);
 
 const countOf = (input: RunAgentInput): number => Number((input.forwardedProps as { n?: number } | undefined)?.n ?? 1);
 const start = (messageId: string): BaseEvent =>

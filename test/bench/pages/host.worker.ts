@@ -1,7 +1,7 @@
 import { serveRuntime } from "ag-ui-local-runtime/worker";
 import { BareAgent, generatorAgent, hangingAgent, pacedAgent, SyncAgent, yieldingAgent } from "./agents.js";
 import { installProbe } from "./probe.js";
-import { stamp, type HostConfig } from "./stamps.js";
+import { say, stamp, type HostConfig } from "./stamps.js";
 
 const { dbName, host, probe: probing } = JSON.parse((globalThis as unknown as { name: string }).name) as HostConfig;
 const probe = probing ? installProbe() : undefined;
@@ -21,6 +21,6 @@ serveRuntime({
 // Beside the runtime: the bench asks for the clock and for what the probe counted.
 const questions = new BroadcastChannel(`bench-host-${dbName}-${host}`);
 questions.onmessage = ({ data }: MessageEvent<"clock" | "probe">) => {
-  if (data === "clock") questions.postMessage({ clock: stamp() });
-  else if (data === "probe") questions.postMessage({ probe: probe?.take() });
+  if (data === "clock") say(questions, { clock: stamp() });
+  else if (data === "probe") say(questions, { probe: probe?.take() });
 };

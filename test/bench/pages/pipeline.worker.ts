@@ -30,8 +30,11 @@ function drain(source$: Observable<BaseEvent>): Promise<BaseEvent> {
   return lastValueFrom(source$);
 }
 
-function through(events: readonly BaseEvent[], ...stages: OperatorFunction<BaseEvent, BaseEvent>[]): Promise<unknown> {
-  return drain(stages.reduce((source$, stage) => source$.pipe(stage), from(events)));
+function through(
+  events: readonly BaseEvent[],
+  ...operators: OperatorFunction<BaseEvent, BaseEvent>[]
+): Promise<unknown> {
+  return drain(operators.reduce((source$, operator) => source$.pipe(operator), from(events)));
 }
 
 function chunksOf(events: readonly BaseEvent[]): NonNullable<ReturnType<ChunkBuilder["take"]>>[] {

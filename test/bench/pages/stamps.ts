@@ -8,6 +8,12 @@ export interface Emitted {
   readonly last: number;
 }
 
+/** Tells all contexts that listen. */
+export function say(channel: BroadcastChannel, message: unknown): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has no target
+  channel.postMessage(message);
+}
+
 export const MARKS_CHANNEL = "bench-marks";
 
 /** What a host of the bench is started with: a SharedWorker's name is the only thing that it gets before its first line. */

@@ -5,7 +5,7 @@ import { attachFrames, runFrames } from "../../../src/client/frames.js";
 import { HostLink } from "../../../src/client/host-link.js";
 import { unpackEntry } from "../../../src/run/pack.js";
 import type { Frame } from "../../../src/wire/shapes.js";
-import { MARKS_CHANNEL, stamp, type Emitted, type HostConfig, type Probe } from "./stamps.js";
+import { MARKS_CHANNEL, say, stamp, type Emitted, type HostConfig, type Probe } from "./stamps.js";
 
 /** How the text is delivered: `agent`, into a LocalAgent's messages; `frames`, off the wire and no further. */
 export type Reader = "agent" | "frames";
@@ -40,7 +40,7 @@ const hostOf = (key: string): Host => {
 const answer = <T>(questions: BroadcastChannel, question: "clock" | "probe"): Promise<T> =>
   new Promise((resolve) => {
     questions.onmessage = ({ data }: MessageEvent<T>) => resolve(data);
-    questions.postMessage(question);
+    say(questions, question);
   });
 
 /** Resolves when everything that was sent to the host before has been taken by it. */
@@ -286,7 +286,7 @@ const bench = {
         worker.terminate();
       };
       worker.onerror = (event) => reject(new Error(event.message));
-      worker.postMessage({ n, samples });
+      worker.postMessage({ n, samples }, []);
     });
   },
 

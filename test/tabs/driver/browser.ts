@@ -32,6 +32,8 @@ export interface Tab {
   close(): Promise<void>;
   url(): Promise<string>;
   evaluate<A extends Plain[], R>(run: (...args: A) => R | Promise<R>, ...args: A): Promise<R>;
+  /** The same with the source text of a function without arguments. */
+  evaluateSource(source: string): Promise<unknown>;
   /** Asks until the answer is truthy and gives it. Fails at the deadline and says what the last answer was. */
   waitFor<A extends Plain[], R>(ask: (...args: A) => R | Promise<R>, ...args: A): Promise<NonNullable<R>>;
   click(role: string, name: string | RegExp): Promise<void>;

@@ -1,3 +1,4 @@
+import type { Server as HttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -49,11 +50,16 @@ export async function startDevServer(config: InlineConfig = {}): Promise<Server>
 export async function startPreview(): Promise<Server> {
   const outDir = await mkdtemp(join(tmpdir(), "agui-demo-"));
   const shared: InlineConfig = { configFile: `${ROOT}/vite.config.ts`, logLevel: "error", mode: "production" };
-  await build({ ...shared, build: { outDir, emptyOutDir: true } });
+  // Vitest names its own environment, which a build would take for that of a development server.
+  const { NODE_ENV } = process.env;
+  process.env["NODE_ENV"] = "production";
+  await build({ ...shared, build: { outDir, emptyOutDir: true } }).finally(() => (process.env["NODE_ENV"] = NODE_ENV));
   const server = await preview({ ...shared, build: { outDir }, preview: { host: "127.0.0.1", port: 0 } });
   return {
     origin: originOf(server.httpServer as never),
     async close() {
+      // Browsers keep their connections open, and a server waits for them.
+      (server.httpServer as unknown as HttpServer).closeAllConnections();
       await server.close();
       await rm(outDir, { recursive: true, force: true });
     },

@@ -101,6 +101,7 @@ export function tabOf<E>(page: Page<E>, files: string): Tab {
     url: () => page.url(),
     evaluate: <A extends Plain[], R>(run: (...args: A) => R | Promise<R>, ...args: A) =>
       page.call(String(run), args) as Promise<R>,
+    evaluateSource: (source) => page.call(source, []),
     waitFor: async <A extends Plain[], R>(ask: (...args: A) => R | Promise<R>, ...args: A) =>
       (await poll(String(ask), () => page.call(String(ask), args), Boolean)) as NonNullable<R>,
     async click(role, name) {

@@ -23,7 +23,11 @@ import {
 } from "./kit.js";
 
 /** Blocks an agent at a step until it is opened. */
-function gateAt(step: number): { gate: (at: number) => Promise<void> | undefined; open: () => void; reached: Promise<void> } {
+function gateAt(step: number): {
+  gate: (at: number) => Promise<void> | undefined;
+  open: () => void;
+  reached: Promise<void>;
+} {
   let open!: () => void;
   let arrive!: () => void;
   const opened = new Promise<void>((resolve) => (open = resolve));
@@ -145,7 +149,12 @@ test("a stop frees the thread even if the holder hears nothing: the lock is stol
   const deaf: Channel = { post: () => undefined, messages$: NEVER, close: () => undefined };
   const locks = mortalLocks().locks;
   // Its clock stands still: a frozen context looks at no head row either.
-  const frozen = makeRunner({ dbName, locks, openChannel: () => deaf, clock: { now: () => 1, after: () => new Promise(() => undefined) } });
+  const frozen = makeRunner({
+    dbName,
+    locks,
+    openChannel: () => deaf,
+    clock: { now: () => 1, after: () => new Promise(() => undefined) },
+  });
   const other = makeRunner({ dbName, locks, clock: fastClock(20) });
   frozen.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r") });
   await vi.waitFor(async () => expect(await other.isRunning({ threadId: "t" })).toBe(true));
@@ -161,8 +170,14 @@ test("a list of threads shows what is live, whoever runs it, and every change is
   const other = makeRunner({ dbName: one.dbName });
   const changes: unknown[] = [];
   const watching = other.watchThreads().subscribe((change) => changes.push(change));
-  const run = collect(one.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r", [user("u", "A title\nhere")]) }));
-  await vi.waitFor(() => expect(changes).toContainEqual(expect.objectContaining({ thread: expect.objectContaining({ live: { runId: "r", runIndex: 0 } }) })));
+  const run = collect(
+    one.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r", [user("u", "A title\nhere")]) }),
+  );
+  await vi.waitFor(() =>
+    expect(changes).toContainEqual(
+      expect.objectContaining({ thread: expect.objectContaining({ live: { runId: "r", runIndex: 0 } }) }),
+    ),
+  );
   expect(await other.listThreads()).toMatchObject([{ threadId: "t", title: "A title here", runCount: 1 }]);
   await one.stop({ threadId: "t" });
   await run;

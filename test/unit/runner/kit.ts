@@ -7,10 +7,7 @@ import type { Clock } from "../../../src/platform/clock.js";
 import { systemClock } from "../../../src/platform/clock.js";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
 import { locksOf, type HeldLock, type Locks } from "../../../src/platform/locks.js";
-import {
-  IndexedDBAgentRunner,
-  type IndexedDBAgentRunnerOptions,
-} from "../../../src/runner/indexeddb-agent-runner.js";
+import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../../../src/runner/indexeddb-agent-runner.js";
 import type { Frame } from "../../../src/wire/shapes.js";
 import { defineAgent, type AgentFunction } from "../../../src/worker/define-agent.js";
 
@@ -39,7 +36,12 @@ export function rawAgent(run: (input: RunAgentInput) => Observable<BaseEvent>): 
 
 export const user = (id: string, content = `from ${id}`): Message => ({ id, role: "user", content });
 
-export function inputOf(threadId: string, runId: string, messages = [user(`${runId}-u`)], state: unknown = {}): RunAgentInput {
+export function inputOf(
+  threadId: string,
+  runId: string,
+  messages = [user(`${runId}-u`)],
+  state: unknown = {},
+): RunAgentInput {
   return { threadId, runId, messages, state, tools: [], context: [], forwardedProps: {} };
 }
 

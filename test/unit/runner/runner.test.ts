@@ -178,8 +178,15 @@ describe("agents that misbehave end, and leave the thread free (L7)", () => {
       throw new Error("boom");
     }),
     "fails before its first event": rawAgent(() => throwError(() => new Error("boom"))),
-    "fails in the middle": rawAgent((input) => concat(of(started(input), text), throwError(() => new Error("boom")))),
-    "breaks the protocol": rawAgent((input) => of(started(input), { type: EventType.TEXT_MESSAGE_END, messageId: "never" })),
+    "fails in the middle": rawAgent((input) =>
+      concat(
+        of(started(input), text),
+        throwError(() => new Error("boom")),
+      ),
+    ),
+    "breaks the protocol": rawAgent((input) =>
+      of(started(input), { type: EventType.TEXT_MESSAGE_END, messageId: "never" }),
+    ),
     "emits what cannot be stored": agentOf(async function* () {
       yield { type: EventType.CUSTOM, name: "f", value: () => 1 } as BaseEvent;
     }),
@@ -192,7 +199,10 @@ describe("agents that misbehave end, and leave the thread free (L7)", () => {
     const runner = makeRunner();
     const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r", [user("u")]) }));
     expect(last(events).type).toBe(EventType.RUN_ERROR);
-    expect((await rebuild(await replay(runner, "t"))).messages).toMatchObject([{ id: "u" }, ...(events.length > 3 ? [{}] : [])]);
+    expect((await rebuild(await replay(runner, "t"))).messages).toMatchObject([
+      { id: "u" },
+      ...(events.length > 3 ? [{}] : []),
+    ]);
     const next = runner.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "next") });
     expect(last(await collect(next)).type).toBe(EventType.RUN_FINISHED);
   });
@@ -212,7 +222,10 @@ describe("agents that misbehave end, and leave the thread free (L7)", () => {
   test("never completes after its terminal event: the run is over all the same", async () => {
     const runner = makeRunner();
     const agent = rawAgent((input) =>
-      concat(of(started(input), { type: EventType.RUN_FINISHED, threadId: "t", runId: input.runId } as BaseEvent), NEVER),
+      concat(
+        of(started(input), { type: EventType.RUN_FINISHED, threadId: "t", runId: input.runId } as BaseEvent),
+        NEVER,
+      ),
     );
     await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
     expect(await runner.isRunning({ threadId: "t" })).toBe(false);

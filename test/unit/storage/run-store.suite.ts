@@ -40,14 +40,20 @@ const settlement = (claim: Claim, firstSeq: number, more: Partial<Settlement> = 
     chunk: chunkOf(claim, firstSeq, [terminal]),
     ownTerminal: true,
     closing: { runStarted: { type: EventType.RUN_STARTED }, customs: [], terminal },
-    derived: { messages: [{ message: { id: "a", role: "assistant", content: "yes" } }], rewritten: false, state: { n: 1 }, interrupts: [] },
+    derived: {
+      messages: [{ message: { id: "a", role: "assistant", content: "yes" } }],
+      rewritten: false,
+      state: { n: 1 },
+      interrupts: [],
+    },
     ...more,
   };
 };
 
 const foreignEnd: Parameters<RunStore["settleForeign"]>[4] = (run, nextSeq, open) => {
   const builder = new ChunkBuilder({ ...run, firstSeq: nextSeq });
-  for (const event of closingEvents(open, { status: "broken", ...run, status: "broken", ids: () => "made-up" })) builder.add(event, 4_000);
+  for (const event of closingEvents(open, { ...run, status: "broken", ids: () => "made-up" }))
+    builder.add(event, 4_000);
   return builder.take()!;
 };
 
@@ -79,7 +85,10 @@ export function describeRunStore(name: string, create: () => RunStore): void {
       const store = create();
       const claim = await claimed(store, "t", "r");
       expect(await store.claim(request("t", "r"))).toEqual({ is: "claimed", claim });
-      expect(await store.claim(request("t", "r", { holder: "host-2" }))).toMatchObject({ is: "exists", run: { runIndex: 0 } });
+      expect(await store.claim(request("t", "r", { holder: "host-2" }))).toMatchObject({
+        is: "exists",
+        run: { runIndex: 0 },
+      });
     });
 
     test("an appended chunk comes back whole, and repeating it repeats nothing (L8)", async () => {
@@ -121,7 +130,15 @@ export function describeRunStore(name: string, create: () => RunStore): void {
     test("a foreign end closes what the last chunk left open, in one transaction, once (L9)", async () => {
       const store = create();
       const claim = await claimed(store, "t", "r");
-      const open = { textMessages: ["m"], reasoningSpans: [], reasoningMessages: [], toolCalls: [], unanswered: [], steps: [], subagents: [] };
+      const open = {
+        textMessages: ["m"],
+        reasoningSpans: [],
+        reasoningMessages: [],
+        toolCalls: [],
+        unanswered: [],
+        steps: [],
+        subagents: [],
+      };
       await store.append(claim, chunkOf(claim, 0, [delta("a")], open));
       const ends = await Promise.all([1, 2].map(() => store.settleForeign("t", "r", "broken", 4_000, foreignEnd)));
       expect(ends.filter((end) => end !== undefined)).toMatchObject([{ status: "broken", eventCount: 3 }]);
@@ -164,7 +181,8 @@ export function describeRunStore(name: string, create: () => RunStore): void {
 
     test("threads are listed by falling updatedAt, in pages", async () => {
       const store = create();
-      for (let n = 0; n < 5; n++) await claimed(store, `t${n}`, "r", { startedAt: 100 + n, agentId: n % 2 === 0 ? "even" : "odd" });
+      for (let n = 0; n < 5; n++)
+        await claimed(store, `t${n}`, "r", { startedAt: 100 + n, agentId: n % 2 === 0 ? "even" : "odd" });
       const ids = async (query: Partial<Parameters<RunStore["threads"]>[0]>): Promise<string[]> =>
         (await store.threads({ limit: 10, archived: false, ...query })).map(({ threadId }) => threadId);
       expect(await ids({})).toEqual(["t4", "t3", "t2", "t1", "t0"]);

@@ -15,7 +15,10 @@ test("a database of a newer version is refused, unharmed (L10)", async () => {
   const dbName = freshDb();
   const newer = await openDB(dbName, 999, { upgrade: (db) => void db.createObjectStore("theirs").put("kept", "key") });
   newer.close();
-  await expect(indexedDBRunStore({ dbName }).head("t")).rejects.toMatchObject({ code: "outdated", details: { dbName } });
+  await expect(indexedDBRunStore({ dbName }).head("t")).rejects.toMatchObject({
+    code: "outdated",
+    details: { dbName },
+  });
   const again = await openDB(dbName, 999);
   expect(await again.get("theirs", "key")).toBe("kept");
   again.close();
@@ -40,7 +43,10 @@ test.each([
   await store.head("t");
   const foreign = await openDB(dbName);
   await foreign.put("heads", record);
-  await expect(store.head("t")).rejects.toMatchObject({ code: "corrupt-record", details: { store: "heads", threadId: "t" } });
+  await expect(store.head("t")).rejects.toMatchObject({
+    code: "corrupt-record",
+    details: { store: "heads", threadId: "t" },
+  });
   await expect(store.requestStop("t", undefined, 1)).rejects.toMatchObject({ code: "corrupt-record" });
   expect(await foreign.get("heads", "t")).toEqual(record);
   foreign.close();

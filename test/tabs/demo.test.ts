@@ -1,0 +1,266 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
+import type { AxeResults } from "axe-core";
+import type { Tab } from "./driver/browser.js";
+import { useBrowser } from "./driver/scripted.js";
+import { ROOT } from "./driver/server.js";
+
+const engine = inject("engine");
+const given = useBrowser();
+
+/** Long enough that Reader streams for several seconds; every paragraph has a word of its own. */
+const BOOK = {
+  name: "book.md",
+  content: Array.from({ length: 150 }, (_, i) => {
+    const place = `Lighthouse${String.fromCharCode(65 + (i % 26), 97 + Math.floor(i / 26))}`;
+    const sentences = Array.from(
+      { length: 6 },
+      (__, k) => `In ${place} the keeper counted ${i * 10 + k} ships before the fog of morning ${k} had cleared.`,
+    );
+    return `## Chapter ${i + 1}: ${place}\n\n${sentences.join(" ")}\n`;
+  }).join("\n"),
+};
+
+let threads = 0;
+let thread: string;
+let tabs: Tab[];
+
+beforeEach(() => {
+  thread = `${engine}-${threads++}`;
+  tabs = [];
+});
+
+afterEach(async () => {
+  await Promise.allSettled(tabs.map((tab) => tab.close()));
+});
+
+/** A tab on the demo, at this test's thread, when it is connected. */
+async function openDemo(options: { beforeLoad?: () => void; url?: string } = {}): Promise<Tab> {
+  const { url = `${inject("origin")}?thread=${thread}`, ...rest } = options;
+  const tab = await given.browser.newTab(url, rest);
+  tabs.push(tab);
+  await tab.waitFor(() => document.documentElement.dataset["host"] !== undefined);
+  return tab;
+}
+
+/** Sends the book; resolves when the answer streams. */
+async function sendBook(tab: Tab): Promise<void> {
+  await tab.attachFile(BOOK);
+  await tab.waitForText("list", "Attached files", BOOK.name);
+  await tab.click("button", "Send");
+  await streaming(tab);
+}
+
+async function sendText(tab: Tab, text: string): Promise<void> {
+  await tab.type("textbox", "Message", text);
+  await tab.click("button", "Send");
+}
+
+/** Waits until the run is shown as live with at least so many characters of answer. */
+async function streaming(tab: Tab, characters = 40): Promise<void> {
+  await tab.waitForAttr("data-run-state", "running");
+  await tab.waitForText("log", "Conversation", new RegExp(`Reader[^]{${characters},}`));
+}
+
+const idle = (tab: Tab): Promise<void> => tab.waitForAttr("data-run-state", "idle");
+const conversation = (tab: Tab): Promise<string> => tab.text("log", "Conversation");
+
+/** How Reader's report on a file ends. */
+const LAST_WORDS = /Ask me about it, for example: .+”/;
+
+/** The conversation with the whole report on the book. */
+async function finalText(tab: Tab): Promise<string> {
+  await idle(tab);
+  await tab.waitForText("log", "Conversation", LAST_WORDS);
+  // Drawn with the text: nothing more is to come.
+  await tab.waitFor(() => document.querySelector("[role=log]")?.getAttribute("aria-busy") === "false");
+  return conversation(tab);
+}
+
+/** Firefox reports zod's question whether it may use eval, which the demo's policy answers. */
+const errorsOf = (tab: Tab): string[] => tab.errors.filter((error) => !/blocked a JavaScript eval/.test(error));
+
+describe("one run in two tabs", () => {
+  test("a tab with the same address shows the run while it streams (L2)", async () => {
+    const a = await openDemo();
+    await sendBook(a);
+    const b = await openDemo();
+    await streaming(b);
+    expect(await a.attr("data-run-state")).toBe("running");
+    const begun = (await conversation(b)).slice(0, 60);
+    await a.waitForText("log", "Conversation", begun);
+    expect(await finalText(b)).toBe(await finalText(a));
+  });
+
+  test("a tab that reloads in the middle shows what a tab that stayed shows (L2)", async () => {
+    const a = await openDemo();
+    await sendBook(a);
+    const b = await openDemo();
+    await streaming(b);
+    await a.reload();
+    await streaming(a);
+    const stayed = await finalText(b);
+    expect(await finalText(a)).toBe(stayed);
+    // And what the agent says to the same file when nothing happens meanwhile.
+    thread += "-undisturbed";
+    const alone = await openDemo();
+    await sendBook(alone);
+    expect(await finalText(alone)).toBe(stayed);
+  });
+
+  test("a tab stops the run of another, and both show it as stopped, not as failed (L11, L12)", async () => {
+    const a = await openDemo();
+    await sendBook(a);
+    const b = await openDemo();
+    await streaming(b);
+    await b.click("button", "Stop");
+    for (const tab of [a, b]) {
+      await idle(tab);
+      await tab.waitForText("log", "Conversation", "Stopped");
+      expect(await conversation(tab)).not.toMatch(/failed|error|interrupted/i);
+      expect(await tab.count("alert")).toBe(0);
+      expect(await tab.count("button", "Run again")).toBe(0);
+    }
+  });
+
+  test("a run goes on for the other tab when the one that started it closes (L11)", async () => {
+    const a = await openDemo();
+    await sendBook(a);
+    const b = await openDemo();
+    await streaming(b);
+    const before = (await conversation(b)).length;
+    await a.close();
+    const after = await finalText(b);
+    expect(after.length).toBeGreaterThan(before);
+    expect(after).not.toMatch(/interrupted|Stopped/);
+  });
+
+  test("Send is disabled while a run of another tab is live (L5)", async () => {
+    const a = await openDemo();
+    const b = await openDemo();
+    await sendBook(a);
+    await b.waitForAttr("data-run-state", "running");
+    await b.type("textbox", "Message", "And now?");
+    expect(await b.isDisabled("button", "Send")).toBe(true);
+    await a.click("button", "Stop");
+    await idle(b);
+    await b.waitFor(() => !document.querySelector<HTMLButtonElement>("button[type=submit]")?.disabled);
+  });
+});
+
+describe("history", () => {
+  test("a new tab shows the whole conversation after all tabs were closed (L1, L8)", async () => {
+    const a = await openDemo();
+    await sendBook(a);
+    const whole = await finalText(a);
+    await a.close();
+    const b = await openDemo();
+    await b.waitForText("log", "Conversation", BOOK.name);
+    expect(await finalText(b)).toBe(whole);
+  });
+
+  test("an address of an unknown thread shows an empty conversation that takes a message", async () => {
+    const a = await openDemo();
+    await a.waitForText("log", "Conversation", "Give it something to read");
+    await sendText(a, "Hello");
+    await a.waitForText("log", "Conversation", /Hello[^]+\w/);
+    await idle(a);
+    expect(errorsOf(a)).toEqual([]);
+  });
+
+  test("the list has each thread that was begun, in every tab", async () => {
+    const a = await openDemo();
+    const b = await openDemo();
+    const [first, second] = [`First of ${thread}`, `Second of ${thread}`];
+    await sendText(a, first);
+    await a.waitForText("navigation", "Threads", first);
+    await idle(a);
+    await a.click("button", "New thread");
+    await a.waitForText("log", "Conversation", "Give it something to read");
+    expect(await a.url()).not.toContain(`thread=${thread}`);
+    await sendText(a, second);
+    for (const tab of [a, b]) {
+      await tab.waitForText("navigation", "Threads", first);
+      await tab.waitForText("navigation", "Threads", second);
+    }
+    await b.click("link", new RegExp(`^${second}`));
+    await b.waitForText("log", "Conversation", second);
+  });
+});
+
+describe("files", () => {
+  for (const [what, file, sentence] of [
+    ["an unknown kind", { name: "photo.heic", content: "x" }, /photo\.heic.+not a kind of file/],
+    ["an empty file", { name: "empty.md", content: "" }, /empty\.md.+\w+ \w+/],
+    ["bytes that are no text", { name: "noise.txt", content: new Uint8Array([0xff, 0xfe, 0, 0xd8, 1]) }, /noise\.txt/],
+    ["zeros", { name: "zeros.csv", content: new Uint8Array(64) }, /zeros\.csv/],
+  ] as const) {
+    test(`${what} is refused with a sentence`, async () => {
+      const a = await openDemo();
+      await a.attachFile(file);
+      await a.waitFor(() => document.querySelector("[role=alert]") !== null);
+      const said = await a.evaluate(() => document.querySelector("[role=alert]")?.textContent?.trim() ?? "");
+      expect(said).toMatch(sentence);
+      expect(await a.count("list", "Attached files")).toBe(0);
+      expect(await a.isDisabled("button", "Send")).toBe(true);
+    });
+  }
+});
+
+describe("hosts", () => {
+  test("the page says which host it has and that it keeps what it shows", async () => {
+    const a = await openDemo();
+    expect(await a.attr("data-host")).toBe("shared-worker");
+    expect(await a.attr("data-durability")).toBe("durable");
+  });
+
+  test("without SharedWorker the tab's own worker runs the agent, and the page says what that means (L11)", async () => {
+    const a = await openDemo({ beforeLoad: () => Reflect.deleteProperty(globalThis, "SharedWorker") });
+    expect(await a.attr("data-host")).toBe("worker");
+    await a.click("button", /This tab.s worker/);
+    const says = await a.evaluate(() => document.body.innerText);
+    expect(says).toMatch(/no shared worker/);
+    expect(says).toMatch(/ends? with this tab/);
+    await sendText(a, "Hello");
+    await a.waitForText("log", "Conversation", /Hello[^]+\w/);
+    await idle(a);
+  });
+});
+
+/** The rules look at the page, not at the engine; the color scheme can be set in Chromium only. */
+function accessibility(): void {
+  const axe = readFileSync(join(ROOT, "node_modules/axe-core/axe.min.js"), "utf8");
+
+  /** Serious and critical violations, as sentences. */
+  async function violations(tab: Tab): Promise<string[]> {
+    const source = `async () => { ${axe}; return axe.run(document); }`;
+    const { passes, violations: found } = (await tab.evaluateSource(source)) as AxeResults;
+    expect(passes.length).toBeGreaterThan(10);
+    return found
+      .filter(({ impact }) => impact === "serious" || impact === "critical")
+      .map(
+        ({ id, nodes }) =>
+          `${id}: ${nodes.map(({ target, failureSummary }) => `${target.join(" ")} ${failureSummary}`).join("; ")}`,
+      );
+  }
+
+  for (const scheme of ["light", "dark"] as const) {
+    test(`the empty page has no serious violations, ${scheme}`, async () => {
+      const a = await openDemo();
+      await a.setColorScheme(scheme);
+      expect(await violations(a)).toEqual([]);
+    });
+
+    test(`the streaming and the finished page have no serious violations, ${scheme}`, async () => {
+      const a = await openDemo();
+      await a.setColorScheme(scheme);
+      await sendBook(a);
+      expect(await violations(a)).toEqual([]);
+      await finalText(a);
+      expect(await violations(a)).toEqual([]);
+    });
+  }
+}
+
+if (engine === "chromium") describe("accessibility", accessibility);

@@ -1,0 +1,354 @@
+import { EventType, type BaseEvent } from "@ag-ui/client";
+import { Observable, type Subscriber } from "rxjs";
+import { expect, onTestFinished, test, vi } from "vitest";
+import type { HostLink } from "../../../src/client/host-link.js";
+import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
+import { ThreadFollower, type FollowerParts } from "../../../src/client/follower.js";
+import { runFrames } from "../../../src/client/frames.js";
+import type { LocalAgent } from "../../../src/client/local-agent.js";
+import { RunnerError } from "../../../src/run/errors.js";
+import type { Cursor } from "../../../src/run/types.js";
+import type { HostApi } from "../../../src/wire/host-api.js";
+import type { Frame, RunRequest } from "../../../src/wire/shapes.js";
+import { serveRuntime } from "../../../src/worker/serve-runtime.js";
+import { agentOf, counted, freshDb, inputOf, user } from "../runner/kit.js";
+
+const STEPS = 30;
+
+/** A host in this context with an agent that counts; asked by "u", it waits in the middle until it is let on. */
+function makeHost(): { connect: () => RuntimeConnection; letOn: () => void; dbName: string } {
+  const dbName = freshDb();
+  let letOn!: () => void;
+  const gate = new Promise<void>((resolve) => (letOn = resolve));
+  const host = serveRuntime({
+    dbName,
+    stopGraceMs: 50,
+    agents: {
+      counter: agentOf(async function* (input, { signal }) {
+        const messageId = `${input.runId}-a`;
+        yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
+        for (let step = 0; step < STEPS; step++) {
+          if (step === STEPS / 2 && input.messages.at(-1)?.id === "u") {
+            await Promise.race([
+              gate,
+              new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true })),
+            ]);
+          }
+          yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `${step} ` } as BaseEvent;
+        }
+      }),
+    },
+  });
+  onTestFinished(async () => {
+    letOn();
+    await host.close();
+  });
+  return {
+    dbName,
+    letOn,
+    connect: () => {
+      const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
+      onTestFinished(() => runtime.close());
+      return runtime;
+    },
+  };
+}
+
+const answerOf = (agent: LocalAgent): unknown => agent.messages.findLast(({ role }) => role === "assistant")?.content;
+
+/** A run before, so that who reads has a cursor. */
+async function firstRun(agent: LocalAgent): Promise<void> {
+  agent.addMessage(user("before"));
+  await agent.runAgent();
+}
+const halfWay = (agent: LocalAgent): Promise<void> =>
+  vi.waitFor(() => expect(answerOf(agent)).toBe(counted(STEPS / 2)));
+
+test("who unfollows in the middle of a run and comes back has each word once (L2)", async () => {
+  const { connect, letOn } = makeHost();
+  const runtime = connect();
+  const runner = runtime.agent("counter", { threadId: "t" });
+  await firstRun(runner);
+  runner.addMessage(user("u"));
+  const reader = connect().agent("counter", { threadId: "t" });
+  await reader.connectAgent();
+  const run = runner.runAgent();
+  const unfollow = reader.follow();
+  await halfWay(reader);
+  unfollow();
+  const reading = reader.connectAgent();
+  letOn();
+  await run;
+  await reading;
+  expect(answerOf(reader)).toBe(counted(STEPS));
+});
+
+test("a copy that is made in the middle of a run has each word once (L2)", async () => {
+  const { connect, letOn } = makeHost();
+  const runner = connect().agent("counter", { threadId: "t" });
+  await firstRun(runner);
+  runner.addMessage(user("u"));
+  const reader = connect().agent("counter", { threadId: "t" });
+  await reader.connectAgent();
+  const run = runner.runAgent();
+  reader.follow();
+  await halfWay(reader);
+  const copy = reader.clone();
+  const reading = copy.connectAgent();
+  letOn();
+  await run;
+  await reading;
+  expect(answerOf(copy)).toBe(counted(STEPS));
+});
+
+test("a follower that begins while the history is read has each word once, and nothing fails (L2)", async () => {
+  const { connect, letOn } = makeHost();
+  const runner = connect().agent("counter", { threadId: "t" });
+  await firstRun(runner);
+  runner.addMessage(user("u"));
+  const reader = connect().agent("counter", { threadId: "t" });
+  await reader.connectAgent();
+  const run = runner.runAgent();
+  const failed = vi.fn();
+  reader.subscribe({ onRunFailed: failed });
+  await halfWay(runner);
+  const reading = reader.connectAgent();
+  const unfollow = reader.follow();
+  onTestFinished(unfollow);
+  letOn();
+  await Promise.all([run, reading]);
+  await vi.waitFor(() => expect(reader.isRunning).toBe(false));
+  expect(answerOf(reader)).toBe(counted(STEPS));
+  expect(failed).not.toHaveBeenCalled();
+});
+
+test("who lets go of a live run is told by the host, not by memory, whether the thread is busy (L13)", async () => {
+  const { connect, letOn } = makeHost();
+  const runner = connect().agent("counter", { threadId: "t" });
+  runner.addMessage(user("u"));
+  const run = runner.runAgent();
+  const reader = connect().agent("counter", { threadId: "t" });
+  const unfollow = reader.follow();
+  await halfWay(reader);
+  await reader.detachActiveRun();
+  unfollow();
+  letOn();
+  await run;
+  reader.addMessage(user("u2"));
+  await reader.runAgent();
+});
+
+test("a refused run leaves no port open (L14)", async () => {
+  const { connect, letOn } = makeHost();
+  const first = connect().agent("counter", { threadId: "t" });
+  first.addMessage(user("u"));
+  const run = first.runAgent();
+  const other = connect().agent("counter", { threadId: "t" });
+  await vi.waitFor(() => expect(answerOf(first)).toBe(counted(STEPS / 2)));
+  const closed = vi.spyOn(MessagePort.prototype, "close");
+  onTestFinished(() => closed.mockRestore());
+  other.addMessage(user("u2"));
+  await expect(other.runAgent()).rejects.toMatchObject({ code: "thread-busy" });
+  expect(closed.mock.calls.length).toBeGreaterThanOrEqual(2);
+  letOn();
+  await run;
+});
+
+/** A follower whose frames the test sends. */
+function makeFollower(isOwn: (runId: string) => boolean = () => false): {
+  send: (...frames: Frame[]) => void;
+  fail: (error: unknown) => void;
+  sessions: BaseEvent[][];
+  asked: (Cursor | undefined)[];
+  follower: ThreadFollower;
+} {
+  const subscribers: Subscriber<Frame>[] = [];
+  const sessions: BaseEvent[][] = [];
+  const asked: (Cursor | undefined)[] = [];
+  const parts: FollowerParts = {
+    frames: (after) => {
+      asked.push(after);
+      return new Observable((subscriber) => void subscribers.push(subscriber));
+    },
+    cursor: () => undefined,
+    isOwn,
+    passed: () => undefined,
+    note: () => undefined,
+    eventsOf: (frame) =>
+      frame.type === "prelude"
+        ? frame.events
+        : frame.type === "chunk"
+          ? frame.chunk.entries.map(({ event }) => event)
+          : [],
+    settled: () => undefined,
+    cut: () => undefined,
+    has: async () => false,
+    session: (events$) => {
+      const events: BaseEvent[] = [];
+      sessions.push(events);
+      return new Promise((resolve, reject) =>
+        events$.subscribe({ next: (event) => events.push(event), complete: resolve, error: reject }),
+      );
+    },
+  };
+  const follower = new ThreadFollower(parts);
+  onTestFinished(() => follower.close());
+  return {
+    follower,
+    sessions,
+    asked,
+    send: (...frames) => frames.forEach((frame) => subscribers.at(-1)!.next(frame)),
+    fail: (error) => subscribers.at(-1)!.error(error),
+  };
+}
+
+const event = (name: string): BaseEvent => ({ type: EventType.CUSTOM, name }) as BaseEvent;
+const begin = (runIndex: number): Frame => ({ type: "run", run: { runIndex, runId: `r${runIndex}`, epoch: 1 } });
+const chunk = (runIndex: number, name: string): Frame => ({
+  type: "chunk",
+  chunk: {
+    threadId: "t",
+    runIndex,
+    epoch: 1,
+    firstSeq: 0,
+    count: 1,
+    entries: [{ event: event(name) }],
+    at: 0,
+    times: [1, 0],
+  },
+});
+const settled = (runIndex: number): Frame => ({ type: "settled", runIndex, runId: `r${runIndex}`, status: "finished" });
+const prelude = (runIndex: number, name: string): Frame => ({
+  type: "prelude",
+  cursor: { runIndex, seq: 0, epoch: 1 },
+  events: [event(name)],
+});
+
+test("a follower whose run was cut off by a snapshot goes on with the snapshot (L13)", async () => {
+  const { send, sessions } = makeFollower();
+  send(begin(1), chunk(1, "a"), prelude(2, "b"), begin(3), chunk(3, "c"), settled(3));
+  await vi.waitFor(() =>
+    expect(sessions.map((events) => events.map(({ name }) => name))).toEqual([["a"], ["b"], ["c"]]),
+  );
+});
+
+test("a follower that passes over an own run stops passing when a snapshot takes its place (L13)", async () => {
+  const { send, sessions } = makeFollower((runId) => runId === "r1");
+  send(begin(1), chunk(1, "own"), prelude(2, "b"), begin(3), chunk(3, "c"), settled(3));
+  await vi.waitFor(() => expect(sessions.map((events) => events.map(({ name }) => name))).toEqual([["b"], ["c"]]));
+});
+
+test("a follower whose reading failed ends its session, and reads again (L10, L13)", async () => {
+  const { send, fail, sessions, asked, follower } = makeFollower();
+  send(begin(1), chunk(1, "a"));
+  await vi.waitFor(() => expect(sessions).toHaveLength(1));
+  fail(new RunnerError("quota-exceeded"));
+  await follower.caughtUp();
+  await vi.waitFor(() => expect(asked).toHaveLength(2), { timeout: 3_000 });
+  send(prelude(1, "b"));
+  await vi.waitFor(() => expect(sessions).toHaveLength(2));
+});
+
+/** A host that dies once it has sent `before`; the next one sends `after`. */
+function dyingLink(before: Frame[], after: Frame[]): HostLink {
+  const lost = new AbortController();
+  const never = new AbortController();
+  const hosts = [
+    { lost: lost.signal, frames: before },
+    { lost: never.signal, frames: after },
+  ];
+  let at = 0;
+  const serve = (port: MessagePort): void => {
+    for (const frame of hosts[at]!.frames) port.postMessage(frame);
+    if (at > 0) return;
+    // After what was sent is there.
+    setTimeout(() => {
+      at = 1;
+      lost.abort(new RunnerError("host-lost"));
+    }, 20);
+  };
+  const api: Pick<HostApi, "run" | "attach"> = {
+    run: async (_request, port) => (serve(port), { ok: { runIndex: 1, runId: "r1", epoch: 1 } }),
+    attach: async (_request, port) => (serve(port), { ok: null }),
+  };
+  const link = {
+    linked: async () => ({ api, lost: hosts[at]!.lost }),
+    call: async (work: (host: unknown) => Promise<{ ok: unknown }>) => (await work({ api })).ok,
+  };
+  return link as unknown as HostLink;
+}
+
+const request: RunRequest = { threadId: "t", agentId: "a", input: inputOf("t", "r1") };
+
+async function framesOfRun(link: HostLink): Promise<Frame[]> {
+  const frames: Frame[] = [];
+  await new Promise<void>((resolve, reject) =>
+    runFrames(link, request, () => undefined).subscribe({
+      next: (frame) => frames.push(frame),
+      error: reject,
+      complete: resolve,
+    }),
+  );
+  return frames;
+}
+
+test("an own run ends with its end, not with a later run that the next host tells of (L2, L13)", async () => {
+  // Nothing of what follows ever ends.
+  const ends = [begin(1), chunk(1, "a"), settled(1)];
+  expect(await framesOfRun(dyingLink([begin(1)], [chunk(1, "a"), settled(1), begin(2), chunk(2, "b")]))).toEqual(ends);
+  // The host died between the run's last event and the word that it is settled.
+  const later = [begin(2), chunk(2, "b")];
+  expect(await framesOfRun(dyingLink([begin(1), chunk(1, "a")], later))).toEqual(ends.slice(0, 2));
+});
+
+test("an own run that is not in its thread any more is told as that, not as broken protocol (L13)", async () => {
+  const link = dyingLink([begin(1)], [prelude(5, "b")]);
+  await expect(framesOfRun(link)).rejects.toMatchObject({ code: "fenced" });
+});
+
+test("a follower whose session is detached in the middle of a run has the whole of it in the end (L2, L11)", async () => {
+  const { connect, letOn } = makeHost();
+  const runner = connect().agent("counter", { threadId: "t" });
+  runner.addMessage(user("u"));
+  const run = runner.runAgent();
+  const reader = connect().agent("counter", { threadId: "t" });
+  onTestFinished(reader.follow());
+  await halfWay(reader);
+  await reader.detachActiveRun();
+  letOn();
+  await run;
+  await vi.waitFor(() => expect(answerOf(reader)).toBe(counted(STEPS)));
+});
+
+test("an agent that follows forgets the runs that it has passed over (L14)", async () => {
+  const { connect } = makeHost();
+  const agent = connect().agent("counter", { threadId: "t" });
+  await firstRun(agent);
+  onTestFinished(agent.follow());
+  for (let n = 0; n < 5; n++) {
+    agent.addMessage(user(`u${n}`));
+    await agent.runAgent();
+  }
+  const { ownRuns } = agent as unknown as { ownRuns: Map<string, unknown> };
+  await vi.waitFor(() => expect([...ownRuns.keys()]).toEqual([]));
+  expect(agent.messages).toHaveLength(12);
+});
+
+test("connectAgent() of an agent that follows a thread without runs resolves (L13)", async () => {
+  const agent = makeHost().connect().agent("counter", { threadId: "t" });
+  onTestFinished(agent.follow());
+  await agent.connectAgent();
+});
+
+test("a run started right after follow() reaches the subscriber once (L2)", async () => {
+  const { connect } = makeHost();
+  for (let n = 0; n < 5; n++) {
+    const agent = connect().agent("counter", { threadId: `t${n}` });
+    const finished = vi.fn();
+    agent.subscribe({ onRunFinishedEvent: finished });
+    onTestFinished(agent.follow());
+    await firstRun(agent);
+    await agent.connectAgent();
+    expect(finished).toHaveBeenCalledTimes(1);
+  }
+});
