@@ -1,3 +1,4 @@
+import "./policy.js";
 import { connectRuntime } from "ag-ui-local-runtime/client";
 import { workOffline } from "./offline.js";
 import { App } from "./ui/app.js";
