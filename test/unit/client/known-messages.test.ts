@@ -1,0 +1,31 @@
+import { EventType, type Message } from "@ag-ui/client";
+import { expect, test } from "vitest";
+import { KnownMessages } from "../../../src/client/known-messages.js";
+import { user } from "../runner/kit.js";
+
+const answer: Message = { id: "a", role: "assistant", content: "yes" };
+
+function shown(): KnownMessages {
+  const known = new KnownMessages();
+  known.note({ type: EventType.MESSAGES_SNAPSHOT, messages: [user("u"), answer] });
+  known.show([user("u"), answer]);
+  return known;
+}
+
+test("only what the thread does not have is sent", () => {
+  expect(shown().news([user("u"), answer, user("new")])).toEqual([user("new")]);
+});
+
+test("a message that was taken out makes it another history", () => {
+  expect(shown().news([user("u"), user("new")])).toBeUndefined();
+});
+
+test("a question that was edited under its id makes it another history", () => {
+  expect(shown().news([user("u", "edited"), answer])).toBeUndefined();
+});
+
+test("what the thread has and the agent never showed is no reason to send everything", () => {
+  const known = new KnownMessages();
+  known.note({ type: EventType.MESSAGES_SNAPSHOT, messages: [user("u"), answer] });
+  expect(known.news([user("new")])).toEqual([user("new")]);
+});
