@@ -23,7 +23,8 @@ import type { Frame, ThreadChange, ThreadListQuery, ThreadSummary } from "../wir
 import { checkId, checkInput, checkMessages } from "./checks.js";
 import { attach, type AttachContext, type AttachOptions } from "./attach.js";
 import { History } from "./history.js";
-import { LiveRun, type LiveRunRequest, type RunRef } from "./live-run.js";
+import type { LiveRunRequest } from "./fence.js";
+import { LiveRun, type RunRef } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import { Recovery } from "./recovery.js";
 import { tailRun } from "./tail.js";

@@ -1,39 +1,25 @@
 import { EventType } from "@ag-ui/core";
-import type { AbstractAgent, BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
+import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
 import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import { closingEvents } from "../run/finalize.js";
-import { fingerprintOf, planInput, titleOf, type InputPlan, type ThreadBase } from "../run/input-plan.js";
+import { fingerprintOf } from "../run/input-plan.js";
 import { isListening, nextLife, type RunLife, type RunTransition } from "../run/life.js";
-import type { SettledStatus } from "../run/types.js";
+import type { Chunk, SettledStatus } from "../run/types.js";
 import { claimThread } from "../lock/claim.js";
-import type { Claim, ClaimResult, PersistedInput, RunRow } from "../storage/run-store.js";
+import type { RunRow } from "../storage/run-store.js";
 import { runAgent } from "./agent-pipeline.js";
 import { acceptEvent, startingEvents } from "./accept.js";
-import { NEW_THREAD, type History } from "./history.js";
+import { fenceRun, type FencedRun, type LiveRunRequest } from "./fence.js";
+import type { History } from "./history.js";
 import { LogWriter } from "./log-writer.js";
 import type { RunnerParts } from "./parts.js";
 import type { Recovery } from "./recovery.js";
 import { lastSeq, RunFeed } from "./run-feed.js";
-import { RecordedRun } from "./recorded-run.js";
+import type { RecordedRun } from "./recorded-run.js";
 
 /** How often a live run that appends nothing looks into its head row, in ms. */
 const HEAD_CHECK_MS = 1_000;
-/** How often the base is read again when the thread went on under it. */
-const CLAIM_TRIES = 3;
-
-/** What is asked of a run. `input.messages` and `input.state` are only what is new where `partial` is given. */
-export interface LiveRunRequest {
-  readonly threadId: string;
-  readonly agentId: string | undefined;
-  readonly agent: AbstractAgent;
-  readonly input: RunAgentInput;
-  readonly partial?: { readonly stateSet: boolean } | undefined;
-  readonly persistedInputMessages?: readonly Message[] | undefined;
-  /** The run of this host that is settling: the claim waits for it. */
-  readonly after?: Promise<void> | undefined;
-}
-
 /** Where a run stands in the log. */
 export interface RunRef {
   readonly threadId: string;
@@ -62,6 +48,13 @@ type Ending =
   | { readonly status: "finished" | "stopped" }
   | { readonly status: "errored"; readonly message: string; readonly code?: string };
 
+/** A run that stands in the log, with what its host does it by. */
+interface Standing extends FencedRun {
+  readonly ref: RunRef;
+  readonly lock: HeldLock;
+  readonly writer: LogWriter;
+}
+
 /** One run in the host that executes it, from the claim to the settled end. */
 export class LiveRun {
   readonly feed = new RunFeed();
@@ -74,16 +67,10 @@ export class LiveRun {
   readonly ended: Promise<void>;
 
   private life: RunLife = { is: "claiming" };
-  private lock: HeldLock | undefined;
-  private ref: RunRef | undefined;
-  private claim: Claim | undefined;
-  private writer: LogWriter | undefined;
-  private runView: RecordedRun | undefined;
-  private plan: InputPlan | undefined;
-  private threadState: unknown;
-  private runState: unknown;
-  /** The fence was sent to the log, and may stand there. */
-  private fenceSent = false;
+  /** Set when the life is `running`, and from then on. */
+  private run: Standing | undefined;
+  /** Another run of this id, in whose place this one stands for its readers. */
+  private joined: RunRef | undefined;
   private begun = false;
   private lastHeard = 0;
   private readonly over = new AbortController();
@@ -111,12 +98,13 @@ export class LiveRun {
 
   /** The run in the log, once it is there. */
   get inLog(): RunRef | undefined {
-    return this.ref;
+    return this.run?.ref ?? this.joined;
   }
 
   /** What the committed events have rebuilt so far; undefined before the first is committed and while it is settling. */
   get view(): RecordedRun | undefined {
-    return isListening(this.life) && this.runView?.started === true ? this.runView : undefined;
+    const recorded = this.run?.recorded;
+    return isListening(this.life) && recorded?.started === true ? recorded : undefined;
   }
 
   /**
@@ -144,22 +132,24 @@ export class LiveRun {
   }
 
   private async start(): Promise<RunRef> {
+    let lock: HeldLock | undefined;
+    let fenceSent = false;
     try {
       await this.request.after;
       const claimed = await this.claimLock();
-      if ("run" in claimed) return await this.joinExisting(claimed.run);
-      this.lock = claimed.lock;
-      const result = await this.fence();
-      if (result.is === "exists") return await this.joinExisting(result.run);
+      if ("run" in claimed) return this.join(claimed.run);
+      lock = claimed.lock;
+      const result = await fenceRun(this.context, this.request, this.fingerprint, () => (fenceSent = true));
       if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
-      return await this.begin(result.claim);
+      if (result.is === "fenced") return this.begin(result.run, lock);
+      await lock.release();
+      return this.join(result.run);
     } catch (error) {
       this.go({ to: "refuse" });
       // The fence may stand although what came after it, or its own answer, failed.
-      if (this.fenceSent) await this.breakOff();
-      await this.lock?.release();
-      this.over.abort();
-      this.context.events.ended(this);
+      if (fenceSent) await this.breakOff();
+      await lock?.release();
+      this.leave();
       throw error;
     }
   }
@@ -178,97 +168,51 @@ export class LiveRun {
     }
   }
 
-  /** Reads what the run starts from and writes the fence, again where the thread went on in between. */
-  private async fence(): Promise<ClaimResult> {
-    const { parts, history, recovery } = this.context;
-    const { input, agentId, partial } = this.request;
-    for (let tries = 1; ; tries++) {
-      let head = await parts.store.head(this.threadId);
-      // The lock is ours, so whoever held it is gone.
-      if (head?.live !== undefined) head = await recovery.settleOrphan(head, "broken");
-      const base = head === undefined ? NEW_THREAD : await history.base(head);
-      const plan = planInput(base, input, partial !== undefined);
-      const start: ThreadBase =
-        plan.is === "continue" || head === undefined ? base : await history.baseAt(head, plan.afterRunIndex);
-      this.plan = plan;
-      this.threadState = start.state;
-      this.runState = isStateSet(this.request) ? input.state : start.state;
-      const persisted: PersistedInput = {
-        messages: this.request.persistedInputMessages ?? plan.newMessages,
-        ...(input.resume !== undefined && { resume: input.resume }),
-      };
-      const frontEndTools = new Set(input.tools.map((tool) => tool.name));
-      this.fenceSent = true;
-      const result = await parts.store.claim({
-        threadId: this.threadId,
-        runId: this.runId,
-        ...(agentId !== undefined && { agentId }),
-        ...(input.parentRunId !== undefined && { parentRunId: input.parentRunId }),
-        holder: parts.hostId,
-        startedAt: parts.clock.now(),
-        base: head && { activeRunIndex: head.activeRunIndex, epoch: head.epoch },
-        prevRunIndex: start.runIndex < 0 ? null : start.runIndex,
-        input: persisted,
-        fingerprint: this.fingerprint,
-        title: titleOf(persisted.messages),
-      });
-      if (result.is === "claimed") {
-        this.runView = new RecordedRun(start, persisted);
-        this.writer = new LogWriter(parts.store, result.claim, frontEndTools, {
-          committed: (chunk) => {
-            this.lastHeard = parts.clock.now();
-            this.runView!.applyChunk(chunk);
-            this.feed.publish(chunk);
-            this.context.events.advanced(this, lastSeq(chunk));
-          },
-          stopRequested: () => this.stop(),
-          failed: (error) => this.lose(error),
-        });
-      }
-      if (result.is !== "moved" || tries === CLAIM_TRIES) return result;
-    }
-  }
-
   /** The run id was used before: equal input means that run, other input is refused. */
-  private async joinExisting(run: RunRow): Promise<RunRef> {
+  private join(run: RunRow): RunRef {
     if (run.fingerprint !== this.fingerprint) {
       throw new RunnerError("run-exists", { threadId: this.threadId, runId: this.runId });
     }
     this.go({ to: "refuse" });
-    await this.lock?.release();
+    this.joined = refOf(run);
     this.feed.lose();
-    this.ref = refOf(run);
-    this.over.abort();
-    this.context.events.ended(this);
-    return this.ref;
+    this.leave();
+    return this.joined;
   }
 
-  private async begin(claim: Claim): Promise<RunRef> {
-    const { threadId, runId, runIndex, epoch } = claim;
-    const { agentId } = this.request;
-    this.claim = claim;
-    this.ref = { threadId, runId, runIndex, epoch, ...(agentId !== undefined && { agentId }) };
-    this.lastHeard = this.context.parts.clock.now();
+  private begin(fenced: FencedRun, lock: HeldLock): RunRef {
+    const { parts, events } = this.context;
+    const { threadId, runId, runIndex, epoch } = fenced.claim;
+    const { agentId, input } = this.request;
+    const ref = { threadId, runId, runIndex, epoch, ...(agentId !== undefined && { agentId }) };
+    const frontEndTools = new Set(input.tools.map((tool) => tool.name));
+    const writer = new LogWriter(parts.store, fenced.claim, frontEndTools, {
+      committed: (chunk) => {
+        this.lastHeard = parts.clock.now();
+        fenced.recorded.applyChunk(chunk);
+        this.feed.publish(chunk);
+        events.advanced(this, lastSeq(chunk));
+      },
+      stopRequested: () => this.stop(),
+      failed: (error) => this.lose(error),
+    });
+    const run = { ...fenced, ref, lock, writer };
+    this.run = run;
+    this.lastHeard = parts.clock.now();
     this.go({ to: "claimed" });
     // Stolen by a host that took us for dead: the log is not ours any more.
-    void this.lock!.gone.then(() => this.lose(new RunnerError("fenced", { threadId, runId })));
-    this.context.events.started(this);
-    this.execute();
-    void this.watchHead();
-    return this.ref;
+    void lock.gone.then(() => this.lose(new RunnerError("fenced", { threadId, runId })));
+    events.started(this);
+    this.execute(run);
+    void this.watchHead(run);
+    return ref;
   }
 
-  private execute(): void {
+  private execute(run: Standing): void {
     const { agent, input } = this.request;
-    runAgent(
-      agent,
-      {
-        ...input,
-        threadId: this.threadId,
-        messages: [...this.plan!.messages],
-        state: this.runState,
-      },
-      (event) => this.accept(event),
+    const { plan, state } = run;
+    runAgent(agent, { ...input, threadId: this.threadId, messages: [...plan.messages], state }, (event) =>
+      this.accept(run, event),
     ).then(
       () => this.settle({ status: this.life.is === "stopping" ? "stopped" : "finished" }),
       (error: unknown) =>
@@ -280,7 +224,7 @@ export class LiveRun {
     );
   }
 
-  private accept(given: BaseEvent): void {
+  private accept(run: Standing, given: BaseEvent): void {
     if (!isListening(this.life)) return;
     const accepted = acceptEvent(given, this.begun);
     if (accepted.is === "refused") {
@@ -289,7 +233,7 @@ export class LiveRun {
     }
     if (accepted.is === "dropped") return;
     const { event } = accepted;
-    if (!this.begun) this.record(event.type === EventType.RUN_STARTED ? event : undefined);
+    if (!this.begun) this.record(run, event.type === EventType.RUN_STARTED ? event : undefined);
     if (event.type === EventType.RUN_STARTED) return;
     if (event.type === EventType.RUN_FINISHED || event.type === EventType.RUN_ERROR) {
       const terminal = {
@@ -299,80 +243,69 @@ export class LiveRun {
       this.settle({ status: event.type === EventType.RUN_FINISHED ? "finished" : "errored", terminal });
       return;
     }
-    this.writer!.add(event, this.context.parts.clock.now());
+    run.writer.add(event, this.context.parts.clock.now());
   }
 
   /** RUN_STARTED, given or made, and what the run needs to replay true. */
-  private record(given: BaseEvent | undefined): void {
+  private record({ plan, state, stateIsThreads, writer }: Standing, given: BaseEvent | undefined): void {
     this.begun = true;
     const now = this.context.parts.clock.now();
     const events = startingEvents({
       given,
       request: { ...this.request.input, threadId: this.threadId },
-      newMessages: this.plan!.newMessages,
-      ...(this.runState !== this.threadState && { state: this.runState }),
-      ...(this.plan!.is === "branch" && { branchMessages: this.plan!.messages }),
+      newMessages: plan.newMessages,
+      ...(!stateIsThreads && { state }),
+      ...(plan.is === "branch" && { branchMessages: plan.messages }),
     });
-    for (const event of events) this.writer!.add(event, now);
+    for (const event of events) writer.add(event, now);
   }
 
   private settle(ending: Ending): void {
-    if (!this.go({ to: "settle", status: ending.status })) return;
-    this.writeEnd(ending).catch((error: unknown) => this.lose(error));
+    const { run } = this;
+    if (run === undefined || !this.go({ to: "settle", status: ending.status })) return;
+    this.writeEnd(run, ending).catch((error: unknown) => this.lose(error));
   }
 
-  private async writeEnd(ending: Ending): Promise<void> {
+  private async writeEnd(run: Standing, ending: Ending): Promise<void> {
     const { parts, history } = this.context;
-    const { clock, store } = parts;
-    if (!this.begun) this.record(undefined);
-    await this.writer!.drain();
+    const { claim, writer, recorded } = run;
+    const { threadId, runId } = this;
+    if (!this.begun) this.record(run, undefined);
+    await writer.drain();
     if (this.life.is !== "settling") return;
 
-    const head = await store.head(this.threadId);
-    const ownTerminal = "terminal" in ending;
-    const stopAsked = head?.stop?.runId === this.runId && !ownTerminal;
-    const status: SettledStatus = stopAsked ? "stopped" : ending.status;
-    const end = stopAsked ? ({ status: "stopped" } as const) : ending;
-    this.go({ to: "decide", status });
-
-    const events = closingEvents(this.writer!.open, {
-      threadId: this.threadId,
-      runId: this.runId,
-      ids: parts.makeId,
-      ...end,
-    });
-    const chunk = this.writer!.finish(events, clock.now());
-    const view = this.runView!;
-    view.applyChunk(chunk);
-    const result = await store.settle(this.claim!, {
-      status,
-      endedAt: clock.now(),
+    const events = closingEvents(writer.open, { threadId, runId, ids: parts.makeId, ...ending });
+    const chunk = writer.finish(events, parts.clock.now());
+    recorded.applyChunk(chunk);
+    const result = await parts.store.settle(claim, {
+      status: ending.status,
+      endedAt: parts.clock.now(),
       chunk,
-      ownTerminal,
-      closing: view.closing(),
-      derived: view.derived(),
+      ownTerminal: "terminal" in ending,
+      closing: recorded.closing(),
+      derived: recorded.derived(),
     });
-    if (result === "stop-requested") return this.endAsStopped();
-    const thread = await store.head(this.threadId);
-    if (thread !== undefined) history.remember(this.threadId, thread.epoch, view.base(this.ref!.runIndex));
-    await this.free(status, () => this.feed.publish(chunk));
+    if (result === "stop-requested") return this.endAsStopped(run);
+    history.remember(threadId, claim.epoch, recorded.base(claim.runIndex));
+    await this.free(run, ending.status, [chunk]);
   }
 
-  /** A stop request came between the last look at the head and the settling transaction: it decides. */
-  private async endAsStopped(): Promise<void> {
+  /** A stop request that was not heard yet stands in the log: it decides. */
+  private async endAsStopped(run: Standing): Promise<void> {
     const { recovery, parts } = this.context;
+    this.go({ to: "decide", status: "stopped" });
     const head = await parts.store.head(this.threadId);
     if (head?.live?.runId === this.runId) await recovery.settleOrphan(head, "stopped");
-    const chunks = await parts.store.chunks(this.threadId, this.ref!.runIndex, this.feed.publishedSeq, Infinity);
-    await this.free("stopped", () => chunks.forEach((chunk) => this.feed.publish(chunk)));
+    const { publishedSeq } = this.feed;
+    await this.free(run, "stopped", await parts.store.chunks(this.threadId, run.ref.runIndex, publishedSeq, Infinity));
   }
 
   /** The lock is free before anybody sees the end: who starts a run on it is never refused. */
-  private async free(status: SettledStatus, publishEnd: () => void): Promise<void> {
+  private async free({ lock }: Standing, status: SettledStatus, end: readonly Chunk[]): Promise<void> {
     // Settled before the lock goes, which else looks stolen.
     this.go({ to: "settled" });
-    await this.lock!.release();
-    publishEnd();
+    await lock.release();
+    for (const chunk of end) this.feed.publish(chunk);
     this.feed.settled(status);
     this.leave();
   }
@@ -383,7 +316,7 @@ export class LiveRun {
     // What failed may be the moment's trouble, and who took the lock may not have settled the run: it is ended if that
     // can be written.
     void this.breakOff()
-      .then(() => this.lock!.release())
+      .then(() => this.run?.lock.release())
       .then(() => {
         this.feed.lose(RunnerError.is(error, "fenced") ? undefined : error);
         this.leave();
@@ -405,6 +338,7 @@ export class LiveRun {
   private leave(): void {
     this.over.abort();
     this.context.events.ended(this);
+    if (this.run === undefined) return;
     const { agent } = this.request;
     // An agent that still runs is let go; nothing of it is written or shown any more.
     try {
@@ -416,26 +350,18 @@ export class LiveRun {
   }
 
   /** A stop request or a takeover is noticed even if the run appends nothing and no message arrives. */
-  private async watchHead(): Promise<void> {
+  private async watchHead({ claim }: Standing): Promise<void> {
     const { clock, store } = this.context.parts;
     while (!this.over.signal.aborted) {
       await clock.after(HEAD_CHECK_MS, this.over.signal);
       if (!isListening(this.life) || clock.now() - this.lastHeard < HEAD_CHECK_MS) continue;
       const head = await store.head(this.threadId).catch(() => undefined);
       if (head === undefined) continue;
-      if (head.epoch !== this.claim!.epoch) {
+      if (head.epoch !== claim.epoch) {
         this.lose(new RunnerError("fenced", { threadId: this.threadId, runId: this.runId }));
       } else if (head.stop?.runId === this.runId) this.stop();
     }
   }
-}
-
-/** `{}` is what a fresh AG-UI agent always sends: over the bare contract it counts as not set. */
-function isStateSet({ input, partial }: LiveRunRequest): boolean {
-  if (partial !== undefined) return partial.stateSet;
-  const { state } = input;
-  if (state === undefined || state === null) return false;
-  return typeof state !== "object" || Array.isArray(state) || Object.keys(state).length > 0;
 }
 
 export function refOf(run: RunRow): RunRef {

@@ -165,6 +165,25 @@ test("a stop frees the thread even if the holder hears nothing: the lock is stol
   expect(ends).toMatchObject([{ runId: "r", outcome: { type: "cancelled" } }, { runId: "next" }]);
 });
 
+test("a stop request that nobody heard decides the end of a run that ended without one of its own (L11)", async () => {
+  const deaf: Channel = { post: () => undefined, messages$: NEVER, close: () => undefined };
+  const locks = mortalLocks().locks;
+  const holder = makeRunner({ locks, openChannel: () => deaf });
+  const other = makeRunner({ dbName: holder.dbName, locks });
+  const { gate, open, reached } = gateAt(0);
+  const agent = agentOf(async function* (input) {
+    yield { type: EventType.TEXT_MESSAGE_START, messageId: `${input.runId}-a`, role: "assistant" };
+    await gate(0);
+  });
+  const seen = collect(holder.run({ threadId: "t", agent, input: inputOf("t", "r") }));
+  await reached;
+  expect(await other.stop({ threadId: "t", runId: "r" })).toBe(true);
+  open();
+  expect((await seen).at(-1)).toMatchObject({ outcome: { type: "cancelled" } });
+  const ends = (await replay(other, "t")).slice(-2);
+  expect(ends).toMatchObject([{ type: EventType.TEXT_MESSAGE_END }, { outcome: { type: "cancelled" } }]);
+});
+
 test("a list of threads shows what is live, whoever runs it, and every change is told", async () => {
   const one = makeRunner();
   const other = makeRunner({ dbName: one.dbName });

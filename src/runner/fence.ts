@@ -1,0 +1,104 @@
+import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
+import { planInput, titleOf, type InputPlan, type ThreadBase } from "../run/input-plan.js";
+import type { Claim, PersistedInput, RunRow } from "../storage/run-store.js";
+import { NEW_THREAD, type History } from "./history.js";
+import type { RunnerParts } from "./parts.js";
+import { RecordedRun } from "./recorded-run.js";
+import type { Recovery } from "./recovery.js";
+
+/** What is asked of a run. `input.messages` and `input.state` are only what is new where `partial` is given. */
+export interface LiveRunRequest {
+  readonly threadId: string;
+  readonly agentId: string | undefined;
+  readonly agent: AbstractAgent;
+  readonly input: RunAgentInput;
+  readonly partial?: { readonly stateSet: boolean } | undefined;
+  readonly persistedInputMessages?: readonly Message[] | undefined;
+  /** The run of this host that is settling: the claim waits for it. */
+  readonly after?: Promise<void> | undefined;
+}
+
+/** A run whose fence stands in the log: what it starts from. */
+export interface FencedRun {
+  readonly claim: Claim;
+  readonly plan: InputPlan;
+  /** The state that the agent is given. */
+  readonly state: unknown;
+  /** It is the state that the thread has, so the log need not say it. */
+  readonly stateIsThreads: boolean;
+  /** What the committed events have led to; nothing yet. */
+  readonly recorded: RecordedRun;
+}
+
+export type FenceResult =
+  | { readonly is: "fenced"; readonly run: FencedRun }
+  /** The run id was used before. */
+  | { readonly is: "exists"; readonly run: RunRow }
+  /** The thread went on each time that its end was read. */
+  | { readonly is: "moved" };
+
+/** How often the base is read again when the thread went on under it. */
+const TRIES = 3;
+
+/**
+ * Reads what a run starts from and writes the fence. The caller holds the thread's lock, so whoever left a live run
+ * behind is gone: it is settled first.
+ *
+ * @param sending called before the fence is sent: from then on it may stand, whatever this function then throws
+ */
+export async function fenceRun(
+  { parts, history, recovery }: { readonly parts: RunnerParts; readonly history: History; readonly recovery: Recovery },
+  request: LiveRunRequest,
+  fingerprint: string,
+  sending: () => void,
+): Promise<FenceResult> {
+  const { threadId, agentId, input, partial } = request;
+  for (let tries = 0; tries < TRIES; tries++) {
+    let head = await parts.store.head(threadId);
+    if (head?.live !== undefined) head = await recovery.settleOrphan(head, "broken");
+    const base = head === undefined ? NEW_THREAD : await history.base(head);
+    const plan = planInput(base, input, partial !== undefined);
+    const start: ThreadBase =
+      plan.is === "continue" || head === undefined ? base : await history.baseAt(head, plan.afterRunIndex);
+    const persisted: PersistedInput = {
+      messages: request.persistedInputMessages ?? plan.newMessages,
+      ...(input.resume !== undefined && { resume: input.resume }),
+    };
+    sending();
+    const result = await parts.store.claim({
+      threadId,
+      runId: input.runId,
+      ...(agentId !== undefined && { agentId }),
+      ...(input.parentRunId !== undefined && { parentRunId: input.parentRunId }),
+      holder: parts.hostId,
+      startedAt: parts.clock.now(),
+      base: head && { activeRunIndex: head.activeRunIndex, epoch: head.epoch },
+      prevRunIndex: start.runIndex < 0 ? null : start.runIndex,
+      input: persisted,
+      fingerprint,
+      title: titleOf(persisted.messages),
+    });
+    if (result.is === "exists") return result;
+    if (result.is === "moved") continue;
+    const stateSet = isStateSet(request);
+    return {
+      is: "fenced",
+      run: {
+        claim: result.claim,
+        plan,
+        state: stateSet ? input.state : start.state,
+        stateIsThreads: !stateSet,
+        recorded: new RecordedRun(start, persisted),
+      },
+    };
+  }
+  return { is: "moved" };
+}
+
+/** `{}` is what a fresh AG-UI agent always sends: over the bare contract it counts as not set. */
+function isStateSet({ input, partial }: LiveRunRequest): boolean {
+  if (partial !== undefined) return partial.stateSet;
+  const { state } = input;
+  if (state === undefined || state === null) return false;
+  return typeof state !== "object" || Array.isArray(state) || Object.keys(state).length > 0;
+}
