@@ -1,3 +1,5 @@
+import type { Clock } from "./clock.js";
+
 /**
  * Tells waiters that something may have changed. A ring between a look and the wait that follows it is not missed: the
  * waiter names the count that it had seen before it looked.
@@ -33,4 +35,18 @@ export class Bell {
       signal.addEventListener("abort", abort, { once: true });
     });
   }
+}
+
+/** Resolves at the first ring after `seen`, after `ms` without one, or when `signal` aborts. */
+export async function ringOrSilence(
+  bell: Bell,
+  seen: number,
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const rung = new AbortController();
+  const either = AbortSignal.any([signal, rung.signal]);
+  await Promise.race([bell.wait(seen, either), clock.after(ms, either)]);
+  rung.abort();
 }

@@ -1,5 +1,5 @@
 import { filter } from "rxjs";
-import { Bell } from "../platform/bell.js";
+import { ringOrSilence, type Bell } from "../platform/bell.js";
 import { isListening } from "../run/life.js";
 import type { Cursor } from "../run/types.js";
 import type { ThreadHead } from "../storage/run-store.js";
@@ -77,20 +77,13 @@ export async function* attach(
       if (!follow) break;
       if (!toldIdle) yield { type: "idle" };
       toldIdle = true;
-      await idle(parts, bell, seen, signal);
+      await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal);
     }
     if (!signal.aborted) yield { type: "end" };
   } finally {
     hearing.unsubscribe();
     release();
   }
-}
-
-async function idle(parts: RunnerParts, bell: Bell, seen: number, signal: AbortSignal): Promise<void> {
-  const waiting = new AbortController();
-  const either = AbortSignal.any([signal, waiting.signal]);
-  await Promise.race([bell.wait(seen, either), parts.clock.after(SILENCE_MS, either)]);
-  waiting.abort();
 }
 
 type Position = { readonly run: RunRef; readonly afterSeq: number };

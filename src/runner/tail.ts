@@ -1,6 +1,6 @@
 import { EventType } from "@ag-ui/core";
 import { filter } from "rxjs";
-import { Bell } from "../platform/bell.js";
+import { Bell, ringOrSilence } from "../platform/bell.js";
 import { sliceChunk } from "../run/pack.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 import type { RunnerParts } from "./parts.js";
@@ -37,12 +37,10 @@ export async function* tailRun(
       const seen = feed.bell.count;
       const { state, publishedSeq } = feed;
       const chunks = feed.after(seq) ?? (await readUpTo(parts, run, seq, publishedSeq));
-      for (const chunk of chunks) {
-        const rest = sliceChunk(chunk, seq + 1);
-        if (rest === undefined) continue;
-        yield rest;
+      for (const chunk of missing(chunks, seq)) {
+        yield chunk;
         if (signal.aborted) return undefined;
-        seq = lastSeq(rest);
+        seq = lastSeq(chunk);
       }
       if (state.is === "ended" && seq >= publishedSeq) return state.status;
       if (seq >= feed.publishedSeq) await feed.bell.wait(seen, signal);
@@ -59,23 +57,26 @@ export async function* tailRun(
     while (!signal.aborted) {
       const seen = bell.count;
       const { chunks, ended } = await look(parts, run, seq);
-      for (const chunk of chunks) {
-        const rest = sliceChunk(chunk, seq + 1);
-        if (rest === undefined) continue;
-        yield rest;
+      for (const chunk of missing(chunks, seq)) {
+        yield chunk;
         if (signal.aborted) return undefined;
-        seq = lastSeq(rest);
+        seq = lastSeq(chunk);
       }
       if (chunks.length > 0) continue;
       if (ended !== undefined) return ended;
-      const waiting = new AbortController();
-      const either = AbortSignal.any([signal, waiting.signal]);
-      await Promise.race([bell.wait(seen, either), parts.clock.after(SILENCE_MS, either)]);
-      waiting.abort();
+      await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal);
     }
     return undefined;
   } finally {
     hearing.unsubscribe();
+  }
+}
+
+/** The chunks without what a reader up to `seq` has. */
+function* missing(chunks: readonly Chunk[], seq: number): Generator<Chunk, void> {
+  for (const chunk of chunks) {
+    const rest = sliceChunk(chunk, seq + 1);
+    if (rest !== undefined) yield rest;
   }
 }
 
