@@ -51,7 +51,10 @@ export async function readTextFile(file: ReadableFile): Promise<TextFile> {
   if (type === undefined) {
     throw new IntakeError(
       "unsupported-type",
-      `“${name}” is not a kind of file that Reader knows. Drop a text, Markdown, CSV, TSV or JSON file, or save it as one of these first.`,
+      `“${name}” is not a kind of file that Reader knows. Drop a text, Markdown, CSV, TSV or JSON file, or save it as one of these first.${
+        // A dropped folder comes as a file that has neither.
+        file.type === "" && !name.includes(".") ? " If it is a folder, drop the files inside it." : ""
+      }`,
     );
   }
   if (file.size > MAX_FILE_BYTES) {
@@ -136,7 +139,8 @@ const notText = (name: string, cause?: unknown): IntakeError =>
 const emptyFile = (name: string): IntakeError =>
   new IntakeError("empty", `“${name}” is empty. Choose a file with some text in it.`);
 
-const megabytes = (bytes: number): string => (bytes / (1024 * 1024)).toFixed(1).replace(/\.0$/, "");
+/** Rounded up: what is over the limit never reads like the limit. */
+const megabytes = (bytes: number): string => (Math.ceil(bytes / (1024 * 102.4)) / 10).toFixed(1).replace(/\.0$/, "");
 
 /** The last part of a path, without control characters, short enough for a label. */
 export function cleanName(name: string): string {

@@ -10,7 +10,7 @@ import { fileMessage } from "../reader/message.js";
 import type { TextFile } from "../reader/intake.js";
 
 import { type Intake, takeFiles, takeText } from "./attach.js";
-import { type Draft, EMPTY_DRAFT, isEmptyDraft, loadDraft, saveDraft } from "./drafts.js";
+import { type Draft, EMPTY_DRAFT, isEmptyDraft, loadDraft, saveDraft, withoutSent } from "./drafts.js";
 import { threadInUrl, threadUrl } from "./route.js";
 import { fetchSample, type Sample } from "./samples.js";
 import { ThreadIndex } from "./thread-index.js";
@@ -49,6 +49,8 @@ export class App {
   #threads!: ThreadIndex;
   #session!: ThreadSession;
   #statusSubscription: Subscription | undefined;
+  /** The runs that this tab started since it was loaded. */
+  readonly #ownRuns = new Set<string>();
 
   constructor(private readonly connect: () => RuntimeConnection) {}
 
@@ -78,6 +80,8 @@ export class App {
   }
 
   get title(): string {
+    // A thread too old for the list that was read.
+    if (!this.thread && this.session.agent.messages.length > 0) return "Older thread";
     return titleOf(this.thread);
   }
 
@@ -157,22 +161,16 @@ export class App {
     if (!this.maySend) return;
     const { session, draft } = this;
     const text = draft.text.trim();
+    const messageId = crypto.randomUUID();
     this.notice = undefined;
     this.focus("composer");
+    // Kept until the thread has the message, also by a reload or a look at another thread in between.
+    this.#setDraft({ ...draft, sent: { messageId, text: draft.text, fileIds: draft.files.map(({ id }) => id) } });
     try {
-      await session.send(draft.files.length > 0 ? fileMessage(text, draft.files) : text);
+      await session.send(draft.files.length > 0 ? fileMessage(text, draft.files) : text, messageId);
     } catch (error) {
       this.#tellFailure(session, error);
-      return;
     }
-    // What was typed or attached meanwhile stays.
-    const now = session === this.#session ? this.draft : loadDraft(session.threadId);
-    const rest: Draft = {
-      text: now.text === draft.text ? "" : now.text,
-      files: now.files.filter(({ id }) => !draft.files.some((sent) => sent.id === id)),
-    };
-    if (session === this.#session) this.#setDraft(rest);
-    else saveDraft(session.threadId, rest);
   }
 
   async again(): Promise<void> {
@@ -245,8 +243,11 @@ export class App {
     this.draft = loadDraft(threadId);
     this.notice = undefined;
     this.shown = 80;
-    const session: ThreadSession = new ThreadSession(this.#runtime, threadId, {
-      changed: () => this.changed(),
+    const session: ThreadSession = new ThreadSession(this.#runtime, threadId, this.#ownRuns, {
+      changed: () => {
+        if (session === this.#session) this.#clearSent();
+        this.changed();
+      },
       started: () => session === this.#session && this.announce("Reader is working"),
       ended: (status) => {
         if (session !== this.#session) return;
@@ -259,6 +260,13 @@ export class App {
     this.#session = session;
     session.attach();
     this.changed();
+  }
+
+  #clearSent(): void {
+    const { draft, session } = this;
+    if (!draft.sent || session.sending) return;
+    const { messageId } = draft.sent;
+    if (session.agent.messages.some(({ id }) => id === messageId)) this.#setDraft(withoutSent(draft));
   }
 
   #setDraft(draft: Draft): void {
@@ -297,7 +305,14 @@ export class App {
           kind: "note",
           text: "This thread is busy in another tab. Nothing was sent: your message is still here. Wait for the run to end, or stop it.",
         }
-      : { kind: "failure", text: error instanceof Error ? error.message : String(error) };
+      : {
+          kind: "failure",
+          text: RunnerError.is(error, "quota-exceeded")
+            ? "The browser has no room left for this page. What you see is kept. Free some space, then send again."
+            : error instanceof Error
+              ? error.message
+              : String(error),
+        };
     this.changed();
   }
 }

@@ -4,11 +4,21 @@ import type { FileRef } from "../reader/files.js";
 export interface Draft {
   readonly text: string;
   readonly files: readonly FileRef[];
+  /** What of it was sent last: once the thread has that message, it is no draft any more. */
+  readonly sent?: { readonly messageId: string; readonly text: string; readonly fileIds: readonly string[] };
 }
 
 export const EMPTY_DRAFT: Draft = { text: "", files: [] };
 
 export const isEmptyDraft = (draft: Draft): boolean => draft.text.trim() === "" && draft.files.length === 0;
+
+/** The draft without what was sent. What was typed or attached meanwhile stays. */
+export function withoutSent({ text, files, sent }: Draft): Draft {
+  return {
+    text: text === sent?.text ? "" : text,
+    files: files.filter(({ id }) => !sent?.fileIds.includes(id)),
+  };
+}
 
 const keyOf = (threadId: string): string => `reader:draft:${threadId}`;
 
@@ -33,8 +43,15 @@ export function saveDraft(threadId: string, draft: Draft): void {
 
 function isDraft(value: unknown): value is Draft {
   if (typeof value !== "object" || value === null) return false;
-  const { text, files } = value as Record<string, unknown>;
-  return typeof text === "string" && Array.isArray(files) && files.every(isFileRef);
+  const { text, files, sent } = value as Record<string, unknown>;
+  return typeof text === "string" && Array.isArray(files) && files.every(isFileRef) && isSent(sent);
+}
+
+function isSent(value: unknown): value is Draft["sent"] {
+  if (value === undefined) return true;
+  if (typeof value !== "object" || value === null) return false;
+  const { messageId, text, fileIds } = value as Record<string, unknown>;
+  return typeof messageId === "string" && typeof text === "string" && Array.isArray(fileIds);
 }
 
 function isFileRef(value: unknown): value is FileRef {

@@ -2,6 +2,7 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "sh
 const exact = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+const powers = new Intl.NumberFormat("en", { notation: "scientific", maximumSignificantDigits: 3 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 const STEPS = [
@@ -19,14 +20,16 @@ export function ago(time: number, now: number): string {
 
 export const exactTime = (time: number): string => exact.format(time);
 
+/** In units of 1,024, as the limit for files is. */
 export function fileSize(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
-  if (bytes < 1_000_000) return `${whole.format(bytes / 1_000)} KB`;
-  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+  if (bytes < 1_000 * 1_024) return `${whole.format(bytes / 1_024)} KB`;
+  return `${(bytes / 1_024 ** 2).toFixed(1)} MB`;
 }
 
 /** A figure in a panel: whole numbers whole, others to four digits, huge ones shortened. */
 export function figure(value: number): string {
+  if (Math.abs(value) >= 1e15) return powers.format(value);
   if (Math.abs(value) >= 10_000_000) return compact.format(value);
   return Number.isInteger(value) || Math.abs(value) >= 1_000 ? whole.format(value) : short.format(value);
 }

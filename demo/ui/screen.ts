@@ -15,6 +15,9 @@ export class Screen {
   #threadId: string | undefined;
   readonly #resized = new ResizeObserver(() => this.#keepEnd());
   #log: HTMLElement | null = null;
+  #scrollTop = 0;
+  /** How many of the newest messages were drawn. */
+  #shown = 0;
 
   constructor(
     private readonly app: App,
@@ -78,7 +81,16 @@ export class Screen {
       this.#threadId = app.session.threadId;
       this.#atEnd = true;
     }
+    // Earlier messages come in above what is being read.
+    const earlier = this.#shown > 0 && app.shown > this.#shown && this.#log;
+    this.#shown = app.shown;
+    const below = earlier ? earlier.scrollHeight - earlier.scrollTop : 0;
+    const focused = document.activeElement;
+    const inConversation = focused?.closest("#conversation");
     render(page(app, { atEnd: this.#atEnd, toEnd: this.toEnd }), this.root);
+    if (earlier) earlier.scrollTop = earlier.scrollHeight - below;
+    // A button that is gone leaves the focus nowhere.
+    if (focused && !focused.isConnected) this.#focus ??= inConversation ? "conversation" : "composer";
     document.title = `${app.isRunning ? "● " : ""}${app.title} · Reader`;
 
     const log = document.querySelector<HTMLElement>("#conversation");
@@ -100,7 +112,11 @@ export class Screen {
   readonly #scrolled = (): void => {
     const log = this.#log;
     if (!log) return;
-    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
+    const up = log.scrollTop < this.#scrollTop;
+    this.#scrollTop = log.scrollTop;
+    const near = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
+    // Only who scrolls up leaves the end: a narrower page is longer, and scrolls by itself.
+    const atEnd = near || (this.#atEnd && !up);
     if (atEnd === this.#atEnd) return;
     this.#atEnd = atEnd;
     this.#schedule();
@@ -109,7 +125,10 @@ export class Screen {
   #keepEnd(): void {
     const log = this.#log;
     // The empty state is read from its beginning.
-    if (this.#atEnd && log?.querySelector(".messages")) log.scrollTop = log.scrollHeight;
+    if (this.#atEnd && log?.querySelector(".messages")) {
+      log.scrollTop = log.scrollHeight;
+      this.#scrollTop = log.scrollTop;
+    }
   }
 
   #focusOn(target: Focus): void {

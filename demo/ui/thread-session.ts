@@ -31,12 +31,13 @@ export class ThreadSession {
   stopping = false;
   readonly #endings = new Map<string, Ending>();
   readonly #subscription = new Subscription();
-  #ownRunId: string | undefined;
   #shownRunId: string | undefined;
 
   constructor(
     runtime: RuntimeConnection,
     readonly threadId: string,
+    /** The runs that this tab started, of all its sessions. */
+    private readonly ownRuns: Set<string>,
     private readonly listener: SessionListener,
   ) {
     this.agent = runtime.agent("reader", { threadId });
@@ -62,7 +63,7 @@ export class ThreadSession {
 
   /** Whether a live run was started by this tab since it was loaded. */
   get isOwnRun(): boolean {
-    return this.run.is === "running" && this.run.runId === this.#ownRunId;
+    return this.run.is === "running" && this.ownRuns.has(this.run.runId);
   }
 
   /** The endings to show, by the message that they stand after. */
@@ -87,10 +88,13 @@ export class ThreadSession {
    * Sends a message and starts a run. Resolves as soon as the run has begun, rejects when it cannot begin: then the
    * message is not part of the thread.
    */
-  async send(content: Extract<Message, { role: "user" }>["content"]): Promise<void> {
-    const message: Message = { id: crypto.randomUUID(), role: "user", content };
+  async send(
+    content: Extract<Message, { role: "user" }>["content"],
+    messageId: string = crypto.randomUUID(),
+  ): Promise<void> {
+    const message: Message = { id: messageId, role: "user", content };
     const runId = crypto.randomUUID();
-    this.#ownRunId = runId;
+    this.ownRuns.add(runId);
     this.sending = true;
     this.agent.addMessage(message);
     this.listener.changed();

@@ -1,5 +1,12 @@
-import type { AbstractAgent, AgentStateMutation, AgentSubscriber, BaseEvent, RunAgentInput } from "@ag-ui/client";
-import { concat, ignoreElements, of, tap, throwError, type Observable } from "rxjs";
+import type {
+  AbstractAgent,
+  AgentStateMutation,
+  AgentSubscriber,
+  BaseEvent,
+  RunAgentInput,
+  RunAgentParameters,
+} from "@ag-ui/client";
+import { concat, defer, ignoreElements, of, tap, throwError, type Observable } from "rxjs";
 import { cloneJson } from "../run/json.js";
 
 /** The parts of AbstractAgent that the pipeline replaces on one instance; the class keeps them protected. */
@@ -10,12 +17,13 @@ interface Replaceable {
     subscribers: AgentSubscriber[],
   ): Observable<AgentStateMutation>;
   onError(input: RunAgentInput, error: Error, subscribers: AgentSubscriber[]): Observable<AgentStateMutation>;
+  prepareRunAgentInput(parameters?: RunAgentParameters): RunAgentInput;
 }
 
-/** The class whose own `apply` an agent inherits is AbstractAgent itself: nobody replaced it. */
-function hasOwnApply(agent: AbstractAgent): boolean {
+/** The class that has both the method and `runAgent` as its own is AbstractAgent itself: nobody replaced the method. */
+function replaces(agent: AbstractAgent, method: keyof Replaceable): boolean {
   for (let prototype: unknown = agent; prototype !== null; prototype = Object.getPrototypeOf(prototype)) {
-    if (Object.hasOwn(prototype as object, "apply")) return !Object.hasOwn(prototype as object, "runAgent");
+    if (Object.hasOwn(prototype as object, method)) return !Object.hasOwn(prototype as object, "runAgent");
   }
   return false;
 }
@@ -43,13 +51,31 @@ export async function runAgent(
   // Protected in the class; replaced on this instance alone.
   const replaceable = agent as unknown as Replaceable;
   const apply = replaceable.apply.bind(agent);
-  const keepsHooks = agent.subscribers.length > 0 || hasOwnApply(agent);
+  const keepsHooks = agent.subscribers.length > 0 || replaces(agent, "apply");
   replaceable.apply = (runInput, events$, subscribers) => {
     const accepted$ = events$.pipe(tap(next));
     if (keepsHooks) return apply(runInput, accepted$, subscribers);
     // One empty mutation: a pipeline that emits nothing makes runAgent reject with EmptyError.
-    return concat(accepted$.pipe(ignoreElements()), of({}));
+    return concat(
+      accepted$.pipe(ignoreElements()),
+      defer(() => {
+        // Nobody reads them any more, and runAgent would copy them all for a result that nobody reads.
+        agent.messages = [];
+        return of({});
+      }),
+    );
   };
+  if (!keepsHooks && !replaces(agent, "prepareRunAgentInput")) {
+    const prepare = replaceable.prepareRunAgentInput.bind(agent);
+    // The default copies all messages; these are the agent's own copy already.
+    replaceable.prepareRunAgentInput = (parameters) => {
+      const { messages } = agent;
+      agent.messages = [];
+      const prepared = prepare(parameters);
+      agent.messages = messages;
+      return { ...prepared, messages: messages.filter((message) => message.role !== "activity") };
+    };
+  }
   // The default prints the error to the console before it throws it; here the run's end tells it.
   if (!keepsHooks) replaceable.onError = (_input, error) => throwError(() => error);
 

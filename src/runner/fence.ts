@@ -53,13 +53,23 @@ export async function fenceRun(
   sending: () => void,
 ): Promise<FenceResult> {
   const { threadId, agentId, input, partial } = request;
-  for (let tries = 0; tries < TRIES; tries++) {
+
+  const readEnd = async (): Promise<{ readonly epoch: number; readonly base: ThreadBase }> => {
     let head = await parts.store.head(threadId);
     if (head?.live !== undefined) head = await recovery.settleOrphan(head, "broken");
-    const base = head === undefined ? NEW_THREAD : await history.base(head);
-    const plan = planInput(base, input, partial !== undefined);
-    const start: ThreadBase =
-      plan.is === "continue" || head === undefined ? base : await history.baseAt(head, plan.afterRunIndex);
+    return head === undefined ? { epoch: 0, base: NEW_THREAD } : { epoch: head.epoch, base: await history.base(head) };
+  };
+  const startOf = async (runIndex: number): Promise<ThreadBase> => {
+    const head = await parts.store.head(threadId);
+    return head === undefined ? NEW_THREAD : history.baseAt(head, runIndex);
+  };
+
+  for (let tries = 0; tries < TRIES; tries++) {
+    // What this host knows of the thread's end is tried without a look: the fence finds out if it is old.
+    const known = tries === 0 ? history.last(threadId) : undefined;
+    const end = known ?? (await readEnd());
+    const plan = planInput(end.base, input, partial !== undefined);
+    const start: ThreadBase = plan.is === "continue" ? end.base : await startOf(plan.afterRunIndex);
     const persisted: PersistedInput = {
       messages: request.persistedInputMessages ?? plan.newMessages,
       ...(input.resume !== undefined && { resume: input.resume }),
@@ -72,7 +82,7 @@ export async function fenceRun(
       ...(input.parentRunId !== undefined && { parentRunId: input.parentRunId }),
       holder: parts.hostId,
       startedAt: parts.clock.now(),
-      base: head && { activeRunIndex: head.activeRunIndex, epoch: head.epoch },
+      base: end.base.runIndex < 0 ? undefined : { activeRunIndex: end.base.runIndex, epoch: end.epoch },
       prevRunIndex: start.runIndex < 0 ? null : start.runIndex,
       input: persisted,
       fingerprint,

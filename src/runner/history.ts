@@ -38,6 +38,11 @@ export class History {
     return base;
   }
 
+  /** The thread's end as this host last knew it, with the epoch of that: whoever writes on it has to check that. */
+  last(threadId: string): { readonly epoch: number; readonly base: ThreadBase } | undefined {
+    return this.cache.get(threadId);
+  }
+
   remember(threadId: string, epoch: number, base: ThreadBase): void {
     this.cache.delete(threadId);
     this.cache.set(threadId, { epoch, base });

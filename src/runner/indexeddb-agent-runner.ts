@@ -28,7 +28,7 @@ import { LiveRun, type RunRef } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import { Recovery } from "./recovery.js";
 import { tailRun } from "./tail.js";
-import { listThreads, threadSummary } from "./threads.js";
+import { listThreads, threadChanges, threadSummary } from "./threads.js";
 
 export interface IndexedDBAgentRunnerOptions {
   /** Name of the database. All runners of one name, in whichever context, are one. Default "ag-ui-local-runtime". */
@@ -65,6 +65,9 @@ export class IndexedDBAgentRunner implements AgentRunner {
   private readonly live = new Map<string, LiveRun>();
   private readonly bells = new Map<string, { bell: Bell; users: number }>();
   private readonly changed$ = new Subject<string>();
+  private readonly threadChanges$ = threadChanges(this.changed$, (threadId) =>
+    threadSummary(this.parts.store, threadId),
+  );
   private readonly closed = new AbortController();
   private readonly ready: Promise<HeldLock>;
   private readonly advances = new Map<string, LockMessage>();
@@ -281,24 +284,9 @@ export class IndexedDBAgentRunner implements AgentRunner {
     return listThreads(this.parts.store, query);
   }
 
-  /** Changes of the list of threads, made in whichever host. Cold; begins with the next change. */
+  /** Changes of the list of threads, made in whichever host. Begins with the next change. */
   watchThreads(): Observable<ThreadChange> {
-    return new Observable((subscriber) => {
-      let tail = Promise.resolve();
-      const hearing = this.changed$.subscribe((threadId) => {
-        // One after the other, so that an older reading never follows a newer one.
-        tail = tail.then(async () => {
-          const thread = await threadSummary(this.parts.store, threadId).catch(() => undefined);
-          if (thread !== undefined) subscriber.next({ type: "changed", thread });
-        });
-      });
-      const ended = (): void => subscriber.complete();
-      this.closed.signal.addEventListener("abort", ended, { once: true });
-      return () => {
-        hearing.unsubscribe();
-        this.closed.signal.removeEventListener("abort", ended);
-      };
-    });
+    return this.threadChanges$;
   }
 
   /** Number of live runs in this host. */
@@ -315,6 +303,7 @@ export class IndexedDBAgentRunner implements AgentRunner {
   private async closeNow(): Promise<void> {
     await this.settleAll();
     this.closed.abort();
+    this.changed$.complete();
     this.parts.channel.close();
     await (await this.ready).release();
     await this.parts.store.close();

@@ -1,9 +1,12 @@
 import { RunnerError } from "../run/errors.js";
+import { auditTime, buffer, concatMap, filter, from, map, share, type Observable } from "rxjs";
 import type { RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
-import type { ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
+import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 500;
+/** Changes that come closer together are read and told as one, and out of the way of the run that makes them, in ms. */
+const TOLD_AFTER_MS = 30;
 
 const summary = (thread: ThreadRow, head: ThreadHead | undefined): ThreadSummary => ({
   ...thread,
@@ -31,4 +34,22 @@ export async function listThreads(store: RunStore, query: ThreadListQuery): Prom
 export async function threadSummary(store: RunStore, threadId: string): Promise<ThreadSummary | undefined> {
   const [thread, head] = await Promise.all([store.thread(threadId), store.head(threadId)]);
   return thread && summary(thread, head);
+}
+
+/**
+ * The changed threads as they then are, read once for all who watch, one after the other so that an older reading never
+ * follows a newer one.
+ */
+export function threadChanges(
+  changed$: Observable<string>,
+  read: (threadId: string) => Promise<ThreadSummary | undefined>,
+): Observable<ThreadChange> {
+  return changed$.pipe(
+    buffer(changed$.pipe(auditTime(TOLD_AFTER_MS))),
+    concatMap((threadIds) => from(new Set(threadIds))),
+    concatMap((threadId) => read(threadId).catch(() => undefined)),
+    filter((thread) => thread !== undefined),
+    map((thread): ThreadChange => ({ type: "changed", thread })),
+    share(),
+  );
 }

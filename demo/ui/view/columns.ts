@@ -1,8 +1,9 @@
-import { html, nothing, svg, type TemplateResult } from "lit/html.js";
-import type { Bin, ColumnState, NumberStatistics } from "../../reader/state.js";
+import { html, nothing, type TemplateResult } from "lit/html.js";
+import type { ColumnState, NumberStatistics } from "../../reader/state.js";
 import type { App } from "../app.js";
 import { figure, plural } from "../format.js";
 import { icons } from "../icons.js";
+import { histogram } from "./chart.js";
 
 /** The columns of a table with what their values look like. */
 export function columns(_app: App, list: readonly ColumnState[]): TemplateResult | typeof nothing {
@@ -45,7 +46,7 @@ function numbers(name: string, found: NumberStatistics): TemplateResult {
     ["sum", found.sum],
   ];
   return html`
-    ${histogram(name, found.bins)}
+    ${histogram(name, found.unit, found.bins)}
     <dl class="statistics">
       ${facts.map(
         ([label, value]) =>
@@ -56,29 +57,6 @@ function numbers(name: string, found: NumberStatistics): TemplateResult {
       )}
     </dl>
   `;
-}
-
-const WIDTH = 240;
-const HEIGHT = 44;
-
-function histogram(name: string, bins: readonly Bin[]): TemplateResult | typeof nothing {
-  const highest = Math.max(0, ...bins.map(({ count }) => count));
-  if (bins.length < 2 || highest === 0) return nothing;
-  const step = WIDTH / bins.length;
-  const peak = bins.find(({ count }) => count === highest);
-  const label = `Distribution of ${name}: most values, ${figure(highest)}, from ${figure(peak?.from ?? 0)} to ${figure(peak?.to ?? 0)}`;
-  return html`<svg
-    class="histogram"
-    viewBox="0 0 ${WIDTH} ${HEIGHT}"
-    preserveAspectRatio="none"
-    role="img"
-    aria-label=${label}
-  >
-    ${bins.map(({ from, to, count }, index) => {
-      const height = count === 0 ? 0 : Math.max(1.5, (count / highest) * (HEIGHT - 1));
-      return svg`<rect x=${index * step + 0.75} y=${HEIGHT - height} width=${step - 1.5} height=${height}><title>${figure(from)} to ${figure(to)}: ${figure(count)}</title></rect>`;
-    })}
-  </svg>`;
 }
 
 function top(state: ColumnState): TemplateResult {

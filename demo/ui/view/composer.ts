@@ -57,10 +57,11 @@ export function composer(app: App): TemplateResult {
         <div class="composer-bar">
           <button
             type="button"
-            class="quiet with-label"
+            class="quiet with-label attach"
+            aria-label="Attach file"
             @click=${() => document.querySelector<HTMLInputElement>("#file-input")?.click()}
           >
-            ${icons.attach}Attach file
+            ${icons.attach}<span>Attach<span class="wide-label"> file</span></span>
           </button>
           <input
             id="file-input"

@@ -7,7 +7,7 @@ import { icons } from "../icons.js";
 import { threadUrl } from "../route.js";
 
 export function threads(app: App): TemplateResult {
-  const { list, loaded } = app.threads;
+  const { list, loaded, more } = app.threads;
   const current = app.session.threadId;
   const now = Date.now();
   return html`
@@ -17,13 +17,20 @@ export function threads(app: App): TemplateResult {
         <button type="button" class="secondary" @click=${() => app.newThread()}>${icons.plus}New thread</button>
       </div>
       <ul>
-        ${app.thread ? nothing : item(app, { threadId: current, title: titleOf(undefined) })}
+        ${app.thread ? nothing : item(app, { threadId: current, title: app.title, empty: app.session.agent.messages.length === 0 })}
         ${repeat(
           list,
           (thread) => thread.threadId,
           (thread) => item(app, { threadId: thread.threadId, title: titleOf(thread), thread, now }),
         )}
       </ul>
+      ${
+        more
+          ? html`<button type="button" class="secondary" @click=${() => void app.threads.readOlder()}>
+              Show older threads
+            </button>`
+          : nothing
+      }
       ${loaded && list.length === 0 ? html`<p class="fine">Threads are kept here, in this browser only.</p>` : nothing}
     </nav>
   `;
@@ -33,10 +40,11 @@ interface Item {
   readonly threadId: string;
   readonly title: string;
   readonly thread?: ThreadSummary;
+  readonly empty?: boolean;
   readonly now?: number;
 }
 
-function item(app: App, { threadId, title, thread, now = 0 }: Item): TemplateResult {
+function item(app: App, { threadId, title, thread, empty, now = 0 }: Item): TemplateResult {
   const open = (event: MouseEvent): void => {
     // With a modifier it is the browser's: a second tab shows the same thread.
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -59,7 +67,9 @@ function item(app: App, { threadId, title, thread, now = 0 }: Item): TemplateRes
                     title=${exactTime(thread.updatedAt)}
                     >${ago(thread.updatedAt, now)}</time
                   >`
-              : "nothing sent yet"
+              : empty
+                ? "nothing sent yet"
+                : nothing
           }</span
         >
       </a>
