@@ -1,7 +1,7 @@
 import type { Means } from "./analyse.js";
-import { type Readable, rowsTable } from "./answer.js";
 import { clip, escapeInline, figure, many, table as markdownTable } from "./markdown.js";
 import type { ReadTable } from "./prepare.js";
+import { type Readable, rowsTable } from "./readable.js";
 import { withUnit } from "./report.js";
 import type { Events } from "./session.js";
 import { setProgress } from "./state.js";

@@ -1,7 +1,8 @@
 import type { BaseEvent, RunAgentInput } from "@ag-ui/core";
 import { EventType } from "@ag-ui/core";
 import { analyse, type Means } from "./analyse.js";
-import { answer, MAX_SEARCHED, type Readable, readForQuestion } from "./answer.js";
+import { answer, MAX_SEARCHED } from "./answer.js";
+import { type Readable, readForQuestion } from "./readable.js";
 import { ASKS_FOR_HELP, asksForReport, HELP, NOTHING_YET } from "./help.js";
 import { escapeInline } from "./markdown.js";
 import { requestOf, type ThreadDocument } from "./message.js";

@@ -8,7 +8,12 @@ import { icons } from "../icons.js";
 import { samples } from "../samples.js";
 import type { Ending } from "../thread-session.js";
 import { messageView, toolResults } from "./message.js";
-import type { Scrolling } from "./page.js";
+
+export interface Scrolling {
+  /** The newest message is in view. */
+  readonly atEnd: boolean;
+  readonly toEnd: () => void;
+}
 
 /** So many older messages come at a time. */
 const EARLIER = 200;

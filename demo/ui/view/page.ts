@@ -1,16 +1,10 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import type { App } from "../app.js";
 import { composer } from "./composer.js";
-import { conversation } from "./conversation.js";
+import { conversation, type Scrolling } from "./conversation.js";
 import { documents, hasDocuments } from "./documents.js";
 import { header } from "./header.js";
 import { threads } from "./threads.js";
-
-export interface Scrolling {
-  /** The newest message is in view. */
-  readonly atEnd: boolean;
-  readonly toEnd: () => void;
-}
 
 export function page(app: App, scrolling: Scrolling): TemplateResult {
   const wide = matchMedia("(min-width: 1200px)").matches;
