@@ -21,12 +21,14 @@ const alias = [
   { find: /^ag-ui-local-runtime\/client$/, replacement: ENTRIES.client },
 ];
 
-/** The demo's policy lets nothing but its own origin in; Vite's own websocket is let in where Vite serves. */
+/** The demo's policy lets nothing but its own origin in; where Vite serves, also Vite's websocket and its pinging worker. */
 const devServerPolicy: Plugin = {
   name: "demo-dev-server-policy",
   apply: "serve",
   transformIndexHtml: (html) =>
-    html.replace("connect-src 'self'", "connect-src 'self' ws://127.0.0.1:* ws://localhost:*"),
+    html
+      .replace("connect-src 'self'", "connect-src 'self' ws://127.0.0.1:* ws://localhost:*")
+      .replace("worker-src 'self'", "worker-src 'self' blob:"),
 };
 
 /** The built demo is installable and opens without a network: everything it is made of is cached at the first visit. */
