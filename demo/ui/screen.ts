@@ -86,11 +86,11 @@ export class Screen {
     this.#shown = app.shown;
     const below = earlier ? earlier.scrollHeight - earlier.scrollTop : 0;
     const focused = document.activeElement;
-    const inConversation = focused?.closest("#conversation");
+    const place = focused?.closest("#conversation, #threads");
     render(page(app, { atEnd: this.#atEnd, toEnd: this.toEnd }), this.root);
     if (earlier) earlier.scrollTop = earlier.scrollHeight - below;
     // A button that is gone leaves the focus nowhere.
-    if (focused && !focused.isConnected) this.#focus ??= inConversation ? "conversation" : "composer";
+    if (focused && !focused.isConnected) this.#focus ??= place ? (place.id as "conversation" | "threads") : "composer";
     document.title = `${app.isRunning ? "● " : ""}${app.title} · Reader`;
 
     const log = document.querySelector<HTMLElement>("#conversation");

@@ -19,6 +19,7 @@ test("the built page opens, keeps its threads and runs its agent with the server
   await online.click("button", "Send");
   await online.waitForText("log", "Conversation", "Drop a file or paste a text");
   await online.waitForAttr("data-run-state", "idle");
+  expect(online.errors).toEqual([]);
   await online.close();
   await server.close();
 

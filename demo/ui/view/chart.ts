@@ -18,6 +18,7 @@ type At = number | undefined;
 /** Bars of a column's values: to look at, to point at, to walk with the arrow keys, and as a table. */
 class Histogram extends AsyncDirective {
   #name = "";
+  #label = "";
   #unit = "";
   #bins: readonly Bin[] = [];
   #bars: readonly Bar[] = [];
@@ -38,16 +39,16 @@ class Histogram extends AsyncDirective {
     this.#name = name;
     this.#unit = unit;
     this.#bins = bins;
-    this.#bars = bins.map(({ from, to, count }) => ({ range: rangeText(format, from, to, "–") + suffix(unit), count }));
+    this.#bars = bins.map(({ from, to, count }) => ({ range: rangeText(format, from, to) + suffix(unit), count }));
     this.#highest = bins.findIndex(({ count }) => count === highest);
+    this.#label = this.#describe(format);
     this.#at = undefined;
     this.#said = "";
     this.#plot?.draw(bins);
-    return this.#template(format);
+    return this.#template();
   }
 
-  #template(format?: Intl.NumberFormat): TemplateResult {
-    if (format) this.#label = this.#describe(format);
+  #template(): TemplateResult {
     const at = this.#at ?? this.#highest;
     return html`<figure class="chart">
       ${
@@ -74,8 +75,6 @@ class Histogram extends AsyncDirective {
       </details>
     </figure>`;
   }
-
-  #label = "";
 
   #describe(format: Intl.NumberFormat): string {
     const { from, count, to } = this.#bins[this.#highest] ?? { from: 0, count: 0, to: 0 };
@@ -291,7 +290,7 @@ class Plot {
     return {
       width: this.#host.clientWidth,
       height: this.#host.clientHeight,
-      padding: [fontSize / 2, fontSize, 0, 0],
+      padding: [fontSize / 2, () => Math.max(fontSize / 2, this.#overhang()), 0, 0],
       legend: none,
       // Along the bars, so the axes have their own ticks: uPlot's know neither 1e200 nor 1e-200.
       scales: {
@@ -316,18 +315,17 @@ class Plot {
           grid: none,
           ticks: { ...line, size: 4 },
           border: { ...line, show: true },
-          splits: ({ over }) => this.#ticks(over).map(({ at }) => at),
-          values: ({ over }) => this.#ticks(over).map(({ label }) => label),
+          splits: () => this.#ticks().map(({ at }) => at),
+          values: () => this.#ticks().map(({ label }) => label),
         },
         {
           stroke: text,
           font,
-          size: (_chart, labels: readonly string[] | null) =>
-            Math.max(2, ...(labels ?? []).map(({ length }) => length)) * fontSize * 0.62 + 8,
+          size: (_chart, labels: readonly string[] | null) => this.#widest(labels ?? []),
           gap: 6,
           grid: line,
           ticks: none,
-          splits: (_chart, _axis, _from, to) => ticks(0, to, 3, 1).values,
+          splits: (_chart, _axis, _from, to) => ticks(0, to, 4, 1).values,
           values: (_chart, counts) => {
             const format = numberFormat(counts.at(-1) ?? 0, 1, 1e5);
             return counts.map((count) => format.format(count));
@@ -355,15 +353,39 @@ class Plot {
     };
   }
 
-  /** Round values of the column, where they are along the bars. */
-  #ticks({ clientWidth }: HTMLElement): readonly { readonly at: number; readonly label: string }[] {
+  /** Round values of the column, where they are along the bars: as many as have room. */
+  #ticks(): readonly Tick[] {
+    const wide = this.#host.clientWidth;
     const first = this.#bins[0]?.from ?? 0;
+    const last = this.#bins.at(-1)?.to ?? 0;
     const width = widthOf(this.#bins);
-    const most = Math.max(2, Math.floor(clientWidth / (this.#look.fontSize * 5)));
-    const { step, values } = ticks(first, this.#bins.at(-1)?.to ?? 0, most, 0);
-    const format = numberFormat(largestOf(this.#bins), step, 1e5);
-    return values.map((value) => ({ at: (value - first) / width, label: format.format(value) }));
+    const largest = largestOf(this.#bins);
+    for (let most = Math.max(1, Math.floor(wide / (this.#look.fontSize * 4))); ; most--) {
+      const { step, values } = ticks(first, last, most, 0);
+      const format = numberFormat(largest, step, 1e5);
+      const found = values.map((value) => ({ at: (value - first) / width, label: format.format(value) }));
+      const room = (step / (last - first)) * wide * 0.8;
+      if (most === 1 || this.#widest(found.map(({ label }) => label)) <= room) return found;
+    }
   }
+
+  /** What the last label of the axis takes at the right of the bars. */
+  #overhang(): number {
+    const last = this.#ticks().at(-1);
+    if (!last) return 0;
+    return this.#widest([last.label]) / 2 - (1 - last.at / this.#bins.length) * this.#host.clientWidth * 0.8;
+  }
+
+  /** About as many pixels as the longest of the labels is wide, with some air. */
+  #widest(labels: readonly string[]): number {
+    return Math.max(2, ...labels.map(({ length }) => length)) * this.#look.fontSize * 0.62 + 8;
+  }
+}
+
+interface Tick {
+  /** In bars from the left. */
+  readonly at: number;
+  readonly label: string;
 }
 
 /** A bar's middle along the axis, and its height. */
@@ -415,7 +437,9 @@ function numberFormat(largest: number, step: number, short: number): Intl.Number
 }
 
 /** "12–14"; in words where a dash would be taken for a sign. */
-const rangeText = (format: Intl.NumberFormat, from: number, to: number, dash: string): string =>
-  `${format.format(from)}${from < 0 || to < 0 ? " to " : dash}${format.format(to)}`;
+function rangeText(format: Intl.NumberFormat, from: number, to: number): string {
+  const ends = [format.format(from), format.format(to)];
+  return ends.join(ends.some((end) => end.includes("-")) ? " to " : "–");
+}
 
 const suffix = (unit: string): string => (unit === "" ? "" : ` ${unit}`);
