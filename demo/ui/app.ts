@@ -308,7 +308,7 @@ export class App {
       : {
           kind: "failure",
           text: RunnerError.is(error, "quota-exceeded")
-            ? "The browser has no room left for this page. What you see is kept. Free some space, then send again."
+            ? "The browser has no room left for this page. What you see and what you typed is kept. Free some space to go on."
             : error instanceof Error
               ? error.message
               : String(error),
