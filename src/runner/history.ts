@@ -50,6 +50,10 @@ export class History {
     if (this.cache.size > CACHED_THREADS && oldest !== undefined) this.cache.delete(oldest);
   }
 
+  forgetAll(): void {
+    this.cache.clear();
+  }
+
   /** The thread as it was after run `runIndex` (-1: before the first). */
   async baseAt(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
     if (runIndex < 0) return NEW_THREAD;

@@ -97,7 +97,11 @@ export class IndexedDBAgentRunner implements AgentRunner {
         dbName: this.dbName,
         clock,
         ...(options.openTimeoutMs !== undefined && { openTimeoutMs: options.openTimeoutMs }),
-        onOutdated: () => this.settleAll(),
+        onOutdated: async (deleted) => {
+          await this.settleAll();
+          // Its epochs begin anew, so what is remembered would be taken for true.
+          if (deleted) this.history.forgetAll();
+        },
       }),
     };
     this.history = new History(this.parts.store);

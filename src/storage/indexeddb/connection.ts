@@ -12,8 +12,8 @@ export interface ConnectionOptions {
   readonly clock: Clock;
   /** How long `open` may take before it is reported as blocked. */
   readonly openTimeoutMs: number;
-  /** A newer build wants to upgrade the database: called before the connection closes. */
-  readonly onOutdated: () => Promise<void>;
+  /** A newer build wants to upgrade the database, or somebody deletes it: called before the connection is given up. */
+  readonly onOutdated: (deleted: boolean) => Promise<void>;
 }
 
 const nameOf = (error: unknown): string => (error as { name?: string } | null)?.name ?? "";
@@ -109,6 +109,18 @@ export class Connection {
     );
   }
 
+  /** A deleted database may be begun anew at once; one of a newer version is closed to this build for good. */
+  private async giveWay(deleted: boolean): Promise<void> {
+    await this.options.onOutdated(deleted).catch(() => undefined);
+    if (!deleted) return this.close("outdated");
+    const opening = this.opening;
+    this.opening = undefined;
+    await opening?.then(
+      (db) => db.close(),
+      () => undefined,
+    );
+  }
+
   private async use<T>(work: (db: Database) => Promise<T>): Promise<T> {
     const { dbName } = this.options;
     for (let attempt = 0; ; attempt++) {
@@ -136,7 +148,7 @@ export class Connection {
       openDB<RuntimeSchema>(dbName, DB_VERSION, {
         upgrade: (db, from) => upgrade(db, from),
         blocked: () => (blocked = true),
-        blocking: () => void this.options.onOutdated().finally(() => this.close("outdated")),
+        blocking: (_version, wanted) => void this.giveWay(wanted === null),
         terminated: dropped,
       }),
     );

@@ -14,8 +14,8 @@ export interface IndexedDBRunStoreOptions {
   readonly codec?: PayloadCodec;
   /** How long opening the database may take, in ms. Default 10,000. */
   readonly openTimeoutMs?: number;
-  /** A newer build waits to upgrade the database: called before the connection is given up for good. */
-  readonly onOutdated?: () => Promise<void>;
+  /** A newer build waits to upgrade the database, or somebody to delete it: called before the connection is given up. */
+  readonly onOutdated?: (deleted: boolean) => Promise<void>;
 }
 
 /** The log in IndexedDB. Opens at the first use. Errors: those of storage in RunnerErrorCode. */

@@ -184,6 +184,22 @@ test("a stop request that nobody heard decides the end of a run that ended witho
   expect(ends).toMatchObject([{ type: EventType.TEXT_MESSAGE_END }, { outcome: { type: "cancelled" } }]);
 });
 
+test("a database that is deleted under a run takes the next run; what was remembered of the old one is not (L9, L10)", async () => {
+  const runner = makeRunner();
+  await collect(runner.run({ threadId: "t", agent: agentOf(counter(3)), input: inputOf("t", "old") }));
+  const cut = collect(runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "cut") }));
+  await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(true));
+  await new Promise((resolve, reject) => {
+    const deleting = indexedDB.deleteDatabase(runner.dbName);
+    deleting.onsuccess = resolve;
+    deleting.onerror = reject;
+  });
+  expect((await cut).at(-1)).toMatchObject({ outcome: { type: "cancelled" } });
+  await collect(runner.run({ threadId: "t", agent: agentOf(counter(2)), input: inputOf("t", "new") }));
+  const { messages } = await rebuild(await replay(runner, "t"));
+  expect(messages.map(({ id }) => id)).toEqual(["new-u", "new-a"]);
+});
+
 test("a list of threads shows what is live, whoever runs it, and every change is told", async () => {
   const one = makeRunner();
   const other = makeRunner({ dbName: one.dbName });
