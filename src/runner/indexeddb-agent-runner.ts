@@ -293,11 +293,6 @@ export class IndexedDBAgentRunner implements AgentRunner {
     return this.threadChanges$;
   }
 
-  /** Number of live runs in this host. */
-  get liveRuns(): number {
-    return this.live.size;
-  }
-
   /** Settles this host's live runs as stopped, then lets go of everything. Refuses further calls. */
   close(): Promise<void> {
     this.closing ??= this.closeNow();

@@ -1,5 +1,5 @@
 import { EventType, type BaseEvent, type Message } from "@ag-ui/client";
-import { from, Observable, Subject } from "rxjs";
+import { firstValueFrom, from, Observable, Subject } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openBroadcastChannel, type OpenChannel } from "../../../src/platform/channel.js";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
@@ -217,11 +217,13 @@ test("the same run sent to another host is that run, live as it is (L13)", async
   const other = makeRunner({ dbName: one.dbName, openChannel });
   const whole = collect(one.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r") }));
   await live(other);
-  const again = collect(other.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "r") }));
+  const joined$ = other.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "r") });
+  const again = collect(joined$);
+  // Whoever reads it has joined it, and has told what there was to tell.
+  await firstValueFrom(joined$);
   const third = makeRunner({ dbName: one.dbName });
   const changed = third.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "r", [user("x")]) });
   await expect(collect(changed)).rejects.toMatchObject({ code: "run-exists" });
-  await new Promise((resolve) => setTimeout(resolve, 200));
   expect(posted.filter(({ type }) => type === "ended")).toEqual([]);
   await one.stop({ threadId: "t" });
   expect(textOf(await again)).toBe(textOf(await whole));
