@@ -69,19 +69,21 @@ export function inProcessLockManager(): LockManagerLike {
       if (options.ifAvailable === true) return Promise.resolve().then(() => callback(null));
 
       return new Promise((resolve, reject) => {
-        const waiter: Waiter = { mode, grant: () => run(callback).then(resolve, reject) };
-        named.queue.push(waiter);
-        options.signal?.addEventListener(
-          "abort",
-          () => {
-            const at = named.queue.indexOf(waiter);
-            if (at < 0) return;
-            named.queue.splice(at, 1);
-            grantNext(name, named);
-            reject(options.signal!.reason);
+        const { signal } = options;
+        const leave = (): void => {
+          named.queue.splice(named.queue.indexOf(waiter), 1);
+          grantNext(name, named);
+          reject(signal?.reason);
+        };
+        const waiter: Waiter = {
+          mode,
+          grant: () => {
+            signal?.removeEventListener("abort", leave);
+            run(callback).then(resolve, reject);
           },
-          { once: true },
-        );
+        };
+        named.queue.push(waiter);
+        signal?.addEventListener("abort", leave, { once: true });
       });
     },
   };

@@ -7,6 +7,9 @@ const PREFIX = "ag-ui-local-runtime:v1";
 /** The database, and the default of the `dbName` option. */
 export const DEFAULT_DB_NAME = "ag-ui-local-runtime";
 
+/** The property of the global object under which the in-memory runners of a process share their store. */
+export const memoryHomeKey = Symbol.for(`${PREFIX}:memory`);
+
 /** The BroadcastChannel of all hosts on one database. */
 export const hostChannelName = (dbName: string): string => `${PREFIX}:${dbName}:hosts`;
 

@@ -13,11 +13,25 @@ export interface ThreadHead {
   readonly live?: { readonly runIndex: number; readonly runId: string };
   /** The host that holds the live run. */
   readonly holder?: string;
-  readonly stop?: { readonly runId: string; readonly at: number };
+  readonly stop?: StopRequest;
   /** Some run does not continue the run before it: the path must be read from the runs. */
   readonly branched?: true;
   /** Runs that were settled without reading their content: their messages and state are still to be derived. */
   readonly underived?: readonly number[];
+  /** The first run that counts: what stood before it was deleted or cut off. Absent: 0. */
+  readonly first?: number;
+  /** The run `first` is all that is left of the thread's oldest runs: messages, state, closing; no events. */
+  readonly cut?: true;
+  /** A tombstone: the thread was deleted. Its run indexes are never used again. */
+  readonly deleted?: true;
+}
+
+/** What a run is asked to end as. */
+export interface StopRequest {
+  readonly runId: string;
+  readonly at: number;
+  /** `superseded`: another run takes its place, at once. */
+  readonly as: "stopped" | "superseded";
 }
 
 /** What a run was asked. Never tokens or headers. */
@@ -42,6 +56,7 @@ export interface RunRow {
   readonly runId: string;
   /** The run that this one continues; null for the first of a path. */
   readonly prevRunIndex: number | null;
+  /** The run that the caller named as the parent, else the one that was the thread's last. Never AG-UI's field. */
   readonly parentRunId?: string;
   readonly agentId?: string;
   readonly status: RunStatus;
@@ -66,6 +81,7 @@ export interface ClaimRequest {
   readonly threadId: string;
   readonly runId: string;
   readonly agentId?: string;
+  /** Absent: the thread's last run. */
   readonly parentRunId?: string;
   readonly holder: string;
   readonly startedAt: number;
@@ -106,7 +122,7 @@ export interface Settlement {
   readonly endedAt: number;
   /** Closing events and the terminal event; the last events of the run. */
   readonly chunk: Chunk;
-  /** The agent ended the run itself: a stop request that was not yet seen does not change that. */
+  /** The agent ended the run itself: a stop request that was not yet seen does not change that. A `superseded` end neither. */
   readonly ownTerminal: boolean;
   readonly closing: RunClosing;
   readonly derived: Derived;
@@ -149,8 +165,8 @@ export interface ThreadRow {
 export interface RunStore {
   /** The fence: a new epoch, the holder, and the run as `running`, in one transaction. */
   claim(request: ClaimRequest): Promise<ClaimResult>;
-  /** Adds the next chunk of a live run. @returns whether somebody asked to stop the run */
-  append(claim: Claim, chunk: Chunk): Promise<{ readonly stopRequested: boolean }>;
+  /** Adds the next chunk of a live run. @returns what somebody asked the run to end as, if so */
+  append(claim: Claim, chunk: Chunk): Promise<{ readonly stop?: StopRequest["as"] }>;
   /** Ends the run. @returns `stop-requested`, nothing written, where a stop request decides the end instead */
   settle(claim: Claim, settlement: Settlement): Promise<"settled" | "stop-requested">;
   /**
@@ -171,6 +187,7 @@ export interface RunStore {
     threadId: string,
     runId: string | undefined,
     at: number,
+    as?: StopRequest["as"],
   ): Promise<
     { readonly runId: string; readonly runIndex: number; readonly holder: string; readonly first: boolean } | undefined
   >;
@@ -180,8 +197,12 @@ export interface RunStore {
   liveHeads(): Promise<readonly ThreadHead[]>;
   run(threadId: string, runIndex: number): Promise<RunRow | undefined>;
   runById(threadId: string, runId: string): Promise<RunRow | undefined>;
-  /** All runs of a thread, by runIndex. */
+  /** Runs of this id in whichever thread, at most `limit`. */
+  runsOfId(runId: string, limit: number): Promise<readonly RunRow[]>;
+  /** All runs of a thread that count, by runIndex. */
   runs(threadId: string): Promise<readonly RunRow[]>;
+  /** A thread's runs by falling runIndex, those below `before` with this status, at most `limit`. */
+  runsBefore(query: RunQuery): Promise<readonly RunRow[]>;
   input(threadId: string, runIndex: number): Promise<PersistedInput | undefined>;
   closing(threadId: string, runIndex: number): Promise<RunClosing | undefined>;
   /** Committed chunks of a run with events after `afterSeq`, in order, at most about `limit` events. */
@@ -204,5 +225,43 @@ export interface RunStore {
     agentId?: string;
     archived: boolean;
   }): Promise<readonly ThreadRow[]>;
+  /**
+   * Makes the thread's head a tombstone and takes it from the list; then deletes everything of it, in pieces (what a
+   * dead host left of that is deleted by the next call of {@link sweep}).
+   *
+   * @returns false, nothing done, where the thread has a live run or is not there
+   */
+  deleteThread(threadId: string): Promise<boolean>;
+  /**
+   * Cuts off what stood before run `base.runIndex`, a settled and derived run of the active path: `base` stays as its
+   * messages and state, its own and all older events go, and so do branches that left the path before it. Nothing is
+   * done where the thread has a live run, or went on (`epoch` is not the head's).
+   *
+   * @returns how many runs lost their events; undefined where nothing was done
+   */
+  cut(threadId: string, epoch: number, base: CutBase): Promise<number | undefined>;
+  /** Deletes what deleted and cut threads left behind, as a host that died in between does. */
+  sweep(): Promise<void>;
+  /**
+   * Ids of the threads that have to go so that `keep` are left, least recently updated first. Pinned and live ones never
+   * go, so there may be fewer.
+   */
+  threadsBeyond(keep: number): Promise<readonly string[]>;
   close(): Promise<void>;
+}
+
+/** A thread at the run before which it is cut. */
+export interface CutBase {
+  readonly runIndex: number;
+  readonly messages: readonly Message[];
+  readonly state: State;
+  readonly interrupts: readonly Interrupt[];
+}
+
+export interface RunQuery {
+  readonly threadId: string;
+  readonly status?: RunStatus;
+  /** A runIndex; absent: from the newest. */
+  readonly before?: number;
+  readonly limit: number;
 }

@@ -1,9 +1,8 @@
-import { openDB, type IDBPTransaction, type StoreNames } from "idb";
+import { openDB, type IDBPTransaction } from "idb";
 import type { Clock } from "../../platform/clock.js";
 import { RunnerError } from "../../run/errors.js";
-import { DB_VERSION, upgrade, type Database, type RuntimeSchema } from "./schema.js";
+import { DB_VERSION, upgrade, type Database, type RuntimeSchema, type Stores } from "./schema.js";
 
-export type Stores = StoreNames<RuntimeSchema>;
 export type WriteTransaction = IDBPTransaction<RuntimeSchema, Stores[], "readwrite">;
 export type ReadTransaction = IDBPTransaction<RuntimeSchema, Stores[], "readonly">;
 
@@ -146,7 +145,11 @@ export class Connection {
     // Where storage is switched off, `open` throws at once.
     const opened = Promise.resolve().then(() =>
       openDB<RuntimeSchema>(dbName, DB_VERSION, {
-        upgrade: (db, from) => upgrade(db, from),
+        upgrade(db, from, _to, tx) {
+          // One that fails leaves the database as it was, and `open` fails.
+          tx.done.catch(() => undefined);
+          upgrade(db, from, tx).catch(() => tx.abort());
+        },
         blocked: () => (blocked = true),
         blocking: (_version, wanted) => void this.giveWay(wanted === null),
         terminated: dropped,

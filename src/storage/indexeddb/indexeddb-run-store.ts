@@ -1,10 +1,14 @@
 import { systemClock, type Clock } from "../../platform/clock.js";
 import { DEFAULT_DB_NAME } from "../../platform/names.js";
-import type { Interrupt, State } from "@ag-ui/client";
 import { identityCodec, type PayloadCodec } from "../codec.js";
 import type { RunStore } from "../run-store.js";
 import { Connection } from "./connection.js";
+import * as deletion from "./deletion.js";
+import { sweep } from "./garbage.js";
+import { readHead, readLiveHeads } from "./heads.js";
 import * as reads from "./reads.js";
+import { toRunRow } from "./records.js";
+import { readThread, readThreads } from "./thread-reads.js";
 import * as writes from "./writes.js";
 
 export interface IndexedDBRunStoreOptions {
@@ -34,29 +38,27 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     settleForeign: (...end) => writes.settleForeign(connection, ...end),
     derive: (...derived) => writes.derive(connection, codec, ...derived),
     requestStop: (...request) => writes.requestStop(connection, ...request),
-    head: (threadId) => reads.readHead(connection, threadId),
-    liveHeads: () => reads.readLiveHeads(connection),
+    head: (threadId) => readHead(connection, threadId),
+    liveHeads: () => readLiveHeads(connection),
     run: async (threadId, runIndex) => {
       const record = await reads.readRun(connection, threadId, runIndex);
-      return record && writes.toRunRow(record);
+      return record && toRunRow(record);
     },
     runById: (threadId, runId) => reads.readRunById(connection, threadId, runId),
+    runsOfId: (runId, limit) => reads.readRunsOfId(connection, runId, limit),
+    runsBefore: (query) => reads.readRunsBefore(connection, query),
     runs: (threadId) => reads.readRuns(connection, threadId),
     input: (threadId, runIndex) => reads.readInput(connection, codec, threadId, runIndex),
     closing: (threadId, runIndex) => reads.readClosing(connection, codec, threadId, runIndex),
     chunks: (...range) => reads.readChunks(connection, codec, ...range),
     messageRows: (...range) => reads.readMessageRows(connection, codec, ...range),
-    stateAfter: async (threadId, runIndex) => {
-      const record = await connection.read(["states"], (tx) => tx.objectStore("states").get([threadId, runIndex]));
-      return (
-        record && {
-          state: (await codec.decode(record.state)) as State,
-          interrupts: (await codec.decode(record.interrupts)) as Interrupt[],
-        }
-      );
-    },
-    thread: (threadId) => reads.readThread(connection, threadId),
-    threads: (query) => reads.readThreads(connection, query),
+    stateAfter: (threadId, runIndex) => reads.readStateAfter(connection, codec, threadId, runIndex),
+    thread: (threadId) => readThread(connection, threadId),
+    threads: (query) => readThreads(connection, query),
+    deleteThread: (threadId) => deletion.deleteThread(connection, threadId),
+    cut: (...at) => deletion.cut(connection, codec, ...at),
+    sweep: () => sweep(connection),
+    threadsBeyond: (keep) => deletion.threadsBeyond(connection, keep),
     close: () => connection.close(),
   };
 }

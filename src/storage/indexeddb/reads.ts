@@ -1,19 +1,13 @@
-import { RunnerError } from "../../run/errors.js";
+import type { Interrupt, State } from "@ag-ui/client";
 import type { Chunk, PackedEntry } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
-import type {
-  MessageRow,
-  PersistedInput,
-  RunClosing,
-  RunRow,
-  StoredMessageRow,
-  ThreadHead,
-  ThreadRow,
-} from "../run-store.js";
-import { checkChunk, checkHead, checkRun, isHead } from "./checks.js";
+import { firstOf } from "../decisions.js";
+import type { MessageRow, PersistedInput, RunClosing, RunQuery, RunRow, StoredMessageRow } from "../run-store.js";
+import { checkChunk, checkHead, checkRun } from "./checks.js";
 import type { Connection } from "./connection.js";
-import type { ChunkRecord, MessageRecord, RunRecord, ThreadRecord } from "./schema.js";
-import { toRunRow } from "./writes.js";
+import { counts, unlessCut } from "./heads.js";
+import { runRange, toRunRow } from "./records.js";
+import type { ChunkRecord, MessageRecord, RunRecord } from "./schema.js";
 
 /** Rows fetched in one transaction: a long read would make the appends of all threads wait behind it. */
 const PAGE = 256;
@@ -21,22 +15,15 @@ const PAGE = 256;
 const runKeys = (threadId: string, runIndex: number, fromSeq: number): IDBKeyRange =>
   IDBKeyRange.bound([threadId, runIndex, fromSeq], [threadId, runIndex, Infinity]);
 
-export async function readHead(connection: Connection, threadId: string): Promise<ThreadHead | undefined> {
-  return checkHead(await connection.read(["heads"], (tx) => tx.objectStore("heads").get(threadId)));
-}
-
-export async function readLiveHeads(connection: Connection): Promise<ThreadHead[]> {
-  const heads = await connection.read(["heads"], (tx) => tx.objectStore("heads").index("holder").getAll());
-  // One that is not valid is told to whoever reads its thread; it must not hide all others.
-  return heads.filter(isHead);
-}
-
 export async function readRun(
   connection: Connection,
   threadId: string,
   runIndex: number,
 ): Promise<RunRecord | undefined> {
-  return checkRun(await connection.read(["runs"], (tx) => tx.objectStore("runs").get([threadId, runIndex])));
+  const [head, record] = await connection.read(["heads", "runs"], (tx) =>
+    Promise.all([tx.objectStore("heads").get(threadId), tx.objectStore("runs").get([threadId, runIndex])]),
+  );
+  return runIndex < firstOf(checkHead(head)) ? undefined : checkRun(record);
 }
 
 export async function readRunById(
@@ -44,21 +31,63 @@ export async function readRunById(
   threadId: string,
   runId: string,
 ): Promise<RunRow | undefined> {
-  const record = await connection.read(["runs"], (tx) => tx.objectStore("runs").index("runId").get([threadId, runId]));
+  const [head, record] = await connection.read(["heads", "runs"], (tx) =>
+    Promise.all([tx.objectStore("heads").get(threadId), tx.objectStore("runs").index("runId").get([threadId, runId])]),
+  );
   const run = checkRun(record);
-  return run && toRunRow(run);
+  return run === undefined || run.runIndex < firstOf(checkHead(head)) ? undefined : toRunRow(run);
 }
 
-export async function readRuns(connection: Connection, threadId: string): Promise<RunRow[]> {
+export async function readRunsOfId(connection: Connection, runId: string, limit: number): Promise<RunRow[]> {
+  return connection.read(["heads", "runs"], async (tx) => {
+    const rows: RunRow[] = [];
+    if (limit <= 0) return rows;
+    let cursor = await tx.objectStore("runs").index("id").openCursor(runId);
+    while (cursor !== null) {
+      const run = checkRun(cursor.value)!;
+      const head = await tx.objectStore("heads").get(run.threadId);
+      if (run.runIndex >= firstOf(head)) rows.push(toRunRow(run));
+      if (rows.length >= limit) break;
+      cursor = await cursor.continue();
+    }
+    return rows;
+  });
+}
+
+/** All runs with this index or a greater one. */
+export async function readRunsFrom(connection: Connection, threadId: string, first: number): Promise<RunRow[]> {
   const rows: RunRow[] = [];
   for (;;) {
-    const from = rows.at(-1)?.runIndex ?? -1;
-    const range = IDBKeyRange.bound([threadId, from], [threadId, Infinity], true);
+    const range = runRange(threadId, rows.length === 0 ? first : rows.at(-1)!.runIndex + 1, Infinity);
     const page = await connection.read(["runs"], (tx) => tx.objectStore("runs").getAll(range, PAGE));
     rows.push(...page.map((record) => toRunRow(checkRun(record)!)));
     if (page.length < PAGE) return rows;
   }
 }
+
+export const readRuns = (connection: Connection, threadId: string): Promise<RunRow[]> =>
+  unlessCut(connection, threadId, (first) => readRunsFrom(connection, threadId, first));
+
+/** Read downwards in windows of run indexes, which grow while few of their runs are of the status. */
+export const readRunsBefore = (
+  connection: Connection,
+  { threadId, status, before = Infinity, limit }: RunQuery,
+): Promise<RunRow[]> =>
+  unlessCut(connection, threadId, async (first, head) => {
+    const rows: RunRow[] = [];
+    let end = Math.min(before, head?.runCount ?? 0);
+    for (let size = Math.min(limit, PAGE); end > first && rows.length < limit; size = Math.min(2 * size, PAGE)) {
+      const from = Math.max(first, end - size);
+      const range = runRange(threadId, from, end);
+      const page = await connection.read(["runs"], (tx) => tx.objectStore("runs").getAll(range));
+      for (let at = page.length - 1; at >= 0 && rows.length < limit; at--) {
+        const run = toRunRow(checkRun(page[at])!);
+        if (status === undefined || run.status === status) rows.push(run);
+      }
+      end = from;
+    }
+    return rows;
+  });
 
 export async function readInput(
   connection: Connection,
@@ -114,20 +143,22 @@ export async function readChunks(
       if (page.length < PAGE) break;
     }
   });
+  if (records.length === 0 || !(await counts(connection, threadId, runIndex, "events"))) return [];
   return Promise.all(
     records.map(async (record) => ({ ...record, entries: (await codec.decode(record.entries)) as PackedEntry[] })),
   );
 }
 
-export async function readMessageRows(
+async function readMessageRecords(
   connection: Connection,
-  codec: PayloadCodec,
   threadId: string,
+  first: number,
   upTo: number,
   path: ReadonlySet<number> | undefined,
-): Promise<StoredMessageRow[]> {
+): Promise<MessageRecord[]> {
   const records: MessageRecord[] = [];
-  let from: [string, number, number] = [threadId, -1, -1];
+  let from: [string, number, number] = [threadId, first, -1];
+  if (upTo < first) return records;
   for (;;) {
     const range = IDBKeyRange.bound(from, [threadId, upTo, Infinity], true);
     const page = await connection.read(["messages"], (tx) => tx.objectStore("messages").getAll(range, 4 * PAGE));
@@ -137,9 +168,21 @@ export async function readMessageRows(
       records.push(record);
     }
     const last = page.at(-1);
-    if (last === undefined || page.length < 4 * PAGE) break;
+    if (last === undefined || page.length < 4 * PAGE) return records;
     from = [threadId, last.runIndex, last.n];
   }
+}
+
+export async function readMessageRows(
+  connection: Connection,
+  codec: PayloadCodec,
+  threadId: string,
+  upTo: number,
+  path: ReadonlySet<number> | undefined,
+): Promise<StoredMessageRow[]> {
+  const records = await unlessCut(connection, threadId, (first) =>
+    readMessageRecords(connection, threadId, first, upTo, path),
+  );
   return Promise.all(
     records.map(async ({ runIndex, message: stored, after, resets }) => ({
       runIndex,
@@ -155,50 +198,17 @@ export async function readMessageRows(
   );
 }
 
-export async function readThread(connection: Connection, threadId: string): Promise<ThreadRow | undefined> {
-  const record = await connection.read(["threads"], (tx) => tx.objectStore("threads").get(threadId));
-  return record && toThreadRow(record);
-}
-
-export async function readThreads(
+export async function readStateAfter(
   connection: Connection,
-  query: { limit: number; before?: number; agentId?: string; archived: boolean },
-): Promise<ThreadRow[]> {
-  const archived = query.archived ? 1 : 0;
-  const before = query.before ?? Infinity;
-  const records: ThreadRecord[] = [];
-  await connection.read(["threads"], async (tx) => {
-    const { agentId } = query;
-    const store = tx.objectStore("threads");
-    let cursor =
-      agentId === undefined
-        ? await store
-            .index("updatedAt")
-            .openCursor(IDBKeyRange.bound([archived, 0], [archived, before], false, true), "prev")
-        : await store
-            .index("agentId")
-            .openCursor(IDBKeyRange.bound([agentId, archived, 0], [agentId, archived, before], false, true), "prev");
-    while (cursor !== null && records.length < query.limit) {
-      records.push(cursor.value);
-      cursor = await cursor.continue();
-    }
-  });
-  return records.map(toThreadRow);
-}
-
-function toThreadRow(record: ThreadRecord): ThreadRow {
-  if (typeof record.title !== "string" || typeof record.updatedAt !== "number") {
-    throw new RunnerError("corrupt-record", { store: "threads", threadId: record.threadId });
-  }
+  codec: PayloadCodec,
+  threadId: string,
+  runIndex: number,
+): Promise<{ state: State; interrupts: Interrupt[] } | undefined> {
+  const record = await connection.read(["states"], (tx) => tx.objectStore("states").get([threadId, runIndex]));
+  if (record === undefined || !(await counts(connection, threadId, runIndex, "end"))) return undefined;
   return {
-    threadId: record.threadId,
-    title: record.title,
-    ...(record.agentId !== undefined && { agentId: record.agentId }),
-    archived: record.archived === 1,
-    pinned: record.pinned === 1,
-    createdAt: record.createdAt,
-    updatedAt: record.updatedAt,
-    runCount: record.runCount,
-    ...(record.lastStatus !== undefined && { lastStatus: record.lastStatus }),
+    // What the codec was given is what it gives back.
+    state: (await codec.decode(record.state)) as State,
+    interrupts: (await codec.decode(record.interrupts)) as Interrupt[],
   };
 }

@@ -1,12 +1,15 @@
-import type { DBSchema, IDBPDatabase } from "idb";
+import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
 import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
 import type { ThreadHead } from "../run-store.js";
 
 /**
- * The database's layout. History: version 1 creates every store known today (`search` is filled by a later version
- * of the code, not of the layout).
+ * The database's layout. History:
+ *
+ * 1. Every store known at that time (`search` is filled by a later version of the code, not of the layout).
+ * 2. Runs are found by their id alone; a stop request says what the run shall end as (before: always `stopped`); heads
+ *    of deleted and cut threads, and what is still to be deleted of them in `meta`.
  */
-export const DB_VERSION = 1;
+export const DB_VERSION = 2;
 
 export type HeadRecord = ThreadHead;
 
@@ -69,6 +72,18 @@ export interface StateRecord {
   interrupts: unknown;
 }
 
+/** What a deleted or cut thread left behind: rows that no read shows any more. In `meta`, by thread. */
+export interface Garbage {
+  /** The epoch of the newest deletion or cut that is in it. */
+  epoch: number;
+  /** Runs below it go, with everything of theirs. */
+  below: number;
+  /** Chunks of runs below it go. */
+  chunksBelow: number;
+  /** Runs from the first to the second of a pair go, with everything of theirs. */
+  runs: [number, number][];
+}
+
 export interface RuntimeSchema extends DBSchema {
   heads: { key: string; value: HeadRecord; indexes: { holder: string } };
   threads: {
@@ -76,33 +91,49 @@ export interface RuntimeSchema extends DBSchema {
     value: ThreadRecord;
     indexes: { updatedAt: [number, number]; agentId: [string, number, number] };
   };
-  runs: { key: [string, number]; value: RunRecord; indexes: { runId: [string, string] } };
+  runs: { key: [string, number]; value: RunRecord; indexes: { runId: [string, string]; id: string } };
   chunks: { key: [string, number, number]; value: ChunkRecord };
   messages: { key: [string, number, number]; value: MessageRecord; indexes: { messageId: [string, string] } };
   states: { key: [string, number]; value: StateRecord };
-  meta: { key: string; value: number | string };
+  meta: { key: string; value: number | string | Garbage };
   search: { key: [string, number]; value: unknown };
 }
 
 export type Database = IDBPDatabase<RuntimeSchema>;
 
-/** Brings a database of version `from` to DB_VERSION. */
-export function upgrade(db: Database, from: number): void {
-  if (from < 1) {
-    db.createObjectStore("heads", { keyPath: "threadId" }).createIndex("holder", "holder");
-    const threads = db.createObjectStore("threads", { keyPath: "threadId" });
-    threads.createIndex("updatedAt", ["archived", "updatedAt"]);
-    threads.createIndex("agentId", ["agentId", "archived", "updatedAt"]);
-    db.createObjectStore("runs", { keyPath: ["threadId", "runIndex"] }).createIndex("runId", ["threadId", "runId"], {
-      unique: true,
-    });
-    db.createObjectStore("chunks", { keyPath: ["threadId", "runIndex", "firstSeq"] });
-    db.createObjectStore("messages", { keyPath: ["threadId", "runIndex", "n"] }).createIndex("messageId", [
-      "threadId",
-      "messageId",
-    ]);
-    db.createObjectStore("states", { keyPath: ["threadId", "runIndex"] });
-    db.createObjectStore("meta");
-    db.createObjectStore("search");
+export type Stores = StoreNames<RuntimeSchema>;
+
+type Upgrade = IDBPTransaction<RuntimeSchema, Stores[], "versionchange">;
+
+/** Brings a database of version `from` to DB_VERSION, in its versionchange transaction. */
+export async function upgrade(db: Database, from: number, tx: Upgrade): Promise<void> {
+  if (from < 1) createStores(db);
+  if (from < 2) {
+    tx.objectStore("runs").createIndex("id", "runId");
+    let live = await tx.objectStore("heads").index("holder").openCursor();
+    while (live !== null) {
+      const { stop } = live.value;
+      if (stop !== undefined) await live.update({ ...live.value, stop: { ...stop, as: "stopped" } });
+      live = await live.continue();
+    }
   }
+}
+
+/** The stores of version 1. */
+function createStores(db: Database): void {
+  db.createObjectStore("heads", { keyPath: "threadId" }).createIndex("holder", "holder");
+  const threads = db.createObjectStore("threads", { keyPath: "threadId" });
+  threads.createIndex("updatedAt", ["archived", "updatedAt"]);
+  threads.createIndex("agentId", ["agentId", "archived", "updatedAt"]);
+  db.createObjectStore("runs", { keyPath: ["threadId", "runIndex"] }).createIndex("runId", ["threadId", "runId"], {
+    unique: true,
+  });
+  db.createObjectStore("chunks", { keyPath: ["threadId", "runIndex", "firstSeq"] });
+  db.createObjectStore("messages", { keyPath: ["threadId", "runIndex", "n"] }).createIndex("messageId", [
+    "threadId",
+    "messageId",
+  ]);
+  db.createObjectStore("states", { keyPath: ["threadId", "runIndex"] });
+  db.createObjectStore("meta");
+  db.createObjectStore("search");
 }

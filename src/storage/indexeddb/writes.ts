@@ -1,6 +1,18 @@
 import { RunnerError } from "../../run/errors.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
+import {
+  askedAs,
+  askToStop,
+  claimedHead,
+  claimedRun,
+  decideClaim,
+  fenced,
+  freed,
+  holds,
+  stopDecides,
+  withoutUnderived,
+} from "../decisions.js";
 import type {
   BuildForeignEnd,
   Claim,
@@ -9,94 +21,43 @@ import type {
   Derived,
   RunClosing,
   RunRow,
+  RunStore,
   Settlement,
-  ThreadHead,
+  StopRequest,
 } from "../run-store.js";
 import { checkChunk, checkHead, checkRun } from "./checks.js";
 import type { Connection, WriteTransaction } from "./connection.js";
-import type { ChunkRecord, MessageRecord, RunRecord, StateRecord } from "./schema.js";
-
-const EPOCH = "epoch";
-
-/** A failed request of a transaction is told by the transaction; unhandled it would be reported a second time. */
-const quietly = (request: Promise<unknown>): void => void request.catch(() => undefined);
-
-async function nextEpoch(tx: WriteTransaction): Promise<number> {
-  const meta = tx.objectStore("meta");
-  const epoch = (Number(await meta.get(EPOCH)) || 0) + 1;
-  quietly(meta.put(epoch, EPOCH));
-  return epoch;
-}
-
-const holds = (head: ThreadHead | undefined, held: Claim): head is ThreadHead =>
-  head?.epoch === held.epoch && head.holder === held.holder && head.live?.runIndex === held.runIndex;
-
-const fenced = (held: Claim, head: ThreadHead | undefined): RunnerError =>
-  new RunnerError("fenced", {
-    threadId: held.threadId,
-    runId: held.runId,
-    ...(head?.holder !== undefined && { holderId: head.holder }),
-  });
-
-/** The head after its run ended. */
-function freed(head: ThreadHead): ThreadHead {
-  const { live: _live, holder: _holder, stop: _stop, ...rest } = head;
-  return rest;
-}
-
-export async function encodeChunk(codec: PayloadCodec, chunk: Chunk): Promise<ChunkRecord> {
-  return { ...chunk, entries: await codec.encode(chunk.entries) };
-}
+import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, toRunRow } from "./records.js";
+import type { RunRecord } from "./schema.js";
 
 export async function claim(connection: Connection, codec: PayloadCodec, request: ClaimRequest): Promise<ClaimResult> {
   const { threadId, runId, holder, startedAt } = request;
   const input = await codec.encode(request.input);
   return connection.write(["heads", "threads", "runs", "meta"], "strict", async (tx) => {
+    const runs = tx.objectStore("runs");
     const [headRecord, sameRecord, thread] = await Promise.all([
       tx.objectStore("heads").get(threadId),
-      tx.objectStore("runs").index("runId").get([threadId, runId]),
+      runs.index("runId").get([threadId, runId]),
       tx.objectStore("threads").get(threadId),
     ]);
     const head = checkHead(headRecord);
-    const same = checkRun(sameRecord);
-    if (same !== undefined) {
-      // Ours, from a first try whose end was not heard: it stands.
-      if (head?.live?.runId === runId && head.holder === holder && same.startedAt === startedAt) {
-        return { is: "claimed", claim: { threadId, runId, runIndex: same.runIndex, epoch: same.epoch, holder } };
-      }
-      return { is: "exists", run: toRunRow(same) };
+    const decision = decideClaim(head, checkRun(sameRecord), request);
+    if (decision.is === "moved") return decision;
+    if (decision.is === "exists") return { is: "exists", run: toRunRow(decision.run) };
+    if (decision.is === "again") {
+      const { runIndex, epoch } = decision.run;
+      return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder } };
     }
-    const moved = head?.activeRunIndex !== request.base?.activeRunIndex || head?.epoch !== request.base?.epoch;
-    if (moved || head?.live !== undefined) return { is: "moved" };
 
-    const epoch = await nextEpoch(tx);
-    const runIndex = head?.runCount ?? 0;
-    const branches = request.prevRunIndex !== (runIndex === 0 ? null : runIndex - 1);
-    const run: RunRecord = {
-      threadId,
-      runIndex,
-      runId,
-      prevRunIndex: request.prevRunIndex,
-      ...(request.parentRunId !== undefined && { parentRunId: request.parentRunId }),
-      ...(request.agentId !== undefined && { agentId: request.agentId }),
-      status: "running",
-      epoch,
-      startedAt,
-      fingerprint: request.fingerprint,
-      input,
-    };
-    quietly(tx.objectStore("runs").put(run));
-    quietly(
-      tx.objectStore("heads").put({
-        ...(head ?? { threadId }),
-        epoch,
-        runCount: runIndex + 1,
-        activeRunIndex: runIndex,
-        live: { runIndex, runId },
-        holder,
-        ...(branches && { branched: true as const }),
-      }),
-    );
+    const { runIndex, stale } = decision;
+    const [epoch, last] = await Promise.all([
+      nextEpoch(tx),
+      head === undefined ? undefined : runs.get([threadId, head.activeRunIndex]),
+    ]);
+    // A run id is unique in its thread, also beside rows that are still to be swept.
+    if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
+    quietly(runs.put({ ...claimedRun(request, runIndex, epoch, checkRun(last)?.runId), input }));
+    quietly(tx.objectStore("heads").put(claimedHead(head, request, runIndex, epoch)));
     quietly(
       tx.objectStore("threads").put({
         threadId,
@@ -109,7 +70,7 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
         ...(thread?.title === "" && thread.named === undefined && { title: request.title }),
         ...(request.agentId !== undefined && { agentId: request.agentId }),
         updatedAt: startedAt,
-        runCount: runIndex + 1,
+        runCount: (thread?.runCount ?? 0) + 1,
       }),
     );
     return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder } };
@@ -121,47 +82,16 @@ export async function append(
   codec: PayloadCodec,
   held: Claim,
   chunk: Chunk,
-): Promise<{ stopRequested: boolean }> {
+): ReturnType<RunStore["append"]> {
   const record = await encodeChunk(codec, chunk);
   return connection.write(["heads", "chunks"], "relaxed", async (tx) => {
     const reading = tx.objectStore("heads").get(held.threadId);
     quietly(tx.objectStore("chunks").put(record));
     const head = await reading;
     if (!holds(head, held)) throw fenced(held, head);
-    return { stopRequested: head.stop?.runId === held.runId };
+    const stop = askedAs(head);
+    return stop === undefined ? {} : { stop };
   });
-}
-
-async function encodeDerived(
-  codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
-  derived: Derived,
-): Promise<{ messages: MessageRecord[]; state: StateRecord }> {
-  const messages: MessageRecord[] = await Promise.all(
-    derived.messages.map(async ({ message, after }, n) => ({
-      threadId,
-      runIndex,
-      n,
-      messageId: message.id,
-      ...(after !== undefined && { after }),
-      ...(derived.rewritten && n === 0 && { resets: 1 as const }),
-      message: await codec.encode(message),
-    })),
-  );
-  if (derived.rewritten && messages.length === 0) messages.push({ threadId, runIndex, n: 0, resets: 1 });
-  const state: StateRecord = {
-    threadId,
-    runIndex,
-    state: await codec.encode(derived.state),
-    interrupts: await codec.encode(derived.interrupts),
-  };
-  return { messages, state };
-}
-
-function putDerived(tx: WriteTransaction, records: { messages: MessageRecord[]; state: StateRecord }): void {
-  for (const record of records.messages) quietly(tx.objectStore("messages").put(record));
-  quietly(tx.objectStore("states").put(records.state));
 }
 
 async function touchThread(
@@ -197,8 +127,7 @@ export async function settle(
     // From a first try whose end was not heard.
     if (run?.epoch === held.epoch && run.status === status) return "settled";
     if (run === undefined || !holds(head, held)) throw fenced(held, head);
-    const stopDecides = head.stop?.runId === held.runId && status !== "stopped" && !settlement.ownTerminal;
-    if (stopDecides) return "stop-requested";
+    if (stopDecides(head, settlement)) return "stop-requested";
     quietly(tx.objectStore("chunks").put(chunk));
     quietly(tx.objectStore("runs").put({ ...run, status, endedAt, eventCount, closing }));
     quietly(tx.objectStore("heads").put(freed(head)));
@@ -257,11 +186,9 @@ export async function derive(
       tx.objectStore("runs").get([threadId, runIndex]),
     ]);
     if (run === undefined || head?.underived?.includes(runIndex) !== true) return;
-    const { underived, ...rest } = head;
-    const left = underived.filter((index) => index !== runIndex);
     putDerived(tx, records);
     quietly(tx.objectStore("runs").put({ ...run, closing }));
-    quietly(tx.objectStore("heads").put({ ...rest, ...(left.length > 0 && { underived: left }) }));
+    quietly(tx.objectStore("heads").put(withoutUnderived(head, (other) => other === runIndex)));
   });
 }
 
@@ -270,18 +197,11 @@ export function requestStop(
   threadId: string,
   runId: string | undefined,
   at: number,
-): Promise<{ runId: string; runIndex: number; holder: string; first: boolean } | undefined> {
+  as: StopRequest["as"] = "stopped",
+): ReturnType<RunStore["requestStop"]> {
   return connection.write(["heads"], "strict", async (tx) => {
-    const head = checkHead(await tx.objectStore("heads").get(threadId));
-    if (head?.live === undefined || head.holder === undefined) return undefined;
-    if (runId !== undefined && head.live.runId !== runId) return undefined;
-    const first = head.stop?.runId !== head.live.runId;
-    if (first) quietly(tx.objectStore("heads").put({ ...head, stop: { runId: head.live.runId, at } }));
-    return { ...head.live, holder: head.holder, first };
+    const request = askToStop(checkHead(await tx.objectStore("heads").get(threadId)), runId, at, as);
+    if (request?.head !== undefined) quietly(tx.objectStore("heads").put(request.head));
+    return request?.asked;
   });
-}
-
-export function toRunRow(record: RunRecord): RunRow {
-  const { input: _input, closing: _closing, ...row } = record;
-  return row;
 }

@@ -1,61 +1,10 @@
-import { EventType, type BaseEvent } from "@ag-ui/client";
+import { EventType } from "@ag-ui/client";
 import { describe, expect, test } from "vitest";
-import { closingEvents } from "../../../src/run/finalize.js";
-import { ChunkBuilder, unpackChunk } from "../../../src/run/pack.js";
-import type { Chunk } from "../../../src/run/types.js";
-import type { Claim, ClaimRequest, RunStore, Settlement } from "../../../src/storage/run-store.js";
-
-const delta = (text: string): BaseEvent => ({ type: EventType.TEXT_MESSAGE_CONTENT, messageId: "m", delta: text });
-
-const request = (threadId: string, runId: string, more: Partial<ClaimRequest> = {}): ClaimRequest => ({
-  threadId,
-  runId,
-  holder: "host-1",
-  startedAt: 1_000,
-  base: undefined,
-  prevRunIndex: null,
-  input: { messages: [{ id: "u", role: "user", content: "hi" }] },
-  fingerprint: runId,
-  title: "hi",
-  ...more,
-});
-
-async function claimed(store: RunStore, ...args: Parameters<typeof request>): Promise<Claim> {
-  const result = await store.claim(request(...args));
-  if (result.is !== "claimed") throw new Error(`not claimed: ${result.is}`);
-  return result.claim;
-}
-
-function chunkOf(claim: Claim, firstSeq: number, events: readonly BaseEvent[], open?: Chunk["open"]): Chunk {
-  const builder = new ChunkBuilder({ ...claim, firstSeq });
-  for (const event of events) builder.add(event, 2_000);
-  return builder.take(open)!;
-}
-
-const settlement = (claim: Claim, firstSeq: number, more: Partial<Settlement> = {}): Settlement => {
-  const terminal: BaseEvent = { type: EventType.RUN_FINISHED, threadId: claim.threadId, runId: claim.runId };
-  return {
-    status: "finished",
-    endedAt: 3_000,
-    chunk: chunkOf(claim, firstSeq, [terminal]),
-    ownTerminal: true,
-    closing: { runStarted: { type: EventType.RUN_STARTED }, customs: [], terminal },
-    derived: {
-      messages: [{ message: { id: "a", role: "assistant", content: "yes" } }],
-      rewritten: false,
-      state: { n: 1 },
-      interrupts: [],
-    },
-    ...more,
-  };
-};
-
-const foreignEnd: Parameters<RunStore["settleForeign"]>[4] = (run, nextSeq, open) => {
-  const builder = new ChunkBuilder({ ...run, firstSeq: nextSeq });
-  for (const event of closingEvents(open, { ...run, status: "broken", ids: () => "made-up" }))
-    builder.add(event, 4_000);
-  return builder.take()!;
-};
+import { unpackChunk } from "../../../src/run/pack.js";
+import type { RunStore, StopRequest } from "../../../src/storage/run-store.js";
+import { describeCut } from "./cut.suite.js";
+import { describeDeletion } from "./deletion.suite.js";
+import { chunkOf, claimed, contents, delta, foreignEnd, leaving, request, runOn, settlement, withRuns } from "./kit.js";
 
 /** The law of every RunStore. `create` gives one that nothing was written to. */
 export function describeRunStore(name: string, create: () => RunStore): void {
@@ -149,14 +98,116 @@ export function describeRunStore(name: string, create: () => RunStore): void {
       expect(await store.liveHeads()).toEqual([]);
     });
 
+    test("a run without a named parent comes from the thread's last run, wherever it branches", async () => {
+      const store = create();
+      await withRuns(store, "t", ["r1", "r2"]);
+      await claimed(store, "t", "r3", { base: (await store.head("t"))!, prevRunIndex: 0 });
+      await claimed(store, "other", "r4", { parentRunId: "theirs" });
+      expect([...(await store.runs("t")), ...(await store.runs("other"))].map((run) => run.parentRunId)).toEqual([
+        undefined,
+        "r1",
+        "r2",
+        "theirs",
+      ]);
+    });
+
+    test("runs of one id are found in all threads, at most as many as asked for", async () => {
+      const store = create();
+      for (const threadId of ["t1", "t2", "t3"]) await withRuns(store, threadId, ["r", `${threadId}-r`]);
+      const found = await store.runsOfId("r", 10);
+      expect(found.map(({ threadId, runIndex }) => [threadId, runIndex]).sort()).toEqual([
+        ["t1", 0],
+        ["t2", 0],
+        ["t3", 0],
+      ]);
+      expect(await store.runsOfId("r", 2)).toHaveLength(2);
+      expect(await store.runsOfId("t2-r", 10)).toEqual([await store.run("t2", 1)]);
+      expect(await store.runsOfId("none", 10)).toEqual([]);
+    });
+
+    test("a thread's runs come from the newest down, in pages, those of one status where asked for (L15)", async () => {
+      const store = create();
+      await withRuns(store, "t", ["r0", "r1"]);
+      await claimed(store, "t", "r2", { base: (await store.head("t"))!, prevRunIndex: 1 });
+      await store.settleForeign("t", "r2", "broken", 4_000, foreignEnd);
+      await runOn(store, "t", "r3", 2);
+      await withRuns(store, "u", ["other"]);
+      const ids = async (query: Partial<Parameters<RunStore["runsBefore"]>[0]>): Promise<string[]> =>
+        (await store.runsBefore({ threadId: "t", limit: 10, ...query })).map(({ runId }) => runId);
+      expect(await ids({})).toEqual(["r3", "r2", "r1", "r0"]);
+      expect(await ids({ limit: 2 })).toEqual(["r3", "r2"]);
+      expect(await ids({ limit: 2, before: 2 })).toEqual(["r1", "r0"]);
+      expect(await ids({ status: "finished" })).toEqual(["r3", "r1", "r0"]);
+      expect(await ids({ status: "finished", before: 3, limit: 1 })).toEqual(["r1"]);
+      expect(await ids({ status: "broken" })).toEqual(["r2"]);
+      expect(await ids({ limit: 0 })).toEqual([]);
+      expect(await ids({ threadId: "none" })).toEqual([]);
+    });
+
+    test("a thread of many runs is listed whole, whichever way (L2)", async () => {
+      const store = create();
+      const runIds = Array.from({ length: 300 }, (_, n) => `r${n}`);
+      await withRuns(store, "t", runIds);
+      expect((await store.runs("t")).map(({ runId }) => runId)).toEqual(runIds);
+      const first = await store.runsBefore({ threadId: "t", limit: 270 });
+      const second = await store.runsBefore({ threadId: "t", limit: 1_000, before: first.at(-1)!.runIndex });
+      expect([...first, ...second].map(({ runId }) => runId)).toEqual(runIds.toReversed());
+    });
+
     test("a stop request stands in the log once, and an append hears of it (L11)", async () => {
       const store = create();
       const claim = await claimed(store, "t", "r");
       expect(await store.requestStop("t", "another", 5)).toBeUndefined();
       expect(await store.requestStop("t", undefined, 5)).toMatchObject({ runId: "r", holder: "host-1", first: true });
       expect(await store.requestStop("t", "r", 6)).toMatchObject({ first: false });
-      expect(await store.append(claim, chunkOf(claim, 0, [delta("a")]))).toEqual({ stopRequested: true });
+      expect(await store.append(claim, chunkOf(claim, 0, [delta("a")]))).toEqual({ stop: "stopped" });
+      expect((await store.head("t"))?.stop).toEqual({ runId: "r", at: 5, as: "stopped" });
     });
+
+    test("an append hears of nothing where nobody asked (L11)", async () => {
+      const store = create();
+      const claim = await claimed(store, "t", "r");
+      expect(await store.append(claim, chunkOf(claim, 0, [delta("a")]))).toEqual({});
+    });
+
+    test.each<[StopRequest["as"][], StopRequest["as"]]>([
+      [["superseded"], "superseded"],
+      [["stopped", "superseded"], "superseded"],
+      [["superseded", "stopped"], "superseded"],
+    ])("of the requests %j the run is asked to end as %s (L11)", async (requests, as) => {
+      const store = create();
+      const claim = await claimed(store, "t", "r");
+      const firsts: boolean[] = [];
+      for (const asked of requests) firsts.push((await store.requestStop("t", "r", 5, asked))!.first);
+      expect(firsts).toEqual(requests.map((_, n) => n === 0));
+      expect(await store.append(claim, chunkOf(claim, 0, [delta("a")]))).toEqual({ stop: as });
+      expect((await store.head("t"))?.stop?.as).toBe(as);
+    });
+
+    test.each(["stopped", "superseded", "broken"] as const)(
+      "an end as %s stands, whatever somebody asked for (L11)",
+      async (status) => {
+        const store = create();
+        const claim = await claimed(store, "t", "r");
+        await store.requestStop("t", "r", 5, "superseded");
+        expect(await store.settle(claim, settlement(claim, 0, { status, ownTerminal: false }))).toBe("settled");
+        expect(await store.run("t", 0)).toMatchObject({ status });
+      },
+    );
+
+    test.each(["finished", "errored"] as const)(
+      "a request to be superseded decides an end as %s that the agent did not bring about (L11)",
+      async (status) => {
+        const store = create();
+        const claim = await claimed(store, "t", "r");
+        await store.requestStop("t", "r", 5, "superseded");
+        const before = await store.head("t");
+        const end = settlement(claim, 0, { status, ownTerminal: false });
+        expect(await store.settle(claim, end)).toBe("stop-requested");
+        expect(await store.head("t")).toEqual(before);
+        expect(await store.settle(claim, { ...end, ownTerminal: true })).toBe("settled");
+      },
+    );
 
     test("a stop request decides the end, unless the agent ended the run itself (L11)", async () => {
       const store = create();
@@ -179,6 +230,26 @@ export function describeRunStore(name: string, create: () => RunStore): void {
       expect(await store.thread("t")).toMatchObject({ runCount: 1, lastStatus: "finished", updatedAt: 3_000 });
     });
 
+    test("messages begin anew with a run that rewrote them, also with none at all (L2)", async () => {
+      const store = create();
+      await withRuns(store, "t", ["r0"]);
+      for (const [runId, prevRunIndex, messages] of [
+        ["r1", 0, leaving("x", "anew", {}).messages],
+        ["r2", 1, []],
+      ] as const) {
+        const claim = await claimed(store, "t", runId, { base: (await store.head("t"))!, prevRunIndex });
+        const derived = { ...leaving("", "", {}), messages, rewritten: true };
+        await store.settle(claim, settlement(claim, 0, { derived }));
+      }
+      await runOn(store, "t", "r3", 0);
+      expect(await store.messageRows("t", 1, undefined)).toEqual([
+        { runIndex: 1, resets: true, row: { message: { id: "x", role: "assistant", content: "anew" } } },
+      ]);
+      expect(await store.messageRows("t", 2, undefined)).toEqual([{ runIndex: 2, resets: true, row: undefined }]);
+      expect(await contents(store, "t", 3, new Set([0, 3]))).toEqual(["from r0", "from r3"]);
+      expect(await contents(store, "t", 3, new Set([0, 1, 2]))).toEqual([]);
+    });
+
     test("threads are listed by falling updatedAt, in pages", async () => {
       const store = create();
       for (let n = 0; n < 5; n++)
@@ -190,5 +261,52 @@ export function describeRunStore(name: string, create: () => RunStore): void {
       expect(await ids({ agentId: "odd" })).toEqual(["t3", "t1"]);
       expect(await ids({ archived: true })).toEqual([]);
     });
+
+    test("what is handed in and out belongs to the caller: changing it changes nothing in the log (L1)", async () => {
+      const store = create();
+      const input = { messages: [{ id: "u", role: "user" as const, content: "hi" }] };
+      const claim = await claimed(store, "t", "r", { input });
+      const derived = leaving("a", "yes", { list: [1] });
+      const end = settlement(claim, 0, { derived });
+      await store.settle(claim, end);
+      const head = (await store.head("t"))!;
+      await claimed(store, "t", "broken", { base: head, prevRunIndex: 0 });
+      const exists = await store.claim(request("t", "r"));
+      const ended = await store.settleForeign("t", "broken", "broken", 4_000, foreignEnd);
+      const reads = () =>
+        Promise.all([
+          store.runById("t", "broken"),
+          store.runs("t"),
+          store.runsBefore({ threadId: "t", limit: 1 }),
+          store.runsOfId("r", 1),
+          store.threads({ limit: 1, archived: false }),
+          store.head("t"),
+          store.run("t", 0),
+          store.thread("t"),
+          store.input("t", 0),
+          store.closing("t", 0),
+          store.stateAfter("t", 0),
+          store.messageRows("t", 0, undefined),
+        ]);
+      const before = structuredClone(await reads());
+      const spoil = (value: unknown): void => {
+        if (typeof value !== "object" || value === null) return;
+        for (const inner of Object.values(value)) spoil(inner);
+        for (const key of Object.keys(value)) Reflect.set(value, key, "spoilt");
+      };
+      for (const value of [input, derived, end.closing, head, exists, ended, await reads()]) spoil(value);
+      expect(await reads()).toEqual(before);
+    });
+
+    test("a closed store answers nothing (L13)", async () => {
+      const store = create();
+      await store.head("t");
+      await store.close();
+      await expect(store.head("t")).rejects.toMatchObject({ code: "closed" });
+      await expect(store.claim(request("t", "r"))).rejects.toMatchObject({ code: "closed" });
+    });
+
+    describeDeletion(create);
+    describeCut(create);
   });
 }

@@ -37,6 +37,9 @@ test("an open that another connection blocks is told in time (L10, L13)", async 
 test.each([
   ["heads", { threadId: "t", epoch: "one", runCount: 1, activeRunIndex: 0 }],
   ["heads", { threadId: "t", epoch: 1, runCount: 1, activeRunIndex: 7 }],
+  ["heads", { threadId: "t", epoch: 1, runCount: 3, activeRunIndex: 0, first: 1 }],
+  ["heads", { threadId: "t", epoch: 1, runCount: 3, activeRunIndex: 0, stop: { runId: "r", at: 1 } }],
+  ["heads", { threadId: "t", epoch: 1, runCount: 3, activeRunIndex: -1, first: 0, deleted: true }],
 ])("a record in %s that this version never wrote is refused and left as it is (L10)", async (_store, record) => {
   const dbName = freshDb();
   const store = indexedDBRunStore({ dbName });

@@ -1,0 +1,121 @@
+import type { PayloadCodec } from "../codec.js";
+import { branchesBefore, cutHead, firstOf, mayCut, tombstone } from "../decisions.js";
+import type { CutBase } from "../run-store.js";
+import { checkHead, checkRun } from "./checks.js";
+import type { Connection } from "./connection.js";
+import { mark, sweepThread } from "./garbage.js";
+import { readHead } from "./heads.js";
+import { readRunsFrom } from "./reads.js";
+import { encodeDerived, nextEpoch, putDerived, quietly, runRange } from "./records.js";
+import type { ThreadRecord } from "./schema.js";
+
+/** The tombstone stands first, in one strict transaction; from then on nobody sees the rest, which goes in pieces. */
+export async function deleteThread(connection: Connection, threadId: string): Promise<boolean> {
+  let epoch: number | undefined;
+  const deleted = await connection.write(["heads", "threads", "meta"], "strict", async (tx) => {
+    const head = checkHead(await tx.objectStore("heads").get(threadId));
+    // From a first try whose end was not heard.
+    if (head?.deleted === true && head.epoch === epoch) return true;
+    if (head === undefined || head.deleted === true || head.live !== undefined) return false;
+    epoch = await nextEpoch(tx);
+    quietly(tx.objectStore("heads").put(tombstone(head, epoch)));
+    quietly(tx.objectStore("threads").delete(threadId));
+    await mark(tx, threadId, { epoch, below: head.runCount, chunksBelow: head.runCount, runs: [] });
+    return true;
+  });
+  // Also what an earlier call did not get to.
+  await sweepThread(connection, threadId);
+  return deleted;
+}
+
+/** Neighbours as pairs of the first and the last. */
+function pairsOf(runIndexes: readonly number[]): [number, number][] {
+  const pairs: [number, number][] = [];
+  for (const runIndex of runIndexes) {
+    const last = pairs.at(-1);
+    if (last?.[1] === runIndex - 1) last[1] = runIndex;
+    else pairs.push([runIndex, runIndex]);
+  }
+  return pairs;
+}
+
+/**
+ * What is shown of the thread changes in one strict transaction, which touches no chunk; what is not shown any more
+ * goes in pieces.
+ */
+export async function cut(
+  connection: Connection,
+  codec: PayloadCodec,
+  threadId: string,
+  epoch: number,
+  base: CutBase,
+): Promise<number | undefined> {
+  const { runIndex } = base;
+  const head = await readHead(connection, threadId);
+  if (head === undefined || !mayCut(head, runIndex)) return undefined;
+  if (head.cut === true && head.first === runIndex) {
+    // What an earlier call did not get to.
+    await sweepThread(connection, threadId);
+    return 0;
+  }
+  if (head.epoch !== epoch) return undefined;
+  // Runs come and go with a new epoch only, so these are still all of them where the head's is the same below.
+  const above = head.branched === true ? await readRunsFrom(connection, threadId, runIndex + 1) : [];
+  const removed = head.branched === true ? branchesBefore(runIndex, above, head.activeRunIndex) : [];
+  if (removed === undefined) return undefined;
+  const pairs = pairsOf(removed);
+  const records = await encodeDerived(codec, threadId, runIndex, {
+    messages: base.messages.map((message) => ({ message })),
+    rewritten: true,
+    state: base.state,
+    interrupts: base.interrupts,
+  });
+
+  let done: { readonly epoch: number; readonly lost: number } | undefined;
+  const lost = await connection.write(["heads", "runs", "messages", "states", "meta"], "strict", async (tx) => {
+    const runs = tx.objectStore("runs");
+    const [headRecord, runRecord, upToBase] = await Promise.all([
+      tx.objectStore("heads").get(threadId),
+      runs.get([threadId, runIndex]),
+      runs.count(runRange(threadId, firstOf(head), runIndex + 1)),
+    ]);
+    const now = checkHead(headRecord);
+    // From a first try whose end was not heard.
+    if (done !== undefined && now?.epoch === done.epoch) return done.lost;
+    const run = checkRun(runRecord);
+    if (run === undefined || now?.epoch !== epoch || !mayCut(now, runIndex)) return undefined;
+    const alreadyWithout = head.cut === true ? 1 : 0;
+    done = { epoch: await nextEpoch(tx), lost: upToBase - alreadyWithout + removed.length };
+    quietly(tx.objectStore("heads").put(cutHead(now, done.epoch, runIndex, removed)));
+    quietly(runs.put({ ...run, prevRunIndex: null }));
+    for (const [from, to] of pairs) quietly(runs.delete(runRange(threadId, from, to + 1)));
+    quietly(tx.objectStore("messages").delete(runRange(threadId, runIndex, runIndex + 1)));
+    putDerived(tx, records);
+    await mark(tx, threadId, { epoch: done.epoch, below: runIndex, chunksBelow: runIndex + 1, runs: pairs });
+    return done.lost;
+  });
+  await sweepThread(connection, threadId);
+  return lost;
+}
+
+/** Both kinds of threads are read from the oldest on, more of them as long as pinned and live ones stand in the way. */
+export async function threadsBeyond(connection: Connection, keep: number): Promise<string[]> {
+  const live = new Set(await connection.read(["heads"], (tx) => tx.objectStore("heads").index("holder").getAllKeys()));
+  const mayGo = ({ threadId, pinned }: ThreadRecord): boolean => pinned !== 1 && !live.has(threadId);
+  const byTime = (a: ThreadRecord, b: ThreadRecord): number =>
+    a.updatedAt - b.updatedAt || (a.threadId < b.threadId ? -1 : 1);
+  return connection.read(["threads"], async (tx) => {
+    const byAge = tx.objectStore("threads").index("updatedAt");
+    const all = await byAge.count();
+    const tooMany = all - keep;
+    if (tooMany <= 0) return [];
+    for (let read = tooMany + live.size; ; read *= 2) {
+      const [shown = [], archived = []] = await Promise.all(
+        [0, 1].map((kind) => byAge.getAll(IDBKeyRange.bound([kind, -Infinity], [kind, Infinity]), read)),
+      );
+      // Sure are those that no unread one can be older than.
+      const oldest = [...shown, ...archived].sort(byTime).slice(0, read).filter(mayGo);
+      if (oldest.length >= tooMany || read >= all) return oldest.slice(0, tooMany).map(({ threadId }) => threadId);
+    }
+  });
+}

@@ -1,0 +1,50 @@
+import { firstOf, hasNoEvents } from "../decisions.js";
+import type { ThreadHead } from "../run-store.js";
+import { checkHead, isHead } from "./checks.js";
+import type { Connection } from "./connection.js";
+
+export async function readHead(connection: Connection, threadId: string): Promise<ThreadHead | undefined> {
+  return checkHead(await connection.read(["heads"], (tx) => tx.objectStore("heads").get(threadId)));
+}
+
+export async function readLiveHeads(connection: Connection): Promise<ThreadHead[]> {
+  const heads = await connection.read(["heads"], (tx) => tx.objectStore("heads").index("holder").getAll());
+  // One that is not valid is told to whoever reads its thread; it must not hide all others.
+  return heads.filter(isHead);
+}
+
+/**
+ * Whether what was just read of a run counts. It is asked after the read and in a transaction of its own: `heads` in
+ * one scope with bulk stores would hold up all appends, and rows of a run that counts now were all there before.
+ */
+export async function counts(
+  connection: Connection,
+  threadId: string,
+  runIndex: number,
+  what: "events" | "end",
+): Promise<boolean> {
+  const [record, run] = await connection.read(["heads", "runs"], (tx) =>
+    Promise.all([tx.objectStore("heads").get(threadId), tx.objectStore("runs").getKey([threadId, runIndex])]),
+  );
+  const head = checkHead(record);
+  if (run === undefined) return false;
+  return what === "events" ? !hasNoEvents(head, runIndex) : runIndex >= firstOf(head);
+}
+
+/**
+ * Reads what takes several transactions as it was at one time: again, where the thread was cut or deleted meanwhile.
+ * `read` leaves out what stands below `first`.
+ */
+export async function unlessCut<T>(
+  connection: Connection,
+  threadId: string,
+  read: (first: number, head: ThreadHead | undefined) => Promise<T>,
+): Promise<T> {
+  let head = await readHead(connection, threadId);
+  for (;;) {
+    const result = await read(firstOf(head), head);
+    const now = await readHead(connection, threadId);
+    if (firstOf(now) === firstOf(head) && now?.cut === head?.cut) return result;
+    head = now;
+  }
+}

@@ -1,0 +1,94 @@
+import type { Interrupt, State } from "@ag-ui/client";
+import { RunnerError } from "../../run/errors.js";
+import type { Chunk } from "../../run/types.js";
+import type { MessageRow, PersistedInput, RunClosing, RunRow, ThreadHead, ThreadRow } from "../run-store.js";
+
+/**
+ * Everything that a {@link memoryRunStore} knows: plain data only, no code, so that it outlives a hot reload of the code
+ * that made it.
+ */
+export interface MemoryData {
+  /** The last epoch that was taken. */
+  epoch: number;
+  readonly threads: Map<string, MemoryThread>;
+  /** Ids of the threads with a live run. */
+  readonly live: Set<string>;
+  /** The threads that have a run of this id. */
+  readonly threadsOfRun: Map<string, Set<string>>;
+}
+
+export interface MemoryThread {
+  /** Replaced, never changed. */
+  head: ThreadHead;
+  /** Absent in a deleted thread. Replaced, never changed. */
+  row: ThreadRow | undefined;
+  /** By runIndex, in its order. Only runs that count. */
+  readonly runs: Map<number, MemoryRun>;
+  readonly indexOf: Map<string, number>;
+}
+
+export interface MemoryRun {
+  /** Replaced, never changed. */
+  row: RunRow;
+  readonly input: PersistedInput;
+  readonly chunks: Chunk[];
+  closing?: RunClosing;
+  left?: MemoryLeft;
+}
+
+/** What a run left behind. */
+export interface MemoryLeft {
+  readonly messages: readonly MessageRow[];
+  /** The thread's messages begin anew with the first of these. */
+  readonly resets: boolean;
+  readonly state: State;
+  readonly interrupts: readonly Interrupt[];
+}
+
+export const emptyMemoryData = (): MemoryData => ({
+  epoch: 0,
+  threads: new Map(),
+  live: new Set(),
+  threadsOfRun: new Map(),
+});
+
+export const runOf = (data: MemoryData, threadId: string, runIndex: number): MemoryRun | undefined =>
+  data.threads.get(threadId)?.runs.get(runIndex);
+
+export function removeRun(data: MemoryData, thread: MemoryThread, runIndex: number): void {
+  const { threadId } = thread.head;
+  const runId = thread.runs.get(runIndex)?.row.runId;
+  if (runId === undefined) return;
+  thread.runs.delete(runIndex);
+  thread.indexOf.delete(runId);
+  const threads = data.threadsOfRun.get(runId);
+  threads?.delete(threadId);
+  if (threads?.size === 0) data.threadsOfRun.delete(runId);
+}
+
+/** A live head has its run: whoever broke that did not come through this store. */
+export function liveRun(thread: MemoryThread, runIndex: number): MemoryRun {
+  const run = thread.runs.get(runIndex);
+  if (run === undefined) throw new RunnerError("corrupt-record", { threadId: thread.head.threadId, store: "runs" });
+  return run;
+}
+
+/** The first chunk with an event after `seq`, as its place; the number of chunks where there is none. */
+export function placeAfter(chunks: readonly Chunk[], seq: number): number {
+  let low = 0;
+  let high = chunks.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const chunk = chunks[middle]!;
+    if (chunk.firstSeq + chunk.count - 1 > seq) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Adds the chunk in its place, instead of one that begins with the same event. */
+export function putChunk(chunks: Chunk[], chunk: Chunk): void {
+  let place = chunks.length;
+  while (place > 0 && chunks[place - 1]!.firstSeq >= chunk.firstSeq) place--;
+  chunks.splice(place, chunks[place]?.firstSeq === chunk.firstSeq ? 1 : 0, chunk);
+}

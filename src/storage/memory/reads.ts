@@ -1,0 +1,122 @@
+import type { Chunk } from "../../run/types.js";
+import type { RunRow, RunStore, StoredMessageRow, ThreadRow } from "../run-store.js";
+import { placeAfter, runOf, type MemoryData, type MemoryRun } from "./memory-data.js";
+
+type Reads = Pick<
+  RunStore,
+  | "head"
+  | "liveHeads"
+  | "run"
+  | "runById"
+  | "runsOfId"
+  | "runs"
+  | "runsBefore"
+  | "input"
+  | "closing"
+  | "chunks"
+  | "messageRows"
+  | "stateAfter"
+  | "thread"
+  | "threads"
+>;
+
+/** Run and thread rows are flat. */
+const copyOf = <T extends RunRow | ThreadRow>(row: T): T => ({ ...row });
+
+const rowOf = (run: MemoryRun | undefined): RunRow | undefined => run && copyOf(run.row);
+
+function chunksAfter(chunks: readonly Chunk[], afterSeq: number, limit: number): Chunk[] {
+  const found: Chunk[] = [];
+  let events = 0;
+  for (let place = placeAfter(chunks, afterSeq); place < chunks.length && events < limit; place++) {
+    const chunk = chunks[place]!;
+    found.push(chunk);
+    events += chunk.count;
+  }
+  return found;
+}
+
+function messageRows(
+  runs: Iterable<MemoryRun>,
+  upTo: number,
+  path: ReadonlySet<number> | undefined,
+): StoredMessageRow[] {
+  const rows: StoredMessageRow[] = [];
+  for (const { row, left } of runs) {
+    const { runIndex } = row;
+    if (runIndex > upTo) break;
+    if (left === undefined || (path !== undefined && !path.has(runIndex))) continue;
+    if (left.resets) rows.length = 0;
+    if (left.resets && left.messages.length === 0) rows.push({ runIndex, resets: true, row: undefined });
+    left.messages.forEach((message, n) => rows.push({ runIndex, resets: left.resets && n === 0, row: message }));
+  }
+  return structuredClone(rows);
+}
+
+export const memoryReads = (data: MemoryData): Reads => ({
+  head: async (threadId) => structuredClone(data.threads.get(threadId)?.head),
+
+  liveHeads: async () => [...data.live].flatMap((threadId) => structuredClone(data.threads.get(threadId)?.head) ?? []),
+
+  run: async (threadId, runIndex) => rowOf(runOf(data, threadId, runIndex)),
+
+  runById: async (threadId, runId) => {
+    const thread = data.threads.get(threadId);
+    return rowOf(thread?.runs.get(thread.indexOf.get(runId) ?? -1));
+  },
+
+  runsOfId: async (runId, limit) => {
+    const rows: RunRow[] = [];
+    for (const threadId of data.threadsOfRun.get(runId) ?? []) {
+      if (rows.length >= limit) break;
+      const thread = data.threads.get(threadId);
+      const row = rowOf(thread?.runs.get(thread.indexOf.get(runId) ?? -1));
+      if (row !== undefined) rows.push(row);
+    }
+    return rows;
+  },
+
+  runs: async (threadId) => [...(data.threads.get(threadId)?.runs.values() ?? [])].map(({ row }) => copyOf(row)),
+
+  runsBefore: async ({ threadId, status, before = Infinity, limit }) => {
+    const rows: RunRow[] = [];
+    const thread = data.threads.get(threadId);
+    if (thread === undefined) return rows;
+    const { first = 0, runCount } = thread.head;
+    for (let at = Math.min(before, runCount) - 1; at >= first && rows.length < limit; at--) {
+      const row = thread.runs.get(at)?.row;
+      if (row !== undefined && (status === undefined || row.status === status)) rows.push(copyOf(row));
+    }
+    return rows;
+  },
+
+  input: async (threadId, runIndex) => structuredClone(runOf(data, threadId, runIndex)?.input),
+
+  closing: async (threadId, runIndex) => structuredClone(runOf(data, threadId, runIndex)?.closing),
+
+  chunks: async (threadId, runIndex, afterSeq, limit) =>
+    chunksAfter(runOf(data, threadId, runIndex)?.chunks ?? [], afterSeq, limit),
+
+  messageRows: async (threadId, upTo, path) => messageRows(data.threads.get(threadId)?.runs.values() ?? [], upTo, path),
+
+  stateAfter: async (threadId, runIndex) => {
+    const left = runOf(data, threadId, runIndex)?.left;
+    return left && structuredClone({ state: left.state, interrupts: left.interrupts });
+  },
+
+  thread: async (threadId) => {
+    const row = data.threads.get(threadId)?.row;
+    return row && copyOf(row);
+  },
+
+  threads: async ({ limit, before = Infinity, agentId, archived }) =>
+    [...data.threads.values()]
+      .flatMap(({ row }) => row ?? [])
+      .filter(
+        (row) =>
+          row.archived === archived && row.updatedAt < before && (agentId === undefined || row.agentId === agentId),
+      )
+      .sort((a, b) => b.updatedAt - a.updatedAt || (a.threadId < b.threadId ? 1 : -1))
+      .slice(0, limit)
+      .map(copyOf),
+});

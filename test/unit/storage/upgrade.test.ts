@@ -1,0 +1,108 @@
+import "fake-indexeddb/auto";
+import { openDB, type IDBPDatabase } from "idb";
+import { expect, onTestFinished, test } from "vitest";
+import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import { DB_VERSION } from "../../../src/storage/indexeddb/schema.js";
+import { freshDb } from "../runner/kit.js";
+import { chunkOf, delta, runOn, settlement } from "./kit.js";
+
+/** Version 1 as it was released. It is written out here: what is released never changes. */
+function createVersion1(db: IDBPDatabase): void {
+  db.createObjectStore("heads", { keyPath: "threadId" }).createIndex("holder", "holder");
+  const threads = db.createObjectStore("threads", { keyPath: "threadId" });
+  threads.createIndex("updatedAt", ["archived", "updatedAt"]);
+  threads.createIndex("agentId", ["agentId", "archived", "updatedAt"]);
+  const runs = db.createObjectStore("runs", { keyPath: ["threadId", "runIndex"] });
+  runs.createIndex("runId", ["threadId", "runId"], { unique: true });
+  db.createObjectStore("chunks", { keyPath: ["threadId", "runIndex", "firstSeq"] });
+  const messages = db.createObjectStore("messages", { keyPath: ["threadId", "runIndex", "n"] });
+  messages.createIndex("messageId", ["threadId", "messageId"]);
+  db.createObjectStore("states", { keyPath: ["threadId", "runIndex"] });
+  db.createObjectStore("meta");
+  db.createObjectStore("search");
+}
+
+const run = (threadId: string, runIndex: number, runId: string, status: string) => ({
+  threadId,
+  runIndex,
+  runId,
+  prevRunIndex: runIndex === 0 ? null : runIndex - 1,
+  status,
+  epoch: runIndex + 1,
+  startedAt: 1,
+  ...(status !== "running" && { endedAt: 2, eventCount: 1 }),
+  fingerprint: runId,
+  input: { messages: [] },
+});
+
+test("a database of version 1 is brought up to this one with all that is in it (L10)", async () => {
+  const dbName = freshDb();
+  const old = await openDB(dbName, 1, { upgrade: createVersion1 });
+  await old.put("heads", { threadId: "idle", epoch: 1, runCount: 1, activeRunIndex: 0 });
+  await old.put("heads", {
+    threadId: "live",
+    epoch: 2,
+    runCount: 2,
+    activeRunIndex: 1,
+    live: { runIndex: 1, runId: "r1" },
+    holder: "host-1",
+    stop: { runId: "r1", at: 7 },
+  });
+  const runs = [run("idle", 0, "r0", "finished"), run("live", 0, "r0", "errored"), run("live", 1, "r1", "running")];
+  for (const record of runs) await old.put("runs", record);
+  const claim = { threadId: "live", runIndex: 1, runId: "r1", epoch: 2, holder: "host-1" };
+  const chunk = chunkOf(claim, 0, [delta("a")]);
+  await old.put("chunks", chunk);
+  const state = { threadId: "idle", runIndex: 0, state: { n: 1 }, interrupts: [] };
+  await old.put("states", state);
+  await old.put("meta", 2, "epoch");
+  old.close();
+
+  const store = indexedDBRunStore({ dbName });
+  onTestFinished(() => store.close());
+  expect((await store.runsOfId("r0", 10)).map(({ threadId }) => threadId).sort()).toEqual(["idle", "live"]);
+  expect(await store.runs("live")).toMatchObject([{ status: "errored" }, { status: "running" }]);
+  expect(await store.chunks("live", 1, -1, 10)).toEqual([chunk]);
+  expect(await store.stateAfter("idle", 0)).toEqual({ state: { n: 1 }, interrupts: [] });
+  // What was asked before there were two ways to ask.
+  expect((await store.head("live"))?.stop).toEqual({ runId: "r1", at: 7, as: "stopped" });
+  expect(await store.append(claim, chunkOf(claim, 1, [delta("b")]))).toEqual({ stop: "stopped" });
+  expect(await store.settle(claim, settlement(claim, 2))).toBe("settled");
+  expect((await runOn(store, "idle", "r2", 0)).epoch).toBe(3);
+  const now = await openDB(dbName);
+  expect([now.version, DB_VERSION]).toEqual([2, 2]);
+  now.close();
+});
+
+test("a database that cannot be brought up is told of and left as it is (L10)", async () => {
+  const dbName = freshDb();
+  const foreign = await openDB(dbName, 1, { upgrade: (db) => void db.createObjectStore("theirs").put("kept", "key") });
+  foreign.close();
+  await expect(indexedDBRunStore({ dbName }).head("t")).rejects.toMatchObject({ code: "storage-unavailable" });
+  const again = await openDB(dbName);
+  expect([again.version, await again.get("theirs", "key")]).toEqual([1, "kept"]);
+  again.close();
+});
+
+test("a fresh database is as one that was brought up", async () => {
+  const shapeOf = async (dbName: string): Promise<unknown> => {
+    const store = indexedDBRunStore({ dbName });
+    await store.head("t");
+    await store.close();
+    const db = await openDB(dbName);
+    const tx = db.transaction([...db.objectStoreNames]);
+    const shape = [...db.objectStoreNames].map((name) => {
+      const { keyPath, indexNames } = tx.objectStore(name);
+      const indexes = [...indexNames].map((index) => {
+        const { keyPath: path, unique } = tx.objectStore(name).index(index);
+        return { index, path, unique };
+      });
+      return { name, keyPath, indexes };
+    });
+    db.close();
+    return shape;
+  };
+  const old = freshDb();
+  (await openDB(old, 1, { upgrade: createVersion1 })).close();
+  expect(await shapeOf(old)).toEqual(await shapeOf(freshDb()));
+});
