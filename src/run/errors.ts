@@ -3,8 +3,13 @@
  * and what to do.
  */
 export type RunnerErrorCode =
-  /** The thread has a live run. Nothing was started. Follow or stop the run that `details.runId` names, then try again. */
+  /**
+   * The thread has a live run (or, where runs are queued, a full queue). Nothing was started. Follow or stop the run
+   * that `details.runId` names, then try again.
+   */
   | "thread-busy"
+  /** The run was taken out of the queue before it started. Nothing of it was recorded: its messages are still the caller's. */
+  | "cancelled"
   /** The run id was used in this thread for another input. Nothing was started. Choose a fresh run id. */
   | "run-exists"
   /** No agent is registered under this id. Nothing was started. `details.agentIds` lists those that are. */
@@ -55,6 +60,7 @@ export interface RunnerErrorDetails {
 
 const MESSAGES: Record<RunnerErrorCode, string> = {
   "thread-busy": "Thread already running",
+  cancelled: "The run was cancelled before it started",
   "run-exists": "This run id was already used in the thread with another input",
   "unknown-agent": "No agent is registered under this id",
   "invalid-input": "The input is not valid",
@@ -110,3 +116,12 @@ export class RunnerError extends Error {
 
 /** All codes, for checks of what crosses contexts. */
 export const RUNNER_ERROR_CODES = Object.keys(MESSAGES) as readonly RunnerErrorCode[];
+
+/** What whatever was thrown says of itself; anything can be thrown. */
+export function messageOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? String(thrown.message) : String(thrown);
+  } catch {
+    return "Something was thrown that has no text";
+  }
+}

@@ -23,7 +23,7 @@ import type {
 } from "@ag-ui/client";
 import { cloneJson } from "./json.js";
 import { PatchedDocument } from "./json-patch.js";
-import { MessageList, withoutNullTag } from "./message-list.js";
+import { MessageList, withoutNullTag, type MessageIndex } from "./message-list.js";
 import type { PackedEntry } from "./types.js";
 
 /** What a run starts from, or has led to. */
@@ -32,6 +32,9 @@ export interface ThreadContent {
   readonly state: State;
   readonly interrupts: readonly Interrupt[];
 }
+
+/** A {@link ThreadContent} whose messages were indexed before. */
+export type FoldBase = ThreadContent & { readonly index?: MessageIndex };
 
 /** Metadata key under which `@ag-ui/client` lets a MESSAGES_SNAPSHOT say which activities it speaks for. */
 const ACTIVITY_HISTORY = "@ag-ui/client";
@@ -73,8 +76,8 @@ export class Fold {
   #interrupts: readonly Interrupt[];
   #stateVersion = 0;
 
-  constructor(base: ThreadContent) {
-    this.#messages = new MessageList(base.messages);
+  constructor(base: FoldBase) {
+    this.#messages = new MessageList(base.messages, base.index);
     this.#state = base.state;
     this.#interrupts = base.interrupts;
   }
@@ -109,6 +112,16 @@ export class Fold {
    */
   get rewritten(): boolean {
     return this.#messages.rewritten;
+  }
+
+  /** See {@link MessageList.handOn}: the fold must have come to its end. */
+  handOnIndex(): MessageIndex {
+    return this.#messages.handOn();
+  }
+
+  /** Several messages have one id. */
+  get doubled(): boolean {
+    return this.#messages.doubled;
   }
 
   /** Grows when messages change. */

@@ -1,12 +1,17 @@
 import type { Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
+import type { MessageIndex } from "./message-list.js";
 
 /** A thread at the end of a path: what the next run of that path starts from. */
 export interface ThreadBase {
   /** The run at the end of the path; -1 for a new thread. */
   readonly runIndex: number;
   readonly messages: readonly Message[];
-  /** The run that added or last replaced each message. */
-  readonly runOf: ReadonlyMap<string, number>;
+  /**
+   * The run that added or last replaced each message, and where the messages are. Both are handed on: once a later run
+   * has ended they are that one's, so that no run has to look at the whole history.
+   */
+  readonly runOf: Map<string, number>;
+  readonly index?: MessageIndex;
   readonly state: State;
   readonly interrupts: readonly Interrupt[];
 }
@@ -45,7 +50,7 @@ function same(sent: Message, known: Message): boolean {
  * @param partial the sender names only what is new to it and never branches
  */
 export function planInput(base: ThreadBase, input: Pick<RunAgentInput, "messages">, partial: boolean): InputPlan {
-  const known = new Set(base.messages.map((message) => message.id));
+  const known = base.runOf;
   const fresh = input.messages.filter((message) => !known.has(message.id));
   const goesOn: InputPlan = {
     is: "continue",
@@ -54,13 +59,13 @@ export function planInput(base: ThreadBase, input: Pick<RunAgentInput, "messages
   };
   if (partial) return goesOn;
 
-  const path = base.messages.filter(isCompared);
   const sent = input.messages.filter(isCompared);
+  if (sent.every((message) => !known.has(message.id))) return goesOn;
+  const path = base.messages.filter(isCompared);
   let common = 0;
   while (common < sent.length && common < path.length && same(sent[common]!, path[common]!)) common++;
-  const noneKnown = sent.every((message) => !known.has(message.id));
   // Agents may own messages that a sender never had; only a known message that stands elsewhere makes a branch.
-  if (noneKnown || common === path.length) return goesOn;
+  if (common === path.length) return goesOn;
   const lastKnown = sent.findLast((message) => known.has(message.id));
   const subsequence = isSubsequence(
     sent.filter((message) => known.has(message.id)),

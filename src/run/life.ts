@@ -1,11 +1,16 @@
 import type { SettledStatus } from "./types.js";
 
+/** What a run that was asked to end will have ended as, unless its agent ends it first. */
+export type AskedStatus = "stopped" | "superseded" | "errored";
+
 /** Where a run stands in its host. `refused` runs were never in the log. */
 export type RunLife =
+  /** It waits for the thread's runs before it. */
+  | { readonly is: "queued" }
   | { readonly is: "claiming" }
   | { readonly is: "running" }
-  /** Its end was asked for; the agent has until its grace runs out. */
-  | { readonly is: "stopping" }
+  /** Its end was asked for; the agent has until its grace runs out. `errored`: it passed its time limit. */
+  | { readonly is: "stopping"; readonly as: AskedStatus }
   /** The agent is heard no more; the end is being written. */
   | { readonly is: "settling"; readonly status: SettledStatus }
   | { readonly is: "settled"; readonly status: SettledStatus }
@@ -14,9 +19,14 @@ export type RunLife =
   | { readonly is: "lost" };
 
 export type RunTransition =
+  /** The thread has a live run: this one waits for its end. */
+  | { readonly to: "wait" }
+  /** The thread is free for it. */
+  | { readonly to: "turn" }
+  /** It stands in the log. */
   | { readonly to: "claimed" }
   | { readonly to: "refuse" }
-  | { readonly to: "stop" }
+  | { readonly to: "stop"; readonly as: AskedStatus }
   | { readonly to: "settle"; readonly status: SettledStatus }
   /** A stop request reached the log before the end that was being written. */
   | { readonly to: "decide"; readonly status: SettledStatus }
@@ -26,22 +36,24 @@ export type RunTransition =
 /** The life after `transition`; undefined where the transition does not apply, and nothing must happen. */
 export function nextLife(life: RunLife, transition: RunTransition): RunLife | undefined {
   switch (transition.to) {
+    case "wait":
+      return life.is === "claiming" ? { is: "queued" } : undefined;
+    case "turn":
+      return life.is === "queued" ? { is: "claiming" } : undefined;
     case "claimed":
       return life.is === "claiming" ? { is: "running" } : undefined;
     case "refuse":
-      return life.is === "claiming" ? { is: "refused" } : undefined;
+      return life.is === "queued" || life.is === "claiming" ? { is: "refused" } : undefined;
     case "stop":
-      return life.is === "running" ? { is: "stopping" } : undefined;
+      return life.is === "running" ? { is: "stopping", as: transition.as } : undefined;
     case "settle":
-      return life.is === "running" || life.is === "stopping"
-        ? { is: "settling", status: transition.status }
-        : undefined;
+      return isListening(life) ? { is: "settling", status: transition.status } : undefined;
     case "decide":
       return life.is === "settling" ? { is: "settling", status: transition.status } : undefined;
     case "settled":
       return life.is === "settling" ? { is: "settled", status: life.status } : undefined;
     case "lose":
-      return life.is === "running" || life.is === "stopping" || life.is === "settling" ? { is: "lost" } : undefined;
+      return isListening(life) || life.is === "settling" ? { is: "lost" } : undefined;
   }
 }
 
@@ -49,4 +61,4 @@ export function nextLife(life: RunLife, transition: RunTransition): RunLife | un
 export const isListening = (life: RunLife): boolean => life.is === "running" || life.is === "stopping";
 
 /** A second run of the thread is refused; while it is settling the second run waits instead. */
-export const isBusy = (life: RunLife): boolean => life.is === "claiming" || isListening(life);
+export const isBusy = (life: RunLife): boolean => life.is === "queued" || life.is === "claiming" || isListening(life);

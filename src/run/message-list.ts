@@ -6,6 +6,17 @@ interface OwnedCall {
   readonly call: ToolCall;
 }
 
+/**
+ * Where the messages and tool calls of a thread are. Handed on from one list to the next, so that no list has to look
+ * at all that came before it; see {@link MessageList.handOn}.
+ */
+export interface MessageIndex {
+  readonly byId: Map<string, Message>;
+  readonly calls: Map<string, OwnedCall>;
+  /** Several messages have one id. */
+  readonly doubled: boolean;
+}
+
 /** `null` counts as absent: older producers send it, and it must not stay. */
 export function withoutNullTag<T extends object>(tagged: T): T {
   if ((tagged as { subagentRunId?: string | null }).subagentRunId !== null) return tagged;
@@ -40,18 +51,40 @@ function ownCopy<T extends Message>(message: T): T {
 export class MessageList {
   #items: Message[];
   readonly #base: readonly Message[];
+  /** Of the base, as long as nothing of it was taken away; what changed stands in `#byId` and `#calls`. */
+  #below: MessageIndex | undefined;
   #byId = new Map<string, Message>();
   #calls = new Map<string, OwnedCall>();
+  #doubled = false;
   /** Messages and metadata that were made here. */
   readonly #owned = new WeakSet<object>();
   readonly #touched = new Set<string>();
   #rewritten = false;
   #version = 0;
 
-  constructor(base: readonly Message[]) {
+  /** @param index of `base`; only read until it is handed on */
+  constructor(base: readonly Message[], index?: MessageIndex) {
     this.#base = [...base];
     this.#items = [...base];
-    this.#reindex();
+    if (index === undefined) this.#reindex();
+    else {
+      this.#below = index;
+      this.#doubled = index.doubled;
+    }
+  }
+
+  /** The index of this list, which must not change any more, in the place of that of its base. */
+  handOn(): MessageIndex {
+    const byId = this.#below?.byId ?? new Map<string, Message>();
+    const calls = this.#below?.calls ?? new Map<string, OwnedCall>();
+    for (const [id, message] of this.#byId) byId.set(id, message);
+    for (const [id, call] of this.#calls) calls.set(id, call);
+    return { byId, calls, doubled: this.#doubled };
+  }
+
+  /** Several messages have one id. */
+  get doubled(): boolean {
+    return this.#doubled;
   }
 
   get items(): readonly Message[] {
@@ -76,25 +109,25 @@ export class MessageList {
   }
 
   get(id: string): Message | undefined {
-    return this.#byId.get(id);
+    return this.#byId.get(id) ?? this.#below?.byId.get(id);
   }
 
   call(toolCallId: string): OwnedCall | undefined {
-    return this.#calls.get(toolCallId);
+    return this.#calls.get(toolCallId) ?? this.#below?.calls.get(toolCallId);
   }
 
   /** The message of this id, to be changed in place; none for activities, whose content is no text. */
   writableText(id: string): Exclude<Message, ActivityMessage> | undefined {
-    const message = this.#byId.get(id);
+    const message = this.get(id);
     return message === undefined || message.role === "activity" ? undefined : this.write(message);
   }
 
   /** The tool call of this id, to be changed in place. */
   writableCall(toolCallId: string): ToolCall | undefined {
-    const found = this.#calls.get(toolCallId);
+    const found = this.call(toolCallId);
     if (found === undefined) return undefined;
     this.write(found.owner);
-    return this.#calls.get(toolCallId)?.call;
+    return this.call(toolCallId)?.call;
   }
 
   /** The message itself or the copy that took its place, to be changed in place. */
@@ -129,18 +162,18 @@ export class MessageList {
 
   addCall(owner: AssistantMessage, call: ToolCall): void {
     (owner.toolCalls ??= []).push(call);
-    if (!this.#calls.has(call.id)) this.#calls.set(call.id, { owner, call });
+    if (this.call(call.id) === undefined) this.#calls.set(call.id, { owner, call });
   }
 
   /** Adds a tool result behind the message that issued the call and the results that it already has; else at the end. */
   insertResult(result: ToolMessage): void {
-    const owner = this.#calls.get(result.toolCallId)?.owner;
+    const owner = this.call(result.toolCallId)?.owner;
     if (owner?.role !== "assistant") return this.append(result);
     let at = this.#items.lastIndexOf(owner) + 1;
     while (at < this.#items.length && this.#items[at]!.role === "tool") at++;
     if (at === this.#items.length) return this.append(result);
     this.#owned.add(result);
-    const known = this.#byId.has(result.id);
+    const known = this.get(result.id) !== undefined;
     this.#added(result);
     this.#items.splice(at, 0, result);
     if (known) this.#reindex();
@@ -207,7 +240,8 @@ export class MessageList {
   #added(message: Message): void {
     this.#version++;
     this.#touched.add(message.id);
-    if (!this.#byId.has(message.id)) this.#byId.set(message.id, message);
+    if (this.get(message.id) === undefined) this.#byId.set(message.id, message);
+    else this.#doubled = true;
     this.#indexCalls(message);
   }
 
@@ -215,23 +249,26 @@ export class MessageList {
     this.#items[this.#items.lastIndexOf(old)] = fresh;
     this.#owned.add(fresh);
     this.#touched.add(fresh.id);
-    if (this.#byId.get(old.id) === old) this.#byId.set(fresh.id, fresh);
+    if (this.get(old.id) === old) this.#byId.set(fresh.id, fresh);
     for (const call of toolCallsOf(fresh)) {
-      if (this.#calls.get(call.id)?.owner === old) this.#calls.set(call.id, { owner: fresh as AssistantMessage, call });
+      if (this.call(call.id)?.owner === old) this.#calls.set(call.id, { owner: fresh as AssistantMessage, call });
     }
   }
 
   #indexCalls(message: Message): void {
     for (const call of toolCallsOf(message)) {
-      if (!this.#calls.has(call.id)) this.#calls.set(call.id, { owner: message as AssistantMessage, call });
+      if (this.call(call.id) === undefined) this.#calls.set(call.id, { owner: message as AssistantMessage, call });
     }
   }
 
   #reindex(): void {
+    this.#below = undefined;
     this.#byId = new Map();
     this.#calls = new Map();
+    this.#doubled = false;
     for (const message of this.#items) {
-      if (!this.#byId.has(message.id)) this.#byId.set(message.id, message);
+      if (this.#byId.has(message.id)) this.#doubled = true;
+      else this.#byId.set(message.id, message);
       this.#indexCalls(message);
     }
   }

@@ -169,6 +169,9 @@ export class ChunkBuilder {
   }
 }
 
+/** The sequence number of the last event in a chunk. */
+export const lastSeq = (chunk: Chunk): number => chunk.firstSeq + chunk.count - 1;
+
 /** The events of an entry, each as it was given. */
 export function unpackEntry(entry: PackedEntry): BaseEvent[] {
   const { event, cuts } = entry;

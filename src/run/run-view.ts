@@ -1,5 +1,5 @@
 import type { BaseEvent } from "@ag-ui/client";
-import { Fold, type ThreadContent } from "./fold.js";
+import { Fold, type FoldBase } from "./fold.js";
 import { LiveView } from "./live-view.js";
 import { livePrelude } from "./prelude.js";
 import type { Chunk, OpenConstructs } from "./types.js";
@@ -10,7 +10,7 @@ export class RunView {
   readonly live: LiveView;
 
   /** @param frontEndTools names of the tools in `input.tools` */
-  constructor(base: ThreadContent, frontEndTools?: ReadonlySet<string>) {
+  constructor(base: FoldBase, frontEndTools?: ReadonlySet<string>) {
     this.fold = new Fold(base);
     this.live = new LiveView(frontEndTools);
   }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { marked, type Token, type Tokens } from "marked";
 import { expect, test } from "vitest";
+import { times } from "../property.js";
 import { blockquote, clip, escapeInline, figure, table } from "../../../demo/reader/markdown.js";
 
 /** What stands in inline tokens as text; fails for anything but text. */
@@ -37,7 +38,7 @@ test("text of a document stays one paragraph of plain text", () => {
       expect(tokens[0]?.type).toBe("paragraph");
       textOnly((tokens[0] as Tokens.Paragraph).tokens);
     }),
-    { numRuns: 2_000 },
+    times(2_000),
   );
 });
 
@@ -52,7 +53,7 @@ test("a quote stays one quote, whatever is quoted", () => {
       expect(inner.map(({ type }) => type)).toEqual(["paragraph", "paragraph"]);
       textOnly((inner[0] as Tokens.Paragraph).tokens);
     }),
-    { numRuns: 2_000 },
+    times(2_000),
   );
 });
 
@@ -65,7 +66,7 @@ test("a table keeps its cells, whatever is in them", () => {
       expect(found.rows).toHaveLength(rows.length);
       for (const cell of found.rows.flat()) textOnly(cell.tokens);
     }),
-    { numRuns: 1_000 },
+    times(1_000),
   );
 });
 

@@ -2,6 +2,7 @@ import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { times } from "../property.js";
 import { closingEvents, type Ending } from "../../../src/run/finalize.js";
 import { OpenConstructTracker } from "../../../src/run/open-constructs.js";
 import type { SettledStatus } from "../../../src/run/types.js";
@@ -46,7 +47,7 @@ describe("closing events", () => {
         for (const { type } of events) seen.add(type);
         await mustBeValid(events);
       }),
-      { numRuns: 300 },
+      times(300),
     );
     expect(STREAMED_TYPES.filter((type) => !seen.has(type))).toEqual([]);
   });
@@ -75,7 +76,7 @@ describe("closing events", () => {
           if (status !== "finished" && status !== "errored") expect(unanswered).toEqual([]);
         },
       ),
-      { numRuns: 400 },
+      times(400),
     );
   });
 

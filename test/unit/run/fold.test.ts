@@ -2,6 +2,7 @@ import { EventType } from "@ag-ui/core";
 import type { BaseEvent, Message } from "@ag-ui/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { times } from "../property.js";
 import { Fold } from "../../../src/run/fold.js";
 import { ChunkBuilder } from "../../../src/run/pack.js";
 import { referenceFold } from "./reference.js";
@@ -63,7 +64,7 @@ describe("fold", () => {
         expect(content(fold(base, all))).toEqual(await referenceFold(base, all));
         expect({ base, all }).toEqual(given);
       }),
-      { numRuns: 600 },
+      times(600),
     );
   });
 
@@ -76,7 +77,7 @@ describe("fold", () => {
         for (const entry of builder.take()!.entries) packed.applyEntry(entry);
         expect(content(packed)).toEqual(content(fold(base, events)));
       }),
-      { numRuns: 300 },
+      times(300),
     );
   });
 
@@ -94,7 +95,7 @@ describe("fold", () => {
         const kept = all.messages.filter(({ id }) => before.has(id)).map(({ id }) => id);
         expect(kept).toEqual([...before.keys()]);
       }),
-      { numRuns: 300 },
+      times(300),
     );
   });
 

@@ -2,6 +2,7 @@ import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { times } from "../property.js";
 import { ChunkBuilder, joinChunks, sliceChunk, unpackChunk } from "../../../src/run/pack.js";
 import type { Chunk } from "../../../src/run/types.js";
 import { streams } from "./streams.js";
@@ -57,10 +58,10 @@ const eventLists = fc.oneof(
 );
 const waits = fc.array(fc.integer({ min: -2, max: 3 }), { minLength: 1, maxLength: 10 });
 const clock = (steps: readonly number[]): ((n: number) => number) => {
-  const times: number[] = [1_700_000_000_000];
+  const at: number[] = [1_700_000_000_000];
   return (n) => {
-    while (times.length <= n) times.push(times[times.length - 1]! + steps[times.length % steps.length]!);
-    return times[n]!;
+    while (at.length <= n) at.push(at[at.length - 1]! + steps[at.length % steps.length]!);
+    return at[n]!;
   };
 };
 
@@ -76,7 +77,7 @@ describe("pack", () => {
           given.map((event, n) => ({ event, seq: firstSeq + n, at: at(n) })),
         );
       }),
-      { numRuns: 400 },
+      times(400),
     );
   });
 
@@ -91,7 +92,7 @@ describe("pack", () => {
         if (left !== undefined && from >= 10)
           expect(left).toMatchObject({ firstSeq: from, count: events.length + 10 - from });
       }),
-      { numRuns: 300 },
+      times(300),
     );
   });
 
@@ -108,7 +109,7 @@ describe("pack", () => {
         chunks.push(builder.take());
         expect(joinChunks(chunks.filter((chunk) => chunk !== undefined))).toStrictEqual(whole);
       }),
-      { numRuns: 300 },
+      times(300),
     );
   });
 

@@ -2,6 +2,7 @@ import { EventType } from "@ag-ui/core";
 import type { BaseEvent, Message } from "@ag-ui/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { times } from "../property.js";
 import { closingEvents } from "../../../src/run/finalize.js";
 import { settledPrelude } from "../../../src/run/prelude.js";
 import { RunView } from "../../../src/run/run-view.js";
@@ -74,7 +75,7 @@ describe("prelude of a live run", () => {
         expect(await referenceFold(stream.base, heard)).toEqual(truth);
         expect(await referenceFold(NOTHING, heard)).toEqual(truth);
       }),
-      { numRuns: 500 },
+      times(500),
     );
   });
 
@@ -158,7 +159,7 @@ describe("prelude of a settled run", () => {
         expect(await referenceFold(NOTHING, prelude)).toEqual(base);
         expect(prelude.at(-1)).toBe(terminal);
       }),
-      { numRuns: 200 },
+      times(200),
     );
   });
 });

@@ -1,0 +1,306 @@
+import {
+  transformChunks,
+  type ActivityDeltaEvent,
+  type ActivitySnapshotEvent,
+  type BaseEvent,
+  type MessagesSnapshotEvent,
+  type RunErrorEvent,
+  type RunFinishedEvent,
+  type RunStartedEvent,
+  type StateDeltaEvent,
+  type StateSnapshotEvent,
+} from "@ag-ui/client";
+import { EventType } from "@ag-ui/core";
+import type { AGUIEvent } from "@ag-ui/core";
+import { from } from "rxjs";
+import { Fold, type ThreadContent } from "./fold.js";
+import { cloneJson, equalJson } from "./json.js";
+import { isMergeable, isRecord, JoinedDeltas, KeyCounts, saysAgain, Window } from "./merged.js";
+
+const NOTHING: ThreadContent = { messages: [], state: {}, interrupts: [] };
+
+const CHUNKS: ReadonlySet<string> = new Set([
+  EventType.TEXT_MESSAGE_CHUNK,
+  EventType.TOOL_CALL_CHUNK,
+  EventType.REASONING_MESSAGE_CHUNK,
+]);
+
+const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
+
+/** Fields in which an event names a message or a tool call that it may create or change. */
+const NAMES = ["messageId", "toolCallId", "parentMessageId", "entityId"] as const;
+
+function expandChunks(events: readonly BaseEvent[]): readonly BaseEvent[] {
+  if (!events.some(({ type }) => CHUNKS.has(type))) return events;
+  const all: BaseEvent[] = [];
+  let failed: { readonly error: unknown } | undefined;
+  transformChunks()(from(events)).subscribe({
+    next: (event) => all.push(event),
+    error: (error: unknown) => (failed = { error }),
+  });
+  if (failed !== undefined) throw failed.error;
+  return all;
+}
+
+/**
+ * What a plain AG-UI reader gets of settled history: fewer events that lead it from `base` to the same messages, in the
+ * same order, the same state and interrupts, at the end of each run, and that are valid where the given ones are.
+ * Linear in the events and their bytes. Nothing that is given is written to; parts of it are in what is returned.
+ *
+ * @param events a thread's log, or a part of it that begins with a RUN_STARTED
+ * @param base what the reader holds before them; nothing by default
+ */
+export function compact(events: Iterable<BaseEvent>, base: ThreadContent = NOTHING): BaseEvent[] {
+  const compactor = new Compactor(base);
+  for (const event of expandChunks([...events])) compactor.add(event);
+  return compactor.finish();
+}
+
+/**
+ * Goes through the events once. Of messages, its fold knows which there are, not their text: deltas and what they are
+ * joined to are not applied to it.
+ */
+class Compactor {
+  readonly #fold: Fold;
+  /** A place is empty where its event went into another one. */
+  readonly #out: (BaseEvent | undefined)[] = [];
+  /** Merged events that may still grow, by the message or tool call that they are of. */
+  readonly #growing = new Map<string, JoinedDeltas | Window>();
+  /** The state events of the run so far. */
+  #states: Window | undefined;
+  readonly #stateKeys = new KeyCounts();
+  /** Whose the activities of the run are as verification sees it; it knows only what the run itself has said. */
+  readonly #activityOwners = new Map<string, string | undefined>();
+  /** The run that has not ended. */
+  #run: RunStartedEvent | undefined;
+  #ended = false;
+  /** The last MESSAGES_SNAPSHOT, while nothing else has touched messages. */
+  #snapshot: { readonly place: number; readonly event: MessagesSnapshotEvent } | undefined;
+
+  constructor(base: ThreadContent) {
+    this.#fold = new Fold(base);
+  }
+
+  add(event: BaseEvent): void {
+    const e = event as AGUIEvent; // an event of another type goes to `default`
+    switch (e.type) {
+      case EventType.TEXT_MESSAGE_CONTENT:
+      case EventType.REASONING_MESSAGE_CONTENT:
+        return this.#delta(e, e.messageId);
+      case EventType.TOOL_CALL_ARGS:
+        return this.#delta(e, e.toolCallId);
+      case EventType.ACTIVITY_SNAPSHOT:
+      case EventType.ACTIVITY_DELTA:
+        return this.#activity(e);
+      case EventType.STATE_SNAPSHOT:
+      case EventType.STATE_DELTA:
+        return this.#state(e);
+      case EventType.MESSAGES_SNAPSHOT:
+        return this.#messages(e);
+      case EventType.RUN_STARTED:
+        return this.#runStarted(e);
+      case EventType.RUN_FINISHED:
+      case EventType.RUN_ERROR:
+        return this.#runEnded(e);
+      case EventType.CUSTOM:
+      case EventType.RAW:
+      case EventType.STEP_STARTED:
+      case EventType.STEP_FINISHED:
+      case EventType.SUBAGENT_STARTED:
+      case EventType.SUBAGENT_FINISHED:
+      case EventType.SUBAGENT_ERROR:
+        this.#out.push(e);
+        return;
+      default:
+        return this.#other(event);
+    }
+  }
+
+  finish(): BaseEvent[] {
+    this.#closeAll();
+    const kept: BaseEvent[] = [];
+    for (const event of this.#out) {
+      if (event === undefined) continue;
+      const before = kept[kept.length - 1];
+      if (before !== undefined && STEPS.has(event.type) && equalJson(before, event)) continue;
+      kept.push(event);
+    }
+    return kept;
+  }
+
+  /** A start, an end, a result, an encrypted value: no delta of what it names may pass it. */
+  #other(event: BaseEvent): void {
+    this.#snapshot = undefined;
+    for (const field of NAMES) {
+      const id = event[field];
+      if (typeof id === "string") this.#close(id);
+    }
+    this.#fold.apply(event);
+    this.#out.push(event);
+  }
+
+  #delta(event: BaseEvent, id: string): void {
+    this.#snapshot = undefined;
+    const joins = isMergeable(event);
+    const growing = this.#growing.get(id);
+    if (joins && growing instanceof JoinedDeltas && growing.takes(event)) return growing.add(event);
+    this.#close(id);
+    const place = this.#out.push(event) - 1;
+    if (joins) this.#growing.set(id, new JoinedDeltas(place, event));
+  }
+
+  #activity(e: ActivitySnapshotEvent | ActivityDeltaEvent): void {
+    this.#snapshot = undefined;
+    const id = e.messageId;
+    const held = this.#fold.message(id);
+    const creates = held === undefined && e.type === EventType.ACTIVITY_SNAPSHOT;
+    const joins = (creates || held?.role === "activity") && isMergeable(e);
+    let window = this.#growing.get(id);
+    if (!joins || !(window instanceof Window)) {
+      // In place of another message it takes that one's tool calls away.
+      if (held !== undefined && held.role !== "activity") this.#closeMessages();
+      else this.#close(id);
+      window = undefined;
+    }
+    if (e.type === EventType.ACTIVITY_SNAPSHOT && (e.replace !== false || !this.#activityOwners.has(id))) {
+      this.#activityOwners.set(id, e.subagentRunId);
+    }
+    this.#fold.apply(e);
+    const place = this.#out.push(e) - 1;
+    if (!joins) return;
+    if (window === undefined) this.#growing.set(id, (window = new Window()));
+    window.add(place, e);
+  }
+
+  /** A patch that does not apply is left out. */
+  #state(event: StateSnapshotEvent | StateDeltaEvent): void {
+    const joins = isMergeable(event);
+    if (!joins) this.#closeState();
+    const before = this.#fold.stateVersion;
+    this.#fold.apply(event);
+    const changed = this.#fold.stateVersion !== before;
+    if (changed && event.type === EventType.STATE_DELTA) this.#stateKeys.changed(event.delta.length);
+    if (!joins) this.#out.push(event);
+    else if (changed) {
+      this.#states ??= new Window();
+      this.#states.add(this.#out.push(event) - 1, event);
+    }
+  }
+
+  #messages(event: MessagesSnapshotEvent): void {
+    this.#closeMessages();
+    if (this.#snapshot !== undefined && saysAgain(this.#snapshot.event, event)) {
+      this.#out[this.#snapshot.place] = undefined;
+    }
+    for (const message of event.messages) {
+      if (message.role === "activity") this.#activityOwners.set(message.id, message.subagentRunId);
+    }
+    this.#fold.apply(event);
+    this.#snapshot = { place: this.#out.push(event) - 1, event };
+  }
+
+  /** A repeat of the run that is open, with nothing new, is left out. */
+  #runStarted(event: RunStartedEvent): void {
+    const messages = event.input?.messages ?? [];
+    const open = this.#run;
+    const repeats = open?.runId === event.runId && open.threadId === event.threadId;
+    if (repeats && messages.every(({ id }) => this.#fold.message(id) !== undefined)) return;
+    this.#closeAll();
+    this.#snapshot = undefined;
+    this.#run = event;
+    this.#ended = false;
+    this.#activityOwners.clear();
+    for (const { role, id, subagentRunId } of messages) {
+      if (role === "activity" && !this.#activityOwners.has(id)) this.#activityOwners.set(id, subagentRunId);
+    }
+    this.#out.push(this.#withoutHeld(event));
+    this.#fold.apply(event);
+  }
+
+  /**
+   * The event without the messages that a reader holds: it ignores them. Where one of them has an owner, all stay:
+   * verification learns from them whose the untagged events of those messages are.
+   */
+  #withoutHeld(event: RunStartedEvent): RunStartedEvent {
+    const { input } = event;
+    const messages = input?.messages ?? [];
+    if (input === undefined || messages.some(({ subagentRunId }) => subagentRunId !== undefined)) return event;
+    const seen = new Set<string>();
+    const fresh = messages.filter(({ id }) => {
+      if (seen.has(id) || this.#fold.message(id) !== undefined) return false;
+      seen.add(id);
+      return true;
+    });
+    return fresh.length === messages.length ? event : { ...event, input: { ...input, messages: fresh } };
+  }
+
+  /** What comes behind the end of the run and says nothing new about interrupts is left out. */
+  #runEnded(event: RunFinishedEvent | RunErrorEvent): void {
+    const before = this.#fold.interrupts;
+    this.#fold.apply(event);
+    if (this.#ended && equalJson(before, this.#fold.interrupts)) return;
+    this.#closeAll();
+    this.#snapshot = undefined;
+    this.#run = undefined;
+    this.#ended = true;
+    this.#out.push(event);
+  }
+
+  #closeAll(): void {
+    this.#closeMessages();
+    this.#closeState();
+  }
+
+  #closeMessages(): void {
+    for (const id of this.#growing.keys()) this.#close(id);
+  }
+
+  #close(id: string): void {
+    const growing = this.#growing.get(id);
+    if (growing === undefined) return;
+    this.#growing.delete(id);
+    if (growing instanceof Window) return this.#closeActivity(id, growing);
+    this.#out[growing.place] = growing.merged() ?? this.#out[growing.place];
+  }
+
+  /**
+   * One snapshot, in the place of the first event, where the message may begin to be. It also tells verification whose
+   * the activity is, so there is none unless the run has said the same.
+   */
+  #closeActivity(id: string, window: Window): void {
+    const held = this.#fold.message(id);
+    if (held?.role !== "activity" || !isRecord(held.content)) return;
+    const { activityType, content, subagentRunId } = held;
+    if (!this.#activityOwners.has(id) || this.#activityOwners.get(id) !== subagentRunId) return;
+    const snapshot: BaseEvent = {
+      type: EventType.ACTIVITY_SNAPSHOT,
+      messageId: id,
+      activityType,
+      content,
+      ...(subagentRunId === undefined ? {} : { subagentRunId }),
+      ...window.common("first"),
+    };
+    if (window.isMoreThan(snapshot)) this.#merge(window, "first", { ...snapshot, content: cloneJson(content) });
+  }
+
+  /** One snapshot, in the place of the last event: what stands before it never sees a state that was yet to come. */
+  #closeState(): void {
+    const window = this.#states;
+    this.#states = undefined;
+    const { state } = this.#fold;
+    if (window === undefined) return;
+    const event: BaseEvent = {
+      type: EventType.STATE_SNAPSHOT,
+      snapshot: state,
+      ...window.owner,
+      ...window.common("last"),
+    };
+    if (window.isMoreThan(event, this.#stateKeys))
+      this.#merge(window, "last", { ...event, snapshot: cloneJson(state) });
+  }
+
+  #merge({ places }: Window, at: "first" | "last", event: BaseEvent): void {
+    for (const place of places) this.#out[place] = undefined;
+    this.#out[at === "first" ? places[0]! : places[places.length - 1]!] = event;
+  }
+}
