@@ -4,9 +4,10 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 30_500, whole: 54_400 },
-  "./worker": { own: 35_000, whole: 80_000 },
+  ".": { own: 39_000, whole: 68_000 },
+  "./worker": { own: 40_500, whole: 80_000 },
   "./client": { own: 10_200, whole: 58_200 },
+  "./conformance": { own: 19_000, whole: 61_000 },
 };
 
 /** Bundles an entry and what it imports; `external` stays out. */

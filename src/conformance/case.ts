@@ -1,0 +1,28 @@
+import type { Bench } from "./bench.js";
+
+/**
+ * `core`: needs nothing but a run's own request and its own stream of events: a lock per thread, RUN_STARTED with the
+ * request, one log of events per run, what was open closed, one terminal event, replay in order. `full`: what a runner
+ * knows only if it folds the thread (state, messages, branches), remembers requests, records how runs ended, or has
+ * reads beyond the contract.
+ */
+export type Level = "core" | "full";
+
+/** One case of the suite. */
+export interface ConformanceCase<Id extends string = string> {
+  readonly id: Id;
+  readonly level: Level;
+  readonly title: string;
+  /** What a runner must do, as a sentence. */
+  readonly says: string;
+  /** Which option of `describeAgentRunner` it cannot do without. */
+  readonly needs?: "reopen";
+}
+
+/** A case with what it does. */
+export interface RunnableCase<Id extends string = string> extends ConformanceCase<Id> {
+  check(bench: Bench): Promise<void>;
+}
+
+/** Keeps the ids as literal types. */
+export const cases = <const Id extends string>(list: readonly RunnableCase<Id>[]): readonly RunnableCase<Id>[] => list;

@@ -1,0 +1,109 @@
+import type { BaseEvent } from "@ag-ui/client";
+import type { Observable } from "rxjs";
+import type { AgentRunner, AgentRunnerRunRequest } from "../run/contract.js";
+import { Bench, type RunnerUnderTest } from "./bench.js";
+import type { Level, RunnableCase } from "./case.js";
+import { RUNNABLE_CASES, type CaseId } from "./cases.js";
+import { ConformanceError, messageOf } from "./expect.js";
+import { Patience } from "./patience.js";
+
+type It = (name: string, body: () => Promise<void>, timeoutMs?: number) => unknown;
+
+/** What a test framework gives: vitest, jest, mocha and node:test all do. */
+export interface TestFramework {
+  readonly describe: (name: string, body: () => void) => unknown;
+  readonly it: It & { readonly skip?: It };
+}
+
+export interface DescribeAgentRunnerOptions {
+  /** A fresh runner with nothing in it; called once per case. */
+  readonly create: () => AgentRunner | Promise<AgentRunner>;
+  /** Lets go of a runner of `create` or `reopen`, at the end of each case. */
+  readonly destroy?: (runner: AgentRunner) => void | Promise<void>;
+  /** A second runner on the store of this one, which may be destroyed already. Cases that need it are skipped without it. */
+  readonly reopen?: (runner: AgentRunner) => AgentRunner | Promise<AgentRunner>;
+  /** Ends a runner as the death of its process would. Default: `destroy`. */
+  readonly crash?: (runner: AgentRunner) => void | Promise<void>;
+  /** How a run is asked for, where it is not `runner.run(request)`: say, of a runner at the other end of a wire. */
+  readonly run?: (runner: AgentRunner, request: AgentRunnerRunRequest) => Observable<BaseEvent>;
+  /** Default "full". */
+  readonly level?: Level;
+  /** Cases that the runner does not keep, each with the reason. */
+  readonly skip?: Readonly<Partial<Record<CaseId, string>>>;
+  /** How long one wait may take, in ms. Default 10,000. */
+  readonly patienceMs?: number;
+  /** Default: the globals `describe` and `it`. */
+  readonly framework?: TestFramework;
+}
+
+const PATIENCE_MS = 10_000;
+/** A case waits for several things, one after the other. */
+const WAITS_PER_CASE = 6;
+
+function globalFramework(): TestFramework {
+  const { describe, it } = globalThis as unknown as Partial<TestFramework>;
+  if (describe === undefined || it === undefined) {
+    throw new Error("There are no globals describe and it: hand them over as options.framework");
+  }
+  return { describe, it };
+}
+
+function checkSkips(skip: Readonly<Partial<Record<string, string>>>): void {
+  const known = new Set<string>(RUNNABLE_CASES.map(({ id }) => id));
+  for (const [id, reason] of Object.entries(skip)) {
+    if (!known.has(id)) throw new Error(`skip names "${id}", which is no case`);
+    if (typeof reason !== "string" || reason.trim() === "") throw new Error(`skip of "${id}" needs a reason`);
+  }
+}
+
+/** Runs one case against a fresh runner. */
+async function runCase({ id, says, check }: RunnableCase, subject: RunnerUnderTest, patienceMs: number): Promise<void> {
+  const bench = await Bench.open(subject, new Patience(patienceMs));
+  try {
+    await check(bench);
+  } catch (error) {
+    throw new ConformanceError(`${id}: ${says}\n  ${messageOf(error)}`, { cause: error });
+  } finally {
+    await bench.close();
+  }
+}
+
+/**
+ * Describes a runner: one test for each case of {@link CONFORMANCE_CASES} that its level asks for. What it skips stands
+ * in the report with the reason.
+ *
+ * @param name of the runner in the report
+ * @throws Error for a skip without a reason or of an unknown case
+ */
+export function describeAgentRunner(name: string, options: DescribeAgentRunnerOptions): void {
+  const { level = "full", skip = {}, patienceMs = PATIENCE_MS, framework = globalFramework(), ...subject } = options;
+  const { describe, it } = framework;
+  checkSkips(skip);
+  const timeoutMs = WAITS_PER_CASE * patienceMs;
+  const reasons: Readonly<Partial<Record<string, string>>> = skip;
+
+  describe(`${name} is an AgentRunner (${level})`, () => {
+    for (const one of RUNNABLE_CASES) {
+      if (level === "core" && one.level === "full") continue;
+      const title = `${one.id}: ${one.title}`;
+      const noReopen = one.needs === "reopen" && subject.reopen === undefined ? "no option reopen" : undefined;
+      const reason = reasons[one.id] ?? noReopen;
+      if (reason !== undefined) {
+        const skipped = `${title} (skipped: ${reason})`;
+        if (it.skip === undefined) it(skipped, async () => {});
+        else it.skip(skipped, async () => {});
+        continue;
+      }
+      it(
+        title,
+        // Not an arrow function: mocha hands its time limit over as `this`.
+        function test(this: unknown) {
+          const { timeout } = (this ?? {}) as { readonly timeout?: unknown };
+          if (typeof timeout === "function") timeout.call(this, timeoutMs);
+          return runCase(one, subject, patienceMs);
+        },
+        timeoutMs,
+      );
+    }
+  });
+}

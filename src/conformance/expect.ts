@@ -1,0 +1,38 @@
+import { equalJson } from "../run/json.js";
+
+/** A runner does not do what a case says. The message says what a runner must do, then what this one did. */
+export class ConformanceError extends Error {
+  override readonly name = "ConformanceError";
+}
+
+const LONGEST = 600;
+
+/** A value for people, cut where it is long. */
+export function shown(value: unknown): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    // Circular or a bigint: its own words do.
+  }
+  text ??= String(value);
+  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}… (${text.length} characters)`;
+}
+
+/** @param must what a runner must do, as a sentence; with what it did instead */
+export function fail(must: string, instead?: string): never {
+  throw new ConformanceError(instead === undefined ? must : `${must}; ${instead}`);
+}
+
+/** @throws ConformanceError where `holds` is false */
+export function expectThat(holds: boolean, must: string, instead?: string): asserts holds {
+  if (!holds) fail(must, instead);
+}
+
+/** Deep equality of JSON values; a field that is undefined counts as absent. */
+export function expectSame(actual: unknown, expected: unknown, must: string): void {
+  if (!equalJson(actual, expected)) fail(must, `expected ${shown(expected)}\n  but got  ${shown(actual)}`);
+}
+
+/** The message of whatever was thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,50 @@
+import type { BaseEvent, Message } from "@ag-ui/client";
+import type { AgentRunner } from "../run/contract.js";
+import type { RunStatus } from "../run/types.js";
+
+type Answer<T> = T | Promise<T>;
+
+/** A run as {@link FullAgentRunner.listRuns} tells of it. */
+export interface RecordedRunInfo {
+  readonly runId: string;
+  readonly runIndex: number;
+  readonly status: RunStatus;
+}
+
+/** One event of a run, with its place and its arrival time (ms since the Unix epoch) beside it. */
+export interface RecordedEvent {
+  readonly event: BaseEvent;
+  readonly seq: number;
+  readonly at: number;
+}
+
+/**
+ * What a runner may have beyond the contract: reads of what it recorded, and resets. The cases of level "full" ask for
+ * them by these names; a runner without one skips its case with that reason.
+ */
+export interface FullAgentRunner extends AgentRunner {
+  listThreads(): Answer<readonly ({ readonly threadId: string } | { readonly id: string })[]>;
+  /** Newest first. `before`: only runs with a smaller `runIndex`. */
+  listRuns(
+    threadId: string,
+    query?: { readonly status?: RunStatus; readonly limit?: number; readonly before?: number },
+  ): Answer<readonly RecordedRunInfo[]>;
+  getRun(runId: string, query?: { readonly threadId?: string }): Answer<RecordedRunInfo | undefined>;
+  /** In order of `seq`. `after`: only events with a larger `seq`. */
+  getRunEvents(
+    runId: string,
+    query?: {
+      readonly threadId?: string;
+      readonly types?: readonly string[];
+      readonly after?: number;
+      readonly limit?: number;
+    },
+  ): Answer<readonly RecordedEvent[]>;
+  getThreadMessages(threadId: string): Answer<readonly Message[]>;
+  getThreadEvents(threadId: string): Answer<readonly BaseEvent[]>;
+  getThreadState(threadId: string): Answer<unknown>;
+  /** Forgets all threads. */
+  clearThreads(): Answer<unknown>;
+  /** Ends its live runs and lets go of everything. Refuses further runs. */
+  destroy(): Answer<unknown>;
+}

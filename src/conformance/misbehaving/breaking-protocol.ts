@@ -1,0 +1,184 @@
+import { EventType } from "@ag-ui/core";
+import type { AbstractAgent, BaseEvent } from "@ag-ui/client";
+import { expectSame, expectThat } from "../expect.js";
+import { answerId, say } from "../good-agents.js";
+import { scriptedAgent, type Stage } from "../scripted-agent.js";
+import { agents, SAID } from "./agent.js";
+
+const never = (): Promise<never> => new Promise(() => {});
+
+/** An agent that has said something, and then does what `work` does. */
+function afterSaying(work: (stage: Stage, answer: string) => void | Promise<void>): () => AbstractAgent {
+  return () =>
+    scriptedAgent(async (stage) => {
+      const id = answerId(stage.input);
+      stage.emit(say.started(stage.input), say.textStart(id), say.text(id, SAID), say.textEnd(id));
+      await Promise.resolve();
+      await work(stage, id);
+    });
+}
+
+/** An event that the types do not allow. */
+const wrong = (event: { readonly type: string; readonly [key: string]: unknown }): BaseEvent =>
+  // On purpose: what agents emit comes from servers too, and no compiler has seen it.
+  event as unknown as BaseEvent;
+
+/** Agents whose events are not what AG-UI says. */
+export const BREAKING_PROTOCOL = agents([
+  {
+    name: "goes-on-after-terminal",
+    does: "emits events after its RUN_FINISHED",
+    ends: EventType.RUN_FINISHED,
+    keeps: SAID,
+    check: ({ replay }) => {
+      const late = replay.some((event) => event["messageId"] === "too-late");
+      expectThat(!late, "what an agent emits after its terminal event must not be on replay");
+    },
+    make: afterSaying(({ input, emit }) => {
+      emit(say.finished(input));
+      emit(say.textStart("too-late"), say.text("too-late", "too late"), say.textEnd("too-late"));
+    }),
+  },
+  {
+    name: "two-terminals",
+    does: "emits RUN_FINISHED and then RUN_ERROR",
+    ends: EventType.RUN_FINISHED,
+    keeps: SAID,
+    make: afterSaying(({ input, emit }) => {
+      emit(say.finished(input));
+      emit(say.failed("after the end"));
+    }),
+  },
+  {
+    name: "never-completes",
+    does: "never completes after its RUN_FINISHED",
+    ends: EventType.RUN_FINISHED,
+    keeps: SAID,
+    make: afterSaying(async ({ input, emit }) => {
+      emit(say.finished(input));
+      await never();
+    }),
+  },
+  {
+    name: "run-started-twice",
+    does: "emits the same RUN_STARTED twice",
+    make: () =>
+      scriptedAgent(async ({ input, emit }) => {
+        const id = answerId(input);
+        emit(say.started(input), say.started(input), say.textStart(id), say.text(id, SAID), say.textEnd(id));
+        await Promise.resolve();
+        emit(say.finished(input));
+      }),
+  },
+  {
+    name: "wrong-ids",
+    does: "names another thread and another run in its lifecycle events",
+    ends: EventType.RUN_FINISHED,
+    keeps: SAID,
+    make: () =>
+      scriptedAgent(async ({ input, emit }) => {
+        const id = answerId(input);
+        const ids = { threadId: "another-thread", runId: "another-run" };
+        emit(say.started(ids), say.textStart(id), say.text(id, SAID), say.textEnd(id));
+        await Promise.resolve();
+        emit(say.finished(ids));
+      }),
+  },
+  {
+    name: "content-of-unknown-message",
+    does: "emits the content of a message that it never started",
+    ends: EventType.RUN_ERROR,
+    keeps: SAID,
+    make: afterSaying(({ input, emit }) => emit(say.text("never-started", "?"), say.finished(input))),
+  },
+  {
+    name: "ends-a-message-twice",
+    does: "ends a message twice",
+    ends: EventType.RUN_ERROR,
+    keeps: SAID,
+    make: afterSaying(({ input, emit }, answer) => emit(say.textEnd(answer), say.finished(input))),
+  },
+  {
+    name: "malformed-event",
+    does: "emits an event with a field of the wrong type",
+    ends: EventType.RUN_ERROR,
+    keeps: SAID,
+    make: afterSaying(({ input, emit }) =>
+      emit(wrong({ type: EventType.TEXT_MESSAGE_START, messageId: 7, role: "assistant" }), say.finished(input)),
+    ),
+  },
+  {
+    name: "unknown-event-type",
+    does: "emits an event of a type that AG-UI does not know",
+    keeps: SAID,
+    make: afterSaying(({ input, emit }) => emit(wrong({ type: "BREW_COFFEE", cups: 2 }), say.finished(input))),
+  },
+  {
+    name: "event-that-cannot-be-cloned",
+    does: "emits an event with a function in it",
+    keeps: SAID,
+    make: afterSaying(({ input, emit }) =>
+      emit({ type: EventType.CUSTOM, name: "callback", value: { call: () => 1 } }, say.finished(input)),
+    ),
+  },
+  {
+    name: "patch-that-does-not-apply",
+    does: "emits a STATE_DELTA that applies to no state it ever had",
+    keeps: SAID,
+    make: afterSaying(({ input, emit }) =>
+      emit(
+        say.state({ there: 1 }),
+        { type: EventType.STATE_DELTA, delta: [{ op: "replace", path: "/not/there", value: 2 }] },
+        say.finished(input),
+      ),
+    ),
+  },
+  {
+    name: "chunks-left-open",
+    does: "answers in chunks and completes in the middle",
+    keeps: SAID,
+    make: () =>
+      scriptedAgent(async ({ input, emit }) => {
+        const messageId = answerId(input);
+        emit(say.started(input), {
+          type: EventType.TEXT_MESSAGE_CHUNK,
+          messageId,
+          role: "assistant",
+          delta: "said so ",
+        });
+        await Promise.resolve();
+        emit({ type: EventType.TEXT_MESSAGE_CHUNK, messageId, delta: "far" });
+      }),
+  },
+  {
+    name: "snapshot-in-a-text",
+    does: "emits MESSAGES_SNAPSHOT in the middle of a text",
+    ends: EventType.RUN_FINISHED,
+    keeps: `${SAID}, and more`,
+    make: () =>
+      scriptedAgent(async ({ input, emit }) => {
+        const id = answerId(input);
+        emit(say.started(input), say.textStart(id), say.text(id, SAID));
+        await Promise.resolve();
+        const messages = [...structuredClone(input.messages), { id, role: "assistant" as const, content: SAID }];
+        emit({ type: EventType.MESSAGES_SNAPSHOT, messages });
+        emit(say.text(id, ", and more"), say.textEnd(id), say.finished(input));
+      }),
+  },
+  {
+    name: "reuses-message-id",
+    does: "answers with the id of a message of the history",
+    ends: EventType.RUN_FINISHED,
+    make: ({ history }) =>
+      scriptedAgent(async ({ input, emit }) => {
+        const id = history.messages.findLast((message) => message.role === "assistant")?.id ?? answerId(input);
+        emit(say.started(input), say.textStart(id), say.text(id, SAID));
+        await Promise.resolve();
+        emit(say.textEnd(id), say.finished(input));
+      }),
+    check: ({ view }) => {
+      const answers = view.messages.filter((message) => message.role === "assistant");
+      expectSame(answers.length, 1, "text under the id of a known message must go on with that message");
+    },
+  },
+]);

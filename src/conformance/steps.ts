@@ -1,0 +1,31 @@
+import type { Thread } from "./bench.js";
+import { expectThat, fail, messageOf } from "./expect.js";
+import { answering, FIRST_PART } from "./good-agents.js";
+import type { Gate } from "./patience.js";
+import type { Recording } from "./recording.js";
+import { Tab } from "./tab.js";
+import { mustBeOneRun } from "./view.js";
+
+const hasText = (text: string) => (event: { readonly [key: string]: unknown }) => event["delta"] === text;
+
+/** Waits until a held agent waits. */
+export async function untilHeld(run: Recording): Promise<void> {
+  await run.saw(hasText(FIRST_PART), "the first part of the answer while the agent works");
+}
+
+/** The refusal that the contract asks for, thrown or as an error, and nothing started. */
+export async function mustBeRefused(second: Recording, called: Gate): Promise<void> {
+  const end = await second.whenEnded();
+  if (end.is === "completed") fail(`a run of a busy thread must be refused, thrown or as an error`, second.account());
+  else {
+    const rule = `the refusal of a busy thread must have the message "Thread already running"`;
+    expectThat(messageOf(end.error) === "Thread already running", rule, `it is "${messageOf(end.error)}"`);
+  }
+  expectThat(!called.isOpen, "the agent of a refused run must not be started");
+}
+
+/** A whole run after the one before, however it ended. */
+export async function mustTakeAnother(thread: Thread): Promise<void> {
+  const input = new Tab(thread).ask("and now?");
+  mustBeOneRun("the next run", await thread.run(answering("here it is"), input).all(), input);
+}

@@ -1,0 +1,196 @@
+import { EventType } from "@ag-ui/core";
+import type { Interrupt, RunAgentInput } from "@ag-ui/client";
+import { RunnerError } from "../run/errors.js";
+import { cases } from "./case.js";
+import { expectSame, expectThat, shown } from "./expect.js";
+import { answering, held, say } from "./good-agents.js";
+import { untilHeld } from "./steps.js";
+import { scriptedAgent } from "./scripted-agent.js";
+import { Tab } from "./tab.js";
+import { joined, mustBeOneRun } from "./view.js";
+
+const delta = (value: unknown) => ({
+  type: EventType.STATE_DELTA as const,
+  delta: [{ op: "add" as const, path: "/list/-", value }],
+});
+
+/** Patches its state and notes what it was given. */
+function patching(value: unknown, seen: RunAgentInput[] = []): ReturnType<typeof scriptedAgent> {
+  return scriptedAgent(async ({ input, emit }) => {
+    seen.push(structuredClone(input));
+    emit(say.started(input));
+    await Promise.resolve();
+    emit(delta(value), say.finished(input));
+  });
+}
+
+/** Notes what it was given, and finishes. */
+function noting(seen: RunAgentInput[]): ReturnType<typeof scriptedAgent> {
+  return scriptedAgent(({ input, emit }) => {
+    seen.push(structuredClone(input));
+    emit(say.started(input), say.finished(input));
+  });
+}
+
+const INTERRUPT: Interrupt = { id: "approval", reason: "needs a person" };
+
+export const truthCases = cases([
+  {
+    id: "state.is-carried-over",
+    level: "full",
+    title: "the state at the end of a run is the base of the next",
+    says: "A run whose input sets no state must start from the thread's last state: its agent is given it, and its deltas apply to it, live and on replay.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      const first = scriptedAgent(({ input, emit }) => {
+        emit(say.started(input), say.state({ list: ["first"] }), say.finished(input));
+      });
+      await tab.turn(first, "one");
+      const seen: RunAgentInput[] = [];
+      // A fresh AG-UI client always sends {}.
+      await tab.turn(patching("second", seen), "two", { state: {} });
+      expectSame(seen[0]?.state, { list: ["first"] }, "the agent must be given the thread's state");
+      const view = await tab.mustBeOnReplay();
+      expectSame(view.state, { list: ["first", "second"] }, "the delta must apply to the thread's state");
+    },
+  },
+  {
+    id: "state.delta-only-runs",
+    level: "full",
+    title: "runs of nothing but deltas replay as the true state",
+    says: "A delta applies to the state that its run started from, never to {}: also where no run ever emitted a STATE_SNAPSHOT.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      await tab.turn(patching("b"), "one", { state: { list: ["a"], kept: true } });
+      const first = await tab.mustBeOnReplayWith({ list: ["a", "b"], kept: true });
+      await tab.turn(patching("c"), "two", { state: first.state });
+      await tab.mustBeOnReplayWith({ list: ["a", "b", "c"], kept: true });
+    },
+  },
+  {
+    id: "state.set-by-the-sender",
+    level: "full",
+    title: "a state that the sender sets is the base of its run",
+    says: "Where input.state says something, the run must start from it and not from the thread's, live and on replay.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      await tab.turn(patching("b"), "one", { state: { list: ["a"], old: true } });
+      const seen: RunAgentInput[] = [];
+      await tab.turn(patching("z", seen), "two", { state: { list: ["y"] } });
+      expectSame(seen[0]?.state, { list: ["y"] }, "the agent must be given the state that the sender set");
+      await tab.mustBeOnReplayWith({ list: ["y", "z"] });
+    },
+  },
+  {
+    id: "messages.recorded-once",
+    level: "full",
+    title: "messages that are sent again with each run are recorded once",
+    says: "RUN_STARTED.input of each recorded run must hold only the messages that are new to the thread; the replay has each message once, in order.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      for (const text of ["one", "two", "three"]) await tab.turn(answering(`${text}!`), text);
+      const events = await tab.thread.replay();
+      const recorded = events
+        .filter((event) => event.type === EventType.RUN_STARTED)
+        .map(
+          (event) => (event["input"] as RunAgentInput | undefined)?.messages.map((message) => message.content) ?? [],
+        );
+      const rule = "each recorded input must hold the messages that were new";
+      expectSame(recorded.flat(), ["one", "two", "three"], rule);
+      const view = await tab.mustBeOnReplay();
+      const contents = view.messages.map((message) => message.content);
+      expectSame(contents, ["one", "one!", "two", "two!", "three", "three!"], "the replay must have each message once");
+    },
+  },
+  {
+    id: "messages.agent-has-the-history",
+    level: "full",
+    title: "an agent is given the whole thread, though the sender sent only what is new",
+    says: "The agent of a run whose sender sends only its new message must be given the thread's messages before it.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      await tab.turn(answering("one!"), "one");
+      const seen: RunAgentInput[] = [];
+      const input = tab.ask("two");
+      const known = input.messages.map((message) => message.id);
+      await tab.thread.run(noting(seen), { ...input, messages: input.messages.slice(-1) }).all();
+      const given = seen[0]?.messages.map((message) => message.id);
+      expectSame(given, known, "the agent must be given all messages of the thread");
+    },
+  },
+  {
+    id: "interrupt.is-kept-until-resumed",
+    level: "core",
+    title: "an interrupt is open on replay until a run resumes it",
+    says: "RUN_FINISHED with the interrupt outcome must be recorded with its interrupts, input.resume must reach the agent, and the next RUN_FINISHED empties them.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      const asking = scriptedAgent(({ input, emit }) => {
+        const outcome = { type: "interrupt" as const, interrupts: [INTERRUPT] };
+        emit(say.started(input), { ...say.finished(input), outcome });
+      });
+      await tab.turn(asking, "may I?");
+      const open = await tab.mustBeOnReplay();
+      expectSame(
+        open.interrupts.map(({ id }) => id),
+        [INTERRUPT.id],
+        "the interrupt must be open on replay",
+      );
+
+      let resume: RunAgentInput["resume"];
+      const resumed = scriptedAgent(({ input, emit }) => {
+        resume = structuredClone(input.resume);
+        emit(say.started(input), say.finished(input));
+      });
+      const answer = [{ interruptId: INTERRUPT.id, status: "resolved" as const, payload: { yes: true } }];
+      await tab.take(await tab.thread.run(resumed, tab.ask(undefined, { resume: answer })).all());
+      expectSame(resume, answer, "the agent must be given input.resume");
+      const view = await tab.mustBeOnReplay();
+      expectSame(view.interrupts, [], "no interrupt may be open after the run that resumed it");
+    },
+  },
+  {
+    id: "run-id.equal-input-attaches",
+    level: "full",
+    title: "a run asked for again with equal input is that run",
+    says: "The same runId with equal input must give the recorded run, live or settled, without starting an agent.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      const input = tab.ask("hello");
+      const { agent, goOn } = held();
+      const run = tab.thread.run(agent, input);
+      await untilHeld(run);
+      const others = [held(), held()] as const;
+      const during = tab.thread.run(others[0].agent, structuredClone(input));
+      goOn.open();
+      const whole = joined(await run.all());
+      mustBeOneRun("the run", whole, input);
+      const rule = "the same run must be handed out";
+      expectSame(joined(await during.all()), whole, `${rule} to who asks for it while it is live`);
+      const after = tab.thread.run(others[1].agent, structuredClone(input));
+      expectSame(joined(await after.all()), whole, `${rule} to who asks for it when it is settled`);
+      const started = others.some(({ called }) => called.isOpen);
+      expectThat(!started, "no agent may be started for a run that is there already");
+    },
+  },
+  {
+    id: "run-id.other-input-is-refused",
+    level: "full",
+    title: 'a known run id with another input is refused with the code "run-exists"',
+    says: 'The same runId with another input must be refused with a RunnerError of code "run-exists", and nothing started.',
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      const input = tab.ask("hello");
+      await tab.take(await tab.thread.run(answering("yes"), input).all());
+      const { agent, called, goOn } = held();
+      goOn.open();
+      const again = tab.thread.run(agent, tab.ask("something else", { runId: input.runId }));
+      const end = await again.whenEnded();
+      const refused = end.is !== "completed" && RunnerError.is(end.error, "run-exists");
+      const how = end.is === "completed" ? again.account() : shown(String(end.error));
+      expectThat(refused, 'a known run id with another input must be refused with code "run-exists"', how);
+      expectThat(!called.isOpen, "the agent of a refused run must not be started");
+      await tab.thread.mustBeFree("after a refused run");
+    },
+  },
+]);

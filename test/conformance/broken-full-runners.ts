@@ -1,0 +1,152 @@
+import { EventType, verifyEvents, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
+import { RunnerError, type AgentRunnerRunRequest } from "ag-ui-local-runtime";
+import type { FullAgentRunner } from "ag-ui-local-runtime/conformance";
+import { catchError, concat, defer, map, tap, throwError, type Observable } from "rxjs";
+
+type Break = (good: FullAgentRunner) => Partial<FullAgentRunner>;
+
+const isEnd = ({ type }: BaseEvent): boolean => type === EventType.RUN_FINISHED || type === EventType.RUN_ERROR;
+
+/** The request with another input for the runner, or another stream of its agent. */
+function asking(
+  request: AgentRunnerRunRequest,
+  change: {
+    readonly input?: Partial<RunAgentInput>;
+    readonly agent?: (events$: Observable<BaseEvent>) => Observable<BaseEvent>;
+    readonly given?: (input: RunAgentInput) => RunAgentInput;
+  },
+): AgentRunnerRunRequest {
+  const { agent } = request;
+  const run = agent.run.bind(agent);
+  const through = change.agent ?? ((events$) => events$);
+  const given = change.given ?? ((input) => input);
+  agent.run = (input) => through(run(given(input)));
+  return { ...request, input: { ...request.input, ...change.input } };
+}
+
+const mapped = (good: FullAgentRunner, change: (event: BaseEvent) => BaseEvent): Partial<FullAgentRunner> => ({
+  run: (request) => good.run(request).pipe(map(change)),
+  connect: (request) => good.connect(request).pipe(map(change)),
+});
+
+/** Runners that have everything, and each break one thing of what only they promise. */
+export const BROKEN_FULL: Readonly<Record<string, Break>> = {
+  "does not say that a run was stopped": (good) =>
+    mapped(good, (event) => {
+      const { outcome, ...rest } = event;
+      return (outcome as { type?: string } | undefined)?.type === "cancelled" ? (rest as BaseEvent) : event;
+    }),
+  "forgets open interrupts": (good) => ({
+    connect: (request) => good.connect(request).pipe(map(({ outcome: _outcome, ...event }) => event as BaseEvent)),
+  }),
+  "does not hand over what resumes a run": (good) => ({
+    run: (request) => good.run(asking(request, { given: ({ resume: _resume, ...input }) => input })),
+  }),
+  "lets agents break off": (good) => ({
+    run: (request) => good.run(asking(request, { agent: (events$) => events$.pipe(verifyEvents(false)) })),
+  }),
+  "takes an agent without a last word for a failure": (good) => ({
+    run: (request) => {
+      let ended = false;
+      const silent$ = defer(() => (ended ? [] : throwError(() => new Error("no terminal event"))));
+      const agent = (events$: Observable<BaseEvent>): Observable<BaseEvent> =>
+        concat(events$.pipe(tap((event) => (ended ||= isEnd(event)))), silent$);
+      return good.run(asking(request, { agent }));
+    },
+  }),
+  "drops the state that a sender sets": (good) => ({
+    run: (request) => good.run(asking(request, { input: { state: {} } })),
+  }),
+  "gives agents no state": (good) => ({
+    run: (request) => good.run(asking(request, { given: (input) => ({ ...input, state: {} }) })),
+  }),
+  "gives agents the last message only": (good) => ({
+    run: (request) =>
+      good.run(asking(request, { given: (input) => ({ ...input, messages: input.messages.slice(-1) }) })),
+  }),
+  "records all messages with each run": (good) => {
+    const inputs = new Map<unknown, RunAgentInput>();
+    const whole = (event: BaseEvent): BaseEvent =>
+      event.type === EventType.RUN_STARTED ? { ...event, input: inputs.get(event["runId"]) } : event;
+    return {
+      run: (request) => {
+        inputs.set(request.input.runId, structuredClone(request.input));
+        return good.run(request);
+      },
+      connect: (request) => good.connect(request).pipe(map(whole)),
+    };
+  },
+  "sees no branches": (good) => {
+    let asked = 0;
+    return {
+      run: (request) => {
+        // Known messages are left out, so nothing tells of an edit.
+        const { messages } = request.input;
+        const fresh = messages.slice(-1).map((message) => ({ ...message, id: `${message.id}-${++asked}` }));
+        return good.run(asking(request, { input: { messages: fresh } }));
+      },
+    };
+  },
+  "starts a run again under its id": (good) => {
+    let asked = 0;
+    const idOf = ({ runId }: RunAgentInput): string => `${runId}-${++asked}`;
+    return { run: (request) => good.run(asking(request, { input: { runId: idOf(request.input) } })) };
+  },
+  "refuses a known run id without a code": (good) => ({
+    run: (request) =>
+      good
+        .run(request)
+        .pipe(
+          catchError((error: unknown) =>
+            throwError(() => (RunnerError.is(error, "run-exists") ? new Error("no") : error)),
+          ),
+        ),
+  }),
+  "lists nothing": () => ({ listThreads: () => [], listRuns: () => [] }),
+  "lists runs from the oldest": (good) => ({
+    listRuns: async (threadId, query) => [...(await good.listRuns(threadId, query))].toReversed(),
+  }),
+  "says of every run that it has finished": (good) => ({
+    getRun: async (runId, query) => {
+      const run = await good.getRun(runId, query);
+      return run && { ...run, status: "finished" };
+    },
+  }),
+  "gives all events whatever is asked": (good) => ({
+    getRunEvents: (runId, { threadId } = {}) => good.getRunEvents(runId, threadId === undefined ? {} : { threadId }),
+  }),
+  "has no messages": () => ({ getThreadMessages: () => [] }),
+  "knows settled messages only": (good) => ({
+    getThreadMessages: async (threadId) =>
+      (await good.isRunning({ threadId })) ? [] : good.getThreadMessages(threadId),
+  }),
+  "gives a thread's events twice": (good) => ({
+    getThreadEvents: async (threadId) => {
+      const events = await good.getThreadEvents(threadId);
+      return [...events, ...events];
+    },
+  }),
+  "has another state": () => ({ getThreadState: () => ({ list: ["another"] }) }),
+  "clears nothing": () => ({ clearThreads: () => undefined }),
+  "goes on when it was destroyed": () => ({ destroy: () => undefined }),
+};
+
+/** A good runner with some of its methods broken. */
+export function brokenFull(good: FullAgentRunner, breaks: Break): FullAgentRunner {
+  return {
+    run: (request) => good.run(request),
+    connect: (request) => good.connect(request),
+    isRunning: (request) => good.isRunning(request),
+    stop: (request) => good.stop(request),
+    listThreads: () => good.listThreads(),
+    listRuns: (threadId, query) => good.listRuns(threadId, query),
+    getRun: (runId, query) => good.getRun(runId, query),
+    getRunEvents: (runId, query) => good.getRunEvents(runId, query),
+    getThreadMessages: (threadId) => good.getThreadMessages(threadId),
+    getThreadEvents: (threadId) => good.getThreadEvents(threadId),
+    getThreadState: (threadId) => good.getThreadState(threadId),
+    clearThreads: () => good.clearThreads(),
+    destroy: () => good.destroy(),
+    ...breaks(good),
+  };
+}

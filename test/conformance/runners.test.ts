@@ -1,0 +1,83 @@
+import "fake-indexeddb/auto";
+import { IndexedDBAgentRunner, InMemoryAgentRunner, type AgentRunner } from "ag-ui-local-runtime";
+import { describeAgentRunner } from "ag-ui-local-runtime/conformance";
+import { describe, it } from "vitest";
+import { inProcessLockManager } from "../../src/platform/in-process-locks.js";
+import { mortalLocks } from "../unit/runner/kit.js";
+import { FakeRedis } from "./fake-redis.js";
+import { RedisAgentRunner } from "./redis-runner.js";
+import { WireAgentRunner } from "./wire-runner.js";
+
+const framework = { describe, it };
+
+/** The runner as what the suite made it. */
+function as<Runner extends AgentRunner>(kind: abstract new (...given: never[]) => Runner, runner: AgentRunner): Runner {
+  if (runner instanceof kind) return runner;
+  throw new Error(`not a ${kind.name}`);
+}
+
+let names = 0;
+/** A database of the test's own. */
+const freshDb = (): string => `conformance-${process.pid}-${++names}`;
+
+const lockManager = inProcessLockManager();
+const deaths = new WeakMap<AgentRunner, () => Promise<void>>();
+
+/** A runner whose locks fall when it crashes, as a killed worker's do. */
+function mortalRunner(dbName: string): IndexedDBAgentRunner {
+  const { locks, die } = mortalLocks(lockManager);
+  const runner = new IndexedDBAgentRunner({ dbName, locks, stopGraceMs: 50 });
+  deaths.set(runner, die);
+  return runner;
+}
+
+describeAgentRunner("IndexedDBAgentRunner", {
+  framework,
+  create: () => mortalRunner(freshDb()),
+  reopen: (runner) => mortalRunner(as(IndexedDBAgentRunner, runner).dbName),
+  crash: (runner) => deaths.get(runner)?.(),
+  destroy: (runner) => as(IndexedDBAgentRunner, runner).close(),
+});
+
+// A runner that somebody else might write: it records what agents emit, and folds nothing.
+describeAgentRunner("A runner on Redis", {
+  framework,
+  level: "core",
+  skip: {
+    "agent.patch-on-input-state":
+      "it records what agents emit and nothing else: the state that a run was given is not on replay",
+  },
+  create: () => new RedisAgentRunner(new FakeRedis()),
+  reopen: (runner) => new RedisAgentRunner(as(RedisAgentRunner, runner).redis),
+  destroy: (runner) => as(RedisAgentRunner, runner).close(),
+});
+
+describeAgentRunner("InMemoryAgentRunner", {
+  framework,
+  create: () => new InMemoryAgentRunner({ stopGraceMs: 50 }),
+  reopen: () => new InMemoryAgentRunner({ stopGraceMs: 50 }),
+  destroy: (runner) => as(InMemoryAgentRunner, runner).destroy(),
+  // What ends here without its consent is the whole process, and its threads with it.
+  crash: (runner) => as(InMemoryAgentRunner, runner).close(),
+});
+
+const NO_SUCH_CALL = "a tab has no such call: it reads a thread by attaching to it";
+
+describeAgentRunner("The runner through the wire", {
+  framework,
+  skip: {
+    "reads.list-runs": NO_SUCH_CALL,
+    "reads.run-status": NO_SUCH_CALL,
+    "reads.run-events": NO_SUCH_CALL,
+    "reads.thread-messages": NO_SUCH_CALL,
+    "reads.thread-messages-live": NO_SUCH_CALL,
+    "reads.thread-events": NO_SUCH_CALL,
+    "reads.thread-state": NO_SUCH_CALL,
+    "reads.clear-threads": NO_SUCH_CALL,
+    "reads.destroy": NO_SUCH_CALL,
+    "reads.list-threads": NO_SUCH_CALL,
+  },
+  create: () => new WireAgentRunner(freshDb()),
+  reopen: (runner) => new WireAgentRunner(as(WireAgentRunner, runner).dbName),
+  destroy: (runner) => as(WireAgentRunner, runner).close(),
+});
