@@ -12,6 +12,7 @@ const ENTRIES = {
   index: at("src/index.ts"),
   worker: at("src/worker/index.ts"),
   client: at("src/client/index.ts"),
+  conformance: at("src/conformance/index.ts"),
 };
 
 /** In the repository the package's own name means its sources, so demo and tests read like a user's code. */
@@ -19,6 +20,7 @@ const alias = [
   { find: /^ag-ui-local-runtime$/, replacement: ENTRIES.index },
   { find: /^ag-ui-local-runtime\/worker$/, replacement: ENTRIES.worker },
   { find: /^ag-ui-local-runtime\/client$/, replacement: ENTRIES.client },
+  { find: /^ag-ui-local-runtime\/conformance$/, replacement: ENTRIES.conformance },
 ];
 
 /** The demo's policy lets nothing but its own origin in; where Vite serves, also Vite's websocket and its pinging worker. */
@@ -52,6 +54,12 @@ const offline = VitePWA({
     ],
   },
 });
+
+/** Random cases: the same ones again, or more of them. */
+const provide = {
+  propertySeed: Number(process.env["PROPERTY_SEED"] ?? Math.trunc(Math.random() * 2 ** 31)),
+  propertyFactor: Number(process.env["PROPERTY_FACTOR"] ?? 1),
+};
 
 /** Absent: Playwright looks for its own. */
 const chromium = findBrowser("chromium");
@@ -98,14 +106,27 @@ export default defineConfig(({ mode }) =>
         optimizeDeps: { entries: ["**/*.{html,ts}", "../src/**/*.ts"] },
         test: {
           root: at("."),
+          provide,
+          // What agents that err on purpose make the client say.
+          onConsoleLog: (log) => !/^(\[ag-ui\]\[enforce\]|Failed to apply state patch)/.test(log),
           projects: [
-            { extends: true, test: { name: "unit", environment: "node", include: ["test/unit/**/*.test.ts"] } },
+            {
+              extends: true,
+              test: {
+                name: "unit",
+                environment: "node",
+                globalSetup: at("test/unit/seed.ts"),
+                testTimeout: 60_000 * Math.max(1, provide.propertyFactor),
+                include: ["test/unit/**/*.test.ts", "test/conformance/**/*.test.ts"],
+              },
+            },
             {
               extends: true,
               test: {
                 name: "browser",
                 include: ["test/browser/**/*.test.ts"],
-                testTimeout: 30_000,
+                globalSetup: at("test/unit/seed.ts"),
+                testTimeout: 30_000 * Math.max(1, provide.propertyFactor),
                 browser: {
                   enabled: true,
                   headless: true,

@@ -1,5 +1,16 @@
 /** The runner and its contract, for whoever hosts it by hand: in a worker, in a page, in Node. */
 export { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "./runner/indexeddb-agent-runner.js";
+export {
+  InMemoryAgentRunner,
+  resetInMemoryStore,
+  type InMemoryAgentRunnerOptions,
+} from "./runner/in-memory-agent-runner.js";
+export { LocalAgentRunner, type LocalAgentRunnerOptions } from "./runner/local-agent-runner.js";
+export type { ConcurrentRunPolicy } from "./runner/parts.js";
+export type { RunEventsQuery, RunName } from "./runner/reads.js";
+export type { Eviction, RunnerLimits } from "./runner/retention.js";
+export { compact } from "./run/compact.js";
+export type { PlacedEvent } from "./run/pack.js";
 export type {
   AgentRunner,
   AgentRunnerConnectRequest,
@@ -9,4 +20,4 @@ export type {
 } from "./run/contract.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "./run/errors.js";
 export type { Cursor, RunStatus, SettledStatus } from "./run/types.js";
-export type { ThreadChange, ThreadListQuery, ThreadSummary } from "./wire/shapes.js";
+export type { RunListQuery, RunSummary, ThreadChange, ThreadListQuery, ThreadSummary } from "./wire/shapes.js";

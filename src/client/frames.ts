@@ -3,7 +3,7 @@ import { Observable, takeWhile, tap } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import { receiveFrames } from "../wire/frames.js";
-import type { Frame, LiveRun, RunRequest } from "../wire/shapes.js";
+import type { AttachRequest, Frame, LiveRun, Replay, RunRequest } from "../wire/shapes.js";
 import type { HostLink } from "./host-link.js";
 
 /** The cursor behind a frame; undefined where the frame moves none. */
@@ -80,7 +80,12 @@ function frames(work: (next: (frame: Frame) => void, signal: AbortSignal) => Pro
  */
 export function attachFrames(
   link: HostLink,
-  request: { readonly threadId: string; readonly after?: Cursor | undefined; readonly follow: boolean },
+  request: {
+    readonly threadId: string;
+    readonly after?: Cursor | undefined;
+    readonly replay?: Replay;
+    readonly follow: boolean;
+  },
 ): Observable<Frame> {
   return frames(async (next, signal) => {
     let cursor = request.after;
@@ -89,8 +94,12 @@ export function attachFrames(
         const { lost } = await link.linked();
         const { port1, port2 } = new MessageChannel();
         const incoming$ = receiveFrames(port1, lost);
-        const { threadId, follow } = request;
-        const attach = { threadId, follow, ...(cursor !== undefined && { after: cursor }) };
+        const attach: AttachRequest = {
+          threadId: request.threadId,
+          follow: request.follow,
+          ...(request.replay !== undefined && { replay: request.replay }),
+          ...(cursor !== undefined && { after: cursor }),
+        };
         await orClose(
           port1,
           link.call(({ api }) => api.attach(attach, transfer(port2, [port2]))),

@@ -1,4 +1,5 @@
 import { filter, firstValueFrom, map, merge, from } from "rxjs";
+import { Bell, ringOrSilence } from "../platform/bell.js";
 import type { Clock } from "../platform/clock.js";
 import type { HeldLock, Locks } from "../platform/locks.js";
 import { hostLifeLockName, threadLockName } from "../platform/names.js";
@@ -41,6 +42,23 @@ async function hear(
   } finally {
     ended.abort();
   }
+}
+
+/** How long a run that waits for a busy thread hears nothing before it looks again, in ms. */
+const SILENCE_MS = 1_000;
+
+/** Resolves when a run of the thread ended, or may have, or `signal` aborted. */
+export async function threadFreed(
+  { channel, clock }: Pick<ClaimParts, "channel" | "clock">,
+  threadId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const bell = new Bell();
+  const hearing = channel.messages$
+    .pipe(filter((message) => message.threadId === threadId && message.type === "ended"))
+    .subscribe(() => bell.ring());
+  await ringOrSilence(bell, bell.count, clock, SILENCE_MS, signal);
+  hearing.unsubscribe();
 }
 
 /** True when the host of a live run is dead: whoever has the thread's lock is about to settle it. */

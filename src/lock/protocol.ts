@@ -33,6 +33,8 @@ export interface LockMessage {
   readonly runId?: string;
   readonly runIndex?: number;
   readonly seq?: number;
+  /** Of a `stop`: another run takes the place of this one, which ends at once. */
+  readonly supersede?: boolean;
 }
 
 /** The lock's protocol over one channel. Foreign and malformed messages are dropped here. */
@@ -54,7 +56,8 @@ function isLockMessage(value: unknown): value is LockMessage & { readonly v: num
     typeof message["threadId"] === "string" &&
     optional("runId", "string") &&
     optional("runIndex", "number") &&
-    optional("seq", "number")
+    optional("seq", "number") &&
+    optional("supersede", "boolean")
   );
 }
 

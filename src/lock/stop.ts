@@ -25,10 +25,10 @@ const REPEAT_MS = 200;
  */
 export async function deliverStop(
   { dbName, locks, channel, store, clock }: StopParts,
-  run: { readonly threadId: string; readonly runId: string },
+  run: { readonly threadId: string; readonly runId: string; readonly supersede?: boolean },
   patienceMs: number,
 ): Promise<HeldLock | undefined> {
-  const { threadId, runId } = run;
+  const { threadId, runId, supersede = false } = run;
   const answered = new AbortController();
   const listening = channel.messages$
     .pipe(
@@ -44,7 +44,7 @@ export async function deliverStop(
   try {
     const until = clock.now() + patienceMs;
     while (!answered.signal.aborted && clock.now() < until) {
-      channel.post({ type: "stop", threadId, runId });
+      channel.post({ type: "stop", threadId, runId, ...(supersede && { supersede }) });
       await clock.after(REPEAT_MS, answered.signal);
     }
   } finally {

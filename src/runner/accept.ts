@@ -18,17 +18,20 @@ const PLAIN: ReadonlySet<string> = new Set([
   EventType.STEP_FINISHED,
 ]);
 
+/** A copy that whoever is handed it may change. */
+export function ownEvent(event: BaseEvent): BaseEvent {
+  const isPlain = PLAIN.has(event.type) && event.rawEvent === undefined && event.metadata === undefined;
+  return isPlain ? { ...event } : structuredClone(event);
+}
+
 export type Accepted =
-  | { readonly is: "accepted"; readonly event: BaseEvent }
-  | { readonly is: "dropped" }
-  | { readonly is: "refused"; readonly reason: string };
+  { readonly is: "accepted"; readonly event: BaseEvent } | { readonly is: "refused"; readonly reason: string };
 
 /**
  * Takes an event that the pipeline verified into the log's keeping: what the agent may still hold and change is copied,
- * what cannot be stored is refused, a second RUN_STARTED is dropped.
+ * what cannot be stored is refused.
  */
-export function acceptEvent(given: BaseEvent, begun: boolean): Accepted {
-  if (given.type === EventType.RUN_STARTED && begun) return { is: "dropped" };
+export function acceptEvent(given: BaseEvent): Accepted {
   if (PLAIN.has(given.type) && given.rawEvent === undefined && given.metadata === undefined) {
     return { is: "accepted", event: given };
   }

@@ -1,16 +1,22 @@
-import type {
-  AbstractAgent,
-  AgentStateMutation,
-  AgentSubscriber,
-  BaseEvent,
-  RunAgentInput,
-  RunAgentParameters,
+import {
+  FunctionMiddleware,
+  type AbstractAgent,
+  type AgentStateMutation,
+  type AgentSubscriber,
+  type BaseEvent,
+  type Message,
+  type Middleware,
+  type RunAgentInput,
+  type RunAgentParameters,
 } from "@ag-ui/client";
 import { concat, defer, ignoreElements, of, tap, throwError, type Observable } from "rxjs";
 import { cloneJson } from "../run/json.js";
+import type { OpenConstructs } from "../run/types.js";
+import { tidyLifecycle } from "./lifecycle.js";
 
-/** The parts of AbstractAgent that the pipeline replaces on one instance; the class keeps them protected. */
-interface Replaceable {
+/** What the pipeline uses of AbstractAgent and replaces on one instance; the class keeps it protected or private. */
+interface Inner {
+  middlewares: Middleware[];
   apply(
     input: RunAgentInput,
     events$: Observable<BaseEvent>,
@@ -20,41 +26,70 @@ interface Replaceable {
   prepareRunAgentInput(parameters?: RunAgentParameters): RunAgentInput;
 }
 
-/** The class that has both the method and `runAgent` as its own is AbstractAgent itself: nobody replaced the method. */
-function replaces(agent: AbstractAgent, method: keyof Replaceable): boolean {
-  for (let prototype: unknown = agent; prototype !== null; prototype = Object.getPrototypeOf(prototype)) {
-    if (Object.hasOwn(prototype as object, method)) return !Object.hasOwn(prototype as object, "runAgent");
+/** Methods of AbstractAgent that a class may have replaced to see what its runs do. */
+const HOOKS = ["apply", "processApplyEvents", "prepareRunAgentInput", "onInitialize", "onFinalize", "onError"] as const;
+
+/** Somebody watches the run from inside the agent: subscribers, or a class that replaced one of the hooks. */
+function isWatched(agent: AbstractAgent): boolean {
+  if (agent.subscribers.length > 0) return true;
+  const chain: object[] = [];
+  for (let link: object | null = agent; link !== null; link = Object.getPrototypeOf(link) as object | null) {
+    chain.push(link);
   }
-  return false;
+  // The last that brings its own `runAgent` is AbstractAgent itself.
+  const base = chain.findLast((link) => Object.hasOwn(link, "runAgent"));
+  return HOOKS.some((hook) => chain.find((link) => Object.hasOwn(link, hook)) !== base);
+}
+
+/** Gives `target` the messages as a copy that is made when somebody first reads it: most agents never do. */
+function setLazily(target: { messages: Message[] }, copy: () => Message[]): void {
+  const set = (value: Message[]): void => {
+    Object.defineProperty(target, "messages", { value, writable: true, enumerable: true, configurable: true });
+  };
+  Object.defineProperty(target, "messages", {
+    get: () => {
+      set(copy());
+      return target.messages;
+    },
+    set,
+    enumerable: true,
+    configurable: true,
+  });
+}
+
+/** How a run looks from its agent's side. */
+export interface PipelineHost {
+  /** Each event that passed, in order; kept by whoever takes it, so not to be changed any more. */
+  readonly next: (event: BaseEvent) => void;
+  /** What the events that passed have left open. */
+  readonly open: () => OpenConstructs | undefined;
+  /** Fresh ids for messages that are made up. */
+  readonly makeId: () => string;
 }
 
 /**
  * Runs an agent through its own pipeline (middlewares, schema check, chunk expansion, verification), handing each
- * accepted event to `next`. The default apply stage, which clones all messages for each event, is left out unless the
- * agent has subscribers or an apply stage of its own, which then keep their meaning.
+ * accepted event to `host.next`. The default apply stage, which clones all messages for each event, is left out unless
+ * the agent has subscribers or hooks of its own, which then keep their meaning.
  *
  * @param agent runs as it is given, so callers pass a clone
  * @returns resolves when the agent has completed; rejects with what it threw, or with the verifier's reason
  */
-export async function runAgent(
-  agent: AbstractAgent,
-  input: RunAgentInput,
-  next: (event: BaseEvent) => void,
-): Promise<void> {
+export async function runAgent(agent: AbstractAgent, input: RunAgentInput, host: PipelineHost): Promise<void> {
+  const watched = isWatched(agent);
+  // Protected or private in the class; replaced on this instance alone.
+  const inner = agent as unknown as Inner;
   agent.threadId = input.threadId;
   // The agent's own: what it does to them must not reach the thread as the host keeps it.
-  agent.messages = cloneJson(input.messages);
+  agent.messages = watched ? cloneJson(input.messages) : [];
   agent.state = cloneJson(input.state);
   // The thread's open interrupts were checked where the run was asked for; a clone may carry those of another thread.
   agent.pendingInterrupts = [];
 
-  // Protected in the class; replaced on this instance alone.
-  const replaceable = agent as unknown as Replaceable;
-  const apply = replaceable.apply.bind(agent);
-  const keepsHooks = agent.subscribers.length > 0 || replaces(agent, "apply");
-  replaceable.apply = (runInput, events$, subscribers) => {
-    const accepted$ = events$.pipe(tap(next));
-    if (keepsHooks) return apply(runInput, accepted$, subscribers);
+  const apply = inner.apply.bind(agent);
+  inner.apply = (runInput, events$, subscribers) => {
+    const accepted$ = events$.pipe(tap(host.next));
+    if (watched) return apply(runInput, accepted$, subscribers);
     // One empty mutation: a pipeline that emits nothing makes runAgent reject with EmptyError.
     return concat(
       accepted$.pipe(ignoreElements()),
@@ -65,19 +100,30 @@ export async function runAgent(
       }),
     );
   };
-  if (!keepsHooks && !replaces(agent, "prepareRunAgentInput")) {
-    const prepare = replaceable.prepareRunAgentInput.bind(agent);
-    // The default copies all messages; these are the agent's own copy already.
-    replaceable.prepareRunAgentInput = (parameters) => {
-      const { messages } = agent;
-      agent.messages = [];
-      const prepared = prepare(parameters);
-      agent.messages = messages;
-      return { ...prepared, messages: messages.filter((message) => message.role !== "activity") };
-    };
-  }
   // The default prints the error to the console before it throws it; here the run's end tells it.
-  if (!keepsHooks) replaceable.onError = (_input, error) => throwError(() => error);
+  if (!watched) inner.onError = (_input, error) => throwError(() => error);
+
+  const whole = (prepared: RunAgentInput): RunAgentInput => {
+    if (watched) return prepared;
+    const given = { ...prepared };
+    setLazily(agent, () => cloneJson(input.messages));
+    setLazily(given, () => agent.messages.filter((message) => message.role !== "activity"));
+    return given;
+  };
+  // What the client puts around the agent itself reads every message. Where nothing else is around it, the messages are
+  // given inside of that: they are of this protocol version already.
+  const isBare = inner.middlewares.length === 0;
+  if (isBare) {
+    const run = agent.run.bind(agent);
+    agent.run = (prepared) => run(whole(prepared));
+  }
+  // Around all others, so that it sees what they make of the events.
+  const outermost = new FunctionMiddleware((prepared, next) => {
+    const { parentRunId } = input;
+    const given = { ...prepared, ...(parentRunId !== undefined && { parentRunId }) };
+    return next.run(isBare ? given : whole(given)).pipe(tidyLifecycle(host.open, host.makeId));
+  });
+  inner.middlewares = [outermost, ...inner.middlewares];
 
   await agent.runAgent({
     runId: input.runId,

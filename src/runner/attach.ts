@@ -1,14 +1,15 @@
 import { filter } from "rxjs";
 import { ringOrSilence, type Bell } from "../platform/bell.js";
+import { compact } from "../run/compact.js";
 import { isListening } from "../run/life.js";
+import { lastSeq } from "../run/pack.js";
 import type { Cursor } from "../run/types.js";
 import type { ThreadHead } from "../storage/run-store.js";
-import type { Frame, LiveRun as LiveRunInfo } from "../wire/shapes.js";
+import type { Frame, LiveRun as LiveRunInfo, Replay } from "../wire/shapes.js";
 import type { History } from "./history.js";
 import { refOf, type LiveRun, type RunRef } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import type { Recovery } from "./recovery.js";
-import { lastSeq } from "./run-feed.js";
 import { tailRun } from "./tail.js";
 
 export interface AttachContext {
@@ -24,8 +25,8 @@ export interface AttachContext {
 export interface AttachOptions {
   readonly threadId: string;
   readonly after?: Cursor;
-  /** How a reader that has nothing gets the history. Default `snapshot`. */
-  readonly replay?: "snapshot" | "events";
+  /** How a reader that has nothing gets the settled history: as a snapshot, or as compacted events. Default `snapshot`. */
+  readonly replay?: Replay;
   readonly follow?: boolean;
 }
 
@@ -58,13 +59,12 @@ export async function* attach(
     while (!signal.aborted) {
       const seen = bell.count;
       const head = await parts.store.head(threadId);
-      if (head !== undefined && head.runCount > 0) {
+      if (head !== undefined && head.deleted !== true) {
         context.recovery.watch(head.holder);
         const next = await nextPosition(context, head, at, comesBack);
         comesBack = false;
-        if (next === "snapshot" && options.replay === "events") at = { ...(await firstOfPath(context, head)), seq: -1 };
-        else if (next === "snapshot") {
-          const prelude = await snapshot(context, head);
+        if (next === "snapshot") {
+          const prelude = await (options.replay === "events" ? compacted : snapshot)(context, head);
           if (prelude === undefined) continue;
           yield prelude;
           at = prelude.cursor;
@@ -101,6 +101,8 @@ async function nextPosition(
   const run = await parts.store.run(head.threadId, at.runIndex);
   if (run === undefined || at.epoch > run.epoch) return "snapshot";
   const complete = run.status !== "running" && at.seq >= (run.eventCount ?? 0) - 1;
+  // Its events were cut off: the messages and state that they led to are left.
+  if (!complete && head.cut === true && at.runIndex === head.first) return "snapshot";
   if (!complete || comesBack) return { run: refOf(run), afterSeq: at.seq };
   const nextIndex =
     path === undefined ? at.runIndex + 1 : [...path].filter((index) => index > at.runIndex).sort((a, b) => a - b)[0];
@@ -109,17 +111,12 @@ async function nextPosition(
   return next === undefined ? "end" : { run: refOf(next), afterSeq: -1 };
 }
 
-async function firstOfPath({ history }: AttachContext, head: ThreadHead): Promise<{ runIndex: number; epoch: number }> {
-  if (head.branched !== true) return { runIndex: 0, epoch: 0 };
-  return { runIndex: Math.min(...(await history.pathTo(head.threadId, head.activeRunIndex))), epoch: 0 };
-}
-
-/** One run from `afterSeq` to its end. @returns the cursor behind it */
+/** One run from `afterSeq` to its end. @returns the cursor behind it; undefined where the run's events are gone */
 async function* readRun(
   context: AttachContext,
   { run, afterSeq }: Position,
   signal: AbortSignal,
-): AsyncGenerator<Frame, Cursor> {
+): AsyncGenerator<Frame, Cursor | undefined> {
   const { threadId, runIndex, runId, epoch } = run;
   const live = context.liveRun(threadId);
   const feed = live?.inLog?.runIndex === runIndex ? live.feed : undefined;
@@ -134,12 +131,30 @@ async function* readRun(
         seq = lastSeq(next.value);
         continue;
       }
+      if (next.value === undefined && !signal.aborted) return undefined;
       if (next.value !== undefined) yield { type: "settled", runIndex, runId, status: next.value };
       return { runIndex, seq, epoch };
     }
   } finally {
     await chunks.return(undefined);
   }
+}
+
+type Prelude = Frame & { readonly type: "prelude" };
+
+/** The settled history as plain AG-UI readers get it. Undefined: it was cut or deleted while it was read, look again. */
+async function compacted({ parts, history }: AttachContext, head: ThreadHead): Promise<Prelude | undefined> {
+  const { threadId, activeRunIndex, live } = head;
+  const active = await parts.store.run(threadId, activeRunIndex);
+  if (active === undefined) return undefined;
+  const last = live === undefined ? active : await history.runBefore(active);
+  const cursor =
+    last === undefined
+      ? { runIndex: activeRunIndex, seq: -1, epoch: active.epoch }
+      : { runIndex: last.runIndex, seq: (last.eventCount ?? 0) - 1, epoch: last.epoch };
+  const events = last === undefined ? [] : compact(await history.pathEvents(head, last.runIndex));
+  if ((await parts.store.head(threadId))?.first !== head.first) return undefined;
+  return { type: "prelude", events, cursor };
 }
 
 export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): LiveRunInfo => ({
@@ -150,10 +165,7 @@ export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): Live
 });
 
 /** Everything up to now as events that rebuild it. Undefined: the thread is just changing, look again. */
-async function snapshot(
-  { parts, history, liveRun }: AttachContext,
-  head: ThreadHead,
-): Promise<(Frame & { type: "prelude" }) | undefined> {
+async function snapshot({ parts, history, liveRun }: AttachContext, head: ThreadHead): Promise<Prelude | undefined> {
   const { threadId } = head;
   if (head.live === undefined) {
     const base = await history.base(head);

@@ -1,6 +1,7 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
 import { MessageSchema, ResumeEntrySchema, ToolSchema } from "@ag-ui/core/schemas";
 import { RunnerError } from "../run/errors.js";
+import type { ConcurrentRunPolicy } from "./parts.js";
 
 function refuse(field: string, must: string): never {
   throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
@@ -60,4 +61,11 @@ export function checkInput(input: RunAgentInput): RunAgentInput {
     state: own(input.state, "input.state"),
     ...(input.resume !== undefined && { resume: own(input.resume, "input.resume") }),
   };
+}
+
+const POLICIES: ReadonlySet<unknown> = new Set<ConcurrentRunPolicy>(["throw", "supersede", "queue"]);
+
+/** @throws RunnerError `invalid-input` */
+export function checkPolicy(policy: unknown): void {
+  if (!POLICIES.has(policy)) refuse("onConcurrentRun", "be throw, supersede or queue");
 }

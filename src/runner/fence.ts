@@ -1,7 +1,8 @@
 import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
 import { planInput, titleOf, type InputPlan, type ThreadBase } from "../run/input-plan.js";
+import type { HeldLock } from "../platform/locks.js";
 import type { Claim, PersistedInput, RunRow } from "../storage/run-store.js";
-import { NEW_THREAD, type History } from "./history.js";
+import { newThread, type History } from "./history.js";
 import type { RunnerParts } from "./parts.js";
 import { RecordedRun } from "./recorded-run.js";
 import type { Recovery } from "./recovery.js";
@@ -14,8 +15,10 @@ export interface LiveRunRequest {
   readonly input: RunAgentInput;
   readonly partial?: { readonly stateSet: boolean } | undefined;
   readonly persistedInputMessages?: readonly Message[] | undefined;
-  /** The run of this host that is settling: the claim waits for it. */
-  readonly after?: Promise<void> | undefined;
+  /** What this run waits for before it claims the thread; it may hand the thread's lock over. */
+  readonly turn?: Promise<HeldLock | undefined>;
+  /** It waits for live runs. */
+  readonly queued?: boolean;
 }
 
 /** A run whose fence stands in the log: what it starts from. */
@@ -57,11 +60,12 @@ export async function fenceRun(
   const readEnd = async (): Promise<{ readonly epoch: number; readonly base: ThreadBase }> => {
     let head = await parts.store.head(threadId);
     if (head?.live !== undefined) head = await recovery.settleOrphan(head, "broken");
-    return head === undefined ? { epoch: 0, base: NEW_THREAD } : { epoch: head.epoch, base: await history.base(head) };
+    if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
+    return { epoch: head.epoch, base: await history.base(head) };
   };
   const startOf = async (runIndex: number): Promise<ThreadBase> => {
     const head = await parts.store.head(threadId);
-    return head === undefined ? NEW_THREAD : history.baseAt(head, runIndex);
+    return head === undefined ? newThread() : history.baseAt(head, runIndex);
   };
 
   for (let tries = 0; tries < TRIES; tries++) {

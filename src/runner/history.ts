@@ -3,21 +3,23 @@ import { RunnerError } from "../run/errors.js";
 import type { ThreadBase } from "../run/input-plan.js";
 import { settledPrelude } from "../run/prelude.js";
 import type { BaseEvent } from "@ag-ui/client";
-import type { RunStore, ThreadHead } from "../storage/run-store.js";
-import { RecordedRun } from "./recorded-run.js";
+import type { RunRow, RunStore, ThreadHead } from "../storage/run-store.js";
+import { lastSeq, sliceChunk } from "../run/pack.js";
+import { completed, RecordedRun } from "./recorded-run.js";
 
 /** Threads whose end is kept in memory, so that a follow-up run need not read its history. */
 const CACHED_THREADS = 16;
 /** Events fetched from the log at a time. */
 const PAGE_EVENTS = 8_192;
 
-export const NEW_THREAD: ThreadBase = {
+/** A thread before its first run. */
+export const newThread = (): ThreadBase => ({
   runIndex: -1,
   messages: [],
   runOf: new Map(),
   state: {},
   interrupts: [],
-};
+});
 
 /** What threads looked like after their runs: read from the store, kept while it is sure to be true. */
 export class History {
@@ -50,13 +52,17 @@ export class History {
     if (this.cache.size > CACHED_THREADS && oldest !== undefined) this.cache.delete(oldest);
   }
 
+  forget(threadId: string): void {
+    this.cache.delete(threadId);
+  }
+
   forgetAll(): void {
     this.cache.clear();
   }
 
   /** The thread as it was after run `runIndex` (-1: before the first). */
   async baseAt(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
-    if (runIndex < 0) return NEW_THREAD;
+    if (runIndex < 0) return newThread();
     const { threadId } = head;
     const path = head.branched === true ? await this.pathTo(threadId, runIndex) : undefined;
     // From the first on: each is derived from what the ones before it left.
@@ -95,6 +101,51 @@ export class History {
     return path;
   }
 
+  /** The run that `run` continues. */
+  async runBefore({ threadId, prevRunIndex }: RunRow): Promise<RunRow | undefined> {
+    return prevRunIndex === null ? undefined : this.store.run(threadId, prevRunIndex);
+  }
+
+  /** The thread as run `runIndex` found it. */
+  async baseBefore(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
+    const run = await this.store.run(head.threadId, runIndex);
+    return this.baseAt(head, run?.prevRunIndex ?? -1);
+  }
+
+  /** The committed chunks of a run with events after `afterSeq`, in order, up to now. */
+  async *chunksOf(run: { readonly threadId: string; readonly runIndex: number }, afterSeq: number) {
+    for (let seq = afterSeq; ;) {
+      const chunks = await completed(this.store, await this.store.chunks(run.threadId, run.runIndex, seq, PAGE_EVENTS));
+      for (const chunk of chunks) {
+        const rest = sliceChunk(chunk, seq + 1);
+        if (rest === undefined) continue;
+        yield rest;
+        seq = lastSeq(rest);
+      }
+      if (chunks.length === 0) return;
+    }
+  }
+
+  /**
+   * The events of the active path from its first run to `upTo`, joined as they are stored; of what was cut off, the
+   * snapshot that is left.
+   */
+  async pathEvents(head: ThreadHead, upTo: number): Promise<BaseEvent[]> {
+    const { threadId, first = 0 } = head;
+    const events: BaseEvent[] = [];
+    const path = head.branched === true ? [...(await this.pathTo(threadId, upTo))].sort((a, b) => a - b) : undefined;
+    const count = path?.length ?? upTo - first + 1;
+    for (let n = 0; n < count; n++) {
+      const runIndex = path?.[n] ?? first + n;
+      if (head.cut === true && runIndex === first) {
+        events.push(...(await this.settledEvents(head, await this.baseAt(head, runIndex))));
+      } else
+        for await (const chunk of this.chunksOf({ threadId, runIndex }, -1))
+          events.push(...chunk.entries.map(({ event }) => event));
+    }
+    return events;
+  }
+
   /** A run's view from its log, on the base that it started from. */
   async viewOf(head: ThreadHead, runIndex: number): Promise<RecordedRun> {
     const run = await this.store.run(head.threadId, runIndex);
@@ -104,11 +155,8 @@ export class History {
     }
     const base = await this.baseAt(head, run.prevRunIndex ?? -1);
     const view = new RecordedRun(base, input);
-    for (;;) {
-      const chunks = await this.store.chunks(head.threadId, runIndex, view.seq, PAGE_EVENTS);
-      for (const chunk of chunks) view.applyChunk(chunk);
-      if (chunks.length === 0) return view;
-    }
+    for await (const chunk of this.chunksOf(run, -1)) view.applyChunk(chunk);
+    return view;
   }
 
   /** Events that rebuild everything up to the end of settled run `runIndex`. */

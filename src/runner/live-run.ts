@@ -1,25 +1,25 @@
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
 import type { HeldLock } from "../platform/locks.js";
-import { RunnerError } from "../run/errors.js";
+import { messageOf, RunnerError } from "../run/errors.js";
 import { closingEvents } from "../run/finalize.js";
 import { fingerprintOf } from "../run/input-plan.js";
-import { isListening, nextLife, type RunLife, type RunTransition } from "../run/life.js";
+import { isListening, nextLife, type AskedStatus, type RunLife, type RunTransition } from "../run/life.js";
+import { lastSeq } from "../run/pack.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
-import { claimThread } from "../lock/claim.js";
-import type { RunRow } from "../storage/run-store.js";
-import { runAgent } from "./agent-pipeline.js";
+import type { RunRow, StopRequest } from "../storage/run-store.js";
 import { acceptEvent, startingEvents } from "./accept.js";
+import { acquire, type AcquireContext } from "./acquire.js";
+import { runAgent } from "./agent-pipeline.js";
 import { fenceRun, type FencedRun, type LiveRunRequest } from "./fence.js";
 import type { History } from "./history.js";
 import { LogWriter } from "./log-writer.js";
-import type { RunnerParts } from "./parts.js";
-import type { Recovery } from "./recovery.js";
-import { lastSeq, RunFeed } from "./run-feed.js";
+import { RunFeed } from "./run-feed.js";
 import type { RecordedRun } from "./recorded-run.js";
 
 /** How often a live run that appends nothing looks into its head row, in ms. */
 const HEAD_CHECK_MS = 1_000;
+
 /** Where a run stands in the log. */
 export interface RunRef {
   readonly threadId: string;
@@ -29,10 +29,8 @@ export interface RunRef {
   readonly agentId?: string;
 }
 
-export interface LiveRunContext {
-  readonly parts: RunnerParts;
+export interface LiveRunContext extends AcquireContext {
   readonly history: History;
-  readonly recovery: Recovery;
   readonly events: {
     /** The run stands in the log and its agent starts. */
     started(run: LiveRun): void;
@@ -45,8 +43,14 @@ export interface LiveRunContext {
 
 type Ending =
   | { readonly status: "finished" | "errored"; readonly terminal: BaseEvent }
-  | { readonly status: "finished" | "stopped" }
+  | { readonly status: "finished" | "stopped" | "superseded" }
   | { readonly status: "errored"; readonly message: string; readonly code?: string };
+
+/** The end of a run that was asked to end and did not end itself. */
+const askedEnding = (as: AskedStatus): Ending =>
+  as === "errored"
+    ? { status: as, message: "The run took longer than it may (maxRunMs)", code: "RUN_TIMEOUT" }
+    : { status: as };
 
 /** A run that stands in the log, with what its host does it by. */
 interface Standing extends FencedRun {
@@ -63,6 +67,8 @@ export class LiveRun {
   readonly fingerprint: string;
   /** Where the run stands in the log; rejects with why it was refused. A run that was there already counts as started. */
   readonly started: Promise<RunRef>;
+  /** Resolves when it is known whether the run starts, waits or is refused. */
+  readonly claimed: Promise<void>;
   /** Resolves when nothing of the run is left to do in this host. */
   readonly ended: Promise<void>;
 
@@ -74,6 +80,10 @@ export class LiveRun {
   private begun = false;
   private lastHeard = 0;
   private readonly over = new AbortController();
+  private readonly cancelled = new AbortController();
+  private waits: () => void = () => undefined;
+  /** Takes the lock over when this run has ended. */
+  private heir: ((lock: HeldLock | undefined) => void) | undefined;
 
   constructor(
     private readonly request: LiveRunRequest,
@@ -82,8 +92,14 @@ export class LiveRun {
     this.runId = request.input.runId;
     this.threadId = request.threadId;
     this.fingerprint = fingerprintOf(request.input);
+    const waits = new Promise<void>((resolve) => (this.waits = resolve));
+    if (request.queued === true) this.wait();
     this.started = this.start();
-    this.started.catch(() => undefined);
+    const started = this.started.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.claimed = Promise.race([started, waits]);
     this.ended = new Promise((resolve) => this.over.signal.addEventListener("abort", () => resolve(), { once: true }));
   }
 
@@ -108,20 +124,61 @@ export class LiveRun {
   }
 
   /**
-   * Asks the agent to end; the run is settled as stopped within `stopGraceMs`, however the agent behaves.
+   * Asks the agent to end; the run is settled within `stopGraceMs`, however the agent behaves. A queued run is taken out
+   * of the queue.
    *
    * @returns false where it is ending already
    */
   stop(): boolean {
-    if (!this.go({ to: "stop" })) return false;
+    return this.cancel() || this.askToEnd("stopped");
+  }
+
+  /**
+   * Ends the run at once, in favour of another one of this host.
+   *
+   * @returns the thread's lock; undefined where it has to be claimed
+   */
+  async supersede(): Promise<HeldLock | undefined> {
+    if (this.cancel()) return undefined;
+    await this.started.catch(() => undefined);
+    const handed = new Promise<HeldLock | undefined>((resolve) => (this.heir = resolve));
+    void this.ended.then(() => this.heir?.(undefined));
+    this.endSuperseded();
+    return handed;
+  }
+
+  private endSuperseded(): void {
+    // Settled first: what the agent emits while it is aborted is not heard any more.
+    this.settle({ status: "superseded" });
+    this.abortAgent();
+  }
+
+  private cancel(): boolean {
+    if (this.life.is !== "queued") return false;
+    this.cancelled.abort();
+    return true;
+  }
+
+  private askToEnd(as: AskedStatus): boolean {
+    if (!this.go({ to: "stop", as })) return false;
     const { clock, stopGraceMs } = this.context.parts;
+    this.abortAgent();
+    void clock.after(stopGraceMs, this.over.signal).then(() => this.settle(askedEnding(as)));
+    return true;
+  }
+
+  /** Somebody else's request, which stands in the log or came from another host. */
+  heed(as: StopRequest["as"]): void {
+    if (as === "superseded") this.endSuperseded();
+    else this.askToEnd(as);
+  }
+
+  private abortAgent(): void {
     try {
       this.request.agent.abortRun();
     } catch {
       // An agent that cannot even be asked to stop is not waited for any less.
     }
-    void clock.after(stopGraceMs, this.over.signal).then(() => this.settle({ status: "stopped" }));
-    return true;
   }
 
   private go(transition: RunTransition): boolean {
@@ -135,10 +192,17 @@ export class LiveRun {
     let lock: HeldLock | undefined;
     let fenceSent = false;
     try {
-      await this.request.after;
-      const claimed = await this.claimLock();
-      if ("run" in claimed) return this.join(claimed.run);
-      lock = claimed.lock;
+      lock = await this.turn();
+      if (lock === undefined) {
+        const claimed = await acquire(this.context, this, {
+          busy: () => this.wait(),
+          signal: this.cancelled.signal,
+        });
+        if ("run" in claimed) return this.join(claimed.run);
+        lock = claimed.lock;
+      }
+      this.mustNotBeCancelled();
+      this.go({ to: "turn" });
       const result = await fenceRun(this.context, this.request, this.fingerprint, () => (fenceSent = true));
       if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
       if (result.is === "fenced") return this.begin(result.run, lock);
@@ -154,18 +218,25 @@ export class LiveRun {
     }
   }
 
-  /** The thread's lock, or this very run where it is live in another host. */
-  private async claimLock(): Promise<{ readonly lock: HeldLock } | { readonly run: RunRow }> {
-    const { parts, recovery } = this.context;
-    try {
-      return { lock: await claimThread(parts, this.threadId, this.runId) };
-    } catch (error) {
-      const isThis = RunnerError.is(error, "thread-busy") && error.details.runId === this.runId;
-      const run = isThis ? await parts.store.runById(this.threadId, this.runId) : undefined;
-      if (run === undefined) throw error;
-      recovery.watch((error as RunnerError).details.holderId);
-      return { run };
-    }
+  private wait(): void {
+    if (this.go({ to: "wait" })) this.waits();
+  }
+
+  /** Waits for the runs before it; what that hands over. */
+  private async turn(): Promise<HeldLock | undefined> {
+    const { turn } = this.request;
+    const { signal } = this.cancelled;
+    const cancelled = new Promise<undefined>((resolve) =>
+      signal.addEventListener("abort", () => resolve(undefined), { once: true }),
+    );
+    const lock = await Promise.race([turn, cancelled]);
+    this.mustNotBeCancelled();
+    return lock ?? undefined;
+  }
+
+  private mustNotBeCancelled(): void {
+    const { threadId, runId } = this;
+    if (this.cancelled.signal.aborted) throw new RunnerError("cancelled", { threadId, runId });
   }
 
   /** The run id was used before: equal input means that run, other input is refused. */
@@ -193,7 +264,7 @@ export class LiveRun {
         this.feed.publish(chunk);
         events.advanced(this, lastSeq(chunk));
       },
-      stopRequested: () => this.stop(),
+      stopRequested: (as) => this.heed(as),
       failed: (error) => this.lose(error),
     });
     const run = { ...fenced, ref, lock, writer };
@@ -205,33 +276,36 @@ export class LiveRun {
     events.started(this);
     this.execute(run);
     void this.watchHead(run);
+    if (parts.maxRunMs !== undefined) {
+      void parts.clock.after(parts.maxRunMs, this.over.signal).then(() => this.askToEnd("errored"));
+    }
     return ref;
   }
 
   private execute(run: Standing): void {
     const { agent, input } = this.request;
     const { plan, state } = run;
-    runAgent(agent, { ...input, threadId: this.threadId, messages: [...plan.messages], state }, (event) =>
-      this.accept(run, event),
-    ).then(
-      () => this.settle({ status: this.life.is === "stopping" ? "stopped" : "finished" }),
-      (error: unknown) =>
-        this.settle(
-          this.life.is === "stopping"
-            ? { status: "stopped" }
-            : { status: "errored", message: error instanceof Error ? error.message : String(error) },
-        ),
+    const whole = { ...input, threadId: this.threadId, messages: [...plan.messages], state };
+    const settle = (ending: Ending): void => {
+      this.settle(this.life.is === "stopping" ? askedEnding(this.life.as) : ending);
+    };
+    runAgent(agent, whole, {
+      next: (event) => this.accept(run, event),
+      open: () => run.writer.open,
+      makeId: this.context.parts.makeId,
+    }).then(
+      () => settle({ status: "finished" }),
+      (error: unknown) => settle({ status: "errored", message: messageOf(error) }),
     );
   }
 
   private accept(run: Standing, given: BaseEvent): void {
     if (!isListening(this.life)) return;
-    const accepted = acceptEvent(given, this.begun);
+    const accepted = acceptEvent(given);
     if (accepted.is === "refused") {
       this.settle({ status: "errored", message: accepted.reason, code: "INVALID_EVENT" });
       return;
     }
-    if (accepted.is === "dropped") return;
     const { event } = accepted;
     if (!this.begun) this.record(run, event.type === EventType.RUN_STARTED ? event : undefined);
     if (event.type === EventType.RUN_STARTED) return;
@@ -293,18 +367,20 @@ export class LiveRun {
   /** A stop request that was not heard yet stands in the log: it decides. */
   private async endAsStopped(run: Standing): Promise<void> {
     const { recovery, parts } = this.context;
-    this.go({ to: "decide", status: "stopped" });
     const head = await parts.store.head(this.threadId);
-    if (head?.live?.runId === this.runId) await recovery.settleOrphan(head, "stopped");
+    const status = head?.stop?.as ?? "stopped";
+    this.go({ to: "decide", status });
+    if (head?.live?.runId === this.runId) await recovery.settleOrphan(head, status);
     const { publishedSeq } = this.feed;
-    await this.free(run, "stopped", await parts.store.chunks(this.threadId, run.ref.runIndex, publishedSeq, Infinity));
+    await this.free(run, status, await parts.store.chunks(this.threadId, run.ref.runIndex, publishedSeq, Infinity));
   }
 
   /** The lock is free before anybody sees the end: who starts a run on it is never refused. */
   private async free({ lock }: Standing, status: SettledStatus, end: readonly Chunk[]): Promise<void> {
     // Settled before the lock goes, which else looks stolen.
     this.go({ to: "settled" });
-    await lock.release();
+    if (this.heir === undefined) await lock.release();
+    else this.heir(lock);
     for (const chunk of end) this.feed.publish(chunk);
     this.feed.settled(status);
     this.leave();
@@ -329,7 +405,7 @@ export class LiveRun {
     try {
       const head = await parts.store.head(this.threadId);
       if (head?.live?.runId !== this.runId || head.holder !== parts.hostId) return;
-      await recovery.settleOrphan(head, head.stop?.runId === this.runId ? "stopped" : "broken");
+      await recovery.settleOrphan(head, head.stop?.runId === this.runId ? head.stop.as : "broken");
     } catch {
       recovery.settleLater(this.threadId, this.runId);
     }
@@ -339,11 +415,10 @@ export class LiveRun {
     this.over.abort();
     this.context.events.ended(this);
     if (this.run === undefined) return;
-    const { agent } = this.request;
+    if (this.life.is === "lost") this.abortAgent();
     // An agent that still runs is let go; nothing of it is written or shown any more.
     try {
-      if (this.life.is === "lost") agent.abortRun();
-      void agent.detachActiveRun().catch(() => undefined);
+      void this.request.agent.detachActiveRun().catch(() => undefined);
     } catch {
       // Its own affair.
     }
@@ -359,7 +434,7 @@ export class LiveRun {
       if (head === undefined) continue;
       if (head.epoch !== claim.epoch) {
         this.lose(new RunnerError("fenced", { threadId: this.threadId, runId: this.runId }));
-      } else if (head.stop?.runId === this.runId) this.stop();
+      } else if (head.stop?.runId === this.runId) this.heed(head.stop.as);
     }
   }
 }

@@ -2,7 +2,7 @@ import type { BaseEvent } from "@ag-ui/client";
 import { ChunkBuilder } from "../run/pack.js";
 import { OpenConstructTracker } from "../run/open-constructs.js";
 import type { Chunk, OpenConstructs } from "../run/types.js";
-import type { Claim, RunStore } from "../storage/run-store.js";
+import type { Claim, RunStore, StopRequest } from "../storage/run-store.js";
 
 /** Events of one chunk at most: a record has a largest size, and a frame is held for each reader that is slow. */
 const MAX_EVENTS = 4_096;
@@ -10,7 +10,7 @@ const MAX_EVENTS = 4_096;
 export interface LogWriterEvents {
   /** The chunk is committed: from now on it may be shown. */
   committed(chunk: Chunk): void;
-  stopRequested(): void;
+  stopRequested(as: StopRequest["as"]): void;
   /** The log cannot be written: RunnerError `fenced`, or a storage error. */
   failed(error: unknown): void;
 }
@@ -65,9 +65,9 @@ export class LogWriter {
   private async write(): Promise<void> {
     try {
       for (let chunk = this.take(); chunk !== undefined; chunk = this.take()) {
-        const { stopRequested } = await this.store.append(this.claim, chunk);
+        const { stop } = await this.store.append(this.claim, chunk);
         this.events.committed(chunk);
-        if (stopRequested) this.events.stopRequested();
+        if (stop !== undefined) this.events.stopRequested(stop);
       }
     } catch (error) {
       this.broken = true;

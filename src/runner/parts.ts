@@ -4,6 +4,14 @@ import type { Locks } from "../platform/locks.js";
 import type { HostChannel } from "../lock/protocol.js";
 import type { RunStore } from "../storage/run-store.js";
 
+/**
+ * What happens to a run that is asked for while another run of its thread is live.
+ * - `throw`: it is refused as `thread-busy`.
+ * - `supersede`: the live run ends at once as `superseded`, and this one takes its place.
+ * - `queue`: it waits for its turn, in the order of asking; `stop` with its runId takes it out again.
+ */
+export type ConcurrentRunPolicy = "throw" | "supersede" | "queue";
+
 /** What the one algorithm is given. Presets choose the parts. */
 export interface RunnerParts {
   readonly dbName: string;
@@ -16,4 +24,6 @@ export interface RunnerParts {
   readonly makeId: MakeId;
   /** How long an agent has to end after it was asked to stop, in ms. */
   readonly stopGraceMs: number;
+  /** How long a run may last before its agent is asked to end, in ms; absent: as long as it takes. */
+  readonly maxRunMs?: number;
 }

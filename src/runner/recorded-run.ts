@@ -2,9 +2,11 @@ import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
 import type { ThreadBase } from "../run/input-plan.js";
+import type { ThreadContent } from "../run/fold.js";
+import { lastSeq } from "../run/pack.js";
 import { RunView } from "../run/run-view.js";
 import type { Chunk } from "../run/types.js";
-import type { Derived, MessageRow, PersistedInput, RunClosing } from "../storage/run-store.js";
+import type { Derived, MessageRow, PersistedInput, RunClosing, RunStore } from "../storage/run-store.js";
 
 /** RUN_STARTED with the messages that the run was asked with, where it was made without knowing them. */
 export function withInput(started: BaseEvent, { messages }: PersistedInput): BaseEvent {
@@ -14,6 +16,18 @@ export function withInput(started: BaseEvent, { messages }: PersistedInput): Bas
     ...started,
     input: { threadId, runId, messages: [...messages], tools: [], context: [], forwardedProps: {}, state: {} },
   };
+}
+
+/** A run that was settled before its first event was committed: its messages stand in its row. */
+export async function completed(store: Pick<RunStore, "input">, chunks: readonly Chunk[]): Promise<readonly Chunk[]> {
+  const [first, ...rest] = chunks;
+  const entry = first?.entries[0];
+  if (first?.firstSeq !== 0 || entry?.event.type !== EventType.RUN_STARTED || entry.event["input"] !== undefined) {
+    return chunks;
+  }
+  const input = await store.input(first.threadId, first.runIndex);
+  if (input === undefined) return chunks;
+  return [{ ...first, entries: [{ event: withInput(entry.event, input) }, ...first.entries.slice(1)] }, ...rest];
 }
 
 /** What the committed events of one run have led to, on the base that the run started from. */
@@ -33,6 +47,11 @@ export class RecordedRun {
     return this.last;
   }
 
+  /** Messages and state so far; live, see {@link Fold}. */
+  get content(): ThreadContent {
+    return this.view.fold;
+  }
+
   /** Its first event is in it. */
   get started(): boolean {
     return this.last >= 0;
@@ -47,7 +66,7 @@ export class RecordedRun {
     for (const { event } of chunk.entries) {
       this.view.apply(event.type === EventType.RUN_STARTED ? withInput(event, this.input) : event);
     }
-    this.last = chunk.firstSeq + chunk.count - 1;
+    this.last = lastSeq(chunk);
   }
 
   /** The events that lead a reader of the base up to here. A copy: the run may go on. */
@@ -66,24 +85,30 @@ export class RecordedRun {
 
   /** The messages that the run added or changed, in their places, and what it left behind. */
   derived(): Derived {
-    const { messages, touched, rewritten, state, interrupts } = this.view.fold;
+    const { messages, touched, rewritten, doubled, state, interrupts } = this.view.fold;
     if (rewritten) return { messages: messages.map((message) => ({ message })), rewritten, state, interrupts };
     const rows: MessageRow[] = [];
-    const lastKept = messages.findLastIndex((message) => !touched.has(message.id) || this.start.runOf.has(message.id));
-    messages.forEach((message, at) => {
-      if (!touched.has(message.id)) return;
-      const before = messages[at - 1];
-      const inserted = at < lastKept && !this.start.runOf.has(message.id) && before !== undefined;
-      rows.push({ message, ...(inserted && { after: before.id }) });
-    });
-    return { messages: rows, rewritten, state, interrupts };
+    // From the end, where most of it is, and no further than there is something.
+    let beforeKept = false;
+    const most = doubled ? Infinity : touched.size;
+    for (let at = messages.length - 1; at >= 0 && rows.length < most; at--) {
+      const message = messages[at]!;
+      const isOld = this.start.runOf.has(message.id);
+      if (touched.has(message.id)) {
+        const before = messages[at - 1];
+        const inserted = beforeKept && !isOld && before !== undefined;
+        rows.push({ message, ...(inserted && { after: before.id }) });
+        beforeKept ||= isOld;
+      } else beforeKept = true;
+    }
+    return { messages: rows.toReversed(), rewritten, state, interrupts };
   }
 
-  /** The thread after this run, which has ended. */
+  /** The thread after this run, which has ended; takes the place of the base that it started from. */
   base(runIndex: number): ThreadBase {
     const { messages, touched, rewritten, state, interrupts } = this.view.fold;
-    const runOf = new Map(rewritten ? messages.map((message) => [message.id, runIndex]) : this.start.runOf);
+    const runOf = rewritten ? new Map(messages.map((message) => [message.id, runIndex])) : this.start.runOf;
     if (!rewritten) for (const id of touched) runOf.set(id, runIndex);
-    return { runIndex, messages, runOf, state, interrupts };
+    return { runIndex, messages, runOf, index: this.view.fold.handOnIndex(), state, interrupts };
   }
 }

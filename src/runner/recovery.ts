@@ -4,7 +4,7 @@ import { hostLifeLockName, threadLockName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import { closingEvents } from "../run/finalize.js";
 import { ChunkBuilder } from "../run/pack.js";
-import type { ThreadHead } from "../storage/run-store.js";
+import type { StopRequest, ThreadHead } from "../storage/run-store.js";
 import type { RunnerParts } from "./parts.js";
 
 /** How long until what could not be settled is tried again, at first and at most, in ms. */
@@ -58,7 +58,7 @@ export class Recovery {
    *
    * @returns the head after it
    */
-  async settleOrphan(head: ThreadHead, status: "broken" | "stopped"): Promise<ThreadHead | undefined> {
+  async settleOrphan(head: ThreadHead, status: "broken" | StopRequest["as"]): Promise<ThreadHead | undefined> {
     const { store, clock, channel, makeId } = this.parts;
     const { threadId } = head;
     if (head.live !== undefined) {
@@ -68,8 +68,9 @@ export class Recovery {
         const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: nextSeq });
         // Its input is added by whoever reads it: here nothing of the content is known.
         if (nextSeq === 0) builder.add({ type: EventType.RUN_STARTED, threadId, runId } as BaseEvent, now);
-        const message = "The run was interrupted: its host ended";
-        for (const event of closingEvents(open, { status, threadId, runId, message, ids: makeId })) {
+        const message = status === "broken" ? "The run was interrupted: its host ended" : undefined;
+        const ending = { status, threadId, runId, ...(message !== undefined && { message }), ids: makeId };
+        for (const event of closingEvents(open, ending)) {
           builder.add(event, now);
         }
         return builder.take()!;

@@ -1,10 +1,9 @@
 import { Bell } from "../platform/bell.js";
+import { lastSeq } from "../run/pack.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 
 /** Committed chunks that are kept in memory for readers that keep up; who falls behind reads the log. */
 const KEPT = 64;
-
-export const lastSeq = (chunk: Chunk): number => chunk.firstSeq + chunk.count - 1;
 
 /** What a live run of this host has handed out: its newest committed chunks, and its end. */
 export class RunFeed {

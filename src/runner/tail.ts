@@ -1,11 +1,10 @@
-import { EventType } from "@ag-ui/core";
 import { filter } from "rxjs";
 import { Bell, ringOrSilence } from "../platform/bell.js";
-import { sliceChunk } from "../run/pack.js";
+import { lastSeq, sliceChunk } from "../run/pack.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 import type { RunnerParts } from "./parts.js";
-import { withInput } from "./recorded-run.js";
-import { lastSeq, type RunFeed } from "./run-feed.js";
+import { completed } from "./recorded-run.js";
+import type { RunFeed } from "./run-feed.js";
 
 /** Events fetched from the log at a time. */
 const PAGE_EVENTS = 4_096;
@@ -15,6 +14,8 @@ const SILENCE_MS = 2_000;
 interface Look {
   readonly chunks: readonly Chunk[];
   readonly ended: SettledStatus | undefined;
+  /** The run's last event, where it has ended. */
+  readonly lastSeq: number;
 }
 
 /**
@@ -22,7 +23,8 @@ interface Look {
  * is settled or `signal` aborts. Everyone reads this way: during the run, after it, in the holder and in other hosts.
  *
  * @param feed the run's feed where it is live in this host
- * @returns how the run ended; undefined when `signal` aborted first
+ * @returns how the run ended; undefined when `signal` aborted first, or the events that are missing are not there any
+ *   more (deleted, or cut off)
  */
 export async function* tailRun(
   parts: Pick<RunnerParts, "store" | "channel" | "clock">,
@@ -56,14 +58,14 @@ export async function* tailRun(
   try {
     while (!signal.aborted) {
       const seen = bell.count;
-      const { chunks, ended } = await look(parts, run, seq);
+      const { chunks, ended, lastSeq: last } = await look(parts, run, seq);
       for (const chunk of missing(chunks, seq)) {
         yield chunk;
         if (signal.aborted) return undefined;
         seq = lastSeq(chunk);
       }
       if (chunks.length > 0) continue;
-      if (ended !== undefined) return ended;
+      if (ended !== undefined) return seq >= last ? ended : undefined;
       await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal);
     }
     return undefined;
@@ -88,7 +90,10 @@ async function look(
 ): Promise<Look> {
   const run = await store.run(threadId, runIndex);
   const chunks = await completed(store, await store.chunks(threadId, runIndex, seq, PAGE_EVENTS));
-  return { chunks, ended: run === undefined ? "broken" : run.status === "running" ? undefined : run.status };
+  // A run that is not there any more was deleted.
+  if (run === undefined) return { chunks, ended: "broken", lastSeq: Infinity };
+  const ended = run.status === "running" ? undefined : run.status;
+  return { chunks, ended, lastSeq: (run.eventCount ?? 0) - 1 };
 }
 
 /** The end of a run stands in the log a moment before its lock is free; it is shown after that. */
@@ -100,19 +105,4 @@ async function readUpTo(
 ): Promise<readonly Chunk[]> {
   const chunks = await store.chunks(threadId, runIndex, seq, PAGE_EVENTS);
   return chunks.filter((chunk) => lastSeq(chunk) <= publishedSeq);
-}
-
-/** A run that was settled before its first event was committed: its messages stand in its row. */
-async function completed(
-  store: Pick<RunnerParts["store"], "input">,
-  chunks: readonly Chunk[],
-): Promise<readonly Chunk[]> {
-  const [first, ...rest] = chunks;
-  const entry = first?.entries[0];
-  if (first?.firstSeq !== 0 || entry?.event.type !== EventType.RUN_STARTED || entry.event["input"] !== undefined) {
-    return chunks;
-  }
-  const input = await store.input(first.threadId, first.runIndex);
-  if (input === undefined) return chunks;
-  return [{ ...first, entries: [{ event: withInput(entry.event, input) }, ...first.entries.slice(1)] }, ...rest];
 }

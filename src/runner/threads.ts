@@ -1,5 +1,5 @@
 import { RunnerError } from "../run/errors.js";
-import { auditTime, buffer, concatMap, filter, from, map, share, type Observable } from "rxjs";
+import { auditTime, buffer, concatMap, filter, from, share, type Observable } from "rxjs";
 import type { RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 
@@ -47,9 +47,14 @@ export function threadChanges(
   return changed$.pipe(
     buffer(changed$.pipe(auditTime(TOLD_AFTER_MS))),
     concatMap((threadIds) => from(new Set(threadIds))),
-    concatMap((threadId) => read(threadId).catch(() => undefined)),
-    filter((thread) => thread !== undefined),
-    map((thread): ThreadChange => ({ type: "changed", thread })),
+    concatMap((threadId) =>
+      read(threadId).then(
+        (thread): ThreadChange => (thread === undefined ? { type: "deleted", threadId } : { type: "changed", thread }),
+        // Told again with the next change.
+        () => undefined,
+      ),
+    ),
+    filter((change) => change !== undefined),
     share(),
   );
 }

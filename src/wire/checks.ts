@@ -39,6 +39,8 @@ export function checkAttach(request: AttachRequest): AttachRequest {
   const fields = fieldsOf(request, "request");
   checkId(fields, "threadId");
   checkOptional(fields, "follow", "boolean");
+  if (![undefined, "snapshot", "events"].includes(fields["replay"] as undefined))
+    refuse("replay", "be snapshot or events");
   if (fields["after"] !== undefined) {
     const after = fieldsOf(fields["after"], "after");
     for (const field of ["runIndex", "seq", "epoch"]) {

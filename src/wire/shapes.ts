@@ -67,6 +67,14 @@ export interface ThreadListQuery {
   readonly archived?: boolean;
 }
 
+export interface RunListQuery {
+  readonly status?: RunStatus;
+  /** At most this many, newest first. Default 50, at most 500. */
+  readonly limit?: number;
+  /** Only runs with a smaller runIndex: the last one's of the page before. */
+  readonly before?: number;
+}
+
 /** One change of the list of threads, in whichever tab or host it was made. */
 export type ThreadChange =
   | { readonly type: "changed"; readonly thread: ThreadSummary }
@@ -84,7 +92,10 @@ export interface RunSummary {
   readonly threadId: string;
   readonly runId: string;
   readonly runIndex: number;
+  /** The run that it continues; null for the first of a path. */
   readonly prevRunIndex: number | null;
+  /** The run that the caller named as its parent, else the one that was the thread's last when it started. */
+  readonly parentRunId?: string;
   readonly agentId?: string;
   readonly status: RunStatus;
   readonly startedAt: number;
@@ -127,11 +138,16 @@ export interface TabHello {
 /** Results cross as data: comlink keeps only name, message and stack of a thrown error. */
 export type Reply<T> = { readonly ok: T } | { readonly error: RunnerErrorData };
 
-/** How a reader wants the history: not at all but what is missing after `after`, or as a snapshot. */
+/** The settled history as messages and state (`snapshot`), or as compacted events. */
+export type Replay = "snapshot" | "events";
+
+/** How a reader wants the history: not at all but what is missing after `after`, or as `replay` says. */
 export interface AttachRequest {
   readonly threadId: string;
-  /** How far the reader has got. Absent: it has nothing and gets the snapshot prelude. */
+  /** How far the reader has got. Absent: it has nothing and gets the prelude. */
   readonly after?: Cursor;
+  /** Default `snapshot`. */
+  readonly replay?: Replay;
   /** Go on with later runs, whoever starts them. Default false: complete after the live run. */
   readonly follow?: boolean;
 }

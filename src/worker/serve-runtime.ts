@@ -16,7 +16,7 @@ import { connectTab, type RawPort } from "./tab-connection.js";
 
 export interface ServeRuntimeOptions extends Pick<
   IndexedDBAgentRunnerOptions,
-  "dbName" | "stopGraceMs" | "openTimeoutMs"
+  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "openTimeoutMs"
 > {
   /** The agents, by the id that tabs name them by. Each run gets a clone. */
   readonly agents: Readonly<Record<string, AgentSource>>;

@@ -2,7 +2,7 @@ import { expose } from "comlink";
 import { systemClock } from "../platform/clock.js";
 import type { Locks } from "../platform/locks.js";
 import { tabLifeLockName } from "../platform/names.js";
-import type { IndexedDBAgentRunner } from "../runner/indexeddb-agent-runner.js";
+import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toLiveRunInfo } from "../runner/attach.js";
 import { RunnerError } from "../run/errors.js";
 import { checkAttach, checkRun, checkStop, checkThread, checkThreadQuery } from "../wire/checks.js";
@@ -14,7 +14,7 @@ import type { TabHello, WatchFrame } from "../wire/shapes.js";
 import type { AgentRegistry } from "./agents.js";
 
 export interface TabConnectionParts {
-  readonly runner: IndexedDBAgentRunner;
+  readonly runner: LocalAgentRunner;
   readonly agents: AgentRegistry;
   readonly locks: Locks;
   /** Called with the port of a tab that wants to know of threads and tabs. Returns how to end it. */

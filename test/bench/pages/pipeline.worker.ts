@@ -1,8 +1,8 @@
-import { EventType, enforceEvents, transformChunks, verifyEvents } from "@ag-ui/client";
+import { enforceEvents, transformChunks, verifyEvents } from "@ag-ui/client";
 import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
 import { from, lastValueFrom, Observable, type OperatorFunction } from "rxjs";
 import { acceptEvent } from "../../../src/runner/accept.js";
-import { runAgent } from "../../../src/runner/agent-pipeline.js";
+import { runAgent, type PipelineHost } from "../../../src/runner/agent-pipeline.js";
 import { LogWriter } from "../../../src/runner/log-writer.js";
 import { RecordedRun } from "../../../src/runner/recorded-run.js";
 import { Fold } from "../../../src/run/fold.js";
@@ -25,6 +25,7 @@ const runOf = (n: number): RunAgentInput => ({
 });
 const place = { threadId: "thread", runIndex: 0, epoch: 1 };
 const base = { messages: [], state: {}, interrupts: [] };
+const sink: PipelineHost = { next: () => undefined, open: () => undefined, makeId: () => crypto.randomUUID() };
 
 function drain(source$: Observable<BaseEvent>): Promise<BaseEvent> {
   return lastValueFrom(source$);
@@ -58,14 +59,14 @@ function stages(n: number): Record<string, () => unknown> {
     "agent emits, synchronous": () => drain(new SyncAgent().run(runOf(n))),
     "agent emits, async generator (defineAgent)": () => drain(clone(generatorAgent).run(runOf(n))),
     "agent emits, yielding every 10 (defineAgent)": () => drain(clone(yieldingAgent).run(runOf(n))),
-    [PIPELINE_SYNC]: () => runAgent(clone(new SyncAgent()), runOf(n), () => undefined),
-    [PIPELINE_GENERATOR]: () => runAgent(clone(generatorAgent), runOf(n), () => undefined),
-    [PIPELINE_YIELDING]: () => runAgent(clone(yieldingAgent), runOf(n), () => undefined),
+    [PIPELINE_SYNC]: () => runAgent(clone(new SyncAgent()), runOf(n), sink),
+    [PIPELINE_GENERATOR]: () => runAgent(clone(generatorAgent), runOf(n), sink),
+    [PIPELINE_YIELDING]: () => runAgent(clone(yieldingAgent), runOf(n), sink),
     "of it: schema check": () => through(events, enforceEvents()),
     "of it: chunk expansion": () => through(events, transformChunks()),
     "of it: verification": () => through(events, verifyEvents()),
     "accept (own copies, refusals)": () => {
-      for (const event of events) acceptEvent(event, event.type !== EventType.RUN_STARTED);
+      for (const event of events) acceptEvent(event);
     },
     "arrival times (Date.now)": () => {
       let sum = 0;
@@ -78,7 +79,7 @@ function stages(n: number): Record<string, () => unknown> {
     },
     "pack (ChunkBuilder)": () => chunksOf(events),
     "log writer, a store that stores nothing": async () => {
-      const store = { append: () => Promise.resolve({ stopRequested: false }) };
+      const store = { append: () => Promise.resolve({}) };
       const claim = { ...place, runId: "run", holder: "bench" };
       const writer = new LogWriter(store, claim, new Set(), {
         committed: () => undefined,

@@ -11,6 +11,8 @@ interface Order {
   n?: number;
   /** Pause before each, in ms; 0: none. */
   everyMs?: number;
+  /** Half way it lets nothing else of its context run for so long, in ms. */
+  blockMs?: number;
 }
 
 function orderOf({ messages }: RunAgentInput): Order {
@@ -28,6 +30,10 @@ const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
   });
 
+function block(ms: number): void {
+  for (const end = performance.now() + ms; performance.now() < end;) continue;
+}
+
 function* say(messageId: string, text: string): Generator<BaseEvent> {
   yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
   yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: text } as BaseEvent;
@@ -36,11 +42,12 @@ function* say(messageId: string, text: string): Generator<BaseEvent> {
 
 /** "0 1 2 …", a number in each delta. */
 async function* count(input: RunAgentInput, { signal }: AgentContext): AsyncGenerator<BaseEvent> {
-  const { n = 10, everyMs = 0 } = orderOf(input);
+  const { n = 10, everyMs = 0, blockMs = 0 } = orderOf(input);
   const messageId = `numbers-${input.runId}`;
   yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
   for (let i = 0; i < n && !signal.aborted; i++) {
     if (everyMs > 0) await pause(everyMs, signal);
+    if (i === n >> 1) block(blockMs);
     yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: i === 0 ? "0" : ` ${i}` } as BaseEvent;
   }
   yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;

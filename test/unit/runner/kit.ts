@@ -8,6 +8,8 @@ import { systemClock } from "../../../src/platform/clock.js";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
 import { locksOf, type HeldLock, type Locks } from "../../../src/platform/locks.js";
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../../../src/runner/indexeddb-agent-runner.js";
+import { InMemoryAgentRunner } from "../../../src/runner/in-memory-agent-runner.js";
+import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import type { Frame } from "../../../src/wire/shapes.js";
 import { defineAgent, type AgentFunction } from "../../../src/worker/define-agent.js";
 
@@ -21,6 +23,22 @@ export function makeRunner(options: IndexedDBAgentRunnerOptions = {}): IndexedDB
   onTestFinished(() => runner.close());
   return runner;
 }
+
+/** A runner in the memory that all such runners of the test share. */
+export function makeMemoryRunner({
+  dbName: _dbName,
+  ...options
+}: IndexedDBAgentRunnerOptions = {}): InMemoryAgentRunner {
+  const runner = new InMemoryAgentRunner({ stopGraceMs: 50, ...options });
+  onTestFinished(() => runner.destroy());
+  return runner;
+}
+
+/** Both presets: what holds for the one holds for the other. */
+export const PRESETS: readonly [string, (options?: IndexedDBAgentRunnerOptions) => LocalAgentRunner][] = [
+  ["IndexedDBAgentRunner", makeRunner],
+  ["InMemoryAgentRunner", makeMemoryRunner],
+];
 
 export const agentOf = (work: AgentFunction): AbstractAgent => defineAgent(work, { agentId: "test" });
 
@@ -78,7 +96,7 @@ export const stubborn = (): AbstractAgent =>
 export const collect = (events$: Observable<BaseEvent>): Promise<BaseEvent[]> => lastValueFrom(events$.pipe(toArray()));
 
 /** All events of `connect`, as the verifier accepts them. */
-export const replay = (runner: IndexedDBAgentRunner, threadId: string): Promise<BaseEvent[]> =>
+export const replay = (runner: LocalAgentRunner, threadId: string): Promise<BaseEvent[]> =>
   collect(runner.connect({ threadId }).pipe(verifyEvents()));
 
 /** What an AG-UI client rebuilds from events. */
@@ -107,8 +125,8 @@ export const eventsOfFrame = (frame: Frame): readonly BaseEvent[] =>
 
 /** Frames of an attachment until one matches (it included), or its end. */
 export async function framesUntil(
-  runner: IndexedDBAgentRunner,
-  options: Parameters<IndexedDBAgentRunner["attach"]>[0],
+  runner: LocalAgentRunner,
+  options: Parameters<LocalAgentRunner["attach"]>[0],
   matches: (frame: Frame) => boolean = () => false,
 ): Promise<Frame[]> {
   const reading = new AbortController();

@@ -8,7 +8,7 @@ import {
   counted,
   counter,
   inputOf,
-  makeRunner,
+  PRESETS,
   rawAgent,
   rebuild,
   replay,
@@ -21,7 +21,7 @@ import {
 const types = (events: readonly BaseEvent[]): string[] => events.map((event) => event.type);
 const last = (events: readonly BaseEvent[]): BaseEvent => events.at(-1)!;
 
-describe("run", () => {
+describe.each(PRESETS)("%s: run", (_name, makeRunner) => {
   test("starts at the call, subscribed or not, and unsubscribing does not stop it (L11)", async () => {
     const runner = makeRunner();
     const run$ = runner.run({ threadId: "t", agent: agentOf(counter(50)), input: inputOf("t", "r") });
@@ -165,7 +165,7 @@ describe("run", () => {
   });
 });
 
-describe("agents that misbehave end, and leave the thread free (L7)", () => {
+describe.each(PRESETS)("%s: agents that misbehave end, and leave the thread free (L7)", (_preset, makeRunner) => {
   const started = (input: { threadId: string; runId: string }): BaseEvent => ({
     type: EventType.RUN_STARTED,
     threadId: input.threadId,
@@ -248,7 +248,7 @@ describe("agents that misbehave end, and leave the thread free (L7)", () => {
   });
 });
 
-describe("stop (L11, L12)", () => {
+describe.each(PRESETS)("%s: stop (L11, L12)", (_name, makeRunner) => {
   test("a stopped run is no error, and what it left open is closed", async () => {
     const runner = makeRunner();
     const events = collect(runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r") }));

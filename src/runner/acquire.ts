@@ -1,0 +1,78 @@
+import { claimThread, threadFreed } from "../lock/claim.js";
+import { deliverStop } from "../lock/stop.js";
+import type { HeldLock } from "../platform/locks.js";
+import { RunnerError } from "../run/errors.js";
+import type { RunRow } from "../storage/run-store.js";
+import type { ConcurrentRunPolicy, RunnerParts } from "./parts.js";
+import type { Recovery } from "./recovery.js";
+
+export interface AcquireContext {
+  readonly parts: RunnerParts;
+  readonly recovery: Recovery;
+  readonly onConcurrentRun: ConcurrentRunPolicy;
+}
+
+/** How long a stop of another host's run waits for its acknowledgement beyond the grace, in ms. */
+export const STOP_ACK_MS = 2_000;
+/** How often a run that was to be superseded is found live again before the thread counts as busy. */
+const SUPERSEDE_TRIES = 3;
+
+/**
+ * The thread's lock for a run, or this very run where it is live in another host. A live run of another host is waited
+ * for or ended first, where the policy says so.
+ *
+ * @param waiting `busy` is called when it comes to waiting; `signal` ends it
+ * @throws RunnerError `thread-busy`, `cancelled`
+ */
+export async function acquire(
+  { parts, recovery, onConcurrentRun }: AcquireContext,
+  { threadId, runId }: { readonly threadId: string; readonly runId: string },
+  waiting: { readonly busy: () => void; readonly signal: AbortSignal },
+): Promise<{ readonly lock: HeldLock } | { readonly run: RunRow }> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return { lock: await claimThread(parts, threadId, runId) };
+    } catch (error) {
+      if (!RunnerError.is(error, "thread-busy")) throw error;
+      const { runId: liveId, holderId } = error.details;
+      recovery.watch(holderId);
+      const run = liveId === runId ? await parts.store.runById(threadId, runId) : undefined;
+      if (run !== undefined) return { run };
+      if (onConcurrentRun === "throw" || (onConcurrentRun === "supersede" && tries >= SUPERSEDE_TRIES)) throw error;
+      if (onConcurrentRun === "queue") waiting.busy();
+      else if (liveId !== undefined) await endForeign({ parts, recovery }, threadId, liveId);
+      await threadFreed(parts, threadId, waiting.signal);
+      if (waiting.signal.aborted) throw new RunnerError("cancelled", { threadId, runId });
+    }
+  }
+}
+
+/** Asks another host to end its run in favour of one of ours. */
+async function endForeign(context: Omit<AcquireContext, "onConcurrentRun">, threadId: string, runId: string) {
+  const { store, clock } = context.parts;
+  const asked = await store.requestStop(threadId, runId, clock.now(), "superseded");
+  if (asked !== undefined) await stopForeign(context, threadId, runId, true);
+}
+
+/**
+ * Carries a stop request that stands in the log to the run's holder; where that one is frozen or hung, ends the run in
+ * its place.
+ *
+ * @returns true where it was ended in its place
+ */
+export async function stopForeign(
+  { parts, recovery }: Omit<AcquireContext, "onConcurrentRun">,
+  threadId: string,
+  runId: string,
+  supersede: boolean,
+): Promise<boolean> {
+  const stolen = await deliverStop(parts, { threadId, runId, supersede }, parts.stopGraceMs + STOP_ACK_MS);
+  if (stolen === undefined) return false;
+  try {
+    const head = await parts.store.head(threadId);
+    if (head?.live?.runId === runId) await recovery.settleOrphan(head, supersede ? "superseded" : "stopped");
+  } finally {
+    await stolen.release();
+  }
+  return true;
+}

@@ -1,0 +1,135 @@
+import type { BaseEvent, Message, State } from "@ag-ui/client";
+import { compact } from "../run/compact.js";
+import { RunnerError } from "../run/errors.js";
+import type { ThreadContent } from "../run/fold.js";
+import { isListening } from "../run/life.js";
+import { unpackChunk, type PlacedEvent } from "../run/pack.js";
+import type { RunRow } from "../storage/run-store.js";
+import type { RunListQuery, RunSummary } from "../wire/shapes.js";
+import { ownEvent } from "./accept.js";
+import { checkId } from "./checks.js";
+import type { History } from "./history.js";
+import type { LiveRun } from "./live-run.js";
+import type { RunnerParts } from "./parts.js";
+
+const DEFAULT_RUNS = 50;
+const MAX_RUNS = 500;
+const DEFAULT_EVENTS = 1_000;
+const MAX_EVENTS = 100_000;
+
+/** Names a run; `threadId` has to be given where several threads have a run of this id. */
+export interface RunName {
+  readonly threadId?: string;
+}
+
+export interface RunEventsQuery extends RunName {
+  /** Only events of these types. Default: all. */
+  readonly types?: readonly string[];
+  /** Only events with a greater seq. Default: from the first. */
+  readonly after?: number;
+  /** At most this many. Default 1,000, at most 100,000. */
+  readonly limit?: number;
+}
+
+/** What the log says about threads and their runs. All answers are copies. */
+export class ThreadReads {
+  constructor(
+    private readonly parts: Pick<RunnerParts, "store">,
+    private readonly history: History,
+    private readonly liveRun: (threadId: string) => LiveRun | undefined,
+  ) {}
+
+  async listRuns(threadId: string, query: RunListQuery): Promise<readonly RunSummary[]> {
+    checkId("threadId", threadId);
+    const limit = within("limit", query.limit ?? DEFAULT_RUNS, MAX_RUNS);
+    const { status, before } = query;
+    if (limit === 0) return [];
+    const rows = await this.parts.store.runsBefore({
+      threadId,
+      limit,
+      ...(status !== undefined && { status }),
+      ...(before !== undefined && { before: within("before", before, Number.MAX_SAFE_INTEGER) }),
+    });
+    return rows.map(toRunSummary);
+  }
+
+  async getRun(runId: string, name: RunName): Promise<RunSummary | undefined> {
+    const row = await this.rowOf(runId, name);
+    return row && toRunSummary(row);
+  }
+
+  async getRunEvents(runId: string, query: RunEventsQuery): Promise<readonly PlacedEvent[]> {
+    const limit = within("limit", query.limit ?? DEFAULT_EVENTS, MAX_EVENTS);
+    const types = query.types && new Set(query.types);
+    const row = await this.rowOf(runId, query);
+    if (row === undefined || limit === 0) return [];
+    const found: PlacedEvent[] = [];
+    for await (const chunk of this.history.chunksOf(row, query.after ?? -1)) {
+      for (const placed of unpackChunk(chunk)) {
+        if (types !== undefined && !types.has(placed.event.type)) continue;
+        found.push({ ...placed, event: ownEvent(placed.event) });
+        if (found.length === limit) return found;
+      }
+    }
+    return found;
+  }
+
+  async getThreadMessages(threadId: string): Promise<Message[]> {
+    return (await this.contentOf(threadId))?.messages.map((message) => structuredClone(message)) ?? [];
+  }
+
+  async getThreadState(threadId: string): Promise<State | undefined> {
+    return structuredClone((await this.contentOf(threadId))?.state);
+  }
+
+  async getThreadEvents(threadId: string): Promise<BaseEvent[]> {
+    checkId("threadId", threadId);
+    const head = await this.parts.store.head(threadId);
+    if (head === undefined || head.deleted === true) return [];
+    return compact(await this.history.pathEvents(head, head.activeRunIndex)).map(ownEvent);
+  }
+
+  private async rowOf(runId: string, { threadId }: RunName): Promise<RunRow | undefined> {
+    checkId("runId", runId);
+    if (threadId !== undefined) {
+      checkId("threadId", threadId);
+      return this.parts.store.runById(threadId, runId);
+    }
+    const [row, other] = await this.parts.store.runsOfId(runId, 2);
+    if (other !== undefined) {
+      throw new RunnerError(
+        "invalid-input",
+        { field: "threadId", runId },
+        { message: "Several threads have a run of this id: threadId must name one" },
+      );
+    }
+    return row;
+  }
+
+  /** The thread with its live run so far; live parts of it. */
+  private async contentOf(threadId: string): Promise<ThreadContent | undefined> {
+    checkId("threadId", threadId);
+    for (;;) {
+      const head = await this.parts.store.head(threadId);
+      if (head === undefined || head.deleted === true) return undefined;
+      if (head.live === undefined) return this.history.base(head);
+      const local = this.liveRun(threadId);
+      if (local?.inLog?.runIndex !== head.live.runIndex) {
+        return (await this.history.viewOf(head, head.live.runIndex)).content;
+      }
+      if (local.view !== undefined) return local.view.content;
+      if (!isListening(local.is)) await local.ended;
+      // It has committed nothing yet.
+      else return this.history.baseBefore(head, head.live.runIndex);
+    }
+  }
+}
+
+function within(field: string, value: number, most: number): number {
+  if (typeof value !== "number" || Number.isNaN(value)) {
+    throw new RunnerError("invalid-input", { field }, { message: `${field} must be a number` });
+  }
+  return Math.min(Math.max(0, Math.floor(value)), most);
+}
+
+const toRunSummary = ({ epoch: _epoch, fingerprint: _fingerprint, ...row }: RunRow): RunSummary => row;

@@ -1,0 +1,181 @@
+import { EventType, type BaseEvent } from "@ag-ui/client";
+import { describe, expect, test, vi } from "vitest";
+import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
+import {
+  agentOf,
+  collect,
+  counted,
+  counter,
+  inputOf,
+  PRESETS,
+  rebuild,
+  replay,
+  silent,
+  stubborn,
+  textOf,
+  user,
+} from "./kit.js";
+
+const last = (events: readonly BaseEvent[]): BaseEvent => events.at(-1)!;
+const cancelled = { type: EventType.RUN_FINISHED, outcome: { type: "cancelled" } };
+
+const run = (runner: LocalAgentRunner, runId: string, agent = agentOf(counter(3)), threadId = "t") =>
+  collect(runner.run({ threadId, agent, input: inputOf(threadId, runId) }));
+
+const untilLive = (runner: LocalAgentRunner, runId: string): Promise<void> =>
+  vi.waitFor(async () => expect((await runner.listThreads())[0]?.live?.runId).toBe(runId));
+
+const statuses = async (runner: LocalAgentRunner): Promise<string[]> =>
+  (await runner.listRuns("t")).map(({ runId, status }) => `${runId} ${status}`).toReversed();
+
+describe.each(PRESETS)("%s: onConcurrentRun supersede", (_name, makeRunner) => {
+  test("the live run ends at once as superseded, and the new one takes its place (L5, L12)", async () => {
+    const runner = makeRunner({ onConcurrentRun: "supersede", stopGraceMs: 60_000 });
+    const old = run(runner, "old", stubborn());
+    await untilLive(runner, "old");
+    const fresh = await run(runner, "new");
+    expect(last(await old)).toMatchObject({ ...cancelled, runId: "old" });
+    expect(last(fresh)).toMatchObject({ type: EventType.RUN_FINISHED, runId: "new" });
+    expect(await statuses(runner)).toEqual(["old superseded", "new finished"]);
+    expect((await rebuild(await replay(runner, "t"))).messages.map(({ id }) => id)).toEqual([
+      "old-u",
+      "old-a",
+      "new-u",
+      "new-a",
+    ]);
+  });
+
+  test("nothing that the old agent emits after it is written or handed out", async () => {
+    const runner = makeRunner({ onConcurrentRun: "supersede" });
+    let goOn!: () => void;
+    const gate = new Promise<void>((resolve) => (goOn = resolve));
+    const old = run(runner, "old", agentOf(counter(5, (step) => (step === 2 ? gate : undefined))));
+    await vi.waitFor(async () => expect(textOf(await runner.getThreadEvents("t"))).toBe(counted(2)));
+    const fresh = run(runner, "new");
+    goOn();
+    expect(textOf(await old)).toBe(counted(2));
+    await fresh;
+    expect(textOf((await runner.getRunEvents("old")).map(({ event }) => event))).toBe(counted(2));
+  });
+
+  test("of many runs asked for at once, each takes the place of the one before; the last one stays", async () => {
+    const runner = makeRunner({ onConcurrentRun: "supersede" });
+    const runs = Array.from({ length: 10 }, (_, n) => run(runner, `r${n}`, n < 9 ? stubborn() : agentOf(counter(3))));
+    const ends = (await Promise.all(runs)).map((events) => last(events)["outcome"]);
+    expect(ends).toEqual([...Array.from({ length: 9 }, () => ({ type: "cancelled" })), undefined]);
+    expect(await runner.isRunning({ threadId: "t" })).toBe(false);
+  });
+
+  test("the run of another host is superseded as well", async () => {
+    const one = makeRunner({ stopGraceMs: 60_000 });
+    const other = makeRunner({ dbName: one.dbName, onConcurrentRun: "supersede" });
+    const old = run(one, "old", stubborn());
+    await untilLive(other, "old");
+    expect(last(await run(other, "new"))).toMatchObject({ runId: "new" });
+    expect(last(await old)).toMatchObject(cancelled);
+    expect(await statuses(other)).toEqual(["old superseded", "new finished"]);
+  });
+
+  test("the same run id is the same run, not one that supersedes itself (FACTS 9)", async () => {
+    const runner = makeRunner({ onConcurrentRun: "supersede" });
+    const first = run(runner, "r", agentOf(silent));
+    await untilLive(runner, "r");
+    const again = run(runner, "r", agentOf(silent));
+    const other = (): unknown =>
+      runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r", [user("other")]) });
+    expect(other).toThrow(expect.objectContaining({ code: "run-exists" }));
+    expect(await runner.isRunning({ threadId: "t" })).toBe(true);
+    expect(await runner.stop({ threadId: "t", runId: "r" })).toBe(true);
+    expect(await again).toEqual(await first);
+  });
+});
+
+describe.each(PRESETS)("%s: onConcurrentRun queue", (_name, makeRunner) => {
+  test("runs wait for their turn, in the order of asking", async () => {
+    const runner = makeRunner({ onConcurrentRun: "queue" });
+    const first = run(runner, "r0", agentOf(silent));
+    const later = [1, 2, 3].map((n) => run(runner, `r${n}`));
+    await untilLive(runner, "r0");
+    expect(await runner.stop({ threadId: "t" })).toBe(true);
+    for (const events of await Promise.all([first, ...later])) expect(last(events).type).toBe(EventType.RUN_FINISHED);
+    expect(await statuses(runner)).toEqual(["r0 stopped", "r1 finished", "r2 finished", "r3 finished"]);
+  });
+
+  test("one that is taken out is cancelled at once, leaves no trace and lets nobody past", async () => {
+    const runner = makeRunner({ onConcurrentRun: "queue" });
+    const first = run(runner, "r0", agentOf(silent));
+    const [second, third] = [run(runner, "r1"), run(runner, "r2")];
+    const refused = expect(second).rejects.toMatchObject({ code: "cancelled", details: { runId: "r1" } });
+    await untilLive(runner, "r0");
+    expect(await runner.stop({ threadId: "t", runId: "r1" })).toBe(true);
+    await refused;
+    expect(await runner.stop({ threadId: "t", runId: "r1" })).toBe(false);
+    expect((await runner.listThreads())[0]?.live?.runId).toBe("r0");
+    await runner.stop({ threadId: "t", runId: "r0" });
+    await Promise.all([first, third]);
+    expect(await statuses(runner)).toEqual(["r0 stopped", "r2 finished"]);
+  });
+
+  test("a full queue refuses", async () => {
+    const runner = makeRunner({ onConcurrentRun: "queue", maxQueuedRuns: 2 });
+    const runs = [run(runner, "r0", agentOf(silent)), run(runner, "r1"), run(runner, "r2")];
+    const full = (): unknown => runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r3") });
+    expect(full).toThrow(
+      expect.objectContaining({ code: "thread-busy", details: expect.objectContaining({ queued: 2 }) }),
+    );
+    await untilLive(runner, "r0");
+    await runner.stop({ threadId: "t" });
+    await Promise.all(runs);
+  });
+
+  test("waits for the run of another host, and can be cancelled in that", async () => {
+    const one = makeRunner();
+    const other = makeRunner({ dbName: one.dbName, onConcurrentRun: "queue" });
+    const live = run(one, "live", agentOf(silent));
+    await untilLive(other, "live");
+    const [waiting, cancelling] = [run(other, "waits"), run(other, "cancelled")];
+    const refused = expect(cancelling).rejects.toMatchObject({ code: "cancelled" });
+    await vi.waitFor(async () => expect(await other.stop({ threadId: "t", runId: "cancelled" })).toBe(true));
+    await refused;
+    expect(await other.stop({ threadId: "t" })).toBe(true);
+    expect(last(await live)).toMatchObject(cancelled);
+    expect(last(await waiting)).toMatchObject({ type: EventType.RUN_FINISHED, runId: "waits" });
+  });
+
+  test("closing the runner cancels what waits", async () => {
+    const runner = makeRunner({ onConcurrentRun: "queue" });
+    const first = run(runner, "r0", agentOf(silent));
+    const refused = expect(run(runner, "r1")).rejects.toMatchObject({ code: "cancelled" });
+    await untilLive(runner, "r0");
+    await runner.close();
+    await refused;
+    expect(last(await first)).toMatchObject(cancelled);
+  });
+});
+
+describe.each(PRESETS)("%s: maxRunMs (L7)", (_name, makeRunner) => {
+  test("an agent that takes longer is asked to end; the run is errored, the thread free", async () => {
+    const runner = makeRunner({ maxRunMs: 20 });
+    const events = await run(runner, "r", agentOf(silent));
+    expect(last(events)).toMatchObject({ type: EventType.RUN_ERROR, code: "RUN_TIMEOUT" });
+    expect(events.at(-2)?.type).toBe(EventType.TEXT_MESSAGE_END);
+    await replay(runner, "t");
+    expect(last(await run(runner, "next", agentOf(counter(1)))).type).toBe(EventType.RUN_FINISHED);
+  });
+
+  test("one that ignores that as well is settled within the grace", async () => {
+    const runner = makeRunner({ maxRunMs: 20, stopGraceMs: 20 });
+    expect(last(await run(runner, "r", stubborn()))).toMatchObject({ code: "RUN_TIMEOUT" });
+    expect(await runner.isRunning({ threadId: "t" })).toBe(false);
+  });
+});
+
+test.each([
+  [{ onConcurrentRun: "later" as "queue" }, "onConcurrentRun"],
+  [{ limits: { maxThreads: 0 } }, "limits.maxThreads"],
+  [{ limits: { maxRunsPerThread: 1.5 } }, "limits.maxRunsPerThread"],
+])("an option that means nothing is refused: %o", (options, field) => {
+  for (const [, makeRunner] of PRESETS) {
+    expect(() => makeRunner(options)).toThrow(expect.objectContaining({ code: "invalid-input", details: { field } }));
+  }
+});

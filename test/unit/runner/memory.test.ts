@@ -1,0 +1,125 @@
+import { createServer, type ViteDevServer } from "vite";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { memoryHomeKey } from "../../../src/platform/names.js";
+import { InMemoryAgentRunner, resetInMemoryStore } from "../../../src/runner/in-memory-agent-runner.js";
+import {
+  agentOf,
+  collect,
+  counted,
+  counter,
+  inputOf,
+  makeMemoryRunner,
+  replay,
+  silent,
+  stubborn,
+  textOf,
+} from "./kit.js";
+
+const run = (runner: InMemoryAgentRunner, runId: string, agent = agentOf(counter(3))) =>
+  collect(runner.run({ threadId: "t", agent, input: inputOf("t", runId) }));
+
+describe("in-memory runners of one process", () => {
+  test("are one: what one ran the others show, and a thread is busy for all", async () => {
+    const [one, other] = [makeMemoryRunner(), makeMemoryRunner()];
+    await run(one, "r0");
+    expect(textOf(await replay(other, "t"))).toBe(counted(3));
+    const live = run(one, "r1", agentOf(silent));
+    await vi.waitFor(async () => expect(await other.isRunning({ threadId: "t" })).toBe(true));
+    await expect(run(other, "r2")).rejects.toMatchObject({ code: "thread-busy", details: { runId: "r1" } });
+    await other.stop({ threadId: "t" });
+    await live;
+  });
+
+  test("neither deleting nor replacing the global splits the store", async () => {
+    const one = makeMemoryRunner();
+    await run(one, "r0");
+    const scope = globalThis as unknown as Record<symbol, unknown>;
+    expect(Reflect.deleteProperty(scope, memoryHomeKey)).toBe(false);
+    expect(Reflect.set(scope, memoryHomeKey, {})).toBe(false);
+    const other = makeMemoryRunner();
+    await run(other, "r1");
+    expect((await one.listRuns("t")).map(({ runId }) => runId)).toEqual(["r1", "r0"]);
+  });
+
+  test("an isolated store is nobody else's", async () => {
+    const shared = makeMemoryRunner();
+    const isolated = [1, 2].map(() => new InMemoryAgentRunner({ store: "isolated" }));
+    onTestFinished(async () => void (await Promise.all(isolated.map((runner) => runner.close()))));
+    await run(shared, "r");
+    for (const runner of isolated) expect(await replay(runner, "t")).toEqual([]);
+    await run(isolated[0]!, "other");
+    expect(await isolated[1]!.listThreads()).toEqual([]);
+    expect((await shared.listRuns("t")).map(({ runId }) => runId)).toEqual(["r"]);
+  });
+
+  test("resetInMemoryStore ends what is live and forgets everything; the runners go on", async () => {
+    const runner = makeMemoryRunner();
+    await run(runner, "r0");
+    const live = run(runner, "r1", stubborn());
+    await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(true));
+    await resetInMemoryStore();
+    expect((await live).at(-1)).toMatchObject({ outcome: { type: "cancelled" } });
+    expect(await runner.listThreads()).toEqual([]);
+    expect(await replay(runner, "t")).toEqual([]);
+    expect(textOf(await run(runner, "r0"))).toBe(counted(3));
+    expect((await runner.listRuns("t")).map(({ runId }) => runId)).toEqual(["r0"]);
+  });
+});
+
+describe("hot reload in a Vite server", () => {
+  interface Page {
+    readonly runner: InMemoryAgentRunner;
+  }
+  const PAGE = "/page.ts";
+
+  /** A module of somebody's app, served as often as it is edited. */
+  async function serve(): Promise<{ server: ViteDevServer; load: () => Promise<Page> }> {
+    const source = new URL("../../../src/index.ts", import.meta.url).pathname;
+    const server = await createServer({
+      configFile: false,
+      root: new URL("../../..", import.meta.url).pathname,
+      logLevel: "error",
+      server: { middlewareMode: true, ws: false, watch: null },
+      appType: "custom",
+      optimizeDeps: { noDiscovery: true },
+      plugins: [
+        {
+          name: "page",
+          resolveId: (id) => (id === PAGE ? id : undefined),
+          load: (id) =>
+            id === PAGE
+              ? `import { InMemoryAgentRunner } from ${JSON.stringify(source)};
+                 export const runner = new InMemoryAgentRunner({ stopGraceMs: 50 });`
+              : undefined,
+        },
+      ],
+    });
+    onTestFinished(() => server.close());
+    return { server, load: () => server.ssrLoadModule(PAGE) as unknown as Promise<Page> };
+  }
+
+  test("history is back, and a live run goes on: followed, busy for others, stopped from the new code", async () => {
+    const { server, load } = await serve();
+    const before = (await load()).runner;
+    onTestFinished(() => before.close());
+    await run(before, "r0");
+    const live = run(before, "r1", agentOf(silent));
+    await vi.waitFor(async () => expect(await before.getRunEvents("r1")).toHaveLength(2));
+
+    server.moduleGraph.invalidateAll();
+    const after = (await load()).runner;
+    onTestFinished(() => after.destroy());
+    expect(after.constructor).not.toBe(before.constructor);
+    expect((await after.listRuns("t")).map(({ runId, status }) => `${runId} ${status}`)).toEqual([
+      "r1 running",
+      "r0 finished",
+    ]);
+    await expect(run(after, "r2")).rejects.toMatchObject({ code: "thread-busy", details: { runId: "r1" } });
+    const following = collect(after.connect({ threadId: "t" }));
+    expect(await after.stop({ threadId: "t", runId: "r1" })).toBe(true);
+    expect((await live).at(-1)).toMatchObject({ outcome: { type: "cancelled" } });
+    expect((await following).at(-1)).toMatchObject({ outcome: { type: "cancelled" } });
+    expect(textOf(await run(after, "r2"))).toBe(counted(3));
+    expect(textOf(await replay(before, "t"))).toBe(counted(3) + counted(3));
+  });
+});

@@ -1,0 +1,179 @@
+import { EventType } from "@ag-ui/client";
+import { describe, expect, test, vi } from "vitest";
+import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
+import type { Eviction } from "../../../src/runner/retention.js";
+import {
+  agentOf,
+  collect,
+  counter,
+  eventsOfFrame,
+  framesUntil,
+  inputOf,
+  PRESETS,
+  rebuild,
+  replay,
+  silent,
+  user,
+} from "./kit.js";
+
+/** Says its run's id, and counts the runs in the state. */
+const tally = () =>
+  agentOf(async function* ({ runId, state }) {
+    const n = ((state as { n?: number } | undefined)?.n ?? 0) + 1;
+    yield { type: EventType.TEXT_MESSAGE_START, messageId: `${runId}-a`, role: "assistant" };
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId: `${runId}-a`, delta: `${n}` };
+    yield { type: EventType.TEXT_MESSAGE_END, messageId: `${runId}-a` };
+    yield { type: EventType.STATE_SNAPSHOT, snapshot: { n } };
+  });
+const run = (runner: LocalAgentRunner, runId: string, threadId = "t", agent = tally()) =>
+  collect(runner.run({ threadId, agent, input: inputOf(threadId, runId) }));
+
+function evictionsOf(runner: LocalAgentRunner): Eviction[] {
+  const seen: Eviction[] = [];
+  runner.evicted$.subscribe((eviction) => seen.push(eviction));
+  return seen;
+}
+
+/** Waits until the thread has so many runs with events at most. */
+const within = (runner: LocalAgentRunner, most: number): Promise<void> =>
+  vi.waitFor(async () => {
+    const runs = await runner.listRuns("t");
+    const events = await Promise.all(runs.map(({ runId }) => runner.getRunEvents(runId)));
+    expect(events.filter(({ length }) => length > 0).length).toBeLessThanOrEqual(most);
+  });
+
+const ids = (messages: readonly { id: string }[]): string[] => messages.map(({ id }) => id);
+const conversation = (runs: number): string[] => Array.from({ length: runs }, (_, n) => [`r${n}-u`, `r${n}-a`]).flat();
+
+describe.each(PRESETS)("%s: limits", (_name, makeRunner) => {
+  test("a thread keeps the events of so many runs; of the older ones, messages and state are left", async () => {
+    const runner = makeRunner({ limits: { maxRunsPerThread: 4 } });
+    const seen = evictionsOf(runner);
+    for (let n = 0; n < 12; n++) await run(runner, `r${n}`);
+    await vi.waitFor(() => expect(seen.length).toBeGreaterThan(0));
+    await within(runner, 4);
+    const withEvents = await Promise.all(
+      (await runner.listRuns("t")).map(async ({ runId }) => (await runner.getRunEvents(runId)).length > 0),
+    );
+    expect(withEvents.filter(Boolean).length).toBeLessThanOrEqual(4);
+    expect(withEvents.filter(Boolean).length).toBeGreaterThanOrEqual(3);
+    expect(seen.every((eviction) => eviction.type === "runs" && eviction.threadId === "t")).toBe(true);
+    expect(seen.reduce((sum, eviction) => sum + (eviction.type === "runs" ? eviction.runs : 0), 0)).toBe(
+      12 - withEvents.filter(Boolean).length,
+    );
+
+    expect(ids(await runner.getThreadMessages("t"))).toEqual(conversation(12));
+    for (const events of [await replay(runner, "t"), await runner.getThreadEvents("t")]) {
+      const rebuilt = await rebuild(events);
+      expect(ids(rebuilt.messages)).toEqual(conversation(12));
+      expect(rebuilt.state).toEqual({ n: 12 });
+    }
+    const fresh = makeRunner({ dbName: runner.dbName });
+    await run(fresh, "r12");
+    expect(ids((await rebuild(await replay(fresh, "t"))).messages)).toEqual(conversation(13));
+    expect(await fresh.getThreadState("t")).toEqual({ n: 13 });
+  });
+
+  test("a reader whose place was cut off gets the snapshot", async () => {
+    const runner = makeRunner({ limits: { maxRunsPerThread: 1 } });
+    await run(runner, "r0");
+    const [prelude] = await framesUntil(runner, { threadId: "t" });
+    const { cursor } = prelude as { cursor: { runIndex: number; seq: number; epoch: number } };
+    for (let n = 1; n < 4; n++) await run(runner, `r${n}`);
+    await within(runner, 1);
+    for (const after of [cursor, { ...cursor, seq: 1 }, { ...cursor, runIndex: 2, seq: 1 }]) {
+      const events = (await framesUntil(runner, { threadId: "t", after })).flatMap(eventsOfFrame);
+      expect(ids((await rebuild(events)).messages)).toEqual(conversation(4));
+    }
+  });
+
+  test("the cut keeps the branch that is shown, and later edits still work", async () => {
+    const runner = makeRunner({ limits: { maxRunsPerThread: 2 } });
+    for (let n = 0; n < 2; n++) await run(runner, `r${n}`);
+    const kept = (await runner.getThreadMessages("t")).slice(0, 2);
+    const edited = inputOf("t", "r2", [...kept, user("r1-u", "edited")]);
+    await collect(runner.run({ threadId: "t", agent: tally(), input: edited }));
+    for (let n = 3; n < 6; n++) await run(runner, `r${n}`);
+    await within(runner, 2);
+    const shown = ["r0-u", "r0-a", "r1-u", "r2-a", "r3-u", "r3-a", "r4-u", "r4-a", "r5-u", "r5-a"];
+    expect(ids((await rebuild(await replay(runner, "t"))).messages)).toEqual(shown);
+
+    const whole = await runner.getThreadMessages("t");
+    const again = inputOf("t", "r6", [...whole.slice(0, 8), user("r5-u", "another question")]);
+    await collect(runner.run({ threadId: "t", agent: tally(), input: again }));
+    await within(runner, 2);
+    const { messages } = await rebuild(await replay(runner, "t"));
+    expect(ids(messages)).toEqual([...shown.slice(0, 9), "r6-a"]);
+    expect(messages[8]?.content).toBe("another question");
+  });
+
+  test("the threads least recently used go; a live one never does", async () => {
+    const runner = makeRunner({ limits: { maxThreads: 3 } });
+    const seen = evictionsOf(runner);
+    const live = run(runner, "r", "live", agentOf(silent));
+    await vi.waitFor(async () => expect(await runner.getRunEvents("r")).toHaveLength(2));
+    for (let n = 0; n < 4; n++) {
+      // Threads are ordered by the millisecond of their last change.
+      const { updatedAt = 0 } = (await runner.listThreads())[0] ?? {};
+      await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(updatedAt));
+      await run(runner, "r", `t${n}`);
+      await vi.waitFor(async () => expect((await runner.listThreads()).length).toBeLessThanOrEqual(3));
+    }
+    expect(ids((await runner.listThreads()).map(({ threadId }) => ({ id: threadId }))).sort()).toEqual([
+      "live",
+      "t2",
+      "t3",
+    ]);
+    expect(seen).toEqual(["t0", "t1"].map((threadId) => ({ type: "thread", threadId })));
+    expect(await replay(runner, "t0")).toEqual([]);
+    expect(await runner.getThreadMessages("t0")).toEqual([]);
+    await runner.stop({ threadId: "live" });
+    await live;
+  });
+});
+
+describe.each(PRESETS)("%s: clearing", (_name, makeRunner) => {
+  test("clearThreads stops what is live, here and in other runners, and deletes everything", async () => {
+    const one = makeRunner();
+    const other = makeRunner({ dbName: one.dbName });
+    const changes: string[] = [];
+    other.watchThreads().subscribe((change) => changes.push(change.type));
+    await run(one, "r", "idle");
+    const lives = [run(one, "r", "here", agentOf(silent)), run(other, "r", "there", agentOf(silent))];
+    await vi.waitFor(async () => expect((await one.listThreads()).filter(({ live }) => live)).toHaveLength(2));
+    expect(await one.clearThreads()).toBe(3);
+    for (const events of await Promise.all(lives)) {
+      expect(events.at(-1)).toMatchObject({ type: EventType.RUN_FINISHED, outcome: { type: "cancelled" } });
+    }
+    for (const runner of [one, other]) {
+      expect(await runner.listThreads()).toEqual([]);
+      for (const threadId of ["idle", "here", "there"]) expect(await replay(runner, threadId)).toEqual([]);
+    }
+    await vi.waitFor(() => expect(changes.filter((type) => type === "deleted").length).toBeGreaterThanOrEqual(3));
+    expect(await one.clearThreads()).toBe(0);
+  });
+
+  test("a deleted thread begins anew: nothing of the old one comes back, its run ids are free again", async () => {
+    const runner = makeRunner();
+    for (let n = 0; n < 3; n++) await run(runner, `r${n}`);
+    const [prelude] = await framesUntil(runner, { threadId: "t" });
+    const { cursor: after } = prelude as { cursor: { runIndex: number; seq: number; epoch: number } };
+    await runner.clearThreads();
+    await run(runner, "r0", "t", agentOf(counter(1)));
+    expect(ids(await runner.getThreadMessages("t"))).toEqual(["r0-u", "r0-a"]);
+    expect((await runner.listRuns("t")).map(({ runId }) => runId)).toEqual(["r0"]);
+    // Who comes back with a cursor of the old thread is given the new one.
+    const events = (await framesUntil(runner, { threadId: "t", after })).flatMap(eventsOfFrame);
+    expect(ids((await rebuild(events)).messages)).toEqual(["r0-u", "r0-a"]);
+  });
+
+  test("destroy closes the runner and deletes everything", async () => {
+    const runner = makeRunner();
+    await run(runner, "r");
+    const { dbName } = runner;
+    await runner.destroy();
+    const again = (): unknown => runner.run({ threadId: "t", agent: tally(), input: inputOf("t", "r2") });
+    expect(again).toThrow(expect.objectContaining({ code: "closed" }));
+    expect(await makeRunner({ dbName }).listThreads()).toEqual([]);
+  });
+});
