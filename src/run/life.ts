@@ -57,6 +57,23 @@ export function nextLife(life: RunLife, transition: RunTransition): RunLife | un
   }
 }
 
+/** A life that goes on; it begins with the claim. */
+export class Life {
+  private life: RunLife = { is: "claiming" };
+
+  get now(): RunLife {
+    return this.life;
+  }
+
+  /** @returns false where the transition does not apply, and nothing must happen */
+  go(transition: RunTransition): boolean {
+    const next = nextLife(this.life, transition);
+    if (next === undefined) return false;
+    this.life = next;
+    return true;
+  }
+}
+
 /** The agent is still heard. */
 export const isListening = (life: RunLife): boolean => life.is === "running" || life.is === "stopping";
 

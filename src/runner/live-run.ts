@@ -1,24 +1,14 @@
-import { EventType } from "@ag-ui/core";
-import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
+import type { RunAgentInput } from "@ag-ui/client";
 import type { HeldLock } from "../platform/locks.js";
-import { messageOf, RunnerError } from "../run/errors.js";
-import { closingEvents } from "../run/finalize.js";
+import { RunnerError } from "../run/errors.js";
 import { fingerprintOf } from "../run/input-plan.js";
-import { isListening, nextLife, type AskedStatus, type RunLife, type RunTransition } from "../run/life.js";
-import { lastSeq } from "../run/pack.js";
-import type { Chunk, SettledStatus } from "../run/types.js";
+import { Life, type RunLife } from "../run/life.js";
 import type { RunRow, StopRequest } from "../storage/run-store.js";
-import { acceptEvent, startingEvents } from "./accept.js";
 import { acquire, type AcquireContext } from "./acquire.js";
-import { runAgent } from "./agent-pipeline.js";
+import { Execution, type ExecutionContext } from "./execution.js";
 import { fenceRun, type FencedRun, type LiveRunRequest } from "./fence.js";
-import type { History } from "./history.js";
-import { LogWriter } from "./log-writer.js";
 import { RunFeed } from "./run-feed.js";
 import type { RecordedRun } from "./recorded-run.js";
-
-/** How often a live run that appends nothing looks into its head row, in ms. */
-const HEAD_CHECK_MS = 1_000;
 
 /** Where a run stands in the log. */
 export interface RunRef {
@@ -29,8 +19,7 @@ export interface RunRef {
   readonly agentId?: string;
 }
 
-export interface LiveRunContext extends AcquireContext {
-  readonly history: History;
+export interface LiveRunContext extends AcquireContext, ExecutionContext {
   readonly events: {
     /** The run stands in the log and its agent starts. */
     started(run: LiveRun): void;
@@ -41,25 +30,7 @@ export interface LiveRunContext extends AcquireContext {
   };
 }
 
-type Ending =
-  | { readonly status: "finished" | "errored"; readonly terminal: BaseEvent }
-  | { readonly status: "finished" | "stopped" | "superseded" }
-  | { readonly status: "errored"; readonly message: string; readonly code?: string };
-
-/** The end of a run that was asked to end and did not end itself. */
-const askedEnding = (as: AskedStatus): Ending =>
-  as === "errored"
-    ? { status: as, message: "The run took longer than it may (maxRunMs)", code: "RUN_TIMEOUT" }
-    : { status: as };
-
-/** A run that stands in the log, with what its host does it by. */
-interface Standing extends FencedRun {
-  readonly ref: RunRef;
-  readonly lock: HeldLock;
-  readonly writer: LogWriter;
-}
-
-/** One run in the host that executes it, from the claim to the settled end. */
+/** One run in the host that executes it, from the moment that it is asked for to the settled end. */
 export class LiveRun {
   readonly feed = new RunFeed();
   readonly runId: string;
@@ -72,18 +43,13 @@ export class LiveRun {
   /** Resolves when nothing of the run is left to do in this host. */
   readonly ended: Promise<void>;
 
-  private life: RunLife = { is: "claiming" };
-  /** Set when the life is `running`, and from then on. */
-  private run: Standing | undefined;
-  /** Another run of this id, in whose place this one stands for its readers. */
-  private joined: RunRef | undefined;
-  private begun = false;
-  private lastHeard = 0;
-  private readonly over = new AbortController();
+  private readonly life = new Life();
+  /** Where it stands in the log: as this host's, or as a run of this id that was there before. */
+  private ref: RunRef | undefined;
+  private execution: Execution | undefined;
   private readonly cancelled = new AbortController();
   private waits: () => void = () => undefined;
-  /** Takes the lock over when this run has ended. */
-  private heir: ((lock: HeldLock | undefined) => void) | undefined;
+  private over: () => void = () => undefined;
 
   constructor(
     private readonly request: LiveRunRequest,
@@ -92,6 +58,7 @@ export class LiveRun {
     this.runId = request.input.runId;
     this.threadId = request.threadId;
     this.fingerprint = fingerprintOf(request.input);
+    this.ended = new Promise((resolve) => (this.over = resolve));
     const waits = new Promise<void>((resolve) => (this.waits = resolve));
     if (request.queued === true) this.wait();
     this.started = this.start();
@@ -100,11 +67,10 @@ export class LiveRun {
       () => undefined,
     );
     this.claimed = Promise.race([started, waits]);
-    this.ended = new Promise((resolve) => this.over.signal.addEventListener("abort", () => resolve(), { once: true }));
   }
 
   get is(): RunLife {
-    return this.life;
+    return this.life.now;
   }
 
   /** Sent again with the same input. */
@@ -114,13 +80,12 @@ export class LiveRun {
 
   /** The run in the log, once it is there. */
   get inLog(): RunRef | undefined {
-    return this.run?.ref ?? this.joined;
+    return this.ref;
   }
 
   /** What the committed events have rebuilt so far; undefined before the first is committed and while it is settling. */
   get view(): RecordedRun | undefined {
-    const recorded = this.run?.recorded;
-    return isListening(this.life) && recorded?.started === true ? recorded : undefined;
+    return this.execution?.view;
   }
 
   /**
@@ -130,7 +95,12 @@ export class LiveRun {
    * @returns false where it is ending already
    */
   stop(): boolean {
-    return this.cancel() || this.askToEnd("stopped");
+    return this.cancel() || this.execution?.askToEnd("stopped") === true;
+  }
+
+  /** Somebody else's request, which stands in the log or came from another host. */
+  heed(as: StopRequest["as"]): void {
+    this.execution?.heed(as);
   }
 
   /**
@@ -141,50 +111,12 @@ export class LiveRun {
   async supersede(): Promise<HeldLock | undefined> {
     if (this.cancel()) return undefined;
     await this.started.catch(() => undefined);
-    const handed = new Promise<HeldLock | undefined>((resolve) => (this.heir = resolve));
-    void this.ended.then(() => this.heir?.(undefined));
-    this.endSuperseded();
-    return handed;
-  }
-
-  private endSuperseded(): void {
-    // Settled first: what the agent emits while it is aborted is not heard any more.
-    this.settle({ status: "superseded" });
-    this.abortAgent();
+    return this.execution?.handOver();
   }
 
   private cancel(): boolean {
-    if (this.life.is !== "queued") return false;
+    if (this.life.now.is !== "queued") return false;
     this.cancelled.abort();
-    return true;
-  }
-
-  private askToEnd(as: AskedStatus): boolean {
-    if (!this.go({ to: "stop", as })) return false;
-    const { clock, stopGraceMs } = this.context.parts;
-    this.abortAgent();
-    void clock.after(stopGraceMs, this.over.signal).then(() => this.settle(askedEnding(as)));
-    return true;
-  }
-
-  /** Somebody else's request, which stands in the log or came from another host. */
-  heed(as: StopRequest["as"]): void {
-    if (as === "superseded") this.endSuperseded();
-    else this.askToEnd(as);
-  }
-
-  private abortAgent(): void {
-    try {
-      this.request.agent.abortRun();
-    } catch {
-      // An agent that cannot even be asked to stop is not waited for any less.
-    }
-  }
-
-  private go(transition: RunTransition): boolean {
-    const life = nextLife(this.life, transition);
-    if (life === undefined) return false;
-    this.life = life;
     return true;
   }
 
@@ -202,16 +134,16 @@ export class LiveRun {
         lock = claimed.lock;
       }
       this.mustNotBeCancelled();
-      this.go({ to: "turn" });
+      this.life.go({ to: "turn" });
       const result = await fenceRun(this.context, this.request, this.fingerprint, () => (fenceSent = true));
       if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
-      if (result.is === "fenced") return this.begin(result.run, lock);
+      if (result.is === "fenced") return this.execute(result.run, lock);
       await lock.release();
       return this.join(result.run);
     } catch (error) {
-      this.go({ to: "refuse" });
+      this.life.go({ to: "refuse" });
       // The fence may stand although what came after it, or its own answer, failed.
-      if (fenceSent) await this.breakOff();
+      if (fenceSent) await this.context.recovery.breakOff(this);
       await lock?.release();
       this.leave();
       throw error;
@@ -219,7 +151,7 @@ export class LiveRun {
   }
 
   private wait(): void {
-    if (this.go({ to: "wait" })) this.waits();
+    if (this.life.go({ to: "wait" })) this.waits();
   }
 
   /** Waits for the runs before it; what that hands over. */
@@ -231,7 +163,7 @@ export class LiveRun {
     );
     const lock = await Promise.race([turn, cancelled]);
     this.mustNotBeCancelled();
-    return lock ?? undefined;
+    return lock;
   }
 
   private mustNotBeCancelled(): void {
@@ -244,198 +176,36 @@ export class LiveRun {
     if (run.fingerprint !== this.fingerprint) {
       throw new RunnerError("run-exists", { threadId: this.threadId, runId: this.runId });
     }
-    this.go({ to: "refuse" });
-    this.joined = refOf(run);
+    this.life.go({ to: "refuse" });
+    this.ref = refOf(run);
     this.feed.lose();
     this.leave();
-    return this.joined;
+    return this.ref;
   }
 
-  private begin(fenced: FencedRun, lock: HeldLock): RunRef {
-    const { parts, events } = this.context;
+  private execute(fenced: FencedRun, lock: HeldLock): RunRef {
+    const { events } = this.context;
+    const { agentId } = this.request;
     const { threadId, runId, runIndex, epoch } = fenced.claim;
-    const { agentId, input } = this.request;
-    const ref = { threadId, runId, runIndex, epoch, ...(agentId !== undefined && { agentId }) };
-    const frontEndTools = new Set(input.tools.map((tool) => tool.name));
-    const writer = new LogWriter(parts.store, fenced.claim, frontEndTools, {
-      committed: (chunk) => {
-        this.lastHeard = parts.clock.now();
-        fenced.recorded.applyChunk(chunk);
-        this.feed.publish(chunk);
-        events.advanced(this, lastSeq(chunk));
-      },
-      stopRequested: (as) => this.heed(as),
-      failed: (error) => this.lose(error),
+    this.ref = { threadId, runId, runIndex, epoch, ...(agentId !== undefined && { agentId }) };
+    this.execution = new Execution(this.context, {
+      request: this.request,
+      fenced,
+      lock,
+      life: this.life,
+      feed: this.feed,
+      advanced: (seq) => events.advanced(this, seq),
+      over: () => this.leave(),
     });
-    const run = { ...fenced, ref, lock, writer };
-    this.run = run;
-    this.lastHeard = parts.clock.now();
-    this.go({ to: "claimed" });
-    // Stolen by a host that took us for dead: the log is not ours any more.
-    void lock.gone.then(() => this.lose(new RunnerError("fenced", { threadId, runId })));
+    this.life.go({ to: "claimed" });
     events.started(this);
-    this.execute(run);
-    void this.watchHead(run);
-    if (parts.maxRunMs !== undefined) {
-      void parts.clock.after(parts.maxRunMs, this.over.signal).then(() => this.askToEnd("errored"));
-    }
-    return ref;
-  }
-
-  private execute(run: Standing): void {
-    const { agent, input } = this.request;
-    const { plan, state } = run;
-    const whole = { ...input, threadId: this.threadId, messages: [...plan.messages], state };
-    const settle = (ending: Ending): void => {
-      this.settle(this.life.is === "stopping" ? askedEnding(this.life.as) : ending);
-    };
-    runAgent(agent, whole, {
-      next: (event) => this.accept(run, event),
-      open: () => run.writer.open,
-      makeId: this.context.parts.makeId,
-    }).then(
-      () => settle({ status: "finished" }),
-      (error: unknown) => settle({ status: "errored", message: messageOf(error) }),
-    );
-  }
-
-  private accept(run: Standing, given: BaseEvent): void {
-    if (!isListening(this.life)) return;
-    const accepted = acceptEvent(given);
-    if (accepted.is === "refused") {
-      this.settle({ status: "errored", message: accepted.reason, code: "INVALID_EVENT" });
-      return;
-    }
-    const { event } = accepted;
-    if (!this.begun) this.record(run, event.type === EventType.RUN_STARTED ? event : undefined);
-    if (event.type === EventType.RUN_STARTED) return;
-    if (event.type === EventType.RUN_FINISHED || event.type === EventType.RUN_ERROR) {
-      const terminal = {
-        ...event,
-        ...(event.type === EventType.RUN_FINISHED && { threadId: this.threadId, runId: this.runId }),
-      };
-      this.settle({ status: event.type === EventType.RUN_FINISHED ? "finished" : "errored", terminal });
-      return;
-    }
-    run.writer.add(event, this.context.parts.clock.now());
-  }
-
-  /** RUN_STARTED, given or made, and what the run needs to replay true. */
-  private record({ plan, state, stateIsThreads, writer }: Standing, given: BaseEvent | undefined): void {
-    this.begun = true;
-    const now = this.context.parts.clock.now();
-    const events = startingEvents({
-      given,
-      request: { ...this.request.input, threadId: this.threadId },
-      newMessages: plan.newMessages,
-      ...(!stateIsThreads && { state }),
-      ...(plan.is === "branch" && { branchMessages: plan.messages }),
-    });
-    for (const event of events) writer.add(event, now);
-  }
-
-  private settle(ending: Ending): void {
-    const { run } = this;
-    if (run === undefined || !this.go({ to: "settle", status: ending.status })) return;
-    this.writeEnd(run, ending).catch((error: unknown) => this.lose(error));
-  }
-
-  private async writeEnd(run: Standing, ending: Ending): Promise<void> {
-    const { parts, history } = this.context;
-    const { claim, writer, recorded } = run;
-    const { threadId, runId } = this;
-    if (!this.begun) this.record(run, undefined);
-    await writer.drain();
-    if (this.life.is !== "settling") return;
-
-    const events = closingEvents(writer.open, { threadId, runId, ids: parts.makeId, ...ending });
-    const chunk = writer.finish(events, parts.clock.now());
-    recorded.applyChunk(chunk);
-    const result = await parts.store.settle(claim, {
-      status: ending.status,
-      endedAt: parts.clock.now(),
-      chunk,
-      ownTerminal: "terminal" in ending,
-      closing: recorded.closing(),
-      derived: recorded.derived(),
-    });
-    if (result === "stop-requested") return this.endAsStopped(run);
-    history.remember(threadId, claim.epoch, recorded.base(claim.runIndex));
-    await this.free(run, ending.status, [chunk]);
-  }
-
-  /** A stop request that was not heard yet stands in the log: it decides. */
-  private async endAsStopped(run: Standing): Promise<void> {
-    const { recovery, parts } = this.context;
-    const head = await parts.store.head(this.threadId);
-    const status = head?.stop?.as ?? "stopped";
-    this.go({ to: "decide", status });
-    if (head?.live?.runId === this.runId) await recovery.settleOrphan(head, status);
-    const { publishedSeq } = this.feed;
-    await this.free(run, status, await parts.store.chunks(this.threadId, run.ref.runIndex, publishedSeq, Infinity));
-  }
-
-  /** The lock is free before anybody sees the end: who starts a run on it is never refused. */
-  private async free({ lock }: Standing, status: SettledStatus, end: readonly Chunk[]): Promise<void> {
-    // Settled before the lock goes, which else looks stolen.
-    this.go({ to: "settled" });
-    if (this.heir === undefined) await lock.release();
-    else this.heir(lock);
-    for (const chunk of end) this.feed.publish(chunk);
-    this.feed.settled(status);
-    this.leave();
-  }
-
-  /** Another host ends the run, or the log cannot be written. Readers go on in the log. */
-  private lose(error: unknown): void {
-    if (!this.go({ to: "lose" })) return;
-    // What failed may be the moment's trouble, and who took the lock may not have settled the run: it is ended if that
-    // can be written.
-    void this.breakOff()
-      .then(() => this.run?.lock.release())
-      .then(() => {
-        this.feed.lose(RunnerError.is(error, "fenced") ? undefined : error);
-        this.leave();
-      });
-  }
-
-  /** Ends the run in the log where it stands there as live, and as this host's; later, where that cannot be written now. */
-  private async breakOff(): Promise<void> {
-    const { recovery, parts } = this.context;
-    try {
-      const head = await parts.store.head(this.threadId);
-      if (head?.live?.runId !== this.runId || head.holder !== parts.hostId) return;
-      await recovery.settleOrphan(head, head.stop?.runId === this.runId ? head.stop.as : "broken");
-    } catch {
-      recovery.settleLater(this.threadId, this.runId);
-    }
+    this.execution.begin();
+    return this.ref;
   }
 
   private leave(): void {
-    this.over.abort();
+    this.over();
     this.context.events.ended(this);
-    if (this.run === undefined) return;
-    if (this.life.is === "lost") this.abortAgent();
-    // An agent that still runs is let go; nothing of it is written or shown any more.
-    try {
-      void this.request.agent.detachActiveRun().catch(() => undefined);
-    } catch {
-      // Its own affair.
-    }
-  }
-
-  /** A stop request or a takeover is noticed even if the run appends nothing and no message arrives. */
-  private async watchHead({ claim }: Standing): Promise<void> {
-    const { clock, store } = this.context.parts;
-    while (!this.over.signal.aborted) {
-      await clock.after(HEAD_CHECK_MS, this.over.signal);
-      if (!isListening(this.life) || clock.now() - this.lastHeard < HEAD_CHECK_MS) continue;
-      const head = await store.head(this.threadId).catch(() => undefined);
-      if (head === undefined) continue;
-      if (head.epoch !== claim.epoch) {
-        this.lose(new RunnerError("fenced", { threadId: this.threadId, runId: this.runId }));
-      } else if (head.stop?.runId === this.runId) this.heed(head.stop.as);
-    }
   }
 }
 

@@ -80,6 +80,20 @@ export class Recovery {
     return store.head(threadId);
   }
 
+  /**
+   * Ends a run in the log that this host gives up, where it stands there as live and as this host's; later, where that
+   * cannot be written now.
+   */
+  async breakOff({ threadId, runId }: { readonly threadId: string; readonly runId: string }): Promise<void> {
+    try {
+      const head = await this.parts.store.head(threadId);
+      if (head?.live?.runId !== runId || head.holder !== this.parts.hostId) return;
+      await this.settleOrphan(head, head.stop?.runId === runId ? head.stop.as : "broken");
+    } catch {
+      this.settleLater(threadId, runId);
+    }
+  }
+
   private async settleRunsOf(holder: string): Promise<void> {
     const heads = (await this.parts.store.liveHeads()).filter((head) => head.holder === holder);
     await this.keepTrying(

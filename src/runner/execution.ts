@@ -1,0 +1,292 @@
+import { EventType } from "@ag-ui/core";
+import type { BaseEvent } from "@ag-ui/client";
+import type { HeldLock } from "../platform/locks.js";
+import { messageOf, RunnerError } from "../run/errors.js";
+import { closingEvents } from "../run/finalize.js";
+import { isListening, type AskedStatus, type Life } from "../run/life.js";
+import { lastSeq } from "../run/pack.js";
+import type { Chunk, SettledStatus } from "../run/types.js";
+import type { StopRequest } from "../storage/run-store.js";
+import { acceptEvent, startingEvents } from "./accept.js";
+import { runAgent } from "./agent-pipeline.js";
+import type { FencedRun, LiveRunRequest } from "./fence.js";
+import type { History } from "./history.js";
+import { LogWriter } from "./log-writer.js";
+import type { RunnerParts } from "./parts.js";
+import type { RecordedRun } from "./recorded-run.js";
+import type { Recovery } from "./recovery.js";
+import type { RunFeed } from "./run-feed.js";
+
+/** How often a live run that appends nothing looks into its head row, in ms. */
+const HEAD_CHECK_MS = 1_000;
+
+export interface ExecutionContext {
+  readonly parts: RunnerParts;
+  readonly history: History;
+  readonly recovery: Recovery;
+}
+
+/** What a run is executed with. */
+export interface ExecutionParts {
+  readonly request: LiveRunRequest;
+  readonly fenced: FencedRun;
+  /** The thread's, held. */
+  readonly lock: HeldLock;
+  readonly life: Life;
+  readonly feed: RunFeed;
+  /** Events up to `seq` are committed. */
+  readonly advanced: (seq: number) => void;
+  /** Nothing is left to do. */
+  readonly over: () => void;
+}
+
+type Ending =
+  | { readonly status: "finished" | "errored"; readonly terminal: BaseEvent }
+  | { readonly status: "finished" | "stopped" | "superseded" }
+  | { readonly status: "errored"; readonly message: string; readonly code?: string };
+
+/** The end of a run that was asked to end and did not end itself. */
+const askedEnding = (as: AskedStatus): Ending =>
+  as === "errored"
+    ? { status: as, message: "The run took longer than it may (maxRunMs)", code: "RUN_TIMEOUT" }
+    : { status: as };
+
+/** A run that stands in the log: what its agent says goes there, then to its readers, until its end is written. */
+export class Execution {
+  private readonly writer: LogWriter;
+  private readonly ended = new AbortController();
+  private begun = false;
+  private lastHeard: number;
+  /** Takes the lock over when the run has ended. */
+  private heir: ((lock: HeldLock | undefined) => void) | undefined;
+
+  constructor(
+    private readonly context: ExecutionContext,
+    private readonly its: ExecutionParts,
+  ) {
+    const { parts } = context;
+    const { fenced, feed, request } = its;
+    this.lastHeard = parts.clock.now();
+    this.writer = new LogWriter(parts.store, fenced.claim, new Set(request.input.tools.map((tool) => tool.name)), {
+      committed: (chunk) => {
+        this.lastHeard = parts.clock.now();
+        fenced.recorded.applyChunk(chunk);
+        feed.publish(chunk);
+        its.advanced(lastSeq(chunk));
+      },
+      stopRequested: (as) => this.heed(as),
+      failed: (error) => this.lose(error),
+    });
+  }
+
+  /** What the committed events have rebuilt so far; undefined before the first is committed and while it is settling. */
+  get view(): RecordedRun | undefined {
+    const { life, fenced } = this.its;
+    return isListening(life.now) && fenced.recorded.started ? fenced.recorded : undefined;
+  }
+
+  /** Starts the agent. Call once, when everybody has been told that the run is there. */
+  begin(): void {
+    const { lock, request, fenced } = this.its;
+    const { clock, maxRunMs, makeId } = this.context.parts;
+    // Stolen by a host that took us for dead: the log is not ours any more.
+    void lock.gone.then(() => this.lose(this.fencedError()));
+    void this.watchHead();
+    if (maxRunMs !== undefined) void clock.after(maxRunMs, this.ended.signal).then(() => this.askToEnd("errored"));
+
+    const { threadId, agent, input } = request;
+    const { plan, state } = fenced;
+    const settle = (ending: Ending): void => {
+      const { now } = this.its.life;
+      this.settle(now.is === "stopping" ? askedEnding(now.as) : ending);
+    };
+    runAgent(
+      agent,
+      { ...input, threadId, messages: [...plan.messages], state },
+      { next: (event) => this.accept(event), open: () => this.writer.open, makeId },
+    ).then(
+      () => settle({ status: "finished" }),
+      (error: unknown) => settle({ status: "errored", message: messageOf(error) }),
+    );
+  }
+
+  /**
+   * Asks the agent to end; the run is settled within `stopGraceMs`, however the agent behaves.
+   *
+   * @returns false where it is ending already
+   */
+  askToEnd(as: AskedStatus): boolean {
+    if (!this.its.life.go({ to: "stop", as })) return false;
+    const { clock, stopGraceMs } = this.context.parts;
+    this.abortAgent();
+    void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(askedEnding(as)));
+    return true;
+  }
+
+  /** Somebody else's request, which stands in the log or came from another host. */
+  heed(as: StopRequest["as"]): void {
+    // Settled before it is aborted: what the agent emits then is not heard any more.
+    if (as !== "superseded") this.askToEnd(as);
+    else if (this.settle({ status: as })) this.abortAgent();
+  }
+
+  /**
+   * Ends the run at once, in favour of another one of this host.
+   *
+   * @returns the thread's lock; undefined where it has to be claimed
+   */
+  handOver(): Promise<HeldLock | undefined> {
+    if (this.ended.signal.aborted) return Promise.resolve(undefined);
+    const handed = new Promise<HeldLock | undefined>((resolve) => (this.heir = resolve));
+    this.heed("superseded");
+    return handed;
+  }
+
+  private accept(given: BaseEvent): void {
+    if (!isListening(this.its.life.now)) return;
+    const accepted = acceptEvent(given);
+    if (accepted.is === "refused") {
+      this.settle({ status: "errored", message: accepted.reason, code: "INVALID_EVENT" });
+      return;
+    }
+    const { event } = accepted;
+    switch (event.type) {
+      case EventType.RUN_STARTED:
+        return this.record(event);
+      case EventType.RUN_FINISHED: {
+        const { threadId, runId } = this.its.fenced.claim;
+        return void this.settle({ status: "finished", terminal: { ...event, threadId, runId } });
+      }
+      case EventType.RUN_ERROR:
+        return void this.settle({ status: "errored", terminal: event });
+      default:
+        this.writer.add(event, this.context.parts.clock.now());
+    }
+  }
+
+  /** RUN_STARTED, given or made, and what the run needs to replay true. */
+  private record(given: BaseEvent | undefined): void {
+    this.begun = true;
+    const { request, fenced } = this.its;
+    const { plan, state, stateIsThreads } = fenced;
+    const now = this.context.parts.clock.now();
+    const events = startingEvents({
+      given,
+      request: { ...request.input, threadId: request.threadId },
+      newMessages: plan.newMessages,
+      ...(!stateIsThreads && { state }),
+      ...(plan.is === "branch" && { branchMessages: plan.messages }),
+    });
+    for (const event of events) this.writer.add(event, now);
+  }
+
+  private settle(ending: Ending): boolean {
+    if (!this.its.life.go({ to: "settle", status: ending.status })) return false;
+    this.writeEnd(ending).catch((error: unknown) => this.lose(error));
+    return true;
+  }
+
+  private async writeEnd(ending: Ending): Promise<void> {
+    const { parts, history } = this.context;
+    const { fenced, life } = this.its;
+    const { claim, recorded } = fenced;
+    const { threadId, runId, runIndex, epoch } = claim;
+    if (!this.begun) this.record(undefined);
+    await this.writer.drain();
+    if (life.now.is !== "settling") return;
+
+    const events = closingEvents(this.writer.open, { threadId, runId, ids: parts.makeId, ...ending });
+    const chunk = this.writer.finish(events, parts.clock.now());
+    recorded.applyChunk(chunk);
+    const result = await parts.store.settle(claim, {
+      status: ending.status,
+      endedAt: parts.clock.now(),
+      chunk,
+      ownTerminal: "terminal" in ending,
+      closing: recorded.closing(),
+      derived: recorded.derived(),
+    });
+    if (result === "stop-requested") return this.endAsAsked();
+    history.remember(threadId, epoch, recorded.base(runIndex));
+    await this.free(ending.status, [chunk]);
+  }
+
+  /** A request that was not heard yet stands in the log: it decides. */
+  private async endAsAsked(): Promise<void> {
+    const { recovery, parts } = this.context;
+    const { threadId, runId, runIndex } = this.its.fenced.claim;
+    const head = await parts.store.head(threadId);
+    const status = head?.stop?.as ?? "stopped";
+    this.its.life.go({ to: "decide", status });
+    if (head?.live?.runId === runId) await recovery.settleOrphan(head, status);
+    await this.free(status, await parts.store.chunks(threadId, runIndex, this.its.feed.publishedSeq, Infinity));
+  }
+
+  /** The lock is free, or its heir's, before anybody sees the end: who starts a run on it is never refused. */
+  private async free(status: SettledStatus, end: readonly Chunk[]): Promise<void> {
+    const { life, lock, feed } = this.its;
+    // Settled before the lock goes, which else looks stolen.
+    life.go({ to: "settled" });
+    if (this.heir === undefined) await lock.release();
+    else this.heir(lock);
+    for (const chunk of end) feed.publish(chunk);
+    feed.settled(status);
+    this.leave();
+  }
+
+  /** Another host ends the run, or the log cannot be written. Readers go on in the log. */
+  private lose(error: unknown): void {
+    const { life, lock, feed, fenced } = this.its;
+    if (!life.go({ to: "lose" })) return;
+    // What failed may be the moment's trouble, and who took the lock may not have settled the run: it is ended if that
+    // can be written.
+    void this.context.recovery
+      .breakOff(fenced.claim)
+      .then(() => lock.release())
+      .then(() => {
+        feed.lose(RunnerError.is(error, "fenced") ? undefined : error);
+        this.abortAgent();
+        this.leave();
+      });
+  }
+
+  private leave(): void {
+    this.ended.abort();
+    this.heir?.(undefined);
+    this.its.over();
+    // An agent that still runs is let go; nothing of it is written or shown any more.
+    try {
+      void this.its.request.agent.detachActiveRun().catch(() => undefined);
+    } catch {
+      // Its own affair.
+    }
+  }
+
+  private abortAgent(): void {
+    try {
+      this.its.request.agent.abortRun();
+    } catch {
+      // An agent that cannot even be asked to stop is not waited for any less.
+    }
+  }
+
+  /** A stop request or a takeover is noticed even if the run appends nothing and no message arrives. */
+  private async watchHead(): Promise<void> {
+    const { clock, store } = this.context.parts;
+    const { life, fenced } = this.its;
+    const { threadId, runId, epoch } = fenced.claim;
+    while (!this.ended.signal.aborted) {
+      await clock.after(HEAD_CHECK_MS, this.ended.signal);
+      if (!isListening(life.now) || clock.now() - this.lastHeard < HEAD_CHECK_MS) continue;
+      const head = await store.head(threadId).catch(() => undefined);
+      if (head === undefined) continue;
+      if (head.epoch !== epoch) this.lose(this.fencedError());
+      else if (head.stop?.runId === runId) this.heed(head.stop.as);
+    }
+  }
+
+  private fencedError(): RunnerError {
+    const { threadId, runId } = this.its.fenced.claim;
+    return new RunnerError("fenced", { threadId, runId });
+  }
+}
