@@ -1,5 +1,6 @@
 import { deleteDB } from "idb";
 import { openBroadcastChannel, type OpenChannel } from "../platform/channel.js";
+import { systemClock, type Clock } from "../platform/clock.js";
 import { defaultLocks, type Locks } from "../platform/locks.js";
 import { DEFAULT_DB_NAME } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
@@ -9,7 +10,7 @@ import { LocalAgentRunner, type LocalAgentRunnerOptions } from "./local-agent-ru
 export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the database. All runners of one name, in whichever context, are one. Default "ag-ui-local-runtime". */
   readonly dbName?: string;
-  /** How long opening the database may take, in ms. Default 10,000. */
+  /** How long opening or deleting the database may take, in ms. Default 10,000. */
   readonly openTimeoutMs?: number;
   readonly openChannel?: OpenChannel;
   readonly locks?: Locks;
@@ -24,7 +25,7 @@ export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
 export class IndexedDBAgentRunner extends LocalAgentRunner {
   /** @throws RunnerError `insecure-context` where the browser has no Web Locks; `invalid-input` for a wrong option */
   constructor(options: IndexedDBAgentRunnerOptions = {}) {
-    const { dbName = DEFAULT_DB_NAME, openTimeoutMs, openChannel = openBroadcastChannel } = options;
+    const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000, openChannel = openBroadcastChannel } = options;
     const locks = options.locks ?? defaultLocks();
     if (locks === undefined) throw new RunnerError("insecure-context");
     super(
@@ -32,11 +33,19 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
         dbName,
         locks,
         openChannel,
-        openStore: (clock, onOutdated) =>
-          indexedDBRunStore({ dbName, clock, onOutdated, ...(openTimeoutMs !== undefined && { openTimeoutMs }) }),
-        deleteStore: () => deleteDB(dbName),
+        openStore: (clock, onOutdated) => indexedDBRunStore({ dbName, clock, onOutdated, openTimeoutMs }),
+        deleteStore: () => deleteDatabase(dbName, options.clock ?? systemClock, openTimeoutMs),
       },
       options,
     );
   }
+}
+
+/** Waits for the connections that other contexts have: ours give way. */
+async function deleteDatabase(dbName: string, clock: Clock, timeoutMs: number): Promise<void> {
+  const deleted = new AbortController();
+  const tooLong = clock.after(timeoutMs, deleted.signal).then(() => {
+    if (!deleted.signal.aborted) throw new RunnerError("storage-blocked", { dbName });
+  });
+  await Promise.race([deleteDB(dbName).finally(() => deleted.abort()), tooLong]);
 }

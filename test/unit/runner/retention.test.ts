@@ -1,4 +1,5 @@
 import { EventType } from "@ag-ui/client";
+import { openDB } from "idb";
 import { describe, expect, test, vi } from "vitest";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import type { Eviction } from "../../../src/runner/retention.js";
@@ -9,6 +10,7 @@ import {
   eventsOfFrame,
   framesUntil,
   inputOf,
+  makeRunner as makeDurable,
   PRESETS,
   rebuild,
   replay,
@@ -176,4 +178,12 @@ describe.each(PRESETS)("%s: clearing", (_name, makeRunner) => {
     expect(again).toThrow(expect.objectContaining({ code: "closed" }));
     expect(await makeRunner({ dbName }).listThreads()).toEqual([]);
   });
+});
+
+test("a database that somebody else holds on to is told of in time (L13)", async () => {
+  const runner = makeDurable({ openTimeoutMs: 20 });
+  await run(runner, "r");
+  const foreign = await openDB(runner.dbName);
+  await expect(runner.destroy()).rejects.toMatchObject({ code: "storage-blocked", details: { dbName: runner.dbName } });
+  foreign.close();
 });
