@@ -22,7 +22,8 @@ export type InputPlan =
       /** The run goes on where the path ends. */
       readonly is: "continue";
       readonly newMessages: readonly Message[];
-      readonly messages: readonly Message[];
+      /** All that the thread has, put together where somebody looks at it. */
+      readonly messages: () => readonly Message[];
     }
   | {
       /** The sender edited or cut the history: the run starts a branch, and its messages are all that the sender has. */
@@ -30,7 +31,7 @@ export type InputPlan =
       /** The run that the branch continues; -1 for none. */
       readonly afterRunIndex: number;
       readonly newMessages: readonly Message[];
-      readonly messages: readonly Message[];
+      readonly messages: () => readonly Message[];
     };
 
 /** Messages that take part in the comparison of histories: every AG-UI client sends them. */
@@ -55,7 +56,7 @@ export function planInput(base: ThreadBase, input: Pick<RunAgentInput, "messages
   const goesOn: InputPlan = {
     is: "continue",
     newMessages: fresh,
-    messages: fresh.length === 0 ? base.messages : [...base.messages, ...fresh],
+    messages: () => [...base.messages, ...fresh],
   };
   if (partial) return goesOn;
 
@@ -78,7 +79,7 @@ export function planInput(base: ThreadBase, input: Pick<RunAgentInput, "messages
     is: "branch",
     afterRunIndex: lastWholeRun(base, path, common),
     newMessages: input.messages.filter((message) => !kept.has(message.id)),
-    messages: input.messages,
+    messages: () => input.messages,
   };
 }
 

@@ -49,8 +49,11 @@ function ownCopy<T extends Message>(message: T): T {
  * Where several messages have one id, or one tool call id, the first in the list counts.
  */
 export class MessageList {
-  #items: Message[];
   readonly #base: readonly Message[];
+  /** What was added to the base, as long as nothing of the base itself has changed. */
+  #tail: Message[] = [];
+  /** The whole, once somebody had to look at it. */
+  #whole: Message[] | undefined;
   /** Of the base, as long as nothing of it was taken away; what changed stands in `#byId` and `#calls`. */
   #below: MessageIndex | undefined;
   #byId = new Map<string, Message>();
@@ -62,10 +65,12 @@ export class MessageList {
   #rewritten = false;
   #version = 0;
 
-  /** @param index of `base`; only read until it is handed on */
+  /**
+   * @param base must not change any more
+   * @param index of `base`; only read until it is handed on
+   */
   constructor(base: readonly Message[], index?: MessageIndex) {
-    this.#base = [...base];
-    this.#items = [...base];
+    this.#base = base;
     if (index === undefined) this.#reindex();
     else {
       this.#below = index;
@@ -75,8 +80,8 @@ export class MessageList {
 
   /** The index of this list, which must not change any more, in the place of that of its base. */
   handOn(): MessageIndex {
-    const byId = this.#below?.byId ?? new Map<string, Message>();
-    const calls = this.#below?.calls ?? new Map<string, OwnedCall>();
+    if (this.#below === undefined) return { byId: this.#byId, calls: this.#calls, doubled: this.#doubled };
+    const { byId, calls } = this.#below;
     for (const [id, message] of this.#byId) byId.set(id, message);
     for (const [id, call] of this.#calls) calls.set(id, call);
     return { byId, calls, doubled: this.#doubled };
@@ -88,7 +93,7 @@ export class MessageList {
   }
 
   get items(): readonly Message[] {
-    return this.#items;
+    return this.#items();
   }
 
   get base(): readonly Message[] {
@@ -142,14 +147,13 @@ export class MessageList {
   /** Adds a message that was made for this list. */
   append(message: Message): void {
     this.#owned.add(message);
-    this.#added(message);
-    this.#items.push(message);
+    this.adopt(message);
   }
 
   /** Adds a message of somebody else's. */
   adopt(message: Message): void {
     this.#added(message);
-    this.#items.push(message);
+    (this.#whole ?? this.#tail).push(message);
   }
 
   /** Puts a message that was made for this list in another's place. */
@@ -169,13 +173,14 @@ export class MessageList {
   insertResult(result: ToolMessage): void {
     const owner = this.call(result.toolCallId)?.owner;
     if (owner?.role !== "assistant") return this.append(result);
-    let at = this.#items.lastIndexOf(owner) + 1;
-    while (at < this.#items.length && this.#items[at]!.role === "tool") at++;
-    if (at === this.#items.length) return this.append(result);
+    const items = this.#partWith(owner);
+    let at = items.lastIndexOf(owner) + 1;
+    while (at < items.length && items[at]!.role === "tool") at++;
+    if (at === items.length) return this.append(result);
     this.#owned.add(result);
     const known = this.get(result.id) !== undefined;
     this.#added(result);
-    this.#items.splice(at, 0, result);
+    items.splice(at, 0, result);
     if (known) this.#reindex();
   }
 
@@ -212,7 +217,7 @@ export class MessageList {
     const next: Message[] = [];
     const held = new Set<string>();
     const dropped = new Set<string>();
-    for (const message of this.#items) {
+    for (const message of this.#items()) {
       const fresh = incomingById.get(message.id);
       if (fresh === undefined && !stays(message)) {
         dropped.add(message.id);
@@ -232,9 +237,19 @@ export class MessageList {
     }
     for (const id of dropped) if (!held.has(id)) this.#touched.delete(id);
     this.#rewritten ||= dropped.size > 0 && this.#base.some(({ id }) => dropped.has(id));
-    this.#items = next;
+    this.#whole = next;
     this.#version++;
     this.#reindex();
+  }
+
+  #items(): Message[] {
+    this.#whole ??= [...this.#base, ...this.#tail];
+    return this.#whole;
+  }
+
+  /** The end of the list, where the message is in that; else the whole. */
+  #partWith(message: Message): Message[] {
+    return this.#whole === undefined && this.#tail.includes(message) ? this.#tail : this.#items();
   }
 
   #added(message: Message): void {
@@ -246,7 +261,8 @@ export class MessageList {
   }
 
   #put(old: Message, fresh: Message): void {
-    this.#items[this.#items.lastIndexOf(old)] = fresh;
+    const items = this.#partWith(old);
+    items[items.lastIndexOf(old)] = fresh;
     this.#owned.add(fresh);
     this.#touched.add(fresh.id);
     if (this.get(old.id) === old) this.#byId.set(fresh.id, fresh);
@@ -266,7 +282,7 @@ export class MessageList {
     this.#byId = new Map();
     this.#calls = new Map();
     this.#doubled = false;
-    for (const message of this.#items) {
+    for (const message of this.#items()) {
       if (this.#byId.has(message.id)) this.#doubled = true;
       else this.#byId.set(message.id, message);
       this.#indexCalls(message);

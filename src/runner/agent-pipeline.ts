@@ -59,6 +59,8 @@ function setLazily(target: { messages: Message[] }, copy: () => Message[]): void
 
 /** How a run looks from its agent's side. */
 export interface PipelineHost {
+  /** The thread's messages, the new ones at the end. */
+  readonly messages: () => readonly Message[];
   /** Each event that passed, in order; kept by whoever takes it, so not to be changed any more. */
   readonly next: (event: BaseEvent) => void;
   /** What the events that passed have left open. */
@@ -75,13 +77,18 @@ export interface PipelineHost {
  * @param agent runs as it is given, so callers pass a clone
  * @returns resolves when the agent has completed; rejects with what it threw, or with the verifier's reason
  */
-export async function runAgent(agent: AbstractAgent, input: RunAgentInput, host: PipelineHost): Promise<void> {
+export async function runAgent(
+  agent: AbstractAgent,
+  input: Omit<RunAgentInput, "messages">,
+  host: PipelineHost,
+): Promise<void> {
   const watched = isWatched(agent);
   // Protected or private in the class; replaced on this instance alone.
   const inner = agent as unknown as Inner;
   agent.threadId = input.threadId;
   // The agent's own: what it does to them must not reach the thread as the host keeps it.
-  agent.messages = watched ? cloneJson(input.messages) : [];
+  const ownMessages = (): Message[] => cloneJson([...host.messages()]);
+  agent.messages = watched ? ownMessages() : [];
   agent.state = cloneJson(input.state);
   // The thread's open interrupts were checked where the run was asked for; a clone may carry those of another thread.
   agent.pendingInterrupts = [];
@@ -106,7 +113,7 @@ export async function runAgent(agent: AbstractAgent, input: RunAgentInput, host:
   const whole = (prepared: RunAgentInput): RunAgentInput => {
     if (watched) return prepared;
     const given = { ...prepared };
-    setLazily(agent, () => cloneJson(input.messages));
+    setLazily(agent, ownMessages);
     setLazily(given, () => agent.messages.filter((message) => message.role !== "activity"));
     return given;
   };

@@ -102,8 +102,8 @@ export class Execution {
     };
     runAgent(
       agent,
-      { ...input, threadId, messages: [...plan.messages], state },
-      { next: (event) => this.accept(event), open: () => this.writer.open, makeId },
+      { ...input, threadId, state },
+      { messages: plan.messages, next: (event) => this.accept(event), open: () => this.writer.open, makeId },
     ).then(
       () => settle({ status: "finished" }),
       (error: unknown) => settle({ status: "errored", message: messageOf(error) }),
@@ -175,7 +175,7 @@ export class Execution {
       request: { ...request.input, threadId: request.threadId },
       newMessages: plan.newMessages,
       ...(!stateIsThreads && { state }),
-      ...(plan.is === "branch" && { branchMessages: plan.messages }),
+      ...(plan.is === "branch" && { branchMessages: plan.messages() }),
     });
     for (const event of events) this.writer.add(event, now);
   }

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { cpus, loadavg } from "node:os";
 import { dirname } from "node:path";
+import type { Context } from "./context.js";
 import { printFigures, type Figure } from "./figures.js";
 import { GROUPS } from "./groups.js";
 import { openLab } from "./lab.js";
@@ -12,13 +13,14 @@ export interface BenchOptions {
   readonly only: readonly string[];
   readonly quick: boolean;
   readonly samples: number;
+  readonly peer?: Context["peer"];
   /** Where the figures go. */
   readonly json: string;
 }
 
 const load = (): string => loadavg()[0]!.toFixed(1);
 
-export async function bench({ only, quick, samples, json }: BenchOptions): Promise<void> {
+export async function bench({ only, quick, samples, peer, json }: BenchOptions): Promise<void> {
   const lab = await openLab();
   try {
     const probe = await lab.tab({ dbName: "bench-machine", host: "a", probe: false });
@@ -28,12 +30,17 @@ export async function bench({ only, quick, samples, json }: BenchOptions): Promi
     console.log(`${cores} cores (${machine.cpu}), Chromium ${browser}, headless; load ${load()} before`);
     const figures: Figure[] = [];
     const notes: string[] = [];
+    let printed = 0;
+    const show = (): void => {
+      printFigures(figures.slice(printed));
+      printed = figures.length;
+    };
     const loads = [load()];
     for (const [name, group] of Object.entries(GROUPS)) {
       if (only.length > 0 && !only.includes(name)) continue;
-      const before = figures.length;
-      await group({ lab, quick, samples, figures, note: (line) => notes.push(line) });
-      printFigures(figures.slice(before));
+      const note = (line: string): void => void notes.push(line);
+      await group({ lab, quick, samples, figures, show, note, ...(peer && { peer }) });
+      show();
       loads.push(load());
     }
     console.log(`\nmedian of ${samples} after a warm-up where there is no p99; load ${loads.join(", ")}`);

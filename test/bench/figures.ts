@@ -2,7 +2,7 @@
 export interface Figure {
   readonly group: string;
   readonly name: string;
-  readonly unit: "events/s" | "ms";
+  readonly unit: "events/s" | "ms" | "times";
   readonly median: number;
   readonly min: number;
   readonly max: number;
@@ -18,6 +18,15 @@ function quantile(sorted: readonly number[], q: number): number {
   const low = sorted[Math.floor(place)] ?? NaN;
   const high = sorted[Math.ceil(place)] ?? NaN;
   return low + (high - low) * (place % 1);
+}
+
+export const perSecond = (count: number, ms: number): number => (count / ms) * 1_000;
+
+export async function repeat(samples: number, work: () => Promise<number>): Promise<number[]> {
+  await work();
+  const values: number[] = [];
+  for (let i = 0; i < samples; i++) values.push(await work());
+  return values;
 }
 
 /** How many values a p99 needs to say anything. */

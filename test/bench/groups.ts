@@ -1,22 +1,13 @@
-import { figure, shown, type Figure } from "./figures.js";
+import type { Context } from "./context.js";
+import { figure, perSecond, repeat, shown } from "./figures.js";
 import { HOST, type Lab, type Remote } from "./lab.js";
 import type { RawBench } from "./pages/raw.js";
 import { PIPELINE_GENERATOR, PIPELINE_SYNC, PIPELINE_YIELDING } from "./pages/stages.js";
 import type { Probe } from "./pages/stamps.js";
 import type { Reader, TabBench } from "./pages/tab.js";
+import { runners } from "./runners.js";
+import { threads } from "./threads.js";
 
-export interface Context {
-  readonly lab: Lab;
-  readonly quick: boolean;
-  /** Repetitions after the warm-up. */
-  readonly samples: number;
-  /** Figures so far, to stand beside. */
-  readonly figures: Figure[];
-  /** A line below the table. */
-  note(line: string): void;
-}
-
-const perSecond = (count: number, ms: number): number => (count / ms) * 1_000;
 const WORD_LENGTH = "word ".length;
 
 /** What a throwaway spike of the design reached, on the machine of FACTS.md, by number of tabs. */
@@ -25,13 +16,6 @@ const SPIKE: Readonly<Record<string, readonly [one: number, four: number]>> = {
   yielding: [70_000, 58_000],
   bare: [904_000, 711_000],
 };
-
-async function repeat(samples: number, work: () => Promise<number>): Promise<number[]> {
-  await work();
-  const values: number[] = [];
-  for (let i = 0; i < samples; i++) values.push(await work());
-  return values;
-}
 
 const medianOf = ({ figures }: Context, name: string): number | undefined =>
   figures.find((it) => it.name === name)?.median;
@@ -327,4 +311,6 @@ export const GROUPS: Readonly<Record<string, (context: Context) => Promise<void>
   where,
   latency,
   "run-start": runStart,
+  runners,
+  threads,
 };

@@ -6,6 +6,7 @@ import { build, preview, type InlineConfig } from "vite";
 import type { Tab } from "../tabs/driver/browser.js";
 import { launch } from "../tabs/driver/launch.js";
 import type { RawBench } from "./pages/raw.js";
+import type { RunsBench } from "./pages/runs.js";
 import type { HostConfig } from "./pages/stamps.js";
 import type { TabBench } from "./pages/tab.js";
 
@@ -45,6 +46,8 @@ export interface Lab {
   tab(host: HostConfig): Promise<Remote<TabBench>>;
   /** A tab of the SharedWorker that measures the browser itself. */
   raw(): Promise<Remote<RawBench>>;
+  /** A tab of the SharedWorker that has the runner and nothing around it. */
+  runs(): Promise<Remote<RunsBench>>;
   closeTabs(): Promise<void>;
   close(): Promise<void>;
 }
@@ -66,6 +69,7 @@ export async function openLab(): Promise<Lab> {
     logLevel: "error",
     resolve: {
       alias: [
+        { find: /^ag-ui-local-runtime$/, replacement: at("../../src/index.ts") },
         { find: /^ag-ui-local-runtime\/worker$/, replacement: at("../../src/worker/index.ts") },
         { find: /^ag-ui-local-runtime\/client$/, replacement: at("../../src/client/index.ts") },
       ],
@@ -80,7 +84,7 @@ export async function openLab(): Promise<Lab> {
       target: "es2022",
       // So that an error, or a profile, names what it is about.
       minify: false,
-      rolldownOptions: { input: [at("pages/tab.html"), at("pages/raw.html")] },
+      rolldownOptions: { input: ["tab", "raw", "runs"].map((page) => at(`pages/${page}.html`)) },
     },
   });
   const server = await preview({
@@ -107,6 +111,13 @@ export async function openLab(): Promise<Lab> {
       open.add(tab);
       const page = remote<RawBench>(tab, "raw");
       await page.join();
+      return page;
+    },
+    async runs() {
+      const tab = await browser.newTab(`${origin}runs.html`);
+      open.add(tab);
+      const page = remote<RunsBench>(tab, "runs");
+      await page.ready();
       return page;
     },
     async closeTabs() {

@@ -1,5 +1,5 @@
-// `npm run bench`: what streaming, starting, refusing and stopping cost in real tabs of headless Chromium, each figure
-// beside a baseline of the same run.
+// `npm run bench`: what streaming, starting, refusing and stopping cost in real tabs of headless Chromium, and what whole
+// runs and long threads cost each runner, each figure beside a baseline of the same run.
 //   npm run bench                          everything
 //   npm run bench -- --only stream         one group (may be named several times)
 //   npm run bench -- --quick               few repetitions, the small sizes
@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { obtainBrowser } from "../setup/browsers.mjs";
 import { install, requireNode, ROOT } from "../setup/install.mjs";
+import { installPeers } from "./peers/install.mjs";
 
 requireNode();
 const { values } = parseArgs({
@@ -35,7 +36,9 @@ if (missing) {
   process.exit(1);
 }
 for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => process.exit(1));
+const compares = values.only.length === 0 || values.only.includes("runners");
 await module.bench({
+  peer: compares ? installPeers() : undefined,
   only: values.only,
   quick: values.quick,
   samples: values.samples === undefined ? (values.quick ? 2 : 5) : Math.max(1, Number(values.samples)),

@@ -25,7 +25,12 @@ const runOf = (n: number): RunAgentInput => ({
 });
 const place = { threadId: "thread", runIndex: 0, epoch: 1 };
 const base = { messages: [], state: {}, interrupts: [] };
-const sink: PipelineHost = { next: () => undefined, open: () => undefined, makeId: () => crypto.randomUUID() };
+const sink: PipelineHost = {
+  messages: () => [],
+  next: () => undefined,
+  open: () => undefined,
+  makeId: () => crypto.randomUUID(),
+};
 
 function drain(source$: Observable<BaseEvent>): Promise<BaseEvent> {
   return lastValueFrom(source$);

@@ -33,7 +33,7 @@ async function run(agent: AbstractAgent, given = input): Promise<BaseEvent[]> {
     tracker.note(event);
     accepted.push(event);
   };
-  await runAgent(agent, given, { next, open, makeId: () => "made-up" });
+  await runAgent(agent, given, { messages: () => given.messages, next, open, makeId: () => "made-up" });
   return accepted;
 }
 
