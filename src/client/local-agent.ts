@@ -11,6 +11,7 @@ import {
 import { BehaviorSubject, defer, finalize, mergeMap, Observable, tap, throwError } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
+import { eventsOfFrame } from "../wire/frames.js";
 import type { Frame, LiveRun, RunRequest } from "../wire/shapes.js";
 import { ThreadFollower } from "./follower.js";
 import { attachFrames, cursorBehind, runFrames } from "./frames.js";
@@ -268,12 +269,7 @@ export class LocalAgent extends AbstractAgent {
   }
 
   private eventsOf(frame: Frame): readonly BaseEvent[] {
-    const events =
-      frame.type === "prelude"
-        ? frame.events
-        : frame.type === "chunk"
-          ? frame.chunk.entries.map((entry) => entry.event)
-          : [];
+    const events = eventsOfFrame(frame);
     for (const event of events) this.known.note(event);
     return events;
   }

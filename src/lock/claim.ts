@@ -99,6 +99,7 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
         throw new RunnerError("thread-busy", {
           threadId,
           runId: head.live.runId,
+          runIndex: head.live.runIndex,
           ...(head.holder !== undefined && { holderId: head.holder }),
         });
       }

@@ -2,17 +2,25 @@
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
-  /** Resolves after `ms`, or at once when `signal` aborts. Never rejects. */
+  /** Resolves after `ms` (`Infinity`: never), or at once when `signal` aborts. Never rejects. */
   after(ms: number, signal?: AbortSignal): Promise<void>;
 }
+
+/** The longest delay that timers know, in ms. */
+const LONGEST_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   after: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();
-      const timer = setTimeout(done, ms);
+      let timer: ReturnType<typeof setTimeout>;
+      wait(ms);
       signal?.addEventListener("abort", done, { once: true });
+      // Longer timers than the platform has fire at once.
+      function wait(left: number): void {
+        timer = left <= LONGEST_MS ? setTimeout(done, left) : setTimeout(() => wait(left - LONGEST_MS), LONGEST_MS);
+      }
       function done(): void {
         clearTimeout(timer);
         signal?.removeEventListener("abort", done);

@@ -10,6 +10,8 @@ export type RunnerErrorCode =
   | "thread-busy"
   /** The run was taken out of the queue before it started. Nothing of it was recorded: its messages are still the caller's. */
   | "cancelled"
+  /** The run was deleted, or a limit cut its events off. The thread, where it is there, shows what it led to. */
+  | "deleted"
   /** The run id was used in this thread for another input. Nothing was started. Choose a fresh run id. */
   | "run-exists"
   /** No agent is registered under this id. Nothing was started. `details.agentIds` lists those that are. */
@@ -61,6 +63,7 @@ export interface RunnerErrorDetails {
 const MESSAGES: Record<RunnerErrorCode, string> = {
   "thread-busy": "Thread already running",
   cancelled: "The run was cancelled before it started",
+  deleted: "The run was deleted, or its events were cut off",
   "run-exists": "This run id was already used in the thread with another input",
   "unknown-agent": "No agent is registered under this id",
   "invalid-input": "The input is not valid",

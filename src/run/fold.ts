@@ -24,7 +24,6 @@ import type {
 import { cloneJson } from "./json.js";
 import { PatchedDocument } from "./json-patch.js";
 import { MessageList, withoutNullTag, type MessageIndex } from "./message-list.js";
-import type { PackedEntry } from "./types.js";
 
 /** What a run starts from, or has led to. */
 export interface ThreadContent {
@@ -142,11 +141,6 @@ export class Fold {
   /** Live; a tool call with the message that holds it. */
   toolCall(toolCallId: string): { readonly owner: AssistantMessage; readonly call: ToolCall } | undefined {
     return this.#messages.call(toolCallId);
-  }
-
-  /** Joined deltas are one change. */
-  applyEntry(entry: PackedEntry): void {
-    this.apply(entry.event);
   }
 
   apply(event: BaseEvent): void {

@@ -49,8 +49,14 @@ function same(sent: Message, known: Message): boolean {
  * Where a run continues, from the messages that its sender has.
  *
  * @param partial the sender names only what is new to it and never branches
+ * @param unseen messages of this run and later ones came while the sender waited: that it lacks them is no cut of its own
  */
-export function planInput(base: ThreadBase, input: Pick<RunAgentInput, "messages">, partial: boolean): InputPlan {
+export function planInput(
+  base: ThreadBase,
+  input: Pick<RunAgentInput, "messages">,
+  partial: boolean,
+  unseen = Infinity,
+): InputPlan {
   const known = base.runOf;
   const fresh = input.messages.filter((message) => !known.has(message.id));
   const goesOn: InputPlan = {
@@ -62,7 +68,7 @@ export function planInput(base: ThreadBase, input: Pick<RunAgentInput, "messages
 
   const sent = input.messages.filter(isCompared);
   if (sent.every((message) => !known.has(message.id))) return goesOn;
-  const path = base.messages.filter(isCompared);
+  const path = base.messages.filter((message) => isCompared(message) && (known.get(message.id) ?? 0) < unseen);
   let common = 0;
   while (common < sent.length && common < path.length && same(sent[common]!, path[common]!)) common++;
   // Agents may own messages that a sender never had; only a known message that stands elsewhere makes a branch.
@@ -74,11 +80,14 @@ export function planInput(base: ThreadBase, input: Pick<RunAgentInput, "messages
   );
   if (subsequence && lastKnown?.id === path.at(-1)?.id) return goesOn;
 
-  const kept = new Set(path.slice(0, common).map((message) => message.id));
+  const afterRunIndex = lastWholeRun(base, path, common);
+  // What the run before the branch left behind is all that is there: a message of a later run is new again.
+  const kept = path.slice(0, common).filter(({ id }) => (known.get(id) ?? 0) <= afterRunIndex);
+  const keptIds = new Set(kept.map(({ id }) => id));
   return {
     is: "branch",
-    afterRunIndex: lastWholeRun(base, path, common),
-    newMessages: input.messages.filter((message) => !kept.has(message.id)),
+    afterRunIndex,
+    newMessages: input.messages.filter((message) => !keptIds.has(message.id)),
     messages: () => input.messages,
   };
 }
@@ -94,7 +103,7 @@ function isSubsequence(sent: readonly Message[], path: readonly Message[]): bool
 
 /** The newest run all of whose messages are among the first `common` of the path. */
 function lastWholeRun(base: ThreadBase, path: readonly Message[], common: number): number {
-  const cut = Math.min(...path.slice(common).map((message) => base.runOf.get(message.id) ?? 0));
+  const cut = path.slice(common).reduce((least, { id }) => Math.min(least, base.runOf.get(id) ?? 0), Infinity);
   return path
     .slice(0, common)
     .map((message) => base.runOf.get(message.id) ?? -1)

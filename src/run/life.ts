@@ -3,7 +3,7 @@ import type { SettledStatus } from "./types.js";
 /** What a run that was asked to end will have ended as, unless its agent ends it first. */
 export type AskedStatus = "stopped" | "superseded" | "errored";
 
-/** Where a run stands in its host. `refused` runs were never in the log. */
+/** Where a run stands in its host. `refused`: this host does not execute it. */
 export type RunLife =
   /** It waits for the thread's runs before it. */
   | { readonly is: "queued" }

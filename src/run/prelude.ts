@@ -157,6 +157,17 @@ export function livePrelude(fold: Fold, live: LiveView): BaseEvent[] {
   ];
 }
 
+/** The events that leave a reader of the thread with nothing: it was deleted. `id` is the run's that they seem to be. */
+export function emptyPrelude(threadId: string, id: string): BaseEvent[] {
+  return [
+    { type: EventType.RUN_STARTED, threadId, runId: id },
+    ...stateSnapshot({}),
+    ...forgetMessages(id),
+    messagesSnapshot([]),
+    { type: EventType.RUN_FINISHED, threadId, runId: id },
+  ];
+}
+
 /** The events that rebuild a thread up to the end of its last settled run. */
 export function settledPrelude(run: SettledRun): BaseEvent[] {
   const runStarted = withoutMessages(run.runStarted);

@@ -21,13 +21,16 @@ const SUPERSEDE_TRIES = 3;
  * The thread's lock for a run, or this very run where it is live in another host. A live run of another host is waited
  * for or ended first, where the policy says so.
  *
- * @param waiting `busy` is called when it comes to waiting; `signal` ends it
+ * @param waiting `busy` is called, with the index of the live run, when it comes to waiting; `signal` ends it
  * @throws RunnerError `thread-busy`, `cancelled`
  */
 export async function acquire(
   { parts, recovery, onConcurrentRun }: AcquireContext,
   { threadId, runId }: { readonly threadId: string; readonly runId: string },
-  waiting: { readonly busy: () => void; readonly signal: AbortSignal },
+  waiting: {
+    readonly busy: (runIndex: number | undefined, policy: ConcurrentRunPolicy) => void;
+    readonly signal: AbortSignal;
+  },
 ): Promise<{ readonly lock: HeldLock } | { readonly run: RunRow }> {
   for (let tries = 0; ; tries++) {
     try {
@@ -39,19 +42,31 @@ export async function acquire(
       const run = liveId === runId ? await parts.store.runById(threadId, runId) : undefined;
       if (run !== undefined) return { run };
       if (onConcurrentRun === "throw" || (onConcurrentRun === "supersede" && tries >= SUPERSEDE_TRIES)) throw error;
-      if (onConcurrentRun === "queue") waiting.busy();
-      else if (liveId !== undefined) await endForeign({ parts, recovery }, threadId, liveId);
-      await threadFreed(parts, threadId, waiting.signal);
+      const { runIndex } = error.details;
+      waiting.busy(typeof runIndex === "number" ? runIndex : undefined, onConcurrentRun);
+      const isEnded =
+        onConcurrentRun === "supersede" &&
+        liveId !== undefined &&
+        (await endForeign({ parts, recovery }, threadId, liveId));
+      if (!isEnded) await threadFreed(parts, threadId, waiting.signal);
       if (waiting.signal.aborted) throw new RunnerError("cancelled", { threadId, runId });
     }
   }
 }
 
-/** Asks another host to end its run in favour of one of ours. */
-async function endForeign(context: Omit<AcquireContext, "onConcurrentRun">, threadId: string, runId: string) {
+/**
+ * Asks another host to end its run in favour of one of ours.
+ *
+ * @returns true where the run has ended
+ */
+async function endForeign(
+  context: Omit<AcquireContext, "onConcurrentRun">,
+  threadId: string,
+  runId: string,
+): Promise<boolean> {
   const { store, clock } = context.parts;
   const asked = await store.requestStop(threadId, runId, clock.now(), "superseded");
-  if (asked !== undefined) await stopForeign(context, threadId, runId, true);
+  return asked === undefined || stopForeign(context, threadId, runId, true);
 }
 
 /**

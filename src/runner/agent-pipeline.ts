@@ -43,19 +43,35 @@ function isWatched(agent: AbstractAgent): boolean {
 
 /** Gives `target` the messages as a copy that is made when somebody first reads it: most agents never do. */
 function setLazily(target: { messages: Message[] }, copy: () => Message[]): void {
-  const set = (value: Message[]): void => {
-    Object.defineProperty(target, "messages", { value, writable: true, enumerable: true, configurable: true });
-  };
+  let messages: Message[] | undefined;
   Object.defineProperty(target, "messages", {
-    get: () => {
-      set(copy());
-      return target.messages;
+    get: () => (messages ??= copy()),
+    set: (value: Message[]) => {
+      messages = value;
     },
-    set,
     enumerable: true,
     configurable: true,
   });
 }
+
+/** What the pipeline puts on the agent itself; all of it is as it was when the run is over. */
+const REPLACED = ["messages", "apply", "onError", "run", "middlewares"] as const;
+
+/** @returns puts everything back */
+function remember(agent: AbstractAgent): () => void {
+  const before = REPLACED.map((name) => [name, Object.getOwnPropertyDescriptor(agent, name)] as const);
+  return () => {
+    for (const [name, descriptor] of before) {
+      if (descriptor === undefined) Reflect.deleteProperty(agent, name);
+      else Object.defineProperty(agent, name, descriptor);
+    }
+  };
+}
+
+const running = new WeakSet<AbstractAgent>();
+
+/** One agent runs once at a time: who shares it between runs passes clones. */
+export const isRunningAgent = (agent: AbstractAgent): boolean => running.has(agent);
 
 /** How a run looks from its agent's side. */
 export interface PipelineHost {
@@ -82,6 +98,26 @@ export async function runAgent(
   input: Omit<RunAgentInput, "messages">,
   host: PipelineHost,
 ): Promise<void> {
+  if (running.has(agent)) throw new TypeError("The agent is running already: pass a clone");
+  running.add(agent);
+  const putBack = remember(agent);
+  try {
+    prepare(agent, input, host);
+    await agent.runAgent({
+      runId: input.runId,
+      tools: input.tools,
+      context: input.context,
+      forwardedProps: input.forwardedProps,
+      ...(input.resume !== undefined && { resume: input.resume }),
+    });
+  } finally {
+    putBack();
+    running.delete(agent);
+  }
+}
+
+/** Puts the thread and this host's stages on the agent. */
+function prepare(agent: AbstractAgent, input: Omit<RunAgentInput, "messages">, host: PipelineHost): void {
   const watched = isWatched(agent);
   // Protected or private in the class; replaced on this instance alone.
   const inner = agent as unknown as Inner;
@@ -95,11 +131,11 @@ export async function runAgent(
 
   const apply = inner.apply.bind(agent);
   inner.apply = (runInput, events$, subscribers) => {
-    const accepted$ = events$.pipe(tap(host.next));
-    if (watched) return apply(runInput, accepted$, subscribers);
+    // Subscribers are handed the same events, and may do with them what they like.
+    if (watched) return apply(runInput, events$.pipe(tap((event) => host.next({ ...event }))), subscribers);
     // One empty mutation: a pipeline that emits nothing makes runAgent reject with EmptyError.
     return concat(
-      accepted$.pipe(ignoreElements()),
+      events$.pipe(tap(host.next), ignoreElements()),
       defer(() => {
         // Nobody reads them any more, and runAgent would copy them all for a result that nobody reads.
         agent.messages = [];
@@ -126,17 +162,11 @@ export async function runAgent(
   }
   // Around all others, so that it sees what they make of the events.
   const outermost = new FunctionMiddleware((prepared, next) => {
+    // A clone of the running agent has this as well, and has nothing to do with this run.
+    if (prepared.runId !== input.runId || prepared.threadId !== input.threadId) return next.run(prepared);
     const { parentRunId } = input;
     const given = { ...prepared, ...(parentRunId !== undefined && { parentRunId }) };
     return next.run(isBare ? given : whole(given)).pipe(tidyLifecycle(host.open, host.makeId));
   });
   inner.middlewares = [outermost, ...inner.middlewares];
-
-  await agent.runAgent({
-    runId: input.runId,
-    tools: input.tools,
-    context: input.context,
-    forwardedProps: input.forwardedProps,
-    ...(input.resume !== undefined && { resume: input.resume }),
-  });
 }

@@ -1,6 +1,7 @@
 import { filter } from "rxjs";
 import { ringOrSilence, type Bell } from "../platform/bell.js";
 import { compact } from "../run/compact.js";
+import { emptyPrelude } from "../run/prelude.js";
 import { isListening } from "../run/life.js";
 import { lastSeq } from "../run/pack.js";
 import type { Cursor } from "../run/types.js";
@@ -10,6 +11,7 @@ import type { History } from "./history.js";
 import { refOf, type LiveRun, type RunRef } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import type { Recovery } from "./recovery.js";
+import { steadily } from "./steadily.js";
 import { tailRun } from "./tail.js";
 
 export interface AttachContext {
@@ -58,21 +60,15 @@ export async function* attach(
   try {
     while (!signal.aborted) {
       const seen = bell.count;
-      const head = await parts.store.head(threadId);
-      if (head !== undefined && head.deleted !== true) {
-        context.recovery.watch(head.holder);
-        const next = await nextPosition(context, head, at, comesBack);
-        comesBack = false;
-        if (next === "snapshot") {
-          const prelude = await (options.replay === "events" ? compacted : snapshot)(context, head);
-          if (prelude === undefined) continue;
-          yield prelude;
-          at = prelude.cursor;
-        } else if (next !== "end") {
-          at = yield* readRun(context, next, signal);
-          continue;
-        }
-        if (next !== "end") continue;
+      const next = await steadily(parts.store, threadId, (head) => nextStep(context, head, at, options, comesBack));
+      comesBack = false;
+      if (next === "again") continue;
+      if (next !== "end") {
+        if ("prelude" in next) {
+          yield next.prelude;
+          at = next.prelude.cursor;
+        } else at = yield* readRun(context, next, signal);
+        continue;
       }
       if (!follow) break;
       if (!toldIdle) yield { type: "idle" };
@@ -87,6 +83,29 @@ export async function* attach(
 }
 
 type Position = { readonly run: RunRef; readonly afterSeq: number };
+type Prelude = Frame & { readonly type: "prelude" };
+
+/** What a reader at `at` is handed next; `again`: the thread is just changing, look again. */
+async function nextStep(
+  context: AttachContext,
+  head: ThreadHead | undefined,
+  at: Cursor | undefined,
+  { threadId, replay }: AttachOptions,
+  comesBack: boolean,
+): Promise<Position | { readonly prelude: Prelude } | "again" | "end"> {
+  if (head === undefined) return "end";
+  if (head.deleted === true) {
+    // Who has seen something of it is told that it is gone.
+    if (at === undefined || at.runIndex < 0) return "end";
+    const cursor = { runIndex: -1, seq: -1, epoch: head.epoch };
+    return { prelude: { type: "prelude", events: emptyPrelude(threadId, context.parts.makeId()), cursor } };
+  }
+  context.recovery.watch(head.holder);
+  const next = await nextPosition(context, head, at, comesBack);
+  if (next !== "snapshot") return next;
+  const prelude = await (replay === "events" ? compacted : snapshot)(context, head);
+  return prelude === undefined ? "again" : { prelude };
+}
 
 /** What a reader at `at` reads next; `snapshot` where its place is not on the active path. */
 async function nextPosition(
@@ -140,20 +159,16 @@ async function* readRun(
   }
 }
 
-type Prelude = Frame & { readonly type: "prelude" };
-
-/** The settled history as plain AG-UI readers get it. Undefined: it was cut or deleted while it was read, look again. */
-async function compacted({ parts, history }: AttachContext, head: ThreadHead): Promise<Prelude | undefined> {
-  const { threadId, activeRunIndex, live } = head;
-  const active = await parts.store.run(threadId, activeRunIndex);
-  if (active === undefined) return undefined;
+/** The settled history as plain AG-UI readers get it. */
+async function compacted({ history }: AttachContext, head: ThreadHead): Promise<Prelude> {
+  const { activeRunIndex, live } = head;
+  const active = await history.run(head, activeRunIndex);
   const last = live === undefined ? active : await history.runBefore(active);
   const cursor =
     last === undefined
       ? { runIndex: activeRunIndex, seq: -1, epoch: active.epoch }
       : { runIndex: last.runIndex, seq: (last.eventCount ?? 0) - 1, epoch: last.epoch };
   const events = last === undefined ? [] : compact(await history.pathEvents(head, last.runIndex));
-  if ((await parts.store.head(threadId))?.first !== head.first) return undefined;
   return { type: "prelude", events, cursor };
 }
 
@@ -165,20 +180,19 @@ export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): Live
 });
 
 /** Everything up to now as events that rebuild it. Undefined: the thread is just changing, look again. */
-async function snapshot({ parts, history, liveRun }: AttachContext, head: ThreadHead): Promise<Prelude | undefined> {
+async function snapshot({ history, liveRun }: AttachContext, head: ThreadHead): Promise<Prelude | undefined> {
   const { threadId } = head;
   if (head.live === undefined) {
     const base = await history.base(head);
-    const last = await parts.store.run(threadId, head.activeRunIndex);
+    const last = await history.run(head, head.activeRunIndex);
     return {
       type: "prelude",
       events: await history.settledEvents(head, base),
-      cursor: { runIndex: head.activeRunIndex, seq: (last?.eventCount ?? 0) - 1, epoch: last?.epoch ?? 0 },
+      cursor: { runIndex: last.runIndex, seq: (last.eventCount ?? 0) - 1, epoch: last.epoch },
     };
   }
 
-  const run = await parts.store.run(threadId, head.live.runIndex);
-  if (run === undefined) return undefined;
+  const run = await history.run(head, head.live.runIndex);
   const before = await history.baseAt(head, run.prevRunIndex ?? -1);
   const settled = await history.settledEvents(head, before);
   const local = liveRun(threadId);

@@ -1,6 +1,8 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
 import { MessageSchema, ResumeEntrySchema, ToolSchema } from "@ag-ui/core/schemas";
 import { RunnerError } from "../run/errors.js";
+import { fingerprintOf } from "../run/input-plan.js";
+import type { RunStatus } from "../run/types.js";
 import type { ConcurrentRunPolicy } from "./parts.js";
 
 function refuse(field: string, must: string): never {
@@ -63,9 +65,70 @@ export function checkInput(input: RunAgentInput): RunAgentInput {
   };
 }
 
+/**
+ * What a run id stands for: see {@link fingerprintOf}.
+ *
+ * @throws RunnerError `invalid-input` where the messages hold what no JSON can say
+ */
+export function fingerprint(input: RunAgentInput): string {
+  try {
+    return fingerprintOf(input);
+  } catch {
+    return refuse("input.messages", "be JSON");
+  }
+}
+
 const POLICIES: ReadonlySet<unknown> = new Set<ConcurrentRunPolicy>(["throw", "supersede", "queue"]);
 
 /** @throws RunnerError `invalid-input` */
 export function checkPolicy(policy: unknown): void {
   if (!POLICIES.has(policy)) refuse("onConcurrentRun", "be throw, supersede or queue");
+}
+
+/**
+ * A whole number of at least -1 in a query; more than `most` is `most`.
+ *
+ * @throws RunnerError `invalid-input`
+ */
+export function checkNumber(field: string, value: unknown, preset: number, most = Number.MAX_SAFE_INTEGER): number {
+  if (value === undefined) return preset;
+  if (typeof value !== "number" || Number.isNaN(value)) return refuse(field, "be a number");
+  return Math.min(Math.max(Math.min(preset, 0), Math.floor(value)), most);
+}
+
+/** @throws RunnerError `invalid-input` */
+export function checkStrings(field: string, value: unknown): readonly string[] {
+  if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
+  return refuse(field, "be an array of strings");
+}
+
+const STATUSES: ReadonlySet<unknown> = new Set<RunStatus>([
+  "running",
+  "finished",
+  "errored",
+  "stopped",
+  "superseded",
+  "broken",
+]);
+
+/** @throws RunnerError `invalid-input` */
+export function checkStatus(status: RunStatus | undefined): RunStatus | undefined {
+  if (status !== undefined && !STATUSES.has(status)) refuse("status", "be the status of a run");
+  return status;
+}
+
+/**
+ * An option that is a time in ms or a count.
+ *
+ * @throws RunnerError `invalid-input`
+ */
+export function checkOption(
+  field: string,
+  value: number | undefined,
+  { least, endless }: { readonly least: number; readonly endless: boolean },
+): void {
+  if (value === undefined || (endless && value === Infinity)) return;
+  if (!Number.isSafeInteger(value) || value < least) {
+    refuse(field, `be a whole number, at least ${least}${endless ? ", or Infinity" : ""}`);
+  }
 }

@@ -1,15 +1,16 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent } from "@ag-ui/client";
+import type { BaseEvent, Message } from "@ag-ui/client";
 import type { HeldLock } from "../platform/locks.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { closingEvents } from "../run/finalize.js";
+import type { InputPlan } from "../run/input-plan.js";
 import { isListening, type AskedStatus, type Life } from "../run/life.js";
 import { lastSeq } from "../run/pack.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
-import type { StopRequest } from "../storage/run-store.js";
+import type { PersistedInput, StopRequest } from "../storage/run-store.js";
 import { acceptEvent, startingEvents } from "./accept.js";
 import { runAgent } from "./agent-pipeline.js";
-import type { FencedRun, LiveRunRequest } from "./fence.js";
+import type { FencedRun, PlacedRequest } from "./fence.js";
 import type { History } from "./history.js";
 import { LogWriter } from "./log-writer.js";
 import type { RunnerParts } from "./parts.js";
@@ -28,7 +29,7 @@ export interface ExecutionContext {
 
 /** What a run is executed with. */
 export interface ExecutionParts {
-  readonly request: LiveRunRequest;
+  readonly request: PlacedRequest;
   readonly fenced: FencedRun;
   /** The thread's, held. */
   readonly lock: HeldLock;
@@ -50,6 +51,13 @@ const askedEnding = (as: AskedStatus): Ending =>
   as === "errored"
     ? { status: as, message: "The run took longer than it may (maxRunMs)", code: "RUN_TIMEOUT" }
     : { status: as };
+
+/** All messages of a branch that the log is to have: the caller may keep some of the new ones out of it. */
+function recordedOf(plan: InputPlan, { messages }: PersistedInput): Message[] {
+  const recorded = new Set(messages.map(({ id }) => id));
+  const left = new Set(plan.newMessages.map(({ id }) => id).filter((id) => !recorded.has(id)));
+  return plan.messages().filter(({ id }) => !left.has(id));
+}
 
 /** A run that stands in the log: what its agent says goes there, then to its readers, until its end is written. */
 export class Execution {
@@ -168,14 +176,14 @@ export class Execution {
   private record(given: BaseEvent | undefined): void {
     this.begun = true;
     const { request, fenced } = this.its;
-    const { plan, state, stateIsThreads } = fenced;
+    const { plan, state, stateIsThreads, persisted } = fenced;
     const now = this.context.parts.clock.now();
     const events = startingEvents({
       given,
       request: { ...request.input, threadId: request.threadId },
-      newMessages: plan.newMessages,
+      newMessages: persisted.messages,
       ...(!stateIsThreads && { state }),
-      ...(plan.is === "branch" && { branchMessages: plan.messages() }),
+      ...(plan.is === "branch" && { branchMessages: recordedOf(plan, persisted) }),
     });
     for (const event of events) this.writer.add(event, now);
   }

@@ -1,4 +1,5 @@
 import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
+import { equalJson } from "../run/json.js";
 import { planInput, titleOf, type InputPlan, type ThreadBase } from "../run/input-plan.js";
 import type { HeldLock } from "../platform/locks.js";
 import type { Claim, PersistedInput, RunRow } from "../storage/run-store.js";
@@ -6,6 +7,7 @@ import { newThread, type History } from "./history.js";
 import type { RunnerParts } from "./parts.js";
 import { RecordedRun } from "./recorded-run.js";
 import type { Recovery } from "./recovery.js";
+import { steadily } from "./steadily.js";
 
 /** What is asked of a run. `input.messages` and `input.state` are only what is new where `partial` is given. */
 export interface LiveRunRequest {
@@ -15,10 +17,18 @@ export interface LiveRunRequest {
   readonly input: RunAgentInput;
   readonly partial?: { readonly stateSet: boolean } | undefined;
   readonly persistedInputMessages?: readonly Message[] | undefined;
-  /** What this run waits for before it claims the thread; it may hand the thread's lock over. */
-  readonly turn?: Promise<HeldLock | undefined>;
+}
+
+/** A checked request in the place that it has among the thread's runs. */
+export interface PlacedRequest extends LiveRunRequest {
+  /** Equal for equal inputs. */
+  readonly fingerprint: string;
+  /** What this run waits for before it claims the thread; it may hand the thread's lock over. Asked for once. */
+  readonly turn?: () => Promise<HeldLock | undefined>;
   /** It waits for live runs. */
   readonly queued?: boolean;
+  /** The first run that was not over when this one was asked for, where that one waited for it. */
+  readonly unseen?: () => number | undefined;
 }
 
 /** A run whose fence stands in the log: what it starts from. */
@@ -29,6 +39,8 @@ export interface FencedRun {
   readonly state: unknown;
   /** It is the state that the thread has, so the log need not say it. */
   readonly stateIsThreads: boolean;
+  /** What of the input goes into the log. */
+  readonly persisted: PersistedInput;
   /** What the committed events have led to; nothing yet. */
   readonly recorded: RecordedRun;
 }
@@ -51,28 +63,27 @@ const TRIES = 3;
  */
 export async function fenceRun(
   { parts, history, recovery }: { readonly parts: RunnerParts; readonly history: History; readonly recovery: Recovery },
-  request: LiveRunRequest,
-  fingerprint: string,
+  request: PlacedRequest,
   sending: () => void,
 ): Promise<FenceResult> {
-  const { threadId, agentId, input, partial } = request;
+  const { threadId, agentId, input, partial, fingerprint } = request;
 
-  const readEnd = async (): Promise<{ readonly epoch: number; readonly base: ThreadBase }> => {
-    let head = await parts.store.head(threadId);
-    if (head?.live !== undefined) head = await recovery.settleOrphan(head, "broken");
-    if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
-    return { epoch: head.epoch, base: await history.base(head) };
-  };
-  const startOf = async (runIndex: number): Promise<ThreadBase> => {
-    const head = await parts.store.head(threadId);
-    return head === undefined ? newThread() : history.baseAt(head, runIndex);
-  };
+  const readEnd = (): Promise<{ readonly epoch: number; readonly base: ThreadBase }> =>
+    steadily(parts.store, threadId, async (before) => {
+      const head = before?.live === undefined ? before : await recovery.settleOrphan(before, "broken");
+      if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
+      return { epoch: head.epoch, base: await history.base(head) };
+    });
+  const startOf = (runIndex: number): Promise<ThreadBase> =>
+    steadily(parts.store, threadId, async (head) =>
+      head === undefined || head.deleted === true ? newThread() : history.baseAt(head, runIndex),
+    );
 
   for (let tries = 0; tries < TRIES; tries++) {
     // What this host knows of the thread's end is tried without a look: the fence finds out if it is old.
     const known = tries === 0 ? history.last(threadId) : undefined;
     const end = known ?? (await readEnd());
-    const plan = planInput(end.base, input, partial !== undefined);
+    const plan = planInput(end.base, input, partial !== undefined, request.unseen?.());
     const start: ThreadBase = plan.is === "continue" ? end.base : await startOf(plan.afterRunIndex);
     const persisted: PersistedInput = {
       messages: request.persistedInputMessages ?? plan.newMessages,
@@ -101,7 +112,8 @@ export async function fenceRun(
         claim: result.claim,
         plan,
         state: stateSet ? input.state : start.state,
-        stateIsThreads: !stateSet,
+        stateIsThreads: !stateSet && (plan.is === "continue" || equalJson(start.state, end.base.state)),
+        persisted,
         recorded: new RecordedRun(start, persisted),
       },
     };

@@ -71,26 +71,31 @@ export class History {
     }
     const rows = await this.store.messageRows(threadId, runIndex, path);
     const after = await this.store.stateAfter(threadId, runIndex);
+    if (after === undefined) throw new RunnerError("corrupt-record", { threadId, runIndex, store: "states" });
     let messages: Message[] = [];
     const places = new Map<string, number>();
     const runOf = new Map<string, number>();
+    let rewrittenBy: number | undefined;
     for (const { resets, row, runIndex: from } of rows) {
       if (resets) {
+        rewrittenBy = from;
         messages = [];
         places.clear();
         runOf.clear();
       }
       if (row === undefined) continue;
       const { message } = row;
-      const place = places.get(message.id);
+      // A rewritten thread is told whole, with each of several messages of one id; the first of them counts.
+      const place = rewrittenBy === from ? undefined : places.get(message.id);
       runOf.set(message.id, from);
-      if (place !== undefined) messages[place] = message;
+      if (rewrittenBy === from && places.has(message.id)) messages.push(message);
+      else if (place !== undefined) messages[place] = message;
       else if (row.after !== undefined && places.has(row.after)) {
         messages.splice(places.get(row.after)! + 1, 0, message);
         messages.forEach((moved, at) => places.set(moved.id, at));
       } else places.set(message.id, messages.push(message) - 1);
     }
-    return { runIndex, messages, runOf, state: after?.state ?? {}, interrupts: after?.interrupts ?? [] };
+    return { runIndex, messages, runOf, state: after.state, interrupts: after.interrupts };
   }
 
   /** The runs from the first to `runIndex`. */
@@ -101,6 +106,13 @@ export class History {
     return path;
   }
 
+  /** A run that the head knows of. Errors: RunnerError `corrupt-record` */
+  async run({ threadId }: ThreadHead, runIndex: number): Promise<RunRow> {
+    const run = await this.store.run(threadId, runIndex);
+    if (run === undefined) throw new RunnerError("corrupt-record", { threadId, runIndex, store: "runs" });
+    return run;
+  }
+
   /** The run that `run` continues. */
   async runBefore({ threadId, prevRunIndex }: RunRow): Promise<RunRow | undefined> {
     return prevRunIndex === null ? undefined : this.store.run(threadId, prevRunIndex);
@@ -108,8 +120,7 @@ export class History {
 
   /** The thread as run `runIndex` found it. */
   async baseBefore(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
-    const run = await this.store.run(head.threadId, runIndex);
-    return this.baseAt(head, run?.prevRunIndex ?? -1);
+    return this.baseAt(head, (await this.run(head, runIndex)).prevRunIndex ?? -1);
   }
 
   /** The committed chunks of a run with events after `afterSeq`, in order, up to now. */
@@ -148,9 +159,9 @@ export class History {
 
   /** A run's view from its log, on the base that it started from. */
   async viewOf(head: ThreadHead, runIndex: number): Promise<RecordedRun> {
-    const run = await this.store.run(head.threadId, runIndex);
+    const run = await this.run(head, runIndex);
     const input = await this.store.input(head.threadId, runIndex);
-    if (run === undefined || input === undefined) {
+    if (input === undefined) {
       throw new RunnerError("corrupt-record", { threadId: head.threadId, runIndex, store: "runs" });
     }
     const base = await this.baseAt(head, run.prevRunIndex ?? -1);

@@ -1,12 +1,10 @@
-import type { RunAgentInput } from "@ag-ui/client";
 import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
-import { fingerprintOf } from "../run/input-plan.js";
 import { Life, type RunLife } from "../run/life.js";
 import type { RunRow, StopRequest } from "../storage/run-store.js";
 import { acquire, type AcquireContext } from "./acquire.js";
 import { Execution, type ExecutionContext } from "./execution.js";
-import { fenceRun, type FencedRun, type LiveRunRequest } from "./fence.js";
+import { fenceRun, type FencedRun, type PlacedRequest } from "./fence.js";
 import { RunFeed } from "./run-feed.js";
 import type { RecordedRun } from "./recorded-run.js";
 
@@ -48,16 +46,18 @@ export class LiveRun {
   private ref: RunRef | undefined;
   private execution: Execution | undefined;
   private readonly cancelled = new AbortController();
+  /** The live run of another host that this one waited for or superseded. */
+  private waitedFor: number | undefined;
   private waits: () => void = () => undefined;
   private over: () => void = () => undefined;
 
   constructor(
-    private readonly request: LiveRunRequest,
+    private readonly request: PlacedRequest,
     private readonly context: LiveRunContext,
   ) {
     this.runId = request.input.runId;
     this.threadId = request.threadId;
-    this.fingerprint = fingerprintOf(request.input);
+    this.fingerprint = request.fingerprint;
     this.ended = new Promise((resolve) => (this.over = resolve));
     const waits = new Promise<void>((resolve) => (this.waits = resolve));
     if (request.queued === true) this.wait();
@@ -71,11 +71,6 @@ export class LiveRun {
 
   get is(): RunLife {
     return this.life.now;
-  }
-
-  /** Sent again with the same input. */
-  matches(input: RunAgentInput): boolean {
-    return fingerprintOf(input) === this.fingerprint;
   }
 
   /** The run in the log, once it is there. */
@@ -115,7 +110,7 @@ export class LiveRun {
   }
 
   private cancel(): boolean {
-    if (this.life.now.is !== "queued") return false;
+    if (this.life.now.is !== "queued" || this.cancelled.signal.aborted) return false;
     this.cancelled.abort();
     return true;
   }
@@ -127,7 +122,10 @@ export class LiveRun {
       lock = await this.turn();
       if (lock === undefined) {
         const claimed = await acquire(this.context, this, {
-          busy: () => this.wait(),
+          busy: (runIndex, policy) => {
+            this.waitedFor ??= runIndex;
+            if (policy === "queue") this.wait();
+          },
           signal: this.cancelled.signal,
         });
         if ("run" in claimed) return this.join(claimed.run);
@@ -135,7 +133,9 @@ export class LiveRun {
       }
       this.mustNotBeCancelled();
       this.life.go({ to: "turn" });
-      const result = await fenceRun(this.context, this.request, this.fingerprint, () => (fenceSent = true));
+      const unseen = this.waitedFor;
+      const request = unseen === undefined ? this.request : { ...this.request, unseen: () => unseen };
+      const result = await fenceRun(this.context, request, () => (fenceSent = true));
       if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
       if (result.is === "fenced") return this.execute(result.run, lock);
       await lock.release();
@@ -161,7 +161,7 @@ export class LiveRun {
     const cancelled = new Promise<undefined>((resolve) =>
       signal.addEventListener("abort", () => resolve(undefined), { once: true }),
     );
-    const lock = await Promise.race([turn, cancelled]);
+    const lock = await Promise.race([turn?.(), cancelled]);
     this.mustNotBeCancelled();
     return lock;
   }

@@ -14,15 +14,17 @@ import type {
 } from "../run/contract.js";
 import { RunnerError } from "../run/errors.js";
 import { isBusy } from "../run/life.js";
-import { unpackEntry, type PlacedEvent } from "../run/pack.js";
+import { unpackChunk, type PlacedEvent } from "../run/pack.js";
 import { threadFreed } from "../lock/claim.js";
 import { hostChannel, type LockMessage } from "../lock/protocol.js";
 import type { RunStore } from "../storage/run-store.js";
+import { eventsOfFrame } from "../wire/frames.js";
 import type { Frame, RunListQuery, RunSummary, ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 import { ownEvent } from "./accept.js";
 import { stopForeign } from "./acquire.js";
+import { isRunningAgent } from "./agent-pipeline.js";
 import { attach, toLiveRunInfo, type AttachContext, type AttachOptions } from "./attach.js";
-import { checkId, checkInput, checkMessages, checkPolicy } from "./checks.js";
+import { checkId, checkInput, checkMessages, checkOption, checkPolicy, fingerprint } from "./checks.js";
 import type { LiveRunRequest } from "./fence.js";
 import { History } from "./history.js";
 import type { LiveRun } from "./live-run.js";
@@ -97,6 +99,9 @@ export class LocalAgentRunner implements AgentRunner {
     const { clock = systemClock, makeId = randomId, maxRunMs, onConcurrentRun = "throw", limits = {} } = options;
     checkPolicy(onConcurrentRun);
     checkLimits(limits);
+    checkOption("stopGraceMs", options.stopGraceMs, { least: 0, endless: false });
+    checkOption("maxRunMs", maxRunMs, { least: 1, endless: true });
+    checkOption("maxQueuedRuns", options.maxQueuedRuns, { least: 0, endless: true });
     this.hostId = makeId();
     this.dbName = dbName;
     this.deleteStore = deleteStore;
@@ -121,7 +126,14 @@ export class LocalAgentRunner implements AgentRunner {
     this.recovery = new Recovery(this.parts, signal);
     this.signals = new Signals(this.parts, signal);
     this.reads = new ThreadReads(this.parts, this.history, (threadId) => this.runs.current(threadId));
-    this.retention = new Retention(this.parts, this.history, this.signals, limits, signal);
+    this.retention = new Retention(
+      this.parts,
+      this.history,
+      this.signals,
+      limits,
+      (threadId) => this.runs.current(threadId) !== undefined,
+      signal,
+    );
     this.evicted$ = this.retention.evicted$;
     this.threadChanges$ = threadChanges(this.signals.changed$, (threadId) => threadSummary(store, threadId));
     const hearing = channel.messages$.subscribe((message) => this.hear(message));
@@ -170,8 +182,10 @@ export class LocalAgentRunner implements AgentRunner {
    * @param request `agent` runs as it is given: pass a clone where it is shared
    * @returns the run's events from its first, for each subscriber, each committed before it is handed out; completes
    *   when the run is settled and the thread is free. Unsubscribing does not stop the run. Errors with RunnerError
-   *   `thread-busy` (a run of another host), `run-exists`, `cancelled` (a queued run), or a storage code.
-   * @throws RunnerError `thread-busy` where this runner has a live run of the thread; `invalid-input`; `closed`
+   *   `thread-busy` (a run of another host), `run-exists`, `cancelled` (a queued run), `deleted` (for who subscribes
+   *   later than a limit allows), or a storage code.
+   * @throws RunnerError `thread-busy` where this runner has a live run of the thread; `invalid-input` (also for an agent
+   *   that is running already); `closed`
    */
   run(request: AgentRunnerRunRequest): Observable<BaseEvent> {
     const run = this.start({
@@ -185,8 +199,13 @@ export class LocalAgentRunner implements AgentRunner {
     return new Observable<BaseEvent>((subscriber) =>
       pump(subscriber, async (signal) => {
         const ref = await run.started;
-        for await (const chunk of tailRun(this.parts, ref, run.feed, -1, signal)) {
-          for (const entry of chunk.entries) for (const event of unpackEntry(entry)) subscriber.next(ownEvent(event));
+        const chunks = tailRun(this.parts, ref, run.feed, -1, signal);
+        for (let next = await chunks.next(); ; next = await chunks.next()) {
+          if (next.done !== true) {
+            for (const { event } of unpackChunk(next.value)) subscriber.next(ownEvent(event));
+          } else if (next.value === undefined && !signal.aborted) {
+            throw new RunnerError("deleted", { threadId: ref.threadId, runId: ref.runId });
+          } else return;
         }
       }),
     );
@@ -201,7 +220,7 @@ export class LocalAgentRunner implements AgentRunner {
     return new Observable<BaseEvent>((subscriber) =>
       pump(subscriber, async (signal) => {
         for await (const frame of this.attach({ threadId: request.threadId, replay: "events" }, signal)) {
-          for (const event of eventsOf(frame)) subscriber.next(ownEvent(event));
+          for (const event of eventsOfFrame(frame)) subscriber.next(ownEvent(event));
         }
       }),
     );
@@ -257,7 +276,15 @@ export class LocalAgentRunner implements AgentRunner {
     if (this.closing !== undefined) throw new RunnerError("closed", { dbName: this.dbName });
     checkId("threadId", request.threadId);
     const persistedInputMessages = request.persistedInputMessages && checkMessages(request.persistedInputMessages);
-    return this.runs.start({ ...request, input: checkInput(request.input), persistedInputMessages });
+    const input = checkInput(request.input);
+    if (isRunningAgent(request.agent) && this.runs.current(request.threadId) === undefined) {
+      throw new RunnerError(
+        "invalid-input",
+        { field: "agent" },
+        { message: "The agent is running already: pass a clone" },
+      );
+    }
+    return this.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
   }
 
   /** Frames of one run, from its first event to its settled end. */
@@ -413,9 +440,6 @@ export class LocalAgentRunner implements AgentRunner {
     this.retention.enforce(run.threadId);
   }
 }
-
-const eventsOf = (frame: Frame): readonly BaseEvent[] =>
-  frame.type === "prelude" ? frame.events : frame.type === "chunk" ? frame.chunk.entries.map(({ event }) => event) : [];
 
 async function endRun(run: LiveRun): Promise<void> {
   // Before it has started only a queued one can be stopped.

@@ -4,13 +4,14 @@ import { RunnerError } from "../run/errors.js";
 import type { ThreadContent } from "../run/fold.js";
 import { isListening } from "../run/life.js";
 import { unpackChunk, type PlacedEvent } from "../run/pack.js";
-import type { RunRow } from "../storage/run-store.js";
+import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import type { RunListQuery, RunSummary } from "../wire/shapes.js";
 import { ownEvent } from "./accept.js";
-import { checkId } from "./checks.js";
+import { checkId, checkNumber, checkStatus, checkStrings } from "./checks.js";
 import type { History } from "./history.js";
 import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
+import { steadily } from "./steadily.js";
 
 const DEFAULT_RUNS = 50;
 const MAX_RUNS = 500;
@@ -41,14 +42,15 @@ export class ThreadReads {
 
   async listRuns(threadId: string, query: RunListQuery): Promise<readonly RunSummary[]> {
     checkId("threadId", threadId);
-    const limit = within("limit", query.limit ?? DEFAULT_RUNS, MAX_RUNS);
-    const { status, before } = query;
+    const limit = checkNumber("limit", query.limit, DEFAULT_RUNS, MAX_RUNS);
+    const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
+    const status = checkStatus(query.status);
     if (limit === 0) return [];
     const rows = await this.parts.store.runsBefore({
       threadId,
       limit,
       ...(status !== undefined && { status }),
-      ...(before !== undefined && { before: within("before", before, Number.MAX_SAFE_INTEGER) }),
+      ...(before !== undefined && { before }),
     });
     return rows.map(toRunSummary);
   }
@@ -59,19 +61,22 @@ export class ThreadReads {
   }
 
   async getRunEvents(runId: string, query: RunEventsQuery): Promise<readonly PlacedEvent[]> {
-    const limit = within("limit", query.limit ?? DEFAULT_EVENTS, MAX_EVENTS);
-    const types = query.types && new Set(query.types);
-    const row = await this.rowOf(runId, query);
-    if (row === undefined || limit === 0) return [];
-    const found: PlacedEvent[] = [];
-    for await (const chunk of this.history.chunksOf(row, query.after ?? -1)) {
-      for (const placed of unpackChunk(chunk)) {
-        if (types !== undefined && !types.has(placed.event.type)) continue;
-        found.push({ ...placed, event: ownEvent(placed.event) });
-        if (found.length === limit) return found;
+    const limit = checkNumber("limit", query.limit, DEFAULT_EVENTS, MAX_EVENTS);
+    const after = checkNumber("after", query.after, -1);
+    const types = query.types && new Set(checkStrings("types", query.types));
+    const named = await this.rowOf(runId, query);
+    if (named === undefined || limit === 0) return [];
+    return steadily(this.parts.store, named.threadId, async () => {
+      const found: PlacedEvent[] = [];
+      for await (const chunk of this.history.chunksOf(named, after)) {
+        for (const placed of unpackChunk(chunk)) {
+          if (types !== undefined && !types.has(placed.event.type)) continue;
+          found.push({ ...placed, event: ownEvent(placed.event) });
+          if (found.length === limit) return found;
+        }
       }
-    }
-    return found;
+      return found;
+    });
   }
 
   async getThreadMessages(threadId: string): Promise<Message[]> {
@@ -84,9 +89,10 @@ export class ThreadReads {
 
   async getThreadEvents(threadId: string): Promise<BaseEvent[]> {
     checkId("threadId", threadId);
-    const head = await this.parts.store.head(threadId);
-    if (head === undefined || head.deleted === true) return [];
-    return compact(await this.history.pathEvents(head, head.activeRunIndex)).map(ownEvent);
+    return steadily(this.parts.store, threadId, async (head) => {
+      if (head === undefined || head.deleted === true) return [];
+      return compact(await this.history.pathEvents(head, head.activeRunIndex)).map(ownEvent);
+    });
   }
 
   private async rowOf(runId: string, { threadId }: RunName): Promise<RunRow | undefined> {
@@ -110,26 +116,28 @@ export class ThreadReads {
   private async contentOf(threadId: string): Promise<ThreadContent | undefined> {
     checkId("threadId", threadId);
     for (;;) {
-      const head = await this.parts.store.head(threadId);
-      if (head === undefined || head.deleted === true) return undefined;
-      if (head.live === undefined) return this.history.base(head);
-      const local = this.liveRun(threadId);
-      if (local?.inLog?.runIndex !== head.live.runIndex) {
-        return (await this.history.viewOf(head, head.live.runIndex)).content;
-      }
-      if (local.view !== undefined) return local.view.content;
-      if (!isListening(local.is)) await local.ended;
-      // It has committed nothing yet.
-      else return this.history.baseBefore(head, head.live.runIndex);
+      const content = await steadily(this.parts.store, threadId, (head) => this.contentNow(threadId, head));
+      if (content !== "again") return content;
     }
   }
-}
 
-function within(field: string, value: number, most: number): number {
-  if (typeof value !== "number" || Number.isNaN(value)) {
-    throw new RunnerError("invalid-input", { field }, { message: `${field} must be a number` });
+  /** @returns `again` where the run that is read has just ended */
+  private async contentNow(
+    threadId: string,
+    head: ThreadHead | undefined,
+  ): Promise<ThreadContent | undefined | "again"> {
+    if (head === undefined || head.deleted === true) return undefined;
+    if (head.live === undefined) return this.history.base(head);
+    const local = this.liveRun(threadId);
+    if (local?.inLog?.runIndex !== head.live.runIndex) {
+      return (await this.history.viewOf(head, head.live.runIndex)).content;
+    }
+    if (local.view !== undefined) return local.view.content;
+    // It has committed nothing yet.
+    if (isListening(local.is)) return this.history.baseBefore(head, head.live.runIndex);
+    await local.ended;
+    return "again";
   }
-  return Math.min(Math.max(0, Math.floor(value)), most);
 }
 
 const toRunSummary = ({ epoch: _epoch, fingerprint: _fingerprint, ...row }: RunRow): RunSummary => row;

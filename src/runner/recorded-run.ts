@@ -86,12 +86,13 @@ export class RecordedRun {
   /** The messages that the run added or changed, in their places, and what it left behind. */
   derived(): Derived {
     const { messages, touched, rewritten, doubled, state, interrupts } = this.view.fold;
-    if (rewritten) return { messages: messages.map((message) => ({ message })), rewritten, state, interrupts };
+    if (rewritten || doubled) {
+      return { messages: messages.map((message) => ({ message })), rewritten: true, state, interrupts };
+    }
     const rows: MessageRow[] = [];
     // From the end, where most of it is, and no further than there is something.
     let beforeKept = false;
-    const most = doubled ? Infinity : touched.size;
-    for (let at = messages.length - 1; at >= 0 && rows.length < most; at--) {
+    for (let at = messages.length - 1; at >= 0 && rows.length < touched.size; at--) {
       const message = messages[at]!;
       const isOld = this.start.runOf.has(message.id);
       if (touched.has(message.id)) {
@@ -106,7 +107,8 @@ export class RecordedRun {
 
   /** The thread after this run, which has ended; takes the place of the base that it started from. */
   base(runIndex: number): ThreadBase {
-    const { messages, touched, rewritten, state, interrupts } = this.view.fold;
+    const { messages, touched, doubled, state, interrupts } = this.view.fold;
+    const rewritten = doubled || this.view.fold.rewritten;
     const runOf = rewritten ? new Map(messages.map((message) => [message.id, runIndex])) : this.start.runOf;
     if (!rewritten) for (const id of touched) runOf.set(id, runIndex);
     return { runIndex, messages, runOf, index: this.view.fold.handOnIndex(), state, interrupts };

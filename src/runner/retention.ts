@@ -1,6 +1,7 @@
 import { Subject, type Observable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
-import type { ThreadHead } from "../storage/run-store.js";
+import { checkOption } from "./checks.js";
+import type { RunRow } from "../storage/run-store.js";
 import type { History } from "./history.js";
 import type { RunnerParts } from "./parts.js";
 import type { Signals } from "./signals.js";
@@ -10,8 +11,8 @@ export interface RunnerLimits {
   /** Threads that are kept; those updated least recently go. Default: all. */
   readonly maxThreads?: number;
   /**
-   * Runs of a thread whose events are kept (the cut is made in advance, so it may be a quarter fewer). Of the older ones
-   * their messages and state are left. Default: all.
+   * Runs of a thread whose events are kept, those of other branches included (the cut is made in advance, so it may be a
+   * quarter fewer). Of the older ones of the active path, messages and state are left. Default: all.
    */
   readonly maxRunsPerThread?: number;
 }
@@ -29,18 +30,10 @@ const CLEAR_TRIES = 10;
 /** A cut costs what the thread shows, so it is made for several runs at a time. */
 const KEPT_AT_A_CUT = 0.75;
 
-export function checkLimits(limits: RunnerLimits): RunnerLimits {
-  for (const [field, value] of Object.entries(limits) as [string, unknown][]) {
-    const valid = value === undefined || value === Infinity || (Number.isSafeInteger(value) && (value as number) > 0);
-    if (!valid) {
-      throw new RunnerError(
-        "invalid-input",
-        { field: `limits.${field}` },
-        { message: `limits.${field} must be a whole number above 0, or Infinity` },
-      );
-    }
-  }
-  return limits;
+/** @throws RunnerError `invalid-input` */
+export function checkLimits({ maxThreads, maxRunsPerThread }: RunnerLimits): void {
+  checkOption("limits.maxThreads", maxThreads, { least: 1, endless: true });
+  checkOption("limits.maxRunsPerThread", maxRunsPerThread, { least: 1, endless: true });
 }
 
 /** Deletes threads, and keeps the log within its limits. */
@@ -54,6 +47,8 @@ export class Retention {
     private readonly history: History,
     private readonly signals: Signals,
     private readonly limits: RunnerLimits,
+    /** Runs of the thread are live or wait here. */
+    private readonly isBusy: (threadId: string) => boolean,
     private readonly closed: AbortSignal,
   ) {
     closed.addEventListener("abort", () => this.evicted.complete(), { once: true });
@@ -106,18 +101,18 @@ export class Retention {
         const page = await this.parts.store.threads({ limit: PAGE, archived });
         if (page.length === 0) break;
         for (const { threadId } of page) {
-          await this.deleteEnded(threadId, end);
-          deleted++;
+          if (await this.deleteEnded(threadId, end)) deleted++;
         }
       }
     }
     return deleted;
   }
 
-  private async deleteEnded(threadId: string, end: (threadId: string) => Promise<void>): Promise<void> {
+  /** @returns false where somebody else deleted it */
+  private async deleteEnded(threadId: string, end: (threadId: string) => Promise<void>): Promise<boolean> {
     for (let tries = 0; tries < CLEAR_TRIES; tries++) {
-      if (await this.delete(threadId)) return;
-      if ((await this.parts.store.thread(threadId)) === undefined) return;
+      if (await this.delete(threadId)) return true;
+      if ((await this.parts.store.thread(threadId)) === undefined) return false;
       await end(threadId);
     }
     throw new RunnerError("thread-busy", { threadId });
@@ -125,32 +120,40 @@ export class Retention {
 
   private async cutRuns(threadId: string, most: number): Promise<void> {
     const { store } = this.parts;
-    const head = await store.head(threadId);
-    if (head === undefined || head.live !== undefined || head.deleted === true) return;
-    const path = await this.pathWithEvents(head);
-    if (path.length <= most) return;
-    const runIndex = path.at(-Math.max(1, Math.floor(most * KEPT_AT_A_CUT)) - 1)!;
+    const [head, thread] = await Promise.all([store.head(threadId), store.thread(threadId)]);
+    if (head === undefined || head.live !== undefined || head.deleted === true || thread?.pinned === true) return;
+    const emptied = head.cut === true ? 1 : 0;
+    if (head.runCount - (head.first ?? 0) - emptied <= most) return;
+    const runs = await store.runs(threadId);
+    if (runs.length - emptied <= most) return;
+    const runIndex = baseOf(runs, head.activeRunIndex, Math.ceil(most * KEPT_AT_A_CUT));
     const { messages, state, interrupts } = await this.history.baseAt(head, runIndex);
-    const runs = await store.cut(threadId, head.epoch, { runIndex, messages, state, interrupts });
-    if (runs === undefined || runs === 0) return;
+    const lost = await store.cut(threadId, head.epoch, { runIndex, messages, state, interrupts });
+    if (lost === undefined || lost === 0) return;
     this.history.forget(threadId);
-    this.evicted.next({ type: "runs", threadId, runs });
-  }
-
-  /** Indexes of the runs of the active path that have events, in order. */
-  private async pathWithEvents(head: ThreadHead): Promise<readonly number[]> {
-    const { threadId, activeRunIndex, first = 0 } = head;
-    const path =
-      head.branched === true
-        ? [...(await this.history.pathTo(threadId, activeRunIndex))].sort((a, b) => a - b)
-        : Array.from({ length: activeRunIndex - first + 1 }, (_, n) => first + n);
-    return head.cut === true && path[0] === first ? path.slice(1) : path;
+    this.evicted.next({ type: "runs", threadId, runs: lost });
   }
 
   private async evictThreads(most: number): Promise<void> {
     if (most === Infinity) return;
     for (const threadId of await this.parts.store.threadsBeyond(most)) {
-      if (await this.delete(threadId)) this.evicted.next({ type: "thread", threadId });
+      if (!this.isBusy(threadId) && (await this.delete(threadId))) this.evicted.next({ type: "thread", threadId });
     }
   }
+}
+
+/** The first run of the path to `active` that leaves at most `keep` runs which come from it, of whichever branch. */
+function baseOf(runs: readonly RunRow[], active: number, keep: number): number {
+  const prevOf = new Map(runs.map(({ runIndex, prevRunIndex }) => [runIndex, prevRunIndex]));
+  const following = new Map<number, number>();
+  for (const { runIndex, prevRunIndex } of runs.toReversed()) {
+    if (prevRunIndex === null) continue;
+    following.set(prevRunIndex, (following.get(prevRunIndex) ?? 0) + 1 + (following.get(runIndex) ?? 0));
+  }
+  let base = active;
+  for (let at: number | null | undefined = active; at !== null && at !== undefined; at = prevOf.get(at)) {
+    if ((following.get(at) ?? 0) > keep) break;
+    base = at;
+  }
+  return base;
 }

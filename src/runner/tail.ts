@@ -38,12 +38,15 @@ export async function* tailRun(
     while (!signal.aborted && feed.state.is !== "lost") {
       const seen = feed.bell.count;
       const { state, publishedSeq } = feed;
-      const chunks = feed.after(seq) ?? (await readUpTo(parts, run, seq, publishedSeq));
-      for (const chunk of missing(chunks, seq)) {
+      const kept = feed.after(seq);
+      const before = seq;
+      for (const chunk of missing(kept ?? (await readUpTo(parts, run, seq, publishedSeq)), seq)) {
         yield chunk;
         if (signal.aborted) return undefined;
         seq = lastSeq(chunk);
       }
+      // Neither in memory nor in the log any more: what is left says how it stands.
+      if (kept === undefined && seq === before) break;
       if (state.is === "ended" && seq >= publishedSeq) return state.status;
       if (seq >= feed.publishedSeq) await feed.bell.wait(seen, signal);
     }

@@ -1,8 +1,10 @@
-import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import { isBusy } from "../run/life.js";
-import type { LiveRunRequest } from "./fence.js";
+import type { LiveRunRequest, PlacedRequest } from "./fence.js";
 import { LiveRun, type LiveRunContext } from "./live-run.js";
+
+/** What the runner has checked. */
+export type CheckedRequest = LiveRunRequest & Pick<PlacedRequest, "fingerprint">;
 
 /** The runs of this host that are not over: of each thread the current one, and those that wait behind it. */
 export class ThreadRuns {
@@ -43,7 +45,7 @@ export class ThreadRuns {
     return this.queues.get(threadId)?.find((run) => run.runId === runId);
   }
 
-  /** Every run that is not over. */
+  /** The current run of each thread, and those that wait. One that is superseded is over before its successor starts. */
   all(): readonly LiveRun[] {
     return [...this.runs.values(), ...[...this.queues.values()].flat()];
   }
@@ -53,23 +55,22 @@ export class ThreadRuns {
    *
    * @throws RunnerError `thread-busy`, `run-exists`
    */
-  start(request: LiveRunRequest): LiveRun {
-    const { threadId, input } = request;
+  start(request: CheckedRequest): LiveRun {
+    const { threadId, input, fingerprint } = request;
     const same = this.find(threadId, input.runId);
     if (same !== undefined && isBusy(same.is)) {
-      if (same.matches(input)) return same;
+      if (same.fingerprint === fingerprint) return same;
       throw new RunnerError("run-exists", { threadId, runId: same.runId });
     }
     const before = this.runs.get(threadId);
     const queue = this.queues.get(threadId) ?? [];
-    if (before === undefined || (!isBusy(before.is) && queue.length === 0)) {
-      return this.startNow(
-        request,
-        before?.ended.then(() => undefined),
-      );
+    if (before === undefined) return this.add(request);
+    if (!isBusy(before.is) && queue.length === 0) {
+      return this.add({ ...request, turn: () => before.ended.then(() => undefined) });
     }
     const { onConcurrentRun, parts } = this.context;
-    if (onConcurrentRun === "supersede") return this.startNow(request, before.supersede());
+    const unseen = (): number | undefined => firstOf([before, ...queue]);
+    if (onConcurrentRun === "supersede") return this.add({ ...request, turn: () => before.supersede(), unseen });
     if (onConcurrentRun === "throw" || queue.length >= this.maxQueuedRuns) {
       throw new RunnerError("thread-busy", {
         threadId,
@@ -78,46 +79,39 @@ export class ThreadRuns {
         ...(queue.length > 0 && { queued: queue.length }),
       });
     }
-    return this.enqueue(request, [before, ...queue]);
+    // All of them: one that is taken out of the queue lets nobody past those before it.
+    const ahead = Promise.all([before, ...queue].map((run) => run.ended));
+    const run = this.make({ ...request, turn: () => ahead.then(() => undefined), queued: true, unseen });
+    this.queues.set(threadId, [...queue, run]);
+    return run;
   }
 
-  private startNow(request: LiveRunRequest, turn: Promise<HeldLock | undefined> | undefined): LiveRun {
-    const run = this.make(request, turn);
+  private add(request: PlacedRequest): LiveRun {
+    const run = this.make(request);
     this.runs.set(request.threadId, run);
     return run;
   }
 
-  private enqueue(request: LiveRunRequest, ahead: readonly LiveRun[]): LiveRun {
-    const { threadId } = request;
-    // All of them: one that is taken out of the queue lets nobody past those before it.
-    const turn = Promise.all(ahead.map((run) => run.ended)).then(() => {
-      if (!this.unqueue(run)) return;
-      this.runs.set(threadId, run);
-    });
-    const run = this.make(
-      { ...request, queued: true },
-      turn.then(() => undefined),
-    );
-    this.queues.set(threadId, [...(this.queues.get(threadId) ?? []), run]);
-    return run;
+  private make(request: PlacedRequest): LiveRun {
+    return new LiveRun({ ...request, turn: () => this.ready.then(() => request.turn?.()) }, this.context);
   }
 
-  private make(request: LiveRunRequest, turn: Promise<HeldLock | undefined> | undefined): LiveRun {
-    return new LiveRun({ ...request, turn: this.ready.then(() => turn) }, this.context);
-  }
-
-  /** @returns false where it was not in the queue any more */
-  private unqueue(run: LiveRun): boolean {
-    const queue = this.queues.get(run.threadId);
-    if (queue?.includes(run) !== true) return false;
-    const left = queue.filter((other) => other !== run);
-    if (left.length > 0) this.queues.set(run.threadId, left);
-    else this.queues.delete(run.threadId);
-    return true;
-  }
-
+  /** A run is over: the next in the queue takes its place. */
   private forget(run: LiveRun): void {
-    this.unqueue(run);
-    if (this.runs.get(run.threadId) === run) this.runs.delete(run.threadId);
+    const { threadId } = run;
+    const left = this.queues.get(threadId)?.filter((other) => other !== run) ?? [];
+    if (this.runs.get(threadId) === run) {
+      const next = left.shift();
+      if (next === undefined) this.runs.delete(threadId);
+      else this.runs.set(threadId, next);
+    }
+    if (left.length > 0) this.queues.set(threadId, left);
+    else this.queues.delete(threadId);
   }
+}
+
+/** The first of the runs that stands in the log. */
+function firstOf(runs: readonly LiveRun[]): number | undefined {
+  const indexes = runs.flatMap(({ inLog }) => inLog?.runIndex ?? []);
+  return indexes.length === 0 ? undefined : Math.min(...indexes);
 }

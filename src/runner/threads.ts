@@ -1,6 +1,6 @@
-import { RunnerError } from "../run/errors.js";
 import { auditTime, buffer, concatMap, filter, from, share, type Observable } from "rxjs";
 import type { RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
+import { checkNumber } from "./checks.js";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 
 const DEFAULT_LIMIT = 50;
@@ -14,16 +14,13 @@ const summary = (thread: ThreadRow, head: ThreadHead | undefined): ThreadSummary
 });
 
 export async function listThreads(store: RunStore, query: ThreadListQuery): Promise<readonly ThreadSummary[]> {
-  const { before, agentId, archived = false } = query;
-  const limit = Math.min(Math.max(0, query.limit ?? DEFAULT_LIMIT), MAX_LIMIT);
-  for (const [field, value] of Object.entries({ limit, before: before ?? 0 })) {
-    if (Number.isNaN(value))
-      throw new RunnerError("invalid-input", { field }, { message: `${field} must be a number` });
-  }
+  const { agentId, archived = false } = query;
+  const limit = checkNumber("limit", query.limit, DEFAULT_LIMIT, MAX_LIMIT);
+  const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
   if (limit === 0 || (before !== undefined && before <= 0)) return [];
   const threads = await store.threads({
     limit,
-    archived,
+    archived: Boolean(archived),
     ...(before !== undefined && { before }),
     ...(agentId !== undefined && { agentId }),
   });

@@ -44,7 +44,7 @@ export function checkAttach(request: AttachRequest): AttachRequest {
   if (fields["after"] !== undefined) {
     const after = fieldsOf(fields["after"], "after");
     for (const field of ["runIndex", "seq", "epoch"]) {
-      const least = field === "seq" ? -1 : 0;
+      const least = field === "epoch" ? 0 : -1;
       if (!Number.isSafeInteger(after[field]) || (after[field] as number) < least) {
         refuse(`after.${field}`, `be a whole number, at least ${least}`);
       }

@@ -1,3 +1,4 @@
+import type { BaseEvent } from "@ag-ui/client";
 import { Observable } from "rxjs";
 import { fromErrorData, toErrorData } from "./errors.js";
 import type { AttachControl, Frame } from "./shapes.js";
@@ -84,6 +85,10 @@ export function receiveFrames(port: MessagePort, lost: AbortSignal): Observable<
     return detach;
   });
 }
+
+/** The events of a frame, deltas joined; none where it tells something else. */
+export const eventsOfFrame = (frame: Frame): readonly BaseEvent[] =>
+  frame.type === "prelude" ? frame.events : frame.type === "chunk" ? frame.chunk.entries.map(({ event }) => event) : [];
 
 const FRAME_TYPES: ReadonlySet<unknown> = new Set<Frame["type"]>([
   "prelude",

@@ -74,7 +74,7 @@ describe("fold", () => {
         const builder = new ChunkBuilder({ threadId: "t", runIndex: 0, epoch: 1 });
         for (const event of events) builder.add(event, 0);
         const packed = new Fold(base);
-        for (const entry of builder.take()!.entries) packed.applyEntry(entry);
+        for (const entry of builder.take()!.entries) packed.apply(entry.event);
         expect(content(packed)).toEqual(content(fold(base, events)));
       }),
       times(300),

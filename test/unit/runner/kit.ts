@@ -120,8 +120,7 @@ export async function rebuild(events: readonly BaseEvent[]): Promise<{ messages:
 export const textOf = (events: readonly BaseEvent[]): string =>
   events.map((event) => (event.type === EventType.TEXT_MESSAGE_CONTENT ? String(event["delta"]) : "")).join("");
 
-export const eventsOfFrame = (frame: Frame): readonly BaseEvent[] =>
-  frame.type === "prelude" ? frame.events : frame.type === "chunk" ? frame.chunk.entries.map(({ event }) => event) : [];
+export { eventsOfFrame } from "../../../src/wire/frames.js";
 
 /** Frames of an attachment until one matches (it included), or its end. */
 export async function framesUntil(
