@@ -4,8 +4,8 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 39_000, whole: 68_000 },
-  "./worker": { own: 40_500, whole: 80_000 },
+  ".": { own: 40_500, whole: 69_000 },
+  "./worker": { own: 42_000, whole: 82_000 },
   "./client": { own: 10_200, whole: 58_200 },
   "./conformance": { own: 19_000, whole: 61_000 },
 };

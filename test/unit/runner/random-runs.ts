@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { from, lastValueFrom, Observable, toArray } from "rxjs";
 import { expect, inject, test, vi } from "vitest";
 import { nextTask } from "../../../src/platform/clock.js";
+import { RunnerError } from "../../../src/run/errors.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import { referenceFold } from "../run/reference.js";
 import { streams } from "../run/streams.js";
@@ -146,6 +147,11 @@ class ScriptedAgent extends AbstractAgent {
 const isTerminal = ({ type }: BaseEvent): boolean => type === EventType.RUN_FINISHED || type === EventType.RUN_ERROR;
 const valid = (events: readonly BaseEvent[]) => lastValueFrom(from(events).pipe(verifyEvents(), toArray()));
 
+/** An agent whose run is over may go on after everything else. */
+const unlessClosed = (error: unknown): void => {
+  if (!RunnerError.is(error, "closed")) throw error;
+};
+
 let threads = 0;
 
 /** One run by the script. @returns its events, which end as they must */
@@ -157,7 +163,8 @@ async function play(
 ): Promise<readonly BaseEvent[]> {
   let stop: Promise<unknown> | undefined;
   const agent = new ScriptedAgent(script, (count) => {
-    if (script.stopAt !== undefined && count >= script.stopAt) stop ??= runner.stop({ threadId, runId });
+    if (script.stopAt !== undefined && count >= script.stopAt)
+      stop ??= runner.stop({ threadId, runId }).catch(unlessClosed);
   });
   const state = runId === "r0" ? { list: [1], count: 0, a: { b: { c: 1 } } } : {};
   const messages = [{ id: `${runId}-u`, role: "user" as const, content: `ask ${runId}` }];
