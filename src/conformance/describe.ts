@@ -4,7 +4,8 @@ import type { AgentRunner, AgentRunnerRunRequest } from "../run/contract.js";
 import { Bench, type RunnerUnderTest } from "./bench.js";
 import type { Level, RunnableCase } from "./case.js";
 import { RUNNABLE_CASES, type CaseId } from "./cases.js";
-import { ConformanceError, messageOf } from "./expect.js";
+import { messageOf } from "../run/errors.js";
+import { ConformanceError } from "./expect.js";
 import { Patience } from "./patience.js";
 
 type It = (name: string, body: () => Promise<void>, timeoutMs?: number) => unknown;

@@ -33,6 +33,3 @@ export function expectThat(holds: boolean, must: string, instead?: string): asse
 export function expectSame(actual: unknown, expected: unknown, must: string): void {
   if (!equalJson(actual, expected)) fail(must, `expected ${shown(expected)}\n  but got  ${shown(actual)}`);
 }
-
-/** The message of whatever was thrown. */
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

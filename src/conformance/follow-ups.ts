@@ -1,5 +1,6 @@
 import { freshId, type Bench } from "./bench.js";
-import { expectThat, messageOf } from "./expect.js";
+import { messageOf } from "../run/errors.js";
+import { expectThat } from "./expect.js";
 import { answering } from "./good-agents.js";
 import { Gate } from "./patience.js";
 import { Tab } from "./tab.js";

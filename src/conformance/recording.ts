@@ -1,6 +1,7 @@
 import type { BaseEvent } from "@ag-ui/client";
 import type { Observable, Subscription } from "rxjs";
-import { fail, messageOf, shown } from "./expect.js";
+import { messageOf } from "../run/errors.js";
+import { fail, shown } from "./expect.js";
 import type { Patience } from "./patience.js";
 
 /** How an Observable ended. `refused`: the call itself threw. */

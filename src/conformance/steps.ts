@@ -1,5 +1,6 @@
 import type { Thread } from "./bench.js";
-import { expectThat, fail, messageOf } from "./expect.js";
+import { messageOf } from "../run/errors.js";
+import { expectThat, fail } from "./expect.js";
 import { answering, FIRST_PART } from "./good-agents.js";
 import type { Gate } from "./patience.js";
 import type { Recording } from "./recording.js";

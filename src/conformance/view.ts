@@ -9,7 +9,8 @@ import {
   type RunAgentInput,
 } from "@ag-ui/client";
 import { from, Observable, throwError } from "rxjs";
-import { expectSame, expectThat, fail, messageOf, shown } from "./expect.js";
+import { messageOf } from "../run/errors.js";
+import { expectSame, expectThat, fail, shown } from "./expect.js";
 
 /** What an AG-UI client has rebuilt. */
 export interface View {
