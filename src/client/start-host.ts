@@ -54,7 +54,7 @@ export async function startHost(
 ): Promise<StartedHost> {
   const causes: string[] = [];
   for (const [kind, open] of linksOf(factories)) {
-    const until = systemClock.now() + timeoutMs;
+    const until = systemClock.elapsed() + timeoutMs;
     for (let retired = 0; retired < RETIRED_TRIES;) {
       let link: RawLink;
       try {
@@ -65,7 +65,7 @@ export async function startHost(
       }
       let answer: Awaited<ReturnType<typeof firstWord>>;
       try {
-        const left = until - systemClock.now();
+        const left = until - systemClock.elapsed();
         answer = await firstWord(link, kind === "shared-worker" ? Math.min(ASK_AGAIN_MS, left) : left, signal);
       } catch (error) {
         link.end();
@@ -73,7 +73,7 @@ export async function startHost(
       }
       if (answer.type === "hello") return { kind, hello: answer, raw: link.port, end: link.end };
       link.end();
-      if (answer.type === "silent" && kind === "shared-worker" && systemClock.now() < until) continue;
+      if (answer.type === "silent" && kind === "shared-worker" && systemClock.elapsed() < until) continue;
       if (answer.type === "silent") {
         causes.push(`${kind}: said nothing for ${timeoutMs} ms`);
         break;

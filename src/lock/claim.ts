@@ -79,7 +79,7 @@ async function isOrphan({ dbName, locks, clock }: ClaimParts, { holder }: Thread
 export async function claimThread(parts: ClaimParts, threadId: string, runId: string): Promise<HeldLock> {
   const { locks, store, channel, clock } = parts;
   const name = threadLockName(parts.dbName, threadId);
-  const deadline = clock.now() + SETTLING_MS;
+  const deadline = clock.elapsed() + SETTLING_MS;
   for (;;) {
     const lock = await locks.tryHold(name);
     if (lock !== undefined) return lock;
@@ -104,7 +104,7 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
         });
       }
     }
-    if (clock.now() >= deadline) throw new RunnerError("thread-busy", { threadId });
+    if (clock.elapsed() >= deadline) throw new RunnerError("thread-busy", { threadId });
     if (answer?.type !== "ended") {
       await hear(parts, (message) => message.threadId === threadId && message.type === "ended", RETRY_MS);
     }

@@ -42,8 +42,8 @@ export async function deliverStop(
     )
     .subscribe(() => answered.abort());
   try {
-    const until = clock.now() + patienceMs;
-    while (!answered.signal.aborted && clock.now() < until) {
+    const until = clock.elapsed() + patienceMs;
+    while (!answered.signal.aborted && clock.elapsed() < until) {
       channel.post({ type: "stop", threadId, runId, ...(supersede && { supersede }) });
       await clock.after(REPEAT_MS, answered.signal);
     }

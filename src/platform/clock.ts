@@ -1,7 +1,9 @@
 /** Time, as the runtime is given it. */
 export interface Clock {
-  /** Milliseconds since the Unix epoch. */
+  /** The time of day, in ms since the Unix epoch. It may be set back: no deadline is reckoned by it. */
   now(): number;
+  /** Milliseconds since some moment, never falling. */
+  elapsed(): number;
   /** Resolves after `ms` (`Infinity`: never), or at once when `signal` aborts. Never rejects. */
   after(ms: number, signal?: AbortSignal): Promise<void>;
 }
@@ -11,6 +13,7 @@ const LONGEST_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  elapsed: () => performance.now(),
   after: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();

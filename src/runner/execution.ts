@@ -74,10 +74,10 @@ export class Execution {
   ) {
     const { parts } = context;
     const { fenced, feed, request } = its;
-    this.lastHeard = parts.clock.now();
+    this.lastHeard = parts.clock.elapsed();
     this.writer = new LogWriter(parts.store, fenced.claim, new Set(request.input.tools.map((tool) => tool.name)), {
       committed: (chunk) => {
-        this.lastHeard = parts.clock.now();
+        this.lastHeard = parts.clock.elapsed();
         fenced.recorded.applyChunk(chunk);
         feed.publish(chunk);
         its.advanced(lastSeq(chunk));
@@ -285,7 +285,7 @@ export class Execution {
     const { threadId, runId, epoch } = fenced.claim;
     while (!this.ended.signal.aborted) {
       await clock.after(HEAD_CHECK_MS, this.ended.signal);
-      if (!isListening(life.now) || clock.now() - this.lastHeard < HEAD_CHECK_MS) continue;
+      if (!isListening(life.now) || clock.elapsed() - this.lastHeard < HEAD_CHECK_MS) continue;
       const head = await store.head(threadId).catch(() => undefined);
       if (head === undefined) continue;
       if (head.epoch !== epoch) this.lose(this.fencedError());

@@ -3,6 +3,7 @@ import { from, lastValueFrom, NEVER, toArray } from "rxjs";
 import { expect, test, vi } from "vitest";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
 import type { Channel } from "../../../src/platform/channel.js";
+import { threadLockName } from "../../../src/platform/names.js";
 import {
   agentOf,
   collect,
@@ -153,7 +154,7 @@ test("a stop frees the thread even if the holder hears nothing: the lock is stol
     dbName,
     locks,
     openChannel: () => deaf,
-    clock: { now: () => 1, after: () => new Promise(() => undefined) },
+    clock: { now: () => 1, elapsed: () => 1, after: () => new Promise(() => undefined) },
   });
   const other = makeRunner({ dbName, locks, clock: fastClock(20) });
   frozen.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r") });
@@ -230,4 +231,16 @@ test("a closed runner settles its runs as stopped and refuses further ones", asy
   expect(() => runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r2") })).toThrow(
     expect.objectContaining({ code: "closed" }),
   );
+});
+
+test("a time of day that is set back stretches no wait (L13)", async () => {
+  const { locks } = mortalLocks();
+  const clock = fastClock(100);
+  let today = 1_000_000_000;
+  const runner = makeRunner({ locks, clock: { ...clock, now: () => (today -= 60_000) } });
+  // Somebody has the thread and says nothing of it.
+  const held = await locks.tryHold(threadLockName(runner.dbName, "t"));
+  const refused = collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "r") }));
+  await expect(refused).rejects.toMatchObject({ code: "thread-busy" });
+  await held?.release();
 });

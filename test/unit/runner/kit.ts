@@ -164,6 +164,7 @@ export const fastClock = (factor: number): Clock => {
   const start = systemClock.now();
   return {
     now: () => start + (systemClock.now() - start) * factor,
+    elapsed: () => systemClock.elapsed() * factor,
     after: (ms, signal) => systemClock.after(ms / factor, signal),
   };
 };
