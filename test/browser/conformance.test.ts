@@ -1,6 +1,7 @@
 import { IndexedDBAgentRunner, InMemoryAgentRunner } from "ag-ui-local-runtime";
 import { describeAgentRunner } from "ag-ui-local-runtime/conformance";
 import { describe, it } from "vitest";
+import { NOT_ON_THE_WIRE, WireAgentRunner } from "../conformance/wire-runner.js";
 
 const framework = { describe, it };
 
@@ -18,4 +19,12 @@ describeAgentRunner("InMemoryAgentRunner, in the browser", {
   reopen: () => new InMemoryAgentRunner({ stopGraceMs: 50 }),
   crash: (runner) => (runner as InMemoryAgentRunner).close(),
   destroy: (runner) => (runner as InMemoryAgentRunner).destroy(),
+});
+
+describeAgentRunner("The runner through the wire, in the browser", {
+  framework,
+  skip: NOT_ON_THE_WIRE,
+  create: () => new WireAgentRunner(`conformance-${crypto.randomUUID()}`),
+  reopen: (runner) => new WireAgentRunner((runner as WireAgentRunner).dbName),
+  destroy: (runner) => (runner as WireAgentRunner).close(),
 });

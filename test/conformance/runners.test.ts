@@ -6,7 +6,7 @@ import { inProcessLockManager } from "../../src/platform/in-process-locks.js";
 import { mortalLocks } from "../unit/runner/kit.js";
 import { FakeRedis } from "./fake-redis.js";
 import { RedisAgentRunner } from "./redis-runner.js";
-import { WireAgentRunner } from "./wire-runner.js";
+import { NOT_ON_THE_WIRE, WireAgentRunner } from "./wire-runner.js";
 
 const framework = { describe, it };
 
@@ -61,22 +61,9 @@ describeAgentRunner("InMemoryAgentRunner", {
   crash: (runner) => as(InMemoryAgentRunner, runner).close(),
 });
 
-const NO_SUCH_CALL = "a tab has no such call: it reads a thread by attaching to it";
-
 describeAgentRunner("The runner through the wire", {
   framework,
-  skip: {
-    "reads.list-runs": NO_SUCH_CALL,
-    "reads.run-status": NO_SUCH_CALL,
-    "reads.run-events": NO_SUCH_CALL,
-    "reads.thread-messages": NO_SUCH_CALL,
-    "reads.thread-messages-live": NO_SUCH_CALL,
-    "reads.thread-events": NO_SUCH_CALL,
-    "reads.thread-state": NO_SUCH_CALL,
-    "reads.clear-threads": NO_SUCH_CALL,
-    "reads.destroy": NO_SUCH_CALL,
-    "reads.list-threads": NO_SUCH_CALL,
-  },
+  skip: NOT_ON_THE_WIRE,
   create: () => new WireAgentRunner(freshDb()),
   reopen: (runner) => new WireAgentRunner(as(WireAgentRunner, runner).dbName),
   destroy: (runner) => as(WireAgentRunner, runner).close(),

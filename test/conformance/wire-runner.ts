@@ -13,6 +13,22 @@ import { HostLink } from "../../src/client/host-link.js";
 import { unpackEntry } from "../../src/run/pack.js";
 import type { Frame } from "../../src/wire/shapes.js";
 
+const NO_SUCH_CALL = "a tab has no such call: it reads a thread by attaching to it";
+
+/** What the kit asks beyond the contract, with why a tab does without it. */
+export const NOT_ON_THE_WIRE = {
+  "reads.list-threads": NO_SUCH_CALL,
+  "reads.list-runs": NO_SUCH_CALL,
+  "reads.run-status": NO_SUCH_CALL,
+  "reads.run-events": NO_SUCH_CALL,
+  "reads.thread-messages": NO_SUCH_CALL,
+  "reads.thread-messages-live": NO_SUCH_CALL,
+  "reads.thread-events": NO_SUCH_CALL,
+  "reads.thread-state": NO_SUCH_CALL,
+  "reads.clear-threads": NO_SUCH_CALL,
+  "reads.destroy": NO_SUCH_CALL,
+} as const;
+
 /** An agent that is given to the host by name is whoever waits first in this line. */
 class Line extends AbstractAgent {
   readonly waiting: AbstractAgent[] = [];

@@ -1,5 +1,5 @@
 import { EventType, verifyEvents, type AbstractAgent, type BaseEvent } from "@ag-ui/client";
-import { concat, from, lastValueFrom, NEVER, Observable, of, throwError, toArray } from "rxjs";
+import { concat, from, lastValueFrom, NEVER, Observable, of, Subject, takeUntil, throwError, toArray } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
 import { locksOf } from "../../../src/platform/locks.js";
@@ -61,15 +61,22 @@ const CONSTRUCTS: Readonly<Record<string, Open>> = {
   everything: [...step, ...text, ...call, { type: EventType.REASONING_START, messageId: "r" }, ...subagent],
 };
 
-/** Emits what is to be left open, then ends as `end` says. */
-const leaving = (open: Open, end: (runId: string) => Observable<BaseEvent>): AbstractAgent =>
-  rawAgent(({ threadId, runId }) =>
-    concat(of<BaseEvent>({ type: EventType.RUN_STARTED, threadId, runId }), from(structuredClone(open)), end(runId)),
+/** Emits what is to be left open, then ends as `end` says, which is told when the agent is aborted. */
+function leaving(open: Open, end: Way["end"]): AbstractAgent {
+  const aborted$ = new Subject<void>();
+  const agent = rawAgent(({ threadId, runId }) =>
+    concat(
+      of<BaseEvent>({ type: EventType.RUN_STARTED, threadId, runId }),
+      from(structuredClone(open)),
+      end(runId, aborted$),
+    ),
   );
+  return Object.assign(agent, { abortRun: () => aborted$.next() });
+}
 
 interface Way {
   readonly status: RunStatus;
-  readonly end: (runId: string) => Observable<BaseEvent>;
+  readonly end: (runId: string, aborted$: Observable<void>) => Observable<BaseEvent>;
   readonly terminal: object;
   /** What has to happen once the run is live. */
   readonly live?: (runner: LocalAgentRunner) => Promise<unknown>;
@@ -123,6 +130,12 @@ const WAYS: Readonly<Record<string, Way>> = {
     end: () => of({ type: EventType.TEXT_MESSAGE_START, messageId: 5 } as unknown as BaseEvent),
     terminal: error,
   },
+  "a stop that it obeys": {
+    status: "stopped",
+    end: (_runId, aborted$) => NEVER.pipe(takeUntil(aborted$)),
+    terminal: cancelled,
+    live: stop,
+  },
   "a stop that it ignores": { status: "stopped", end: () => NEVER, terminal: cancelled, live: stop },
   "its time limit": {
     status: "errored",
@@ -163,8 +176,9 @@ describe.each(PRESETS)("%s: a run ends once, whatever is open (L3, L7)", (_name,
     const replayed = await rebuild(await replay(runner, "t"));
     const live = await rebuild(events);
     expect(replayed.messages.slice(0, live.messages.length)).toEqual(live.messages);
-    const next = runner.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "next") });
-    expect((await collect(next)).at(-1)?.type).toBe(EventType.RUN_FINISHED);
+    const next = await collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "next") }));
+    expect(next.at(-1)?.type).toBe(EventType.RUN_FINISHED);
+    await lastValueFrom(from([...events, ...next]).pipe(verifyEvents(), toArray()));
     expect((await rebuild(await replay(runner, "t"))).messages.slice(0, live.messages.length)).toEqual(live.messages);
   });
 });

@@ -66,7 +66,11 @@ describe.each(PRESETS)("%s: reads", (_name, makeRunner) => {
     ]);
     // AG-UI's field is the caller's alone: it goes to the agent, and is not made up in the log.
     expect(given).toEqual([undefined, "elsewhere"]);
-    for (const event of [...events, ...(await replay(runner, "t"))]) expect(event).not.toHaveProperty("parentRunId");
+    const replayed = await replay(runner, "t");
+    for (const event of [...events, ...replayed]) expect(event).not.toHaveProperty("parentRunId");
+    // A parent that nobody knows hides no run.
+    const started = replayed.filter(({ type }) => type === EventType.RUN_STARTED);
+    expect(started.map((event) => event["runId"])).toEqual(["r0", "r1", "r2"]);
   });
 
   test("the events of a run, each as recorded, by type, seq and limit", async () => {
