@@ -5,7 +5,8 @@ export {
   resetInMemoryStore,
   type InMemoryAgentRunnerOptions,
 } from "./runner/in-memory-agent-runner.js";
-export { LocalAgentRunner, type LocalAgentRunnerOptions } from "./runner/local-agent-runner.js";
+export { LocalAgentRunner } from "./runner/local-agent-runner.js";
+export type { LocalAgentRunnerOptions } from "./runner/options.js";
 export type { ConcurrentRunPolicy } from "./runner/parts.js";
 export type { RunEventsQuery, RunName } from "./runner/reads.js";
 export type { Eviction, RunnerLimits } from "./runner/retention.js";

@@ -3,7 +3,7 @@ import { expectSame, expectThat } from "./expect.js";
 import { answering, answerId, FIRST_PART, held, say, SECOND_PART } from "./good-agents.js";
 import { Gate } from "./patience.js";
 import type { Recording } from "./recording.js";
-import { untilHeld } from "./steps.js";
+import { untilHeld, heldRun } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
 import { mustAgree, mustBeValid, rebuild, textOf } from "./view.js";
@@ -100,10 +100,7 @@ export const connectCases = cases([
     title: "a connection that is given up stops nothing",
     says: "A run must go on when a reader of connect() unsubscribes.",
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      const { agent, goOn } = held();
-      const run = tab.thread.run(agent, tab.ask("hello"));
-      await untilHeld(run);
+      const { tab, goOn, run } = await heldRun(bench);
       const connection = tab.thread.connect();
       await connection.saw(hasText(FIRST_PART), "what the live run has said so far");
       connection.unsubscribe();

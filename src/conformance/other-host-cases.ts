@@ -2,7 +2,7 @@ import { freshId } from "./bench.js";
 import { cases } from "./case.js";
 import { expectThat, shown } from "./expect.js";
 import { answering, FIRST_PART, held, SECOND_PART } from "./good-agents.js";
-import { mustBeRefused, mustTakeAnother, untilHeld } from "./steps.js";
+import { mustBeRefused, mustTakeAnother, untilHeld, heldRun } from "./steps.js";
 import { Tab } from "./tab.js";
 import { mustAgree, mustBeOneRun, mustBeValid, rebuild } from "./view.js";
 
@@ -129,11 +129,7 @@ export const otherHostCases = cases([
     title: "a thread whose runner goes away in the middle of a run is free, and keeps what was shown",
     says: "When the runner of a live run goes away, another runner must find the run ended, with all that was handed out before, valid and closed, and the thread must take a next run.",
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      const input = tab.ask("hello");
-      const { agent } = held();
-      const run = tab.thread.run(agent, input);
-      await untilHeld(run);
+      const { tab, input } = await heldRun(bench);
       await bench.crash(bench.runner);
       const other = tab.thread.through(await bench.reopen());
       await bench.patience.until(async () => !(await other.isRunning()), "the run of the runner that is gone ends");

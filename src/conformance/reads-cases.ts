@@ -5,7 +5,7 @@ import { cases } from "./case.js";
 import { expectSame, expectThat, shown } from "./expect.js";
 import type { FullAgentRunner } from "./full-runner.js";
 import { answering, answerId, FIRST_PART, held, say } from "./good-agents.js";
-import { mustTakeAnother, untilHeld } from "./steps.js";
+import { mustTakeAnother, untilHeld, heldRun } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
 import { mustAgree, mustBeOneRun, mustBeValid, rebuild } from "./view.js";
@@ -185,11 +185,7 @@ export const readsCases = cases([
     says: "getThreadMessages() during a run must have the user's message and the answer so far.",
     async check(bench) {
       const runner = having(bench, "getThreadMessages");
-      const tab = new Tab(bench.thread());
-      const input = tab.ask("hello");
-      const { agent, goOn } = held();
-      const run = tab.thread.run(agent, input);
-      await untilHeld(run);
+      const { tab, goOn, run } = await heldRun(bench);
       const messages = await runner.getThreadMessages(tab.thread.threadId);
       const contents = messages.map(({ content }) => content);
       expectSame(contents, ["hello", FIRST_PART], "getThreadMessages() must have the live run so far");

@@ -6,7 +6,7 @@ import { FOLLOW_UPS, followUps } from "./follow-ups.js";
 import { answering, answerId, FIRST_PART, held, say, SECOND_PART } from "./good-agents.js";
 import type { Recording } from "./recording.js";
 import { scriptedAgent } from "./scripted-agent.js";
-import { mustBeRefused, mustTakeAnother, untilHeld } from "./steps.js";
+import { mustBeRefused, mustTakeAnother, untilHeld, heldRun } from "./steps.js";
 import { Tab } from "./tab.js";
 import { joined, mustBeOneRun, textOf } from "./view.js";
 
@@ -70,11 +70,7 @@ export const runCases = cases([
     title: "unsubscribing stops nothing",
     says: "A run must go on to its own end when all its subscribers leave.",
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      const input = tab.ask("hello");
-      const { agent, goOn } = held();
-      const run = tab.thread.run(agent, input);
-      await untilHeld(run);
+      const { tab, goOn, input, run } = await heldRun(bench);
       run.unsubscribe();
       await tab.thread.mustStayRunning("a run must go on when nobody listens");
       goOn.open();

@@ -1,7 +1,8 @@
-import type { Thread } from "./bench.js";
+import type { RunAgentInput } from "@ag-ui/client";
 import { messageOf } from "../run/errors.js";
+import type { Bench, Thread } from "./bench.js";
 import { expectThat, fail } from "./expect.js";
-import { answering, FIRST_PART } from "./good-agents.js";
+import { answering, FIRST_PART, held, type HeldAgent } from "./good-agents.js";
 import type { Gate } from "./patience.js";
 import type { Recording } from "./recording.js";
 import { Tab } from "./tab.js";
@@ -12,6 +13,22 @@ const hasText = (text: string) => (event: { readonly [key: string]: unknown }) =
 /** Waits until a held agent waits. */
 export async function untilHeld(run: Recording): Promise<void> {
   await run.saw(hasText(FIRST_PART), "the first part of the answer while the agent works");
+}
+
+/** A run of a fresh thread, asked "hello", whose agent has said its first part and waits. */
+export async function heldRun(bench: Bench): Promise<HeldAgent & HeldRun> {
+  const tab = new Tab(bench.thread());
+  const input = tab.ask("hello");
+  const agent = held();
+  const run = tab.thread.run(agent.agent, input);
+  await untilHeld(run);
+  return { ...agent, tab, input, run };
+}
+
+interface HeldRun {
+  readonly tab: Tab;
+  readonly input: RunAgentInput;
+  readonly run: Recording;
 }
 
 /** The refusal that the contract asks for, thrown or as an error, and nothing started. */

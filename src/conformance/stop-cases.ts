@@ -5,7 +5,7 @@ import { expectThat, shown } from "./expect.js";
 import { answering, held, say, SECOND_PART } from "./good-agents.js";
 import { openingEverything } from "./misbehaving/leaving-open.js";
 import { Gate } from "./patience.js";
-import { mustTakeAnother, untilHeld } from "./steps.js";
+import { mustTakeAnother, untilHeld, heldRun } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
 import { mustBeClosed, mustBeOneRun, mustBeValid } from "./view.js";
@@ -17,11 +17,7 @@ export const stopCases = cases([
     title: "stop ends the live run and says so",
     says: "stop() of a live run must ask its agent to abort, must answer true (or nothing), and the run must end.",
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      const input = tab.ask("hello");
-      const { agent, aborted } = held();
-      const run = tab.thread.run(agent, input);
-      await untilHeld(run);
+      const { tab, aborted, input, run } = await heldRun(bench);
       const answer = await tab.thread.stop(input.runId);
       expectThat(
         answer !== false,
@@ -64,11 +60,7 @@ export const stopCases = cases([
     title: "a run that is asked to stop twice stops once",
     says: "Of several stops of one run at most one may answer true; all must answer, and the run must have one end.",
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      const input = tab.ask("hello");
-      const { agent } = held();
-      const run = tab.thread.run(agent, input);
-      await untilHeld(run);
+      const { tab, input, run } = await heldRun(bench);
       const answers = await Promise.all([tab.thread.stop(), tab.thread.stop(input.runId), tab.thread.stop()]);
       const yes = answers.filter((answer) => answer === true).length;
       expectThat(yes <= 1, "at most one of several stops may answer true", `they answered ${shown(answers)}`);
@@ -163,10 +155,7 @@ export const stopCases = cases([
     title: "a stopped run is no error: RUN_FINISHED with the outcome cancelled",
     says: 'A stopped run must end with RUN_FINISHED and outcome { type: "cancelled" }, live and on replay.',
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      const { agent } = held();
-      const run = tab.thread.run(agent, tab.ask("hello"));
-      await untilHeld(run);
+      const { tab, run } = await heldRun(bench);
       await tab.thread.stop();
       const rule = 'a stopped run must end with RUN_FINISHED, outcome { type: "cancelled" }';
       for (const events of [await run.all(), await tab.thread.replay()]) {

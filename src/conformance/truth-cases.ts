@@ -4,7 +4,7 @@ import { RunnerError } from "../run/errors.js";
 import { cases } from "./case.js";
 import { expectSame, expectThat, shown } from "./expect.js";
 import { answering, held, say } from "./good-agents.js";
-import { untilHeld } from "./steps.js";
+import { heldRun } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
 import { joined, mustBeOneRun } from "./view.js";
@@ -155,11 +155,7 @@ export const truthCases = cases([
     title: "a run asked for again with equal input is that run",
     says: "The same runId with equal input must give the recorded run, live or settled, without starting an agent.",
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      const input = tab.ask("hello");
-      const { agent, goOn } = held();
-      const run = tab.thread.run(agent, input);
-      await untilHeld(run);
+      const { tab, goOn, input, run } = await heldRun(bench);
       const others = [held(), held()] as const;
       const during = tab.thread.run(others[0].agent, structuredClone(input));
       goOn.open();

@@ -1,7 +1,8 @@
 import { locksOf } from "../platform/locks.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
-import { LocalAgentRunner, type LocalAgentRunnerOptions } from "./local-agent-runner.js";
+import { LocalAgentRunner } from "./local-agent-runner.js";
 import { newMemoryHome, resetMemoryHome, sharedMemoryHome } from "./memory-home.js";
+import type { LocalAgentRunnerOptions } from "./options.js";
 
 export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   /**

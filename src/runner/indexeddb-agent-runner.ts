@@ -5,7 +5,8 @@ import { defaultLocks, type Locks } from "../platform/locks.js";
 import { DEFAULT_DB_NAME } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
-import { LocalAgentRunner, type LocalAgentRunnerOptions } from "./local-agent-runner.js";
+import { LocalAgentRunner } from "./local-agent-runner.js";
+import type { LocalAgentRunnerOptions } from "./options.js";
 
 export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the database. All runners of one name, in whichever context, are one. Default "ag-ui-local-runtime". */

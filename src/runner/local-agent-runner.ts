@@ -1,9 +1,8 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { Observable } from "rxjs";
-import type { OpenChannel } from "../platform/channel.js";
-import { systemClock, type Clock } from "../platform/clock.js";
-import { randomId, type MakeId } from "../platform/ids.js";
-import type { HeldLock, Locks } from "../platform/locks.js";
+import { systemClock } from "../platform/clock.js";
+import { randomId } from "../platform/ids.js";
+import type { HeldLock } from "../platform/locks.js";
 import { hostChannelName, hostLifeLockName } from "../platform/names.js";
 import type {
   AgentRunner,
@@ -15,59 +14,26 @@ import type {
 import { RunnerError } from "../run/errors.js";
 import { isBusy } from "../run/life.js";
 import { unpackChunk, type PlacedEvent } from "../run/pack.js";
-import { threadFreed } from "../lock/claim.js";
 import { hostChannel, type LockMessage } from "../lock/protocol.js";
-import type { RunStore } from "../storage/run-store.js";
 import { eventsOfFrame } from "../wire/frames.js";
 import type { Frame, RunListQuery, RunSummary, ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 import { ownEvent } from "./accept.js";
-import { stopForeign } from "./acquire.js";
 import { isRunningAgent } from "./agent-pipeline.js";
 import { attach, toLiveRunInfo, type AttachContext, type AttachOptions } from "./attach.js";
-import { checkId, checkInput, checkMessages, checkOption, checkPolicy, fingerprint } from "./checks.js";
+import { checkId, checkInput, checkMessages, fingerprint } from "./checks.js";
 import type { LiveRunRequest } from "./fence.js";
 import { History } from "./history.js";
 import type { LiveRun } from "./live-run.js";
-import type { ConcurrentRunPolicy, RunnerParts } from "./parts.js";
+import { checkOptions, type LocalAgentRunnerOptions, type RunnerPreset } from "./options.js";
+import type { RunnerParts } from "./parts.js";
 import { ThreadReads, type RunEventsQuery, type RunName } from "./reads.js";
 import { Recovery } from "./recovery.js";
-import { checkLimits, Retention, type Eviction, type RunnerLimits } from "./retention.js";
+import { Retention, type Eviction } from "./retention.js";
 import { Signals } from "./signals.js";
+import { Stopping } from "./stopping.js";
 import { tailRun } from "./tail.js";
 import { ThreadRuns } from "./thread-runs.js";
 import { listThreads, threadChanges, threadSummary } from "./threads.js";
-
-/** What every runner of the project can be told. */
-export interface LocalAgentRunnerOptions {
-  /** How long an agent has to end after it was asked to stop, in ms. Default 2,000. */
-  readonly stopGraceMs?: number;
-  /**
-   * How long a run may last, in ms. After it the agent is asked to end, and within `stopGraceMs` the run is errored with
-   * `code: "RUN_TIMEOUT"`. Default: as long as it takes.
-   */
-  readonly maxRunMs?: number;
-  /** What happens to a run that is asked for while another run of its thread is live. Default `throw`. */
-  readonly onConcurrentRun?: ConcurrentRunPolicy;
-  /** How many runs of one thread may wait in this runner with `onConcurrentRun: "queue"`. Default 16. */
-  readonly maxQueuedRuns?: number;
-  /** How much history is kept. Default: all of it. */
-  readonly limits?: RunnerLimits;
-  readonly clock?: Clock;
-  readonly makeId?: MakeId;
-}
-
-/** What a runner keeps its threads in. */
-export interface RunnerPreset {
-  readonly dbName: string;
-  readonly locks: Locks;
-  readonly openChannel: OpenChannel;
-  /** @param onOutdated the store is about to be lost: to a newer build, or (`deleted`) for good */
-  readonly openStore: (clock: Clock, onOutdated: (deleted: boolean) => Promise<void>) => RunStore;
-  /** Deletes everything; called after the store was closed. */
-  readonly deleteStore: () => Promise<void>;
-}
-
-const MAX_QUEUED_RUNS = 16;
 
 /**
  * Runs agents and keeps their threads in a store. What it hands out is in the store first; each thread has one live run
@@ -85,6 +51,7 @@ export class LocalAgentRunner implements AgentRunner {
   private readonly recovery: Recovery;
   private readonly signals: Signals;
   private readonly runs: ThreadRuns;
+  private readonly stopping: Stopping;
   private readonly reads: ThreadReads;
   private readonly retention: Retention;
   private readonly deleteStore: () => Promise<void>;
@@ -97,11 +64,7 @@ export class LocalAgentRunner implements AgentRunner {
   protected constructor(preset: RunnerPreset, options: LocalAgentRunnerOptions) {
     const { dbName, locks, openChannel, openStore, deleteStore } = preset;
     const { clock = systemClock, makeId = randomId, maxRunMs, onConcurrentRun = "throw", limits = {} } = options;
-    checkPolicy(onConcurrentRun);
-    checkLimits(limits);
-    checkOption("stopGraceMs", options.stopGraceMs, { least: 0, endless: false });
-    checkOption("maxRunMs", maxRunMs, { least: 1, endless: true });
-    checkOption("maxQueuedRuns", options.maxQueuedRuns, { least: 0, endless: true });
+    checkOptions(options);
     this.hostId = makeId();
     this.dbName = dbName;
     this.deleteStore = deleteStore;
@@ -153,8 +116,9 @@ export class LocalAgentRunner implements AgentRunner {
         },
       },
       this.ready,
-      options.maxQueuedRuns ?? MAX_QUEUED_RUNS,
+      options.maxQueuedRuns ?? 16,
     );
+    this.stopping = new Stopping(this.parts, this.recovery, this.runs, this.signals, signal);
     this.opened.catch(() => undefined);
   }
 
@@ -234,37 +198,8 @@ export class LocalAgentRunner implements AgentRunner {
   }
 
   /** Never waits for the end of the run. The request survives power loss. A queued run is stopped by its `runId` only. */
-  async stop(request: AgentRunnerStopRequest): Promise<boolean> {
-    const { threadId, runId } = request;
-    checkId("threadId", threadId);
-    if (runId !== undefined) checkId("runId", runId);
-    const { store, clock } = this.parts;
-    const own = this.runs.find(threadId, runId);
-    if (own !== undefined && isBusy(own.is)) {
-      // Still claiming: it is stopped as soon as it runs, and a refused run has nothing to stop.
-      if (own.is.is === "claiming") await own.claimed;
-      if (own.is.is === "queued") return runId === undefined ? this.stopInLog(threadId, runId) : own.stop();
-      const stopping = own.stop();
-      if (stopping) await store.requestStop(threadId, own.runId, clock.now()).catch(() => undefined);
-      return stopping;
-    }
-    // It has ended already; a request in the log would outlive it.
-    if (own?.is.is === "settling" || own?.is.is === "settled") return false;
-    return this.stopInLog(threadId, runId);
-  }
-
-  /** Stops the run that the log names as live, in whichever host it is. */
-  private async stopInLog(threadId: string, runId: string | undefined): Promise<boolean> {
-    const { store, clock } = this.parts;
-    const asked = await store.requestStop(threadId, runId, clock.now());
-    if (asked === undefined) return false;
-    // Said again even if somebody asked before: that one may have died before it was heard.
-    // The request stands in the log: where it cannot be delivered, who reads the head row finds it.
-    stopForeign({ parts: this.parts, recovery: this.recovery }, threadId, asked.runId, false).then(
-      (ended) => ended && this.signals.touched(threadId),
-      () => undefined,
-    );
-    return asked.first;
+  stop({ threadId, runId }: AgentRunnerStopRequest): Promise<boolean> {
+    return this.stopping.stop(threadId, runId);
   }
 
   /**
@@ -378,7 +313,7 @@ export class LocalAgentRunner implements AgentRunner {
    * @returns how many were deleted. Errors: RunnerError `thread-busy` where a run could not be stopped in time
    */
   clearThreads(): Promise<number> {
-    return this.retention.clear((threadId) => this.endRuns(threadId));
+    return this.retention.clear((threadId) => this.stopping.endThread(threadId));
   }
 
   /** Settles this host's live runs as stopped, then lets go of everything. Refuses further calls. Deletes nothing. */
@@ -408,17 +343,8 @@ export class LocalAgentRunner implements AgentRunner {
   }
 
   /** Settles this host's live runs as stopped, within `stopGraceMs`. */
-  async settleAll(): Promise<void> {
-    await Promise.all(this.runs.all().map(endRun));
-  }
-
-  /** Ends the runs of a thread here, and asks for the end of another host's. */
-  private async endRuns(threadId: string): Promise<void> {
-    const own = this.runs.all().filter((run) => run.threadId === threadId);
-    await Promise.all(own.map(endRun));
-    if (own.length > 0) return;
-    await this.stop({ threadId });
-    await threadFreed(this.parts, threadId, this.closed.signal);
+  settleAll(): Promise<void> {
+    return this.stopping.endAll();
   }
 
   private hear(message: LockMessage): void {
@@ -439,14 +365,6 @@ export class LocalAgentRunner implements AgentRunner {
     this.signals.told(run, "ended");
     this.retention.enforce(run.threadId);
   }
-}
-
-async function endRun(run: LiveRun): Promise<void> {
-  // Before it has started only a queued one can be stopped.
-  run.stop();
-  await run.started.catch(() => undefined);
-  run.stop();
-  await run.ended;
 }
 
 /** Runs `work` for one subscriber; its unsubscribing aborts the work. */

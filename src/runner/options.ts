@@ -1,0 +1,53 @@
+import type { OpenChannel } from "../platform/channel.js";
+import type { Clock } from "../platform/clock.js";
+import type { MakeId } from "../platform/ids.js";
+import type { Locks } from "../platform/locks.js";
+import type { RunStore } from "../storage/run-store.js";
+import { checkOption, checkPolicy } from "./checks.js";
+import type { ConcurrentRunPolicy } from "./parts.js";
+import { checkLimits, type RunnerLimits } from "./retention.js";
+
+/** What every runner of the project can be told. */
+export interface LocalAgentRunnerOptions {
+  /** How long an agent has to end after it was asked to stop, in ms. Default 2,000. */
+  readonly stopGraceMs?: number;
+  /**
+   * How long a run may last, in ms. After it the agent is asked to end, and within `stopGraceMs` the run is errored with
+   * `code: "RUN_TIMEOUT"`. Default: as long as it takes.
+   */
+  readonly maxRunMs?: number;
+  /** What happens to a run that is asked for while another run of its thread is live. Default `throw`. */
+  readonly onConcurrentRun?: ConcurrentRunPolicy;
+  /** How many runs of one thread may wait in this runner with `onConcurrentRun: "queue"`. Default 16. */
+  readonly maxQueuedRuns?: number;
+  /** How much history is kept. Default: all of it. */
+  readonly limits?: RunnerLimits;
+  readonly clock?: Clock;
+  readonly makeId?: MakeId;
+}
+
+/** What a runner keeps its threads in. */
+export interface RunnerPreset {
+  readonly dbName: string;
+  readonly locks: Locks;
+  readonly openChannel: OpenChannel;
+  /** @param onOutdated the store is about to be lost: to a newer build, or (`deleted`) for good */
+  readonly openStore: (clock: Clock, onOutdated: (deleted: boolean) => Promise<void>) => RunStore;
+  /** Deletes everything; called after the store was closed. */
+  readonly deleteStore: () => Promise<void>;
+}
+
+/** @throws RunnerError `invalid-input` */
+export function checkOptions({
+  stopGraceMs,
+  maxRunMs,
+  onConcurrentRun,
+  maxQueuedRuns,
+  limits,
+}: LocalAgentRunnerOptions): void {
+  checkPolicy(onConcurrentRun ?? "throw");
+  checkLimits(limits ?? {});
+  checkOption("stopGraceMs", stopGraceMs, { least: 0, endless: false });
+  checkOption("maxRunMs", maxRunMs, { least: 1, endless: true });
+  checkOption("maxQueuedRuns", maxQueuedRuns, { least: 0, endless: true });
+}
