@@ -2,6 +2,7 @@ import type { BaseEvent } from "@ag-ui/client";
 import { describe, expect, test } from "vitest";
 import { compact } from "../../../src/run/compact.js";
 import {
+  NOTHING,
   activity,
   activityPatch,
   append,

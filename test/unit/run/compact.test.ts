@@ -3,6 +3,7 @@ import { EventType } from "@ag-ui/core";
 import { describe, expect, test } from "vitest";
 import { compact } from "../../../src/run/compact.js";
 import {
+  NOTHING,
   activity,
   args,
   callStart,

@@ -1,5 +1,6 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { describe, expect, test, vi } from "vitest";
+import { systemClock, type Clock } from "../../../src/platform/clock.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import {
   agentOf,
@@ -99,6 +100,22 @@ describe.each(PRESETS)("%s: onConcurrentRun queue", (_name, makeRunner) => {
     expect(await runner.stop({ threadId: "t" })).toBe(true);
     for (const events of await Promise.all([first, ...later])) expect(last(events).type).toBe(EventType.RUN_FINISHED);
     expect(await statuses(runner)).toEqual(["r0 stopped", "r1 finished", "r2 finished", "r3 finished"]);
+  });
+
+  test("one starts on the end of the one before, without looking for it", async () => {
+    const never: Clock = {
+      ...systemClock,
+      after: (_ms, signal) =>
+        new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true })),
+    };
+    const runner = makeRunner({ onConcurrentRun: "queue", clock: never });
+    let goOn!: () => void;
+    const gate = new Promise<void>((resolve) => (goOn = resolve));
+    const first = run(runner, "r0", agentOf(counter(1, () => gate)));
+    const later = [1, 2, 3].map((n) => run(runner, `r${n}`));
+    goOn();
+    await Promise.all([first, ...later]);
+    expect(await statuses(runner)).toEqual(["r0", "r1", "r2", "r3"].map((runId) => `${runId} finished`));
   });
 
   test("one that is taken out is cancelled at once, leaves no trace and lets nobody past", async () => {

@@ -83,8 +83,11 @@ describe.each(PRESETS)("%s: limits", (_name, makeRunner) => {
     const { cursor } = prelude as { cursor: { runIndex: number; seq: number; epoch: number } };
     for (let n = 1; n < 4; n++) await run(runner, `r${n}`);
     await within(runner, 1);
-    for (const after of [cursor, { ...cursor, seq: 1 }, { ...cursor, runIndex: 2, seq: 1 }]) {
-      const events = (await framesUntil(runner, { threadId: "t", after })).flatMap(eventsOfFrame);
+    for (const after of [cursor, { ...cursor, seq: 1 }, { ...cursor, runIndex: 2, seq: -1 }]) {
+      const frames = await framesUntil(runner, { threadId: "t", after });
+      // Nobody is told of a run of which nothing is left to be told.
+      expect(frames[0]?.type).toBe("prelude");
+      const events = frames.flatMap(eventsOfFrame);
       expect(ids((await rebuild(events)).messages)).toEqual(conversation(4));
     }
   });
