@@ -11,7 +11,7 @@ import type { Cursor } from "../../../src/run/types.js";
 import type { HostApi } from "../../../src/wire/host-api.js";
 import type { Frame, RunRequest } from "../../../src/wire/shapes.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
-import { agentOf, counted, freshDb, inputOf, user } from "../runner/kit.js";
+import { agentOf, counted, freshDb, inputOf, makeRunner, user } from "../runner/kit.js";
 
 const STEPS = 30;
 
@@ -351,4 +351,18 @@ test("a run started right after follow() reaches the subscriber once (L2)", asyn
     await agent.connectAgent();
     expect(finished).toHaveBeenCalledTimes(1);
   }
+});
+
+test("who follows a thread that is deleted elsewhere is left with nothing, and can begin it anew (L2)", async () => {
+  const { connect, dbName, letOn } = makeHost();
+  letOn();
+  const reader = connect().agent("counter", { threadId: "t" });
+  await firstRun(connect().agent("counter", { threadId: "t" }));
+  onTestFinished(reader.follow());
+  await vi.waitFor(() => expect(answerOf(reader)).toBe(counted(STEPS)));
+  expect(await makeRunner({ dbName }).clearThreads()).toBe(1);
+  await vi.waitFor(() => expect(reader.messages).toEqual([]));
+  reader.addMessage(user("again"));
+  await reader.runAgent();
+  expect(reader.messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
 });
