@@ -42,6 +42,7 @@ const PATIENCE_MS = 10_000;
 const WAITS_PER_CASE = 6;
 
 function globalFramework(): TestFramework {
+  // Whether they are there is looked at below.
   const { describe, it } = globalThis as unknown as Partial<TestFramework>;
   if (describe === undefined || it === undefined) {
     throw new Error("There are no globals describe and it: hand them over as options.framework");

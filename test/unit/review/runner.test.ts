@@ -51,6 +51,26 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
     expect(Object.keys(agent).filter((key) => ["apply", "run", "onError"].includes(key))).toEqual([]);
   });
 
+  test.each(["completes", "never completes"])("an agent that %s can run again on its own end (L5)", async (how) => {
+    const runner = makeRunner();
+    const agent = rawAgent(({ threadId, runId }) => {
+      const events$ = of<BaseEvent[]>(
+        { type: EventType.RUN_STARTED, threadId, runId },
+        { type: EventType.RUN_FINISHED, threadId, runId },
+      );
+      return how === "completes" ? events$ : concat(events$, NEVER);
+    });
+    for (let n = 0; n < 20; n++) {
+      await new Promise<void>((resolve, reject) => {
+        runner.run({ threadId: "t", agent, input: inputOf("t", `r${n}`) }).subscribe({
+          next: (event) => event.type === EventType.RUN_FINISHED && resolve(),
+          error: reject,
+        });
+      });
+    }
+    expect(new Set((await runner.listRuns("t")).map(({ status }) => status))).toEqual(new Set(["finished"]));
+  });
+
   test("one agent for two runs at once is refused; a clone taken meanwhile is an agent like any other", async () => {
     const runner = makeRunner();
     const open: BaseEvent = { type: EventType.TEXT_MESSAGE_START, messageId: "m", role: "assistant" };
