@@ -1,4 +1,4 @@
-import { filter, map, type Observable } from "rxjs";
+import { filter, map, share, type Observable } from "rxjs";
 import type { Channel } from "../platform/channel.js";
 
 /** History of the protocol: 1, the first. Messages of another version are not heard. */
@@ -67,6 +67,8 @@ export function hostChannel(channel: Channel, hostId: string): HostChannel {
       filter(isLockMessage),
       map(({ v: _v, ...message }) => message),
       filter((message) => message.from !== hostId),
+      // However many follow threads here, each message is looked at once.
+      share(),
     ),
     post: (message) => channel.post({ v: LOCK_PROTOCOL, from: hostId, ...message }),
     close: () => channel.close(),

@@ -1,4 +1,5 @@
-import { filter, take } from "rxjs";
+import { filter } from "rxjs";
+import { Bell, ringOrSilence } from "../platform/bell.js";
 import type { Clock } from "../platform/clock.js";
 import type { HeldLock, Locks } from "../platform/locks.js";
 import { threadLockName } from "../platform/names.js";
@@ -17,41 +18,53 @@ export interface StopParts {
 const REPEAT_MS = 200;
 
 /**
- * Carries a stop request, which stands in the log already, to the run's holder.
+ * Carries a stop request, which stands in the log already, to the run's holder. Nothing heard is believed: a receipt ends
+ * the repeating, and the head row says whether the run has ended.
  *
- * @param patienceMs how long a holder has to acknowledge it
- * @returns undefined once the holder acknowledged or the run ended; the stolen lock where the holder is frozen or hung:
- *   the caller must then fence and settle the run. Errors: those of storage
+ * @param patienceMs how long a holder has to acknowledge it, and then to end the run
+ * @param acknowledged called once when somebody says that he is the holder and has heard of it
+ * @returns undefined once the run has ended; the stolen lock where the holder is frozen or hung: the caller must then
+ *   fence and settle the run. Errors: those of storage
  */
 export async function deliverStop(
   { dbName, locks, channel, store, clock }: StopParts,
   run: { readonly threadId: string; readonly runId: string; readonly supersede?: boolean },
   patienceMs: number,
+  acknowledged: () => void = () => undefined,
 ): Promise<HeldLock | undefined> {
   const { threadId, runId, supersede = false } = run;
-  const answered = new AbortController();
+  const isLive = async (): Promise<boolean> => (await store.head(threadId))?.live?.runId === runId;
+  const bell = new Bell();
+  // The listener below changes it, which the compiler does not see.
+  let receipt = "none" as "none" | "heard" | "taken";
+  let ended = false;
   const listening = channel.messages$
-    .pipe(
-      filter(
-        (message) =>
-          message.threadId === threadId &&
-          message.runId === runId &&
-          (message.type === "stop-ack" || message.type === "ended"),
-      ),
-      take(1),
-    )
-    .subscribe(() => answered.abort());
+    .pipe(filter((message) => message.threadId === threadId && message.runId === runId))
+    .subscribe(({ type }) => {
+      if (type === "ended") ended = true;
+      else if (type === "stop-ack" && receipt === "none") receipt = "heard";
+      else return;
+      bell.ring();
+    });
+  const never = new AbortController().signal;
   try {
-    const until = clock.elapsed() + patienceMs;
-    while (!answered.signal.aborted && clock.elapsed() < until) {
-      channel.post({ type: "stop", threadId, runId, ...(supersede && { supersede }) });
-      await clock.after(REPEAT_MS, answered.signal);
+    let until = clock.elapsed() + patienceMs;
+    for (let left = patienceMs; left > 0; left = until - clock.elapsed()) {
+      const seen = bell.count;
+      if (ended && !(await isLive())) return undefined;
+      ended = false;
+      if (receipt === "heard") {
+        receipt = "taken";
+        until = clock.elapsed() + patienceMs;
+        acknowledged();
+        continue;
+      }
+      if (receipt === "none") channel.post({ type: "stop", threadId, runId, ...(supersede && { supersede }) });
+      await ringOrSilence(bell, seen, clock, receipt === "none" ? Math.min(REPEAT_MS, left) : left, never);
     }
   } finally {
     listening.unsubscribe();
   }
-  if (answered.signal.aborted) return undefined;
   // Silence proves nothing: the run may have ended unheard, and the lock be that of the thread's next run.
-  if ((await store.head(threadId))?.live?.runId !== runId) return undefined;
-  return locks.steal(threadLockName(dbName, threadId));
+  return (await isLive()) ? locks.steal(threadLockName(dbName, threadId)) : undefined;
 }

@@ -1,3 +1,4 @@
+import { abortWith } from "./abort.js";
 import type { Clock } from "./clock.js";
 
 /**
@@ -37,16 +38,20 @@ export class Bell {
   }
 }
 
-/** Resolves at the first ring after `seen`, after `ms` without one, or when `signal` aborts. */
+/**
+ * Resolves at the first ring after `seen`, after `ms` without one, or when `signal` aborts.
+ *
+ * @returns whether it rang
+ */
 export async function ringOrSilence(
   bell: Bell,
   seen: number,
   clock: Clock,
   ms: number,
   signal: AbortSignal,
-): Promise<void> {
-  const rung = new AbortController();
-  const either = AbortSignal.any([signal, rung.signal]);
-  await Promise.race([bell.wait(seen, either), clock.after(ms, either)]);
-  rung.abort();
+): Promise<boolean> {
+  const waiting = abortWith(signal);
+  await Promise.race([bell.wait(seen, waiting.signal), clock.after(ms, waiting.signal)]);
+  waiting.abort();
+  return bell.count !== seen;
 }

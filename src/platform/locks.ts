@@ -9,17 +9,24 @@ export interface HeldLock {
   readonly gone: Promise<void>;
 }
 
-/** Web Locks as the runtime uses them. Nobody ever queues on an exclusive lock that is claimed. */
-export interface Locks {
-  /** Takes the lock if nobody has it; `undefined` where somebody has. */
-  tryHold(name: string): Promise<HeldLock | undefined>;
+/** Locks that contexts hold for life, so that others hear of their end. */
+export interface Lives {
   /** Takes a lock that is this context's own (a life lock): granted at once. */
   hold(name: string): Promise<HeldLock>;
-  /** Takes the lock from whoever has it. Does not stop the old holder's code. */
-  steal(name: string): Promise<HeldLock>;
   /** Resolves `true` when nobody holds the lock exclusively, `false` when `signal` aborted first. */
   whenFree(name: string, signal: AbortSignal): Promise<boolean>;
 }
+
+/** Locks that contexts compete for. Must be answered at once: nobody ever queues on one. */
+export interface ThreadLocks {
+  /** Takes the lock if nobody has it; `undefined` where somebody has. */
+  tryHold(name: string): Promise<HeldLock | undefined>;
+  /** Takes the lock from whoever has it. Does not stop the old holder's code. */
+  steal(name: string): Promise<HeldLock>;
+}
+
+/** Web Locks as the runtime uses them, or what stands in for them. */
+export interface Locks extends Lives, ThreadLocks {}
 
 function request(manager: LockManagerLike, name: string, options: LockOptions): Promise<HeldLock | undefined> {
   return new Promise((resolve, reject) => {

@@ -13,6 +13,17 @@ export const memoryHomeKey = Symbol.for(`${PREFIX}:memory`);
 /** The BroadcastChannel of all hosts on one database. */
 export const hostChannelName = (dbName: string): string => `${PREFIX}:${dbName}:hosts`;
 
+/** The BroadcastChannel on which contexts say that they live, where there are no Web Locks. */
+export const beatChannelName = `${PREFIX}:beats`;
+
+/** The database of the leases that stand in for the threads' Web Locks where there are none. */
+export const leaseDbName = (dbName: string): string => `${dbName}.leases`;
+
+/** The database of checkpoints, beside the log's. */
+export const checkpointDbName = (dbName: string): string => `${dbName}.checkpoints`;
+/** The database of what LangGraph.js saves. */
+export const langGraphDbName = (dbName: string): string => `${dbName}.langgraph`;
+
 /** The Web Lock that the holder of a thread holds while it runs the thread's run. */
 export const threadLockName = (dbName: string, threadId: string): string => `${PREFIX}:${dbName}:thread:${threadId}`;
 
@@ -21,3 +32,9 @@ export const hostLifeLockName = (dbName: string, hostId: string): string => `${P
 
 /** The Web Lock that a tab holds for the life of its connection. */
 export const tabLifeLockName = (tabId: string): string => `${PREFIX}:tab:${tabId}`;
+
+/** The Web Lock that a service worker holds for life, from its first relayed request on. */
+export const serviceWorkerLifeLockName = (id: string): string => `${PREFIX}:service-worker:${id}`;
+
+/** The type of the message with which a service worker asks a page to hand a request over to its host. */
+export const RELAY_MESSAGE = `${PREFIX}:relay`;

@@ -1,5 +1,5 @@
 import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
-import type { Chunk, OpenConstructs, RunStatus, SettledStatus } from "../run/types.js";
+import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
 
 /** The head of a thread: who runs what, and which run is the thread's active one. */
 export interface ThreadHead {
@@ -116,6 +116,19 @@ export interface StoredMessageRow {
   readonly row: MessageRow | undefined;
 }
 
+/** Which messages of a thread: `limit` ones, before that of the id `before`; absent: the last ones. */
+export interface MessagePagePlace {
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
+export interface StoredMessagePage {
+  /** Oldest first. */
+  readonly messages: readonly Message[];
+  /** There are messages before the first one. */
+  readonly earlier: boolean;
+}
+
 /** Everything that ends a run in the log, for one transaction. */
 export interface Settlement {
   readonly status: SettledStatus;
@@ -157,10 +170,12 @@ export interface ThreadRow {
  *
  * - Every write must be atomic, and must check in its own transaction that the claim still stands; who lost it gets
  *   RunnerError `fenced` and writes nothing.
- * - What `claim`, `requestStop`, `settle` and `settleForeign` acknowledge must survive power loss; what `append`
- *   acknowledges must survive the death of every process of the origin.
+ * - What `claim`, `requestStop`, `settle`, `settleForeign` and `updateThread` acknowledge must survive power loss; what
+ *   `append` acknowledges must survive the death of every process of the origin.
  * - Repeating a call after an ambiguous end must repeat nothing.
  * - Epochs must grow over the whole store and never be used twice.
+ * - A record that is not valid must be told, as RunnerError `corrupt-record`, to whoever reads what it belongs to, and left
+ *   as it is; it must hide no other thread, and keep no live run from its end.
  */
 export interface RunStore {
   /** The fence: a new epoch, the holder, and the run as `running`, in one transaction. */
@@ -205,7 +220,10 @@ export interface RunStore {
   runsBefore(query: RunQuery): Promise<readonly RunRow[]>;
   input(threadId: string, runIndex: number): Promise<PersistedInput | undefined>;
   closing(threadId: string, runIndex: number): Promise<RunClosing | undefined>;
-  /** Committed chunks of a run with events after `afterSeq`, in order, at most about `limit` events. */
+  /**
+   * Committed chunks of a run with events after `afterSeq`, in order, at most about `limit` events. There may be fewer
+   * while the run is repacked; none only where there are no more.
+   */
   chunks(threadId: string, runIndex: number, afterSeq: number, limit: number): Promise<readonly Chunk[]>;
   /** Message rows of the runs of `path` (all up to `upTo` where undefined), in order. */
   messageRows(
@@ -213,6 +231,22 @@ export interface RunStore {
     upTo: number,
     path: ReadonlySet<number> | undefined,
   ): Promise<readonly StoredMessageRow[]>;
+  /**
+   * Messages of the path (see {@link messageRows}), as they are after run `upTo`: the last ones, or those before a message.
+   *
+   * - Pages read one from the other, back to the first, must together be all messages that the rows lead to, in order.
+   * - A page must hold `limit` messages where there are so many. It must not begin with one of several messages of one id
+   *   but the first, which `before` names: it is longer where it would.
+   * - What it costs must follow from the rows of the page and of the runs that those are of, not from the thread's length.
+   *
+   * @returns undefined where there is no message of the id `before`
+   */
+  messagePage(
+    threadId: string,
+    upTo: number,
+    path: ReadonlySet<number> | undefined,
+    place: MessagePagePlace,
+  ): Promise<StoredMessagePage | undefined>;
   stateAfter(
     threadId: string,
     runIndex: number,
@@ -225,6 +259,17 @@ export interface RunStore {
     agentId?: string;
     archived: boolean;
   }): Promise<readonly ThreadRow[]>;
+  /**
+   * Changes the thread's row.
+   *
+   * - It must write what `update` gives and leave the rest as it then is, `updatedAt` included: of two updates at once
+   *   that give different fields, and of an update and a claim or an end of a run at once, neither may undo the other.
+   * - A title that it wrote must stay, whatever titles later claims bring.
+   * - It must not touch the head: a live run, and appends to others, are not held up by it.
+   *
+   * @returns the row after it; undefined, nothing written, where the thread is not there
+   */
+  updateThread(threadId: string, update: ThreadUpdate): Promise<ThreadRow | undefined>;
   /**
    * Makes the thread's head a tombstone and takes it from the list; then deletes everything of it, in pieces (what a
    * dead host left of that is deleted by the next call of {@link sweep}).
@@ -240,6 +285,20 @@ export interface RunStore {
    * @returns how many runs lost their events; undefined where nothing was done
    */
   cut(threadId: string, epoch: number, base: CutBase): Promise<number | undefined>;
+  /**
+   * Joins the chunk records of a settled run into larger ones, so that reading it takes fewer. Does nothing to a run that
+   * is live, or whose events do not count any more; done again, nothing.
+   *
+   * - It must lose nothing: each event keeps its seq and time, and only chunks of one epoch are joined.
+   * - Each joined record must take the place of its parts in one transaction of a bounded size, and only where they still
+   *   are what they were when they were read. So a deletion, a cut, another host that does the same, and a death in the
+   *   middle leave a run that is whole, or gone.
+   * - Whoever reads the chunks meanwhile must get each event once.
+   * - A record that is not valid must be left as it is, and what comes after it too; that is told to who reads it.
+   *
+   * @param signal ends it after the record that is being joined
+   */
+  repack(threadId: string, runIndex: number, signal?: AbortSignal): Promise<void>;
   /** Deletes what deleted and cut threads left behind, as a host that died in between does. */
   sweep(): Promise<void>;
   /**

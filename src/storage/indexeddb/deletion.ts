@@ -1,7 +1,7 @@
 import type { PayloadCodec } from "../codec.js";
 import { branchesBefore, cutHead, firstOf, mayCut, tombstone } from "../decisions.js";
 import type { CutBase } from "../run-store.js";
-import { checkHead, checkRun } from "./checks.js";
+import { checkHead, checkRun, isThread } from "./checks.js";
 import type { Connection } from "./connection.js";
 import { mark, sweepThread } from "./garbage.js";
 import { readHead } from "./heads.js";
@@ -17,7 +17,7 @@ export async function deleteThread(connection: Connection, threadId: string): Pr
     // From a first try whose end was not heard.
     if (head?.deleted === true && head.epoch === epoch) return true;
     if (head === undefined || head.deleted === true || head.live !== undefined) return false;
-    epoch = await nextEpoch(tx);
+    epoch = await nextEpoch(tx, head);
     quietly(tx.objectStore("heads").put(tombstone(head, epoch)));
     quietly(tx.objectStore("threads").delete(threadId));
     await mark(tx, threadId, { epoch, below: head.runCount, chunksBelow: head.runCount, runs: [] });
@@ -81,11 +81,11 @@ export async function cut(
     ]);
     const now = checkHead(headRecord);
     // From a first try whose end was not heard.
-    if (done !== undefined && now?.epoch === done.epoch) return done.lost;
+    if (done !== undefined && now?.epoch === done.epoch && now.cut === true && now.first === runIndex) return done.lost;
     const run = checkRun(runRecord);
     if (run === undefined || now?.epoch !== epoch || !mayCut(now, runIndex)) return undefined;
     const alreadyWithout = head.cut === true ? 1 : 0;
-    done = { epoch: await nextEpoch(tx), lost: upToBase - alreadyWithout + removed.length };
+    done = { epoch: await nextEpoch(tx, now), lost: upToBase - alreadyWithout + removed.length };
     quietly(tx.objectStore("heads").put(cutHead(now, done.epoch, runIndex, removed)));
     quietly(runs.put({ ...run, prevRunIndex: null }));
     for (const [from, to] of pairs) quietly(runs.delete(runRange(threadId, from, to + 1)));
@@ -101,18 +101,20 @@ export async function cut(
 /** Both kinds of threads are read from the oldest on, more of them as long as pinned and live ones stand in the way. */
 export async function threadsBeyond(connection: Connection, keep: number): Promise<string[]> {
   const live = new Set(await connection.read(["heads"], (tx) => tx.objectStore("heads").index("holder").getAllKeys()));
-  const mayGo = ({ threadId, pinned }: ThreadRecord): boolean => pinned !== 1 && !live.has(threadId);
+  // Of a row that is not valid nobody knows whether somebody pinned it.
+  const mayGo = (record: ThreadRecord): boolean =>
+    isThread(record) && record.pinned === 0 && !live.has(record.threadId);
   const byTime = (a: ThreadRecord, b: ThreadRecord): number =>
     a.updatedAt - b.updatedAt || (a.threadId < b.threadId ? -1 : 1);
   return connection.read(["threads"], async (tx) => {
     const byAge = tx.objectStore("threads").index("updatedAt");
-    const all = await byAge.count();
+    const kinds = [0, 1].map((kind) => IDBKeyRange.bound([kind, -Infinity], [kind, Infinity]));
+    const counts = await Promise.all(kinds.map((kind) => byAge.count(kind)));
+    const all = counts.reduce((sum, count) => sum + count, 0);
     const tooMany = all - keep;
     if (tooMany <= 0) return [];
     for (let read = tooMany + live.size; ; read *= 2) {
-      const [shown = [], archived = []] = await Promise.all(
-        [0, 1].map((kind) => byAge.getAll(IDBKeyRange.bound([kind, -Infinity], [kind, Infinity]), read)),
-      );
+      const [shown = [], archived = []] = await Promise.all(kinds.map((kind) => byAge.getAll(kind, read)));
       // Sure are those that no unread one can be older than.
       const oldest = [...shown, ...archived].sort(byTime).slice(0, read).filter(mayGo);
       if (oldest.length >= tooMany || read >= all) return oldest.slice(0, tooMany).map(({ threadId }) => threadId);

@@ -1,4 +1,5 @@
-import { checkGarbage } from "./checks.js";
+import { firstOf, hasNoEvents } from "../decisions.js";
+import { checkGarbage, checkHead, corrupt } from "./checks.js";
 import type { Connection, WriteTransaction } from "./connection.js";
 import { quietly, runRange } from "./records.js";
 import type { Garbage } from "./schema.js";
@@ -17,7 +18,7 @@ const keyOf = (threadId: string): string => PREFIX + threadId;
 /** Marks the thread's garbage beside what is marked already. Needs `meta` in the transaction. */
 export async function mark(tx: WriteTransaction, threadId: string, garbage: Garbage): Promise<void> {
   const meta = tx.objectStore("meta");
-  const before = checkGarbage(await meta.get(keyOf(threadId)));
+  const before = checkGarbage(await meta.get(keyOf(threadId)), threadId);
   const all: Garbage = {
     epoch: garbage.epoch,
     below: Math.max(garbage.below, before?.below ?? 0),
@@ -49,18 +50,42 @@ function deletePiece(connection: Connection, store: Bulk, range: IDBKeyRange): P
   });
 }
 
+/**
+ * What is marked of the thread, where nothing of it counts any more: a mark that says more than the head is not believed.
+ * The rows of runs that left the path went with the mark itself.
+ */
+async function readGarbage(connection: Connection, threadId: string): Promise<Garbage | undefined> {
+  return connection.read(["heads", "runs", "meta"], async (tx) => {
+    const garbage = checkGarbage(await tx.objectStore("meta").get(keyOf(threadId)), threadId);
+    if (garbage === undefined) return undefined;
+    const { below, chunksBelow, runs } = garbage;
+    const [headRecord, ...counting] = await Promise.all([
+      tx.objectStore("heads").get(threadId),
+      ...runs.map(([from, to]) => tx.objectStore("runs").getKey(runRange(threadId, from, to + 1))),
+    ]);
+    const head = checkHead(headRecord);
+    const isGarbage =
+      head !== undefined &&
+      below <= firstOf(head) &&
+      hasNoEvents(head, chunksBelow - 1) &&
+      runs.every(([, to], n) => to < firstOf(head) || (to < head.runCount && counting[n] === undefined));
+    if (!isGarbage) throw corrupt("meta", { threadId });
+    return garbage;
+  });
+}
+
 /** Deletes the thread's garbage, if there is any, and then its mark. */
 export async function sweepThread(connection: Connection, threadId: string): Promise<void> {
   const key = keyOf(threadId);
   for (;;) {
-    const garbage = checkGarbage(await connection.read(["meta"], (tx) => tx.objectStore("meta").get(key)));
+    const garbage = await readGarbage(connection, threadId);
     if (garbage === undefined) return;
     for (const [store, range] of rangesOf(threadId, garbage)) {
       while (await deletePiece(connection, store, range));
     }
     // More may have been marked since.
     await connection.write(["meta"], "relaxed", async (tx) => {
-      const now = checkGarbage(await tx.objectStore("meta").get(key));
+      const now = checkGarbage(await tx.objectStore("meta").get(key), threadId);
       if (now?.epoch === garbage.epoch) quietly(tx.objectStore("meta").delete(key));
     });
   }

@@ -1,7 +1,8 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
 import type { ThreadHead } from "../run-store.js";
-import { checkHead, isHead } from "./checks.js";
+import { checkHead, checkRun, isHead } from "./checks.js";
 import type { Connection } from "./connection.js";
+import type { RunRecord } from "./schema.js";
 
 export async function readHead(connection: Connection, threadId: string): Promise<ThreadHead | undefined> {
   return checkHead(await connection.read(["heads"], (tx) => tx.objectStore("heads").get(threadId)));
@@ -14,26 +15,27 @@ export async function readLiveHeads(connection: Connection): Promise<ThreadHead[
 }
 
 /**
- * Whether what was just read of a run counts. It is asked after the read and in a transaction of its own: `heads` in
- * one scope with bulk stores would hold up all appends, and rows of a run that counts now were all there before.
+ * The run of which something was just read, where that counts. It is asked after the read and in a transaction of its
+ * own: `heads` in one scope with bulk stores would hold up all appends, and rows of a run that counts now were all there
+ * before.
  */
-export async function counts(
+export async function countingRun(
   connection: Connection,
   threadId: string,
   runIndex: number,
   what: "events" | "end",
-): Promise<boolean> {
-  const [record, run] = await connection.read(["heads", "runs"], (tx) =>
-    Promise.all([tx.objectStore("heads").get(threadId), tx.objectStore("runs").getKey([threadId, runIndex])]),
+): Promise<RunRecord | undefined> {
+  const [headRecord, run] = await connection.read(["heads", "runs"], (tx) =>
+    Promise.all([tx.objectStore("heads").get(threadId), tx.objectStore("runs").get([threadId, runIndex])]),
   );
-  const head = checkHead(record);
-  if (run === undefined) return false;
-  return what === "events" ? !hasNoEvents(head, runIndex) : runIndex >= firstOf(head);
+  const head = checkHead(headRecord);
+  const counts = what === "events" ? !hasNoEvents(head, runIndex) : runIndex >= firstOf(head);
+  return counts ? checkRun(run) : undefined;
 }
 
 /**
- * Reads what takes several transactions as it was at one time: again, where the thread was cut or deleted meanwhile.
- * `read` leaves out what stands below `first`.
+ * Reads what takes several transactions as it was at one time: again, where the thread was cut or deleted meanwhile,
+ * since what was read then, or how it failed, says nothing. `read` leaves out what stands below `first`.
  */
 export async function unlessCut<T>(
   connection: Connection,
@@ -42,9 +44,10 @@ export async function unlessCut<T>(
 ): Promise<T> {
   let head = await readHead(connection, threadId);
   for (;;) {
-    const result = await read(firstOf(head), head);
+    const reading = read(firstOf(head), head);
+    await reading.catch(() => undefined);
     const now = await readHead(connection, threadId);
-    if (firstOf(now) === firstOf(head) && now?.cut === head?.cut) return result;
+    if (firstOf(now) === firstOf(head) && now?.cut === head?.cut) return reading;
     head = now;
   }
 }

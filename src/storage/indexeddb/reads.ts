@@ -1,19 +1,13 @@
 import type { Interrupt, State } from "@ag-ui/client";
-import type { Chunk, PackedEntry } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
-import type { MessageRow, PersistedInput, RunClosing, RunQuery, RunRow, StoredMessageRow } from "../run-store.js";
-import { checkChunk, checkHead, checkRun } from "./checks.js";
+import type { PersistedInput, RunClosing, RunQuery, RunRow, StoredMessageRow } from "../run-store.js";
+import { checkHead, checkRun, corrupt, isHead, isMessage, isRun } from "./checks.js";
 import type { Connection } from "./connection.js";
-import { counts, unlessCut } from "./heads.js";
-import { runRange, toRunRow } from "./records.js";
-import type { ChunkRecord, MessageRecord, RunRecord } from "./schema.js";
-
-/** Rows fetched in one transaction: a long read would make the appends of all threads wait behind it. */
-const PAGE = 256;
-
-const runKeys = (threadId: string, runIndex: number, fromSeq: number): IDBKeyRange =>
-  IDBKeyRange.bound([threadId, runIndex, fromSeq], [threadId, runIndex, Infinity]);
+import { countingRun, unlessCut } from "./heads.js";
+import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloads.js";
+import { PAGE, runRange, toRunRow } from "./records.js";
+import type { MessageRecord, RunRecord } from "./schema.js";
 
 export async function readRun(
   connection: Connection,
@@ -44,9 +38,10 @@ export async function readRunsOfId(connection: Connection, runId: string, limit:
     if (limit <= 0) return rows;
     let cursor = await tx.objectStore("runs").index("id").openCursor(runId);
     while (cursor !== null) {
-      const run = checkRun(cursor.value)!;
-      const head = await tx.objectStore("heads").get(run.threadId);
-      if (run.runIndex >= firstOf(head)) rows.push(toRunRow(run));
+      const run = cursor.value;
+      // One that is not valid is told to whoever reads its thread; it must not hide those of other threads.
+      const head = isRun(run) ? await tx.objectStore("heads").get(run.threadId) : undefined;
+      if (isRun(run) && (head === undefined || isHead(head)) && run.runIndex >= firstOf(head)) rows.push(toRunRow(run));
       if (rows.length >= limit) break;
       cursor = await cursor.continue();
     }
@@ -60,7 +55,7 @@ export async function readRunsFrom(connection: Connection, threadId: string, fir
   for (;;) {
     const range = runRange(threadId, rows.length === 0 ? first : rows.at(-1)!.runIndex + 1, Infinity);
     const page = await connection.read(["runs"], (tx) => tx.objectStore("runs").getAll(range, PAGE));
-    rows.push(...page.map((record) => toRunRow(checkRun(record)!)));
+    rows.push(...page.map((record) => toRunRow(checkRun(record))));
     if (page.length < PAGE) return rows;
   }
 }
@@ -81,7 +76,7 @@ export const readRunsBefore = (
       const range = runRange(threadId, from, end);
       const page = await connection.read(["runs"], (tx) => tx.objectStore("runs").getAll(range));
       for (let at = page.length - 1; at >= 0 && rows.length < limit; at--) {
-        const run = toRunRow(checkRun(page[at])!);
+        const run = toRunRow(checkRun(page[at]!));
         if (status === undefined || run.status === status) rows.push(run);
       }
       end = from;
@@ -96,7 +91,7 @@ export async function readInput(
   runIndex: number,
 ): Promise<PersistedInput | undefined> {
   const record = await readRun(connection, threadId, runIndex);
-  return record && ((await codec.decode(record.input)) as PersistedInput);
+  return record && decodeInput(codec, record);
 }
 
 export async function readClosing(
@@ -106,47 +101,7 @@ export async function readClosing(
   runIndex: number,
 ): Promise<RunClosing | undefined> {
   const record = await readRun(connection, threadId, runIndex);
-  return record?.closing === undefined ? undefined : ((await codec.decode(record.closing)) as RunClosing);
-}
-
-/**
- * The first record may begin at or before `afterSeq + 1`: a chunk is handed out whole, and the reader drops what it
- * has (`sliceChunk`).
- */
-export async function readChunks(
-  connection: Connection,
-  codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
-  afterSeq: number,
-  limit: number,
-): Promise<Chunk[]> {
-  const records: ChunkRecord[] = [];
-  await connection.read(["chunks"], async (tx) => {
-    const store = tx.objectStore("chunks");
-    // The chunk that holds `afterSeq + 1` is the last one that begins at or before it.
-    const upTo = IDBKeyRange.bound([threadId, runIndex, 0], [threadId, runIndex, afterSeq + 1]);
-    const first = await store.openKeyCursor(upTo, "prev");
-    const from = first === null ? 0 : first.key[2];
-    let events = 0;
-    let next = from;
-    while (events < limit) {
-      const page = await store.getAll(runKeys(threadId, runIndex, next), PAGE);
-      for (const record of page) {
-        checkChunk(record);
-        next = record.firstSeq + record.count;
-        if (next <= afterSeq + 1) continue;
-        records.push(record);
-        events += record.count;
-        if (events >= limit) break;
-      }
-      if (page.length < PAGE) break;
-    }
-  });
-  if (records.length === 0 || !(await counts(connection, threadId, runIndex, "events"))) return [];
-  return Promise.all(
-    records.map(async (record) => ({ ...record, entries: (await codec.decode(record.entries)) as PackedEntry[] })),
-  );
+  return record && decodeClosing(codec, record);
 }
 
 async function readMessageRecords(
@@ -159,11 +114,15 @@ async function readMessageRecords(
   const records: MessageRecord[] = [];
   let from: [string, number, number] = [threadId, first, -1];
   if (upTo < first) return records;
+  let before: MessageRecord | undefined;
   for (;;) {
     const range = IDBKeyRange.bound(from, [threadId, upTo, Infinity], true);
     const page = await connection.read(["messages"], (tx) => tx.objectStore("messages").getAll(range, 4 * PAGE));
     for (const record of page) {
       if (path !== undefined && !path.has(record.runIndex)) continue;
+      if (!isMessage(record, before?.runIndex === record.runIndex ? before : undefined))
+        throw corrupt("messages", record);
+      before = record;
       if (record.resets === 1) records.length = 0;
       records.push(record);
     }
@@ -184,17 +143,15 @@ export async function readMessageRows(
     readMessageRecords(connection, threadId, first, upTo, path),
   );
   return Promise.all(
-    records.map(async ({ runIndex, message: stored, after, resets }) => ({
-      runIndex,
-      resets: resets === 1,
-      row:
-        stored === undefined
-          ? undefined
-          : {
-              message: (await codec.decode(stored)) as MessageRow["message"],
-              ...(after !== undefined && { after }),
-            },
-    })),
+    records.map(async (record) => {
+      const { runIndex, after, resets } = record;
+      const message = await decodeMessage(codec, record);
+      return {
+        runIndex,
+        resets: resets === 1,
+        row: message === undefined ? undefined : { message, ...(after !== undefined && { after }) },
+      };
+    }),
   );
 }
 
@@ -205,10 +162,7 @@ export async function readStateAfter(
   runIndex: number,
 ): Promise<{ state: State; interrupts: Interrupt[] } | undefined> {
   const record = await connection.read(["states"], (tx) => tx.objectStore("states").get([threadId, runIndex]));
-  if (record === undefined || !(await counts(connection, threadId, runIndex, "end"))) return undefined;
-  return {
-    // What the codec was given is what it gives back.
-    state: (await codec.decode(record.state)) as State,
-    interrupts: (await codec.decode(record.interrupts)) as Interrupt[],
-  };
+  if (record === undefined || (await countingRun(connection, threadId, runIndex, "end")) === undefined)
+    return undefined;
+  return decodeState(codec, record);
 }

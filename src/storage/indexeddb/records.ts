@@ -1,10 +1,12 @@
 import type { PayloadCodec } from "../codec.js";
 import type { Chunk } from "../../run/types.js";
-import type { Derived, RunRow } from "../run-store.js";
+import type { Derived, RunRow, ThreadHead } from "../run-store.js";
+import { isHead, isIndex } from "./checks.js";
 import type { WriteTransaction } from "./connection.js";
-import type { ChunkRecord, MessageRecord, RunRecord, StateRecord } from "./schema.js";
+import { EPOCH, type ChunkRecord, type MessageRecord, type RunRecord, type StateRecord } from "./schema.js";
 
-const EPOCH = "epoch";
+/** Rows fetched in one transaction: a long read would make the appends of all threads wait behind it. */
+export const PAGE = 256;
 
 /** A failed request of a transaction is told by the transaction; unhandled it would be reported a second time. */
 export const quietly = (request: Promise<unknown>): void => void request.catch(() => undefined);
@@ -16,12 +18,21 @@ export const quietly = (request: Promise<unknown>): void => void request.catch((
 export const runRange = (threadId: string, from: number, end: number): IDBKeyRange =>
   IDBKeyRange.bound([threadId, from], [threadId, end], false, true);
 
-/** Needs `meta` in the transaction. */
-export async function nextEpoch(tx: WriteTransaction): Promise<number> {
+/**
+ * A new epoch for what is going to be written to the thread of `head`. Where the counter is lost, or has fallen behind,
+ * it is found again: the newest epoch of each thread stands in its head. Needs `meta` and `heads` in the transaction.
+ */
+export async function nextEpoch(tx: WriteTransaction, head: ThreadHead | undefined): Promise<number> {
   const meta = tx.objectStore("meta");
-  const epoch = (Number(await meta.get(EPOCH)) || 0) + 1;
-  quietly(meta.put(epoch, EPOCH));
-  return epoch;
+  const counter = await meta.get(EPOCH);
+  const last = isIndex(counter) && counter >= (head?.epoch ?? 0) ? counter : await greatestEpoch(tx);
+  quietly(meta.put(last + 1, EPOCH));
+  return last + 1;
+}
+
+async function greatestEpoch(tx: WriteTransaction): Promise<number> {
+  const heads = await tx.objectStore("heads").getAll();
+  return heads.filter(isHead).reduce((greatest, { epoch }) => Math.max(greatest, epoch), 0);
 }
 
 export async function encodeChunk(codec: PayloadCodec, chunk: Chunk): Promise<ChunkRecord> {

@@ -1,6 +1,7 @@
 import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
 import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
 import type { ThreadHead } from "../run-store.js";
+import type { DatabaseLayout } from "./database-connection.js";
 
 /**
  * The database's layout. History:
@@ -8,8 +9,10 @@ import type { ThreadHead } from "../run-store.js";
  * 1. Every store known at that time (`search` is filled by a later version of the code, not of the layout).
  * 2. Runs are found by their id alone; a stop request says what the run shall end as (before: always `stopped`); heads
  *    of deleted and cut threads, and what is still to be deleted of them in `meta`.
+ * 3. Message rows are found by the message that they stand after, and those that begin a thread anew: so that a page of
+ *    messages is read without all others.
  */
-export const DB_VERSION = 2;
+export const DB_VERSION = 3;
 
 export type HeadRecord = ThreadHead;
 
@@ -93,21 +96,31 @@ export interface RuntimeSchema extends DBSchema {
   };
   runs: { key: [string, number]; value: RunRecord; indexes: { runId: [string, string]; id: string } };
   chunks: { key: [string, number, number]; value: ChunkRecord };
-  messages: { key: [string, number, number]; value: MessageRecord; indexes: { messageId: [string, string] } };
+  messages: {
+    key: [string, number, number];
+    value: MessageRecord;
+    indexes: { messageId: [string, string]; after: [string, string]; resets: [string, number, number] };
+  };
   states: { key: [string, number]; value: StateRecord };
   meta: { key: string; value: number | string | Garbage };
   search: { key: [string, number]; value: unknown };
 }
 
-export type Database = IDBPDatabase<RuntimeSchema>;
+type Database = IDBPDatabase<RuntimeSchema>;
 
 export type Stores = StoreNames<RuntimeSchema>;
 
 type Upgrade = IDBPTransaction<RuntimeSchema, Stores[], "versionchange">;
 
-/** Brings a database of version `from` to DB_VERSION, in its versionchange transaction. */
-export async function upgrade(db: Database, from: number, tx: Upgrade): Promise<void> {
-  if (from < 1) createStores(db);
+/** The counter of epochs, in `meta`. */
+export const EPOCH = "epoch";
+
+async function upgrade(db: Database, from: number, tx: Upgrade, newEpochs: () => number): Promise<void> {
+  if (from < 1) {
+    createStores(db);
+    const first = newEpochs();
+    if (first > 0) await tx.objectStore("meta").put(first, EPOCH);
+  }
   if (from < 2) {
     tx.objectStore("runs").createIndex("id", "runId");
     let live = await tx.objectStore("heads").index("holder").openCursor();
@@ -117,7 +130,22 @@ export async function upgrade(db: Database, from: number, tx: Upgrade): Promise<
       live = await live.continue();
     }
   }
+  if (from < 3) {
+    const messages = tx.objectStore("messages");
+    // Few rows have these fields; the others are not in the indexes.
+    messages.createIndex("after", ["threadId", "after"]);
+    messages.createIndex("resets", ["threadId", "resets", "runIndex"]);
+  }
 }
+
+const STORES: readonly Stores[] = ["heads", "threads", "runs", "chunks", "messages", "states", "meta", "search"];
+
+/** @param newEpochs what the epochs of a new database count on from */
+export const runtimeLayout = (newEpochs: () => number): DatabaseLayout<RuntimeSchema> => ({
+  version: DB_VERSION,
+  stores: STORES,
+  upgrade: (db, from, tx) => upgrade(db, from, tx, newEpochs),
+});
 
 /** The stores of version 1. */
 function createStores(db: Database): void {

@@ -1,10 +1,10 @@
-import { RunnerError } from "../../run/errors.js";
 import type { ThreadRow } from "../run-store.js";
+import { checkThread, isThread } from "./checks.js";
 import type { Connection } from "./connection.js";
 import type { ThreadRecord } from "./schema.js";
 
 export async function readThread(connection: Connection, threadId: string): Promise<ThreadRow | undefined> {
-  const record = await connection.read(["threads"], (tx) => tx.objectStore("threads").get(threadId));
+  const record = checkThread(await connection.read(["threads"], (tx) => tx.objectStore("threads").get(threadId)));
   return record && toThreadRow(record);
 }
 
@@ -27,17 +27,15 @@ export async function readThreads(
             .index("agentId")
             .openCursor(IDBKeyRange.bound([agentId, archived, 0], [agentId, archived, before], false, true), "prev");
     while (cursor !== null && records.length < query.limit) {
-      records.push(cursor.value);
+      // One that is not valid is told to whoever reads it; it must not hide all others.
+      if (isThread(cursor.value)) records.push(cursor.value);
       cursor = await cursor.continue();
     }
   });
   return records.map(toThreadRow);
 }
 
-function toThreadRow(record: ThreadRecord): ThreadRow {
-  if (typeof record.title !== "string" || typeof record.updatedAt !== "number") {
-    throw new RunnerError("corrupt-record", { store: "threads", threadId: record.threadId });
-  }
+export function toThreadRow(record: ThreadRecord): ThreadRow {
   return {
     threadId: record.threadId,
     title: record.title,

@@ -1,4 +1,3 @@
-import { RunnerError } from "../../run/errors.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
 import {
@@ -11,36 +10,24 @@ import {
   freed,
   holds,
   stopDecides,
-  withoutUnderived,
 } from "../decisions.js";
-import type {
-  BuildForeignEnd,
-  Claim,
-  ClaimRequest,
-  ClaimResult,
-  Derived,
-  RunClosing,
-  RunRow,
-  RunStore,
-  Settlement,
-  StopRequest,
-} from "../run-store.js";
-import { checkChunk, checkHead, checkRun } from "./checks.js";
+import type { Claim, ClaimRequest, ClaimResult, RunStore, Settlement, StopRequest, ThreadHead } from "../run-store.js";
+import { checkHead, checkRun, checkThread, corrupt, isThread } from "./checks.js";
 import type { Connection, WriteTransaction } from "./connection.js";
-import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, toRunRow } from "./records.js";
-import type { RunRecord } from "./schema.js";
+import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, runRange, toRunRow } from "./records.js";
 
 export async function claim(connection: Connection, codec: PayloadCodec, request: ClaimRequest): Promise<ClaimResult> {
   const { threadId, runId, holder, startedAt } = request;
   const input = await codec.encode(request.input);
   return connection.write(["heads", "threads", "runs", "meta"], "strict", async (tx) => {
     const runs = tx.objectStore("runs");
-    const [headRecord, sameRecord, thread] = await Promise.all([
+    const [headRecord, sameRecord, threadRecord] = await Promise.all([
       tx.objectStore("heads").get(threadId),
       runs.index("runId").get([threadId, runId]),
       tx.objectStore("threads").get(threadId),
     ]);
     const head = checkHead(headRecord);
+    const thread = checkThread(threadRecord);
     const decision = decideClaim(head, checkRun(sameRecord), request);
     if (decision.is === "moved") return decision;
     if (decision.is === "exists") return { is: "exists", run: toRunRow(decision.run) };
@@ -50,10 +37,13 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
     }
 
     const { runIndex, stale } = decision;
-    const [epoch, last] = await Promise.all([
-      nextEpoch(tx),
+    const [epoch, last, taken] = await Promise.all([
+      nextEpoch(tx, head),
       head === undefined ? undefined : runs.get([threadId, head.activeRunIndex]),
+      runs.getKey(runRange(threadId, runIndex, Infinity)),
     ]);
+    // The thread has more runs than its head knows of: this one would be written over another.
+    if (taken !== undefined) throw corrupt("heads", { threadId });
     // A run id is unique in its thread, also beside rows that are still to be swept.
     if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
     quietly(runs.put({ ...claimedRun(request, runIndex, epoch, checkRun(last)?.runId), input }));
@@ -87,14 +77,15 @@ export async function append(
   return connection.write(["heads", "chunks"], "relaxed", async (tx) => {
     const reading = tx.objectStore("heads").get(held.threadId);
     quietly(tx.objectStore("chunks").put(record));
-    const head = await reading;
+    const head = checkHead(await reading);
     if (!holds(head, held)) throw fenced(held, head);
     const stop = askedAs(head);
     return stop === undefined ? {} : { stop };
   });
 }
 
-async function touchThread(
+/** A row that is not valid is left as it is: it must not keep a run from its end (L7). */
+export async function touchThread(
   tx: WriteTransaction,
   threadId: string,
   updatedAt: number,
@@ -102,7 +93,7 @@ async function touchThread(
   events: number,
 ): Promise<void> {
   const thread = await tx.objectStore("threads").get(threadId);
-  if (thread === undefined) return;
+  if (thread === undefined || !isThread(thread)) return;
   quietly(tx.objectStore("threads").put({ ...thread, updatedAt, lastStatus, eventCount: thread.eventCount + events }));
 }
 
@@ -119,10 +110,11 @@ export async function settle(
   const derived = await encodeDerived(codec, threadId, runIndex, settlement.derived);
   const eventCount = chunk.firstSeq + chunk.count;
   return connection.write(["heads", "threads", "runs", "chunks", "messages", "states"], "strict", async (tx) => {
-    const [head, runRecord] = await Promise.all([
+    const [headRecord, runRecord] = await Promise.all([
       tx.objectStore("heads").get(threadId),
       tx.objectStore("runs").get([threadId, runIndex]),
     ]);
+    const head = checkHead(headRecord);
     const run = checkRun(runRecord);
     // From a first try whose end was not heard.
     if (run?.epoch === held.epoch && run.status === status) return "settled";
@@ -137,60 +129,10 @@ export async function settle(
   });
 }
 
-export async function settleForeign(
-  connection: Connection,
-  threadId: string,
-  runId: string,
-  status: SettledStatus,
-  endedAt: number,
-  build: BuildForeignEnd,
-): Promise<RunRow | undefined> {
-  return connection.write(["heads", "threads", "runs", "chunks", "meta"], "strict", async (tx) => {
-    const head = checkHead(await tx.objectStore("heads").get(threadId));
-    if (head?.live?.runId !== runId) return undefined;
-    const { runIndex } = head.live;
-    const [runRecord, cursor, epoch] = await Promise.all([
-      tx.objectStore("runs").get([threadId, runIndex]),
-      tx
-        .objectStore("chunks")
-        .openCursor(IDBKeyRange.bound([threadId, runIndex, 0], [threadId, runIndex, Infinity]), "prev"),
-      nextEpoch(tx),
-    ]);
-    const run = checkRun(runRecord);
-    if (run === undefined) throw new RunnerError("corrupt-record", { threadId, runId, store: "runs" });
-    const last = cursor === null ? undefined : checkChunk(cursor.value);
-    // What the end is made of stands outside of the payloads, so no codec is needed inside the transaction.
-    const chunk = build(toRunRow(run), last === undefined ? 0 : last.firstSeq + last.count, last?.open);
-    const ended: RunRecord = { ...run, status, epoch, endedAt, eventCount: chunk.firstSeq + chunk.count };
-    quietly(tx.objectStore("chunks").put({ ...chunk, epoch }));
-    quietly(tx.objectStore("runs").put(ended));
-    quietly(tx.objectStore("heads").put({ ...freed(head), epoch, underived: [...(head.underived ?? []), runIndex] }));
-    await touchThread(tx, threadId, endedAt, status, ended.eventCount ?? 0);
-    return toRunRow(ended);
-  });
-}
+type Asked = Awaited<ReturnType<RunStore["requestStop"]>>;
 
-export async function derive(
-  connection: Connection,
-  codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
-  runClosing: RunClosing,
-  derived: Derived,
-): Promise<void> {
-  const closing = await codec.encode(runClosing);
-  const records = await encodeDerived(codec, threadId, runIndex, derived);
-  await connection.write(["heads", "runs", "messages", "states"], "relaxed", async (tx) => {
-    const [head, run] = await Promise.all([
-      tx.objectStore("heads").get(threadId),
-      tx.objectStore("runs").get([threadId, runIndex]),
-    ]);
-    if (run === undefined || head?.underived?.includes(runIndex) !== true) return;
-    putDerived(tx, records);
-    quietly(tx.objectStore("runs").put({ ...run, closing }));
-    quietly(tx.objectStore("heads").put(withoutUnderived(head, (other) => other === runIndex)));
-  });
-}
+const isSameRequest = (one: StopRequest | undefined, other: StopRequest | undefined): boolean =>
+  one?.runId === other?.runId && one?.at === other?.at && one?.as === other?.as;
 
 export function requestStop(
   connection: Connection,
@@ -199,9 +141,16 @@ export function requestStop(
   at: number,
   as: StopRequest["as"] = "stopped",
 ): ReturnType<RunStore["requestStop"]> {
+  let before: { readonly head: ThreadHead; readonly asked: Asked } | undefined;
   return connection.write(["heads"], "strict", async (tx) => {
-    const request = askToStop(checkHead(await tx.objectStore("heads").get(threadId)), runId, at, as);
-    if (request?.head !== undefined) quietly(tx.objectStore("heads").put(request.head));
+    const head = checkHead(await tx.objectStore("heads").get(threadId));
+    const request = askToStop(head, runId, at, as);
+    // From a first try whose end was not heard.
+    if (before !== undefined && isSameRequest(before.head.stop, head?.stop)) return before.asked;
+    if (request?.head !== undefined) {
+      quietly(tx.objectStore("heads").put(request.head));
+      before = { head: request.head, asked: request.asked };
+    }
     return request?.asked;
   });
 }

@@ -1,6 +1,6 @@
 import { branchesBefore, cutHead, mayCut, tombstone } from "../decisions.js";
 import type { CutBase, RunStore } from "../run-store.js";
-import { removeRun, type MemoryData } from "./memory-data.js";
+import { leave, removeRun, type MemoryData } from "./memory-data.js";
 
 type Deletion = Pick<RunStore, "deleteThread" | "cut" | "sweep" | "threadsBeyond">;
 
@@ -22,7 +22,7 @@ function cut(data: MemoryData, threadId: string, epoch: number, base: CutBase): 
   for (const runIndex of removed) removeRun(data, thread, runIndex);
   run.row = { ...run.row, prevRunIndex: null };
   run.chunks.length = 0;
-  run.left = { messages: messages.map((message) => ({ message })), resets: true, state, interrupts };
+  leave(thread, run, { messages: messages.map((message) => ({ message })), resets: true, state, interrupts });
   thread.head = cutHead(head, ++data.epoch, base.runIndex, removed);
   const alreadyWithout = head.cut === true ? 1 : 0;
   return below.length - alreadyWithout + 1 + removed.length;

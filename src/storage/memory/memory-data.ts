@@ -1,6 +1,7 @@
 import type { Interrupt, State } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
 import type { Chunk } from "../../run/types.js";
+import { byPlace, type Place } from "../message-page.js";
 import type { MessageRow, PersistedInput, RunClosing, RunRow, ThreadHead, ThreadRow } from "../run-store.js";
 
 /**
@@ -25,6 +26,17 @@ export interface MemoryThread {
   /** By runIndex, in its order. Only runs that count. */
   readonly runs: Map<number, MemoryRun>;
   readonly indexOf: Map<string, number>;
+  /** Where the message rows are; absent until somebody reads a page, and after rows went. */
+  rows?: RowIndex;
+}
+
+/** Places of message rows, in order. */
+export interface RowIndex {
+  readonly byId: Map<string, Place[]>;
+  /** By the message that they stand after. */
+  readonly after: Map<string, Place[]>;
+  /** Of those that begin the thread anew. */
+  readonly resets: Place[];
 }
 
 export interface MemoryRun {
@@ -60,10 +72,47 @@ export function removeRun(data: MemoryData, thread: MemoryThread, runIndex: numb
   const runId = thread.runs.get(runIndex)?.row.runId;
   if (runId === undefined) return;
   thread.runs.delete(runIndex);
+  delete thread.rows;
   thread.indexOf.delete(runId);
   const threads = data.threadsOfRun.get(runId);
   threads?.delete(threadId);
   if (threads?.size === 0) data.threadsOfRun.delete(runId);
+}
+
+/** What the run left behind, for the first time or in place of what it was. */
+export function leave(thread: MemoryThread, run: MemoryRun, left: MemoryLeft): void {
+  if (run.left !== undefined) delete thread.rows;
+  run.left = left;
+  if (thread.rows !== undefined) addRows(thread.rows, run.row.runIndex, left);
+}
+
+export function rowsOf(thread: MemoryThread): RowIndex {
+  if (thread.rows !== undefined) return thread.rows;
+  const rows: RowIndex = { byId: new Map(), after: new Map(), resets: [] };
+  for (const { row, left } of thread.runs.values()) if (left !== undefined) addRows(rows, row.runIndex, left);
+  thread.rows = rows;
+  return rows;
+}
+
+function addRows({ byId, after, resets }: RowIndex, runIndex: number, left: MemoryLeft): void {
+  if (left.resets) insert(resets, { runIndex, n: 0 });
+  left.messages.forEach((row, n) => {
+    insert(listIn(byId, row.message.id), { runIndex, n });
+    if (row.after !== undefined) insert(listIn(after, row.after), { runIndex, n });
+  });
+}
+
+function listIn(lists: Map<string, Place[]>, id: string): Place[] {
+  const list = lists.get(id) ?? [];
+  lists.set(id, list);
+  return list;
+}
+
+/** Nearly always at the end: runs leave their messages one after the other. */
+function insert(places: Place[], place: Place): void {
+  let at = places.length;
+  while (at > 0 && byPlace(places[at - 1]!, place) > 0) at--;
+  places.splice(at, 0, place);
 }
 
 /** A live head has its run: whoever broke that did not come through this store. */

@@ -2,7 +2,9 @@ import { RunnerError } from "../../run/errors.js";
 import type { RunStore } from "../run-store.js";
 import { memoryDeletion } from "./deletion.js";
 import type { MemoryData } from "./memory-data.js";
+import { memoryMessagePages } from "./message-pages.js";
 import { memoryReads } from "./reads.js";
+import { memoryRepack } from "./repack.js";
 import { memoryWrites } from "./writes.js";
 
 export { emptyMemoryData, type MemoryData } from "./memory-data.js";
@@ -15,7 +17,13 @@ export { emptyMemoryData, type MemoryData } from "./memory-data.js";
  */
 export function memoryRunStore(data: MemoryData): RunStore {
   let closed = false;
-  const parts = { ...memoryWrites(data), ...memoryReads(data), ...memoryDeletion(data) };
+  const parts = {
+    ...memoryWrites(data),
+    ...memoryReads(data),
+    ...memoryMessagePages(data),
+    ...memoryDeletion(data),
+    ...memoryRepack(data),
+  };
   const close: RunStore["close"] = async () => {
     closed = true;
   };
@@ -44,11 +52,14 @@ export function memoryRunStore(data: MemoryData): RunStore {
     closing: open(parts.closing),
     chunks: open(parts.chunks),
     messageRows: open(parts.messageRows),
+    messagePage: open(parts.messagePage),
     stateAfter: open(parts.stateAfter),
     thread: open(parts.thread),
     threads: open(parts.threads),
+    updateThread: open(parts.updateThread),
     deleteThread: open(parts.deleteThread),
     cut: open(parts.cut),
+    repack: open(parts.repack),
     sweep: open(parts.sweep),
     threadsBeyond: open(parts.threadsBeyond),
     close,

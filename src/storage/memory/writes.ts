@@ -13,6 +13,7 @@ import {
 } from "../decisions.js";
 import type { Claim, ClaimRequest, ClaimResult, Derived, RunStore, ThreadRow } from "../run-store.js";
 import {
+  leave,
   liveRun,
   putChunk,
   type MemoryData,
@@ -21,7 +22,10 @@ import {
   type MemoryThread,
 } from "./memory-data.js";
 
-type Writes = Pick<RunStore, "claim" | "append" | "settle" | "settleForeign" | "derive" | "requestStop">;
+type Writes = Pick<
+  RunStore,
+  "claim" | "append" | "settle" | "settleForeign" | "derive" | "requestStop" | "updateThread"
+>;
 
 const leftBy = ({ messages, rewritten, state, interrupts }: Derived): MemoryLeft =>
   structuredClone({ messages, resets: rewritten, state, interrupts });
@@ -99,7 +103,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     const run = liveRun(thread, runIndex);
     // What cannot be cloned fails here, before anything is written.
     const closing = structuredClone(settlement.closing);
-    run.left = leftBy(settlement.derived);
+    leave(thread, run, leftBy(settlement.derived));
     run.closing = closing;
     putChunk(run.chunks, chunk);
     run.row = { ...run.row, status, endedAt, eventCount: chunk.firstSeq + chunk.count };
@@ -131,7 +135,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     const run = thread?.runs.get(runIndex);
     if (thread === undefined || run === undefined || thread.head.underived?.includes(runIndex) !== true) return;
     const copy = structuredClone(closing);
-    run.left = leftBy(derived);
+    leave(thread, run, leftBy(derived));
     run.closing = copy;
     thread.head = withoutUnderived(thread.head, (other) => other === runIndex);
   },
@@ -141,5 +145,17 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     const request = askToStop(thread?.head, runId, at, as);
     if (thread !== undefined && request?.head !== undefined) thread.head = request.head;
     return request?.asked;
+  },
+
+  updateThread: async (threadId, { title, archived, pinned }) => {
+    const thread = data.threads.get(threadId);
+    if (thread?.row === undefined) return undefined;
+    thread.row = {
+      ...thread.row,
+      ...(title !== undefined && { title }),
+      ...(archived !== undefined && { archived }),
+      ...(pinned !== undefined && { pinned }),
+    };
+    return { ...thread.row };
   },
 });

@@ -47,14 +47,27 @@ export function watchTransactions(fail: (seen: Seen) => void = () => undefined):
   return all;
 }
 
-/** The next commit over these stores takes place, but the connection falls before that is heard. */
-export function loseCommitOver(stores: readonly string[]): { readonly lost: () => boolean } {
+/** How a connection falls at a commit: `committed`, it took place and that is not heard; `aborted`, it did not. */
+export type Loss = "committed" | "aborted";
+
+/**
+ * The connection falls at the next commit over these stores.
+ *
+ * @param meanwhile called at that moment: what it asks of another connection comes before what is repeated
+ */
+export function loseCommitOver(
+  stores: readonly string[],
+  how: Loss = "committed",
+  meanwhile: () => void = () => undefined,
+): { readonly lost: () => boolean } {
   const { commit } = IDBTransaction.prototype;
   let lost = false;
   IDBTransaction.prototype.commit = function () {
-    commit.call(this);
-    if (lost || listOf(this.objectStoreNames).join() !== [...stores].sort().join()) return;
+    if (lost || listOf(this.objectStoreNames).join() !== [...stores].sort().join()) return commit.call(this);
     lost = true;
+    if (how === "committed") commit.call(this);
+    else this.abort();
+    meanwhile();
     throw new DOMException("The connection was lost", "UnknownError");
   };
   onTestFinished(() => {
@@ -64,11 +77,56 @@ export function loseCommitOver(stores: readonly string[]): { readonly lost: () =
 }
 
 /** Fails each transaction whose turn it is to, `times` times in all. */
-export function failing(when: (seen: Seen) => boolean, times = 1): (seen: Seen) => void {
+export function failing(
+  when: (seen: Seen) => boolean,
+  times = 1,
+  error: unknown = new DOMException("The disk is full", "QuotaExceededError"),
+): (seen: Seen) => void {
   let left = times;
   return (seen) => {
     if (left === 0 || !when(seen)) return;
     left--;
-    throw new DOMException("The disk is full", "QuotaExceededError");
+    throw error;
   };
+}
+
+/** When a full disk aborts a transaction: at its first `write`, or only at its `commit`. The message is empty. */
+export type Full = "write" | "commit";
+
+/** The disk is full for transactions over these stores, until the test ends. Needs fake-indexeddb. */
+export function fillDiskFor(stores: readonly string[], when: Full): { readonly hit: () => boolean } {
+  const transaction = IDBTransaction.prototype;
+  const store = IDBObjectStore.prototype;
+  const { commit } = transaction;
+  const { put, delete: remove } = store;
+  let hit = false;
+  const abort = (tx: IDBTransaction): void => {
+    if (listOf(tx.objectStoreNames).join() !== [...stores].sort().join()) return;
+    hit = true;
+    // The fake's own way to fail a transaction: no script can do that.
+    (tx as IDBTransaction & { _abort(name: string): void })._abort("QuotaExceededError");
+  };
+  if (when === "commit") {
+    transaction.commit = function () {
+      abort(this);
+      commit.call(this);
+    };
+  } else {
+    store.put = function (...record) {
+      const request = put.apply(this, record);
+      abort(this.transaction);
+      return request;
+    };
+    store.delete = function (query) {
+      const request = remove.call(this, query);
+      abort(this.transaction);
+      return request;
+    };
+  }
+  onTestFinished(() => {
+    transaction.commit = commit;
+    store.put = put;
+    store.delete = remove;
+  });
+  return { hit: () => hit };
 }

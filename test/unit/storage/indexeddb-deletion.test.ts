@@ -1,35 +1,25 @@
 import "fake-indexeddb/auto";
-import { openDB, type IDBPDatabase } from "idb";
+import type { IDBPDatabase } from "idb";
 import { expect, onTestFinished, test } from "vitest";
 import { identityCodec } from "../../../src/storage/codec.js";
 import { PIECE } from "../../../src/storage/indexeddb/garbage.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import type { RuntimeSchema } from "../../../src/storage/indexeddb/schema.js";
-import type { CutBase, RunStore } from "../../../src/storage/run-store.js";
+import type { RunStore } from "../../../src/storage/run-store.js";
 import { freshDb } from "../runner/kit.js";
 import { failing, loseCommitOver, watchTransactions } from "./idb-spy.js";
-import { chunkOf, claimed, contents, delta, NOTHING, rowsOfRun, runOn, settlement, withRuns } from "./kit.js";
+import { baseAt, chunkOf, claimed, contents, delta, NOTHING, rowsOfRun, runOn, settlement, withRuns } from "./kit.js";
+import { rawOf } from "./raw.js";
 
 const BULK = ["chunks", "messages", "states", "runs"] as const;
 
 /** A store, and its database for whoever looks below it. */
 async function opened(dbName = freshDb()): Promise<{ store: RunStore; db: IDBPDatabase<RuntimeSchema> }> {
   const store = indexedDBRunStore({ dbName });
+  onTestFinished(() => store.close());
   await store.head("t");
-  const db = await openDB<RuntimeSchema>(dbName);
-  onTestFinished(async () => {
-    db.close();
-    await store.close();
-  });
-  return { store, db };
+  return { store, db: await rawOf(dbName) };
 }
-
-const baseAt = (runIndex: number): CutBase => ({
-  runIndex,
-  messages: [{ id: "base", role: "assistant", content: "base" }],
-  state: {},
-  interrupts: [],
-});
 
 /** How many records of the thread each bulk store holds, and what is still marked. */
 async function left(db: IDBPDatabase<RuntimeSchema>, threadId: string): Promise<Record<string, unknown>> {
@@ -263,7 +253,10 @@ test("the base of a cut passes the codec", async () => {
   expect(await db.get("states", ["t", 1])).toMatchObject({ state: { wrapped: {} }, interrupts: { wrapped: [] } });
 });
 
-test("messages that are read while they are cut off are those before or those after (L2)", async () => {
+test.each([
+  ["all at once", 0],
+  ["in pieces", 2_000],
+])("messages that are read while they are cut off, %s, are those before or those after (L2)", async (_how, from) => {
   const { store, db } = await opened();
   const head = await withRuns(store, "t", ["r0", "r1"]);
   // Enough for several transactions.
@@ -282,7 +275,7 @@ test("messages that are read while they are cut off are those before or those af
     queueMicrotask(() => {
       const cutting = db.transaction(["heads", "messages"], "readwrite");
       void cutting.objectStore("heads").put({ ...head, first: 1, cut: true });
-      void cutting.objectStore("messages").delete(IDBKeyRange.bound(["t", 0], ["t", 1]));
+      void cutting.objectStore("messages").delete(IDBKeyRange.bound(["t", 0, from], ["t", 0, 2_500]));
     });
   });
   expect(await contents(store, "t", 0)).toEqual([]);

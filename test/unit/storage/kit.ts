@@ -1,8 +1,17 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
+import { systemClock, type Clock } from "../../../src/platform/clock.js";
 import { closingEvents } from "../../../src/run/finalize.js";
 import { ChunkBuilder } from "../../../src/run/pack.js";
 import type { Chunk } from "../../../src/run/types.js";
-import type { Claim, ClaimRequest, Derived, RunStore, Settlement, ThreadHead } from "../../../src/storage/run-store.js";
+import type {
+  Claim,
+  ClaimRequest,
+  CutBase,
+  Derived,
+  RunStore,
+  Settlement,
+  ThreadHead,
+} from "../../../src/storage/run-store.js";
 
 export const delta = (text: string): BaseEvent => ({
   type: EventType.TEXT_MESSAGE_CONTENT,
@@ -117,3 +126,14 @@ export const rowsOfRun = (store: RunStore, threadId: string, runIndex: number): 
 
 /** What {@link rowsOfRun} gives of a run that is not there. */
 export const NOTHING = [undefined, undefined, undefined, undefined, [], []];
+
+/** Time that is 30 times as short for whoever waits. */
+export const impatient: Clock = { ...systemClock, after: (ms, signal) => systemClock.after(ms / 30, signal) };
+
+/** A thread cut before run `runIndex`, in which one message says "base". */
+export const baseAt = (runIndex: number): CutBase => ({
+  runIndex,
+  messages: [{ id: "base", role: "assistant", content: "base" }],
+  state: {},
+  interrupts: [],
+});

@@ -4,6 +4,8 @@ import { unpackChunk } from "../../../src/run/pack.js";
 import type { RunStore, StopRequest } from "../../../src/storage/run-store.js";
 import { describeCut } from "./cut.suite.js";
 import { describeDeletion } from "./deletion.suite.js";
+import { describeRepack } from "./repack.suite.js";
+import { describeThreadUpdates } from "./thread-update.suite.js";
 import { chunkOf, claimed, contents, delta, foreignEnd, leaving, request, runOn, settlement, withRuns } from "./kit.js";
 
 /** The law of every RunStore. `create` gives one that nothing was written to. */
@@ -306,7 +308,9 @@ export function describeRunStore(name: string, create: () => RunStore): void {
       await expect(store.claim(request("t", "r"))).rejects.toMatchObject({ code: "closed" });
     });
 
+    describeThreadUpdates(create);
     describeDeletion(create);
     describeCut(create);
+    describeRepack(create);
   });
 }

@@ -3,6 +3,8 @@ import { openDB } from "idb";
 import { expect, onTestFinished, test } from "vitest";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import { fastClock, freshDb } from "../runner/kit.js";
+import { watchTransactions } from "./idb-spy.js";
+import { withRuns } from "./kit.js";
 import { describeRunStore } from "./run-store.suite.js";
 
 describeRunStore("IndexedDB run store, on fake-indexeddb", () => {
@@ -74,4 +76,13 @@ test("a connection that fell is opened anew (L10)", async () => {
   expect(await store.head("t")).toBeUndefined();
   await store.close();
   await expect(store.head("t")).rejects.toMatchObject({ code: "closed" });
+});
+
+test("an update of a thread is one strict transaction, which no append waits for (L8, L15)", async () => {
+  const store = indexedDBRunStore({ dbName: freshDb() });
+  onTestFinished(() => store.close());
+  await withRuns(store, "t", ["r0"]);
+  const seen = watchTransactions();
+  await store.updateThread("t", { title: "named", archived: true });
+  expect(seen).toEqual([{ stores: ["threads"], mode: "readwrite", durability: "strict", deleted: 0 }]);
 });

@@ -1,26 +1,11 @@
 import "fake-indexeddb/auto";
-import { openDB, type IDBPDatabase } from "idb";
+import { openDB } from "idb";
 import { expect, onTestFinished, test } from "vitest";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import { DB_VERSION } from "../../../src/storage/indexeddb/schema.js";
 import { freshDb } from "../runner/kit.js";
 import { chunkOf, delta, runOn, settlement } from "./kit.js";
-
-/** Version 1 as it was released. It is written out here: what is released never changes. */
-function createVersion1(db: IDBPDatabase): void {
-  db.createObjectStore("heads", { keyPath: "threadId" }).createIndex("holder", "holder");
-  const threads = db.createObjectStore("threads", { keyPath: "threadId" });
-  threads.createIndex("updatedAt", ["archived", "updatedAt"]);
-  threads.createIndex("agentId", ["agentId", "archived", "updatedAt"]);
-  const runs = db.createObjectStore("runs", { keyPath: ["threadId", "runIndex"] });
-  runs.createIndex("runId", ["threadId", "runId"], { unique: true });
-  db.createObjectStore("chunks", { keyPath: ["threadId", "runIndex", "firstSeq"] });
-  const messages = db.createObjectStore("messages", { keyPath: ["threadId", "runIndex", "n"] });
-  messages.createIndex("messageId", ["threadId", "messageId"]);
-  db.createObjectStore("states", { keyPath: ["threadId", "runIndex"] });
-  db.createObjectStore("meta");
-  db.createObjectStore("search");
-}
+import { createVersion1, createVersion2 } from "./released-layouts.js";
 
 const run = (threadId: string, runIndex: number, runId: string, status: string) => ({
   threadId,
@@ -70,8 +55,36 @@ test("a database of version 1 is brought up to this one with all that is in it (
   expect(await store.settle(claim, settlement(claim, 2))).toBe("settled");
   expect((await runOn(store, "idle", "r2", 0)).epoch).toBe(3);
   const now = await openDB(dbName);
-  expect([now.version, DB_VERSION]).toEqual([2, 2]);
+  expect([now.version, DB_VERSION]).toEqual([3, 3]);
   now.close();
+});
+
+test("messages of a database of version 2 are found in pages (L10, L16)", async () => {
+  const dbName = freshDb();
+  const old = await openDB(dbName, 2, { upgrade: (db, _old, _new, tx) => createVersion2(db, tx) });
+  const message = (runIndex: number, n: number, id: string, more = {}) =>
+    old.put("messages", {
+      threadId: "t",
+      runIndex,
+      n,
+      messageId: id,
+      message: { id, role: "assistant", content: `${id} of ${runIndex}` },
+      ...more,
+    });
+  await message(0, 0, "gone");
+  await message(1, 0, "a", { resets: 1 });
+  await message(1, 1, "b");
+  await message(2, 0, "behind-a", { after: "a" });
+  await message(2, 1, "a");
+  old.close();
+  const store = indexedDBRunStore({ dbName });
+  onTestFinished(() => store.close());
+  const page = async (before: string | undefined) => {
+    const { messages, earlier } = (await store.messagePage("t", 2, undefined, { before, limit: 2 }))!;
+    return { contents: messages.map(({ content }) => content), earlier };
+  };
+  expect(await page(undefined)).toEqual({ contents: ["behind-a of 2", "b of 1"], earlier: true });
+  expect(await page("behind-a")).toEqual({ contents: ["a of 2"], earlier: false });
 });
 
 test("a database that cannot be brought up is told of and left as it is (L10)", async () => {

@@ -1,0 +1,25 @@
+import type { HeldLock, Lives } from "./locks.js";
+
+/** The user lets this site keep nothing: Web Locks, IndexedDB and at times BroadcastChannel refuse with this. */
+export const isDenied = (error: unknown): boolean => (error as { name?: string } | null)?.name === "SecurityError";
+
+/** Where life locks are denied nobody hears of an end: there is no SharedWorker either, so hosts end with their tab. */
+export function livesWhereAllowed(lives: Lives): Lives {
+  return {
+    hold: (name) =>
+      lives.hold(name).catch((error: unknown): HeldLock => {
+        if (!isDenied(error)) throw error;
+        let end!: () => void;
+        const gone = new Promise<void>((resolve) => (end = resolve));
+        return { gone, release: () => (end(), gone) };
+      }),
+    whenFree: (name, signal) =>
+      lives.whenFree(name, signal).catch((error: unknown) => {
+        if (!isDenied(error)) throw error;
+        return new Promise<boolean>((resolve) => {
+          if (signal.aborted) resolve(false);
+          signal.addEventListener("abort", () => resolve(false), { once: true });
+        });
+      }),
+  };
+}

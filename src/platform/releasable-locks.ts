@@ -1,0 +1,31 @@
+import type { HeldLock, Locks } from "./locks.js";
+
+/** Locks that can be let go of all at once, wherever in the code they are held. */
+export interface ReleasableLocks extends Locks {
+  /** For good: what is granted later is let go of as well. */
+  releaseAll(): void;
+}
+
+export function releasableLocks(inner: Locks): ReleasableLocks {
+  const held = new Set<HeldLock>();
+  let released = false;
+  const keep = (lock: HeldLock): HeldLock => {
+    held.add(lock);
+    if (released) void lock.release();
+    void lock.gone.then(() => held.delete(lock));
+    return lock;
+  };
+  return {
+    async tryHold(name) {
+      const lock = await inner.tryHold(name);
+      return lock && keep(lock);
+    },
+    hold: async (name) => keep(await inner.hold(name)),
+    steal: async (name) => keep(await inner.steal(name)),
+    whenFree: (name, signal) => inner.whenFree(name, signal),
+    releaseAll() {
+      released = true;
+      for (const lock of held) void lock.release();
+    },
+  };
+}

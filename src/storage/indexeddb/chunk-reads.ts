@@ -1,0 +1,96 @@
+import type { Chunk } from "../../run/types.js";
+import type { PayloadCodec } from "../codec.js";
+import { corrupt, isChunk } from "./checks.js";
+import type { Connection } from "./connection.js";
+import { countingRun } from "./heads.js";
+import { decodeEntries } from "./payloads.js";
+import { PAGE } from "./records.js";
+import type { ChunkRecord, RunRecord } from "./schema.js";
+
+/**
+ * The first record may begin at or before `afterSeq + 1`: a chunk is handed out whole, and the reader drops what it
+ * has (`sliceChunk`).
+ */
+export async function readChunks(
+  connection: Connection,
+  codec: PayloadCodec,
+  threadId: string,
+  runIndex: number,
+  afterSeq: number,
+  limit: number,
+): Promise<Chunk[]> {
+  for (let again = false; ; again = true) {
+    const { records, isAll } = await readRecords(connection, threadId, runIndex, afterSeq, limit);
+    const run = await countingRun(connection, threadId, runIndex, "events");
+    if (run === undefined) return [];
+    const end = checkSequence(run, records, afterSeq);
+    // A run that has ended since the chunks were read has more of them. One that had ended before has lost some.
+    if (isAll && run.status !== "running" && end < (run.eventCount ?? 0)) {
+      if (again) throw corrupt("chunks", run);
+      continue;
+    }
+    return Promise.all(records.map(async (record) => ({ ...record, entries: await decodeEntries(codec, record) })));
+  }
+}
+
+/** Records that are read at first: after a repack few hold much. */
+const FIRST_PAGE = 8;
+
+/** @returns records as they stand there; none after one that is not valid. `isAll`: there are no more of them */
+async function readRecords(
+  connection: Connection,
+  threadId: string,
+  runIndex: number,
+  afterSeq: number,
+  limit: number,
+): Promise<{ records: ChunkRecord[]; isAll: boolean }> {
+  const last = [threadId, runIndex, Infinity];
+  const records: ChunkRecord[] = [];
+  let next = afterSeq + 1;
+  for (let events = 0, size = FIRST_PAGE; events < limit; size = PAGE) {
+    const page = await connection.read(["chunks"], async (tx) => {
+      const store = tx.objectStore("chunks");
+      // The chunk that holds `next` is the last one that begins at or before it.
+      const upTo = IDBKeyRange.bound([threadId, runIndex, 0], [threadId, runIndex, next]);
+      const first = await store.openKeyCursor(upTo, "prev");
+      return store.getAll(IDBKeyRange.bound(first?.key ?? [threadId, runIndex, 0], last), size);
+    });
+    const read = records.length;
+    for (const record of page) {
+      const isFirst = records.length === read;
+      if (isChunk(record) && record.firstSeq + record.count <= (isFirst ? next : afterSeq + 1)) continue;
+      // Since the page before, it was joined with what was read: whoever asks for more gets it.
+      if (read > 0 && isFirst && record.firstSeq < next) return { records, isAll: false };
+      records.push(record);
+      events += isChunk(record) ? record.count : Infinity;
+      if (events >= limit) return { records, isAll: false };
+      next = record.firstSeq + record.count;
+    }
+    if (page.length < size) return { records, isAll: true };
+  }
+  return { records, isAll: false };
+}
+
+/**
+ * Chunks that are handed out are valid, without gap or overlap (L2), and this run's: those of one epoch, except that
+ * whoever took the run over ended it under his own.
+ *
+ * @returns the sequence number after the last event
+ */
+function checkSequence(run: RunRecord, records: readonly ChunkRecord[], afterSeq: number): number {
+  const takenOver = run.status === "broken" || run.status === "stopped" || run.status === "superseded";
+  let next = afterSeq + 1;
+  let epoch = takenOver ? 0 : run.epoch;
+  for (const [n, record] of records.entries()) {
+    const valid =
+      isChunk(record) &&
+      (n === 0 ? record.firstSeq <= next : record.firstSeq === next) &&
+      record.epoch >= epoch &&
+      record.epoch <= run.epoch;
+    if (!valid) throw corrupt("chunks", { threadId: run.threadId, runIndex: run.runIndex });
+    next = record.firstSeq + record.count;
+    ({ epoch } = record);
+  }
+  if (records.length > 0 && run.status !== "running" && next > (run.eventCount ?? 0)) throw corrupt("chunks", run);
+  return next;
+}

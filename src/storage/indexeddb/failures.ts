@@ -1,0 +1,36 @@
+import { RunnerError } from "../../run/errors.js";
+
+const nameOf = (error: unknown): string => (error as { name?: string } | null)?.name ?? "";
+
+/** What a transaction fails with that did not end in time. */
+export const hung = (ms: number): DOMException =>
+  new DOMException(`The transaction did not end within ${ms} ms`, "TimeoutError");
+
+export const isHung = (error: unknown): boolean => nameOf(error) === "TimeoutError";
+
+/**
+ * The connection fell: the handle is of no use any more, another may be. An AbortError is the browser's own, which closes
+ * connections by force where somebody clears the storage: what we abort has a reason of its own.
+ */
+export const isLost = (error: unknown): boolean =>
+  ["InvalidStateError", "UnknownError", "AbortError", "TimeoutError"].includes(nameOf(error)) ||
+  /connection/i.test(String(error));
+
+/**
+ * A storage failure as the RunnerError that tells what to do. Quota arrives as an abort, at times with an empty message
+ * and null fields: only its name is sure.
+ */
+export function toStorageError(error: unknown, dbName: string): RunnerError {
+  if (RunnerError.is(error)) return error;
+  const details = { dbName, cause: `${nameOf(error)}: ${(error as { message?: string } | null)?.message ?? ""}` };
+  const code = nameOf(error) === "QuotaExceededError" ? "quota-exceeded" : "storage-lost";
+  return new RunnerError(code, details, { cause: error });
+}
+
+/** The same for an open that failed. */
+export function toOpenError(error: unknown, dbName: string): RunnerError {
+  if (RunnerError.is(error)) return error;
+  return nameOf(error) === "VersionError"
+    ? new RunnerError("outdated", { dbName }, { cause: error })
+    : new RunnerError("storage-unavailable", { dbName, cause: String(error) }, { cause: error });
+}

@@ -1,0 +1,81 @@
+import type { BaseEvent, Interrupt, Message, State } from "@ag-ui/client";
+import type { PackedEntry } from "../../run/types.js";
+import type { PayloadCodec } from "../codec.js";
+import type { PersistedInput, RunClosing } from "../run-store.js";
+import { corrupt, isIndex, isRecord, isText } from "./checks.js";
+import type { ChunkRecord, MessageRecord, RunRecord, StateRecord } from "./schema.js";
+
+/*
+ * The payloads of records, decoded and checked as far as the project itself relies on them. What stands in an event, a
+ * message or a state beyond that is the agent's affair.
+ */
+
+const isEvent = (value: unknown): value is BaseEvent => isRecord(value) && isText(value["type"]);
+const isMessage = (value: unknown): value is Message => isRecord(value) && isText(value["id"]) && isText(value["role"]);
+const isInterrupt = (value: unknown): value is Interrupt => isRecord(value) && isText(value["id"]);
+
+const isInput = (value: unknown): value is PersistedInput =>
+  isRecord(value) &&
+  Array.isArray(value["messages"]) &&
+  value["messages"].every(isMessage) &&
+  (value["resume"] === undefined || Array.isArray(value["resume"]));
+
+const isClosing = (value: unknown): value is RunClosing =>
+  isRecord(value) &&
+  isEvent(value["runStarted"]) &&
+  Array.isArray(value["customs"]) &&
+  value["customs"].every(isEvent) &&
+  isEvent(value["terminal"]);
+
+export async function decodeInput(codec: PayloadCodec, record: RunRecord): Promise<PersistedInput> {
+  const input = await codec.decode(record.input);
+  if (!isInput(input)) throw corrupt("runs", record);
+  return input;
+}
+
+export async function decodeClosing(codec: PayloadCodec, record: RunRecord): Promise<RunClosing | undefined> {
+  if (record.closing === undefined) return undefined;
+  const closing = await codec.decode(record.closing);
+  if (!isClosing(closing)) throw corrupt("runs", record);
+  return closing;
+}
+
+/** How many events the entry stands for; undefined where it is none. */
+function eventsIn(entry: unknown): number | undefined {
+  if (!isRecord(entry) || !isEvent(entry["event"])) return undefined;
+  const { event, cuts } = entry;
+  if (cuts === undefined) return 1;
+  const { delta } = event as { readonly delta?: unknown };
+  if (!Array.isArray(cuts) || !cuts.every(isIndex) || !isText(delta)) return undefined;
+  return cuts.reduce((sum, length) => sum + length, 0) === delta.length ? cuts.length : undefined;
+}
+
+export async function decodeEntries(codec: PayloadCodec, record: ChunkRecord): Promise<PackedEntry[]> {
+  const entries = await codec.decode(record.entries);
+  if (!Array.isArray(entries)) throw corrupt("chunks", record);
+  let count = 0;
+  for (const entry of entries) count += eventsIn(entry) ?? NaN;
+  if (count !== record.count) throw corrupt("chunks", record);
+  // Each entry was checked.
+  return entries as PackedEntry[];
+}
+
+/** @returns undefined for a row that only resets */
+export async function decodeMessage(codec: PayloadCodec, record: MessageRecord): Promise<Message | undefined> {
+  if (record.message === undefined) return undefined;
+  const message = await codec.decode(record.message);
+  if (!isMessage(message) || message.id !== record.messageId) throw corrupt("messages", record);
+  return message;
+}
+
+export async function decodeState(
+  codec: PayloadCodec,
+  record: StateRecord,
+): Promise<{ state: State; interrupts: Interrupt[] }> {
+  const state = await codec.decode(record.state);
+  const interrupts = await codec.decode(record.interrupts);
+  if (!("state" in record) || !Array.isArray(interrupts) || !interrupts.every(isInterrupt))
+    throw corrupt("states", record);
+  // A state is whatever the agent makes it.
+  return { state: state as State, interrupts };
+}

@@ -1,0 +1,95 @@
+import { RunnerError } from "../../run/errors.js";
+import { joinChunks, lastSeq } from "../../run/pack.js";
+import type { Chunk } from "../../run/types.js";
+import type { PayloadCodec } from "../codec.js";
+import { joinGroups } from "../repacking.js";
+import { isChunk } from "./checks.js";
+import type { Connection } from "./connection.js";
+import { countingRun } from "./heads.js";
+import { decodeEntries } from "./payloads.js";
+import { encodeChunk, quietly } from "./records.js";
+
+/**
+ * Records that one transaction replaces at most: appends of all threads wait behind it. A second pass joins what the
+ * first one made.
+ */
+export const REPACK_PIECE = 64;
+
+/** See `RunStore.repack`. */
+export async function repack(
+  connection: Connection,
+  codec: PayloadCodec,
+  threadId: string,
+  runIndex: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (let joined = true; joined;) {
+    joined = false;
+    const run = await countingRun(connection, threadId, runIndex, "events");
+    if (run === undefined || run.status === "running") return;
+    for (let next = 0; ;) {
+      if (signal?.aborted === true) return;
+      const chunks = await readPiece(connection, codec, threadId, runIndex, next);
+      if (chunks === undefined) return;
+      for (const group of joinGroups(chunks)) {
+        if (group.length === 1) continue;
+        if (!(await replace(connection, codec, group))) return;
+        joined = true;
+      }
+      if (chunks.length < REPACK_PIECE) break;
+      next = lastSeq(chunks.at(-1)!) + 1;
+    }
+  }
+}
+
+/** @returns the records from event `next` on; undefined where one is not valid, which is told to whoever reads the run */
+async function readPiece(
+  connection: Connection,
+  codec: PayloadCodec,
+  threadId: string,
+  runIndex: number,
+  next: number,
+): Promise<Chunk[] | undefined> {
+  const range = IDBKeyRange.bound([threadId, runIndex, next], [threadId, runIndex, Infinity]);
+  const records = await connection.read(["chunks"], (tx) => tx.objectStore("chunks").getAll(range, REPACK_PIECE));
+  const chunks: Chunk[] = [];
+  let seq = next;
+  try {
+    for (const record of records) {
+      if (!isChunk(record) || record.firstSeq !== seq) return undefined;
+      chunks.push({ ...record, entries: await decodeEntries(codec, record) });
+      seq += record.count;
+    }
+    return chunks;
+  } catch (error) {
+    if (RunnerError.is(error, "corrupt-record")) return undefined;
+    throw error;
+  }
+}
+
+/** @returns false, nothing done, where the records are not those that were read: deleted, cut off or joined by another */
+async function replace(connection: Connection, codec: PayloadCodec, group: readonly Chunk[]): Promise<boolean> {
+  const joined = joinChunks(group);
+  const { threadId, runIndex, firstSeq } = joined;
+  const last = group.at(-1)!;
+  const record = await encodeChunk(codec, joined);
+  const end = [threadId, runIndex, lastSeq(joined) + 1];
+  const range = IDBKeyRange.bound([threadId, runIndex, firstSeq], end, false, true);
+  return connection.write(["chunks"], "relaxed", async (tx) => {
+    const store = tx.objectStore("chunks");
+    const [keys, now] = await Promise.all([
+      store.getAllKeys(range, group.length + 1),
+      store.get([threadId, runIndex, last.firstSeq]),
+    ]);
+    // Records never overlap, so with the same keys and the same last one all are the same.
+    const isSame =
+      keys.length === group.length &&
+      keys.every(([, , key], n) => key === group[n]!.firstSeq) &&
+      now?.count === last.count &&
+      now.epoch === last.epoch;
+    if (!isSame) return false;
+    quietly(store.delete(range));
+    quietly(store.put(record));
+    return true;
+  });
+}

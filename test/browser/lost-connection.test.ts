@@ -1,0 +1,7 @@
+import { describeLostCommits } from "../unit/storage/lost-commits.suite.js";
+import { describeLostConnection } from "../unit/storage/lost-connection.suite.js";
+import { describeOpening } from "../unit/storage/opening.suite.js";
+
+describeLostCommits("Commits that are lost, in the browser");
+describeLostConnection("A connection that falls, in the browser");
+describeOpening("Opening and giving way, in the browser");

@@ -1,0 +1,31 @@
+import { onTestFinished } from "vitest";
+import { unpackChunk } from "../../../src/run/pack.js";
+import {
+  indexedDBRunStore,
+  type IndexedDBRunStoreOptions,
+} from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import type { RunStore } from "../../../src/storage/run-store.js";
+
+export const freshName = (): string => `store-${crypto.randomUUID()}`;
+
+/** A store that is closed, and its database deleted, when the test ends. */
+export function opened(dbName = freshName(), options: IndexedDBRunStoreOptions = {}): RunStore {
+  const store = indexedDBRunStore({ ...options, dbName });
+  onTestFinished(async () => {
+    await store.close();
+    indexedDB.deleteDatabase(dbName);
+  });
+  return store;
+}
+
+/** Two hosts of one log. */
+export function twoHosts(): { store: RunStore; other: RunStore } {
+  const dbName = freshName();
+  return { store: opened(dbName), other: opened(dbName) };
+}
+
+/** The events of a run of thread `t`, as their seq with their delta or type. */
+export const eventsOf = async (store: RunStore, runIndex: number): Promise<string[]> =>
+  (await store.chunks("t", runIndex, -1, Infinity))
+    .flatMap(unpackChunk)
+    .map(({ event, seq }) => `${seq} ${String(event["delta"] ?? event.type)}`);
