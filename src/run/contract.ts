@@ -1,5 +1,6 @@
 import type { AbstractAgent, BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Observable } from "rxjs";
+import type { Cursor } from "./types.js";
 
 /** Request of {@link AgentRunner.run}. The shape of CopilotKit's runtime 1.75. */
 export interface AgentRunnerRunRequest {
@@ -23,6 +24,32 @@ export interface AgentRunnerConnectRequest {
   headers?: Record<string, string>;
   /** Accepted and ignored. */
   joinCode?: string;
+}
+
+/**
+ * How a reader gets what was before: as messages and state (`snapshot`), as compacted events (`events`), or nothing of it
+ * but the last run, event by event from its first (`last-run`; its deltas apply to what the runs before it left behind).
+ */
+export type Replay = "snapshot" | "events" | "last-run";
+
+/** What runners of this library can be asked for beyond {@link AgentRunnerConnectRequest}. */
+export interface ThreadConnectRequest extends AgentRunnerConnectRequest {
+  /**
+   * How far the reader has got: it is handed only what comes after that. Where that place is not on the active path any
+   * more, a snapshot.
+   */
+  after?: Cursor;
+  /** For a reader without `after`. Default `events`. */
+  replay?: Replay;
+  /** Goes on with each later run, whoever starts it in whichever host, and never completes by itself. Default false. */
+  follow?: boolean;
+}
+
+/** Some events of a thread, in order. */
+export interface ConnectedEvents {
+  readonly events: readonly BaseEvent[];
+  /** Behind them: `after` of the connect that goes on from here. */
+  readonly cursor: Cursor;
 }
 
 /** Request of {@link AgentRunner.isRunning}. */

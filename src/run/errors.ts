@@ -16,10 +16,19 @@ export type RunnerErrorCode =
   | "run-exists"
   /** No agent is registered under this id. Nothing was started. `details.agentIds` lists those that are. */
   | "unknown-agent"
+  /** No thread has this id, or it was deleted. Nothing was changed. List the threads again. */
+  | "unknown-thread"
+  /** No checkpoint has this id, or it was deleted. Nothing was written. List the graph's checkpoints again. */
+  | "unknown-checkpoint"
   /** An id, message or option does not have the shape that it must have. Nothing was started. */
   | "invalid-input"
   /** The agent could not be cloned, or its clone cannot run. Give it a `clone()`, or use `defineAgent`. */
   | "agent-not-cloneable"
+  /**
+   * A middleware of the runtime refused the request. Nothing was done. `details.status` is the HTTP status that it answered
+   * with (401: sign in; 403: not allowed; 429: later), `details.body` the text of the answer.
+   */
+  | "refused"
   /** Another host took the thread over; this run can write nothing more. What it had committed is kept. */
   | "fenced"
   /** The runtime or runner was closed by its owner. */
@@ -34,8 +43,6 @@ export type RunnerErrorCode =
   | "no-host"
   /** The host speaks another version of the wire protocol. Reload the page. */
   | "protocol-mismatch"
-  /** Web Locks are missing, so the one-run-per-thread law cannot be kept. Serve the page over https or from localhost. */
-  | "insecure-context"
   /** The database cannot be opened here (private mode, storage switched off, blocked). Nothing can be kept. */
   | "storage-unavailable"
   /** Opening the database waits for another tab that holds an older version. Close or reload the other tabs. */
@@ -66,9 +73,12 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   deleted: "The run was deleted, or its events were cut off",
   "run-exists": "This run id was already used in the thread with another input",
   "unknown-agent": "No agent is registered under this id",
+  "unknown-thread": "No thread has this id",
+  "unknown-checkpoint": "No checkpoint has this id",
   "invalid-input": "The input is not valid",
   "agent-not-cloneable":
     "The agent cannot be cloned: give it a clone() that returns a working copy, or use defineAgent()",
+  refused: "The runtime refused the request",
   fenced: "Another host took the thread over",
   closed: "The runtime was closed",
   timeout: "The host did not answer in time",
@@ -76,7 +86,6 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "host-failed": "The host failed",
   "no-host": "No host could be started",
   "protocol-mismatch": "The host speaks another version of the wire protocol: reload the page",
-  "insecure-context": "Web Locks are missing: serve the page over https or from localhost",
   "storage-unavailable": "The database cannot be opened",
   "storage-blocked": "Another tab holds an older version of the database: close or reload it",
   "storage-lost": "The connection to the database was lost",

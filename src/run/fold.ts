@@ -22,6 +22,7 @@ import type {
   ToolMessage,
 } from "@ag-ui/client";
 import { cloneJson } from "./json.js";
+import { startedMessage, tag } from "./new-messages.js";
 import { PatchedDocument } from "./json-patch.js";
 import { MessageList, withoutNullTag, type MessageIndex } from "./message-list.js";
 
@@ -50,10 +51,6 @@ function activityTypesOf({ metadata }: MessagesSnapshotEvent): readonly string[]
   const types = (said as { authoritativeActivityTypes: unknown }).authoritativeActivityTypes;
   if (types === null) return null;
   return Array.isArray(types) && types.every((type) => typeof type === "string") ? types : [];
-}
-
-function tag(subagentRunId: string | null | undefined): { subagentRunId?: string } {
-  return subagentRunId === undefined || subagentRunId === null ? {} : { subagentRunId };
 }
 
 function textOf(content: unknown): string {
@@ -215,17 +212,7 @@ export class Fold {
       }
       return;
     }
-    const id = e.messageId;
-    const message: Message =
-      e.type === EventType.REASONING_MESSAGE_START
-        ? { id, role: "reasoning", content: "", ...tag(e.subagentRunId) }
-        : {
-            id,
-            role: e.role ?? "assistant",
-            content: "",
-            ...(e.name === undefined ? {} : { name: e.name }),
-            ...tag(e.subagentRunId),
-          };
+    const message = startedMessage(e);
     this.#messages.mergeMetadata(message, e.metadata);
     this.#messages.append(message);
   }

@@ -1,4 +1,5 @@
 import type { Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
+import { equalJson } from "./json.js";
 import type { MessageIndex } from "./message-list.js";
 
 /** A thread at the end of a path: what the next run of that path starts from. */
@@ -90,6 +91,41 @@ export function planInput(
     newMessages: input.messages.filter((message) => !keptIds.has(message.id)),
     messages: () => input.messages,
   };
+}
+
+/**
+ * The messages of a sender that has loaded only those from `before` on, with the path's in front of it before them. Where
+ * the thread has been rewritten without that one, it has loaded those from the first that the path still has on.
+ */
+export function withEarlier(
+  { messages }: Pick<ThreadBase, "messages">,
+  sent: readonly Message[],
+  before: string,
+): readonly Message[] {
+  const ids = new Set(sent.map(({ id }) => id));
+  const place = messages.findIndex(({ id }) => id === before);
+  const end = place >= 0 ? place : messages.findIndex(({ id }) => ids.has(id));
+  if (end <= 0) return sent;
+  return [...messages.slice(0, end).filter(({ id }) => !ids.has(id)), ...sent];
+}
+
+/**
+ * The messages of a sender that was shown them in another form (an older version of the protocol has less), with the
+ * thread's own in the place of those that say the same: what could not be shown is no edit.
+ */
+export function asKnown(
+  { messages }: Pick<ThreadBase, "messages">,
+  sent: readonly Message[],
+  shownAs: (message: Message) => Message,
+): readonly Message[] {
+  // Only parts are shown otherwise.
+  const ids = new Set(sent.filter(({ content }) => Array.isArray(content)).map(({ id }) => id));
+  if (ids.size === 0) return sent;
+  const known = new Map(messages.filter(({ id }) => ids.has(id)).map((message) => [message.id, message]));
+  return sent.map((message) => {
+    const own = known.get(message.id);
+    return own !== undefined && equalJson(shownAs(own), shownAs(message)) ? own : message;
+  });
 }
 
 function isSubsequence(sent: readonly Message[], path: readonly Message[]): boolean {

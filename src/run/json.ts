@@ -26,12 +26,24 @@ export function cloneJson<T>(value: T): T {
 
 /** Deep equality of JSON values; a field that is undefined counts as absent. */
 export function equalJson(a: unknown, b: unknown): boolean {
+  return alike(a, b, false);
+}
+
+/** Equal, and the same as text: fields stand in the same order. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  return alike(a, b, true);
+}
+
+function alike(a: unknown, b: unknown, inOrder: boolean): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return Object.is(a, b);
   if (Array.isArray(a) !== Array.isArray(b)) return false;
   const left = a as Record<string, unknown>;
   const right = b as Record<string, unknown>;
   const keys = Object.keys(left).filter((key) => left[key] !== undefined);
-  if (keys.length !== Object.keys(right).filter((key) => right[key] !== undefined).length) return false;
-  return keys.every((key) => Object.hasOwn(right, key) && equalJson(left[key], right[key]));
+  const others = Object.keys(right).filter((key) => right[key] !== undefined);
+  if (keys.length !== others.length) return false;
+  return keys.every(
+    (key, at) => (inOrder ? others[at] === key : Object.hasOwn(right, key)) && alike(left[key], right[key], inOrder),
+  );
 }

@@ -1,7 +1,7 @@
 import type { SettledStatus } from "./types.js";
 
 /** What a run that was asked to end will have ended as, unless its agent ends it first. */
-export type AskedStatus = "stopped" | "superseded" | "errored";
+export type AskedStatus = "stopped" | "superseded" | "errored" | "broken";
 
 /** Where a run stands in its host. `refused`: this host does not execute it. */
 export type RunLife =
@@ -9,7 +9,10 @@ export type RunLife =
   | { readonly is: "queued" }
   | { readonly is: "claiming" }
   | { readonly is: "running" }
-  /** Its end was asked for; the agent has until its grace runs out. `errored`: it passed its time limit. */
+  /**
+   * Its end was asked for; the agent has until its grace runs out. `errored`: it passed its time limit; `broken`: its host
+   * has to end.
+   */
   | { readonly is: "stopping"; readonly as: AskedStatus }
   /** The agent is heard no more; the end is being written. */
   | { readonly is: "settling"; readonly status: SettledStatus }

@@ -1,5 +1,5 @@
 import type { ActivityMessage, AssistantMessage, Message, Metadata, ToolCall, ToolMessage } from "@ag-ui/client";
-import { assignOwn, cloneJson, equalJson } from "./json.js";
+import { assignOwn, cloneJson, sameJson } from "./json.js";
 
 interface OwnedCall {
   readonly owner: AssistantMessage;
@@ -224,7 +224,7 @@ export class MessageList {
         continue;
       }
       held.add(message.id);
-      if (fresh === undefined || equalJson(message, fresh)) next.push(message);
+      if (fresh === undefined || sameJson(message, fresh)) next.push(message);
       else {
         next.push(fresh);
         this.#touched.add(message.id);

@@ -10,6 +10,7 @@ import type {
 } from "@ag-ui/client";
 import { ALL_ACTIVITIES, type Fold } from "./fold.js";
 import type { LiveView } from "./live-view.js";
+import { lastOf, type MessagePart } from "./message-page.js";
 import type { Started } from "./open-constructs.js";
 
 /** What {@link settledPrelude} is made of. */
@@ -55,11 +56,11 @@ function forgetMessages(id: string): BaseEvent[] {
 }
 
 /**
- * True when a snapshot alone does not lead a reader from the base of the fold to its messages: a snapshot leaves what
+ * True when a snapshot alone does not lead a reader from the messages that it holds to these: a snapshot leaves what
  * a reader holds in its order, before everything new, shows the last of several messages with one id, and cannot
  * remove the last reasoning.
  */
-function mustForget({ base, messages }: Fold): boolean {
+function mustForget(base: readonly Message[], messages: readonly Message[]): boolean {
   const places = new Map(base.map(({ id }, place) => [id, place]));
   const held = new Set<string>();
   let last = -1;
@@ -101,15 +102,63 @@ function callAgain(start: ToolCallStartEvent, fold: Fold): BaseEvent {
   return again({ ...rest, ...parent, toolCallName: shown.call.function.name }, shown.owner);
 }
 
+/** How much a reader is shown of the messages. */
+export interface Shown {
+  /** At most so many of the last ones, and all that the live run has added at the end or has open. Absent: all. */
+  readonly limit?: number;
+  /** The reader holds messages that the snapshot would leave in the wrong places. */
+  readonly forget?: boolean;
+}
+
+/** The message that a start which is told again belongs to. */
+function ownerOf(fold: Fold, { kind, start }: Started): Message | undefined {
+  switch (kind) {
+    case "text":
+    case "reasoning":
+    case "span":
+      return fold.message(start.messageId);
+    case "call":
+    case "unanswered":
+      return fold.toolCall(start.toolCallId)?.owner;
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * The part of a live run's messages that a snapshot shows: what is open must be in it, since its deltas go on; and what
+ * the run has added at the end.
+ */
+export function shownOf(fold: Fold, live: LiveView, limit: number | undefined): MessagePart {
+  const { messages, touched } = fold;
+  if (limit === undefined) return { messages, earlier: false };
+  let start = Math.max(0, messages.length - limit);
+  let own = messages.length;
+  while (own > 0 && touched.has(messages[own - 1]!.id)) own--;
+  start = Math.min(start, own);
+  const inside = new Set(messages.slice(start).map(({ id }) => id));
+  for (const started of live.open.started()) {
+    const owner = ownerOf(fold, started);
+    if (owner === undefined || inside.has(owner.id)) continue;
+    start = Math.min(
+      start,
+      messages.findIndex(({ id }) => id === owner.id),
+    );
+  }
+  return lastOf(messages, messages.length - start);
+}
+
 /**
  * The events that lead a reader up to a live run's last event, after the thread's settled history: what follows are
  * the run's further events. The reader then has exactly the messages and state that all events of the run give.
  *
  * Holds live parts of the fold: it must be serialised or copied before the fold goes on.
  */
-export function livePrelude(fold: Fold, live: LiveView): BaseEvent[] {
+export function livePrelude(fold: Fold, live: LiveView, { limit, forget = false }: Shown = {}): BaseEvent[] {
   const { runStarted } = live;
   if (runStarted === undefined) return [];
+  const { messages } = shownOf(fold, live, limit);
+  const held = limit === undefined ? fold.base : lastOf(fold.base, limit).messages;
 
   // A snapshot in the middle of a run may leave out what is still open. A reader must hear of its start (verification
   // knows nothing else), and must not show it: so it starts before the snapshot that leaves it out.
@@ -149,8 +198,10 @@ export function livePrelude(fold: Fold, live: LiveView): BaseEvent[] {
     withoutMessages(runStarted),
     ...stateSnapshot(fold.state),
     ...lost,
-    ...(lost.length > 0 || mustForget(fold) ? forgetMessages(`forget-${String(runStarted["runId"])}`) : []),
-    messagesSnapshot(fold.messages),
+    ...(forget || lost.length > 0 || mustForget(held, messages)
+      ? forgetMessages(`forget-${String(runStarted["runId"])}`)
+      : []),
+    messagesSnapshot(messages),
     ...live.subagents,
     ...live.customs,
     ...starts,
@@ -168,8 +219,12 @@ export function emptyPrelude(threadId: string, id: string): BaseEvent[] {
   ];
 }
 
-/** The events that rebuild a thread up to the end of its last settled run. */
-export function settledPrelude(run: SettledRun): BaseEvent[] {
+/**
+ * The events that rebuild a thread up to the end of its last settled run.
+ *
+ * @param forget the reader holds messages that the snapshot would leave in the wrong places
+ */
+export function settledPrelude(run: SettledRun, forget = false): BaseEvent[] {
   const runStarted = withoutMessages(run.runStarted);
   const events: BaseEvent[] = [];
   if (run.terminal.type === EventType.RUN_ERROR && run.interrupts !== undefined && run.interrupts.length > 0) {
@@ -180,6 +235,13 @@ export function settledPrelude(run: SettledRun): BaseEvent[] {
       { type: EventType.RUN_FINISHED, threadId, runId, outcome },
     );
   }
-  events.push(runStarted, ...stateSnapshot(run.state), messagesSnapshot(run.messages), ...run.customs, run.terminal);
+  events.push(
+    runStarted,
+    ...stateSnapshot(run.state),
+    ...(forget ? forgetMessages(`forget-${String(runStarted["runId"])}`) : []),
+    messagesSnapshot(run.messages),
+    ...run.customs,
+    run.terminal,
+  );
   return events;
 }

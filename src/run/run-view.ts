@@ -1,7 +1,7 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { Fold, type FoldBase } from "./fold.js";
 import { LiveView } from "./live-view.js";
-import { livePrelude } from "./prelude.js";
+import { livePrelude, shownOf, type Shown } from "./prelude.js";
 import type { Chunk, OpenConstructs } from "./types.js";
 
 /** Everything that the events of one run so far have led to. Must see every event of the run, in order. */
@@ -30,7 +30,12 @@ export class RunView {
   }
 
   /** See {@link livePrelude}. */
-  prelude(): BaseEvent[] {
-    return livePrelude(this.fold, this.live);
+  prelude(shown: Shown = {}): BaseEvent[] {
+    return livePrelude(this.fold, this.live, shown);
+  }
+
+  /** There are messages before those that a prelude with this limit shows. */
+  hasEarlier(limit: number | undefined): boolean {
+    return shownOf(this.fold, this.live, limit).earlier;
   }
 }

@@ -6,6 +6,16 @@ export type RunStatus = "running" | "finished" | "errored" | "stopped" | "supers
 /** The ends of a run. */
 export type SettledStatus = Exclude<RunStatus, "running">;
 
+/** What a person changes about a thread in the list. What is absent stays as it is. */
+export interface ThreadUpdate {
+  /** Stays when later runs begin and end. */
+  readonly title?: string;
+  /** An archived thread is left out of lists that do not ask for it. */
+  readonly archived?: boolean;
+  /** No limit deletes or cuts a pinned thread. */
+  readonly pinned?: boolean;
+}
+
 /**
  * How far a reader has got in a thread: every event of run `runIndex` up to and with sequence number `seq`
  * (-1: none of it). `epoch` is the fencing number of that run as the reader saw it.

@@ -73,6 +73,7 @@ async function endForeign(
  * Carries a stop request that stands in the log to the run's holder; where that one is frozen or hung, ends the run in
  * its place.
  *
+ * @param acknowledged called when the holder has heard of it
  * @returns true where it was ended in its place
  */
 export async function stopForeign(
@@ -80,12 +81,20 @@ export async function stopForeign(
   threadId: string,
   runId: string,
   supersede: boolean,
+  acknowledged?: () => void,
 ): Promise<boolean> {
-  const stolen = await deliverStop(parts, { threadId, runId, supersede }, parts.stopGraceMs + STOP_ACK_MS);
+  const patienceMs = parts.stopGraceMs + STOP_ACK_MS;
+  const stolen = await deliverStop(parts, { threadId, runId, supersede }, patienceMs, acknowledged);
   if (stolen === undefined) return false;
+  const as = supersede ? "superseded" : "stopped";
   try {
+    await parts.reached?.("stopping.stolen", threadId);
     const head = await parts.store.head(threadId);
-    if (head?.live?.runId === runId) await recovery.settleOrphan(head, supersede ? "superseded" : "stopped");
+    if (head?.live?.runId === runId) await recovery.settleOrphan(head, as);
+  } catch (error) {
+    // Nobody executes it any more.
+    recovery.settleLater(threadId, runId, { as, error });
+    throw error;
   } finally {
     await stolen.release();
   }

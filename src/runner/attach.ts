@@ -1,34 +1,38 @@
-import { filter } from "rxjs";
-import { ringOrSilence, type Bell } from "../platform/bell.js";
+import { ringOrSilence } from "../platform/bell.js";
 import { compact } from "../run/compact.js";
+import { endOf } from "../run/message-page.js";
 import { emptyPrelude } from "../run/prelude.js";
+import { isSameDatabase } from "../run/epochs.js";
 import { isListening } from "../run/life.js";
 import { lastSeq } from "../run/pack.js";
 import type { Cursor } from "../run/types.js";
 import type { ThreadHead } from "../storage/run-store.js";
+import { toErrorData } from "../wire/errors.js";
 import type { Frame, LiveRun as LiveRunInfo, Replay } from "../wire/shapes.js";
 import type { History } from "./history.js";
 import { refOf, type LiveRun, type RunRef } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import type { Recovery } from "./recovery.js";
 import { steadily } from "./steadily.js";
-import { tailRun } from "./tail.js";
+import { tailRun, type TailContext, type TailEnd } from "./tail.js";
 
-export interface AttachContext {
+export interface AttachContext extends TailContext {
   readonly parts: RunnerParts;
   readonly history: History;
   readonly recovery: Recovery;
   /** The thread's run of this host that is not over yet. */
   readonly liveRun: (threadId: string) => LiveRun | undefined;
-  /** Rings when a run of the thread starts or ends in this host. */
-  readonly bell: (threadId: string) => { readonly bell: Bell; readonly release: () => void };
 }
 
 export interface AttachOptions {
   readonly threadId: string;
   readonly after?: Cursor;
-  /** How a reader that has nothing gets the settled history: as a snapshot, or as compacted events. Default `snapshot`. */
+  /** The reader shows something of the thread and cannot say what: where there is nothing, it is told so. */
+  readonly holds?: boolean;
+  /** How a reader that has nothing gets the settled history. Default `snapshot`. */
   readonly replay?: Replay;
+  /** A snapshot shows at most so many of the last messages, and all that a live run has open or has added. Default: all. */
+  readonly limit?: number;
   readonly follow?: boolean;
 }
 
@@ -48,26 +52,43 @@ export async function* attach(
   const { threadId, follow = false } = options;
   // Heard from before the first look, so that a run that starts in between is not missed.
   const { bell, release } = context.bell(threadId);
-  const hearing = parts.channel.messages$
-    .pipe(
-      filter((message) => message.threadId === threadId && (message.type === "started" || message.type === "ended")),
-    )
-    .subscribe(() => bell.ring());
   let at: Cursor | undefined = options.after;
   // Whoever comes back may have seen a run's last event and not that it is settled: that is told again.
   let comesBack = true;
   let toldIdle = false;
+  /** It shows something of the thread, whatever its cursor says. */
+  let holds = options.holds === true || (at !== undefined && at.runIndex >= 0);
+  /** The run that is over and still stands as live in the log. */
+  let lostRunId: string | undefined;
   try {
     while (!signal.aborted) {
       const seen = bell.count;
-      const next = await steadily(parts.store, threadId, (head) => nextStep(context, head, at, options, comesBack));
+      const next = await steadily(parts.store, threadId, async (head) => {
+        const isLost = lostRunId !== undefined && head?.live?.runId === lostRunId;
+        return isLost ? "end" : nextStep(context, head, at, holds, options, comesBack);
+      });
       comesBack = false;
       if (next === "again") continue;
       if (next !== "end") {
+        lostRunId = undefined;
         if ("prelude" in next) {
           yield next.prelude;
           at = next.prelude.cursor;
-        } else at = yield* readRun(context, next, signal);
+          holds = at.runIndex >= 0;
+          continue;
+        }
+        holds = true;
+        const read = yield* readRun(context, next, signal);
+        if (read?.is !== "lost") {
+          at = read?.cursor;
+          continue;
+        }
+        if (!follow) throw read.error;
+        // Its end, once it is written, comes with a snapshot: until then nobody may take it for live.
+        const { runIndex, runId } = next.run;
+        yield { type: "lost", runIndex, runId, error: toErrorData(read.error) };
+        lostRunId = runId;
+        at = undefined;
         continue;
       }
       if (!follow) break;
@@ -77,7 +98,6 @@ export async function* attach(
     }
     if (!signal.aborted) yield { type: "end" };
   } finally {
-    hearing.unsubscribe();
     release();
   }
 }
@@ -90,21 +110,34 @@ async function nextStep(
   context: AttachContext,
   head: ThreadHead | undefined,
   at: Cursor | undefined,
-  { threadId, replay }: AttachOptions,
+  holds: boolean,
+  { threadId, replay, limit }: AttachOptions,
   comesBack: boolean,
 ): Promise<Position | { readonly prelude: Prelude } | "again" | "end"> {
-  if (head === undefined) return "end";
-  if (head.deleted === true) {
-    // Who has seen something of it is told that it is gone.
-    if (at === undefined || at.runIndex < 0) return "end";
-    const cursor = { runIndex: -1, seq: -1, epoch: head.epoch };
+  // Also where its whole database was deleted.
+  if (head === undefined || head.deleted === true) {
+    if (!holds) return "end";
+    const cursor = { runIndex: -1, seq: -1, epoch: head?.epoch ?? at?.epoch ?? 0 };
     return { prelude: { type: "prelude", events: emptyPrelude(threadId, context.parts.makeId()), cursor } };
   }
   context.recovery.watch(head.holder);
-  const next = await nextPosition(context, head, at, comesBack);
+  const next =
+    at === undefined && !holds && replay === "last-run"
+      ? await lastRun(context, head)
+      : await nextPosition(context, head, at, comesBack);
   if (next !== "snapshot") return next;
-  const prelude = await (replay === "events" ? compacted : snapshot)(context, head);
+  // What it holds may begin later than what it is shown now.
+  const forget = holds && limit !== undefined;
+  // Events that add to what a reader shows would add it twice.
+  const prelude =
+    replay === "events" && !holds ? await compacted(context, head) : await snapshot(context, head, limit, forget);
   return prelude === undefined ? "again" : { prelude };
+}
+
+/** The last run of the path from its first event. No limit takes the events of that one. */
+async function lastRun({ parts }: AttachContext, head: ThreadHead): Promise<Position | "again"> {
+  const run = await parts.store.run(head.threadId, head.activeRunIndex);
+  return run === undefined ? "again" : { run: refOf(run), afterSeq: -1 };
 }
 
 /** What a reader at `at` reads next; `snapshot` where its place is not on the active path. */
@@ -118,7 +151,7 @@ async function nextPosition(
   const path = head.branched === true ? await history.pathTo(head.threadId, head.activeRunIndex) : undefined;
   if (path !== undefined && !path.has(at.runIndex)) return "snapshot";
   const run = await parts.store.run(head.threadId, at.runIndex);
-  if (run === undefined || at.epoch > run.epoch) return "snapshot";
+  if (run === undefined || at.epoch > run.epoch || !isSameDatabase(at.epoch, run.epoch)) return "snapshot";
   const complete = run.status !== "running" && at.seq >= (run.eventCount ?? 0) - 1;
   // Its events were cut off: the messages and state that they led to are left.
   if (!complete && head.cut === true && at.runIndex === head.first) return "snapshot";
@@ -130,18 +163,20 @@ async function nextPosition(
   return next === undefined ? "end" : { run: refOf(next), afterSeq: -1 };
 }
 
-/** One run from `afterSeq` to its end. @returns the cursor behind it; undefined where the run's events are gone */
+type ReadRun = { readonly is: "read"; readonly cursor: Cursor } | Extract<TailEnd, object>;
+
+/** One run from `afterSeq` to its end. @returns undefined where the run's events are gone */
 async function* readRun(
   context: AttachContext,
   { run, afterSeq }: Position,
   signal: AbortSignal,
-): AsyncGenerator<Frame, Cursor | undefined> {
+): AsyncGenerator<Frame, ReadRun | undefined> {
   const { threadId, runIndex, runId, epoch } = run;
   const live = context.liveRun(threadId);
   const feed = live?.inLog?.runIndex === runIndex ? live.feed : undefined;
   if (afterSeq < 0) yield { type: "run", run: toLiveRunInfo(run) };
   let seq = afterSeq;
-  const chunks = tailRun(context.parts, run, feed, afterSeq, signal);
+  const chunks = tailRun(context, run, feed, afterSeq, signal);
   try {
     for (;;) {
       const next = await chunks.next();
@@ -151,8 +186,9 @@ async function* readRun(
         continue;
       }
       if (next.value === undefined && !signal.aborted) return undefined;
+      if (typeof next.value === "object") return next.value;
       if (next.value !== undefined) yield { type: "settled", runIndex, runId, status: next.value };
-      return { runIndex, seq, epoch };
+      return { is: "read", cursor: { runIndex, seq, epoch } };
     }
   } finally {
     await chunks.return(undefined);
@@ -180,23 +216,32 @@ export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): Live
 });
 
 /** Everything up to now as events that rebuild it. Undefined: the thread is just changing, look again. */
-async function snapshot({ history, liveRun }: AttachContext, head: ThreadHead): Promise<Prelude | undefined> {
+async function snapshot(
+  { history, liveRun }: AttachContext,
+  head: ThreadHead,
+  limit: number | undefined,
+  forget: boolean,
+): Promise<Prelude | undefined> {
   const { threadId } = head;
   if (head.live === undefined) {
-    const base = await history.base(head);
+    const end =
+      limit === undefined ? endOf(await history.base(head)) : await history.endAt(head, head.activeRunIndex, limit);
     const last = await history.run(head, head.activeRunIndex);
     return {
       type: "prelude",
-      events: await history.settledEvents(head, base),
+      events: await history.settledEvents(head, end, forget),
       cursor: { runIndex: last.runIndex, seq: (last.eventCount ?? 0) - 1, epoch: last.epoch },
+      ...(end.earlier && { earlier: true }),
     };
   }
 
   const run = await history.run(head, head.live.runIndex);
-  const before = await history.baseAt(head, run.prevRunIndex ?? -1);
-  const settled = await history.settledEvents(head, before);
   const local = liveRun(threadId);
   const isLocal = local?.inLog?.runIndex === run.runIndex;
+  // A run of this host knows what it found: its thread need not be read.
+  const before =
+    (isLocal ? local.view?.before(limit) : undefined) ?? (await history.endAt(head, run.prevRunIndex ?? -1, limit));
+  const settled = await history.settledEvents(head, before, forget);
   if (isLocal && !isListening(local.is)) {
     await local.ended;
     return undefined;
@@ -207,12 +252,15 @@ async function snapshot({ history, liveRun }: AttachContext, head: ThreadHead): 
   if (view?.started !== true) {
     // Nothing of the run is committed yet: the history, then the run from its first event.
     const cursor = { runIndex: run.runIndex, seq: -1, epoch: run.epoch };
-    return { type: "prelude", events: settled, cursor, live: toLiveRunInfo(refOf(run)) };
+    const live = toLiveRunInfo(refOf(run));
+    return { type: "prelude", events: settled, cursor, live, ...(before.earlier && { earlier: true }) };
   }
+  const shown = { ...(limit !== undefined && { limit }), forget: forget && settled.length === 0 };
   return {
     type: "prelude",
-    events: [...settled, ...view.prelude()],
+    events: [...settled, ...view.prelude(shown)],
     cursor: { runIndex: run.runIndex, seq: view.seq, epoch: run.epoch },
     live: toLiveRunInfo(refOf(run)),
+    ...(view.hasEarlier(limit) && { earlier: true }),
   };
 }

@@ -2,7 +2,7 @@ import type { Message, RunAgentInput } from "@ag-ui/client";
 import { MessageSchema, ResumeEntrySchema, ToolSchema } from "@ag-ui/core/schemas";
 import { RunnerError } from "../run/errors.js";
 import { fingerprintOf } from "../run/input-plan.js";
-import type { RunStatus } from "../run/types.js";
+import type { RunStatus, ThreadUpdate } from "../run/types.js";
 import type { ConcurrentRunPolicy } from "./parts.js";
 
 function refuse(field: string, must: string): never {
@@ -12,6 +12,11 @@ function refuse(field: string, must: string): never {
 /** @throws RunnerError `invalid-input` */
 export function checkId(name: "threadId" | "runId", id: unknown): void {
   if (typeof id !== "string" || id === "") refuse(name, "be a string that is not empty");
+}
+
+/** AG-UI lets a message have any string for its id, "" too. @throws RunnerError `invalid-input` */
+export function checkMessageId(name: "before", id: unknown): void {
+  if (typeof id !== "string") refuse(name, "be a string");
 }
 
 /** A copy that whoever asked cannot change any more. */
@@ -115,6 +120,43 @@ const STATUSES: ReadonlySet<unknown> = new Set<RunStatus>([
 export function checkStatus(status: RunStatus | undefined): RunStatus | undefined {
   if (status !== undefined && !STATUSES.has(status)) refuse("status", "be the status of a run");
   return status;
+}
+
+/** Room for what a person calls a thread, in UTF-16 code units, as an input's `maxlength` counts. */
+const MAX_TITLE = 200;
+
+function checkTitle(value: unknown): string {
+  const title = typeof value === "string" ? value.trim() : "";
+  if (title === "" || title.length > MAX_TITLE)
+    refuse("title", `be a string of at most ${MAX_TITLE} characters that is not blank`);
+  return title;
+}
+
+function checkBoolean(field: string, value: unknown): boolean {
+  return typeof value === "boolean" ? value : refuse(field, "be true or false");
+}
+
+/**
+ * @returns a copy of what is given, the title trimmed
+ * @throws RunnerError `invalid-input`, also for fields that a thread does not have
+ */
+export function checkThreadUpdate(update: unknown): ThreadUpdate {
+  if (typeof update !== "object" || update === null || Array.isArray(update)) refuse("update", "be an object");
+  const checked: { -readonly [Field in keyof ThreadUpdate]: ThreadUpdate[Field] } = {};
+  for (const [field, value] of Object.entries(update)) {
+    switch (field) {
+      case "title":
+        if (value !== undefined) checked.title = checkTitle(value);
+        break;
+      case "archived":
+      case "pinned":
+        if (value !== undefined) checked[field] = checkBoolean(field, value);
+        break;
+      default:
+        refuse("update", "have no fields but title, archived and pinned");
+    }
+  }
+  return checked;
 }
 
 /**

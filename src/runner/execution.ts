@@ -4,7 +4,8 @@ import type { HeldLock } from "../platform/locks.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { closingEvents } from "../run/finalize.js";
 import type { InputPlan } from "../run/input-plan.js";
-import { isListening, type AskedStatus, type Life } from "../run/life.js";
+import type { FailurePoint } from "../run/failure-points.js";
+import { isListening, type AskedStatus, type Life, type RunLife } from "../run/life.js";
 import { lastSeq } from "../run/pack.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 import type { PersistedInput, StopRequest } from "../storage/run-store.js";
@@ -15,7 +16,7 @@ import type { History } from "./history.js";
 import { LogWriter } from "./log-writer.js";
 import type { RunnerParts } from "./parts.js";
 import type { RecordedRun } from "./recorded-run.js";
-import type { Recovery } from "./recovery.js";
+import type { OrphanEnd, Recovery } from "./recovery.js";
 import type { RunFeed } from "./run-feed.js";
 
 /** How often a live run that appends nothing looks into its head row, in ms. */
@@ -43,7 +44,7 @@ export interface ExecutionParts {
 
 type Ending =
   | { readonly status: "finished" | "errored"; readonly terminal: BaseEvent }
-  | { readonly status: "finished" | "stopped" | "superseded" }
+  | { readonly status: "finished" | "stopped" | "superseded" | "broken" }
   | { readonly status: "errored"; readonly message: string; readonly code?: string };
 
 /** The end of a run that was asked to end and did not end itself. */
@@ -51,6 +52,12 @@ const askedEnding = (as: AskedStatus): Ending =>
   as === "errored"
     ? { status: as, message: "The run took longer than it may (maxRunMs)", code: "RUN_TIMEOUT" }
     : { status: as };
+
+/** What the end of a run is that its host cannot write: what it was asked to end as counts. */
+function givenUpAs(life: RunLife): OrphanEnd {
+  const asked = life.is === "stopping" ? life.as : life.is === "settling" ? life.status : undefined;
+  return asked === "stopped" || asked === "superseded" ? asked : "broken";
+}
 
 /** All messages of a branch that the log is to have: the caller may keep some of the new ones out of it. */
 function recordedOf(plan: InputPlan, { messages }: PersistedInput): Message[] {
@@ -82,6 +89,7 @@ export class Execution {
         feed.publish(chunk);
         its.advanced(lastSeq(chunk));
       },
+      reached: (point) => this.reached(point),
       stopRequested: (as) => this.heed(as),
       failed: (error) => this.lose(error),
     });
@@ -126,7 +134,9 @@ export class Execution {
   askToEnd(as: AskedStatus): boolean {
     if (!this.its.life.go({ to: "stop", as })) return false;
     const { clock, stopGraceMs } = this.context.parts;
+    void this.reached("stopping.heard");
     this.abortAgent();
+    void this.reached("stopping.aborted");
     void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(askedEnding(as)));
     return true;
   }
@@ -199,9 +209,11 @@ export class Execution {
     const { fenced, life } = this.its;
     const { claim, recorded } = fenced;
     const { threadId, runId, runIndex, epoch } = claim;
+    await this.reached("settling.decided");
     if (!this.begun) this.record(undefined);
     await this.writer.drain();
     if (life.now.is !== "settling") return;
+    await this.reached("settling.drained");
 
     const events = closingEvents(this.writer.open, { threadId, runId, ids: parts.makeId, ...ending });
     const chunk = this.writer.finish(events, parts.clock.now());
@@ -215,6 +227,7 @@ export class Execution {
       derived: recorded.derived(),
     });
     if (result === "stop-requested") return this.endAsAsked();
+    await this.reached("settling.committed");
     history.remember(threadId, epoch, recorded.base(runIndex));
     await this.free(ending.status, [chunk]);
   }
@@ -223,6 +236,7 @@ export class Execution {
   private async endAsAsked(): Promise<void> {
     const { recovery, parts } = this.context;
     const { threadId, runId, runIndex } = this.its.fenced.claim;
+    await this.reached("settling.overruled");
     const head = await parts.store.head(threadId);
     const status = head?.stop?.as ?? "stopped";
     this.its.life.go({ to: "decide", status });
@@ -237,19 +251,24 @@ export class Execution {
     life.go({ to: "settled" });
     if (this.heir === undefined) await lock.release();
     else this.heir(lock);
+    await this.reached("settling.released");
     for (const chunk of end) feed.publish(chunk);
     feed.settled(status);
+    // Who runs the same agent again on the end that was just shown must find it free: nothing is awaited without need.
+    const { reached } = this.context.parts;
+    if (reached !== undefined) await reached("settling.published", this.its.fenced.claim.threadId);
     this.leave();
   }
 
   /** Another host ends the run, or the log cannot be written. Readers go on in the log. */
   private lose(error: unknown): void {
     const { life, lock, feed, fenced } = this.its;
+    const as = givenUpAs(life.now);
     if (!life.go({ to: "lose" })) return;
     // What failed may be the moment's trouble, and who took the lock may not have settled the run: it is ended if that
     // can be written.
-    void this.context.recovery
-      .breakOff(fenced.claim)
+    void this.reached("losing.lost")
+      .then(() => this.context.recovery.breakOff(fenced.claim, as, error))
       .then(() => lock.release())
       .then(() => {
         feed.lose(RunnerError.is(error, "fenced") ? undefined : error);
@@ -291,6 +310,10 @@ export class Execution {
       if (head.epoch !== epoch) this.lose(this.fencedError());
       else if (head.stop?.runId === runId) this.heed(head.stop.as);
     }
+  }
+
+  private async reached(point: FailurePoint): Promise<void> {
+    await this.context.parts.reached?.(point, this.its.fenced.claim.threadId);
   }
 
   private fencedError(): RunnerError {

@@ -1,7 +1,8 @@
 import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
 import { equalJson } from "../run/json.js";
-import { planInput, titleOf, type InputPlan, type ThreadBase } from "../run/input-plan.js";
+import { asKnown, planInput, titleOf, withEarlier, type InputPlan, type ThreadBase } from "../run/input-plan.js";
 import type { HeldLock } from "../platform/locks.js";
+import { firstOf } from "../storage/decisions.js";
 import type { Claim, PersistedInput, RunRow } from "../storage/run-store.js";
 import { newThread, type History } from "./history.js";
 import type { RunnerParts } from "./parts.js";
@@ -16,7 +17,11 @@ export interface LiveRunRequest {
   readonly agent: AbstractAgent;
   readonly input: RunAgentInput;
   readonly partial?: { readonly stateSet: boolean } | undefined;
+  /** The sender has loaded only the messages from this one on: those in front of it go before `input.messages`. */
+  readonly earlier?: { readonly before: string } | undefined;
   readonly persistedInputMessages?: readonly Message[] | undefined;
+  /** How the sender was shown the thread's messages, where it cannot hold all of them. */
+  readonly shownAs?: ((message: Message) => Message) | undefined;
 }
 
 /** A checked request in the place that it has among the thread's runs. */
@@ -64,9 +69,9 @@ const TRIES = 3;
 export async function fenceRun(
   { parts, history, recovery }: { readonly parts: RunnerParts; readonly history: History; readonly recovery: Recovery },
   request: PlacedRequest,
-  sending: () => void,
+  sending: () => Promise<void>,
 ): Promise<FenceResult> {
-  const { threadId, agentId, input, partial, fingerprint } = request;
+  const { threadId, agentId, input, partial, shownAs, earlier, fingerprint } = request;
 
   const readEnd = (): Promise<{ readonly epoch: number; readonly base: ThreadBase }> =>
     steadily(parts.store, threadId, async (before) => {
@@ -74,22 +79,30 @@ export async function fenceRun(
       if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
       return { epoch: head.epoch, base: await history.base(head) };
     });
-  const startOf = (runIndex: number): Promise<ThreadBase> =>
-    steadily(parts.store, threadId, async (head) =>
-      head === undefined || head.deleted === true ? newThread() : history.baseAt(head, runIndex),
-    );
+  /** Undefined where what this host knew of the thread is old: the run was cut off, by another host. */
+  const startOf = (runIndex: number): Promise<ThreadBase | undefined> =>
+    steadily(parts.store, threadId, async (head) => {
+      if (head === undefined || head.deleted === true) return newThread();
+      return runIndex >= 0 && runIndex < firstOf(head) ? undefined : history.baseAt(head, runIndex);
+    });
 
   for (let tries = 0; tries < TRIES; tries++) {
     // What this host knows of the thread's end is tried without a look: the fence finds out if it is old.
     const known = tries === 0 ? history.last(threadId) : undefined;
     const end = known ?? (await readEnd());
-    const plan = planInput(end.base, input, partial !== undefined, request.unseen?.());
-    const start: ThreadBase = plan.is === "continue" ? end.base : await startOf(plan.afterRunIndex);
+    const sent =
+      partial !== undefined || earlier === undefined
+        ? input
+        : { messages: [...withEarlier(end.base, input.messages, earlier.before)] };
+    const meant = shownAs === undefined ? sent : { messages: [...asKnown(end.base, sent.messages, shownAs)] };
+    const plan = planInput(end.base, meant, partial !== undefined, request.unseen?.());
+    const start = plan.is === "continue" ? end.base : await startOf(plan.afterRunIndex);
+    if (start === undefined) continue;
     const persisted: PersistedInput = {
       messages: request.persistedInputMessages ?? plan.newMessages,
       ...(input.resume !== undefined && { resume: input.resume }),
     };
-    sending();
+    await sending();
     const result = await parts.store.claim({
       threadId,
       runId: input.runId,

@@ -1,10 +1,15 @@
-import type { Message } from "@ag-ui/client";
+import { EventType } from "@ag-ui/core";
+import { randomId } from "../platform/ids.js";
 import { RunnerError } from "../run/errors.js";
 import type { ThreadBase } from "../run/input-plan.js";
+import { endOf, pageOf, type MessagePart, type ThreadEnd } from "../run/message-page.js";
 import { settledPrelude } from "../run/prelude.js";
 import type { BaseEvent } from "@ag-ui/client";
-import type { RunRow, RunStore, ThreadHead } from "../storage/run-store.js";
-import { lastSeq, sliceChunk } from "../run/pack.js";
+import type { Derived, RunClosing, RunRow, RunStore, StoredMessageRow, ThreadHead } from "../storage/run-store.js";
+import { closingEvents } from "../run/finalize.js";
+import { ChunkBuilder, lastSeq, sliceChunk } from "../run/pack.js";
+import type { Chunk, OpenConstructs } from "../run/types.js";
+import { foldRows } from "./fold-rows.js";
 import { completed, RecordedRun } from "./recorded-run.js";
 
 /** Threads whose end is kept in memory, so that a follow-up run need not read its history. */
@@ -21,10 +26,14 @@ export const newThread = (): ThreadBase => ({
   interrupts: [],
 });
 
+const keyOf = (threadId: string, runIndex: number): string => JSON.stringify([threadId, runIndex]);
+
 /** What threads looked like after their runs: read from the store, kept while it is sure to be true. */
 export class History {
   /** By thread, with the epoch that it was read at; in order of use. */
   private readonly cache = new Map<string, { readonly epoch: number; readonly base: ThreadBase }>();
+  /** What was derived and could not be written (the disk is full): it is read from here. */
+  private readonly unwritten = new Map<string, { readonly closing: RunClosing; readonly derived: Derived }>();
 
   constructor(private readonly store: RunStore) {}
 
@@ -58,44 +67,78 @@ export class History {
 
   forgetAll(): void {
     this.cache.clear();
+    this.unwritten.clear();
   }
 
   /** The thread as it was after run `runIndex` (-1: before the first). */
   async baseAt(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
     if (runIndex < 0) return newThread();
     const { threadId } = head;
-    const path = head.branched === true ? await this.pathTo(threadId, runIndex) : undefined;
+    const path = await this.derivedPath(head, runIndex);
+    const rows = this.withUnwritten(head, path, runIndex, await this.store.messageRows(threadId, runIndex, path));
+    const after = await this.stateAfter(threadId, runIndex);
+    return { runIndex, ...foldRows(rows), state: after.state, interrupts: after.interrupts };
+  }
+
+  /**
+   * Messages of the thread as it was after run `runIndex`: the `limit` ones before that of the id `before`, or the last
+   * ones. They may be the cache's own.
+   *
+   * @returns undefined where there is no message of the id `before`
+   */
+  async page(
+    head: ThreadHead,
+    runIndex: number,
+    before: string | undefined,
+    limit: number,
+  ): Promise<MessagePart | undefined> {
+    if (runIndex < 0) return pageOf([], before, limit);
+    const { threadId } = head;
+    const cached = this.cache.get(threadId);
+    if (cached?.epoch === head.epoch && cached.base.runIndex === runIndex) {
+      return pageOf(cached.base.messages, before, limit);
+    }
+    const path = await this.derivedPath(head, runIndex);
+    // What is not in the store stands in no page of it; that is rare (the disk is full), and told from the whole.
+    if (this.lacks(head, path, runIndex)) return pageOf((await this.baseAt(head, runIndex)).messages, before, limit);
+    return this.store.messagePage(threadId, runIndex, path, { before, limit });
+  }
+
+  /** The thread as it was after run `runIndex`, with `limit` of its messages, else with all. */
+  async endAt(head: ThreadHead, runIndex: number, limit: number | undefined): Promise<ThreadEnd> {
+    if (limit === undefined || runIndex < 0) return endOf(await this.baseAt(head, runIndex), limit);
+    // Without `before` there is always a page.
+    const { messages, earlier } = (await this.page(head, runIndex, undefined, limit))!;
+    const { state, interrupts } = await this.stateAfter(head.threadId, runIndex);
+    return { runIndex, messages, earlier, state, interrupts };
+  }
+
+  /** The runs from the first to `runIndex`, where not all are on the path; what they left behind is derived then. */
+  private async derivedPath(head: ThreadHead, runIndex: number): Promise<Set<number> | undefined> {
+    const path = head.branched === true ? await this.pathTo(head.threadId, runIndex) : undefined;
     // From the first on: each is derived from what the ones before it left.
     for (const underived of head.underived ?? []) {
       if (underived <= runIndex && (path === undefined || path.has(underived))) await this.derive(head, underived);
     }
-    const rows = await this.store.messageRows(threadId, runIndex, path);
-    const after = await this.store.stateAfter(threadId, runIndex);
+    return path;
+  }
+
+  private async stateAfter(threadId: string, runIndex: number): Promise<Pick<ThreadBase, "state" | "interrupts">> {
+    const after =
+      this.unwritten.get(keyOf(threadId, runIndex))?.derived ?? (await this.store.stateAfter(threadId, runIndex));
     if (after === undefined) throw new RunnerError("corrupt-record", { threadId, runIndex, store: "states" });
-    let messages: Message[] = [];
-    const places = new Map<string, number>();
-    const runOf = new Map<string, number>();
-    let rewrittenBy: number | undefined;
-    for (const { resets, row, runIndex: from } of rows) {
-      if (resets) {
-        rewrittenBy = from;
-        messages = [];
-        places.clear();
-        runOf.clear();
-      }
-      if (row === undefined) continue;
-      const { message } = row;
-      // A rewritten thread is told whole, with each of several messages of one id; the first of them counts.
-      const place = rewrittenBy === from ? undefined : places.get(message.id);
-      runOf.set(message.id, from);
-      if (rewrittenBy === from && places.has(message.id)) messages.push(message);
-      else if (place !== undefined) messages[place] = message;
-      else if (row.after !== undefined && places.has(row.after)) {
-        messages.splice(places.get(row.after)! + 1, 0, message);
-        messages.forEach((moved, at) => places.set(moved.id, at));
-      } else places.set(message.id, messages.push(message) - 1);
-    }
-    return { runIndex, messages, runOf, state: after.state, interrupts: after.interrupts };
+    return after;
+  }
+
+  /** What some run of the path left behind is not in the store. */
+  private lacks(
+    { threadId, underived = [] }: ThreadHead,
+    path: ReadonlySet<number> | undefined,
+    upTo: number,
+  ): boolean {
+    return underived.some(
+      (runIndex) => runIndex <= upTo && path?.has(runIndex) !== false && this.unwritten.has(keyOf(threadId, runIndex)),
+    );
   }
 
   /** The runs from the first to `runIndex`. */
@@ -149,7 +192,7 @@ export class History {
     for (let n = 0; n < count; n++) {
       const runIndex = path?.[n] ?? first + n;
       if (head.cut === true && runIndex === first) {
-        events.push(...(await this.settledEvents(head, await this.baseAt(head, runIndex))));
+        events.push(...(await this.settledEvents(head, endOf(await this.baseAt(head, runIndex)))));
       } else
         for await (const chunk of this.chunksOf({ threadId, runIndex }, -1))
           events.push(...chunk.entries.map(({ event }) => event));
@@ -159,29 +202,113 @@ export class History {
 
   /** A run's view from its log, on the base that it started from. */
   async viewOf(head: ThreadHead, runIndex: number): Promise<RecordedRun> {
+    const { run, view } = await this.startOf(head, runIndex);
+    for await (const chunk of this.chunksOf(run, -1)) view.applyChunk(chunk);
+    return view;
+  }
+
+  /**
+   * A settled run of whose chunks one is not valid: what stands before that, closed. Without it nothing could follow it,
+   * and the thread would be wedged.
+   */
+  private async readablePartOf(head: ThreadHead, runIndex: number): Promise<RecordedRun> {
+    const { run, view } = await this.startOf(head, runIndex);
+    const { threadId, runId, epoch } = run;
+    let open: OpenConstructs | undefined;
+    try {
+      for (
+        let chunk = await this.chunkAfter(run, -1);
+        chunk !== undefined;
+        chunk = await this.chunkAfter(run, view.seq)
+      ) {
+        view.applyChunk(chunk);
+        open = chunk.open;
+      }
+    } catch (error) {
+      if (!RunnerError.is(error, "corrupt-record")) throw error;
+    }
+    const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: view.seq + 1 });
+    const at = run.endedAt ?? run.startedAt;
+    if (!view.started) builder.add({ type: EventType.RUN_STARTED, threadId, runId } as BaseEvent, at);
+    const status = run.status === "running" ? "broken" : run.status;
+    const message = "Part of this run cannot be read";
+    for (const event of closingEvents(open, { status, threadId, runId, message, ids: randomId }))
+      builder.add(event, at);
+    view.applyChunk(builder.take()!);
+    return view;
+  }
+
+  /** A run and its view before its first event. */
+  private async startOf(
+    head: ThreadHead,
+    runIndex: number,
+  ): Promise<{ readonly run: RunRow; readonly view: RecordedRun }> {
     const run = await this.run(head, runIndex);
     const input = await this.store.input(head.threadId, runIndex);
     if (input === undefined) {
       throw new RunnerError("corrupt-record", { threadId: head.threadId, runIndex, store: "runs" });
     }
-    const base = await this.baseAt(head, run.prevRunIndex ?? -1);
-    const view = new RecordedRun(base, input);
-    for await (const chunk of this.chunksOf(run, -1)) view.applyChunk(chunk);
-    return view;
+    return { run, view: new RecordedRun(await this.baseAt(head, run.prevRunIndex ?? -1), input) };
   }
 
-  /** Events that rebuild everything up to the end of settled run `runIndex`. */
-  async settledEvents(head: ThreadHead, base: ThreadBase): Promise<BaseEvent[]> {
-    if (base.runIndex < 0) return [];
-    const closing = await this.store.closing(head.threadId, base.runIndex);
+  /** The next chunk alone, so that one that is not valid does not hide those before it. */
+  private async chunkAfter(run: RunRow, seq: number): Promise<Chunk | undefined> {
+    const [chunk] = await completed(this.store, await this.store.chunks(run.threadId, run.runIndex, seq, 1));
+    return chunk && sliceChunk(chunk, seq + 1);
+  }
+
+  /**
+   * Events that rebuild the thread up to the end of a settled run.
+   *
+   * @param forget the reader holds messages, and they would stand in the way
+   */
+  async settledEvents(head: ThreadHead, end: ThreadEnd, forget = false): Promise<BaseEvent[]> {
+    const { runIndex, state, messages, interrupts } = end;
+    if (runIndex < 0) return [];
+    const closing =
+      this.unwritten.get(keyOf(head.threadId, runIndex))?.closing ??
+      (await this.store.closing(head.threadId, runIndex));
     if (closing === undefined) throw new RunnerError("corrupt-record", { threadId: head.threadId, store: "runs" });
-    return settledPrelude({ ...closing, state: base.state, messages: base.messages, interrupts: base.interrupts });
+    return settledPrelude({ ...closing, state, messages, interrupts }, forget);
   }
 
   /** Adds what a run left behind that was settled without reading its content. The runs before it are derived. */
   private async derive(head: ThreadHead, runIndex: number): Promise<void> {
-    const { underived: _underived, ...rest } = head;
-    const view = await this.viewOf(rest, runIndex);
-    await this.store.derive(head.threadId, runIndex, view.closing(), view.derived());
+    const { threadId, underived: _underived, ...rest } = head;
+    const key = keyOf(threadId, runIndex);
+    let left = this.unwritten.get(key);
+    if (left === undefined) {
+      const whole = { ...rest, threadId };
+      const view = await this.viewOf(whole, runIndex).catch((error: unknown) => {
+        if (!RunnerError.is(error, "corrupt-record")) throw error;
+        return this.readablePartOf(whole, runIndex);
+      });
+      left = { closing: view.closing(), derived: view.derived() };
+    }
+    try {
+      await this.store.derive(threadId, runIndex, left.closing, left.derived);
+      this.unwritten.delete(key);
+    } catch (error) {
+      // What can be read is shown; it is derived again as long as it cannot be written.
+      if (!RunnerError.is(error, "quota-exceeded")) throw error;
+      this.unwritten.set(key, left);
+    }
+  }
+
+  /** The rows of the path in their order, those included that are not in the store yet. */
+  private withUnwritten(
+    { threadId, underived = [] }: ThreadHead,
+    path: ReadonlySet<number> | undefined,
+    upTo: number,
+    rows: readonly StoredMessageRow[],
+  ): readonly StoredMessageRow[] {
+    const added = underived.flatMap((runIndex): StoredMessageRow[] => {
+      const left = this.unwritten.get(keyOf(threadId, runIndex))?.derived;
+      if (left === undefined || runIndex > upTo || path?.has(runIndex) === false) return [];
+      const { messages, rewritten } = left;
+      if (rewritten && messages.length === 0) return [{ runIndex, resets: true, row: undefined }];
+      return messages.map((row, n) => ({ runIndex, resets: rewritten && n === 0, row }));
+    });
+    return added.length === 0 ? rows : [...rows, ...added].sort((a, b) => a.runIndex - b.runIndex);
   }
 }

@@ -23,6 +23,7 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
     super(
       {
         dbName: "memory",
+        durability: "memory",
         locks: locksOf(home.locks),
         openChannel: home.openChannel,
         openStore: () => memoryRunStore(home.data),

@@ -2,7 +2,10 @@ import { deleteDB } from "idb";
 import { openBroadcastChannel, type OpenChannel } from "../platform/channel.js";
 import { systemClock, type Clock } from "../platform/clock.js";
 import { defaultLocks, type Locks } from "../platform/locks.js";
-import { DEFAULT_DB_NAME } from "../platform/names.js";
+import { DEFAULT_DB_NAME, leaseDbName } from "../platform/names.js";
+import { lazyLocks } from "../platform/lazy-locks.js";
+import type { LeaseLocksOptions } from "../lock/lease-locks.js";
+import { epochBefore } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
@@ -24,23 +27,45 @@ export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
  * In Node it works on `fake-indexeddb` (import "fake-indexeddb/auto" first).
  */
 export class IndexedDBAgentRunner extends LocalAgentRunner {
-  /** @throws RunnerError `insecure-context` where the browser has no Web Locks; `invalid-input` for a wrong option */
+  /**
+   * Where the browser has no Web Locks (plain http), leases in a database stand in for them.
+   *
+   * @throws RunnerError `invalid-input` for a wrong option
+   */
   constructor(options: IndexedDBAgentRunnerOptions = {}) {
     const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000, openChannel = openBroadcastChannel } = options;
-    const locks = options.locks ?? defaultLocks();
-    if (locks === undefined) throw new RunnerError("insecure-context");
+    const { clock = systemClock } = options;
+    const given = options.locks ?? defaultLocks();
+    const leases = given === undefined ? lazyLeases({ dbName, openTimeoutMs, openChannel, clock }) : undefined;
+    const locks = given ?? leases!;
     super(
       {
         dbName,
+        durability: "durable",
         locks,
         openChannel,
-        openStore: (clock, onOutdated) => indexedDBRunStore({ dbName, clock, onOutdated, openTimeoutMs }),
-        deleteStore: () => deleteDatabase(dbName, options.clock ?? systemClock, openTimeoutMs),
+        openStore: (onOutdated) =>
+          indexedDBRunStore({
+            dbName,
+            onOutdated,
+            openTimeoutMs,
+            newEpochs: () => epochBefore(Math.random()),
+          }),
+        deleteStore: async () => {
+          await deleteDatabase(dbName, clock, openTimeoutMs);
+          if (leases === undefined) return;
+          await leases.close();
+          await deleteDatabase(leaseDbName(dbName), clock, openTimeoutMs);
+        },
       },
       options,
     );
+    if (leases !== undefined) this.onClosed(() => void leases.close());
   }
 }
+
+const lazyLeases = (options: LeaseLocksOptions): ReturnType<typeof lazyLocks> =>
+  lazyLocks(async () => (await import("../lock/lease-locks.js")).leaseLocks(options));
 
 /** Waits for the connections that other contexts have: ours give way. */
 async function deleteDatabase(dbName: string, clock: Clock, timeoutMs: number): Promise<void> {

@@ -1,5 +1,6 @@
 import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
+import type { FailurePoint } from "../run/failure-points.js";
 import { Life, type RunLife } from "../run/life.js";
 import type { RunRow, StopRequest } from "../storage/run-store.js";
 import { acquire, type AcquireContext } from "./acquire.js";
@@ -89,8 +90,8 @@ export class LiveRun {
    *
    * @returns false where it is ending already
    */
-  stop(): boolean {
-    return this.cancel() || this.execution?.askToEnd("stopped") === true;
+  stop(as: "stopped" | "broken" = "stopped"): boolean {
+    return this.cancel() || this.execution?.askToEnd(as) === true;
   }
 
   /** Somebody else's request, which stands in the log or came from another host. */
@@ -131,19 +132,24 @@ export class LiveRun {
         if ("run" in claimed) return this.join(claimed.run);
         lock = claimed.lock;
       }
+      await this.reached("claiming.locked");
       this.mustNotBeCancelled();
       this.life.go({ to: "turn" });
       const unseen = this.waitedFor;
       const request = unseen === undefined ? this.request : { ...this.request, unseen: () => unseen };
-      const result = await fenceRun(this.context, request, () => (fenceSent = true));
+      const result = await fenceRun(this.context, request, async () => {
+        await this.reached("claiming.read");
+        fenceSent = true;
+      });
       if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
-      if (result.is === "fenced") return this.execute(result.run, lock);
+      if (result.is === "fenced") return await this.execute(result.run, lock);
       await lock.release();
       return this.join(result.run);
     } catch (error) {
       this.life.go({ to: "refuse" });
+      await this.reached("claiming.refused");
       // The fence may stand although what came after it, or its own answer, failed.
-      if (fenceSent) await this.context.recovery.breakOff(this);
+      if (fenceSent) await this.context.recovery.breakOff(this, "broken", error);
       await lock?.release();
       this.leave();
       throw error;
@@ -151,7 +157,9 @@ export class LiveRun {
   }
 
   private wait(): void {
-    if (this.life.go({ to: "wait" })) this.waits();
+    if (!this.life.go({ to: "wait" })) return;
+    void this.reached("claiming.queued");
+    this.waits();
   }
 
   /** Waits for the runs before it; what that hands over. */
@@ -183,7 +191,8 @@ export class LiveRun {
     return this.ref;
   }
 
-  private execute(fenced: FencedRun, lock: HeldLock): RunRef {
+  private async execute(fenced: FencedRun, lock: HeldLock): Promise<RunRef> {
+    await this.reached("claiming.fenced");
     const { events } = this.context;
     const { agentId } = this.request;
     const { threadId, runId, runIndex, epoch } = fenced.claim;
@@ -199,8 +208,14 @@ export class LiveRun {
     });
     this.life.go({ to: "claimed" });
     events.started(this);
+    const { reached } = this.context.parts;
+    if (reached !== undefined) await reached("claiming.told", threadId);
     this.execution.begin();
     return this.ref;
+  }
+
+  private async reached(point: FailurePoint): Promise<void> {
+    await this.context.parts.reached?.(point, this.threadId);
   }
 
   private leave(): void {

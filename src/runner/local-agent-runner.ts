@@ -1,48 +1,56 @@
-import type { BaseEvent, Message, State } from "@ag-ui/client";
-import { Observable } from "rxjs";
+import type { BaseEvent } from "@ag-ui/client";
+import { mergeMap, type Observable } from "rxjs";
+import { abortWith } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import type { HeldLock } from "../platform/locks.js";
+import { releasableLocks, type ReleasableLocks } from "../platform/releasable-locks.js";
 import { hostChannelName, hostLifeLockName } from "../platform/names.js";
 import type {
   AgentRunner,
-  AgentRunnerConnectRequest,
   AgentRunnerIsRunningRequest,
   AgentRunnerRunRequest,
   AgentRunnerStopRequest,
+  ConnectedEvents,
+  ThreadConnectRequest,
 } from "../run/contract.js";
 import { RunnerError } from "../run/errors.js";
 import { isBusy } from "../run/life.js";
-import { unpackChunk, type PlacedEvent } from "../run/pack.js";
+import type { Cursor, ThreadUpdate } from "../run/types.js";
 import { hostChannel, type LockMessage } from "../lock/protocol.js";
-import { eventsOfFrame } from "../wire/frames.js";
-import type { Frame, RunListQuery, RunSummary, ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
-import { ownEvent } from "./accept.js";
+import { checkAttach } from "../wire/checks.js";
+import type { RunStore } from "../storage/run-store.js";
+import type { Durability, Frame, ThreadChange, ThreadSummary } from "../wire/shapes.js";
 import { isRunningAgent } from "./agent-pipeline.js";
-import { attach, toLiveRunInfo, type AttachContext, type AttachOptions } from "./attach.js";
-import { checkId, checkInput, checkMessages, fingerprint } from "./checks.js";
+import { attach, type AttachContext, type AttachOptions } from "./attach.js";
+import { checkId, checkInput, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
 import type { LiveRunRequest } from "./fence.js";
 import { History } from "./history.js";
 import type { LiveRun } from "./live-run.js";
 import { checkOptions, type LocalAgentRunnerOptions, type RunnerPreset } from "./options.js";
 import type { RunnerParts } from "./parts.js";
-import { ThreadReads, type RunEventsQuery, type RunName } from "./reads.js";
+import { ThreadReads } from "./reads.js";
 import { Recovery } from "./recovery.js";
+import { Repacking } from "./repacking.js";
 import { Retention, type Eviction } from "./retention.js";
+import { eventsOfFrames, eventsOfRun, framesOfRecorded, framesOfRun } from "./run-streams.js";
 import { Signals } from "./signals.js";
 import { Stopping } from "./stopping.js";
-import { tailRun } from "./tail.js";
 import { ThreadRuns } from "./thread-runs.js";
-import { listThreads, threadChanges, threadSummary } from "./threads.js";
+import { ThreadReader } from "./thread-reader.js";
+import { isEmpty, threadChanges, threadSummary, updateThread } from "./threads.js";
 
 /**
  * Runs agents and keeps their threads in a store. What it hands out is in the store first; each thread has one live run
  * over all runners of the store. {@link IndexedDBAgentRunner} and {@link InMemoryAgentRunner} choose the store.
  */
-export class LocalAgentRunner implements AgentRunner {
+export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   /** This runner as other hosts see it; new with each runner. */
   readonly hostId: string;
   readonly dbName: string;
+  readonly durability: Durability;
+  /** Aborts, with a RunnerError `outdated`, when a newer build has taken the database over. */
+  readonly outdated: AbortSignal;
   /** What the limits cost. */
   readonly evicted$: Observable<Eviction>;
 
@@ -52,42 +60,55 @@ export class LocalAgentRunner implements AgentRunner {
   private readonly signals: Signals;
   private readonly runs: ThreadRuns;
   private readonly stopping: Stopping;
-  private readonly reads: ThreadReads;
+  protected readonly reads: ThreadReads;
   private readonly retention: Retention;
+  private readonly repacking: Repacking;
   private readonly deleteStore: () => Promise<void>;
-  private readonly threadChanges$: Observable<ThreadChange>;
+  protected readonly threadChanges$: Observable<ThreadChange>;
+  private readonly locks: ReleasableLocks;
   private readonly closed = new AbortController();
+  /** End when this runner closes. Kept here, because Node warns of a signal that many listen to. */
+  private readonly readings = new Set<AbortController>();
   private readonly ready: Promise<HeldLock>;
   private opening: Promise<void> | undefined;
   private closing: Promise<void> | undefined;
 
   protected constructor(preset: RunnerPreset, options: LocalAgentRunnerOptions) {
-    const { dbName, locks, openChannel, openStore, deleteStore } = preset;
+    const { dbName, durability, locks, openChannel, openStore, deleteStore } = preset;
     const { clock = systemClock, makeId = randomId, maxRunMs, onConcurrentRun = "throw", limits = {} } = options;
+    const { atFailurePoint } = options;
+    super();
     checkOptions(options);
     this.hostId = makeId();
     this.dbName = dbName;
+    this.durability = durability;
+    this.locks = releasableLocks(locks);
+    const outdated = new AbortController();
+    this.outdated = outdated.signal;
     this.deleteStore = deleteStore;
     const { signal } = this.closed;
     this.parts = {
       dbName,
       hostId: this.hostId,
-      locks,
+      locks: this.locks,
       clock,
       makeId,
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
+      ...(atFailurePoint !== undefined && { reached: atFailurePoint }),
       channel: hostChannel(openChannel(hostChannelName(dbName)), this.hostId),
-      store: openStore(clock, async (deleted) => {
-        await this.settleAll();
+      store: openStore(async (deleted) => {
+        // Nobody asked for their end.
+        await this.settleAll("broken");
         // Its epochs begin anew, so what is remembered would be taken for true.
         if (deleted) this.history.forgetAll();
+        else outdated.abort(new RunnerError("outdated", { dbName }));
       }),
     };
     const { store, channel } = this.parts;
     this.history = new History(store);
-    this.recovery = new Recovery(this.parts, signal);
     this.signals = new Signals(this.parts, signal);
+    this.recovery = new Recovery(this.parts, (threadId) => this.signals.touched(threadId), signal);
     this.reads = new ThreadReads(this.parts, this.history, (threadId) => this.runs.current(threadId));
     this.retention = new Retention(
       this.parts,
@@ -98,11 +119,15 @@ export class LocalAgentRunner implements AgentRunner {
       signal,
     );
     this.evicted$ = this.retention.evicted$;
-    this.threadChanges$ = threadChanges(this.signals.changed$, (threadId) => threadSummary(store, threadId));
+    this.repacking = new Repacking(this.parts, () => this.runs.all().length === 0, signal);
+    this.threadChanges$ = threadChanges(this.signals.changed$, (threadId) =>
+      threadSummary(store, threadId, this.isOver),
+    );
+    signal.addEventListener("abort", () => this.readings.forEach((reading) => reading.abort()), { once: true });
     const hearing = channel.messages$.subscribe((message) => this.hear(message));
     signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
     // The life lock stands before anything is claimed, so that whoever reads this host's id can watch it.
-    this.ready = locks.hold(hostLifeLockName(dbName, this.hostId));
+    this.ready = this.locks.hold(hostLifeLockName(dbName, this.hostId));
     this.runs = new ThreadRuns(
       {
         parts: this.parts,
@@ -110,7 +135,10 @@ export class LocalAgentRunner implements AgentRunner {
         recovery: this.recovery,
         onConcurrentRun,
         events: {
-          started: (run) => this.signals.told(run, "started"),
+          started: (run) => {
+            this.repacking.yieldToRun();
+            this.signals.told(run, "started");
+          },
           advanced: (run, seq) => this.signals.advanced(run, seq),
           ended: (run) => this.left(run),
         },
@@ -118,7 +146,7 @@ export class LocalAgentRunner implements AgentRunner {
       this.ready,
       options.maxQueuedRuns ?? 16,
     );
-    this.stopping = new Stopping(this.parts, this.recovery, this.runs, this.signals, signal);
+    this.stopping = new Stopping(this.parts, this.recovery, this.runs, signal);
     this.opened.catch(() => undefined);
   }
 
@@ -127,6 +155,8 @@ export class LocalAgentRunner implements AgentRunner {
    * asks after that lets it be tried again: another tab may have let go of the database in between.
    */
   get opened(): Promise<void> {
+    if (this.outdated.aborted) return Promise.reject(this.outdated.reason);
+    if (this.closing !== undefined) return Promise.reject(new RunnerError("closed", { dbName: this.dbName }));
     this.opening ??= this.ready
       .then(() => this.recovery.start())
       .then(() => {
@@ -159,42 +189,34 @@ export class LocalAgentRunner implements AgentRunner {
       input: request.input,
       persistedInputMessages: request.persistedInputMessages,
     });
-    // Who never subscribes is not told of a refusal: that is no unhandled rejection.
-    return new Observable<BaseEvent>((subscriber) =>
-      pump(subscriber, async (signal) => {
-        const ref = await run.started;
-        const chunks = tailRun(this.parts, ref, run.feed, -1, signal);
-        for (let next = await chunks.next(); ; next = await chunks.next()) {
-          if (next.done !== true) {
-            for (const { event } of unpackChunk(next.value)) subscriber.next(ownEvent(event));
-          } else if (next.value === undefined && !signal.aborted) {
-            throw new RunnerError("deleted", { threadId: ref.threadId, runId: ref.runId });
-          } else return;
-        }
-      }),
-    );
+    return eventsOfRun(this.attachContext(), run);
   }
 
   /**
    * The thread's history as a plain AG-UI reader gets it (compacted events), then its live run, then complete; nothing
-   * for an unknown thread. Unsubscribing does not stop the run.
+   * for an unknown thread. Unsubscribing does not stop the run. The request may ask for less, or for later runs too.
+   *
+   * Errors: RunnerError `deleted` or `fenced` where the live run is deleted, or the thread goes on without it, before its
+   * end was handed out (connect again), or why the end of the run cannot be written.
+   * @throws RunnerError `invalid-input`
    */
-  connect(request: AgentRunnerConnectRequest): Observable<BaseEvent> {
-    checkId("threadId", request.threadId);
-    return new Observable<BaseEvent>((subscriber) =>
-      pump(subscriber, async (signal) => {
-        for await (const frame of this.attach({ threadId: request.threadId, replay: "events" }, signal)) {
-          for (const event of eventsOfFrame(frame)) subscriber.next(ownEvent(event));
-        }
-      }),
-    );
+  connect(request: ThreadConnectRequest): Observable<BaseEvent> {
+    return this.connectWithCursor(request).pipe(mergeMap(({ events }) => events));
+  }
+
+  /** As {@link connect}, for readers that come back: what they keep of the cursors is the `after` of their next connect. */
+  connectWithCursor(request: ThreadConnectRequest): Observable<ConnectedEvents> {
+    const { threadId, after, replay = "events", follow = false } = checkAttach(request);
+    const options: AttachOptions = { threadId, replay, follow, ...(after !== undefined && { after }) };
+    return eventsOfFrames(threadId, (signal) => this.attach(options, signal));
   }
 
   async isRunning(request: AgentRunnerIsRunningRequest): Promise<boolean> {
     checkId("threadId", request.threadId);
     const own = this.runs.current(request.threadId);
     if (own !== undefined && isBusy(own.is)) return true;
-    return (await this.parts.store.head(request.threadId))?.live !== undefined;
+    const live = (await this.parts.store.head(request.threadId))?.live;
+    return live !== undefined && !this.isOver(request.threadId, live.runId);
   }
 
   /** Never waits for the end of the run. The request survives power loss. A queued run is stopped by its `runId` only. */
@@ -223,20 +245,8 @@ export class LocalAgentRunner implements AgentRunner {
   }
 
   /** Frames of one run, from its first event to its settled end. */
-  async *runFrames(run: LiveRun, signal: AbortSignal): AsyncGenerator<Frame, void> {
-    const ref = await run.started;
-    yield { type: "run", run: toLiveRunInfo(ref) };
-    const { runIndex, runId } = ref;
-    const chunks = tailRun(this.parts, ref, run.feed, -1, signal);
-    for (;;) {
-      const next = await chunks.next();
-      if (next.done !== true) yield { type: "chunk", chunk: next.value };
-      else {
-        if (next.value !== undefined) yield { type: "settled", runIndex, runId, status: next.value };
-        yield { type: "end" };
-        return;
-      }
-    }
+  runFrames(run: LiveRun, signal: AbortSignal): AsyncGenerator<Frame, void> {
+    return framesOfRun(this.attachContext(), run, signal);
   }
 
   /**
@@ -246,7 +256,36 @@ export class LocalAgentRunner implements AgentRunner {
    */
   attach(options: AttachOptions, signal: AbortSignal): AsyncGenerator<Frame, void> {
     checkId("threadId", options.threadId);
-    return attach(this.attachContext(), options, AbortSignal.any([signal, this.closed.signal]));
+    const context = this.attachContext();
+    return this.untilClosed((either) => attach(context, options, either), signal);
+  }
+
+  /** Frames of one run in the log, on whichever branch, from its first event or from `after` on to its settled end. */
+  attachRun(
+    run: { readonly threadId: string; readonly runId: string; readonly after?: Cursor },
+    signal: AbortSignal,
+  ): AsyncGenerator<Frame, void> {
+    const context = this.attachContext();
+    return this.untilClosed((either) => framesOfRecorded(context, run, either), signal);
+  }
+
+  private async *untilClosed(
+    open: (signal: AbortSignal) => AsyncGenerator<Frame, void>,
+    signal: AbortSignal,
+  ): AsyncGenerator<Frame, void> {
+    const reading = abortWith(signal);
+    this.readings.add(reading);
+    if (this.closed.signal.aborted) reading.abort();
+    try {
+      yield* open(reading.signal);
+    } finally {
+      this.readings.delete(reading);
+      reading.abort();
+    }
+  }
+
+  protected get store(): RunStore {
+    return this.parts.store;
   }
 
   private attachContext(): AttachContext {
@@ -260,51 +299,32 @@ export class LocalAgentRunner implements AgentRunner {
     };
   }
 
-  /** Threads, newest first. */
-  listThreads(query: ThreadListQuery = {}): Promise<readonly ThreadSummary[]> {
-    return listThreads(this.parts.store, query);
-  }
-
-  /** Changes of the list of threads, made in whichever host. Begins with the next change. */
-  watchThreads(): Observable<ThreadChange> {
-    return this.threadChanges$;
-  }
-
-  /** A thread's runs, newest first, those of other branches included. */
-  listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
-    return this.reads.listRuns(threadId, query);
-  }
-
   /**
-   * A run by its id; undefined where there is none.
+   * Renames, archives or pins a thread, or undoes that; also while it has a live run. `updatedAt` stays: a thread keeps its
+   * place in the list.
    *
-   * Errors: RunnerError `invalid-input` where several threads have a run of this id and `threadId` names none.
+   * @param update what changes. `title`: without the blanks around it from 1 to 200 characters
+   * @returns the thread after it. Errors: RunnerError `unknown-thread`; `invalid-input`, also for other fields
    */
-  getRun(runId: string, name: RunName = {}): Promise<RunSummary | undefined> {
-    return this.reads.getRun(runId, name);
+  async updateThread(threadId: string, update: ThreadUpdate): Promise<ThreadSummary> {
+    checkId("threadId", threadId);
+    const checked = checkThreadUpdate(update);
+    const thread = await updateThread(this.parts.store, threadId, checked, this.isOver);
+    if (!isEmpty(checked)) this.signals.changedHere(threadId);
+    return thread;
   }
 
   /**
-   * The committed events of a run with their sequence numbers and arrival times (ms since the Unix epoch), each as it was
-   * recorded; none for an unknown run, or one that a limit cut off. Errors as {@link getRun}.
+   * Deletes a thread, a pinned one too. Its live run is stopped first, that of another host as well; runs that wait for
+   * their turn here are stopped with it.
+   *
+   * @returns false for an unknown thread. Errors: RunnerError `thread-busy` where a run could not be stopped in time
    */
-  getRunEvents(runId: string, query: RunEventsQuery = {}): Promise<readonly PlacedEvent[]> {
-    return this.reads.getRunEvents(runId, query);
-  }
-
-  /** The messages of the active path, the live run's so far included; none for an unknown thread. */
-  getThreadMessages(threadId: string): Promise<Message[]> {
-    return this.reads.getThreadMessages(threadId);
-  }
-
-  /** The compacted events of the active path up to now; none for an unknown thread. */
-  getThreadEvents(threadId: string): Promise<BaseEvent[]> {
-    return this.reads.getThreadEvents(threadId);
-  }
-
-  /** The state of the active path, as the live run has changed it so far; undefined for an unknown thread. */
-  getThreadState(threadId: string): Promise<State | undefined> {
-    return this.reads.getThreadState(threadId);
+  async deleteThread(threadId: string): Promise<boolean> {
+    checkId("threadId", threadId);
+    // One that has only begun, or waits, would bring the thread back.
+    if (this.runs.current(threadId) !== undefined) await this.stopping.endThread(threadId);
+    return this.retention.deleteEnded(threadId, () => this.stopping.endThread(threadId));
   }
 
   /**
@@ -342,9 +362,22 @@ export class LocalAgentRunner implements AgentRunner {
     await this.parts.store.close();
   }
 
-  /** Settles this host's live runs as stopped, within `stopGraceMs`. */
-  settleAll(): Promise<void> {
-    return this.stopping.endAll();
+  /** Settles this host's live runs, within `stopGraceMs`. */
+  settleAll(as: "stopped" | "broken" = "stopped"): Promise<void> {
+    return this.stopping.endAll(as);
+  }
+
+  /**
+   * Lets go of everything at once, as the end of the context does: the next host ends its live runs as broken. For a page
+   * that the browser freezes, which must not hold on to what others wait for. Refuses further calls.
+   */
+  letGo(): void {
+    this.closing ??= Promise.resolve();
+    void this.parts.store.close();
+    // A run whose lock is gone asks its agent to end.
+    this.locks.releaseAll();
+    this.closed.abort();
+    this.parts.channel.close();
   }
 
   private hear(message: LockMessage): void {
@@ -359,23 +392,14 @@ export class LocalAgentRunner implements AgentRunner {
     } else if (type === "started" || type === "ended" || type === "changed") this.signals.touched(threadId);
   }
 
+  protected readonly isOver = (threadId: string, runId: string): boolean =>
+    this.recovery.owes(threadId, runId) !== undefined;
+
   private left(run: LiveRun): void {
     // A run that was found in the log is told of by its holder.
     if (run.inLog === undefined || run.is.is === "refused") return;
     this.signals.told(run, "ended");
     this.retention.enforce(run.threadId);
+    this.repacking.ended(run.inLog, run.feed.published, run.feed.publishedSeq + 1);
   }
-}
-
-/** Runs `work` for one subscriber; its unsubscribing aborts the work. */
-function pump(
-  subscriber: { readonly complete: () => void; readonly error: (error: unknown) => void },
-  work: (signal: AbortSignal) => Promise<void>,
-): () => void {
-  const reading = new AbortController();
-  work(reading.signal).then(
-    () => subscriber.complete(),
-    (error: unknown) => subscriber.error(error),
-  );
-  return () => reading.abort();
 }

@@ -1,4 +1,5 @@
 import type { BaseEvent } from "@ag-ui/client";
+import type { FailurePoint } from "../run/failure-points.js";
 import { ChunkBuilder } from "../run/pack.js";
 import { OpenConstructTracker } from "../run/open-constructs.js";
 import type { Chunk, OpenConstructs } from "../run/types.js";
@@ -8,6 +9,7 @@ import type { Claim, RunStore, StopRequest } from "../storage/run-store.js";
 const MAX_EVENTS = 4_096;
 
 export interface LogWriterEvents {
+  readonly reached: (point: FailurePoint) => Promise<void>;
   /** The chunk is committed: from now on it may be shown. */
   committed(chunk: Chunk): void;
   stopRequested(as: StopRequest["as"]): void;
@@ -65,8 +67,11 @@ export class LogWriter {
   private async write(): Promise<void> {
     try {
       for (let chunk = this.take(); chunk !== undefined; chunk = this.take()) {
+        await this.events.reached("appending.packed");
         const { stop } = await this.store.append(this.claim, chunk);
+        await this.events.reached("appending.committed");
         this.events.committed(chunk);
+        await this.events.reached("appending.published");
         if (stop !== undefined) this.events.stopRequested(stop);
       }
     } catch (error) {

@@ -2,9 +2,11 @@ import type { OpenChannel } from "../platform/channel.js";
 import type { Clock } from "../platform/clock.js";
 import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
+import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
 import { checkOption, checkPolicy } from "./checks.js";
 import type { ConcurrentRunPolicy } from "./parts.js";
+import type { Durability } from "../wire/shapes.js";
 import { checkLimits, type RunnerLimits } from "./retention.js";
 
 /** What every runner of the project can be told. */
@@ -24,15 +26,18 @@ export interface LocalAgentRunnerOptions {
   readonly limits?: RunnerLimits;
   readonly clock?: Clock;
   readonly makeId?: MakeId;
+  /** Called between the steps of runs, for tests that end the host there. */
+  readonly atFailurePoint?: AtFailurePoint;
 }
 
 /** What a runner keeps its threads in. */
 export interface RunnerPreset {
   readonly dbName: string;
+  readonly durability: Durability;
   readonly locks: Locks;
   readonly openChannel: OpenChannel;
   /** @param onOutdated the store is about to be lost: to a newer build, or (`deleted`) for good */
-  readonly openStore: (clock: Clock, onOutdated: (deleted: boolean) => Promise<void>) => RunStore;
+  readonly openStore: (onOutdated: (deleted: boolean) => Promise<void>) => RunStore;
   /** Deletes everything; called after the store was closed. */
   readonly deleteStore: () => Promise<void>;
 }

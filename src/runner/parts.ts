@@ -2,6 +2,7 @@ import type { Clock } from "../platform/clock.js";
 import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
 import type { HostChannel } from "../lock/protocol.js";
+import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
 
 /**
@@ -26,4 +27,6 @@ export interface RunnerParts {
   readonly stopGraceMs: number;
   /** How long a run may last before its agent is asked to end, in ms; absent: as long as it takes. */
   readonly maxRunMs?: number;
+  /** See FailurePoint. */
+  readonly reached?: AtFailurePoint;
 }

@@ -3,11 +3,12 @@ import { compact } from "../run/compact.js";
 import { RunnerError } from "../run/errors.js";
 import type { ThreadContent } from "../run/fold.js";
 import { isListening } from "../run/life.js";
+import { pageOf, type MessagePart } from "../run/message-page.js";
 import { unpackChunk, type PlacedEvent } from "../run/pack.js";
 import type { RunRow, ThreadHead } from "../storage/run-store.js";
-import type { RunListQuery, RunSummary } from "../wire/shapes.js";
+import type { MessagePage, MessagePageQuery, RunListQuery, RunSummary } from "../wire/shapes.js";
 import { ownEvent } from "./accept.js";
-import { checkId, checkNumber, checkStatus, checkStrings } from "./checks.js";
+import { checkId, checkMessageId, checkNumber, checkStatus, checkStrings } from "./checks.js";
 import type { History } from "./history.js";
 import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
@@ -15,6 +16,8 @@ import { steadily } from "./steadily.js";
 
 const DEFAULT_RUNS = 50;
 const MAX_RUNS = 500;
+const DEFAULT_MESSAGES = 50;
+const MAX_MESSAGES = 500;
 const DEFAULT_EVENTS = 1_000;
 const MAX_EVENTS = 100_000;
 
@@ -83,6 +86,26 @@ export class ThreadReads {
     return (await this.contentOf(threadId))?.messages.map((message) => structuredClone(message)) ?? [];
   }
 
+  async getMessagePage(threadId: string, place: Omit<MessagePageQuery, "threadId">): Promise<MessagePage> {
+    checkId("threadId", threadId);
+    const { before } = place;
+    const limit = checkNumber("limit", place.limit, DEFAULT_MESSAGES, MAX_MESSAGES);
+    if (before !== undefined) checkMessageId("before", before);
+    for (;;) {
+      // Copied before anything else is awaited: a live run goes on.
+      const page = await steadily(this.parts.store, threadId, async (head) =>
+        structuredClone(await this.pageNow(threadId, head, before, limit)),
+      );
+      if (page === "again") continue;
+      if (page !== undefined) return page;
+      throw new RunnerError(
+        "invalid-input",
+        { field: "before", threadId },
+        { message: "The thread has no message of the id before: read its last messages again" },
+      );
+    }
+  }
+
   async getThreadState(threadId: string): Promise<State | undefined> {
     return structuredClone((await this.contentOf(threadId))?.state);
   }
@@ -128,13 +151,36 @@ export class ThreadReads {
   ): Promise<ThreadContent | undefined | "again"> {
     if (head === undefined || head.deleted === true) return undefined;
     if (head.live === undefined) return this.history.base(head);
+    const live = await this.liveContent(threadId, head, head.live.runIndex);
+    return live === "nothing" ? this.history.baseBefore(head, head.live.runIndex) : live;
+  }
+
+  /** @returns undefined where there is no message of the id `before`; may be live parts of a run */
+  private async pageNow(
+    threadId: string,
+    head: ThreadHead | undefined,
+    before: string | undefined,
+    limit: number,
+  ): Promise<MessagePart | undefined | "again"> {
+    if (head === undefined || head.deleted === true) return pageOf([], before, limit);
+    if (head.live === undefined) return this.history.page(head, head.activeRunIndex, before, limit);
+    const live = await this.liveContent(threadId, head, head.live.runIndex);
+    if (live === "again") return live;
+    if (live !== "nothing") return pageOf(live.messages, before, limit);
+    const { prevRunIndex } = await this.history.run(head, head.live.runIndex);
+    return this.history.page(head, prevRunIndex ?? -1, before, limit);
+  }
+
+  /** @returns `nothing` where the run has committed nothing yet; `again` where it has just ended */
+  private async liveContent(
+    threadId: string,
+    head: ThreadHead,
+    runIndex: number,
+  ): Promise<ThreadContent | "nothing" | "again"> {
     const local = this.liveRun(threadId);
-    if (local?.inLog?.runIndex !== head.live.runIndex) {
-      return (await this.history.viewOf(head, head.live.runIndex)).content;
-    }
+    if (local?.inLog?.runIndex !== runIndex) return (await this.history.viewOf(head, runIndex)).content;
     if (local.view !== undefined) return local.view.content;
-    // It has committed nothing yet.
-    if (isListening(local.is)) return this.history.baseBefore(head, head.live.runIndex);
+    if (isListening(local.is)) return "nothing";
     await local.ended;
     return "again";
   }

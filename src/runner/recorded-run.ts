@@ -4,6 +4,8 @@ import { RunnerError } from "../run/errors.js";
 import type { ThreadBase } from "../run/input-plan.js";
 import type { ThreadContent } from "../run/fold.js";
 import { lastSeq } from "../run/pack.js";
+import type { Shown } from "../run/prelude.js";
+import { endOf, type ThreadEnd } from "../run/message-page.js";
 import { RunView } from "../run/run-view.js";
 import type { Chunk } from "../run/types.js";
 import type { Derived, MessageRow, PersistedInput, RunClosing, RunStore } from "../storage/run-store.js";
@@ -69,9 +71,19 @@ export class RecordedRun {
     this.last = lastSeq(chunk);
   }
 
-  /** The events that lead a reader of the base up to here. A copy: the run may go on. */
-  prelude(): BaseEvent[] {
-    return structuredClone(this.view.prelude());
+  /** The thread as the run found it, with `limit` of its messages, else with all. */
+  before(limit?: number): ThreadEnd {
+    return endOf(this.start, limit);
+  }
+
+  /** The events that lead a reader of {@link before} up to here. A copy: the run may go on. */
+  prelude(shown: Shown = {}): BaseEvent[] {
+    return structuredClone(this.view.prelude(shown));
+  }
+
+  /** There are messages before those that such a prelude shows. */
+  hasEarlier(limit: number | undefined): boolean {
+    return this.view.hasEarlier(limit);
   }
 
   /** Of a run that has ended. */

@@ -26,7 +26,7 @@ export type Eviction =
 /** Threads that are listed at a time. */
 const PAGE = 100;
 /** How often a thread is found live again before it is left. */
-const CLEAR_TRIES = 10;
+const DELETE_TRIES = 10;
 /** A cut costs what the thread shows, so it is made for several runs at a time. */
 const KEPT_AT_A_CUT = 0.75;
 
@@ -78,13 +78,16 @@ export class Retention {
   }
 
   /** @returns false where the thread is live or not there */
-  async delete(threadId: string): Promise<boolean> {
+  private async delete(threadId: string): Promise<boolean> {
+    // Also where it fails: the thread may be gone, and only some of what it leaves still be there.
+    let mayBeGone = true;
     try {
-      return await this.parts.store.deleteThread(threadId);
+      return (mayBeGone = await this.parts.store.deleteThread(threadId));
     } finally {
-      // Also where it fails: the thread may be gone, and only some of what it leaves still be there.
-      this.history.forget(threadId);
-      this.signals.changedHere(threadId);
+      if (mayBeGone) {
+        this.history.forget(threadId);
+        this.signals.changedHere(threadId);
+      }
     }
   }
 
@@ -108,14 +111,23 @@ export class Retention {
     return deleted;
   }
 
-  /** @returns false where somebody else deleted it */
-  private async deleteEnded(threadId: string, end: (threadId: string) => Promise<void>): Promise<boolean> {
-    for (let tries = 0; tries < CLEAR_TRIES; tries++) {
+  /**
+   * Deletes a thread, after the end of its live run.
+   *
+   * @param end ends the runs of a thread
+   * @returns false where it is not there, or somebody else deleted it
+   * @throws RunnerError `thread-busy`
+   */
+  async deleteEnded(threadId: string, end: (threadId: string) => Promise<void>): Promise<boolean> {
+    const { store } = this.parts;
+    for (let tries = 0; ; tries++) {
       if (await this.delete(threadId)) return true;
-      if ((await this.parts.store.thread(threadId)) === undefined) return false;
+      const live = (await store.head(threadId))?.live;
+      // While it is live its row is not looked at: one that is not valid keeps no thread from being deleted.
+      if (live === undefined && (await store.thread(threadId)) === undefined) return false;
+      if (tries === DELETE_TRIES) throw new RunnerError("thread-busy", { threadId, ...live });
       await end(threadId);
     }
-    throw new RunnerError("thread-busy", { threadId });
   }
 
   private async cutRuns(threadId: string, most: number): Promise<void> {

@@ -1,21 +1,31 @@
 import { Bell } from "../platform/bell.js";
 import { lastSeq } from "../run/pack.js";
+import { chunkSize } from "../run/size.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 
 /** Committed chunks that are kept in memory for readers that keep up; who falls behind reads the log. */
 const KEPT = 64;
+/** Their size at most (see `sizeOf`), the newest aside. */
+const KEPT_SIZE = 1_024 * 1_024;
 
 /** What a live run of this host has handed out: its newest committed chunks, and its end. */
 export class RunFeed {
   readonly bell = new Bell();
   private chunks: Chunk[] = [];
+  private size = 0;
   private last = -1;
+  private count = 0;
   private end:
     | { readonly is: "open" }
     | { readonly is: "ended"; readonly status: SettledStatus }
     | { readonly is: "lost"; readonly error: unknown } = {
     is: "open",
   };
+
+  /** How many chunks were handed out. */
+  get published(): number {
+    return this.count;
+  }
 
   /** The last seq that may be shown. */
   get publishedSeq(): number {
@@ -30,7 +40,11 @@ export class RunFeed {
   /** Hands out a committed chunk. */
   publish(chunk: Chunk): void {
     this.chunks.push(chunk);
-    if (this.chunks.length > KEPT) this.chunks.shift();
+    this.count++;
+    this.size += chunkSize(chunk);
+    while (this.chunks.length > KEPT || (this.size > KEPT_SIZE && this.chunks.length > 1)) {
+      this.size -= chunkSize(this.chunks.shift()!);
+    }
     this.last = lastSeq(chunk);
     this.bell.ring();
   }

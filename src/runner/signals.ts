@@ -8,7 +8,8 @@ const ADVANCED_EVERY_MS = 20;
 
 /** Tells followers here and in other hosts what happens to the runs of this one. */
 export class Signals {
-  private readonly bells = new Map<string, { readonly bell: Bell; users: number }>();
+  /** Of each reader its own, by thread. */
+  private readonly bells = new Map<string, Set<Bell>>();
   private readonly changed = new Subject<string>();
   /** The last committed seq that other hosts are still to be told of. */
   private readonly advances = new Map<string, { readonly runId: string; readonly seq: number }>();
@@ -27,7 +28,7 @@ export class Signals {
 
   /** A thread changed otherwise than by a run that begins or ends here. */
   touched(threadId: string): void {
-    this.bells.get(threadId)?.bell.ring();
+    for (const bell of this.bells.get(threadId) ?? []) bell.ring();
     this.changed.next(threadId);
   }
 
@@ -55,15 +56,16 @@ export class Signals {
     });
   }
 
-  /** Rings when a run of the thread starts or ends in this host, or the thread changed. */
+  /** A bell of the caller's own. Rings when a run of the thread starts or ends in whichever host, or the thread changed. */
   bellOf(threadId: string): { readonly bell: Bell; readonly release: () => void } {
-    const entry = this.bells.get(threadId) ?? { bell: new Bell(), users: 0 };
-    entry.users++;
-    this.bells.set(threadId, entry);
+    const bell = new Bell();
+    const bells = this.bells.get(threadId) ?? new Set();
+    this.bells.set(threadId, bells.add(bell));
     return {
-      bell: entry.bell,
+      bell,
       release: () => {
-        if (--entry.users === 0) this.bells.delete(threadId);
+        bells.delete(bell);
+        if (bells.size === 0 && this.bells.get(threadId) === bells) this.bells.delete(threadId);
       },
     };
   }

@@ -1,22 +1,26 @@
+import { EventType } from "@ag-ui/core";
 import { filter } from "rxjs";
-import { Bell, ringOrSilence } from "../platform/bell.js";
-import { lastSeq, sliceChunk } from "../run/pack.js";
+import { ringOrSilence, type Bell } from "../platform/bell.js";
+import { lastSeq } from "../run/pack.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
+import { catchUp, FRAME_EVENTS } from "./catch-up.js";
 import type { RunnerParts } from "./parts.js";
 import { completed } from "./recorded-run.js";
+import type { Recovery } from "./recovery.js";
 import type { RunFeed } from "./run-feed.js";
 
-/** Events fetched from the log at a time. */
-const PAGE_EVENTS = 4_096;
 /** How long a follower of another host's run hears nothing before it looks into the log, in ms. */
 const SILENCE_MS = 2_000;
 
-interface Look {
-  readonly chunks: readonly Chunk[];
-  readonly ended: SettledStatus | undefined;
-  /** The run's last event, where it has ended. */
-  readonly lastSeq: number;
+export interface TailContext {
+  readonly parts: Pick<RunnerParts, "store" | "channel" | "clock">;
+  readonly recovery: Pick<Recovery, "owes" | "endAbandoned">;
+  /** The caller's own; rings when a run of the thread starts or ends, in whichever host. */
+  readonly bell: (threadId: string) => { readonly bell: Bell; readonly release: () => void };
 }
+
+/** How a run ended for its reader; `lost`: it is over, and why its end cannot be written. */
+export type TailEnd = SettledStatus | { readonly is: "lost"; readonly error: unknown };
 
 /**
  * Reads a run's committed chunks after `afterSeq`, without gap or overlap, then goes on with each new one until the run
@@ -27,85 +31,102 @@ interface Look {
  *   more (deleted, or cut off)
  */
 export async function* tailRun(
-  parts: Pick<RunnerParts, "store" | "channel" | "clock">,
-  run: { readonly threadId: string; readonly runIndex: number },
+  context: TailContext,
+  run: { readonly threadId: string; readonly runId: string; readonly runIndex: number },
   feed: RunFeed | undefined,
   afterSeq: number,
   signal: AbortSignal,
-): AsyncGenerator<Chunk, SettledStatus | undefined> {
+): AsyncGenerator<Chunk, TailEnd | undefined> {
+  const { parts, recovery } = context;
+  const { threadId, runId } = run;
   let seq = afterSeq;
   if (feed !== undefined) {
     while (!signal.aborted && feed.state.is !== "lost") {
       const seen = feed.bell.count;
       const { state, publishedSeq } = feed;
       const kept = feed.after(seq);
+      const { chunks, ahead } = kept === undefined ? await readUpTo(parts, run, seq, publishedSeq) : { chunks: kept };
       const before = seq;
-      for (const chunk of missing(kept ?? (await readUpTo(parts, run, seq, publishedSeq)), seq)) {
+      for (const chunk of catchUp(chunks, seq)) {
+        seq = lastSeq(chunk);
         yield chunk;
         if (signal.aborted) return undefined;
-        seq = lastSeq(chunk);
       }
       // Neither in memory nor in the log any more: what is left says how it stands.
-      if (kept === undefined && seq === before) break;
+      if (kept === undefined && seq === before && ahead !== true) break;
       if (state.is === "ended" && seq >= publishedSeq) return state.status;
-      if (seq >= feed.publishedSeq) await feed.bell.wait(seen, signal);
+      if (seq >= feed.publishedSeq || ahead === true) await feed.bell.wait(seen, signal);
     }
   }
 
-  if (feed?.state.is === "lost" && feed.state.error !== undefined) throw feed.state.error;
-
-  const bell = new Bell();
+  const { bell, release } = context.bell(threadId);
   const hearing = parts.channel.messages$
-    .pipe(filter((message) => message.threadId === run.threadId && message.type !== "claim"))
-    .subscribe(() => bell.ring());
+    .pipe(filter(({ type, runId: its }) => type === "advanced" && its === runId))
+    // A message that names what was read already tells nothing.
+    .subscribe((message) => (message.seq ?? Infinity) > seq && bell.ring());
   try {
+    /** It has read up to an end of the log once, so from now on others tell when there is more. */
+    let caughtUp = false;
+    let silent = false;
+    let status: SettledStatus | undefined;
     while (!signal.aborted) {
       const seen = bell.count;
-      const { chunks, ended, lastSeq: last } = await look(parts, run, seq);
-      for (const chunk of missing(chunks, seq)) {
+      const chunks = await completed(parts.store, await parts.store.chunks(threadId, run.runIndex, seq, FRAME_EVENTS));
+      let isEnd = false;
+      for (const chunk of catchUp(chunks, seq)) {
+        seq = lastSeq(chunk);
+        isEnd = endsRun(chunk);
         yield chunk;
         if (signal.aborted) return undefined;
-        seq = lastSeq(chunk);
       }
-      if (chunks.length > 0) continue;
-      if (ended !== undefined) return seq >= last ? ended : undefined;
-      await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal);
+      if (chunks.length === 0) {
+        // How the run stood at a look that found all there is. What is settled has all its chunks in the log: where it
+        // was settled after the look, that is done again, and then what is missing was deleted or cut off.
+        if (status !== undefined) return undefined;
+        const row = await parts.store.run(threadId, run.runIndex);
+        if (row === undefined) return undefined;
+        if (row.status !== "running") {
+          if (seq >= (row.eventCount ?? 0) - 1) return row.status;
+          ({ status } = row);
+          continue;
+        }
+        caughtUp = true;
+        // Silence proves nothing; that nobody holds the thread's lock does.
+        const lost = silent ? await recovery.endAbandoned(threadId, runId) : recovery.owes(threadId, runId);
+        if (lost !== undefined) return { is: "lost", error: lost.error };
+      } else if (!caughtUp || isEnd || status !== undefined || isFull(chunks)) {
+        status = undefined;
+        continue;
+      }
+      silent = !(await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal));
     }
     return undefined;
   } finally {
     hearing.unsubscribe();
+    release();
   }
 }
 
-/** The chunks without what a reader up to `seq` has. */
-function* missing(chunks: readonly Chunk[], seq: number): Generator<Chunk, void> {
-  for (const chunk of chunks) {
-    const rest = sliceChunk(chunk, seq + 1);
-    if (rest !== undefined) yield rest;
-  }
+const isFull = (chunks: readonly Chunk[]): boolean => chunks.reduce((sum, { count }) => sum + count, 0) >= FRAME_EVENTS;
+
+/** A run's terminal event is its last, and stands in the log from the moment that the run is settled. */
+function endsRun(chunk: Chunk): boolean {
+  const last = chunk.entries.at(-1)?.event.type;
+  return last === EventType.RUN_FINISHED || last === EventType.RUN_ERROR;
 }
 
-/** The run's end is read before its chunks: what is settled then has all its chunks in the log. */
-async function look(
-  { store }: Pick<RunnerParts, "store">,
-  { threadId, runIndex }: { readonly threadId: string; readonly runIndex: number },
-  seq: number,
-): Promise<Look> {
-  const run = await store.run(threadId, runIndex);
-  const chunks = await completed(store, await store.chunks(threadId, runIndex, seq, PAGE_EVENTS));
-  // A run that is not there any more was deleted.
-  if (run === undefined) return { chunks, ended: "broken", lastSeq: Infinity };
-  const ended = run.status === "running" ? undefined : run.status;
-  return { chunks, ended, lastSeq: (run.eventCount ?? 0) - 1 };
-}
-
-/** The end of a run stands in the log a moment before its lock is free; it is shown after that. */
+/**
+ * The end of a run stands in the log a moment before its lock is free; it is shown after that.
+ *
+ * @returns `ahead`: all that there is ends later than what may be shown, since its records were joined
+ */
 async function readUpTo(
   { store }: Pick<RunnerParts, "store">,
   { threadId, runIndex }: { readonly threadId: string; readonly runIndex: number },
   seq: number,
   publishedSeq: number,
-): Promise<readonly Chunk[]> {
-  const chunks = await store.chunks(threadId, runIndex, seq, PAGE_EVENTS);
-  return chunks.filter((chunk) => lastSeq(chunk) <= publishedSeq);
+): Promise<{ readonly chunks: readonly Chunk[]; readonly ahead?: boolean }> {
+  const all = await store.chunks(threadId, runIndex, seq, FRAME_EVENTS);
+  const chunks = all.filter((chunk) => lastSeq(chunk) <= publishedSeq);
+  return { chunks, ahead: chunks.length === 0 && all.length > 0 };
 }

@@ -1,4 +1,6 @@
 import { auditTime, buffer, concatMap, filter, from, share, type Observable } from "rxjs";
+import { RunnerError } from "../run/errors.js";
+import type { ThreadUpdate } from "../run/types.js";
 import type { RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
 import { checkNumber } from "./checks.js";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
@@ -8,30 +10,62 @@ const MAX_LIMIT = 500;
 /** Changes that come closer together are read and told as one, and out of the way of the run that makes them, in ms. */
 const TOLD_AFTER_MS = 30;
 
-const summary = (thread: ThreadRow, head: ThreadHead | undefined): ThreadSummary => ({
+/** A run stands as live in the log and is over: its end cannot be written. */
+type IsOver = (threadId: string, runId: string) => boolean;
+
+const summary = (thread: ThreadRow, head: ThreadHead | undefined, isOver: IsOver): ThreadSummary => ({
   ...thread,
-  ...(head?.live !== undefined && { live: head.live }),
+  ...(head?.live !== undefined && !isOver(head.threadId, head.live.runId) && { live: head.live }),
 });
 
-export async function listThreads(store: RunStore, query: ThreadListQuery): Promise<readonly ThreadSummary[]> {
+export async function listThreads(
+  store: RunStore,
+  query: ThreadListQuery,
+  isOver: IsOver,
+): Promise<readonly ThreadSummary[]> {
   const { agentId, archived = false } = query;
   const limit = checkNumber("limit", query.limit, DEFAULT_LIMIT, MAX_LIMIT);
   const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
   if (limit === 0 || (before !== undefined && before <= 0)) return [];
+  // In this order: a run that ends in between is shown as live, and told of by the next change; never as neither.
+  const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
   const threads = await store.threads({
     limit,
     archived: Boolean(archived),
     ...(before !== undefined && { before }),
     ...(agentId !== undefined && { agentId }),
   });
-  const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
-  return threads.map((thread) => summary(thread, live.get(thread.threadId)));
+  return threads.map((thread) => summary(thread, live.get(thread.threadId), isOver));
 }
 
-export async function threadSummary(store: RunStore, threadId: string): Promise<ThreadSummary | undefined> {
-  const [thread, head] = await Promise.all([store.thread(threadId), store.head(threadId)]);
-  return thread && summary(thread, head);
+export async function threadSummary(
+  store: RunStore,
+  threadId: string,
+  isOver: IsOver,
+): Promise<ThreadSummary | undefined> {
+  const head = await store.head(threadId);
+  const thread = await store.thread(threadId);
+  return thread && summary(thread, head, isOver);
 }
+
+/**
+ * @param update checked
+ * @throws RunnerError `unknown-thread`
+ */
+export async function updateThread(
+  store: RunStore,
+  threadId: string,
+  update: ThreadUpdate,
+  isOver: IsOver,
+): Promise<ThreadSummary> {
+  const head = await store.head(threadId);
+  const thread = isEmpty(update) ? await store.thread(threadId) : await store.updateThread(threadId, update);
+  if (thread === undefined) throw new RunnerError("unknown-thread", { threadId });
+  return summary(thread, head, isOver);
+}
+
+/** It changes nothing. */
+export const isEmpty = (update: ThreadUpdate): boolean => Object.keys(update).length === 0;
 
 /**
  * The changed threads as they then are, read once for all who watch, one after the other so that an older reading never

@@ -5,15 +5,18 @@ import { openBroadcastChannel, type OpenChannel } from "../../../src/platform/ch
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
 import { locksOf, type Locks } from "../../../src/platform/locks.js";
 import { threadLockName } from "../../../src/platform/names.js";
+import { STOP_ACK_MS } from "../../../src/runner/acquire.js";
 import { nextTask } from "../../../src/platform/clock.js";
 import {
   agentOf,
   collect,
   counted,
   counter,
+  cursorOf,
   eventsOfFrame,
   fastClock,
   framesUntil,
+  fullDisk,
   freshDb,
   inputOf,
   makeRunner,
@@ -51,8 +54,12 @@ const live = (runner: ReturnType<typeof makeRunner>, threadId = "t"): Promise<vo
     expect(await runner.listThreads()).toContainEqual(expect.objectContaining({ threadId, live: expect.anything() })),
   );
 
+/** How long a stop of these tests waits for its acknowledgement, in ms. */
+const PATIENCE_MS = 50 + STOP_ACK_MS;
+
 test("a stop that comes while the run settles leaves the next run alone (L5, L7)", async () => {
-  const runner = makeRunner({ clock: fastClock(20), stopGraceMs: 50 });
+  const clock = fastClock(20);
+  const runner = makeRunner({ clock, stopGraceMs: 50 });
   let stopping: Promise<boolean> | undefined;
   const agent = rawAgent(
     (input) =>
@@ -66,8 +73,8 @@ test("a stop that comes while the run settles leaves the next run alone (L5, L7)
   await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r1") }));
   const next = collect(runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r2") }));
   expect(await stopping).toBe(false);
-  // Longer than a stop waits for its acknowledgement.
-  await new Promise((resolve) => setTimeout(resolve, 400));
+  // Longer than a stop waits for its acknowledgement, by the runner's own clock.
+  await clock.after(2 * PATIENCE_MS);
   expect(await runner.stop({ threadId: "t", runId: "r2" })).toBe(true);
   expect((await next).at(-1)).toMatchObject({ type: EventType.RUN_FINISHED, outcome: { type: "cancelled" } });
 });
@@ -77,7 +84,8 @@ test("a stop whose run ended unheard steals nobody's lock (L5, L11)", async () =
   const locks = mortalLocks().locks;
   const mute: OpenChannel = () => ({ post: () => undefined, messages$: new Subject(), close: () => undefined });
   const holder = makeRunner({ dbName, locks, openChannel: mute });
-  const other = makeRunner({ dbName, locks, openChannel: mute, clock: fastClock(20), stopGraceMs: 50 });
+  const clock = fastClock(20);
+  const other = makeRunner({ dbName, locks, openChannel: mute, clock, stopGraceMs: 50 });
   const first = collect(holder.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r1") }));
   await live(other);
   expect(await other.stop({ threadId: "t", runId: "r1" })).toBe(true);
@@ -86,7 +94,7 @@ test("a stop whose run ended unheard steals nobody's lock (L5, L11)", async () =
   const agent = agentOf(silent);
   const abort = vi.spyOn(agent, "abortRun");
   const next = collect(holder.run({ threadId: "t", agent, input: inputOf("t", "r2") }));
-  await new Promise((resolve) => setTimeout(resolve, 400));
+  await clock.after(2 * PATIENCE_MS);
   expect(abort).not.toHaveBeenCalled();
   expect(await holder.stop({ threadId: "t", runId: "r2" })).toBe(true);
   expect((await next).at(-1)).toMatchObject({ outcome: { type: "cancelled" } });
@@ -308,7 +316,7 @@ test("a burst of any length is cut into chunks that a record and a frame can hol
   expect((await run).map((event) => event["value"]).filter((value) => value !== undefined)).toEqual(
     Array.from({ length: 20_000 }, (_, n) => n),
   );
-  const frames = await framesUntil(runner, { threadId: "t", after: { runIndex: 0, seq: -1, epoch: 1 } });
+  const frames = await framesUntil(runner, { threadId: "t", after: { ...(await cursorOf(runner, "t"))!, seq: -1 } });
   const counts = frames.flatMap((frame) => (frame.type === "chunk" ? [frame.chunk.count] : []));
   expect(Math.max(...counts)).toBeLessThanOrEqual(4_096);
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe(20_002);
@@ -319,7 +327,7 @@ test("who comes with the cursor of a settled run's last event hears that it is s
   const events = await collect(runner.run({ threadId: "t", agent: agentOf(counter(2)), input: inputOf("t", "r") }));
   const frames = await framesUntil(runner, {
     threadId: "t",
-    after: { runIndex: 0, seq: events.length - 1, epoch: 1 },
+    after: { ...(await cursorOf(runner, "t"))!, seq: events.length - 1 },
   });
   expect(frames).toMatchObject([{ type: "settled", runId: "r", status: "finished" }, { type: "end" }]);
 });
@@ -348,21 +356,6 @@ test.each([{ before: Number.NaN }, { before: -1 }, { before: 0 }])(
     expect(["invalid-input"].includes(answer as string) || Array.isArray(answer)).toBe(true);
   },
 );
-
-/** Lets every write of this process fail as a full disk does, until the returned function is called. */
-function fullDisk(): () => void {
-  const { transaction } = IDBDatabase.prototype;
-  const failing = vi.spyOn(IDBDatabase.prototype, "transaction").mockImplementation(function (
-    this: IDBDatabase,
-    ...request
-  ) {
-    if (request[1] === "readwrite") throw new DOMException("", "QuotaExceededError");
-    return transaction.apply(this, request);
-  });
-  const end = (): void => failing.mockRestore();
-  onTestFinished(end);
-  return end;
-}
 
 test("a run whose end could not be written is told with its cause, and settled as soon as it can be (L9, L10)", async () => {
   const one = makeRunner();

@@ -2,7 +2,6 @@ import { EventType, type BaseEvent } from "@ag-ui/client";
 import { Observable, type Subscriber } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { HostLink } from "../../../src/client/host-link.js";
-import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import { ThreadFollower, type FollowerParts } from "../../../src/client/follower.js";
 import { runFrames } from "../../../src/client/frames.js";
 import type { LocalAgent } from "../../../src/client/local-agent.js";
@@ -10,51 +9,8 @@ import { RunnerError } from "../../../src/run/errors.js";
 import type { Cursor } from "../../../src/run/types.js";
 import type { HostApi } from "../../../src/wire/host-api.js";
 import type { Frame, RunRequest } from "../../../src/wire/shapes.js";
-import { serveRuntime } from "../../../src/worker/serve-runtime.js";
-import { agentOf, counted, freshDb, inputOf, makeRunner, user } from "../runner/kit.js";
-
-const STEPS = 30;
-
-/** A host in this context with an agent that counts; asked by "u", it waits in the middle until it is let on. */
-function makeHost(): { connect: () => RuntimeConnection; letOn: () => void; dbName: string } {
-  const dbName = freshDb();
-  let letOn!: () => void;
-  const gate = new Promise<void>((resolve) => (letOn = resolve));
-  const host = serveRuntime({
-    dbName,
-    stopGraceMs: 50,
-    agents: {
-      counter: agentOf(async function* (input, { signal }) {
-        const messageId = `${input.runId}-a`;
-        yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
-        for (let step = 0; step < STEPS; step++) {
-          if (step === STEPS / 2 && input.messages.at(-1)?.id === "u") {
-            await Promise.race([
-              gate,
-              new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true })),
-            ]);
-          }
-          yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `${step} ` } as BaseEvent;
-        }
-      }),
-    },
-  });
-  onTestFinished(async () => {
-    letOn();
-    await host.close();
-  });
-  return {
-    dbName,
-    letOn,
-    connect: () => {
-      const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
-      onTestFinished(() => runtime.close());
-      return runtime;
-    },
-  };
-}
-
-const answerOf = (agent: LocalAgent): unknown => agent.messages.findLast(({ role }) => role === "assistant")?.content;
+import { answerOf, makeHost, STEPS } from "../client/kit.js";
+import { counted, inputOf, makeRunner, user } from "../runner/kit.js";
 
 /** A run before, so that who reads has a cursor. */
 async function firstRun(agent: LocalAgent): Promise<void> {
@@ -183,6 +139,7 @@ function makeFollower(isOwn: (runId: string) => boolean = () => false): {
     settled: () => undefined,
     cut: () => undefined,
     has: async () => false,
+    anew: () => undefined,
     session: (events$) => {
       const events: BaseEvent[] = [];
       sessions.push(events);
@@ -243,7 +200,7 @@ test("a follower whose reading failed ends its session, and reads again (L10, L1
   send(begin(1), chunk(1, "a"));
   await vi.waitFor(() => expect(sessions).toHaveLength(1));
   fail(new RunnerError("quota-exceeded"));
-  await follower.caughtUp();
+  await expect(follower.caughtUp()).rejects.toMatchObject({ code: "quota-exceeded" });
   await vi.waitFor(() => expect(asked).toHaveLength(2), { timeout: 3_000 });
   send(prelude(1, "b"));
   await vi.waitFor(() => expect(sessions).toHaveLength(2));
@@ -273,7 +230,7 @@ function dyingLink(before: Frame[], after: Frame[]): HostLink {
   };
   const link = {
     linked: async () => ({ api, lost: hosts[at]!.lost }),
-    call: async (work: (host: unknown) => Promise<{ ok: unknown }>) => (await work({ api })).ok,
+    callOnce: async (work: (host: unknown) => Promise<{ ok: unknown }>) => (await work({ api })).ok,
   };
   return link as unknown as HostLink;
 }

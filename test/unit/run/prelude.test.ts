@@ -1,9 +1,10 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent, Message } from "@ag-ui/client";
+import type { BaseEvent, Message, MessagesSnapshotEvent } from "@ag-ui/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { times } from "../property.js";
 import { closingEvents } from "../../../src/run/finalize.js";
+import { lastOf } from "../../../src/run/message-page.js";
 import { settledPrelude } from "../../../src/run/prelude.js";
 import { RunView } from "../../../src/run/run-view.js";
 import { mustBeValid, referenceFold } from "./reference.js";
@@ -57,7 +58,21 @@ const subagent = (type: EventType, subagentRunId: string, more = {}): BaseEvent 
   ...more,
 });
 
+/** The event tells of all messages, or of one of these. */
+function speaksOf(event: BaseEvent, hidden: readonly Message[]): boolean {
+  if (event.type === EventType.MESSAGES_SNAPSHOT) return true;
+  const known = new Set(hidden.flatMap((message) => [message.id, ...callsOf(message)]));
+  const input = (event as { input?: { messages?: Message[] } }).input?.messages ?? [];
+  const named = [event["messageId"], event["toolCallId"], event["parentMessageId"], event["entityId"]];
+  return [...named, ...input.map(({ id }) => id)].some((id) => known.has(String(id)));
+}
+
+const callsOf = (message: Message): string[] =>
+  message.role === "assistant" ? (message.toolCalls ?? []).map(({ id }) => id) : [];
+
 describe("prelude of a live run", () => {
+  const started: BaseEvent = { type: EventType.RUN_STARTED, threadId: THREAD_ID, runId: RUN_ID };
+
   test("from any point on, a reader rebuilds what all events give, and hears a valid sequence (L2, L3)", async () => {
     await fc.assert(
       fc.asyncProperty(streams(60), fc.nat(62), async (stream, at) => {
@@ -79,6 +94,67 @@ describe("prelude of a live run", () => {
     );
   });
 
+  test("a reader that is shown the last messages rebuilds those, and goes on with the run (L2, L3)", async () => {
+    let longer = 0;
+    let goneOn = 0;
+    await fc.assert(
+      fc.asyncProperty(streams(40), fc.nat(42), fc.integer({ min: 1, max: 4 }), async (stream, at, limit) => {
+        const events = complete(stream);
+        const cut = Math.min(at, events.length - 2) + 1;
+        const view = new RunView(stream.base);
+        for (const event of events.slice(0, cut)) view.apply(event);
+        const all = structuredClone(view.fold.messages);
+        const prelude = structuredClone(view.prelude({ limit }));
+        const part = prelude.findLast(({ type }) => type === EventType.MESSAGES_SNAPSHOT) as MessagesSnapshotEvent;
+        const hidden = all.slice(0, all.length - part.messages.length);
+        expect([...hidden, ...part.messages]).toEqual(all);
+        expect(part.messages.length).toBeGreaterThanOrEqual(Math.min(limit, all.length));
+        expect(view.hasEarlier(limit)).toBe(hidden.length > 0);
+        if (part.messages.length > limit) longer++;
+
+        const before = earlier({ ...stream.base, messages: [...lastOf(stream.base.messages, limit).messages] });
+        await mustBeValid([...before, ...prelude]);
+        expect((await referenceFold(NOTHING, prelude)).messages).toEqual(part.messages);
+        expect((await referenceFold(NOTHING, [...before, ...prelude])).messages).toEqual(part.messages);
+        // Whatever it holds.
+        const anew = structuredClone(view.prelude({ limit, forget: true }));
+        expect((await referenceFold(stream.base, anew)).messages).toEqual(part.messages);
+
+        const rest = events.slice(cut);
+        await mustBeValid([...before, ...prelude, ...rest]);
+        if (rest.some((event) => speaksOf(event, hidden))) return;
+        const truth = await referenceFold(stream.base, events);
+        const heard = await referenceFold(NOTHING, [...before, ...prelude, ...rest]);
+        expect({ ...heard, messages: [...hidden, ...heard.messages] }).toEqual(truth);
+        if (hidden.length > 0 && rest.length > 3) goneOn++;
+      }),
+      times(300),
+    );
+    // About 180 and 15.
+    expect(Math.min(longer, goneOn)).toBeGreaterThan(0);
+  });
+
+  test("of a long thread a reader is shown the last messages, and all that the run has added or has open", () => {
+    const messages = Array.from({ length: 100 }, (_, n): Message => ({ id: `b${n}`, role: "assistant", content: "" }));
+    const view = new RunView({ ...NOTHING, messages });
+    const shown = (limit: number): string[] => {
+      const snapshot = view.prelude({ limit }).findLast(({ type }) => type === EventType.MESSAGES_SNAPSHOT);
+      return (snapshot as MessagesSnapshotEvent).messages.map(({ id }) => id);
+    };
+    view.apply(started);
+    expect(shown(2)).toEqual(["b98", "b99"]);
+    for (const event of text("m")) view.apply(event);
+    expect(shown(2)).toEqual(["b99", "m"]);
+    const ended = (id: string): BaseEvent => ({ type: EventType.TEXT_MESSAGE_END, messageId: id });
+    for (const event of [ended("m"), ...text("m2"), ended("m2"), ...text("m3")]) view.apply(event);
+    expect(shown(2)).toEqual(["m", "m2", "m3"]);
+    view.apply({ type: EventType.TEXT_MESSAGE_START, messageId: "b95" });
+    expect(shown(2)).toEqual(["b95", "b96", "b97", "b98", "b99", "m", "m2", "m3"]);
+    view.apply(ended("b95"));
+    expect(shown(2)).toEqual(["m", "m2", "m3"]);
+    expect([view.hasEarlier(2), view.hasEarlier(103), view.hasEarlier(undefined)]).toEqual([true, false, false]);
+  });
+
   test("nothing is written to the events of the run", () => {
     fc.assert(
       fc.property(streams(), ({ base, events }) => {
@@ -91,7 +167,6 @@ describe("prelude of a live run", () => {
     );
   });
 
-  const started: BaseEvent = { type: EventType.RUN_STARTED, threadId: THREAD_ID, runId: RUN_ID };
   const after = (events: readonly BaseEvent[], messages: Message[] = []): BaseEvent[] => {
     const view = new RunView({ ...NOTHING, messages });
     for (const event of [started, ...events]) view.apply(event);
@@ -141,6 +216,22 @@ describe("prelude of a live run", () => {
 });
 
 describe("prelude of a settled run", () => {
+  test("a reader that holds other messages, or the same ones in other places, has those that it is shown (L2)", async () => {
+    await fc.assert(
+      fc.asyncProperty(streams(), fc.integer({ min: 1, max: 4 }), async (stream, limit) => {
+        const base = await referenceFold(stream.base, stream.events);
+        const terminal = { type: EventType.RUN_FINISHED, threadId: THREAD_ID, runId: RUN_ID };
+        const { messages } = lastOf(base.messages, limit);
+        const parts = { ...base, messages, runStarted: stream.events[0]!, customs: [], terminal };
+        const prelude = structuredClone(settledPrelude(parts, true));
+        await mustBeValid(prelude);
+        const held = { ...base, messages: base.messages.toReversed() };
+        expect((await referenceFold(held, prelude)).messages).toEqual(messages);
+      }),
+      times(100),
+    );
+  });
+
   test("a fresh reader has messages, state and interrupts, also where the last run failed (L2, L3, L4)", async () => {
     await fc.assert(
       fc.asyncProperty(streams(), fc.boolean(), async (stream, failed) => {

@@ -1,6 +1,7 @@
 import { EventType, verifyEvents, type AbstractAgent, type BaseEvent } from "@ag-ui/client";
 import { concat, from, lastValueFrom, NEVER, Observable, of, Subject, takeUntil, throwError, toArray } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
+import { systemClock, type Clock } from "../../../src/platform/clock.js";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
 import { locksOf } from "../../../src/platform/locks.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
@@ -80,7 +81,7 @@ interface Way {
   readonly terminal: object;
   /** What has to happen once the run is live. */
   readonly live?: (runner: LocalAgentRunner) => Promise<unknown>;
-  readonly options?: object;
+  readonly options?: () => object;
 }
 
 const error = { type: EventType.RUN_ERROR };
@@ -141,16 +142,31 @@ const WAYS: Readonly<Record<string, Way>> = {
     status: "errored",
     end: () => NEVER,
     terminal: { ...error, code: "RUN_TIMEOUT" },
-    options: { maxRunMs: 20 },
+    options: () => ({ maxRunMs: 20, clock: passingOnce(20) }),
   },
   "a run that supersedes it": {
     status: "superseded",
     end: () => NEVER,
     terminal: cancelled,
-    options: { onConcurrentRun: "supersede" },
+    options: () => ({ onConcurrentRun: "supersede" }),
     live: (runner) => collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "newer") })),
   },
 };
+
+/** A clock on which a wait of `ms` passes once, and never again: a slow machine lets no other run pass its limit. */
+function passingOnce(ms: number): Clock {
+  let passed = false;
+  return {
+    ...systemClock,
+    after: (wait, signal) => {
+      if (wait !== ms || !passed) {
+        passed ||= wait === ms;
+        return systemClock.after(wait, signal);
+      }
+      return systemClock.after(Infinity, signal);
+    },
+  };
+}
 
 const CASES = Object.keys(WAYS).flatMap((way) => Object.keys(CONSTRUCTS).map((open) => [way, open] as const));
 const isTerminal = ({ type }: BaseEvent): boolean => type === EventType.RUN_FINISHED || type === EventType.RUN_ERROR;
@@ -158,7 +174,7 @@ const isTerminal = ({ type }: BaseEvent): boolean => type === EventType.RUN_FINI
 describe.each(PRESETS)("%s: a run ends once, whatever is open (L3, L7)", (_name, makeRunner) => {
   test.each(CASES)("by %s, with %s open", async (way, open) => {
     const { status, end, terminal, live: happens, options } = WAYS[way]!;
-    const runner = makeRunner({ stopGraceMs: 5, ...options });
+    const runner = makeRunner({ stopGraceMs: 5, ...options?.() });
     const run = collect(
       runner.run({ threadId: "t", agent: leaving(CONSTRUCTS[open]!, end), input: inputOf("t", "r") }),
     );

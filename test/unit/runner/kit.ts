@@ -2,7 +2,7 @@ import "fake-indexeddb/auto";
 import { EventType, verifyEvents, type BaseEvent, type Message, type RunAgentInput } from "@ag-ui/client";
 import { AbstractAgent } from "@ag-ui/client";
 import { lastValueFrom, Observable, toArray } from "rxjs";
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import type { Clock } from "../../../src/platform/clock.js";
 import { systemClock } from "../../../src/platform/clock.js";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
@@ -10,6 +10,7 @@ import { locksOf, type HeldLock, type Locks } from "../../../src/platform/locks.
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../../../src/runner/indexeddb-agent-runner.js";
 import { InMemoryAgentRunner } from "../../../src/runner/in-memory-agent-runner.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
+import type { Cursor } from "../../../src/run/types.js";
 import type { Frame } from "../../../src/wire/shapes.js";
 import { defineAgent, type AgentFunction } from "../../../src/worker/define-agent.js";
 
@@ -138,6 +139,12 @@ export async function framesUntil(
   return frames;
 }
 
+/** The cursor behind everything of a settled thread. */
+export async function cursorOf(runner: LocalAgentRunner, threadId: string): Promise<Cursor | undefined> {
+  const [prelude] = await framesUntil(runner, { threadId });
+  return prelude?.type === "prelude" ? prelude.cursor : undefined;
+}
+
 /** A context whose locks fall at `die`, as a killed worker's do; its code goes on, as no killed worker's does. */
 export function mortalLocks(manager = inProcessLockManager()): { locks: Locks; die: () => Promise<void> } {
   const inner = locksOf(manager);
@@ -168,3 +175,26 @@ export const fastClock = (factor: number): Clock => {
     after: (ms, signal) => systemClock.after(ms / factor, signal),
   };
 };
+
+/** Something that waits until it is let on. */
+export function gated(): { readonly gate: Promise<void>; readonly letOn: () => void } {
+  let letOn!: () => void;
+  const gate = new Promise<void>((resolve) => (letOn = resolve));
+  onTestFinished(() => letOn());
+  return { gate, letOn };
+}
+
+/** Lets every write of this process fail as a full disk does, until the returned function is called. */
+export function fullDisk(): () => void {
+  const { transaction } = IDBDatabase.prototype;
+  const failing = vi.spyOn(IDBDatabase.prototype, "transaction").mockImplementation(function (
+    this: IDBDatabase,
+    ...request
+  ) {
+    if (request[1] === "readwrite") throw new DOMException("", "QuotaExceededError");
+    return transaction.apply(this, request);
+  });
+  const end = (): void => failing.mockRestore();
+  onTestFinished(end);
+  return end;
+}

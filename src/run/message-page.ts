@@ -1,0 +1,46 @@
+import type { Message } from "@ag-ui/client";
+import type { ThreadBase } from "./input-plan.js";
+
+/** Some of a thread's messages. */
+export interface MessagePart {
+  /** Oldest first. */
+  readonly messages: readonly Message[];
+  /** There are messages before the first one. */
+  readonly earlier: boolean;
+}
+
+/**
+ * The `limit` messages before that of the id `before`, or the last ones. As pages of the store are: it never begins with
+ * one of several messages of one id but the first, which `before` names.
+ *
+ * @param messages are not changed; the page holds them as they are
+ * @returns undefined where there is no message of the id `before`
+ */
+export function pageOf(
+  messages: readonly Message[],
+  before: string | undefined,
+  limit: number,
+): MessagePart | undefined {
+  const placeOf = (wanted: string): number => messages.findIndex(({ id }) => id === wanted);
+  const end = before === undefined ? messages.length : placeOf(before);
+  if (end < 0) return undefined;
+  let start = Math.max(0, end - limit);
+  while (start < end && placeOf(messages[start]!.id) < start) start--;
+  return { messages: messages.slice(start, end), earlier: start > 0 };
+}
+
+/** The last `limit` messages. */
+export const lastOf = (messages: readonly Message[], limit: number): MessagePart =>
+  // Without `before` there is always a page.
+  pageOf(messages, undefined, limit)!;
+
+/** What a snapshot shows of a thread at the end of a path: of its messages perhaps only the last ones. */
+export type ThreadEnd = MessagePart & Pick<ThreadBase, "runIndex" | "state" | "interrupts">;
+
+/** @param limit how many of its messages are shown; absent: all */
+export const endOf = ({ runIndex, messages, state, interrupts }: ThreadBase, limit?: number): ThreadEnd => ({
+  runIndex,
+  state,
+  interrupts,
+  ...(limit === undefined ? { messages, earlier: false } : lastOf(messages, limit)),
+});

@@ -1,0 +1,88 @@
+import type { BaseEvent, Message, State } from "@ag-ui/client";
+import type { Observable } from "rxjs";
+import type { PlacedEvent } from "../run/pack.js";
+import type { RunStore } from "../storage/run-store.js";
+import type {
+  MessagePage,
+  MessagePageQuery,
+  RunListQuery,
+  RunSummary,
+  ThreadChange,
+  ThreadListQuery,
+  ThreadSummary,
+} from "../wire/shapes.js";
+import { checkId } from "./checks.js";
+import type { RunEventsQuery, RunName, ThreadReads } from "./reads.js";
+import { listThreads, threadSummary } from "./threads.js";
+
+/** What a runner tells of its threads without running anything. */
+export abstract class ThreadReader {
+  protected abstract readonly store: RunStore;
+  protected abstract readonly reads: ThreadReads;
+  protected abstract readonly threadChanges$: Observable<ThreadChange>;
+  /** The run is over although it stands as live in the log: its end cannot be written now. */
+  protected abstract readonly isOver: (threadId: string, runId: string) => boolean;
+
+  /** Threads, newest first. */
+  listThreads(query: ThreadListQuery = {}): Promise<readonly ThreadSummary[]> {
+    return listThreads(this.store, query, this.isOver);
+  }
+
+  /** A thread as the list shows it, archived or not; undefined for an unknown one. */
+  async getThread(threadId: string): Promise<ThreadSummary | undefined> {
+    checkId("threadId", threadId);
+    return threadSummary(this.store, threadId, this.isOver);
+  }
+
+  /** Changes of the list of threads, made in whichever host. Begins with the next change. */
+  watchThreads(): Observable<ThreadChange> {
+    return this.threadChanges$;
+  }
+
+  /** A thread's runs, newest first, those of other branches included. */
+  listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
+    return this.reads.listRuns(threadId, query);
+  }
+
+  /**
+   * A run by its id; undefined where there is none.
+   *
+   * Errors: RunnerError `invalid-input` where several threads have a run of this id and `threadId` names none.
+   */
+  getRun(runId: string, name: RunName = {}): Promise<RunSummary | undefined> {
+    return this.reads.getRun(runId, name);
+  }
+
+  /**
+   * The committed events of a run with their sequence numbers and arrival times (ms since the Unix epoch), each as it was
+   * recorded; none for an unknown run, or one that a limit cut off. Errors as {@link getRun}.
+   */
+  getRunEvents(runId: string, query: RunEventsQuery = {}): Promise<readonly PlacedEvent[]> {
+    return this.reads.getRunEvents(runId, query);
+  }
+
+  /** The messages of the active path, the live run's so far included; none for an unknown thread. */
+  getThreadMessages(threadId: string): Promise<Message[]> {
+    return this.reads.getThreadMessages(threadId);
+  }
+
+  /**
+   * A page of the messages of the active path, the live run's so far included; an empty one for an unknown thread.
+   *
+   * @param place `before`: a message's id, the first one's of the page after; absent: the last ones. `limit`: at most so
+   *   many, default 50, at most 500. Errors: RunnerError `invalid-input` where the path does not have the message `before`
+   */
+  getMessagePage(threadId: string, place: Omit<MessagePageQuery, "threadId"> = {}): Promise<MessagePage> {
+    return this.reads.getMessagePage(threadId, place);
+  }
+
+  /** The compacted events of the active path up to now; none for an unknown thread. */
+  getThreadEvents(threadId: string): Promise<BaseEvent[]> {
+    return this.reads.getThreadEvents(threadId);
+  }
+
+  /** The state of the active path, as the live run has changed it so far; undefined for an unknown thread. */
+  getThreadState(threadId: string): Promise<State | undefined> {
+    return this.reads.getThreadState(threadId);
+  }
+}

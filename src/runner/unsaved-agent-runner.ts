@@ -1,0 +1,30 @@
+import { openBroadcastChannel } from "../platform/channel.js";
+import { inProcessChannels } from "../platform/in-process-channel.js";
+import { inProcessLockManager } from "../platform/in-process-locks.js";
+import { locksOf, type Locks } from "../platform/locks.js";
+import { emptyMemoryData } from "../storage/memory/memory-data.js";
+import { memoryRunStore } from "../storage/memory/memory-run-store.js";
+import { LocalAgentRunner } from "./local-agent-runner.js";
+import type { LocalAgentRunnerOptions } from "./options.js";
+
+/**
+ * Takes the place of the IndexedDBAgentRunner of a host that can keep nothing: its threads are gone with it. Locks and
+ * channel are those of the origin, so a thread still has one live run over all hosts; where the user lets the site have
+ * none (`locks` undefined), there is no SharedWorker either, and each host has threads of its own.
+ */
+export class UnsavedAgentRunner extends LocalAgentRunner {
+  constructor(dbName: string, locks: Locks | undefined, options: LocalAgentRunnerOptions) {
+    const data = emptyMemoryData();
+    super(
+      {
+        dbName,
+        durability: "memory",
+        locks: locks ?? locksOf(inProcessLockManager()),
+        openChannel: locks === undefined ? inProcessChannels() : openBroadcastChannel,
+        openStore: () => memoryRunStore(data),
+        deleteStore: () => Promise.resolve(),
+      },
+      options,
+    );
+  }
+}
