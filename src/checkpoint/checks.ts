@@ -1,0 +1,186 @@
+import { RunnerError } from "../run/errors.js";
+import type { Checkpoint, CheckpointOrigin } from "./checkpoint.js";
+import type { CheckpointListQuery, CheckpointPatch, CheckpointPlace, PruneQuery } from "./checkpoint-store.js";
+
+/*
+ * What comes in is checked before it is kept; what is read, before it is trusted. What stands in a state, a result or a
+ * snapshot is the graph's affair.
+ */
+
+type Check = (value: unknown) => boolean;
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+export const isId = (value: unknown): value is string => typeof value === "string" && value !== "";
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+export const isTime = (value: unknown): value is number => Number.isFinite(value);
+const isAbsentOr =
+  (is: Check): Check =>
+  (value) =>
+    value === undefined || is(value);
+const isStrings: Check = (value) => Array.isArray(value) && value.every((item) => typeof item === "string");
+
+export const isOrigin = (value: unknown): value is CheckpointOrigin =>
+  isRecord(value) && isId(value["checkpointId"]) && isId(value["runId"]);
+
+const ID = [isId, "be a string that is not empty"] as const;
+const STRINGS = "be an array of strings";
+
+const FIELDS: readonly (readonly [field: string, is: Check, must: string])[] = [
+  ["id", ...ID],
+  ["graphId", ...ID],
+  ["runId", ...ID],
+  ["nodeId", ...ID],
+  ["timestamp", isTime, "be a finite number"],
+  ["state", isRecord, "be an object"],
+  ["nodeResults", (value) => isRecord(value) && Object.values(value).every(isRecord), "be an object of objects"],
+  ["visitedNodes", isStrings, STRINGS],
+  ["skippedNodes", isAbsentOr(isStrings), STRINGS],
+  ["pendingEdges", isStrings, STRINGS],
+  ["memorySnapshot", isAbsentOr(isRecord), "be an object"],
+  ["forkedFrom", isAbsentOr(isOrigin), "have a checkpointId and a runId"],
+];
+
+const wrongField = (checkpoint: unknown): (typeof FIELDS)[number] | undefined =>
+  isRecord(checkpoint) ? FIELDS.find(([field, is]) => !is(checkpoint[field])) : FIELDS[0];
+
+export const isCheckpoint = (value: unknown): value is Checkpoint => wrongField(value) === undefined;
+
+function refuse(field: string, must: string, cause?: unknown): never {
+  throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}`, cause });
+}
+
+function checkObject(field: string, value: unknown): void {
+  if (!isRecord(value)) refuse(field, "be an object");
+}
+
+/** No value is nested so deeply by hand; one that holds itself is. */
+const DEEPEST = 8;
+
+/** What of a value cannot be cloned: as far inside of it as can be told. */
+function unclonable(value: unknown, field: string, depth = 0): string {
+  if (!isRecord(value) || depth === DEEPEST) return field;
+  for (const key of Object.keys(value)) {
+    const inside = `${field}.${key}`;
+    try {
+      const part = value[key];
+      try {
+        structuredClone(part);
+      } catch {
+        return unclonable(part, inside, depth + 1);
+      }
+    } catch {
+      // A getter of the caller's that throws.
+      return inside;
+    }
+  }
+  return field;
+}
+
+/** Of IndexedDB, which keeps a little less than can be cloned: no shared memory, no compiled module. */
+export function refuseUnstorable(field: string, cause: unknown): never {
+  return refuse(field, "hold only what can be cloned and stored", cause);
+}
+
+/** At once, and in one piece: a value that stands in two places is kept once. */
+function own<T>(value: T, field: string): T {
+  try {
+    return structuredClone(value);
+  } catch (error) {
+    return refuse(unclonable(value, field), "be what can be cloned", error);
+  }
+}
+
+/**
+ * @returns a copy
+ * @throws RunnerError `invalid-input`
+ */
+export function ownCheckpoint(checkpoint: Checkpoint): Checkpoint {
+  checkObject("checkpoint", checkpoint);
+  const copy = own(checkpoint, "checkpoint");
+  const wrong = wrongField(copy);
+  if (wrong !== undefined) refuse(`checkpoint.${wrong[0]}`, wrong[2]);
+  return copy;
+}
+
+/**
+ * @returns a copy of what counts
+ * @throws RunnerError `invalid-input`
+ */
+export function ownPatch(patch: CheckpointPatch | undefined): CheckpointPatch {
+  if (patch === undefined) return {};
+  checkObject("patchState", patch);
+  // Spelled out: a GraphState has fields that are nothing to us, and may hold what cannot be cloned.
+  const { input, scratch, artifacts, diagnostics } = patch;
+  return own({ input, scratch, artifacts, diagnostics }, "patchState");
+}
+
+/** @throws RunnerError `invalid-input` */
+export function checkText(field: string, value: unknown): void {
+  if (typeof value !== "string") refuse(field, "be a string");
+}
+
+/** @throws RunnerError `invalid-input` */
+function checkOptional(field: string, value: unknown, is: Check, must: string): void {
+  if (value !== undefined && !is(value)) refuse(field, must);
+}
+
+const COUNT = "be a whole number, at least 0";
+
+const isPlace: Check = (value) =>
+  isRecord(value) && isTime(value["timestamp"]) && (value["turn"] === undefined || isCount(value["turn"]));
+
+/** A query that was checked. */
+export interface ListRange {
+  readonly runId: string | undefined;
+  /** Infinity: all. */
+  readonly limit: number;
+  readonly before: CheckpointPlace | undefined;
+  readonly after: CheckpointPlace | undefined;
+}
+
+/** @throws RunnerError `invalid-input` */
+export function checkListQuery(query: CheckpointListQuery = {}): ListRange {
+  checkObject("query", query);
+  // Read once: it is the caller's.
+  const { runId, limit, before, after } = query;
+  checkOptional("runId", runId, (value) => typeof value === "string", "be a string");
+  checkOptional("limit", limit, (value) => isCount(value) || value === Infinity, COUNT);
+  checkOptional("before", before, isPlace, "be a place: a timestamp, and a turn where there is one");
+  checkOptional("after", after, isPlace, "be a place: a timestamp, and a turn where there is one");
+  return { runId, limit: limit ?? Infinity, before: ownPlace(before), after: ownPlace(after) };
+}
+
+const ownPlace = (place: CheckpointPlace | undefined): CheckpointPlace | undefined =>
+  place && { timestamp: place.timestamp, turn: place.turn };
+
+/** A query that was checked. */
+export interface PruneRange {
+  readonly runId: string | undefined;
+  readonly keep: number;
+  /** Infinity: however new. */
+  readonly olderThan: number;
+}
+
+/** @throws RunnerError `invalid-input` */
+export function checkPruneQuery(query: PruneQuery): PruneRange {
+  checkObject("query", query);
+  const { keep, olderThan, runId, evenLast } = query;
+  if (keep === undefined && olderThan === undefined) refuse("keep", "be given, or olderThan");
+  checkOptional("keep", keep, isCount, COUNT);
+  checkOptional("olderThan", olderThan, isTime, "be a finite number");
+  checkOptional("runId", runId, (value) => typeof value === "string", "be a string");
+  checkOptional("evenLast", evenLast, (value) => typeof value === "boolean", "be true or false");
+  return { runId, keep: Math.max(keep ?? 0, evenLast === true ? 0 : 1), olderThan: olderThan ?? Infinity };
+}
+
+/** @throws RunnerError `invalid-input` */
+export function checkOptions({ dbName, openTimeoutMs }: { dbName?: unknown; openTimeoutMs?: unknown }): void {
+  checkOptional("dbName", dbName, isId, "be a string that is not empty");
+  checkOptional(
+    "openTimeoutMs",
+    openTimeoutMs,
+    (value) => isCount(value) && value > 0,
+    "be a whole number, at least 1",
+  );
+}

@@ -1,0 +1,42 @@
+import { RunnerError } from "../../run/errors.js";
+import type { PayloadCodec } from "../../storage/codec.js";
+import type { Checkpoint } from "../checkpoint.js";
+import { isCheckpoint, isCount, isId, isOrigin, isRecord, isTime } from "../checks.js";
+import type { CheckpointStores, MetadataRecord, OriginRecord } from "./schema.js";
+
+/** Where a record stands that is not valid. Nothing of its content is told. */
+export const corrupt = (store: CheckpointStores, at: { checkpointId: string } | { runId: string }): RunnerError =>
+  new RunnerError("corrupt-record", { store, ...at });
+
+const isPlaceOf = (place: unknown, timestamp: number): boolean =>
+  Array.isArray(place) && place.length === 2 && place[0] === -timestamp && isCount(-place[1]);
+
+export const isMetadata = (record: MetadataRecord): boolean =>
+  isId(record.id) &&
+  isId(record.graphId) &&
+  isId(record.runId) &&
+  isId(record.nodeId) &&
+  isTime(record.timestamp) &&
+  isPlaceOf(record.place, record.timestamp) &&
+  isCount(record.stateSize) &&
+  typeof record.hasMemorySnapshot === "boolean" &&
+  (record.forkedFrom === undefined || isOrigin(record.forkedFrom));
+
+export function checkMetadata(record: MetadataRecord): MetadataRecord;
+export function checkMetadata(record: MetadataRecord | undefined): MetadataRecord | undefined;
+export function checkMetadata(record: MetadataRecord | undefined): MetadataRecord | undefined {
+  if (record === undefined || isMetadata(record)) return record;
+  throw corrupt("metadata", { checkpointId: record.id });
+}
+
+export function checkOriginRecord(record: OriginRecord | undefined): OriginRecord | undefined {
+  if (record === undefined || isOrigin(record.from)) return record;
+  throw corrupt("origins", { runId: record.runId });
+}
+
+/** @param stored what stands under `id` in `states`; what the database gives is nobody else's */
+export async function decodeCheckpoint(codec: PayloadCodec, id: string, stored: unknown): Promise<Checkpoint> {
+  const checkpoint = isRecord(stored) ? await codec.decode(stored["checkpoint"]) : undefined;
+  if (!isCheckpoint(checkpoint) || checkpoint.id !== id) throw corrupt("states", { checkpointId: id });
+  return checkpoint;
+}

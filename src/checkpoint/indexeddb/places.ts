@@ -1,0 +1,61 @@
+import type { CheckpointMetadata } from "../checkpoint.js";
+import type { CheckpointPlace } from "../checkpoint-store.js";
+import type { MetadataRecord, Place } from "./schema.js";
+
+/*
+ * The indexes end in the place. An array is greater than every number, so [] stands behind the turns of a timestamp and
+ * [[]] behind all places: https://w3c.github.io/IndexedDB/#key-construct
+ */
+
+/** Behind the last key that begins with the ids. */
+export const behind = (ids: readonly string[]): IDBValidKey[] => [...ids, [[]]];
+
+/** Every place below these ids. */
+export const everyPlace = (...ids: readonly string[]): IDBKeyRange => IDBKeyRange.bound([...ids], behind(ids));
+
+// From 0, so that 0 stays 0.
+const negative = (value: number): number => 0 - value;
+
+export const placeOf = ({ timestamp }: { readonly timestamp: number }, turn: number): Place => [
+  negative(timestamp),
+  negative(turn),
+];
+
+/** The places of one timestamp. */
+export const placesAt = (ids: readonly string[], timestamp: number): IDBKeyRange =>
+  IDBKeyRange.bound([...ids, [negative(timestamp)]], [...ids, [negative(timestamp), []]]);
+
+/** The places that are older than `before` and newer than `after`, where they are given; undefined: there is none. */
+export function placesBetween(
+  ids: readonly string[],
+  before: CheckpointPlace | undefined,
+  after: CheckpointPlace | undefined,
+): IDBKeyRange | undefined {
+  const first = before && [
+    ...ids,
+    [negative(before.timestamp), before.turn === undefined ? [] : negative(before.turn)],
+  ];
+  const last = after && [...ids, after.turn === undefined ? [negative(after.timestamp)] : placeOf(after, after.turn)];
+  if (first && last && indexedDB.cmp(first, last) >= 0) return undefined;
+  return IDBKeyRange.bound(first ?? [...ids], last ?? behind(ids), first !== undefined, last !== undefined);
+}
+
+/** The turn in a key of an index; -1 where there is none that counts. */
+export function turnIn(key: IDBValidKey | undefined): number {
+  const place: unknown = Array.isArray(key) ? key.at(-1) : undefined;
+  const turn: unknown = Array.isArray(place) ? place[1] : undefined;
+  return Number.isSafeInteger(turn) ? Math.max(negative(Number(turn)), -1) : -1;
+}
+
+/** What is handed out of a record that was checked. */
+export const toMetadata = (record: MetadataRecord): CheckpointMetadata => ({
+  id: record.id,
+  runId: record.runId,
+  graphId: record.graphId,
+  nodeId: record.nodeId,
+  timestamp: record.timestamp,
+  stateSize: record.stateSize,
+  hasMemorySnapshot: record.hasMemorySnapshot,
+  turn: negative(record.place[1]),
+  ...(record.forkedFrom !== undefined && { forkedFrom: record.forkedFrom }),
+});

@@ -1,0 +1,71 @@
+import type { PruneRange } from "../checks.js";
+import { behind, everyPlace, placesBetween } from "./places.js";
+import { STORES, type CheckpointConnection, type CheckpointRead, type CheckpointWrite } from "./schema.js";
+import { BATCH, removeOldest } from "./writes.js";
+
+/** Runs looked at in one transaction: a long read would make saves wait behind it. */
+const PAGE = 128;
+
+/** The places of a run that a prune empties; undefined: none. */
+async function goingOf(
+  tx: CheckpointRead | CheckpointWrite,
+  runId: string,
+  { keep, olderThan }: PruneRange,
+): Promise<IDBKeyRange | undefined> {
+  const older =
+    olderThan === Infinity ? everyPlace(runId) : placesBetween([runId], { timestamp: olderThan }, undefined);
+  const index = tx.objectStore("metadata").index("run");
+  let first = await index.openKeyCursor(everyPlace(runId));
+  if (keep > 0) first = (await first?.advance(keep)) ?? null;
+  if (first === null || older === undefined) return undefined;
+  const from = indexedDB.cmp(first.key, older.lower) > 0 ? first.key : undefined;
+  const range = from === undefined ? older : IDBKeyRange.bound(from, behind([runId]));
+  return (await index.getKey(range)) === undefined ? undefined : range;
+}
+
+/** Runs behind `after` of which something goes, of so many; `next` where there are more to look at. */
+function goingRuns(
+  connection: CheckpointConnection,
+  query: PruneRange,
+  after: string | undefined,
+): Promise<{ readonly runIds: readonly string[]; readonly next: string | undefined }> {
+  return connection.read(["metadata"], async (tx) => {
+    const index = tx.objectStore("metadata").index("run");
+    const runIds: string[] = [];
+    let cursor = await index.openKeyCursor(after === undefined ? null : IDBKeyRange.lowerBound(behind([after])));
+    let last: string | undefined;
+    for (let looked = 0; cursor !== null; looked++) {
+      if (looked === PAGE) return { runIds, next: last };
+      [last] = cursor.key;
+      if ((await goingOf(tx, last, query)) !== undefined) runIds.push(last);
+      // There is no key of this shape; the next one behind it is another run's.
+      cursor = await cursor.continue(behind([last]) as typeof cursor.key);
+    }
+    return { runIds, next: undefined };
+  });
+}
+
+async function pruneRun(connection: CheckpointConnection, runId: string, query: PruneRange): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    // Relaxed: what a power loss brings back goes the next time.
+    const some = await connection.write(STORES, "relaxed", async (tx) => {
+      const range = await goingOf(tx, runId, query);
+      return range === undefined ? 0 : removeOldest(tx, runId, range);
+    });
+    removed += some;
+    if (some < BATCH) return removed;
+  }
+}
+
+export async function prune(connection: CheckpointConnection, query: PruneRange): Promise<number> {
+  if (query.runId !== undefined) return pruneRun(connection, query.runId, query);
+  let removed = 0;
+  let after: string | undefined;
+  do {
+    const { runIds, next } = await goingRuns(connection, query, after);
+    for (const runId of runIds) removed += await pruneRun(connection, runId, query);
+    after = next;
+  } while (after !== undefined);
+  return removed;
+}

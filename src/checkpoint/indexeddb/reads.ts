@@ -1,0 +1,93 @@
+import type { PayloadCodec } from "../../storage/codec.js";
+import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
+import type { LineageStep } from "../checkpoint-store.js";
+import type { ListRange } from "../checks.js";
+import { checkMetadata, checkOriginRecord, corrupt, decodeCheckpoint } from "./checks.js";
+import { everyPlace, placesBetween, toMetadata } from "./places.js";
+import type { CheckpointConnection, CheckpointRead, CheckpointWrite, MetadataRecord } from "./schema.js";
+
+export async function readCheckpoint(
+  connection: CheckpointConnection,
+  codec: PayloadCodec,
+  id: string,
+): Promise<Checkpoint | null> {
+  const record = await connection.read(["states"], (tx) => tx.objectStore("states").get(id));
+  return record === undefined ? null : decodeCheckpoint(codec, id, record);
+}
+
+/** The newest of a run, or of a node in it. */
+export async function readNewest(
+  connection: CheckpointConnection,
+  codec: PayloadCodec,
+  runId: string,
+  nodeId: string | undefined,
+): Promise<Checkpoint | null> {
+  const newest = await connection.read(["metadata", "states"], async (tx) => {
+    const metadata = tx.objectStore("metadata");
+    const id =
+      nodeId === undefined
+        ? await metadata.index("run").getKey(everyPlace(runId))
+        : await metadata.index("node").getKey(everyPlace(runId, nodeId));
+    return id === undefined ? undefined : { id, record: await tx.objectStore("states").get(id) };
+  });
+  if (newest === undefined) return null;
+  const checkpoint = await decodeCheckpoint(codec, newest.id, newest.record);
+  if (checkpoint.runId !== runId || (nodeId !== undefined && checkpoint.nodeId !== nodeId))
+    throw corrupt("states", { checkpointId: newest.id });
+  return checkpoint;
+}
+
+/** The newest of a run as it is listed, in a transaction over `metadata`. */
+export async function newestOf(
+  tx: CheckpointRead | CheckpointWrite,
+  runId: string,
+): Promise<CheckpointMetadata | null> {
+  const record = checkMetadata(await tx.objectStore("metadata").index("run").get(everyPlace(runId)));
+  return record === undefined ? null : toMetadata(record);
+}
+
+/** The most that `getAll` takes: an unsigned long. */
+const MOST = 2 ** 32 - 1;
+
+/** One transaction, so that a list is of one moment: whoever has many asks with a limit. */
+export async function readList(
+  connection: CheckpointConnection,
+  graphId: string,
+  { runId, limit, before, after }: ListRange,
+): Promise<CheckpointMetadata[]> {
+  const range = placesBetween(runId === undefined ? [graphId] : [graphId, runId], before, after);
+  // For `getAll` 0 is no limit at all.
+  if (limit === 0 || range === undefined) return [];
+  const records = await connection.read(["metadata"], async (tx): Promise<MetadataRecord[]> => {
+    const metadata = tx.objectStore("metadata");
+    const index = runId === undefined ? metadata.index("graph") : metadata.index("graphRun");
+    if (after === undefined || before !== undefined || limit === Infinity)
+      return index.getAll(range, Math.min(limit, MOST));
+    const page: MetadataRecord[] = [];
+    let cursor = await index.openCursor(range, "prev");
+    while (cursor !== null && page.unshift(cursor.value) < limit) cursor = await cursor.continue();
+    return page;
+  });
+  return records.map((record) => toMetadata(checkMetadata(record)));
+}
+
+export function readLineage(connection: CheckpointConnection, checkpointId: string): Promise<LineageStep[]> {
+  return connection.read(["metadata", "origins"], async (tx) => {
+    const metadata = tx.objectStore("metadata");
+    const steps: LineageStep[] = [];
+    const first = checkMetadata(await metadata.get(checkpointId));
+    if (first === undefined) return steps;
+    steps.push({ checkpointId, runId: first.runId, metadata: toMetadata(first) });
+    // Whoever saves says what it comes from: it could be a circle.
+    const seen = new Set<string>();
+    for (let { runId } = first; !seen.has(runId);) {
+      seen.add(runId);
+      const origin = checkOriginRecord(await tx.objectStore("origins").get(runId));
+      if (origin === undefined || seen.has(origin.from.runId)) break;
+      const record = checkMetadata(await metadata.get(origin.from.checkpointId));
+      steps.push({ ...origin.from, metadata: record === undefined ? null : toMetadata(record) });
+      ({ runId } = origin.from);
+    }
+    return steps;
+  });
+}

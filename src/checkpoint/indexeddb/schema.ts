@@ -1,0 +1,66 @@
+import type { DBSchema, IDBPTransaction, StoreNames } from "idb";
+import type { DatabaseConnection, DatabaseLayout } from "../../storage/indexeddb/database-connection.js";
+import type { CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
+
+/**
+ * Where a checkpoint stands among others: its timestamp and turn, both with the other sign, so that the newest is first
+ * in the order of keys and a page of them is one `getAll`.
+ */
+export type Place = [number, number];
+
+/** What is listed. The state stands elsewhere: no list reads it. */
+export interface MetadataRecord extends Omit<CheckpointMetadata, "turn"> {
+  place: Place;
+  /** The call that wrote it, where that compares before it saves: so a repeated one knows that it was there before. */
+  token?: string;
+}
+
+export interface StateRecord {
+  id: string;
+  /** Payload: Checkpoint. */
+  checkpoint: unknown;
+}
+
+/** What a run was forked from, as long as it has checkpoints. */
+export interface OriginRecord {
+  runId: string;
+  from: CheckpointOrigin;
+}
+
+export interface CheckpointSchema extends DBSchema {
+  metadata: {
+    key: string;
+    value: MetadataRecord;
+    indexes: {
+      run: [string, Place];
+      node: [string, string, Place];
+      graph: [string, Place];
+      graphRun: [string, string, Place];
+    };
+  };
+  states: { key: string; value: StateRecord };
+  origins: { key: string; value: OriginRecord };
+}
+
+export type CheckpointStores = StoreNames<CheckpointSchema>;
+export type CheckpointConnection = DatabaseConnection<CheckpointSchema>;
+export type CheckpointRead = IDBPTransaction<CheckpointSchema, CheckpointStores[], "readonly">;
+export type CheckpointWrite = IDBPTransaction<CheckpointSchema, CheckpointStores[], "readwrite">;
+
+export const STORES: CheckpointStores[] = ["metadata", "states", "origins"];
+
+/** History: 1, the first. */
+export const checkpointLayout: DatabaseLayout<CheckpointSchema> = {
+  version: 1,
+  stores: STORES,
+  upgrade(db) {
+    const metadata = db.createObjectStore("metadata", { keyPath: "id" });
+    metadata.createIndex("run", ["runId", "place"]);
+    metadata.createIndex("node", ["runId", "nodeId", "place"]);
+    metadata.createIndex("graph", ["graphId", "place"]);
+    metadata.createIndex("graphRun", ["graphId", "runId", "place"]);
+    db.createObjectStore("states", { keyPath: "id" });
+    db.createObjectStore("origins", { keyPath: "runId" });
+    return Promise.resolve();
+  },
+};

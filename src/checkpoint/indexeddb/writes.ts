@@ -1,0 +1,130 @@
+import type { PayloadCodec } from "../../storage/codec.js";
+import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
+import type { SaveIfResult } from "../checkpoint-store.js";
+import { refuseUnstorable } from "../checks.js";
+import { metadataOf } from "../derive.js";
+import { everyPlace, placeOf, placesAt, turnIn } from "./places.js";
+import { newestOf } from "./reads.js";
+import { STORES, type CheckpointConnection, type CheckpointWrite, type StateRecord } from "./schema.js";
+
+/** A failed request of a transaction is told by the transaction; unhandled it would be reported a second time. */
+const quietly = (request: Promise<unknown>): void => void request.catch(() => undefined);
+
+/** A checkpoint with everything that is made before its transaction opens. */
+interface Draft {
+  readonly checkpoint: Checkpoint;
+  readonly metadata: CheckpointMetadata;
+  readonly state: StateRecord;
+}
+
+async function draftOf(codec: PayloadCodec, checkpoint: Checkpoint): Promise<Draft> {
+  const state = { id: checkpoint.id, checkpoint: await codec.encode(checkpoint) };
+  return { checkpoint, metadata: metadataOf(checkpoint, 0), state };
+}
+
+/** The turn after those of the same timestamp, in the run and in the graph: no counter, so none that could be wrong. */
+async function nextTurn(tx: CheckpointWrite, { runId, graphId, timestamp }: Checkpoint): Promise<number> {
+  const metadata = tx.objectStore("metadata");
+  const [inRun, inGraph] = await Promise.all([
+    metadata.index("run").openKeyCursor(placesAt([runId], timestamp)),
+    metadata.index("graph").openKeyCursor(placesAt([graphId], timestamp)),
+  ]);
+  return Math.max(turnIn(inRun?.key), turnIn(inGraph?.key)) + 1;
+}
+
+async function put(tx: CheckpointWrite, draft: Draft, token?: string): Promise<void> {
+  const { checkpoint, state } = draft;
+  const { id, runId, forkedFrom } = checkpoint;
+  const metadata = tx.objectStore("metadata");
+  const [there, turn] = await Promise.all([metadata.get(id), nextTurn(tx, checkpoint)]);
+  try {
+    quietly(tx.objectStore("states").put(state));
+  } catch (error) {
+    throw (error as { name?: string } | null)?.name === "DataCloneError"
+      ? refuseUnstorable("checkpoint", error)
+      : error;
+  }
+  const { turn: _, ...listed } = draft.metadata;
+  quietly(metadata.put({ ...listed, place: placeOf(checkpoint, turn), ...(token !== undefined && { token }) }));
+  if (forkedFrom !== undefined) quietly(tx.objectStore("origins").put({ runId, from: forkedFrom }));
+  // It may have been the last one of another run.
+  if (there !== undefined && there.runId !== runId) await forgetEmpty(tx, there.runId);
+}
+
+/** What a run came from is known as long as it has checkpoints. */
+async function forgetEmpty(tx: CheckpointWrite, runId: unknown): Promise<void> {
+  if (typeof runId !== "string") return;
+  const left = await tx.objectStore("metadata").index("run").getKey(everyPlace(runId));
+  if (left === undefined) quietly(tx.objectStore("origins").delete(runId));
+}
+
+export async function save(
+  connection: CheckpointConnection,
+  codec: PayloadCodec,
+  checkpoint: Checkpoint,
+): Promise<void> {
+  const draft = await draftOf(codec, checkpoint);
+  await connection.write(STORES, "strict", (tx) => put(tx, draft));
+}
+
+/** @param token of this call: where the work is repeated after an ambiguous end, it finds what it has written */
+export async function saveIf(
+  connection: CheckpointConnection,
+  codec: PayloadCodec,
+  checkpoint: Checkpoint,
+  expectedLatestId: string | null,
+  token: string,
+): Promise<SaveIfResult> {
+  const draft = await draftOf(codec, checkpoint);
+  const { id, runId } = checkpoint;
+  return connection.write(STORES, "strict", async (tx): Promise<SaveIfResult> => {
+    const latest = await newestOf(tx, runId);
+    const written = (await tx.objectStore("metadata").get(id))?.token === token;
+    if (!written) {
+      if ((latest?.id ?? null) !== expectedLatestId) return { is: "conflict", latest };
+      await put(tx, draft, token);
+    }
+    // There is one: this one at least.
+    return { is: "saved", latest: (await newestOf(tx, runId))! };
+  });
+}
+
+function drop(tx: CheckpointWrite, id: string): void {
+  quietly(tx.objectStore("metadata").delete(id));
+  quietly(tx.objectStore("states").delete(id));
+}
+
+export function remove(connection: CheckpointConnection, id: string): Promise<void> {
+  return connection.write(STORES, "strict", async (tx) => {
+    const there = await tx.objectStore("metadata").get(id);
+    drop(tx, id);
+    if (there !== undefined) await forgetEmpty(tx, there.runId);
+  });
+}
+
+/** Checkpoints deleted in one transaction: others wait behind it. */
+export const BATCH = 128;
+
+/**
+ * Deletes the oldest of a run, at most {@link BATCH}: who is cut off has left the newest.
+ *
+ * @param range places of the run
+ * @returns how many
+ */
+export async function removeOldest(tx: CheckpointWrite, runId: string, range: IDBKeyRange): Promise<number> {
+  const ids: string[] = [];
+  let cursor = await tx.objectStore("metadata").index("run").openKeyCursor(range, "prev");
+  while (cursor !== null && ids.push(cursor.primaryKey) < BATCH) cursor = await cursor.continue();
+  for (const id of ids) drop(tx, id);
+  await forgetEmpty(tx, runId);
+  return ids.length;
+}
+
+export async function removeRun(connection: CheckpointConnection, runId: string): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const some = await connection.write(STORES, "strict", (tx) => removeOldest(tx, runId, everyPlace(runId)));
+    removed += some;
+    if (some < BATCH) return removed;
+  }
+}

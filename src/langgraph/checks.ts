@@ -1,0 +1,66 @@
+import { RunnerError } from "../run/errors.js";
+import type {
+  ChannelSource,
+  ChannelVersion,
+  CheckpointRecord,
+  Serialized,
+  ValueRecord,
+  WriteRecord,
+} from "./schema.js";
+
+/*
+ * What is read is checked before it is trusted: another build, a person or a fault may have written it. Keys need no
+ * check: the database finds records by them.
+ */
+
+type Field = Readonly<Record<string, unknown>>;
+
+const isRecord = (value: unknown): value is Field => typeof value === "object" && value !== null;
+const isText = (value: unknown): value is string => typeof value === "string";
+
+/** What can be a key of the database, and be compared. */
+export const isVersion = (value: unknown): value is ChannelVersion => isText(value) || Number.isFinite(value);
+
+const isSerialized = (value: unknown): value is Serialized =>
+  isRecord(value) && isText(value["type"]) && ArrayBuffer.isView(value["data"]);
+
+const isSource = (value: unknown): value is ChannelSource =>
+  isRecord(value) && isText(value["channel"]) && isVersion(value["version"]) && isText(value["writer"]);
+
+export function checkCheckpoint(record: CheckpointRecord): CheckpointRecord {
+  const valid =
+    (record.parentId === undefined || isText(record.parentId)) &&
+    Number.isFinite(record.format) &&
+    isSerialized(record.checkpoint) &&
+    isSerialized(record.metadata) &&
+    Array.isArray(record.channels) &&
+    record.channels.every(isSource);
+  if (!valid) throw corrupt("checkpoints", record);
+  return record;
+}
+
+/** @param at the checkpoint that names the value */
+export function checkValue(record: ValueRecord | undefined, at: CheckpointRecord): ValueRecord {
+  if (record === undefined || !isSerialized(record.value)) throw corrupt("values", at);
+  return record;
+}
+
+export function checkWrite(record: WriteRecord): WriteRecord {
+  const valid = isText(record.taskPath) && isText(record.channel) && isSerialized(record.value);
+  if (!valid) throw corrupt("writes", { ...record, id: record.checkpointId });
+  return record;
+}
+
+/** Where a record stands that is not valid. Nothing of its content is told. */
+export const placeOf = (
+  store: string,
+  { threadId, ns, id }: { readonly threadId: string; readonly ns: string; readonly id: string },
+): { store: string; threadId: string; checkpointNs: string; checkpointId: string } => ({
+  store,
+  threadId,
+  checkpointNs: ns,
+  checkpointId: id,
+});
+
+const corrupt = (store: string, at: { threadId: string; ns: string; id: string }): RunnerError =>
+  new RunnerError("corrupt-record", placeOf(store, at));

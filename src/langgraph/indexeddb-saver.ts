@@ -1,0 +1,247 @@
+import {
+  BaseCheckpointSaver,
+  maxChannelVersion,
+  TASKS,
+  type ChannelVersions,
+  type Checkpoint,
+  type CheckpointListOptions,
+  type CheckpointMetadata,
+  type CheckpointPendingWrite,
+  type CheckpointTuple,
+  type DeltaChannelHistory,
+  type PendingWrite,
+  type SerializerProtocol,
+} from "@langchain/langgraph-checkpoint";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { systemClock, type Clock } from "../platform/clock.js";
+import { DEFAULT_DB_NAME, langGraphDbName } from "../platform/names.js";
+import { RunnerError } from "../run/errors.js";
+import { equalJson } from "../run/json.js";
+import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
+import { placeOf } from "./checks.js";
+import { configOf, invalid, namesIn, namespaceOf, type CheckpointName } from "./config.js";
+import { readHistory, readPage, readTuple, type StoredTuple } from "./reads.js";
+import {
+  saverLayout,
+  type CheckpointRecord,
+  type SaverConnection,
+  type Serialized,
+  type WriteRecord,
+} from "./schema.js";
+import { deserialize } from "./serialized.js";
+import { deleteThread, prepareCheckpoint, prepareWrites, writeCheckpoint, writeWrites } from "./writes.js";
+
+export interface IndexedDBSaverOptions {
+  /** The saver's own database is `<dbName>.langgraph`. Default "ag-ui-local-runtime". */
+  readonly dbName?: string;
+  /** Turns values into bytes and back. Default: LangGraph's JsonPlusSerializer. */
+  readonly serde?: SerializerProtocol;
+  /** How long opening the database may take, in ms. Default 10,000. */
+  readonly openTimeoutMs?: number;
+  readonly clock?: Clock;
+}
+
+/**
+ * Keeps the checkpoints of LangGraph.js in IndexedDB: in a page, in workers, in Node on fake-indexeddb. Opens at the
+ * first use. All savers of one `dbName`, in whichever context, see the same; each call is one transaction, so whoever
+ * dies in it leaves what was there before or all of the new.
+ *
+ * Errors are RunnerErrors: those of storage in RunnerErrorCode, `invalid-input` before anything is written.
+ */
+export class IndexedDBSaver extends BaseCheckpointSaver {
+  private readonly connection: SaverConnection;
+
+  constructor(options: IndexedDBSaverOptions = {}) {
+    const { dbName = DEFAULT_DB_NAME, serde, openTimeoutMs = 10_000, clock = systemClock } = options;
+    super(serde);
+    this.connection = new DatabaseConnection({
+      dbName: langGraphDbName(dbName),
+      layout: saverLayout,
+      clock,
+      openTimeoutMs,
+      onOutdated: () => Promise.resolve(),
+    });
+  }
+
+  /** The checkpoint that the config names, or the newest of its thread and namespace. */
+  override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const names = namesIn(config);
+    if (names.threadId === undefined) return undefined;
+    const stored = await readTuple(this.connection, namespaceOf(names), names.id);
+    return stored && this.tupleOf(stored);
+  }
+
+  /**
+   * Checkpoints, newest first: of all threads, of a thread, or of one namespace of it. What is saved while the list is
+   * read may be missing in it.
+   *
+   * @param options `before`: only those older than this config's checkpoint; `filter`: only those whose metadata has
+   *   these values; `limit`: no more than these
+   */
+  override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
+    const names = namesIn(config);
+    const { limit, before, filter } = options;
+    if (limit !== undefined && Number.isNaN(Number(limit))) throw invalid("limit", "must be a number");
+    const beforeId = namesIn(before).id;
+    let left = limit ?? Infinity;
+    let after: CheckpointName | undefined;
+    do {
+      if (left <= 0) return;
+      const page = await readPage(this.connection, names, beforeId, after, filter === undefined ? left : Infinity);
+      for (const record of page.records) {
+        if (filter !== undefined && !matches(await this.metadataOf(record), filter)) continue;
+        const stored = await readTuple(this.connection, record, record.id);
+        // It was deleted meanwhile.
+        if (stored === undefined) continue;
+        yield await this.tupleOf(stored);
+        left--;
+        if (left <= 0) return;
+      }
+      after = page.last;
+    } while (after !== undefined);
+  }
+
+  /**
+   * Saves a checkpoint: the values of the channels in `newVersions`, and where the others stand.
+   *
+   * @param config its parent; a thread's first one has none
+   * @returns the config that names it
+   * Errors: RunnerError `unknown-thread` where the thread was deleted meanwhile, so that values of channels that did not
+   * change are gone. Nothing is written then.
+   */
+  override async put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    newVersions: ChannelVersions,
+  ): Promise<RunnableConfig> {
+    const names = namesIn(config);
+    const { id } = namesIn({ configurable: { checkpoint_id: checkpoint.id } });
+    if (id === undefined) throw invalid("checkpoint.id", "must be set");
+    const name = { ...namespaceOf(names), id };
+    const prepared = await prepareCheckpoint(this.serde, name, names.id, checkpoint, metadata, newVersions);
+    await writeCheckpoint(this.connection, prepared);
+    return configOf(name);
+  }
+
+  /** Saves what a task wrote, beside the checkpoint that the task started from. */
+  override async putWrites(
+    config: RunnableConfig,
+    writes: PendingWrite[],
+    taskId: string,
+    taskPath = "",
+  ): Promise<void> {
+    const names = namesIn(config);
+    const { id } = names;
+    if (id === undefined) throw invalid("checkpoint_id", "must be set");
+    const records = await prepareWrites(this.serde, { ...namespaceOf(names), id }, writes, taskId, taskPath);
+    await writeWrites(this.connection, records);
+  }
+
+  /** Deletes all checkpoints and writes of a thread, in all its namespaces. One that is not there is no error. */
+  override async deleteThread(threadId: string): Promise<void> {
+    await deleteThread(this.connection, namespaceOf(namesIn({ configurable: { thread_id: threadId } })).threadId);
+  }
+
+  /** Reads of each ancestor only the asked channels. */
+  override async getDeltaChannelHistory(options: {
+    config: RunnableConfig;
+    channels: string[];
+  }): Promise<Record<string, DeltaChannelHistory>> {
+    const names = namesIn(options.config);
+    const history =
+      names.threadId === undefined
+        ? { seeds: [], writes: [] }
+        : await readHistory(this.connection, namespaceOf(names), names.id, options.channels);
+    const writes = await Promise.all(history.writes.map((write) => this.writeOf(write)));
+    const seeds = await Promise.all(
+      history.seeds.map(
+        async (seed) => [seed.channel, await this.load(seed.value, "values", { ...seed, id: seed.writer })] as const,
+      ),
+    );
+    const seedOf = new Map(seeds);
+    return Object.fromEntries(
+      options.channels.map((channel) => [
+        channel,
+        {
+          writes: writes.filter(([, to]) => to === channel),
+          ...(seedOf.has(channel) && { seed: seedOf.get(channel) }),
+        },
+      ]),
+    );
+  }
+
+  /**
+   * A version that no other branch of the thread gives: where two go on from one checkpoint, whole numbers would be the
+   * same for different values.
+   */
+  override getNextVersion(current: number | undefined): number {
+    return Math.floor(super.getNextVersion(current)) + Math.random();
+  }
+
+  /** What is asked afterwards is refused. */
+  close(): Promise<void> {
+    return this.connection.close();
+  }
+
+  private async tupleOf({ record, values, writes, sends }: StoredTuple): Promise<CheckpointTuple> {
+    const { threadId, ns, parentId } = record;
+    const [body, metadata, channels, pendingWrites, pendingSends] = await Promise.all([
+      this.load(record.checkpoint, "checkpoints", record),
+      this.metadataOf(record),
+      Promise.all(
+        values.map(async ({ channel, value }) => [channel, await this.load(value, "values", record)] as const),
+      ),
+      Promise.all(writes.map((write) => this.writeOf(write))),
+      sends && Promise.all(sends.map(async (send) => (await this.writeOf(send))[2])),
+    ]);
+    if (!isFields(body) || !isFields(body["channel_versions"])) {
+      throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
+    }
+    // LangGraph's own, as far as it was checked: what else stands in it is between LangGraph and its serializer.
+    const checkpoint = { ...body, channel_values: Object.fromEntries(channels) } as unknown as Checkpoint;
+    return {
+      config: configOf(record),
+      checkpoint: pendingSends === undefined ? checkpoint : withSends(checkpoint, pendingSends),
+      metadata,
+      pendingWrites,
+      ...(parentId !== undefined && { parentConfig: configOf({ threadId, ns, id: parentId }) }),
+    };
+  }
+
+  private async metadataOf(record: CheckpointRecord): Promise<CheckpointMetadata> {
+    const metadata = await this.load(record.metadata, "checkpoints", record);
+    if (!isFields(metadata)) throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
+    // As with the checkpoint: LangGraph gave it.
+    return metadata as CheckpointMetadata;
+  }
+
+  private async writeOf(write: WriteRecord): Promise<CheckpointPendingWrite> {
+    const value = await this.load(write.value, "writes", { ...write, id: write.checkpointId });
+    return [write.taskId, write.channel, value];
+  }
+
+  private load(value: Serialized, store: string, at: CheckpointName): Promise<unknown> {
+    return deserialize(this.serde, value, placeOf(store, at));
+  }
+}
+
+const isFields = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+
+/** A value that is undefined asks for metadata without it. */
+const matches = (metadata: object, filter: Readonly<Record<string, unknown>>): boolean =>
+  Object.entries(filter).every(([key, value]) =>
+    equalJson(Object.hasOwn(metadata, key) ? (metadata as Record<string, unknown>)[key] : undefined, value),
+  );
+
+/** As LangGraph brings a checkpoint of an older format to its own: the sends become a channel. */
+function withSends(checkpoint: Checkpoint, sends: readonly unknown[]): Checkpoint {
+  const versions = Object.values(checkpoint.channel_versions);
+  // The same at each reading.
+  const version = versions.length > 0 ? maxChannelVersion(...versions) : 1;
+  return {
+    ...checkpoint,
+    channel_values: { ...checkpoint.channel_values, [TASKS]: sends },
+    channel_versions: { ...checkpoint.channel_versions, [TASKS]: version },
+  };
+}

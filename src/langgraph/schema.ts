@@ -1,0 +1,96 @@
+import type { DBSchema, IDBPTransaction, StoreNames } from "idb";
+import type { DatabaseConnection, DatabaseLayout } from "../storage/indexeddb/database-connection.js";
+
+/** History of the layout: 1, the first. */
+const VERSION = 1;
+
+/** What the saver's serializer made of a value. */
+export interface Serialized {
+  readonly type: string;
+  readonly data: Uint8Array;
+}
+
+/** LangGraph counts the changes of a channel with numbers; other savers with strings. */
+export type ChannelVersion = number | string;
+
+/** Which stored value a channel has: its version, and the checkpoint that brought it. */
+export interface ChannelSource {
+  readonly channel: string;
+  readonly version: ChannelVersion;
+  readonly writer: string;
+}
+
+/** A checkpoint without the values of its channels, so that lists and walks read none. */
+export interface CheckpointRecord {
+  readonly threadId: string;
+  readonly ns: string;
+  readonly id: string;
+  readonly parentId?: string;
+  /** LangGraph's format of the checkpoint. Those before 4 have their sends in the writes of their parent. */
+  readonly format: number;
+  readonly checkpoint: Serialized;
+  readonly metadata: Serialized;
+  readonly channels: readonly ChannelSource[];
+}
+
+/** A value of a channel: stored once, named by every checkpoint from its writer on until the channel changes. */
+export interface ValueRecord extends ChannelSource {
+  readonly threadId: string;
+  readonly ns: string;
+  readonly value: Serialized;
+}
+
+/** One write of a task that has ended, kept until the other tasks of its step have ended too. */
+export interface WriteRecord {
+  readonly threadId: string;
+  readonly ns: string;
+  readonly checkpointId: string;
+  readonly taskId: string;
+  /** The place among the task's writes; below 0 for LangGraph's own channels. */
+  readonly idx: number;
+  readonly taskPath: string;
+  readonly channel: string;
+  readonly value: Serialized;
+}
+
+export interface SaverSchema extends DBSchema {
+  checkpoints: {
+    key: [threadId: string, ns: string, id: string];
+    value: CheckpointRecord;
+    /** For lists that go over all namespaces of a thread, and over all threads. */
+    indexes: { thread: [threadId: string, id: string, ns: string]; id: [id: string, threadId: string, ns: string] };
+  };
+  values: {
+    key: [threadId: string, ns: string, channel: string, version: ChannelVersion, writer: string];
+    value: ValueRecord;
+  };
+  writes: {
+    key: [threadId: string, ns: string, checkpointId: string, taskId: string, idx: number];
+    value: WriteRecord;
+  };
+}
+
+export type Stores = StoreNames<SaverSchema>;
+export type SaverConnection = DatabaseConnection<SaverSchema>;
+export type ReadTransaction = IDBPTransaction<SaverSchema, Stores[], "readonly">;
+export type WriteTransaction = IDBPTransaction<SaverSchema, Stores[], "readwrite">;
+
+export const STORES: Stores[] = ["checkpoints", "values", "writes"];
+
+export const saverLayout: DatabaseLayout<SaverSchema> = {
+  version: VERSION,
+  stores: STORES,
+  async upgrade(db, from) {
+    if (from < 1) {
+      const checkpoints = db.createObjectStore("checkpoints", { keyPath: ["threadId", "ns", "id"] });
+      checkpoints.createIndex("thread", ["threadId", "id", "ns"]);
+      checkpoints.createIndex("id", ["id", "threadId", "ns"]);
+      db.createObjectStore("values", { keyPath: ["threadId", "ns", "channel", "version", "writer"] });
+      db.createObjectStore("writes", { keyPath: ["threadId", "ns", "checkpointId", "taskId", "idx"] });
+    }
+  },
+};
+
+/** All keys that begin like this: an array sorts after every string and number. */
+export const startingWith = (...key: readonly (string | number)[]): IDBKeyRange =>
+  IDBKeyRange.bound([...key], [...key, []]);

@@ -1,0 +1,175 @@
+import {
+  WRITES_IDX_MAP,
+  type ChannelVersions,
+  type Checkpoint,
+  type CheckpointMetadata,
+  type PendingWrite,
+  type SerializerProtocol,
+} from "@langchain/langgraph-checkpoint";
+import { RunnerError } from "../run/errors.js";
+import { quietly } from "../storage/indexeddb/records.js";
+import { isVersion } from "./checks.js";
+import { invalid, type CheckpointName } from "./config.js";
+import {
+  startingWith,
+  STORES,
+  type ChannelSource,
+  type ChannelVersion,
+  type CheckpointRecord,
+  type SaverConnection,
+  type ValueRecord,
+  type WriteRecord,
+  type WriteTransaction,
+} from "./schema.js";
+import { serialize } from "./serialized.js";
+
+/** A checkpoint as it is going to be stored, and what is found only in the transaction: where older values stand. */
+export interface PreparedCheckpoint {
+  readonly record: CheckpointRecord;
+  /** The values that this checkpoint brings. */
+  readonly values: readonly ValueRecord[];
+  /** The channels whose values it took over, with their versions. */
+  readonly kept: readonly (readonly [channel: string, version: ChannelVersion])[];
+}
+
+/**
+ * Serializes before anything is awaited, so that what the graph does meanwhile with its values is not in it.
+ *
+ * @throws RunnerError `invalid-input`
+ */
+export async function prepareCheckpoint(
+  serde: SerializerProtocol,
+  { threadId, ns, id }: CheckpointName,
+  parentId: string | undefined,
+  checkpoint: Checkpoint,
+  metadata: CheckpointMetadata,
+  newVersions: ChannelVersions,
+): Promise<PreparedCheckpoint> {
+  const { channel_values: given = {}, channel_versions: versions = {} } = checkpoint;
+  const channels: ChannelSource[] = [];
+  const kept: [string, ChannelVersion][] = [];
+  for (const channel of Object.keys(given)) {
+    const isNew = Object.hasOwn(newVersions, channel);
+    // LangGraph's contract: what has no version, or is not new and was never stored, is not kept.
+    if (!isNew && !Object.hasOwn(versions, channel)) continue;
+    const version: unknown = isNew ? newVersions[channel] : versions[channel];
+    if (!isVersion(version)) throw invalid(`the version of channel ${channel}`, "must be a finite number or a string");
+    if (isNew) channels.push({ channel, version, writer: id });
+    else kept.push([channel, version]);
+  }
+  const [body, info, ...values] = await Promise.all([
+    serialize(serde, "the checkpoint", { ...checkpoint, channel_values: {} }),
+    serialize(serde, "the metadata", metadata),
+    ...channels.map(async (source): Promise<ValueRecord> => {
+      const value = await serialize(serde, `the value of channel ${source.channel}`, given[source.channel]);
+      return { threadId, ns, ...source, value };
+    }),
+  ]);
+  return {
+    record: {
+      threadId,
+      ns,
+      id,
+      ...(parentId !== undefined && { parentId }),
+      format: Number.isFinite(checkpoint.v) ? checkpoint.v : 0,
+      checkpoint: body,
+      metadata: info,
+      channels,
+    },
+    values,
+    kept,
+  };
+}
+
+/**
+ * The whole checkpoint, or nothing of it. Saved again under its id, it takes the place of the one before.
+ *
+ * @throws RunnerError `unknown-thread` where the thread was deleted meanwhile, and values of its channels with it
+ */
+export function writeCheckpoint(connection: SaverConnection, prepared: PreparedCheckpoint): Promise<void> {
+  const { record, values, kept } = prepared;
+  return connection.write(["checkpoints", "values"], "strict", async (tx) => {
+    const parent =
+      record.parentId === undefined
+        ? undefined
+        : await tx.objectStore("checkpoints").get([record.threadId, record.ns, record.parentId]);
+    const older = await Promise.all(kept.map((channel) => sourceOf(tx, record, parent, channel)));
+    if (record.parentId !== undefined && parent === undefined && older.includes(undefined)) {
+      const { threadId, ns: checkpointNs, parentId: checkpointId } = record;
+      throw new RunnerError("unknown-thread", { threadId, checkpointNs, checkpointId });
+    }
+    const channels = [...record.channels, ...older.filter((source) => source !== undefined)];
+    for (const value of values) quietly(tx.objectStore("values").put(value));
+    quietly(tx.objectStore("checkpoints").put({ ...record, channels }));
+  });
+}
+
+/**
+ * Where the value of a channel stands that the checkpoint took over. Mostly where its parent has it from. A copy has no
+ * such parent: then the version tells, and where branches count alike, the newest with it.
+ */
+async function sourceOf(
+  tx: WriteTransaction,
+  { threadId, ns }: CheckpointRecord,
+  parent: CheckpointRecord | undefined,
+  [channel, version]: readonly [string, ChannelVersion],
+): Promise<ChannelSource | undefined> {
+  const inherited = Array.isArray(parent?.channels)
+    ? parent.channels.find((source) => source.channel === channel && source.version === version)
+    : undefined;
+  if (inherited !== undefined) return inherited;
+  const range = startingWith(threadId, ns, channel, version);
+  const newest = await tx.objectStore("values").openKeyCursor(range, "prev");
+  return newest === null ? undefined : { channel, version, writer: newest.primaryKey[4] };
+}
+
+/** @throws RunnerError `invalid-input` */
+export async function prepareWrites(
+  serde: SerializerProtocol,
+  { threadId, ns, id }: CheckpointName,
+  writes: readonly PendingWrite[],
+  taskId: string,
+  taskPath: string,
+): Promise<WriteRecord[]> {
+  for (const [field, value] of Object.entries({ taskId, taskPath })) {
+    if (typeof value !== "string") throw invalid(field, "must be a string");
+  }
+  if (writes.some(([channel]) => typeof channel !== "string")) throw invalid("a write's channel", "must be a string");
+  return Promise.all(
+    writes.map(async ([channel, value], n) => ({
+      threadId,
+      ns,
+      checkpointId: id,
+      taskId,
+      idx: Object.hasOwn(WRITES_IDX_MAP, channel) ? WRITES_IDX_MAP[channel]! : n,
+      taskPath,
+      channel,
+      value: await serialize(serde, `the write to channel ${channel}`, value),
+    })),
+  );
+}
+
+/**
+ * A task that is done again changes nothing of what it wrote before, so that what the others made of it stays true. On
+ * LangGraph's own channels (errors, interrupts, resumes) the last one counts.
+ */
+export async function writeWrites(connection: SaverConnection, records: readonly WriteRecord[]): Promise<void> {
+  const [first] = records;
+  if (first === undefined) return;
+  const { threadId, ns, checkpointId, taskId } = first;
+  await connection.write(["writes"], "strict", async (tx) => {
+    const store = tx.objectStore("writes");
+    const keys = await store.getAllKeys(startingWith(threadId, ns, checkpointId, taskId));
+    const there = new Set(keys.map((key) => key[4]));
+    for (const record of records) {
+      if (record.idx < 0 || !there.has(record.idx)) quietly(store.put(record));
+    }
+  });
+}
+
+/** All of the thread in one transaction: who reads meanwhile sees all of it or nothing. */
+export function deleteThread(connection: SaverConnection, threadId: string): Promise<void> {
+  return connection.write(STORES, "strict", async (tx) => {
+    for (const store of STORES) quietly(tx.objectStore(store).delete(startingWith(threadId)));
+  });
+}

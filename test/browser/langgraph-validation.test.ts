@@ -1,0 +1,3 @@
+import { describeValidation } from "../unit/langgraph/validation.suite.js";
+
+describeValidation("IndexedDBSaver, in the browser");

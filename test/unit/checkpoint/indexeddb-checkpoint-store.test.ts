@@ -1,0 +1,4 @@
+import "fake-indexeddb/auto";
+import { describeCheckpointFaults } from "./indexeddb-checkpoint-store.suite.js";
+
+describeCheckpointFaults("IndexedDBCheckpointStore, on fake-indexeddb");
