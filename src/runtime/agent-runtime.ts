@@ -1,0 +1,39 @@
+import type { AgentRunner } from "../run/contract.js";
+import { RuntimeCore } from "./core.js";
+import type { AgentRuntimeOptions } from "./options.js";
+import type { Runtime, RuntimeHealth } from "./runtime.js";
+
+/** What a runtime is inside, for the ways in. */
+let core: (runtime: AgentRuntime) => RuntimeCore;
+
+/**
+ * Agents, the runner that runs them, and what stands around them. Every way in leads through it: `serveRuntime` for tabs,
+ * `createRuntimeHandler` for HTTP.
+ */
+export class AgentRuntime implements Runtime {
+  readonly #core: RuntimeCore;
+
+  static {
+    core = (runtime) => runtime.#core;
+  }
+
+  /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-input` */
+  constructor(options: AgentRuntimeOptions) {
+    this.#core = new RuntimeCore(this, options);
+  }
+
+  runner(): Promise<AgentRunner> {
+    return this.#core.home.open();
+  }
+
+  health(): Promise<RuntimeHealth> {
+    return this.#core.health();
+  }
+
+  /** Settles the live runs as stopped and lets go of everything; of a runner of another make it does neither. */
+  close(): Promise<void> {
+    return this.#core.close();
+  }
+}
+
+export const coreOf = (runtime: AgentRuntime): RuntimeCore => core(runtime);

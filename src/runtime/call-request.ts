@@ -1,0 +1,50 @@
+import { RunnerError } from "../run/errors.js";
+import type { Incoming } from "./request.js";
+
+/** A call that came in otherwise than by HTTP, as the request that would ask for the same. */
+export interface Call {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  /** Parts of the path, not encoded. */
+  readonly path: readonly string[];
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  /** Plain data. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Aborts when nobody waits for the answer any more, and when the call is over. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The request is made where somebody asks for it, once. Then it throws RunnerError `invalid-input` for a call that no
+ * request can show as it is.
+ */
+export function callRequest(call: Call): Incoming {
+  const path = `/${call.path.map((part) => encodeURIComponent(part.toWellFormed())).join("/")}`;
+  let made: Request | undefined;
+  return { path, request: () => (made ??= requestOf(call, path)) };
+}
+
+/** @throws RunnerError `invalid-input` */
+function requestOf(call: Call, path: string): Request {
+  // An address would name another thing: ".." leads up, and half a surrogate pair becomes another character.
+  const lost = call.path.find((part) => part === "." || part === ".." || !part.isWellFormed());
+  if (lost !== undefined) {
+    throw new RunnerError("invalid-input", { field: "id" }, { message: "An id must be one that can stand in a URL" });
+  }
+  const { method, query = {}, body, headers, signal } = call;
+  try {
+    const url = new URL(path, globalThis.location?.origin ?? "http://localhost");
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) url.searchParams.set(name, String(value));
+    }
+    const sent = new Headers(headers);
+    const init = { method, headers: sent, ...(signal !== undefined && { signal }) };
+    if (body === undefined) return new Request(url, init);
+    sent.set("content-type", "application/json");
+    return new Request(url, { ...init, body: JSON.stringify(body) });
+  } catch (cause) {
+    // A header that is none, or a body that JSON cannot hold.
+    const message = "The call's headers or its input are nothing that a request can carry";
+    throw new RunnerError("invalid-input", { field: "request" }, { message, cause });
+  }
+}

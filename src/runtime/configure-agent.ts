@@ -1,0 +1,107 @@
+import type { AbstractAgent, Middleware, RunAgentInput } from "@ag-ui/client";
+import { RunnerError } from "../run/errors.js";
+import { once } from "./agents.js";
+import { forwardedHeaders, type ForwardHeadersOptions } from "./forward-headers.js";
+
+/** What the package does with it is its own; see `A2UIMiddlewareConfig` of `@ag-ui/a2ui-middleware`. */
+export interface A2UIOptions {
+  /** How to load it, at the first run that uses it: `() => import("@ag-ui/a2ui-middleware")`. */
+  readonly use: () => Promise<{ readonly A2UIMiddleware: new (config: Record<string, unknown>) => Middleware }>;
+  /** Default true. */
+  readonly enabled?: boolean;
+  /** Only these agents. Default: all. */
+  readonly agents?: readonly string[];
+  /** Default: where the front end says that it has a catalog (`forwardedProps.a2uiCatalogAvailable`). */
+  readonly injectA2UITool?: boolean | string;
+  readonly [option: string]: unknown;
+}
+
+/** A server as `@ag-ui/mcp-apps-middleware` takes it. */
+export interface McpAppsServer {
+  readonly type: "http" | "sse";
+  readonly url: string;
+  readonly headers?: Record<string, string>;
+  readonly serverId?: string;
+  /** Only this agent. Default: all. */
+  readonly agentId?: string;
+}
+
+export interface McpAppsOptions {
+  /** How to load it, at the first run that uses it: `() => import("@ag-ui/mcp-apps-middleware")`. */
+  readonly use: () => Promise<{
+    readonly MCPAppsMiddleware: new (config: { mcpServers: Omit<McpAppsServer, "agentId">[] }) => Middleware;
+  }>;
+  readonly servers: readonly McpAppsServer[];
+}
+
+export interface AgentSettings {
+  readonly a2ui?: A2UIOptions;
+  readonly mcpApps?: McpAppsOptions;
+  readonly forwardHeaders?: ForwardHeadersOptions;
+}
+
+/** A clone, and the run that it is for. */
+export interface AgentOfRun {
+  readonly agentId: string;
+  readonly agent: AbstractAgent;
+  readonly input: RunAgentInput;
+  readonly request: () => Request;
+}
+
+/** Gives clones what their runtime was told to. */
+export class AgentConfigurator {
+  private readonly forwarded: ReturnType<typeof forwardedHeaders>;
+  private readonly a2ui: A2UIOptions["use"] | undefined;
+  private readonly mcpApps: McpAppsOptions["use"] | undefined;
+
+  /** @throws RunnerError `invalid-input` */
+  constructor(private readonly settings: AgentSettings) {
+    const { a2ui, mcpApps, forwardHeaders } = settings;
+    this.forwarded = forwardedHeaders(forwardHeaders);
+    this.a2ui = a2ui && once(checkedUse("a2ui", a2ui.use));
+    this.mcpApps = mcpApps && once(checkedUse("mcpApps", mcpApps.use));
+  }
+
+  /** An agent that calls a server sends on what the request says of its sender. */
+  addHeaders({ agent, request }: Pick<AgentOfRun, "agent" | "request">): void {
+    if (!("headers" in agent)) return;
+    const own = (agent.headers ?? {}) as Record<string, string>; // of HttpAgent, and of others that take it for a model
+    agent.headers = this.forwarded(own, request().headers);
+  }
+
+  /** Errors: what loading a middleware threw. */
+  async configure(run: AgentOfRun): Promise<void> {
+    const { agent } = run;
+    this.addHeaders(run);
+    const middlewares = [await this.a2uiOf(run), await this.mcpAppsOf(run)];
+    for (const middleware of middlewares) if (middleware !== undefined) agent.use(middleware);
+  }
+
+  private async a2uiOf({ agentId, input }: AgentOfRun): Promise<Middleware | undefined> {
+    const { a2ui } = this.settings;
+    if (a2ui === undefined || a2ui.enabled === false) return undefined;
+    const { use: _use, enabled: _enabled, agents, injectA2UITool, ...config } = a2ui;
+    if (agents !== undefined && !agents.includes(agentId)) return undefined;
+    const { A2UIMiddleware } = await this.a2ui!();
+    const props = input.forwardedProps as { readonly a2uiCatalogAvailable?: unknown } | undefined; // anything may come
+    const inject = injectA2UITool ?? (props?.a2uiCatalogAvailable === true ? true : undefined);
+    return new A2UIMiddleware({ ...config, ...(inject !== undefined && { injectA2UITool: inject }) });
+  }
+
+  private async mcpAppsOf({ agentId }: AgentOfRun): Promise<Middleware | undefined> {
+    const servers = (this.settings.mcpApps?.servers ?? []).filter((server) => (server.agentId ?? agentId) === agentId);
+    if (servers.length === 0) return undefined;
+    const { MCPAppsMiddleware } = await this.mcpApps!();
+    return new MCPAppsMiddleware({ mcpServers: servers.map(({ agentId: _agentId, ...server }) => server) });
+  }
+}
+
+function checkedUse<T>(option: string, use: T): T {
+  if (typeof use === "function") return use;
+  const field = `${option}.use`;
+  throw new RunnerError(
+    "invalid-input",
+    { field },
+    { message: `${field} must be a function that loads the field's package: see the documentation of ${option}` },
+  );
+}

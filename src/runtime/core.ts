@@ -1,0 +1,256 @@
+import type { BaseEvent, Message } from "@ag-ui/client";
+import { RunnerError } from "../run/errors.js";
+import { cloneJson } from "../run/json.js";
+import { toErrorData } from "../wire/errors.js";
+import type { RunRequest } from "../wire/shapes.js";
+import { AgentRegistry } from "./agents.js";
+import { AgentConfigurator } from "./configure-agent.js";
+import { debugOf, type Debug } from "./debug.js";
+import { errorResponse } from "./error-response.js";
+import type { EventFilter } from "./event-filter.js";
+import { isRequest, isResponse, refusalOf } from "./middleware.js";
+import { tell } from "./metrics.js";
+import type { AgentRuntimeOptions } from "./options.js";
+import { plainMessages } from "./plain-messages.js";
+import type { Admitted, Answer, Incoming } from "./request.js";
+import { RunnerHome } from "./runner-home.js";
+import type { Runtime, RuntimeHealth } from "./runtime.js";
+import { RuntimeRuns } from "./runs.js";
+import type { ServedRun } from "./served-run.js";
+
+/**
+ * What every way in goes through: admission by the middleware, agents, runner, runs; then the middleware that is told of
+ * the end.
+ */
+export class RuntimeCore {
+  readonly agents: AgentRegistry;
+  readonly home: RunnerHome;
+  readonly debug: Debug;
+  private readonly runs: RuntimeRuns;
+  /** Told already, where they happened. */
+  private readonly filterFailures = new WeakSet<object>();
+
+  /** @throws RunnerError `agent-not-cloneable`, `invalid-input` */
+  constructor(
+    private readonly runtime: Runtime,
+    readonly options: AgentRuntimeOptions,
+  ) {
+    const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback } = options;
+    const { sseKeepAliveIntervalSeconds, maxBodyBytes } = options;
+    checkNumbers({ sseKeepAliveIntervalSeconds, maxBodyBytes });
+    this.agents = new AgentRegistry(agents);
+    this.home = new RunnerHome(
+      withoutUndefined({ runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback }),
+    );
+    this.debug = debugOf(options.debug);
+    this.runs = new RuntimeRuns({
+      agents: this.agents,
+      home: this.home,
+      configurator: new AgentConfigurator(options),
+      metrics: options.metrics,
+      debug: this.debug,
+      observes: options.afterRequestMiddleware !== undefined,
+      stopGraceMs,
+    });
+  }
+
+  /**
+   * Admits a request, answers it, and sees to it that the middleware after it is told.
+   *
+   * @param failed what the middleware after it is shown of what `answer` threw
+   * Errors: the Response of a middleware that refused it; else what `answer` threw.
+   */
+  async serve<T>(
+    incoming: Incoming,
+    answer: (request: Admitted) => Promise<Answer<T>>,
+    failed: (error: unknown) => Response = errorResponse,
+  ): Promise<T> {
+    const admitted = await this.admit(incoming);
+    this.debug.lifecycle?.("request", { path: incoming.path });
+    try {
+      const answered = await answer(admitted);
+      this.tellAfter(incoming, answered);
+      return answered.value;
+    } catch (error) {
+      // Whatever was thrown: a set of objects has nothing else.
+      const isTold = isResponse(error) || this.filterFailures.has(error as object);
+      if (!isTold) this.tellError(incoming.path, error);
+      this.tellAfter(incoming, {
+        value: undefined,
+        response: () => (isResponse(error) ? error.clone() : failed(error)),
+      });
+      throw error;
+    }
+  }
+
+  /** Starts a run, or finds the one of this id. Errors: RunnerError; what setting the agent up threw. */
+  startRun(request: Admitted, run: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
+    return this.runs.start(request, run, shownAs);
+  }
+
+  /** Starts a run that is recorded nowhere. */
+  suggest(request: Admitted, run: RunRequest): Promise<ServedRun> {
+    return this.runs.suggest(request, run);
+  }
+
+  /** As `AgentRunner.stop`, for runs that are recorded nowhere too. Without a `runId`: all that runs in the thread. */
+  async stop(stop: { readonly threadId: string; readonly runId?: string }): Promise<boolean> {
+    const stopped = this.runs.stopUnrecorded(stop);
+    if (stopped && stop.runId !== undefined) return true;
+    return (await (await this.home.open()).stop(stop)) !== false || stopped;
+  }
+
+  /** Ends all that runs, and lets go of the runner. */
+  async close(): Promise<void> {
+    await Promise.all([this.runs.close(), this.home.close()]);
+  }
+
+  /** See {@link Runtime}. */
+  async health(): Promise<RuntimeHealth> {
+    try {
+      await this.home.open();
+      const { local } = this.home;
+      return {
+        status: "ok",
+        liveThreads: this.runs.live,
+        ...(local && { durability: local.durability, dbName: local.dbName, hostId: local.hostId }),
+      };
+    } catch (error) {
+      return { status: "failed", error: toErrorData(error) };
+    }
+  }
+
+  /** What readers of this request are to see of events; undefined: as they are. */
+  filterFor(request: Incoming, threadId: string): EventFilter | undefined {
+    const { filterEvent } = this.options;
+    const { event: print } = this.debug;
+    const { path } = request;
+    if (filterEvent === undefined) {
+      return print && ((event) => (print(event, { path, threadId }), event));
+    }
+    return (event) => {
+      let shown: BaseEvent | undefined;
+      try {
+        shown = checkShown(filterEvent(cloneJson(event), { request: request.request(), path, threadId }));
+      } catch (error) {
+        // Its own words may hold what it was to hide.
+        const failure = new RunnerError("host-failed", { threadId }, { message: "filterEvent failed", cause: error });
+        this.tellError(path, error);
+        this.filterFailures.add(failure);
+        throw failure;
+      }
+      if (shown !== undefined) print?.(shown, { path, threadId });
+      return shown;
+    };
+  }
+
+  /** @throws Response */
+  private async admit(incoming: Incoming): Promise<Admitted> {
+    const { beforeRequestMiddleware } = this.options;
+    if (beforeRequestMiddleware === undefined) return { ...incoming, isReplaced: false };
+    const { path } = incoming;
+    const request = incoming.request();
+    let said: Request | Response | undefined;
+    try {
+      said = checkSaid(await beforeRequestMiddleware({ runtime: this.runtime, request, path }));
+    } catch (thrown) {
+      const why = isResponse(thrown) ? unreadOr(thrown) : thrown;
+      const refusal = refusalOf(why);
+      this.debug.lifecycle?.("refused", { path, status: refusal.status });
+      this.tellError(path, why);
+      throw refusal;
+    }
+    if (isResponse(said)) throw said;
+    if (said === undefined || said === request) return { path, request: () => request, isReplaced: false };
+    const replacing = said;
+    return { path, request: () => replacing, isReplaced: true };
+  }
+
+  private tellAfter(incoming: Incoming, { response, ended }: Answer<unknown>): void {
+    const { afterRequestMiddleware: after } = this.options;
+    if (after === undefined) return;
+    const { path } = incoming;
+    // At once, before anybody reads the answer itself.
+    const shown = this.shown(path, response);
+    void (async () => {
+      try {
+        const { messages, threadId, runId } = (await ended) ?? {};
+        await after({
+          runtime: this.runtime,
+          response: shown,
+          path,
+          // A thread that cannot be read any more has none to tell of.
+          messages: plainMessages((await messages?.().catch(() => [])) ?? []),
+          ...(threadId !== undefined && { threadId }),
+          ...(runId !== undefined && { runId }),
+        });
+      } catch (error) {
+        this.tellError(path, error);
+      }
+    })();
+  }
+
+  /** What a tab is answered need be no JSON: it is told of all the same. */
+  private shown(path: string, response: () => Response): Response {
+    try {
+      return response();
+    } catch (error) {
+      this.tellError(path, error);
+      return new Response(null);
+    }
+  }
+
+  private tellError(path: string, error: unknown): void {
+    const { metrics } = this.options;
+    tell(metrics?.error?.bind(metrics), { path, error });
+  }
+}
+
+/**
+ * Whatever else a middleware returns is a mistake, and may have been meant as a no.
+ *
+ * @throws TypeError
+ */
+function checkSaid(said: unknown): Request | Response | undefined {
+  if (said === undefined || said === null) return undefined;
+  if (isResponse(said)) return checkUnread(said);
+  if (isRequest(said)) return said;
+  throw new TypeError("beforeRequestMiddleware must return nothing, a Request or a Response");
+}
+
+/** Whoever asked first has read it. @throws TypeError */
+function checkUnread(answer: Response): Response {
+  if (!answer.bodyUsed && answer.body?.locked !== true) return answer;
+  throw new TypeError("beforeRequestMiddleware must answer each request by a new Response");
+}
+
+/** A Response that was thrown, or what is wrong with it. */
+function unreadOr(answer: Response): unknown {
+  try {
+    return checkUnread(answer);
+  } catch (error) {
+    return error;
+  }
+}
+
+/** @throws TypeError for what is no event: a Promise, for example */
+function checkShown(shown: unknown): BaseEvent | undefined {
+  if (shown === undefined || shown === null) return undefined;
+  if (typeof (shown as BaseEvent).type === "string") return shown as BaseEvent; // of a type, as all that an event must have
+  throw new TypeError("filterEvent must return an event or nothing, and no Promise");
+}
+
+/** @throws RunnerError `invalid-input` for what is given and no number from 0 on: it would show at a request only */
+function checkNumbers(options: Readonly<Record<string, number | undefined>>): void {
+  for (const [field, value] of Object.entries(options)) {
+    if (value === undefined || value >= 0) continue;
+    throw new RunnerError("invalid-input", { field }, { message: `${field} must be a number, 0 or more` });
+  }
+}
+
+type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
+
+function withoutUndefined<T extends object>(options: T): Partial<Defined<T>> {
+  // Fields that are left out, as the options have them.
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<Defined<T>>;
+}

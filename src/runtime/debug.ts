@@ -1,0 +1,37 @@
+import type { BaseEvent } from "@ag-ui/client";
+
+export interface DebugOptions {
+  /** Requests and runs. Default true. */
+  readonly lifecycle?: boolean;
+  /** The type of each event that leaves. Default true. */
+  readonly events?: boolean;
+  /** The whole event instead. Default false: what a person wrote stays out of the log. */
+  readonly verbose?: boolean;
+  /** Where it goes. Default `console.debug`. */
+  readonly log?: (message: string, details: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Undefined members print nothing. */
+export interface Debug {
+  readonly lifecycle?: (message: string, details: Readonly<Record<string, unknown>>) => void;
+  readonly event?: (event: BaseEvent, details: Readonly<Record<string, unknown>>) => void;
+}
+
+export function debugOf(option: boolean | DebugOptions | undefined): Debug {
+  if (option === undefined || option === false) return {};
+  const { lifecycle = true, events = true, verbose = false, log } = option === true ? {} : option;
+  const write = log ?? ((message, details) => console.debug(`[ag-ui-local-runtime] ${message}`, details));
+  const print: typeof write = (message, details) => {
+    try {
+      write(message, details);
+    } catch {
+      // Its owner's fault must not be that of the request.
+    }
+  };
+  return {
+    ...(lifecycle && { lifecycle: print }),
+    ...(events && {
+      event: (event, details) => print("event", { ...details, ...(verbose ? { event } : { type: event.type }) }),
+    }),
+  };
+}

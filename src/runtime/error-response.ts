@@ -1,0 +1,51 @@
+import { messageOf, RunnerError, type RunnerErrorCode } from "../run/errors.js";
+import { json } from "./http/responses.js";
+
+/** HTTP's word for a code. What is not here is a fault of the runtime: 500. */
+const STATUS: Readonly<Partial<Record<RunnerErrorCode, number>>> = {
+  "invalid-input": 400,
+  "unknown-agent": 404,
+  "unknown-thread": 404,
+  "thread-busy": 409,
+  "run-exists": 409,
+  cancelled: 409,
+  fenced: 409,
+  deleted: 410,
+  closed: 503,
+  "host-lost": 503,
+  "no-host": 503,
+  outdated: 503,
+  "protocol-mismatch": 503,
+  "storage-blocked": 503,
+  "storage-lost": 503,
+  "storage-unavailable": 503,
+  timeout: 504,
+  "quota-exceeded": 507,
+};
+
+/**
+ * What HTTP says of an error: CopilotKit's bodies where it has them, else `{ error: code, message }`. Of what is no
+ * RunnerError only the message is told: an agent's set-up may say what is missing, a stack is for nobody.
+ *
+ * @param failure the `error` field for what has no code, as the route says it
+ */
+export function errorResponse(error: unknown, failure = "Failed to run agent"): Response {
+  if (!RunnerError.is(error)) return json({ error: failure, message: messageOf(error) }, 500);
+  const { code, details } = error;
+  const status = STATUS[code] ?? 500;
+  const { threadId, runId, agentId } = details;
+  const where = { ...(threadId !== undefined && { threadId }), ...(runId !== undefined && { runId }) };
+  if (code === "unknown-agent") {
+    const message = `Agent '${String(agentId)}' does not exist`;
+    return json({ error: "Agent not found", message }, status);
+  }
+  if (code === "thread-busy") {
+    // The code by which CopilotKit's front end knows it.
+    return json({ error: error.message, code: "agent_thread_locked", ...where }, status);
+  }
+  if (code === "invalid-input") {
+    return json({ error: "Invalid request body", details: error.message }, status);
+  }
+  if (status === 500) return json({ error: failure, code, message: error.message, ...where }, status);
+  return json({ error: code, code, message: error.message, ...where }, status);
+}

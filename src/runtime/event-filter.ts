@@ -1,0 +1,44 @@
+import { EventType } from "@ag-ui/core";
+import type { BaseEvent, Message, MessagesSnapshotEvent, State, StateSnapshotEvent } from "@ag-ui/client";
+import type { PackedEntry } from "../run/types.js";
+import type { Frame } from "../wire/shapes.js";
+
+/** What one reader is to see of an event; undefined: nothing. */
+export type EventFilter = (event: BaseEvent) => BaseEvent | undefined;
+
+/** A frame as its reader is to see it. It covers the same events, also where fewer are in it: cursors stay true. */
+function filterFrame(frame: Frame, filter: EventFilter): Frame {
+  if (frame.type === "prelude") return { ...frame, events: frame.events.flatMap((event) => filter(event) ?? []) };
+  if (frame.type !== "chunk") return frame;
+  const entries = frame.chunk.entries.flatMap((entry): readonly PackedEntry[] => {
+    const event = filter(entry.event);
+    if (event === undefined) return [];
+    // Another text is not cut as the old one was.
+    const isCut = entry.cuts !== undefined && (event as Delta).delta === (entry.event as Delta).delta;
+    return [isCut ? { ...entry, event } : { event }];
+  });
+  return { ...frame, chunk: { ...frame.chunk, entries } };
+}
+
+/** An event that has text, where it is one. */
+interface Delta {
+  readonly delta?: unknown;
+}
+
+export async function* filterFrames(
+  frames: AsyncGenerator<Frame, void>,
+  filter: EventFilter,
+): AsyncGenerator<Frame, void> {
+  for await (const frame of frames) yield filterFrame(frame, filter);
+}
+
+export function filterMessages(messages: readonly Message[], filter: EventFilter): readonly Message[] {
+  const shown: MessagesSnapshotEvent = { type: EventType.MESSAGES_SNAPSHOT, messages: [...messages] };
+  return (filter(shown) as MessagesSnapshotEvent | undefined)?.messages ?? []; // of the type that went in
+}
+
+export function filterState(state: State | undefined, filter: EventFilter): State | undefined {
+  if (state === undefined) return undefined;
+  const shown: StateSnapshotEvent = { type: EventType.STATE_SNAPSHOT, snapshot: state };
+  return (filter(shown) as StateSnapshotEvent | undefined)?.snapshot as State | undefined; // of the type that went in
+}

@@ -1,0 +1,59 @@
+/**
+ * Which headers of a request its agent sends on, as in CopilotKit's runtime: by default `authorization` and `x-*`, without
+ * those that proxies and platforms add.
+ */
+export interface ForwardHeadersOptions {
+  /** Leave out what proxies and platforms add. Default true. */
+  readonly useDefaultDenylist?: boolean;
+  /** Names that are never sent on, also where `allow` has them. */
+  readonly deny?: readonly string[];
+  /** Beginnings of such names. */
+  readonly denyPrefixes?: readonly string[];
+  /** Only these are sent on, of whatever name. */
+  readonly allow?: readonly string[];
+}
+
+const DENIED_NAMES: ReadonlySet<string> = new Set([
+  "x-cache",
+  "x-cloud-trace-context",
+  "x-real-ip",
+  "x-request-id",
+  "x-served-by",
+]);
+const DENIED_PREFIXES = [
+  "x-amz-",
+  "x-amzn-",
+  "x-azure-",
+  "x-copilotcloud-",
+  "x-fastly-",
+  "x-forwarded-",
+  "x-middleware-",
+  "x-vercel-",
+];
+
+const namesOf = (entries: readonly string[] | undefined): readonly string[] =>
+  (entries ?? []).map((entry) => entry.trim().toLowerCase()).filter((entry) => entry !== "");
+
+/** @returns of a request's headers those that its agent sends on, beside its own, which win */
+export function forwardedHeaders(
+  options: ForwardHeadersOptions = {},
+): (own: Readonly<Record<string, string>>, headers: Headers) => Record<string, string> {
+  const deny = new Set(namesOf(options.deny));
+  const denyPrefixes = namesOf(options.denyPrefixes);
+  const allow = new Set(namesOf(options.allow));
+  const { useDefaultDenylist = true } = options;
+  const isDenied = (name: string): boolean => deny.has(name) || denyPrefixes.some((prefix) => name.startsWith(prefix));
+  const isAdded = (name: string): boolean =>
+    useDefaultDenylist && (DENIED_NAMES.has(name) || DENIED_PREFIXES.some((prefix) => name.startsWith(prefix)));
+  const isForwarded = (name: string): boolean => {
+    if (isDenied(name)) return false;
+    if (allow.size > 0) return allow.has(name);
+    return (name === "authorization" || name.startsWith("x-")) && !isAdded(name);
+  };
+  return (own, headers) => {
+    // Two spellings of one name would be sent as one header of two values.
+    const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+    const forwarded = [...headers].filter(([name]) => !names.has(name) && isForwarded(name));
+    return { ...own, ...Object.fromEntries(forwarded) };
+  };
+}

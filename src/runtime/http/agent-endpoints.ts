@@ -1,0 +1,152 @@
+import { EventType, PROTOCOL_VERSION } from "@ag-ui/core";
+import { abortWith } from "../../platform/abort.js";
+import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
+import { eventMapper, messageMapper } from "../../wire/protocol-versions.js";
+import type { RunRequest } from "../../wire/shapes.js";
+import type { RuntimeCore } from "../core.js";
+import type { Admitted, Answer } from "../request.js";
+import type { ServedRun } from "../served-run.js";
+import { parseRunInput, parseStopBody, type PostedRunInput } from "./body.js";
+import { json } from "./responses.js";
+import { parseCursor, sseResponse } from "./sse.js";
+import { streamOfEvents, streamOfFrames, type OpenFrames, type ReaderStream } from "./streams.js";
+
+/** The longest body of a request where nothing else is said, in bytes. */
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
+const KEEP_ALIVE_SECONDS = 15;
+
+export const maxBodyOf = ({ options }: RuntimeCore): number => options.maxBodyBytes ?? MAX_BODY_BYTES;
+
+/** POST `/agent/:agentId/run`: starts a run and streams it. Who leaves detaches; the run goes on. */
+export async function run(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
+  const input = await readInput(core, request, agentId);
+  const served = await core.startRun(request, runRequestOf(agentId, input), messageMapper(input.protocolVersion));
+  return answerRun(core, request, input, served);
+}
+
+/** POST `/agent/:agentId/suggest`: runs the agent and records nothing. */
+export async function suggest(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
+  const input = await readInput(core, request, agentId);
+  const served = await core.suggest(request, runRequestOf(agentId, input));
+  return answerRun(core, request, input, served);
+}
+
+/**
+ * POST `/agent/:agentId/connect`: the thread as messages and state, then its live run. With the last `id:` that the reader
+ * has (`Last-Event-ID`, or `lastSeenEventId` in the body) only what comes after it.
+ */
+export async function connect(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
+  const input = await readInput(core, request, agentId);
+  const { threadId, lastSeenEventId } = input;
+  const { headers, signal } = request.request();
+  const runner = await core.home.open();
+  const filter = core.filterFor(request, threadId);
+  if (!(runner instanceof LocalAgentRunner)) {
+    const events$ = runner.connect({ threadId, agentId, headers: Object.fromEntries(headers) });
+    const stream = streamOfEvents(events$, filter, signal);
+    return answerStream(core, input, stream.source, { ended: stream.over.then(() => ({ threadId })) });
+  }
+  const after = parseCursor(headers.get("last-event-id")) ?? parseCursor(lastSeenEventId);
+  const open: OpenFrames = (until) =>
+    runner.attach({ threadId, follow: false, ...(after !== undefined && { after }) }, until);
+  // What there is comes at once, or not at all: then the answer says why. What comes after a cursor may take its time.
+  const begun = after === undefined ? await begin(open, signal) : undefined;
+  const stream = streamOfFrames(threadId, begun?.open ?? open, filter, signal);
+  if (begun !== undefined) void stream.over.then(begun.left);
+  const messages = () => runner.getThreadMessages(threadId);
+  return answerStream(core, input, stream.source, { ended: stream.over.then(() => ({ threadId, messages })) });
+}
+
+/** POST `/agent/:agentId/stop/:threadId`. */
+export async function stop(
+  core: RuntimeCore,
+  request: Admitted,
+  agentId: string,
+  threadId: string,
+): Promise<Answer<Response>> {
+  const named = await parseStopBody(request.request(), maxBodyOf(core));
+  await core.agents.require(agentId, request.request);
+  const stopped = await core.stop({ threadId, ...named });
+  const { runId } = named;
+  const value = stopped
+    ? json({
+        stopped: true,
+        interrupt: { type: EventType.RUN_ERROR, message: "Run stopped by user", code: "STOPPED" },
+      })
+    : json({
+        stopped: false,
+        message:
+          runId === undefined
+            ? `No active run for thread '${threadId}'.`
+            : `Run '${runId}' is not the active run for thread '${threadId}'.`,
+      });
+  return { value, response: () => value.clone(), ended: Promise.resolve({ threadId }) };
+}
+
+async function readInput(core: RuntimeCore, request: Admitted, agentId: string): Promise<PostedRunInput> {
+  // Before the body: who asks for an agent that is not there is told that.
+  await core.agents.require(agentId, request.request);
+  return parseRunInput(request.request(), maxBodyOf(core));
+}
+
+/**
+ * The frames that `open` gives, once the first of them is there; `left` is to be called when nobody reads them any more,
+ * also where nobody ever has. Errors: why there is none.
+ */
+async function begin(
+  open: OpenFrames,
+  signal: AbortSignal,
+): Promise<{ readonly open: OpenFrames; readonly left: () => void }> {
+  const reading = abortWith(signal);
+  const frames = open(reading.signal);
+  const left = (): void => {
+    reading.abort();
+    void frames.return().catch(() => undefined);
+  };
+  try {
+    const first = await frames.next();
+    return {
+      left,
+      open: async function* () {
+        if (first.done !== true) yield first.value;
+        yield* frames;
+      },
+    };
+  } catch (error) {
+    left();
+    throw error;
+  }
+}
+
+/** What the agent is given names the version that this runtime speaks, not that of its reader. */
+function runRequestOf(agentId: string, { lastSeenEventId: _lastSeen, ...input }: PostedRunInput): RunRequest {
+  return { threadId: input.threadId, agentId, input: { ...input, protocolVersion: PROTOCOL_VERSION } };
+}
+
+function answerRun(core: RuntimeCore, request: Admitted, input: PostedRunInput, served: ServedRun): Answer<Response> {
+  const { threadId } = input;
+  const { signal } = request.request();
+  const filter = core.filterFor(request, threadId);
+  const stream =
+    served.is === "local"
+      ? streamOfFrames(threadId, served.frames, filter, signal, served.isRecorded)
+      : streamOfEvents(served.events$, filter, signal);
+  void stream.over.then(served.left);
+  return answerStream(core, input, stream.source, served);
+}
+
+function answerStream(
+  core: RuntimeCore,
+  { protocolVersion }: PostedRunInput,
+  source: ReaderStream["source"],
+  { ended }: Required<Pick<Answer<Response>, "ended">>,
+): Answer<Response> {
+  const { sseKeepAliveIntervalSeconds: seconds = KEEP_ALIVE_SECONDS } = core.options;
+  const value = sseResponse(source, {
+    keepAliveMs: seconds * 1_000,
+    map: eventMapper(protocolVersion),
+  });
+  const { status } = value;
+  // Its body is the reader's.
+  return { value, response: () => new Response(null, { status, headers: new Headers(value.headers) }), ended };
+}

@@ -1,0 +1,278 @@
+import type { RunAgentInput } from "@ag-ui/client";
+import { RunAgentInputSchema } from "@ag-ui/core/schemas";
+import { RunnerError } from "../../run/errors.js";
+import type { ThreadUpdate } from "../../run/types.js";
+import { upgradeInput } from "../../wire/protocol-versions.js";
+import { invalidBody, json, payloadTooLarge, unsupportedMediaType } from "./responses.js";
+
+/*
+ * What arrives over HTTP is read and checked here. Each function of this file throws the Response that says no; what it
+ * returns was checked.
+ */
+
+/** A body nested deeper is refused: whoever walks it later may do so by recursion. */
+const MAX_DEPTH = 200;
+
+/** So many of the things that are wrong are told. */
+const MAX_DETAILS = 10;
+
+/**
+ * Whether a page of another origin sent it, as far as the browser says so. `Sec-Fetch-Site` is what the browser saw,
+ * whatever proxies stand between; it is not sent to plain http but for localhost, `Origin` is.
+ * https://www.w3.org/TR/fetch-metadata/
+ */
+export function isForeign(request: Request): boolean {
+  const site = request.headers.get("Sec-Fetch-Site");
+  if (site !== null) return site !== "same-origin" && site !== "none";
+  const origin = request.headers.get("Origin");
+  return origin !== null && origin !== new URL(request.url).origin;
+}
+
+/** The type and subtype of the request's `Content-Type`, in small letters; undefined where there is none. */
+export function mediaTypeOf(request: Request): string | undefined {
+  return request.headers.get("Content-Type")?.split(";", 1)[0]!.trim().toLowerCase();
+}
+
+export function isJson(mediaType: string | undefined): boolean {
+  return mediaType !== undefined && /^[\w!#$&^.-]+\/(?:[\w!#$&^.-]+\+)?json$/.test(mediaType);
+}
+
+/**
+ * Refuses what is not sent as JSON. A form, and a body of plain text or without a type, can be posted by any page
+ * anywhere without a preflight, with the cookies of the person who looks at it; JSON cannot. So a request without a
+ * type is taken only from callers that are no page, or a page of this origin.
+ * https://fetch.spec.whatwg.org/#cors-safelisted-request-header
+ *
+ * @throws Response 415
+ */
+export function requireJson(request: Request): void {
+  const type = mediaTypeOf(request);
+  if (type === undefined ? isForeign(request) : !isJson(type)) refuse(request, unsupportedMediaType());
+}
+
+/**
+ * The whole body.
+ *
+ * @param maxBytes of a longer one no more is read
+ * @throws Response 413 where it is longer, 415 where it is compressed, 400 where it ends early; RunnerError `host-failed`
+ * where a middleware has read it
+ */
+export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const encoding = request.headers.get("Content-Encoding");
+  if (encoding !== null && encoding.trim().toLowerCase() !== "identity") refuse(request, unsupportedMediaType());
+  if (Number(request.headers.get("Content-Length")) > maxBytes) refuse(request, payloadTooLarge());
+  // Firefox has had no `Request.body` for years: there the size shows when it has been read.
+  const body = request.body as Request["body"] | undefined;
+  if (request.bodyUsed || body?.locked === true) {
+    const message = "beforeRequestMiddleware has read the request's body: it must read that of request.clone()";
+    throw new RunnerError("host-failed", { field: "beforeRequestMiddleware" }, { message });
+  }
+  if (body === undefined) return wholeBytes(request, maxBytes);
+  if (body === null) return new Uint8Array();
+
+  const reader = body.getReader();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (;;) {
+    const { done, value } = await reader.read().catch(() => {
+      throw invalidBody("The body ended early");
+    });
+    if (done) break;
+    length += value.byteLength;
+    if (length > maxBytes) {
+      // Not awaited: it may last as long as the sender likes.
+      void reader.cancel().catch(() => undefined);
+      throw payloadTooLarge();
+    }
+    chunks.push(value);
+  }
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return bytes;
+}
+
+async function wholeBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = await request.arrayBuffer().catch(() => {
+    throw invalidBody("The body ended early");
+  });
+  if (bytes.byteLength > maxBytes) throw payloadTooLarge();
+  return new Uint8Array(bytes);
+}
+
+function refuse(request: Request, answer: Response): never {
+  if (!request.bodyUsed) void request.body?.cancel().catch(() => undefined);
+  throw answer;
+}
+
+/**
+ * The whole body as text.
+ *
+ * @throws Response as {@link readBytes}, and 400 where it is not UTF-8
+ */
+export async function readText(request: Request, maxBytes: number): Promise<string> {
+  const bytes = await readBytes(request, maxBytes);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw invalidBody("The body is not UTF-8");
+  }
+}
+
+/**
+ * The whole body as JSON.
+ *
+ * @throws Response as {@link readText}, 415 where it was not sent as JSON, 400 where it is none
+ */
+export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  requireJson(request);
+  const parsed = parseJson(await readText(request, maxBytes));
+  if ("wrong" in parsed) throw invalidBody(parsed.wrong);
+  return parsed.value;
+}
+
+/**
+ * JSON that may be handed on. A field `__proto__` is refused, at any depth: schemas, agents and their libraries copy
+ * objects field by field, and would make its value the copy's prototype.
+ */
+function parseJson(text: string): { readonly value: unknown } | { readonly wrong: string } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { wrong: "The body is not JSON" };
+  }
+  const wrong = flawOf(value, 0);
+  return wrong === undefined ? { value } : { wrong };
+}
+
+function flawOf(value: unknown, depth: number): string | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (depth >= MAX_DEPTH) return `The body is nested deeper than ${MAX_DEPTH} levels`;
+  if (Object.hasOwn(value, "__proto__")) return 'The body has a field "__proto__"';
+  for (const item of Object.values(value)) {
+    const flaw = flawOf(item, depth + 1);
+    if (flaw !== undefined) return flaw;
+  }
+  return undefined;
+}
+
+/** What a reader posts to run or connect; `lastSeenEventId` is the last `id:` that it has of the thread. */
+export type PostedRunInput = RunAgentInput & { readonly lastSeenEventId?: string };
+
+/**
+ * The input of a run as it was posted. A `state` of `{}` is left as it is: that it counts as not set is the core's to
+ * say.
+ *
+ * @throws Response as {@link readJson}, and 400 `{ error, details }`; details names fields, never what stood in them
+ */
+export async function parseRunInput(request: Request, maxBytes: number): Promise<PostedRunInput> {
+  const body = await readJson(request, maxBytes);
+  // Clients of every version post here.
+  const parsed = RunAgentInputSchema.safeParse(upgradeInput(body));
+  if (!parsed.success) throw invalidBody(describe(parsed.error.issues, body));
+  const { lastSeenEventId, ...input } = parsed.data;
+  for (const field of ["threadId", "runId", "parentRunId"] as const) {
+    if (input[field] === "") throw invalidBody(`${field}: must not be empty`);
+  }
+  return {
+    // The schema's optional fields may hold undefined, the type's may not; who reads them makes no difference of it.
+    ...(input as RunAgentInput),
+    // CopilotKit sends null where it has seen none.
+    ...(typeof lastSeenEventId === "string" && lastSeenEventId !== "" && { lastSeenEventId }),
+  };
+}
+
+interface Issue {
+  readonly code?: string | undefined;
+  readonly path: readonly PropertyKey[];
+  readonly expected?: unknown;
+}
+
+/** Made of the schema's own words and of places: an issue's message, or a key, may be what was posted. */
+function describe(issues: readonly Issue[], body: unknown): string {
+  const lines = issues.slice(0, MAX_DETAILS).map((issue) => {
+    const place = issue.path.map(placeOf).join(".") || "body";
+    if (valueAt(body, issue.path) === undefined) return `${place}: is missing`;
+    if (issue.code === "invalid_type" && typeof issue.expected === "string") {
+      return `${place}: must be of type ${issue.expected}`;
+    }
+    return `${place}: is not valid`;
+  });
+  const more = issues.length - lines.length;
+  return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+}
+
+function placeOf(key: PropertyKey): string {
+  return typeof key === "number" || (typeof key === "string" && /^[a-z]\w{0,39}$/i.test(key)) ? String(key) : "…";
+}
+
+function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
+  let value = body;
+  for (const key of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Record<PropertyKey, unknown>)[key];
+  }
+  return value;
+}
+
+/**
+ * What a stop names: `{ runId }`, or nothing (whatever runs in the thread).
+ *
+ * @throws Response as {@link readText}, 415 where it was not sent as JSON, 400 `{ error: "Invalid stop request" }` or
+ * `{ error: "Invalid runId" }`
+ */
+export async function parseStopBody(request: Request, maxBytes: number): Promise<{ readonly runId?: string }> {
+  requireJson(request);
+  const text = await readText(request, maxBytes);
+  if (text.trim() === "") return {};
+  const parsed = parseJson(text);
+  const body = fieldsOf("wrong" in parsed ? undefined : parsed.value);
+  if (body === undefined || Object.keys(body).some((key) => key !== "runId")) {
+    throw json({ error: "Invalid stop request" }, 400);
+  }
+  if (!Object.hasOwn(body, "runId")) return {};
+  const { runId } = body;
+  if (typeof runId !== "string" || runId.trim() === "") throw json({ error: "Invalid runId" }, 400);
+  return { runId };
+}
+
+/**
+ * What a PATCH of a thread changes. CopilotKit calls the title `name`, and sends the agent's id along, which changes
+ * nothing.
+ *
+ * @throws Response as {@link readJson}, and 400 for fields that are unknown or of another type
+ */
+export async function parseThreadUpdate(request: Request, maxBytes: number): Promise<ThreadUpdate> {
+  const body = fieldsOf(await readJson(request, maxBytes));
+  if (body === undefined) throw invalidBody("body: must be of type object");
+  const { name, archived, pinned, agentId, ...others } = body;
+  if (Object.keys(others).length > 0) throw invalidBody("body: may have name, archived, pinned and agentId");
+  if (!isOptional(agentId, "string")) throw invalidBody("agentId: must be of type string");
+  if (!isOptional(name, "string")) throw invalidBody("name: must be of type string");
+  if (!isOptional(archived, "boolean")) throw invalidBody("archived: must be of type boolean");
+  if (!isOptional(pinned, "boolean")) throw invalidBody("pinned: must be of type boolean");
+  return {
+    ...(name !== undefined && { title: name }),
+    ...(archived !== undefined && { archived }),
+    ...(pinned !== undefined && { pinned }),
+  };
+}
+
+interface Types {
+  string: string;
+  boolean: boolean;
+}
+
+function isOptional<T extends keyof Types>(value: unknown, type: T): value is Types[T] | undefined {
+  return value === undefined || typeof value === type;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+}

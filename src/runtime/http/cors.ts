@@ -1,0 +1,141 @@
+import { RunnerError } from "../../run/errors.js";
+import { parseUrl } from "./url.js";
+
+/** What other origins may do. Nothing is told to them where the options are absent or false; `true` is `{}`. */
+export interface CorsOptions {
+  /**
+   * The origins whose pages may read the answers: one, several, or a function that is given the origin of a request
+   * and returns the origin to allow, or nothing. Default: every origin ("*").
+   */
+  readonly origin?: string | readonly string[] | ((origin: string) => string | null | undefined);
+  /** Default: those of the routes. */
+  readonly methods?: readonly string[];
+  /** The request headers that a page may set. Default: whichever it asks for. */
+  readonly allowHeaders?: readonly string[];
+  /** The headers of an answer that a page may read. */
+  readonly exposeHeaders?: readonly string[];
+  /** Whether pages may send cookies and read what comes back. Needs `origin`: never every origin. */
+  readonly credentials?: boolean;
+  /** How long a browser may remember what it was told before a request, in s. */
+  readonly maxAge?: number;
+}
+
+/** Tells browsers what {@link CorsOptions} allow. https://fetch.spec.whatwg.org/#http-cors-protocol */
+export interface Cors {
+  /** The answer to OPTIONS: 204. Undefined for every other method. */
+  preflight(request: Request): Response | undefined;
+  /** Whether the page that sent it may read the answer. */
+  allows(request: Request): boolean;
+  /** The answer with what this request's origin may do with it. Its body is handed on unread. */
+  apply(request: Request, response: Response): Response;
+}
+
+const METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE"] as const;
+
+/** A token: what a method or the name of a header is made of. https://www.rfc-editor.org/rfc/rfc9110#name-tokens */
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
+
+/**
+ * @returns undefined where other origins are told nothing
+ * @throws RunnerError `invalid-input` for options that no browser would follow
+ */
+export function createCors(options: boolean | CorsOptions | undefined): Cors | undefined {
+  if (options === undefined || options === false) return undefined;
+  const {
+    origin = "*",
+    methods = METHODS,
+    allowHeaders,
+    exposeHeaders = [],
+    ...rest
+  } = options === true ? {} : options;
+  const { credentials = false, maxAge } = rest;
+  const origins = typeof origin === "string" ? [origin] : origin;
+  const everyone = typeof origins !== "function" && origins.includes("*");
+  checkTokens("cors.methods", methods);
+  checkTokens("cors.allowHeaders", allowHeaders ?? []);
+  checkTokens("cors.exposeHeaders", exposeHeaders);
+  if (typeof origins !== "function") checkOrigins(origins);
+  if (credentials && everyone) refuse("cors.credentials", 'need cors.origin: browsers refuse them together with "*"');
+  if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
+    refuse("cors.maxAge", "must be a whole number of seconds");
+  }
+
+  const allowed = (request: Request): string | undefined => {
+    if (everyone) return "*";
+    const from = request.headers.get("Origin");
+    if (from === null) return undefined;
+    if (typeof origins !== "function") return origins.includes(from) ? from : undefined;
+    // Not "*": it would allow more than this origin, to whoever keeps the answer.
+    return allows(origins, from) ? from : undefined;
+  };
+
+  const tell = (request: Request, headers: Headers): void => {
+    if (!everyone) vary(headers, "Origin");
+    const reader = allowed(request);
+    if (reader === undefined) return;
+    headers.set("Access-Control-Allow-Origin", reader);
+    if (credentials) headers.set("Access-Control-Allow-Credentials", "true");
+  };
+
+  return {
+    preflight(request) {
+      if (request.method !== "OPTIONS") return undefined;
+      const headers = new Headers();
+      tell(request, headers);
+      headers.set("Access-Control-Allow-Methods", methods.join(", "));
+      // "*" would leave out Authorization, and mean a header of that name where there are credentials.
+      const asked = allowHeaders?.join(", ") ?? request.headers.get("Access-Control-Request-Headers");
+      if (asked) headers.set("Access-Control-Allow-Headers", asked);
+      if (maxAge !== undefined) headers.set("Access-Control-Max-Age", String(maxAge));
+      vary(headers, "Access-Control-Request-Method");
+      vary(headers, "Access-Control-Request-Headers");
+      return new Response(null, { status: 204, headers });
+    },
+    allows: (request) => allowed(request) !== undefined,
+    apply(request, response) {
+      const { status, statusText } = response;
+      if (status < 200) return response; // Response.error(): nothing can be made of it
+      // A copy: the headers of what came from fetch cannot be set.
+      const headers = new Headers(response.headers);
+      tell(request, headers);
+      if (exposeHeaders.length > 0) headers.set("Access-Control-Expose-Headers", exposeHeaders.join(", "));
+      return new Response(response.body, { status, statusText, headers });
+    },
+  };
+}
+
+/** Whoever fails to say yes has said no: the answer itself is not lost for it. */
+function allows(say: (origin: string) => unknown, origin: string): boolean {
+  try {
+    return say(origin) === origin;
+  } catch {
+    return false;
+  }
+}
+
+function vary(headers: Headers, name: string): void {
+  const known = (headers.get("Vary") ?? "").split(",").map((item) => item.trim().toLowerCase());
+  if (!known.includes(name.toLowerCase()) && !known.includes("*")) headers.append("Vary", name);
+}
+
+function checkTokens(field: string, tokens: readonly string[]): void {
+  if (!Array.isArray(tokens) || !tokens.every((token) => typeof token === "string" && TOKEN.test(token))) {
+    refuse(field, "must be a list of names");
+  }
+}
+
+/** An origin is compared as browsers write it: with a "/" at its end, or its usual port, it would never match. */
+function checkOrigins(origins: readonly string[]): void {
+  for (const origin of origins) {
+    if (origin === "*" || origin === "null") continue;
+    // Apps and extensions have schemes of their own, of which URL knows no origin.
+    const own = /^https?:/i.test(origin) ? parseUrl(origin)?.origin : origin;
+    if (origin !== own || !/^[a-z][a-z\d+.-]*:\/\/[^\s/?#]+$/.test(origin)) {
+      refuse("cors.origin", "must be written as browsers do: https://example.com");
+    }
+  }
+}
+
+function refuse(field: string, must: string): never {
+  throw new RunnerError("invalid-input", { field }, { message: `${field} ${must}` });
+}

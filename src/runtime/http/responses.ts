@@ -1,0 +1,49 @@
+/** The answers that every endpoint gives alike. Texts and codes are those of CopilotKit's runtime. */
+
+/** An answer of JSON. It is about one moment and one caller, so nobody keeps it, and no browser takes it for anything else. */
+export function json(body: unknown, status = 200, headers?: HeadersInit): Response {
+  const all = new Headers(headers);
+  all.set("Content-Type", "application/json");
+  all.set("Cache-Control", "no-store");
+  all.set("X-Content-Type-Options", "nosniff");
+  return new Response(JSON.stringify(body), { status, headers: all });
+}
+
+export function noContent(): Response {
+  return new Response(null, { status: 204, headers: { "Cache-Control": "no-store" } });
+}
+
+/** @param details what is wrong with the request; never what it carried */
+export function invalidBody(details: string): Response {
+  return json({ error: "Invalid request body", details }, 400);
+}
+
+/** @param message what is wrong with the envelope; never what it carried */
+export function invalidEnvelope(message: string, status: 400 | 415 = 400): Response {
+  return json({ error: "invalid_request", message }, status);
+}
+
+export function badRequest(): Response {
+  return json({ error: "Bad request" }, 400);
+}
+
+export function notFound(): Response {
+  return json({ error: "Not found" }, 404);
+}
+
+export function methodNotAllowed(allowed: readonly string[]): Response {
+  return json({ error: "Method not allowed" }, 405, { Allow: allowed.join(", ") });
+}
+
+export function payloadTooLarge(): Response {
+  return json({ error: "Payload too large" }, 413);
+}
+
+export function unsupportedMediaType(): Response {
+  return json({ error: "Unsupported media type" }, 415);
+}
+
+/** Says nothing of what happened: what was thrown may hold secrets. */
+export function internalError(): Response {
+  return json({ error: "internal_error" }, 500);
+}

@@ -1,0 +1,143 @@
+import type { BaseEvent } from "@ag-ui/client";
+import type { Observable } from "rxjs";
+import { abortWith } from "../../platform/abort.js";
+import type { Frame } from "../../wire/shapes.js";
+import { threadEvents } from "../../wire/thread-events.js";
+import type { EventFilter } from "../event-filter.js";
+import type { SseEvent } from "./sse.js";
+
+/** A stream for one reader, and when it is over for it. */
+export interface ReaderStream {
+  readonly source: AsyncIterable<readonly SseEvent[]>;
+  /** Resolves when all was read, or the reader left. */
+  readonly over: Promise<void>;
+}
+
+/** Opens frames; `signal` ends them. */
+export type OpenFrames = (signal: AbortSignal) => AsyncGenerator<Frame, void>;
+
+/**
+ * The events of frames, each with the cursor behind it; those of a snapshot have none but the last, because who has half
+ * of it needs all of it again.
+ *
+ * @param signal aborts when the reader left
+ * @param isRecorded false: nobody can come back to what is read, so it has no cursors
+ */
+export function streamOfFrames(
+  threadId: string,
+  open: OpenFrames,
+  filter: EventFilter | undefined,
+  signal: AbortSignal,
+  isRecorded = true,
+): ReaderStream {
+  return readerStream(signal, async function* (until) {
+    const check = threadEvents(threadId);
+    for await (const frame of open(until)) {
+      check(frame);
+      const events = placed(frame).flatMap(({ event, ...place }): SseEvent[] => {
+        const shown = filter === undefined ? event : filter(event);
+        return shown === undefined ? [] : [{ event: shown, ...(isRecorded && place) }];
+      });
+      if (events.length > 0) yield events;
+    }
+  });
+}
+
+/** The events of a runner of another make. What a reader does not take is kept for it: such a runner cannot be asked to wait. */
+export function streamOfEvents(
+  events$: Observable<BaseEvent>,
+  filter: EventFilter | undefined,
+  signal: AbortSignal,
+): ReaderStream {
+  return readerStream(signal, async function* (until) {
+    let kept: SseEvent[] = [];
+    let end: { readonly error?: unknown } | undefined;
+    let wake: () => void = () => undefined;
+    const reading = events$.subscribe({
+      next: (event) => {
+        kept.push({ event });
+        wake();
+      },
+      error: (error: unknown) => {
+        end = { error };
+        wake();
+      },
+      complete: () => {
+        end = {};
+        wake();
+      },
+    });
+    until.addEventListener("abort", () => wake(), { once: true });
+    try {
+      for (;;) {
+        if (kept.length === 0 && end === undefined && !until.aborted) {
+          await new Promise<void>((resolve) => (wake = resolve));
+        }
+        if (until.aborted) return;
+        const events = kept.flatMap(({ event }): SseEvent[] => {
+          const shown = filter === undefined ? event : filter(event);
+          return shown === undefined ? [] : [{ event: shown }];
+        });
+        kept = [];
+        if (events.length > 0) yield events;
+        if (kept.length > 0 || end === undefined) continue;
+        if ("error" in end) throw end.error;
+        return;
+      }
+    } finally {
+      reading.unsubscribe();
+    }
+  });
+}
+
+function placed(frame: Frame): readonly SseEvent[] {
+  if (frame.type === "prelude") {
+    const last = frame.events.length - 1;
+    return frame.events.map((event, at) => (at === last ? { event, cursor: frame.cursor } : { event }));
+  }
+  if (frame.type !== "chunk") return [];
+  const { runIndex, epoch, firstSeq, entries } = frame.chunk;
+  let seq = firstSeq - 1;
+  return entries.map(({ event, cuts }) => {
+    seq += cuts?.length ?? 1;
+    return { event, cursor: { runIndex, seq, epoch } };
+  });
+}
+
+/** What `read` yields, to a reader that may leave while it is waited for. */
+function readerStream(
+  signal: AbortSignal,
+  read: (until: AbortSignal) => AsyncGenerator<readonly SseEvent[], void>,
+): ReaderStream {
+  const reading = abortWith(signal);
+  const events = read(reading.signal);
+  let over: () => void = () => undefined;
+  const ended = new Promise<void>((resolve) => (over = resolve));
+  const leave = (): void => {
+    reading.abort();
+    over();
+  };
+  if (reading.signal.aborted) over();
+  else reading.signal.addEventListener("abort", over, { once: true });
+  return {
+    over: ended,
+    source: {
+      [Symbol.asyncIterator]: () => ({
+        next: async () => {
+          try {
+            const next = await events.next();
+            if (next.done === true) leave();
+            return next;
+          } catch (error) {
+            leave();
+            throw error;
+          }
+        },
+        return: async () => {
+          leave();
+          return events.return();
+        },
+      }),
+    },
+  };
+}

@@ -1,0 +1,140 @@
+import { RunnerError } from "../../run/errors.js";
+import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
+import type { ThreadSummary } from "../../wire/shapes.js";
+import type { RuntimeCore } from "../core.js";
+import { filterMessages, filterState } from "../event-filter.js";
+import { plainMessages } from "../plain-messages.js";
+import type { Admitted, Answer } from "../request.js";
+import { maxBodyOf } from "./agent-endpoints.js";
+import { parseThreadUpdate, requireJson } from "./body.js";
+import { json, noContent } from "./responses.js";
+
+const MAX_PAGE = 500;
+
+/** GET `/threads?agentId&limit&cursor&includeArchived`: newest first. */
+export async function list(core: RuntimeCore, request: Admitted): Promise<Answer<Response>> {
+  const runner = await keeper(core);
+  const { searchParams } = new URL(request.request().url);
+  const limit = Math.min(wholeNumber(searchParams.get("limit"), "limit") ?? 50, MAX_PAGE);
+  const after = listCursor(searchParams.get("cursor"));
+  const agentId = searchParams.get("agentId");
+  const query = {
+    limit: Math.min(limit + (after?.skip ?? 0), MAX_PAGE),
+    ...(after !== undefined && { before: after.skip > 0 ? after.updatedAt + 1 : after.updatedAt }),
+    ...(agentId !== null && agentId !== "" && { agentId }),
+  };
+  const lists = searchParams.get("includeArchived") === "true" ? [false, true] : [false];
+  const found = await Promise.all(lists.map((archived) => runner.listThreads({ ...query, archived })));
+  const sorted = found.flat().toSorted((a, b) => b.updatedAt - a.updatedAt || (a.threadId < b.threadId ? 1 : -1));
+  const skipped = sorted.slice(0, after?.skip).filter(({ updatedAt }) => updatedAt === after?.updatedAt).length;
+  const threads = sorted.slice(skipped, skipped + limit);
+  const isFull = threads.length > 0 && threads.length === limit;
+  const nextCursor = isFull ? cursorBehind(threads, after) : null;
+  return answer(json({ threads: threads.map(threadOf), nextCursor }));
+}
+
+/** Where a page of the list ends: behind so many of the threads of one time, of which there may be several. */
+interface ListCursor {
+  readonly updatedAt: number;
+  readonly skip: number;
+}
+
+const LIST_CURSOR = /^(\d{1,15})(?:\.(\d{1,3}))?$/;
+
+/** @throws Response 400 */
+function listCursor(text: string | null): ListCursor | undefined {
+  if (text === null || text === "") return undefined;
+  const [, updatedAt, skip = 0] = LIST_CURSOR.exec(text) ?? [];
+  if (updatedAt === undefined) throw invalidQuery("cursor: must be the nextCursor of another page");
+  return { updatedAt: Number(updatedAt), skip: Number(skip) };
+}
+
+function cursorBehind(threads: readonly ThreadSummary[], after: ListCursor | undefined): string {
+  const { updatedAt } = threads.at(-1)!;
+  const before = after?.updatedAt === updatedAt ? after.skip : 0;
+  const skip = before + threads.filter((thread) => thread.updatedAt === updatedAt).length;
+  // More of one time than the longest page are not gone through.
+  return skip < MAX_PAGE ? `${updatedAt}.${skip}` : `${updatedAt}`;
+}
+
+/** GET `/threads/:threadId/messages`. */
+export async function messages(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
+  const found = await (await keeper(core)).getThreadMessages(threadId);
+  const filter = core.filterFor(request, threadId);
+  return answer(json({ messages: plainMessages(filter ? filterMessages(found, filter) : found) }), threadId);
+}
+
+/** GET `/threads/:threadId/events`: compacted. */
+export async function events(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
+  const found = await (await keeper(core)).getThreadEvents(threadId);
+  const filter = core.filterFor(request, threadId);
+  return answer(json({ events: filter ? found.flatMap((event) => filter(event) ?? []) : found }), threadId);
+}
+
+/** GET `/threads/:threadId/state`: null for an unknown thread. */
+export async function state(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
+  const found = await (await keeper(core)).getThreadState(threadId);
+  const filter = core.filterFor(request, threadId);
+  return answer(json({ state: (filter ? filterState(found, filter) : found) ?? null }), threadId);
+}
+
+/** PATCH and DELETE `/threads/:threadId`. */
+export async function update(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
+  const runner = await keeper(core);
+  if (request.request().method === "DELETE") {
+    if (!(await runner.deleteThread(threadId))) throw new RunnerError("unknown-thread", { threadId });
+    return answer(json({ threadId, deleted: true }), threadId);
+  }
+  const changes = await parseThreadUpdate(request.request(), maxBodyOf(core));
+  return answer(json(threadOf(await runner.updateThread(threadId, changes))), threadId);
+}
+
+/** POST `/threads/:threadId/archive`. */
+export async function archive(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
+  requireJson(request.request());
+  await (await keeper(core)).updateThread(threadId, { archived: true });
+  return answer(json({ threadId, archived: true }), threadId);
+}
+
+/** POST `/threads/clear`. */
+export async function clear(core: RuntimeCore, request: Admitted): Promise<Answer<Response>> {
+  requireJson(request.request());
+  await (await keeper(core)).clearThreads();
+  return answer(noContent());
+}
+
+function answer(value: Response, threadId?: string): Answer<Response> {
+  return {
+    value,
+    response: () => value.clone(),
+    ended: Promise.resolve(threadId === undefined ? {} : { threadId }),
+  };
+}
+
+/** A thread as CopilotKit's front end reads it. Organisations and people are its service's. */
+const threadOf = ({ threadId, title, agentId, archived, createdAt, updatedAt }: ThreadSummary) => ({
+  id: threadId,
+  name: title,
+  agentId: agentId ?? "",
+  organizationId: "",
+  createdById: "",
+  archived,
+  createdAt: new Date(createdAt).toISOString(),
+  updatedAt: new Date(updatedAt).toISOString(),
+});
+
+/** @throws Response 422 where the runner keeps nothing that could be listed */
+async function keeper(core: RuntimeCore): Promise<LocalAgentRunner> {
+  const runner = await core.home.open();
+  if (runner instanceof LocalAgentRunner) return runner;
+  throw json({ error: "The runtime's runner keeps no list of threads" }, 422);
+}
+
+/** @throws Response 400 */
+function wholeNumber(text: string | null, field: string): number | undefined {
+  if (text === null || text === "") return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw invalidQuery(`${field}: must be a whole number`);
+}
+
+const invalidQuery = (details: string): Response => json({ error: "Invalid query", details }, 400);

@@ -1,0 +1,22 @@
+/** The runtime: what stands around the runner, and its HTTP face. */
+export { AgentRuntime } from "./agent-runtime.js";
+export { createRuntimeHandler, type HandlerMode, type RuntimeHandlerOptions } from "./http/handler.js";
+export type { AgentDescription, Agents, AgentsConfig, AgentSource } from "./agents.js";
+export type { A2UIOptions, McpAppsOptions, McpAppsServer } from "./configure-agent.js";
+export type { DebugOptions } from "./debug.js";
+export type { ForwardHeadersOptions } from "./forward-headers.js";
+export type { CorsOptions } from "./http/cors.js";
+export type { TranscriptionService } from "./http/transcribe.js";
+export type { EndedRun, MeasuredRun, RuntimeFailure, RuntimeMetrics } from "./metrics.js";
+export type {
+  AfterRequestContext,
+  AfterRequestMiddleware,
+  BeforeRequestContext,
+  BeforeRequestMiddleware,
+  FilterContext,
+  FilterEvent,
+} from "./middleware.js";
+export type { AgentRuntimeOptions } from "./options.js";
+export type { PlainMessage } from "./plain-messages.js";
+export type { Runtime, RuntimeHealth } from "./runtime.js";
+export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";

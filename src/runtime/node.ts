@@ -1,0 +1,157 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createRequest, sendResponse } from "@remix-run/node-fetch-server";
+import { badRequest, internalError } from "./http/responses.js";
+
+/** How the URL of a request is made: of what the client says, unless it is said here. */
+export interface NodeHandlerOptions {
+  /** The host (and port) of every URL. Default: the `Host` header. */
+  readonly host?: string;
+  /** The protocol of every URL, `https:` for example. Default: that of the connection. */
+  readonly protocol?: string;
+  /** Whether `Forwarded` and `X-Forwarded-*` headers are believed. Only behind a proxy that sets them. */
+  readonly trustProxy?: boolean;
+}
+
+/** A listener of `http.createServer`, and a middleware of Connect and Express 4 and 5. It never calls `next`. */
+export type NodeHandler = (req: IncomingMessage, res: ServerResponse, next?: (error?: unknown) => void) => void;
+
+/** What frameworks add to a request. */
+type FrameworkRequest = IncomingMessage & { readonly originalUrl?: unknown; readonly body?: unknown };
+
+/**
+ * Serves a handler of Requests with Node: `http.createServer(createNodeHandler(handle))`, or, below the base path of the
+ * handler, `app.use("/api/copilotkit", createNodeHandler(handle))`. In front of a body parser rather than behind it: a
+ * parser has a limit of its own (Express: 100 KB), which a long thread exceeds.
+ *
+ * The Request has the whole URL, also below a path that Express has mounted, and the body, also after a body parser has
+ * read it. Its `signal` aborts, and the body of the Response is cancelled, when the client goes. The body of the Response
+ * is read no faster than the client takes it.
+ *
+ * A handler that throws is answered with 500 `{ error: "internal_error" }`, a request of which no Request can be made
+ * with 400 `{ error: "Bad request" }`. A Response that fails after its head ends the connection, so that the client sees
+ * that something is missing. Nothing is printed.
+ */
+export function createNodeHandler(
+  handler: (request: Request) => Promise<Response> | Response,
+  options: NodeHandlerOptions = {},
+): NodeHandler {
+  return (req, res) => {
+    // Without a listener, a piece that comes when somebody else has ended the answer ends the process.
+    res.on("error", () => undefined);
+    // Nobody waits for the answer where the client went while others had the request.
+    if (!res.destroyed) void answer(req, res, handler, options).catch(() => res.destroy());
+  };
+}
+
+async function answer(
+  req: IncomingMessage,
+  res: ServerResponse,
+  handler: (request: Request) => Promise<Response> | Response,
+  options: NodeHandlerOptions,
+): Promise<void> {
+  let request: Request;
+  try {
+    request = toRequest(req, res, options);
+  } catch {
+    // What else came on this connection is not looked at.
+    res.shouldKeepAlive = false;
+    return send(res, badRequest());
+  }
+  res.once("finish", () => skipRest(req, request));
+  try {
+    await send(res, await handler(request));
+  } catch {
+    if (res.headersSent) res.destroy();
+    else await send(res, internalError());
+  }
+}
+
+/** @throws where the client's words make no URL or no headers */
+function toRequest(req: FrameworkRequest, res: ServerResponse, options: NodeHandlerOptions): Request {
+  const target = targetOf(req);
+  const request = wasRead(req) ? rebuilt(req, res, target, options) : withUrl(req, target, res, options);
+  // A Host like "a/b?" would make a path of its own, in front of the real one.
+  const { pathname, search, hash } = new URL(`http://localhost${target}`);
+  if (request.url !== `${new URL(request.url).origin}${pathname}${search}${hash}`)
+    throw new TypeError("The host is not valid");
+  return request;
+}
+
+/**
+ * Path and query. Frameworks keep them in `originalUrl` and leave out of `url` what they matched; clients of proxies
+ * send a whole URL. https://www.rfc-editor.org/rfc/rfc9112#name-absolute-form
+ */
+function targetOf(req: FrameworkRequest): string {
+  const target = typeof req.originalUrl === "string" ? req.originalUrl : (req.url ?? "/");
+  if (target.startsWith("/")) return target;
+  const { pathname, search, protocol } = new URL(target);
+  if (protocol !== "http:" && protocol !== "https:") throw new TypeError("The target is not valid");
+  return pathname + search;
+}
+
+function withUrl(req: IncomingMessage, url: string, res: ServerResponse, options: NodeHandlerOptions): Request {
+  const { url: mounted } = req;
+  // createRequest looks at `url` alone, and at nothing later.
+  req.url = url;
+  try {
+    return createRequest(req, res, options);
+  } finally {
+    req.url = mounted;
+  }
+}
+
+/** Whether somebody has read the body before. `body` does not tell: Express 4 sets it to `{}` for types it leaves alone. */
+function wasRead(req: IncomingMessage): boolean {
+  return req.readableDidRead || req.readableEnded;
+}
+
+/**
+ * A Request whose body is what a parser has left of it in `req.body`. The type stays what the client said: an object
+ * that was made of a form must not pass for JSON.
+ */
+function rebuilt(req: FrameworkRequest, res: ServerResponse, url: string, options: NodeHandlerOptions): Request {
+  const { headers, socket, method = "GET" } = req;
+  // Of a request without a body, all that createRequest looks at. The stream is not to be touched: it has ended, and
+  // would never say so again.
+  const bare = createRequest({ method: "GET", url, headers, socket } as IncomingMessage, res, options);
+  const without = new Headers(bare.headers);
+  // They told of the bytes that were sent.
+  for (const name of ["Content-Length", "Content-Encoding", "Transfer-Encoding"]) without.delete(name);
+  const body = method === "GET" || method === "HEAD" ? undefined : bodyOf(req.body);
+  return new Request(bare.url, {
+    method,
+    headers: without,
+    signal: bare.signal,
+    ...(body !== undefined && { body }),
+  });
+}
+
+/** As bytes: of a text, Request would say what type it is. */
+function bodyOf(parsed: unknown): Uint8Array<ArrayBuffer> | undefined {
+  if (parsed === undefined) return undefined;
+  // A copy: Node shares memory among buffers.
+  if (parsed instanceof Uint8Array) return Uint8Array.from(parsed);
+  return new TextEncoder().encode(typeof parsed === "string" ? parsed : JSON.stringify(parsed));
+}
+
+/** Lets what the handler left of the body go by: it stands in front of the connection's next request. */
+function skipRest(req: IncomingMessage, { body }: Request): void {
+  // Its stream would go on filling itself.
+  if (body?.locked === false) void body.cancel().catch(() => undefined);
+  if (!req.readableEnded) req.resume();
+}
+
+/** Ends when the client has all, or is gone. @throws what the body throws */
+async function send(res: ServerResponse, response: Response): Promise<void> {
+  try {
+    if (!res.destroyed) {
+      const sent = sendResponse(res, response);
+      // The head, before there is anything of the body: who starts a run wants to know that it runs.
+      if (res.headersSent && !res.writableEnded) res.flushHeaders();
+      await sent;
+    }
+  } finally {
+    // What was not read, because nobody is there or asks for it, is not made any more.
+    if (response.body?.locked === false) void response.body.cancel().catch(() => undefined);
+  }
+}

@@ -1,0 +1,115 @@
+import { isBrowser } from "../platform/context.js";
+import { isDenied } from "../platform/denied.js";
+import { defaultLocks } from "../platform/locks.js";
+import { DEFAULT_DB_NAME } from "../platform/names.js";
+import type { AgentRunner } from "../run/contract.js";
+import { RunnerError } from "../run/errors.js";
+import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
+import { LocalAgentRunner } from "../runner/local-agent-runner.js";
+import { toOpenError } from "../storage/indexeddb/failures.js";
+
+export interface RunnerHomeOptions extends Pick<
+  IndexedDBAgentRunnerOptions,
+  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "openTimeoutMs"
+> {
+  /**
+   * A runner of your own making, instead of one that is made from the options beside it: an IndexedDBAgentRunner in a
+   * browser (and where there is `indexedDB`), else an InMemoryAgentRunner. Tabs need one of this library.
+   */
+  readonly runner?: AgentRunner;
+  /**
+   * Where the browser keeps no data for the page (`storage-unavailable`), threads are kept in the memory of the host, and
+   * `status$` says `memory`. Default false: tabs are told why nothing can be kept, and nothing runs.
+   */
+  readonly memoryFallback?: boolean;
+}
+
+/** The runner of a runtime, made at its first use. One that cannot be opened is made anew for whoever asks next. */
+export class RunnerHome {
+  private opening: Promise<AgentRunner> | undefined;
+  private opened: AgentRunner | undefined;
+  private closed = false;
+
+  constructor(private readonly options: RunnerHomeOptions) {}
+
+  /** Resolves with the open runner. Errors: RunnerError, why there is none. */
+  async open(): Promise<AgentRunner> {
+    if (this.closed) throw new RunnerError("closed");
+    this.opening ??= this.openNow().catch((error: unknown) => {
+      this.opening = undefined;
+      throw error;
+    });
+    const runner = await this.opening;
+    // Asked each time: a newer build may have taken the database over meanwhile.
+    if (runner instanceof LocalAgentRunner) await runner.opened;
+    return runner;
+  }
+
+  /** As {@link open}. Errors: RunnerError `invalid-input` too, where the runner cannot serve tabs. */
+  async openLocal(): Promise<LocalAgentRunner> {
+    const runner = await this.open();
+    if (runner instanceof LocalAgentRunner) return runner;
+    throw new RunnerError(
+      "invalid-input",
+      { field: "runner" },
+      { message: "Tabs need a runner of this library: another one can be served by createRuntimeHandler only" },
+    );
+  }
+
+  /** The runner as far as there is one. */
+  get current(): AgentRunner | undefined {
+    return this.opened;
+  }
+
+  /** The same, where it is one of this library. */
+  get local(): LocalAgentRunner | undefined {
+    return this.opened instanceof LocalAgentRunner ? this.opened : undefined;
+  }
+
+  /** Lets go of the runner at once; the next {@link open} makes a new one, where it is not the caller's own. */
+  letGo(): void {
+    this.local?.letGo();
+    if (this.options.runner !== undefined) return;
+    this.opened = undefined;
+    this.opening = undefined;
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    const runner = this.options.runner ?? this.opened ?? (await this.opening?.catch(() => undefined));
+    if (runner instanceof LocalAgentRunner) await runner.close();
+  }
+
+  private async openNow(): Promise<AgentRunner> {
+    const { runner: own, memoryFallback = false, ...options } = this.options;
+    if (own !== undefined && !(own instanceof LocalAgentRunner)) return (this.opened = own);
+    const dbName = options.dbName ?? DEFAULT_DB_NAME;
+    let runner: LocalAgentRunner | undefined;
+    try {
+      const made = own ?? makeRunner(options);
+      // Not awaited where it is there: whoever lets go of it meanwhile must find it.
+      runner = made instanceof Promise ? await made : made;
+      this.opened = runner;
+      await runner.opened;
+      return runner;
+    } catch (thrown) {
+      const error = isDenied(thrown) ? toOpenError(thrown, dbName) : thrown;
+      if (own !== undefined) throw error;
+      await runner?.close().catch(() => undefined);
+      if (!memoryFallback || !RunnerError.is(error, "storage-unavailable")) throw error;
+      const locks = isDenied(thrown) ? undefined : defaultLocks();
+      // Few hosts need it.
+      const { UnsavedAgentRunner } = await import("../runner/unsaved-agent-runner.js");
+      this.opened = new UnsavedAgentRunner(dbName, locks, options);
+    }
+    return this.opened;
+  }
+}
+
+/** Outside of a browser there may be no IndexedDB, and then nothing that could be kept from anybody. */
+function makeRunner(options: IndexedDBAgentRunnerOptions): LocalAgentRunner | Promise<LocalAgentRunner> {
+  if (isBrowser() || typeof indexedDB !== "undefined") return new IndexedDBAgentRunner(options);
+  return import("../runner/in-memory-agent-runner.js").then(
+    ({ InMemoryAgentRunner }) => new InMemoryAgentRunner(options),
+  );
+}

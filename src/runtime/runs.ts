@@ -1,0 +1,264 @@
+import type { AbstractAgent, BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
+import { EventType } from "@ag-ui/core";
+import type { Observable } from "rxjs";
+import { systemClock } from "../platform/clock.js";
+import type { AgentRunner, AgentRunnerRunRequest } from "../run/contract.js";
+import { messageOf, RunnerError } from "../run/errors.js";
+import { Fold } from "../run/fold.js";
+import { cloneJson } from "../run/json.js";
+import type { SettledStatus } from "../run/types.js";
+import { toLiveRunInfo } from "../runner/attach.js";
+import type { LiveRun } from "../runner/live-run.js";
+import { LocalAgentRunner } from "../runner/local-agent-runner.js";
+import type { RunRequest } from "../wire/shapes.js";
+import type { AgentRegistry } from "./agents.js";
+import type { AgentConfigurator } from "./configure-agent.js";
+import type { Debug } from "./debug.js";
+import { tell, type MeasuredRun, type RuntimeMetrics } from "./metrics.js";
+import type { Admitted, RequestEnd } from "./request.js";
+import type { RunnerHome } from "./runner-home.js";
+import type { ServedRun } from "./served-run.js";
+
+export interface RuntimeRunsParts {
+  readonly agents: AgentRegistry;
+  readonly home: RunnerHome;
+  readonly configurator: AgentConfigurator;
+  readonly metrics: RuntimeMetrics | undefined;
+  readonly debug: Debug;
+  /** Somebody is told of messages when a run is over. */
+  readonly observes: boolean;
+  readonly stopGraceMs: number | undefined;
+}
+
+/** Starts the runs of a runtime and sees how they end. */
+export class RuntimeRuns {
+  /** Runs that are told of already: the same one may be asked for again. */
+  private readonly told = new WeakSet<LiveRun>();
+  /** Those that are recorded nowhere, and whether each is all that its thread has: a thread is made up for suggestions. */
+  private readonly unrecordedRuns = new Map<LiveRun, boolean>();
+  /** How to end those that are recorded nowhere. */
+  private readonly closers = new Set<() => Promise<void>>();
+  private readonly threads = new Map<string, number>();
+  private closed = false;
+
+  constructor(private readonly parts: RuntimeRunsParts) {}
+
+  get live(): number {
+    return this.threads.size;
+  }
+
+  /** @param shownAs how the sender is shown the thread's messages, where it cannot hold all of them */
+  async start(request: Admitted, asked: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
+    if (isSuggestion(asked.input)) return this.suggest(request, asked);
+    const { agents, configurator, home } = this.parts;
+    const { agentId, threadId } = asked;
+    const input = { ...asked.input, threadId };
+    const agent = await agents.clone(agentId, request.request);
+    await configurator.configure({ agentId, agent, input, request: request.request });
+    if (isProxied(input)) return this.unrecorded(asked, agent, false);
+    const runner = await home.open();
+    if (!(runner instanceof LocalAgentRunner)) {
+      const persistedInputMessages = asked.persistedInputMessages && [...asked.persistedInputMessages];
+      const run = { threadId, agent, input, ...(persistedInputMessages && { persistedInputMessages }) };
+      return this.foreign(asked, runForeign(runner, run));
+    }
+    const { partial, earlier, persistedInputMessages } = asked;
+    const run = runner.start({
+      threadId,
+      agentId,
+      agent,
+      input,
+      partial,
+      earlier,
+      persistedInputMessages,
+      shownAs,
+    });
+    const ref = await run.started;
+    const isFirst = this.isNew(run);
+    if (isFirst) this.measure(asked, run);
+    const messages = async (): Promise<readonly Message[]> =>
+      messagesOf((await runner.getRunEvents(run.runId, { threadId })).map(({ event }) => event));
+    return {
+      is: "local",
+      isRecorded: true,
+      run: toLiveRunInfo(ref),
+      frames: (signal) => runner.runFrames(run, signal),
+      ...(run.is.is === "refused"
+        ? onlyRead({ threadId })
+        : {
+            left: nothing,
+            ended: run.ended.then(() => ({ threadId, ...(isFirst && { runId: run.runId, messages }) })),
+          }),
+    };
+  }
+
+  /** Runs the agent as it is, without a2ui and mcpApps, and records nothing. */
+  async suggest(request: Admitted, asked: RunRequest): Promise<ServedRun> {
+    const { agents, configurator } = this.parts;
+    const agent = await agents.clone(asked.agentId, request.request);
+    configurator.addHeaders({ agent, request: request.request });
+    return this.unrecorded(asked, agent, true);
+  }
+
+  /** @returns false where no such run is live */
+  stopUnrecorded({ threadId, runId }: { readonly threadId: string; readonly runId?: string }): boolean {
+    return [...this.unrecordedRuns].some(([run, isAlone]) => {
+      if (run.threadId !== threadId) return false;
+      // Without a name it is the thread's run that is meant.
+      return (runId === undefined ? isAlone : runId === run.runId) && run.stop();
+    });
+  }
+
+  /** Stops what is recorded nowhere; what is recorded is the runner's to end. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all([...this.closers].map((close) => close()));
+  }
+
+  /** A run that is recorded nowhere, beside whatever its thread does, and ends when nobody reads it any more. */
+  private async unrecorded(
+    { agentId, threadId, input }: RunRequest,
+    agent: AbstractAgent,
+    isAlone: boolean,
+  ): Promise<ServedRun> {
+    const { stopGraceMs } = this.parts;
+    // Few front ends ask for such runs.
+    const { InMemoryAgentRunner } = await import("../runner/in-memory-agent-runner.js");
+    if (this.closed) throw new RunnerError("closed");
+    const runner = new InMemoryAgentRunner({ store: "isolated", ...(stopGraceMs !== undefined && { stopGraceMs }) });
+    const close = (): Promise<void> => {
+      this.closers.delete(close);
+      return runner.close();
+    };
+    this.closers.add(close);
+    try {
+      const run = runner.start({ threadId, agentId, agent, input: { ...input, threadId } });
+      const ref = await run.started;
+      this.unrecordedRuns.set(run, isAlone);
+      return {
+        is: "local",
+        isRecorded: false,
+        run: { ...toLiveRunInfo(ref), unrecorded: true },
+        frames: (signal) => runner.runFrames(run, signal),
+        ended: run.ended.then(() => ({ threadId })),
+        left: () => {
+          this.unrecordedRuns.delete(run);
+          void close();
+        },
+      };
+    } catch (error) {
+      void close();
+      throw error;
+    }
+  }
+
+  /** This request started the run. (Another one found it, here or in the log.) */
+  private isNew(run: LiveRun): boolean {
+    if (this.told.has(run) || run.is.is === "refused") return false;
+    this.told.add(run);
+    return true;
+  }
+
+  private measure({ agentId, threadId }: RunRequest, run: LiveRun): void {
+    const { metrics, debug } = this.parts;
+    if (metrics === undefined && debug.lifecycle === undefined) {
+      this.count(threadId, 1);
+      void run.ended.then(() => this.count(threadId, -1));
+      return;
+    }
+    const over = this.begin({ threadId, agentId, runId: run.runId });
+    void run.ended.then(() => {
+      const { state, publishedSeq } = run.feed;
+      over(publishedSeq + 1, state.is === "ended" ? state.status : "lost");
+    });
+  }
+
+  /** @returns to be called when the run is over */
+  private begin(run: MeasuredRun): (events: number, status?: "lost" | SettledStatus) => void {
+    const { metrics, debug } = this.parts;
+    const since = systemClock.elapsed();
+    this.count(run.threadId, 1);
+    tell(metrics?.runStarted?.bind(metrics), run);
+    debug.lifecycle?.("run started", { ...run });
+    return (events, status) => {
+      const durationMs = systemClock.elapsed() - since;
+      this.count(run.threadId, -1);
+      const ended = { ...run, durationMs, events, ...(status !== undefined && { status }) };
+      tell(metrics?.runEnded?.bind(metrics), ended);
+      debug.lifecycle?.("run ended", ended);
+    };
+  }
+
+  private count(threadId: string, change: 1 | -1): void {
+    const { metrics } = this.parts;
+    const runs = (this.threads.get(threadId) ?? 0) + change;
+    if (runs > 0) this.threads.set(threadId, runs);
+    else this.threads.delete(threadId);
+    tell(metrics?.liveThreads?.bind(metrics), this.threads.size);
+  }
+
+  private foreign({ threadId, agentId, input }: RunRequest, events$: Observable<BaseEvent>): ServedRun {
+    const over = this.begin({ threadId, agentId, runId: input.runId });
+    // Kept where somebody is told of them.
+    const seen: BaseEvent[] = [];
+    let count = 0;
+    const ended = new Promise<RequestEnd>((resolve) => {
+      const end = (): void => {
+        over(count);
+        resolve({ threadId, runId: input.runId, messages: () => Promise.resolve(messagesOf(seen)) });
+      };
+      // Whether or not anybody else reads it: its end is what frees the thread.
+      events$.subscribe({
+        next: (event) => {
+          count++;
+          if (this.parts.observes) seen.push(cloneJson(event));
+        },
+        error: end,
+        complete: end,
+      });
+    });
+    return { is: "foreign", events$, ended, left: nothing };
+  }
+}
+
+/** Every runner says it in these words, that of CopilotKit by a bare Error. @throws RunnerError `thread-busy`; what else it throws */
+function runForeign(runner: AgentRunner, request: AgentRunnerRunRequest): Observable<BaseEvent> {
+  try {
+    return runner.run(request);
+  } catch (error) {
+    if (RunnerError.is(error) || messageOf(error) !== "Thread already running") throw error;
+    throw new RunnerError("thread-busy", { threadId: request.threadId }, { cause: error });
+  }
+}
+
+/** A recorded run goes on, whoever reads it. */
+const nothing = (): void => undefined;
+
+/** Of a run that was in the log before: over when its reader has it, or left. */
+function onlyRead(end: RequestEnd): Pick<ServedRun, "left" | "ended"> {
+  let left: () => void = nothing;
+  const over = new Promise<void>((resolve) => (left = resolve));
+  return { left, ended: over.then(() => end) };
+}
+
+/** What CopilotKit's suggestion engine asks for: a thread of its own that is for nobody to keep. */
+function isSuggestion({ forwardedProps }: RunAgentInput): boolean {
+  const props = forwardedProps as { readonly toolChoice?: { readonly function?: { readonly name?: unknown } } } | null;
+  return props?.toolChoice?.function?.name === "copilotkitSuggest";
+}
+
+/**
+ * What the user interface of an MCP server asks of that server, through the agent's middleware (`mcpApps`). It is no part
+ * of the conversation, and comes while a run is live, too.
+ */
+function isProxied({ forwardedProps }: RunAgentInput): boolean {
+  const props = forwardedProps as { readonly __proxiedMCPRequest?: unknown } | null;
+  return Boolean(props?.__proxiedMCPRequest);
+}
+
+/** The messages that events of one run lead to, without those of its input. */
+function messagesOf(events: readonly BaseEvent[]): readonly Message[] {
+  const fold = new Fold({ messages: [], state: {}, interrupts: [] });
+  for (const event of events) if (event.type !== EventType.RUN_STARTED) fold.apply(event);
+  return cloneJson(fold.messages);
+}

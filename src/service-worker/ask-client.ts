@@ -1,0 +1,112 @@
+import { abortWith } from "../platform/abort.js";
+import { systemClock } from "../platform/clock.js";
+import type { Lives } from "../platform/locks.js";
+import { hostLifeLockName, RELAY_MESSAGE } from "../platform/names.js";
+import { RunnerError } from "../run/errors.js";
+import { fromErrorData } from "../wire/errors.js";
+import { RELAY_PROTOCOL } from "../wire/relay.js";
+import { relayResponse } from "../wire/relay-response.js";
+import type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
+import { pageWordOf, type PageWord, type RelayMessage, type RelayOrder } from "../wire/service-worker-words.js";
+import type { RelayClient } from "./scope.js";
+
+/** How long a page may take to hand a request to its host, in ms: longer than its own connection waits for one. */
+const HAND_OVER_MS = 60_000;
+
+/** What came of asking one page. */
+export type Asked =
+  /** `ended` resolves when the body is whole, or comes no further. */
+  | { readonly is: "answered"; readonly response: Response; readonly ended: Promise<void> }
+  /** It has no runtime or no host: nobody has the request. */
+  | { readonly is: "passed" }
+  /** Its host may have the request, and is gone. */
+  | { readonly is: "lost"; readonly error: RunnerError };
+
+export interface AskOptions {
+  /** How long the page has to be heard of, in ms; and how often it is looked whether it is still there. */
+  readonly timeoutMs: number;
+  readonly lives: Lives;
+  /** Whether the page is still there. */
+  readonly isThere: (clientId: string) => Promise<boolean>;
+  /** Nobody wants the answer any more. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Asks a page's host through the page. Settles whatever becomes of both.
+ *
+ * Errors: the reason of `signal`; RunnerError `host-failed`, why the host has no answer.
+ */
+export async function askClient(
+  client: RelayClient,
+  request: RelayedRequest,
+  { timeoutMs, lives, isThere, signal }: AskOptions,
+): Promise<Asked> {
+  const ending = abortWith(signal);
+  const answers = new MessageChannel();
+  const words = new MessageChannel();
+  let heard = false;
+  let host: RelayedHost | undefined;
+  const watch = (told: RelayedHost): void => {
+    if (host !== undefined) return;
+    host = told;
+    void lives
+      .whenFree(hostLifeLockName(told.dbName, told.hostId), ending.signal)
+      .then((died) => died && ending.abort(new RunnerError("host-lost")));
+  };
+  let end!: () => void;
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  const response = relayResponse(answers.port1, ending.signal, {
+    onHead: watch,
+    onSettled: () => {
+      ending.abort();
+      end();
+    },
+  });
+  /** Whether the page goes away, or stands still, with the request in its hands. */
+  const isLeftAlone = async (): Promise<boolean> => {
+    const until = systemClock.elapsed() + HAND_OVER_MS;
+    while (systemClock.elapsed() < until) {
+      await systemClock.after(timeoutMs, ending.signal);
+      if (host !== undefined || ending.signal.aborted) return false;
+      if (!(await isThere(client.id))) return host === undefined;
+    }
+    return true;
+  };
+  /** What the page says, or does not say, where no answer comes. */
+  const failing = new Promise<Asked>((resolve) => {
+    const hear = (word: PageWord): void => {
+      if (word.type === "taken") watch(word);
+      if (word.type === "refused") {
+        const error = fromErrorData(word.error);
+        const maybeTaken = error.code === "host-lost" || error.code === "timeout";
+        resolve(maybeTaken ? { is: "lost", error } : { is: "passed" });
+      }
+      if (word.type !== "heard" || heard) return;
+      heard = true;
+      words.port1.postMessage({ request, port: answers.port2 } satisfies RelayOrder, [answers.port2]);
+      void isLeftAlone().then((left) => left && resolve({ is: "lost", error: new RunnerError("host-lost") }));
+    };
+    words.port1.onmessage = ({ data }: MessageEvent<unknown>) => {
+      const word = pageWordOf(data);
+      if (word !== undefined) hear(word);
+    };
+    void systemClock.after(timeoutMs, ending.signal).then(() => heard || resolve({ is: "passed" }));
+  });
+  try {
+    client.postMessage({ type: RELAY_MESSAGE, v: RELAY_PROTOCOL, words: words.port2 } satisfies RelayMessage, [
+      words.port2,
+    ]);
+    const answered = response.then((given): Asked => ({ is: "answered", response: given, ended }));
+    const asked = await Promise.race([answered, failing]);
+    if (asked.is !== "answered") ending.abort();
+    return asked;
+  } catch (error) {
+    ending.abort();
+    if (!signal.aborted && RunnerError.is(error, "host-lost")) return { is: "lost", error };
+    throw error;
+  } finally {
+    words.port1.onmessage = null;
+    words.port1.close();
+  }
+}

@@ -1,0 +1,144 @@
+import { livesWhereAllowed } from "../platform/denied.js";
+import { randomId } from "../platform/ids.js";
+import { defaultLocks, type Lives } from "../platform/locks.js";
+import { serviceWorkerLifeLockName } from "../platform/names.js";
+import { RunnerError } from "../run/errors.js";
+import { checkBasePath, isBelow } from "../wire/base-path.js";
+import { errorResponse } from "../wire/error-response.js";
+import { refusalOf, toRelayed, type RelayedRequest } from "../wire/relayed-request.js";
+import { askClient, type Asked } from "./ask-client.js";
+import type { RelayClient, RelayFetchEvent, RelayScope } from "./scope.js";
+
+export interface RelayRuntimeOptions {
+  /** Requests of this origin to this path, and to what is below it, are the runtime's: "/api/agents". Never "/". */
+  readonly basePath: string;
+  /** How long a page has to answer that it is there before the next one is asked, in ms. Default 2,000. */
+  readonly timeoutMs?: number;
+}
+
+/** How often a request that changes nothing is asked for, where hosts die before they answer. */
+const TRIES = 3;
+
+const NO_HOST =
+  "No open page of this site has a runtime: open one that calls connectRuntime() and answerServiceWorker(), and try again";
+
+/**
+ * Makes a service worker answer requests below `basePath` by the runtime of an open page (one that calls
+ * `answerServiceWorker`), the page that asks before all others. Runs are hosted there, never here. All other requests are
+ * left alone. Call it at the top of the service worker's script, without awaiting anything before it.
+ *
+ * Answers of its own, `{ error, message }`: 503 where no page has a host, 502 where the host died before it answered (only
+ * GET and HEAD are asked again), 500 where it failed, 413 for a body of more than 32 MB, 403 for a form that posts. A host that dies later ends the
+ * body with an error.
+ *
+ * Browsers tell a service worker late of an asker that leaves: Chromium once the answer has begun, Firefox with the bytes
+ * that follow; and Firefox hands an answer out with its first bytes. A page's own `runtime.fetch` has none of that.
+ *
+ * @returns how to end it
+ * @throws RunnerError `invalid-input` for a base path that is none, or is "/"
+ */
+export function relayRuntime(
+  { basePath, timeoutMs = 2_000 }: RelayRuntimeOptions,
+  // The types of a page are the only ones that there are here.
+  scope: RelayScope = globalThis as unknown as RelayScope,
+): () => void {
+  const path = checkBasePath(basePath);
+  if (!(timeoutMs > 0)) {
+    throw new RunnerError("invalid-input", { field: "timeoutMs" }, { message: "timeoutMs must be a number above 0" });
+  }
+  const relay = new Relay(scope, path, timeoutMs);
+  const listen = (event: RelayFetchEvent): void => {
+    if (!isBelow(new URL(event.request.url), path, scope.location.origin)) return;
+    let settle!: () => void;
+    // Firefox ends a service worker that has nothing to wait for, in the middle of a body.
+    event.waitUntil(new Promise<void>((resolve) => (settle = resolve)));
+    event.respondWith(relay.answer(event, settle));
+  };
+  scope.addEventListener("fetch", listen);
+  return () => scope.removeEventListener("fetch", listen);
+}
+
+class Relay {
+  private readonly lives: Lives;
+  private life: Promise<string> | undefined;
+
+  constructor(
+    private readonly scope: RelayScope,
+    private readonly basePath: string,
+    private readonly timeoutMs: number,
+  ) {
+    // Service workers exist in secure contexts only, and those have Web Locks.
+    this.lives = livesWhereAllowed(defaultLocks()!);
+  }
+
+  /** @param settle called when nothing more comes of the answer */
+  async answer({ request, clientId }: RelayFetchEvent, settle: () => void): Promise<Response> {
+    let ended: Promise<void> | undefined;
+    try {
+      // A form of whatever origin: what it posts comes without a word of where from. No front end posts one here.
+      if (request.mode === "navigate" && request.method !== "GET") return errorResponse(403, "Forbidden");
+      const relayed = await toRelayed(request, this.basePath);
+      const serviceWorkerId = await this.alive();
+      const asked = await this.ask({ ...relayed, serviceWorkerId }, clientId, request.signal);
+      if (asked.is !== "answered") return errorResponse(503, "no-host", NO_HOST);
+      ({ ended } = asked);
+      return asked.response;
+    } catch (error) {
+      if (request.signal.aborted) throw error;
+      const refusal = refusalOf(error);
+      if (refusal !== undefined) return refusal;
+      if (!RunnerError.is(error)) throw error;
+      return errorResponse(error.code === "host-failed" ? 500 : 502, error.code, error.message);
+    } finally {
+      void Promise.resolve(ended).then(settle);
+    }
+  }
+
+  /** Asks until there is an answer, or nobody to ask. Errors: RunnerError; the reason of `signal`. */
+  private async ask(
+    relayed: RelayedRequest,
+    clientId: string,
+    signal: AbortSignal,
+  ): Promise<Exclude<Asked, { readonly is: "lost" }>> {
+    const again = relayed.method === "GET" || relayed.method === "HEAD";
+    for (let tries = 1; ; tries++) {
+      const asked = await this.askAll(relayed, clientId, signal);
+      if (asked.is !== "lost") return asked;
+      if (!again || tries === TRIES) throw asked.error;
+    }
+  }
+
+  /** Asks one page after the other, until one does not pass. */
+  private async askAll(relayed: RelayedRequest, clientId: string, signal: AbortSignal): Promise<Asked> {
+    const { timeoutMs, lives } = this;
+    const isThere = async (id: string): Promise<boolean> => (await this.scope.clients.get(id)) !== undefined;
+    for (const client of await this.clients(clientId)) {
+      const asked = await askClient(client, relayed, { timeoutMs, lives, isThere, signal });
+      if (asked.is !== "passed") return asked;
+    }
+    return { is: "passed" };
+  }
+
+  /** Who asks comes first: its own host has what it shows. Then whoever is least likely to be frozen. */
+  private async clients(asking: string): Promise<readonly RelayClient[]> {
+    const windows = await this.scope.clients.matchAll({ type: "window", includeUncontrolled: true });
+    const rank = ({ id, focused, visibilityState }: RelayClient): number =>
+      id === asking ? 0 : focused ? 1 : visibilityState === "visible" ? 2 : 3;
+    return [...windows].sort((a, b) => rank(a) - rank(b));
+  }
+
+  /** The id in whose name this service worker holds its life lock: so hosts hear of its end. */
+  private alive(): Promise<string> {
+    this.life ??= this.hold().catch((error: unknown) => {
+      this.life = undefined;
+      throw error;
+    });
+    return this.life;
+  }
+
+  private async hold(): Promise<string> {
+    const id = randomId();
+    await this.lives.hold(serviceWorkerLifeLockName(id));
+    return id;
+  }
+}

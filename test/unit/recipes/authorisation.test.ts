@@ -1,0 +1,109 @@
+import { describe, expect, test } from "vitest";
+import { authentication } from "../../../demo/recipes/authentication.js";
+import { authorisation } from "../../../demo/recipes/authorisation.js";
+import { inOrder } from "../../../demo/recipes/in-order.js";
+import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
+import { inputOf, textOf } from "../runner/kit.js";
+import { runtimeWith } from "../runtime/kit.js";
+import { connectedTab } from "../runtime/ways.js";
+import { ONE_ENDPOINT, ROUTED } from "./kit.js";
+
+const forbidden = { status: 403 };
+
+function guarded(basePath?: string, owns = (user: string, threadId: string) => threadId.startsWith(`${user}.`)) {
+  return runtimeWith({
+    beforeRequestMiddleware: inOrder(
+      authentication((token) => token),
+      authorisation({
+        userOf: (request) => request.headers.get("x-user"),
+        mayUse: (user, agentId) => agentId !== "other" || user === "root",
+        owns,
+        ...(basePath !== undefined && { basePath }),
+      }),
+    ),
+  });
+}
+
+const as = (user: string) => ({ authorization: `Bearer ${user}` });
+
+describe.each(ROUTED)("authorisation, $name", (way) => {
+  test("lets a user run and read what is theirs", async () => {
+    const caller = await way.open(guarded(), as("ada"));
+    expect(textOf(await caller.run("counter", inputOf("ada.1", "r")))).toBe("0 1 2 ");
+    expect((await caller.connect("counter", "ada.1")).length).toBeGreaterThan(0);
+    expect((await caller.messages("ada.1")).length).toBe(2);
+    expect(await caller.stop("counter", "ada.1")).toBe(false);
+  });
+
+  test("keeps a user from the threads of another", async () => {
+    const runtime = guarded();
+    await (await way.open(runtime, as("ada"))).run("counter", inputOf("ada.1", "r"));
+    const bob = await way.open(runtime, as("bob"));
+    await expect(bob.run("counter", inputOf("ada.1", "r2"))).rejects.toMatchObject(forbidden);
+    await expect(bob.connect("counter", "ada.1")).rejects.toMatchObject(forbidden);
+    await expect(bob.stop("counter", "ada.1")).rejects.toMatchObject(forbidden);
+    await expect(bob.messages("ada.1")).rejects.toMatchObject(forbidden);
+    await expect(bob.events("ada.1")).rejects.toMatchObject(forbidden);
+    await expect(bob.state("ada.1")).rejects.toMatchObject(forbidden);
+  });
+
+  test("keeps everybody from what is of all threads", async () => {
+    const caller = await way.open(guarded(), as("ada"));
+    await expect(caller.list()).rejects.toMatchObject(forbidden);
+    await expect(caller.clear()).rejects.toMatchObject(forbidden);
+  });
+
+  test("keeps a user from the agents of others", async () => {
+    const runtime = guarded();
+    const ada = await way.open(runtime, as("ada"));
+    await expect(ada.run("other", inputOf("ada.1", "r"))).rejects.toMatchObject(forbidden);
+    const root = await way.open(runtime, as("root"));
+    expect(textOf(await root.run("other", inputOf("root.1", "r")))).toBe("the other");
+  });
+});
+
+test("a tab cannot read a run by its id alone, and hears of no changes", async () => {
+  const tab = connectedTab(guarded(), as("ada"));
+  await expect(tab.runner().getRunEvents("r")).rejects.toMatchObject({ code: "refused" });
+  await expect(tab.runner().getRun("r")).rejects.toMatchObject({ code: "refused" });
+  await expect(new Promise((_, reject) => tab.threads.watch().subscribe({ error: reject }))).rejects.toMatchObject({
+    code: "refused",
+  });
+});
+
+test("a handler with one endpoint is closed", async () => {
+  const caller = await ONE_ENDPOINT.open(guarded(), as("ada"));
+  await expect(caller.run("counter", inputOf("ada.1", "r"))).rejects.toMatchObject(forbidden);
+});
+
+test.each([
+  ["GET", "/threads/bob.1", 403],
+  ["GET", "/threads/ada.1%2F..%2Fbob.1/messages", 200],
+  ["GET", "/threads/%62ob.1/messages", 403],
+  ["GET", "/threads/bob.1/messages/", 403],
+  ["GET", "//threads/bob.1/messages", 403],
+  ["GET", "/threads/", 403],
+  ["GET", "/threads/%E0%A4%A/messages", 500],
+  ["DELETE", "/threads/bob.1", 403],
+  ["POST", "/threads/clear/", 403],
+  ["GET", "/info", 200],
+])("below a base path %s %s is answered with %i", async (method, path, status) => {
+  const handler = createRuntimeHandler({ runtime: guarded("/api"), basePath: "/api" });
+  const answer = await handler(new Request(`http://localhost/api${path}`, { method, headers: as("ada") }));
+  expect(answer.status).toBe(status);
+});
+
+test.each([
+  ["GET", "/threads"],
+  ["GET", "/threads/"],
+  ["POST", "/threads/clear"],
+  ["POST", "/threads/clear/"],
+  ["POST", "/threads/subscribe"],
+  ["GET", "/runs/r"],
+  ["POST", "/transcribe"],
+  ["GET", "/"],
+])("%s %s is no thread, whoever owns everything", async (method, path) => {
+  const handler = createRuntimeHandler({ runtime: guarded(undefined, () => true) });
+  const answer = await handler(new Request(`http://localhost${path}`, { method, headers: as("ada") }));
+  expect(answer.status).toBe(403);
+});

@@ -1,0 +1,60 @@
+import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
+import { describe, expect, test } from "vitest";
+import { requestRewriting } from "../../../demo/recipes/request-rewriting.js";
+import { inputOf, textOf, user } from "../runner/kit.js";
+import { answering, runtimeWith } from "../runtime/kit.js";
+import { connectedTab } from "../runtime/ways.js";
+import { ROUTED } from "./kit.js";
+
+const rewriting = (...given: Parameters<typeof requestRewriting>) =>
+  runtimeWith({
+    agents: {
+      teller: answering(({ messages }) =>
+        messages.map(({ role, content }) => `${role}: ${content as string}`).join("|"),
+      ),
+      props: answering(({ forwardedProps }) => JSON.stringify(forwardedProps)),
+    },
+    beforeRequestMiddleware: requestRewriting(...given),
+  });
+
+describe.each(ROUTED)("requestRewriting, $name", (way) => {
+  test("puts a system message in front", async () => {
+    const caller = await way.open(rewriting({ system: "be brief" }));
+    expect(textOf(await caller.run("teller", inputOf("t", "r", [user("u", "hello")])))).toBe(
+      "system: be brief|user: hello",
+    );
+  });
+
+  test("adds forwardedProps, which win over the caller's", async () => {
+    const caller = await way.open(rewriting({ forwardedProps: { tenant: "a" } }));
+    const input = { ...inputOf("t", "r"), forwardedProps: { tenant: "b", colour: "red" } };
+    expect(JSON.parse(textOf(await caller.run("props", input)))).toEqual({ tenant: "a", colour: "red" });
+  });
+
+  test("leaves everything else alone", async () => {
+    const caller = await way.open(rewriting({ system: "be brief" }));
+    await caller.run("teller", inputOf("t", "r"));
+    expect(await caller.list()).toEqual(["t"]);
+    expect(await caller.stop("teller", "t")).toBe(false);
+  });
+});
+
+test("an agent of a tab is given the rule once, however many runs there are", async () => {
+  const agent = connectedTab(rewriting({ system: "be brief" })).agent("teller", { threadId: "t" });
+  for (const content of ["one", "two"]) {
+    agent.addMessage(user(content, content));
+    await agent.runAgent();
+  }
+  const answers = agent.messages.filter(({ role }) => role === "assistant").map(({ content }) => content);
+  expect(answers[0]).toBe("system: be brief|user: one");
+  expect(answers[1]).toBe(`system: be brief|user: one|assistant: ${answers[0] as string}|user: two`);
+});
+
+test("what is no input is refused by the runtime", async () => {
+  const handler = createRuntimeHandler({ runtime: rewriting({ system: "be brief" }) });
+  for (const body of ["null", "{}", '{"messages":[null]}']) {
+    const headers = { "content-type": "application/json" };
+    const answer = await handler(new Request("http://localhost/agent/teller/run", { method: "POST", headers, body }));
+    expect(answer.status).toBe(400);
+  }
+});

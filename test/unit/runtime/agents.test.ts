@@ -1,0 +1,166 @@
+import { AbstractAgent, type BaseEvent } from "@ag-ui/client";
+import { createRuntimeHandler, type Agents, type AgentsConfig } from "ag-ui-local-runtime/runtime";
+import type { Observable } from "rxjs";
+import { describe, expect, test, vi } from "vitest";
+import { agentOf, counter, freshDb, inputOf, textOf } from "../runner/kit.js";
+import { answering, HeadersAgent, runtimeWith } from "./kit.js";
+import { connectedTab, WAYS } from "./ways.js";
+
+const record: Agents = { counter: agentOf(counter(3)) };
+
+describe.each(WAYS)("agents, $name", (way) => {
+  const open = (agents: AgentsConfig) => way.open(runtimeWith({ agents }));
+  const run = async (agents: AgentsConfig) => textOf(await (await open(agents)).run("counter", inputOf("t", "r")));
+
+  test.each<[string, AgentsConfig]>([
+    ["a record", record],
+    ["a record of functions", { counter: () => record["counter"] as AbstractAgent }],
+    ["a record of asynchronous functions", { counter: async () => record["counter"] as AbstractAgent }],
+    ["a promise", Promise.resolve(record)],
+    ["a function", () => record],
+    ["an asynchronous function", async () => record],
+    ["a function of the request", ({ request }) => (request.url.includes("/agent/counter/run") ? record : {})],
+    ["an asynchronous function of the request", async ({ request: _request }) => record],
+  ])("are found in %s", async (_, agents) => {
+    expect(await run(agents)).toBe("0 1 2 ");
+  });
+
+  test.each(["__proto__", "constructor", "toString", "hasOwnProperty"])("%s is none", async (agentId) => {
+    const caller = await open(record);
+    await expect(caller.run(agentId, inputOf("t", "r"))).rejects.toMatchObject({ status: 404 });
+  });
+
+  test("of a function without parameters are made once, at the first use, for all", async () => {
+    const make = vi.fn(async () => record);
+    const caller = await open(make);
+    expect(make).not.toHaveBeenCalled();
+    await Promise.all([caller.run("counter", inputOf("t1", "r")), caller.run("counter", inputOf("t2", "r"))]);
+    expect(make).toHaveBeenCalledTimes(1);
+  });
+
+  test("of a function without parameters that failed are made anew", async () => {
+    let calls = 0;
+    const caller = await open(async () => {
+      if (++calls === 1) throw new Error("not yet");
+      return record;
+    });
+    await expect(caller.run("counter", inputOf("t", "r"))).rejects.toMatchObject({ status: 500 });
+    expect(textOf(await caller.run("counter", inputOf("t", "r")))).toBe("0 1 2 ");
+    expect(calls).toBe(2);
+  });
+
+  test("of a promise that failed are told to whoever asks", async () => {
+    const caller = await open(Promise.reject(new Error("no agents")));
+    await expect(caller.run("counter", inputOf("t", "r"))).rejects.toMatchObject({ status: 500 });
+  });
+
+  test("of a function of the request are made once for each request", async () => {
+    const asked: (string | null)[] = [];
+    const runtime = runtimeWith({
+      agents: ({ request }) => {
+        const user = request.headers.get("x-user");
+        asked.push(user);
+        return { counter: answering(() => `for ${user}`) };
+      },
+    });
+    for (const user of ["ada", "bob"]) {
+      const caller = await way.open(runtime, { "x-user": user });
+      expect(textOf(await caller.run("counter", inputOf(user, "r")))).toBe(`for ${user}`);
+    }
+    expect(asked).toEqual(["ada", "bob"]);
+  });
+
+  test("that are no record are nobody's mistake but the runtime's", async () => {
+    const caller = await open((() => [record]) as unknown as () => Agents);
+    await expect(caller.run("counter", inputOf("t", "r"))).rejects.toMatchObject({ status: 500 });
+  });
+
+  test("that are loaded lazily are loaded once, and again where that failed", async () => {
+    let calls = 0;
+    const caller = await open({
+      counter: async () => {
+        if (++calls === 1) throw new Error("not yet");
+        return record["counter"] as AbstractAgent;
+      },
+    });
+    await expect(caller.run("counter", inputOf("t", "r0"))).rejects.toMatchObject({ status: 500 });
+    await caller.run("counter", inputOf("t", "r1"));
+    await caller.run("counter", inputOf("t", "r2"));
+    expect(calls).toBe(2);
+  });
+
+  test("that turn out not to be cloneable are said to be", async () => {
+    class Uncloneable extends AbstractAgent {
+      override run(): Observable<BaseEvent> {
+        throw new Error("not used");
+      }
+      override clone(): this {
+        return this;
+      }
+    }
+    const caller = await open({ counter: () => new Uncloneable() });
+    const refused = await caller.run("counter", inputOf("t", "r")).catch((error: Error) => error);
+    expect(String(refused)).toContain("agent-not-cloneable");
+  });
+
+  test("are clones: what one run does to its agent does not reach another", async () => {
+    class Changing extends HeadersAgent {
+      override run(input: Parameters<HeadersAgent["run"]>[0]): Observable<BaseEvent> {
+        this.headers["of"] = input.runId;
+        this.setState({ of: input.runId });
+        return super.run(input);
+      }
+      override clone(): Changing {
+        return super.clone() as Changing;
+      }
+    }
+    const agent = new Changing({ own: "1" });
+    const runtime = runtimeWith({ agents: { counter: agent } });
+    for (const user of ["ada", "bob"]) {
+      const caller = await way.open(runtime, { [`x-${user}`]: "here" });
+      const told = textOf(await caller.run("counter", inputOf(user, user)));
+      expect(JSON.parse(told)).toEqual({ own: "1", [`x-${user}`]: "here", of: user });
+    }
+    expect(agent).toMatchObject({ headers: { own: "1" }, state: {}, messages: [] });
+  });
+});
+
+test("a record with an agent that cannot be cloned is refused when the runtime is made", () => {
+  class Broken extends AbstractAgent {
+    override run(): Observable<BaseEvent> {
+      throw new Error("not used");
+    }
+    override clone(): never {
+      throw new Error("no");
+    }
+  }
+  expect(() => runtimeWith({ agents: { broken: new Broken() } })).toThrow(
+    expect.objectContaining({ code: "agent-not-cloneable", details: { agentId: "broken" } }),
+  );
+});
+
+test.each([null, [], "agents"])("%j are no agents", (agents) => {
+  expect(() => runtimeWith({ agents: agents as unknown as Agents, dbName: freshDb() })).toThrow(
+    expect.objectContaining({ code: "invalid-input", details: { field: "agents" } }),
+  );
+});
+
+test("/info tells of agents and loads none", async () => {
+  const load = vi.fn(() => agentOf(counter(1)));
+  const handler = createRuntimeHandler({ runtime: runtimeWith({ agents: { ...record, lazy: load } }) });
+  const info = (await (await handler(new Request("http://localhost/info"))).json()) as { readonly agents: object };
+  expect(info.agents).toMatchObject({ counter: { name: "counter" }, lazy: { name: "lazy" } });
+  expect(load).not.toHaveBeenCalled();
+});
+
+test("a tab is told which agents a record has, and of others nothing", async () => {
+  const agentsOf = (agents: AgentsConfig) =>
+    new Promise<unknown>((resolve) => {
+      connectedTab(runtimeWith({ agents })).status$.subscribe((status) => {
+        if (status.is === "connected") resolve(status.agents);
+      });
+    });
+  expect(await agentsOf(record)).toEqual(["counter"]);
+  expect(await agentsOf(({ request: _request }) => record)).toBeUndefined();
+  expect(await agentsOf(Promise.resolve(record))).toBeUndefined();
+});

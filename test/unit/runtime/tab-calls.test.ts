@@ -1,0 +1,261 @@
+import { transfer } from "comlink";
+import { expect, onTestFinished, test } from "vitest";
+import { HostLink } from "../../../src/client/host-link.js";
+import { RunnerError } from "../../../src/run/errors.js";
+import { HOST_METHODS, type HostApi } from "../../../src/wire/host-api.js";
+import type { Reply } from "../../../src/wire/shapes.js";
+import type { AgentRuntime, BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
+import { serveRuntime } from "ag-ui-local-runtime/worker";
+import { inputOf } from "../runner/kit.js";
+import { runtimeWith } from "./kit.js";
+import { WAYS } from "./ways.js";
+
+/** What a tab asks its host for, and how a middleware sees that. */
+interface Row {
+  readonly ask: (api: HostApi, port: MessagePort) => Promise<Reply<unknown>>;
+  readonly seen: readonly [method: string, address: string];
+  /** It names a thread, `mine`. */
+  readonly ofThread?: true;
+}
+
+const run = (threadId: string) => ({ threadId, agentId: "counter", input: inputOf(threadId, "new") });
+
+/** Each call of {@link HostApi}, once for each way in which a middleware sees it. */
+const ROWS = {
+  run: [
+    {
+      ask: (api, port) => api.run(run("mine"), transfer(port, [port])),
+      seen: ["POST", "/agent/counter/run"],
+    },
+  ],
+  attach: [
+    {
+      ask: (api, port) => api.attach({ threadId: "mine" }, transfer(port, [port])),
+      seen: ["GET", "/threads/mine/events"],
+      ofThread: true,
+    },
+    {
+      ask: (api, port) => api.attach({ threadId: "mine", agentId: "counter" }, transfer(port, [port])),
+      seen: ["POST", "/agent/counter/connect"],
+    },
+    {
+      ask: (api, port) => api.attach({ threadId: "mine", runId: "r" }, transfer(port, [port])),
+      seen: ["GET", "/threads/mine/events"],
+      ofThread: true,
+    },
+  ],
+  stop: [
+    { ask: (api) => api.stop({ threadId: "mine" }), seen: ["POST", "/threads/mine/stop"], ofThread: true },
+    {
+      ask: (api) => api.stop({ threadId: "mine", agentId: "counter", runId: "r" }),
+      seen: ["POST", "/agent/counter/stop/mine"],
+      ofThread: true,
+    },
+  ],
+  isRunning: [
+    { ask: (api) => api.isRunning({ threadId: "mine" }), seen: ["GET", "/threads/mine/running"], ofThread: true },
+  ],
+  listThreads: [
+    {
+      ask: (api) => api.listThreads({ limit: 2, agentId: "counter", archived: false }),
+      seen: ["GET", "/threads?limit=2&agentId=counter&archived=false"],
+    },
+  ],
+  messages: [
+    {
+      ask: (api) => api.messages({ threadId: "mine", limit: 2 }),
+      seen: ["GET", "/threads/mine/messages?limit=2"],
+      ofThread: true,
+    },
+  ],
+  listRuns: [
+    {
+      ask: (api) => api.listRuns({ threadId: "mine", status: "finished" }),
+      seen: ["GET", "/threads/mine/runs?status=finished"],
+      ofThread: true,
+    },
+  ],
+  getRun: [
+    { ask: (api) => api.getRun({ runId: "r" }), seen: ["GET", "/runs/r"] },
+    {
+      ask: (api) => api.getRun({ runId: "r", threadId: "mine" }),
+      seen: ["GET", "/threads/mine/runs/r"],
+      ofThread: true,
+    },
+  ],
+  getRunEvents: [
+    { ask: (api) => api.getRunEvents({ runId: "r" }), seen: ["GET", "/runs/r/events"] },
+    {
+      ask: (api) => api.getRunEvents({ runId: "r", threadId: "mine" }),
+      seen: ["GET", "/threads/mine/runs/r/events"],
+      ofThread: true,
+    },
+  ],
+  getThreadMessages: [
+    {
+      ask: (api) => api.getThreadMessages({ threadId: "mine" }),
+      seen: ["GET", "/threads/mine/messages"],
+      ofThread: true,
+    },
+  ],
+  getThreadEvents: [
+    { ask: (api) => api.getThreadEvents({ threadId: "mine" }), seen: ["GET", "/threads/mine/events"], ofThread: true },
+  ],
+  getThreadState: [
+    { ask: (api) => api.getThreadState({ threadId: "mine" }), seen: ["GET", "/threads/mine/state"], ofThread: true },
+  ],
+  getThread: [{ ask: (api) => api.getThread({ threadId: "mine" }), seen: ["GET", "/threads/mine"], ofThread: true }],
+  updateThread: [
+    {
+      ask: (api) => api.updateThread({ threadId: "mine", changes: { title: "Named" } }),
+      seen: ["PATCH", "/threads/mine"],
+    },
+  ],
+  deleteThread: [
+    { ask: (api) => api.deleteThread({ threadId: "mine" }), seen: ["DELETE", "/threads/mine"], ofThread: true },
+  ],
+  clearThreads: [{ ask: (api) => api.clearThreads(), seen: ["POST", "/threads/clear"] }],
+  watchThreads: [
+    {
+      ask: (api, port) => api.watchThreads(transfer(port, [port])),
+      seen: ["POST", "/threads/subscribe"],
+    },
+  ],
+  // How the host is: how many tabs it has, whether it keeps anything. A tab that could not ask would not know that its
+  // host lives.
+  watch: [],
+  // Its answer comes by the port, and is what the middleware made of the request itself.
+  fetch: [],
+} satisfies Readonly<Record<keyof HostApi, readonly Row[]>>;
+
+const CASES = Object.entries<readonly Row[]>(ROWS).flatMap(([name, rows]) =>
+  rows.map((row) => [`${name}, as ${row.seen.join(" ")}`, row] as const),
+);
+const OF_THREAD = CASES.filter(([, { ofThread }]) => ofThread);
+
+/** A tab of a host with this middleware. */
+function connected(runtime: AgentRuntime) {
+  const host = serveRuntime(runtime);
+  const link = new HostLink({
+    hosts: { page: async () => host.connect() },
+    startTimeoutMs: 5_000,
+    callTimeoutMs: 5_000,
+    extendedLifetime: false,
+  });
+  onTestFinished(() => link.close());
+  const { port1, port2 } = new MessageChannel();
+  const heard: unknown[] = [];
+  port1.onmessage = ({ data }) => heard.push(data);
+  onTestFinished(() => port1.close());
+  return { ask: ({ ask }: Row) => link.call(({ api }) => ask(api, port2)), heard };
+}
+
+/** A runtime with the threads `mine` and `yours`, each of one run `r`, which the middleware has not seen. */
+async function withThreads(beforeRequestMiddleware: BeforeRequestMiddleware): Promise<AgentRuntime> {
+  let isReady = false;
+  const runtime = runtimeWith({
+    beforeRequestMiddleware: (context) => (isReady ? beforeRequestMiddleware(context) : undefined),
+  });
+  const caller = await WAYS[0]!.open(runtime);
+  await caller.run("counter", inputOf("mine", "r"));
+  await caller.run("other", inputOf("yours", "r"));
+  isReady = true;
+  return runtime;
+}
+
+test("each call that a host lets through is in the table", () => {
+  expect(Object.keys(ROWS).toSorted()).toEqual([...HOST_METHODS].toSorted());
+});
+
+test.each(CASES)("a middleware sees %s", async (_, row) => {
+  const seen: string[][] = [];
+  const runtime = await withThreads(({ request, path }) => {
+    const { pathname, search } = new URL(request.url);
+    expect(path).toBe(pathname);
+    seen.push([request.method, pathname + search]);
+  });
+  // That several threads have a run of this id is an answer, too.
+  await connected(runtime)
+    .ask(row)
+    .catch((error: unknown) => expect(RunnerError.is(error, "invalid-input")).toBe(true));
+  expect(seen).toEqual([row.seen]);
+});
+
+test.each(CASES)("a middleware that refuses everything refuses %s, and nothing comes", async (_, row) => {
+  const runtime = await withThreads(() => {
+    throw { status: 401 };
+  });
+  const { ask, heard } = connected(runtime);
+  await expect(ask(row)).rejects.toMatchObject({ code: "refused", details: { status: 401 } });
+  // What the host does before its next answer, it has done by then.
+  await expect(ask(ROWS.clearThreads[0]!)).rejects.toMatchObject({ code: "refused" });
+  expect(heard).toEqual([]);
+  expect((await (await runtime.runner()).isRunning({ threadId: "mine" })) === true).toBe(false);
+});
+
+test.each(OF_THREAD)("a middleware gives %s another thread, as it does over HTTP", async (_, row) => {
+  const told: (string | undefined)[] = [];
+  const runtime = runtimeWith({
+    beforeRequestMiddleware: ({ request }) => new Request(request.url.replace("mine", "yours"), request),
+    afterRequestMiddleware: ({ threadId }) => void told.push(threadId),
+  });
+  await connected(runtime).ask(row);
+  // Others are over when they are answered, an attachment when it is read.
+  await expect.poll(() => told).toEqual(["yours"]);
+});
+
+test.each(
+  OF_THREAD.flatMap(([name, row]) => [
+    [`${name}: another address`, row, (request: Request) => new Request(new URL("/info", request.url))] as const,
+    [`${name}: more of it`, row, (request: Request) => new Request(`${request.url}/more`, request)] as const,
+    [`${name}: another method`, row, (request: Request) => new Request(request.url, { method: "PUT" })] as const,
+  ]),
+)("a middleware cannot make another call of %s", async (_, row, made) => {
+  const runtime = await withThreads(({ request }) => made(request));
+  await expect(connected(runtime).ask(row)).rejects.toMatchObject({ code: "invalid-input" });
+});
+
+test("a middleware keeps a list to an agent", async () => {
+  const runtime = await withThreads(({ request }) => {
+    const url = new URL(request.url);
+    url.searchParams.set("agentId", "other");
+    return new Request(url, request);
+  });
+  const threads = await connected(runtime).ask(ROWS.listThreads[0]!);
+  expect(threads).toEqual([expect.objectContaining({ threadId: "yours", agentId: "other" })]);
+});
+
+test("a middleware changes another thread than was asked for, and otherwise", async () => {
+  const runtime = await withThreads(({ request }) =>
+    request.method === "PATCH"
+      ? new Request(request.url.replace("mine", "yours"), { method: "PATCH", body: JSON.stringify({ title: "Other" }) })
+      : undefined,
+  );
+  const tab = connected(runtime);
+  expect(await tab.ask(ROWS.updateThread[0]!)).toMatchObject({ threadId: "yours", title: "Other" });
+  expect(await tab.ask(ROWS.getThread[0]!)).not.toMatchObject({ title: "Other" });
+});
+
+test("a middleware reads another page than was asked for", async () => {
+  const runtime = await withThreads(({ request }) => {
+    const url = new URL(request.url);
+    url.searchParams.set("limit", "1");
+    return new Request(url, request);
+  });
+  expect(await connected(runtime).ask(ROWS.messages[0]!)).toMatchObject({
+    messages: [{ role: "assistant" }],
+    earlier: true,
+  });
+});
+
+test("a middleware gives a stop another run", async () => {
+  const runtime = await withThreads(({ request }) =>
+    request.url.endsWith("/stop/mine")
+      ? new Request(request, { method: "POST", body: JSON.stringify({ runId: "another" }) })
+      : undefined,
+  );
+  await (await WAYS[0]!.open(runtime)).runAndLeave("silent", inputOf("mine", "live"));
+  const ask: Row["ask"] = (api) => api.stop({ threadId: "mine", agentId: "counter", runId: "live" });
+  expect(await connected(runtime).ask({ ...ROWS.stop[1]!, ask })).toBe(false);
+  expect(await (await runtime.runner()).isRunning({ threadId: "mine" })).toBe(true);
+});
