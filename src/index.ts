@@ -18,7 +18,10 @@ export type {
   AgentRunnerIsRunningRequest,
   AgentRunnerRunRequest,
   AgentRunnerStopRequest,
+  ConnectedEvents,
+  Replay,
+  ThreadConnectRequest,
 } from "./run/contract.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "./run/errors.js";
-export type { Cursor, RunStatus, SettledStatus } from "./run/types.js";
+export type { Cursor, RunStatus, SettledStatus, ThreadUpdate } from "./run/types.js";
 export type { RunListQuery, RunSummary, ThreadChange, ThreadListQuery, ThreadSummary } from "./wire/shapes.js";

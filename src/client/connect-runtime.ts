@@ -1,10 +1,22 @@
 import { Observable } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { RunnerError } from "../run/errors.js";
-import type { RuntimeStatus, ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
-import { HostLink } from "./host-link.js";
+import type { ThreadUpdate } from "../run/types.js";
+import { checkRelayed, type RelayedHost, type RelayedRequest } from "../wire/relayed-request.js";
+import type {
+  MessagePage,
+  MessagePageQuery,
+  RuntimeStatus,
+  ThreadChange,
+  ThreadListQuery,
+  ThreadSummary,
+} from "../wire/shapes.js";
+import { HostLink, type CallHeaders } from "./host-link.js";
 import { LocalAgent } from "./local-agent.js";
+import { RemoteRunner } from "./remote-runner.js";
+import { relayToHost, runtimeFetch, type RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
+import { ThreadChanges } from "./thread-changes.js";
 
 export interface ConnectRuntimeOptions {
   /** How to start a host, tried in this order: `shared`, `dedicated`, `page`. */
@@ -18,6 +30,11 @@ export interface ConnectRuntimeOptions {
    * Default true.
    */
   readonly extendedLifetime?: boolean;
+  /**
+   * What goes with each call of the host, as headers of the request that its middleware sees: who is signed in, for
+   * example. A function is asked for each call. Never stored. Requests of `fetch` have their own headers and no others.
+   */
+  readonly headers?: CallHeaders;
 }
 
 /** A tab's connection to the runtime. */
@@ -28,10 +45,31 @@ export interface RuntimeConnection {
    * An agent of the host.
    *
    * @param options `threadId`: default a fresh one. Other fields as AbstractAgent takes them.
-   * @throws RunnerError `invalid-input` for an empty id. Whether the host has the agent shows at its first run.
+   * @throws RunnerError `invalid-input` for an empty id, or a limit that is none. Whether the host has the agent shows at its first run.
    */
   agent(agentId: string, options?: Omit<ConstructorParameters<typeof LocalAgent>[1], "agentId">): LocalAgent;
   readonly threads: ThreadsApi;
+  /** The host's runner, for code that takes an `AgentRunner`. */
+  runner(): RemoteRunner;
+  /**
+   * The HTTP face of the runtime, answered by the host: takes and gives what the platform's `fetch` does. A path is one of
+   * this origin; redirects are handed out, not followed; a request's body is sent whole, at most 32 MB of it (else 413).
+   * The answer begins whenever the host begins it: only that it takes the request is bounded, by `callTimeoutMs`.
+   *
+   * Where a host dies, GET and HEAD are asked again of the next one as long as no answer has begun.
+   *
+   * Errors: as the platform's where the request is none or its signal aborts; RunnerError `host-lost` (of the body, once
+   * the answer has begun), `timeout`, `host-failed`, `closed`. Where there is no host, it resolves with a 503
+   * `{ error, message }` that has the code of the RunnerError, like `no-host`.
+   */
+  fetch(input: RequestInfo | URL, init?: RequestInit, options?: RuntimeFetchOptions): Promise<Response>;
+  /**
+   * Hands a request of another context (a service worker) over to the host, which answers on `port`. Resolves with who
+   * took it. What `answerServiceWorker` calls.
+   *
+   * Errors: RunnerError, why the host did not take it; with `host-lost` and `timeout` it may have, all the same.
+   */
+  relay(request: RelayedRequest, port: MessagePort): Promise<RelayedHost>;
   /** Lets go of the host. Runs go on where the host lives on without this tab. */
   close(): Promise<void>;
 }
@@ -39,7 +77,30 @@ export interface RuntimeConnection {
 export interface ThreadsApi {
   /** Threads, newest `updatedAt` first. */
   list(query?: ThreadListQuery): Promise<readonly ThreadSummary[]>;
-  /** Changes of the list, in whichever tab or host; begins with the next one: subscribe, then list. */
+  /**
+   * A page of a thread's messages, without attaching: the last ones, or those before a message. None of an unknown thread.
+   *
+   * @param place `before`: a message's id, the first one's of the page after; `limit`: at most so many, default 50, at
+   *   most 500. Errors: RunnerError `invalid-input` where the thread does not have the message `before` (any more)
+   */
+  messages(threadId: string, place?: Omit<MessagePageQuery, "threadId">): Promise<MessagePage>;
+  /** A thread as it stands in the list; undefined for an unknown one. */
+  get(threadId: string): Promise<ThreadSummary | undefined>;
+  /** Gives it a title of 1 to 200 characters. Errors, as those below: RunnerError `unknown-thread`, `invalid-input`. */
+  rename(threadId: string, title: string): Promise<ThreadSummary>;
+  /** Takes it out of the list, or puts it back. */
+  archive(threadId: string, archived?: boolean): Promise<ThreadSummary>;
+  /** Keeps it from being evicted by limits, or no longer. */
+  pin(threadId: string, pinned?: boolean): Promise<ThreadSummary>;
+  /**
+   * Deletes it; a live run is stopped first. Does nothing to an unknown one. Errors: RunnerError `thread-busy` where the run
+   * could not be stopped in time
+   */
+  delete(threadId: string): Promise<void>;
+  /**
+   * Changes of the list, in whichever tab or host; begins with the next one: subscribe, then list. Errors with RunnerError
+   * `refused`.
+   */
   watch(): Observable<ThreadChange>;
 }
 
@@ -52,7 +113,11 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
     startTimeoutMs: options.startTimeoutMs ?? 15_000,
     callTimeoutMs: options.callTimeoutMs ?? 15_000,
     extendedLifetime: options.extendedLifetime ?? true,
+    headers: options.headers ?? {},
   });
+  const changes = new ThreadChanges(link);
+  const update = (threadId: string, fields: ThreadUpdate): Promise<ThreadSummary> =>
+    link.call(({ api }) => api.updateThread({ threadId, changes: fields }));
   return {
     status$: link.status$.asObservable(),
     agent(agentId, config = {}) {
@@ -64,9 +129,23 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       return new LocalAgent(link, { ...config, agentId, threadId });
     },
     threads: {
-      list: (query = {}) => link.call(({ api }) => api.listThreads(query)),
-      watch: () => link.changes$.asObservable(),
+      list: async (query = {}) => {
+        await changes.watched();
+        return link.call(({ api }) => api.listThreads(query));
+      },
+      messages: (threadId, place = {}) => link.call(({ api }) => api.messages({ ...place, threadId })),
+      get: (threadId) => link.call(({ api }) => api.getThread({ threadId })),
+      rename: (threadId, title) => update(threadId, { title }),
+      archive: (threadId, archived = true) => update(threadId, { archived }),
+      pin: (threadId, pinned = true) => update(threadId, { pinned }),
+      delete: async (threadId) => {
+        await link.call(({ api }) => api.deleteThread({ threadId }));
+      },
+      watch: () => changes.changes$,
     },
+    runner: () => new RemoteRunner(link),
+    fetch: (input, init, fetchOptions) => runtimeFetch(link, input, init, fetchOptions),
+    relay: async (request, port) => relayToHost(link, checkRelayed(request), port),
     close: () => link.close(),
   };
 }

@@ -3,24 +3,11 @@ import { Observable, takeWhile, tap } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import { receiveFrames } from "../wire/frames.js";
-import type { AttachRequest, Frame, LiveRun, Replay, RunRequest } from "../wire/shapes.js";
+import { cursorBehind } from "../wire/thread-events.js";
+import type { AttachControl, AttachRequest, Frame, LiveRun, Replay, RunRequest } from "../wire/shapes.js";
 import type { HostLink } from "./host-link.js";
 
-/** The cursor behind a frame; undefined where the frame moves none. */
-export function cursorBehind(frame: Frame, before: Cursor | undefined): Cursor | undefined {
-  switch (frame.type) {
-    case "prelude":
-      return frame.cursor;
-    case "run":
-      return { runIndex: frame.run.runIndex, seq: -1, epoch: frame.run.epoch };
-    case "chunk": {
-      const { runIndex, firstSeq, count, epoch } = frame.chunk;
-      return { runIndex, seq: firstSeq + count - 1, epoch };
-    }
-    default:
-      return before;
-  }
-}
+export { cursorBehind };
 
 /** Hands every frame of `frames$` on; resolves when it completes. */
 function forEach(frames$: Observable<Frame>, next: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
@@ -41,6 +28,8 @@ async function orClose<T>(port: MessagePort, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
+    // The host may get the other end yet, and would wait for a reader on it.
+    port.postMessage({ type: "detach" } satisfies AttachControl);
     port.close();
     throw error;
   }
@@ -82,13 +71,19 @@ export function attachFrames(
   link: HostLink,
   request: {
     readonly threadId: string;
+    readonly agentId?: string | undefined;
     readonly after?: Cursor | undefined;
+    readonly holds?: boolean;
     readonly replay?: Replay;
     readonly follow: boolean;
+    readonly runId?: string;
+    /** Of a snapshot: at most so many messages. */
+    readonly limit?: number;
   },
 ): Observable<Frame> {
   return frames(async (next, signal) => {
     let cursor = request.after;
+    let { holds = false } = request;
     for (;;) {
       try {
         const { lost } = await link.linked();
@@ -96,18 +91,22 @@ export function attachFrames(
         const incoming$ = receiveFrames(port1, lost);
         const attach: AttachRequest = {
           threadId: request.threadId,
+          ...(request.agentId !== undefined && { agentId: request.agentId }),
           follow: request.follow,
           ...(request.replay !== undefined && { replay: request.replay }),
-          ...(cursor !== undefined && { after: cursor }),
+          ...(request.runId !== undefined && { runId: request.runId }),
+          ...(request.limit !== undefined && { limit: request.limit }),
+          ...(cursor !== undefined ? { after: cursor } : holds && { holds }),
         };
         await orClose(
           port1,
-          link.call(({ api }) => api.attach(attach, transfer(port2, [port2]))),
+          link.callOnce(({ api }) => api.attach(attach, transfer(port2, [port2]))),
         );
         await forEach(
           incoming$,
           (frame) => {
             cursor = cursorBehind(frame, cursor);
+            holds ||= cursor !== undefined;
             next(frame);
           },
           signal,
@@ -139,8 +138,9 @@ export function runFrames(link: HostLink, request: RunRequest, accepted: (run: L
     for (;;) {
       try {
         if (run !== undefined) {
-          const { threadId } = request;
-          await forEach(onlyRun(run, attachFrames(link, { threadId, after: cursor, follow: false })), take, signal);
+          const { threadId, agentId } = request;
+          const later$ = attachFrames(link, { threadId, agentId, after: cursor, follow: false });
+          await forEach(onlyRun(run, later$), take, signal);
           return;
         }
         const { lost } = await link.linked();
@@ -148,7 +148,7 @@ export function runFrames(link: HostLink, request: RunRequest, accepted: (run: L
         const incoming$ = receiveFrames(port1, lost);
         const started: LiveRun = await orClose(
           port1,
-          link.call(({ api }) => api.run(request, transfer(port2, [port2]))),
+          link.callOnce(({ api }) => api.run(request, transfer(port2, [port2]))),
         );
         run = started;
         cursor = { runIndex: started.runIndex, seq: -1, epoch: started.epoch };
@@ -157,7 +157,8 @@ export function runFrames(link: HostLink, request: RunRequest, accepted: (run: L
         return;
       } catch (error) {
         if (signal.aborted) return;
-        if (!RunnerError.is(error, "host-lost")) throw error;
+        // Of a run that stands in no log the next host knows nothing, and sent again it would be done twice.
+        if (!RunnerError.is(error, "host-lost") || run?.unrecorded === true) throw error;
       }
     }
   });

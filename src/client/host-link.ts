@@ -1,13 +1,17 @@
 import { transfer, wrap, type Remote } from "comlink";
-import { BehaviorSubject, Subject } from "rxjs";
+import { BehaviorSubject } from "rxjs";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
-import { defaultLocks, type HeldLock, type Locks } from "../platform/locks.js";
+import { livesWhereAllowed } from "../platform/denied.js";
+import { lazyLives } from "../platform/lazy-locks.js";
+import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
 import { hostLifeLockName, tabLifeLockName } from "../platform/names.js";
-import { RunnerError } from "../run/errors.js";
+import { onPageCache } from "../platform/page-cache.js";
+import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { toErrorData, unwrap } from "../wire/errors.js";
 import type { HostApi } from "../wire/host-api.js";
-import type { HostKind, Reply, RuntimeStatus, Survives, ThreadChange, WatchFrame } from "../wire/shapes.js";
+import { callsWith, type CallContext, type HostCalls } from "../wire/host-calls.js";
+import type { HostKind, Reply, RuntimeStatus, StatusFrame, Survives } from "../wire/shapes.js";
 import { startHost, type HostFactories, type StartedHost } from "./start-host.js";
 
 export interface HostLinkOptions {
@@ -16,46 +20,106 @@ export interface HostLinkOptions {
   readonly callTimeoutMs: number;
   /** The `shared` factory asks for `extendedLifetime: true`. */
   readonly extendedLifetime: boolean;
+  /** What goes with each call, for the middleware of the runtime. */
+  readonly headers?: CallHeaders;
 }
+
+/** Headers, or how to get those of the moment. */
+export type CallHeaders =
+  | Readonly<Record<string, string>>
+  | (() => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>);
 
 /** A host that this tab is connected to. */
 export interface LinkedHost {
-  readonly api: Remote<HostApi>;
+  readonly calls: Remote<HostCalls>;
   /** Aborts when the host is gone, with the RunnerError that tells it. */
   readonly lost: AbortSignal;
 }
 
-/** A tab's link to its host: starts one, watches its life, connects to the next one when it dies. */
+/** A host, for one call. */
+export interface CalledHost {
+  readonly api: HostApi;
+}
+
+/** A host that lives for less than this is started again less and less often, in ms. */
+const SHORT_LIFE_MS = 1_000;
+const RESTART_MS = 100;
+const RESTART_MAX_MS = 5_000;
+/** How long until a host that could not be had is tried again for who only watches, at first and at most, in ms. */
+const RETRY_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
+
+/** What another try does not mend. */
+const isFinal = (code: RunnerErrorCode): boolean => code === "outdated" || code === "protocol-mismatch";
+
+/**
+ * A tab's link to its host: starts one, watches its life, connects to the next one when it dies. While the page is in the
+ * back/forward cache it has none.
+ */
 export class HostLink {
   readonly status$ = new BehaviorSubject<RuntimeStatus>({ is: "connecting" });
-  readonly changes$ = new Subject<ThreadChange>();
 
   private readonly closed = new AbortController();
-  private readonly locks: Locks | undefined = defaultLocks();
+  private readonly beats =
+    defaultLocks() === undefined
+      ? lazyLives(async () => (await import("../platform/beats.js")).beatLives())
+      : undefined;
+  private readonly lives: Lives = livesWhereAllowed(defaultLocks() ?? this.beats!);
   private readonly tabId = randomId();
   private life: HeldLock | undefined;
-  private linking: Promise<LinkedHost>;
+  private linking!: Promise<LinkedHost>;
+  /** Ends the present link, or the attempt at one. */
+  private ended!: AbortController;
+  private comeBack: (() => void) | undefined;
+  /** Tries in a row that came to nothing. */
+  private failures = 0;
+  /** Hosts in a row that ended as soon as they had said hello. */
+  private shortLived = 0;
 
   constructor(private readonly options: HostLinkOptions) {
-    this.linking = this.link(0);
-    this.linking.catch(() => undefined);
+    this.begin();
+    onPageCache(
+      { enter: () => this.suspend(), leave: () => this.comeBack?.(), unload: () => void this.life?.release() },
+      this.closed.signal,
+    );
   }
 
-  /** The connected host, once there is one. Errors: why there is none. */
+  /** The connected host, once there is one; where the last try failed, this is another one. Errors: why there is none. */
   linked(): Promise<LinkedHost> {
+    const { value: status } = this.status$;
+    if (status.is === "failed" && this.ended.signal.aborted && !isFinal(status.error.code)) this.begin();
     return this.linking;
   }
 
   /**
-   * Calls the host. Settles within the deadline, however the host behaves.
+   * Calls the host; where it dies before it answers, the next one is called. Settles within the deadline, however hosts
+   * behave.
    *
-   * Errors: what the host answered; RunnerError `timeout`, `host-lost`, `no-host`, `closed`.
+   * @param work may be done twice
+   * Errors: what the host answered; RunnerError `timeout`, `no-host`, `closed`, or why there is no host.
    */
-  async call<T>(work: (host: LinkedHost) => Promise<Reply<T>>): Promise<T> {
+  async call<T>(work: (host: CalledHost) => Promise<Reply<T>>): Promise<T> {
     return this.withinDeadline(async (settled) => {
-      const host = await this.linking;
-      return unwrap(await Promise.race([work(host), failed(host.lost, settled)]));
+      for (;;) {
+        try {
+          return await this.ask(work, settled);
+        } catch (error) {
+          if (settled.aborted || !RunnerError.is(error, "host-lost")) throw error;
+        }
+      }
     });
+  }
+
+  /** Calls one host. Errors as {@link call}, and `host-lost` where it dies before it answers. */
+  async callOnce<T>(work: (host: CalledHost) => Promise<Reply<T>>): Promise<T> {
+    return this.withinDeadline((settled) => this.ask(work, settled));
+  }
+
+  private async ask<T>(work: (host: CalledHost) => Promise<Reply<T>>, settled: AbortSignal): Promise<T> {
+    const { calls, lost } = await this.linked();
+    const { headers = {} } = this.options;
+    const context: CallContext = { headers: typeof headers === "function" ? await headers() : headers };
+    return unwrap(await Promise.race([work({ api: callsWith(calls, context) }), failed(lost, settled)]));
   }
 
   /** @param begin is given a signal that aborts when its answer is there, or wanted no more */
@@ -78,81 +142,126 @@ export class HostLink {
 
   async close(): Promise<void> {
     if (this.closed.signal.aborted) return;
-    this.closed.abort(new RunnerError("closed"));
+    const error = new RunnerError("closed");
+    this.closed.abort(error);
+    this.ended.abort(error);
+    this.comeBack?.();
     this.status$.next({ is: "closed" });
     this.status$.complete();
-    this.changes$.complete();
     await this.life?.release();
+    await this.beats?.close();
   }
 
-  private async link(attempt: number): Promise<LinkedHost> {
+  /** A page in the back/forward cache hears nothing, and what is posted to it may throw it out: it lets go of its host. */
+  private suspend(): void {
+    const back = new Promise<void>((resolve) => (this.comeBack = resolve));
+    // Whoever waits for an answer gets it from the next host.
+    this.ended.abort(new RunnerError("host-lost"));
+    void this.life?.release();
+    this.life = undefined;
+    this.status$.next({ is: "reconnecting", attempt: 1 });
+    this.begin(back);
+  }
+
+  /** @param after when to begin; at once where it is not given */
+  private begin(after?: Promise<void>): void {
+    const ended = new AbortController();
+    this.ended = ended;
+    this.linking = after === undefined ? this.link(ended) : after.then(() => this.link(ended));
+    this.linking.catch(() => undefined);
+  }
+
+  private async link(ended: AbortController): Promise<LinkedHost> {
+    const { signal } = ended;
     try {
-      if (this.locks === undefined) throw new RunnerError("insecure-context");
-      const started = await startHost(this.options.hosts, this.options.startTimeoutMs, this.locks, this.closed.signal);
+      // Closed or suspended while it waited for its time.
+      if (signal.aborted) throw signal.reason;
+      const { hosts, startTimeoutMs } = this.options;
+      const started = await startHost(
+        hosts,
+        startTimeoutMs,
+        this.lives,
+        signal,
+        this.status$.value.is === "reconnecting",
+      );
+      const end = (): void => started.end();
+      signal.addEventListener("abort", end, { once: true });
       // Held before it is named, so that whoever waits for it waits for the end of this tab.
-      this.life ??= await this.locks.hold(tabLifeLockName(this.tabId));
-      if (this.closed.signal.aborted) {
-        started.end();
-        await this.life.release();
-        throw this.closed.signal.reason;
+      const life = (this.life ??= await this.lives.hold(tabLifeLockName(this.tabId)));
+      if (signal.aborted) {
+        end();
+        await life.release();
+        if (this.life === life) this.life = undefined;
+        throw signal.reason;
       }
       started.raw.postMessage({ type: "tab", tabId: this.tabId });
-      const linked = this.watchLife(started, this.locks);
-      await this.withinDeadline((settled) => this.watchHost(started, linked, attempt, settled));
+      const linked: LinkedHost = { calls: wrap<HostCalls>(started.hello.port), lost: signal };
+      this.watchLife(started, ended);
+      await this.withinDeadline((settled) => this.watchHost(started, linked, settled));
+      this.failures = 0;
       return linked;
     } catch (error) {
-      const reason = this.closed.signal.aborted ? new RunnerError("closed") : error;
-      if (!this.closed.signal.aborted) this.status$.next({ is: "failed", error: toErrorData(error) });
-      throw reason;
+      if (signal.aborted) throw signal.reason;
+      ended.abort(error);
+      const data = toErrorData(error);
+      this.status$.next({ is: "failed", error: data });
+      if (!isFinal(data.code)) this.tryLater(ended);
+      throw error;
     }
   }
 
-  /** No event tells the death of a worker; the fall of its life lock does. */
-  private watchLife({ hello, end }: StartedHost, locks: Locks): LinkedHost {
-    const lost = new AbortController();
-    void locks.whenFree(hostLifeLockName(hello.dbName, hello.hostId), this.closed.signal).then((died) => {
-      lost.abort(new RunnerError(died ? "host-lost" : "closed"));
-      end();
-      if (!died) return;
-      this.status$.next({ is: "reconnecting", attempt: 1 });
-      this.linking = this.link(1);
-      this.linking.catch(() => undefined);
+  /** For who calls nothing, and only watches. */
+  private tryLater(attempt: AbortController): void {
+    const pause = Math.min(RETRY_MS * 2 ** this.failures++, RETRY_MAX_MS);
+    void systemClock.after(pause, this.closed.signal).then(() => {
+      if (this.ended === attempt && !this.closed.signal.aborted) this.begin();
     });
-    return { api: wrap<HostApi>(hello.port), lost: lost.signal };
+  }
+
+  /** No event tells the death of a worker; the fall of its life lock does. */
+  private watchLife({ hello, gone }: StartedHost, ended: AbortController): void {
+    const since = systemClock.elapsed();
+    const life = this.lives.whenFree(hostLifeLockName(hello.dbName, hello.hostId), ended.signal);
+    void Promise.race([life, gone.then(() => true)]).then((died) => {
+      if (!died || ended.signal.aborted) return;
+      ended.abort(new RunnerError("host-lost"));
+      this.shortLived = systemClock.elapsed() - since < SHORT_LIFE_MS ? this.shortLived + 1 : 0;
+      const attempt = this.shortLived + 1;
+      this.status$.next({ is: "reconnecting", attempt });
+      // At once, unless that is all that hosts do here.
+      const pause = Math.min(RESTART_MS * 2 ** (this.shortLived - 2), RESTART_MAX_MS);
+      this.begin(this.shortLived > 1 ? systemClock.after(pause, this.closed.signal) : undefined);
+    });
   }
 
   private async watchHost(
     { hello, kind }: StartedHost,
-    { api, lost }: LinkedHost,
-    attempt: number,
+    { calls, lost }: LinkedHost,
     settled: AbortSignal,
   ): Promise<void> {
     const { port1, port2 } = new MessageChannel();
     const first = new Promise<void>((resolve) => {
-      port1.onmessage = ({ data }: MessageEvent<WatchFrame>) => {
+      port1.onmessage = ({ data }: MessageEvent<StatusFrame>) => {
         if (lost.aborted) return;
-        if (data.type === "threads") return this.changes$.next(data.change);
         this.status$.next({
           is: "connected",
           host: hello.kind,
-          bootId: hello.bootId,
+          bootId: hello.hostId,
           dbName: hello.dbName,
           durability: data.durability,
           survives: survives(kind, this.options.extendedLifetime),
           tabs: data.tabs,
-          agents: hello.agents,
+          attachments: data.attachments,
+          ...(hello.agents !== undefined && { agents: hello.agents }),
+          exclusion: hello.exclusion,
         });
         resolve();
       };
     });
     lost.addEventListener("abort", () => port1.close(), { once: true });
-    unwrap(await Promise.race([api.watch(transfer(port2, [port2])), failed(lost, settled)]));
+    const watching = callsWith(calls, { headers: {} }).watch(transfer(port2, [port2]));
+    unwrap(await Promise.race([watching, failed(lost, settled)]));
     await Promise.race([first, failed(lost, settled)]);
-    if (attempt === 0) return;
-    // What happened while nobody told us.
-    for (const thread of unwrap(await Promise.race([api.listThreads({}), failed(lost, settled)]))) {
-      this.changes$.next({ type: "changed", thread });
-    }
   }
 }
 

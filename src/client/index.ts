@@ -5,15 +5,26 @@ export {
   type RuntimeConnection,
   type ThreadsApi,
 } from "./connect-runtime.js";
+export { installRuntimeFetch, type FetchTarget, type InstallRuntimeFetchOptions } from "./install-runtime-fetch.js";
+export type { RuntimeFetchOptions } from "./runtime-fetch.js";
+export { answerServiceWorker } from "./service-worker-relay.js";
+export type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 export type { HostFactories } from "./start-host.js";
 export { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 export type { ThreadRun } from "./thread-run.js";
+export { RemoteRunner, type RemoteRunRequest } from "./remote-runner.js";
+export type { ConnectedEvents, Replay, ThreadConnectRequest } from "../run/contract.js";
+export type { PlacedEvent } from "../run/pack.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";
-export type { RunStatus, SettledStatus } from "../run/types.js";
+export type { Cursor, RunStatus, SettledStatus } from "../run/types.js";
 export type {
   Durability,
   HostKind,
+  NamedRun,
+  RunEventsRequest,
+  RunListQuery,
   RunnerErrorData,
+  RunSummary,
   RuntimeStatus,
   Survives,
   ThreadChange,

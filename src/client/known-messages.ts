@@ -4,37 +4,71 @@ import type { BaseEvent, Message, MessagesSnapshotEvent, RunStartedEvent, ToolCa
 /** Which messages the thread has, as far as this agent was told: only the others are sent. */
 export class KnownMessages {
   /** Ids that the thread has. */
-  private ids = new Set<string>();
+  private readonly ids = new Set<string>();
+  /** Those of them that came since the agent's list was last looked at. */
+  private readonly told = new Set<string>();
+  /** Ids that it had, as far as it does not have them any more. */
+  private readonly former = new Set<string>();
   /** What the agent's own list has shown: ids, with the content of what a person wrote and may edit. */
-  private shown = new Map<string, string | undefined>();
+  private readonly shown = new Map<string, string | undefined>();
 
   /** Notes what an event from the host says that the thread has. */
   note(event: BaseEvent): void {
     switch (event.type) {
       case EventType.RUN_STARTED:
-        for (const message of (event as RunStartedEvent).input?.messages ?? []) this.ids.add(message.id);
+        for (const message of (event as RunStartedEvent).input?.messages ?? []) this.add(message.id);
         return;
       case EventType.MESSAGES_SNAPSHOT:
-        for (const message of (event as MessagesSnapshotEvent).messages) this.ids.add(message.id);
+        for (const message of (event as MessagesSnapshotEvent).messages) this.add(message.id);
         return;
       case EventType.TOOL_CALL_START: {
         const { toolCallId, parentMessageId } = event as ToolCallStartEvent;
-        this.ids.add(parentMessageId ?? toolCallId);
+        this.add(parentMessageId ?? toolCallId);
         return;
       }
       case EventType.TEXT_MESSAGE_START:
       case EventType.TOOL_CALL_RESULT:
       case EventType.REASONING_MESSAGE_START:
-        this.ids.add(String(event["messageId"]));
+      case EventType.ACTIVITY_SNAPSHOT:
+        this.add(String(event["messageId"]));
         return;
       default:
         return;
     }
   }
 
-  /** After a run: what the agent now shows of the thread. */
-  show(messages: readonly Message[]): void {
-    for (const message of messages) if (this.ids.has(message.id)) this.shown.set(message.id, writtenIn(message));
+  /** The thread has never had a message of this id. */
+  isUnsent(id: string): boolean {
+    return !this.ids.has(id) && !this.former.has(id);
+  }
+
+  /** The thread is told whole, from now on: what it had before is to be sent again where it is wanted again. */
+  beginAnew(): void {
+    for (const id of this.ids) this.former.add(id);
+    this.ids.clear();
+    this.told.clear();
+    this.shown.clear();
+  }
+
+  /**
+   * What the agent now shows of the thread.
+   *
+   * @param what `all`: what was changed here went with the run that has ended. `told`: only what came since the last call;
+   *   what was changed before that still is to be sent
+   */
+  show(messages: readonly Message[], what: "all" | "told"): void {
+    if (what === "all") this.shown.clear();
+    const now = what === "all" ? this.ids : this.told;
+    for (const message of messages) if (now.has(message.id)) this.noteShown(message);
+    this.told.clear();
+  }
+
+  /** Of the thread's earlier part, shown from now on. */
+  load(messages: readonly Message[]): void {
+    for (const message of messages) {
+      this.ids.add(message.id);
+      this.noteShown(message);
+    }
   }
 
   /** The messages that the thread does not have yet; undefined where the agent's history was changed. */
@@ -49,9 +83,21 @@ export class KnownMessages {
 
   copy(): KnownMessages {
     const copy = new KnownMessages();
-    copy.ids = new Set(this.ids);
-    copy.shown = new Map(this.shown);
+    for (const id of this.ids) copy.ids.add(id);
+    for (const id of this.told) copy.told.add(id);
+    for (const id of this.former) copy.former.add(id);
+    for (const [id, written] of this.shown) copy.shown.set(id, written);
     return copy;
+  }
+
+  private noteShown(message: Message): void {
+    // Clients send none of those, so that one that is not sent says nothing.
+    if (message.role !== "activity") this.shown.set(message.id, writtenIn(message));
+  }
+
+  private add(id: string): void {
+    this.ids.add(id);
+    this.told.add(id);
   }
 }
 

@@ -1,86 +1,78 @@
-import {
-  AbstractAgent,
-  type AgentConfig,
-  type AgentStateMutation,
-  type AgentSubscriber,
-  type BaseEvent,
-  type RunAgentInput,
-  type RunAgentParameters,
-  type RunAgentResult,
+import type {
+  AgentConfig,
+  AgentSubscriber,
+  BaseEvent,
+  Message,
+  RunAgentInput,
+  RunAgentParameters,
+  RunAgentResult,
 } from "@ag-ui/client";
-import { BehaviorSubject, defer, finalize, mergeMap, Observable, tap, throwError } from "rxjs";
+import { defer, finalize, mergeMap, type Observable, tap } from "rxjs";
+import { isLaterEpoch } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
-import { eventsOfFrame } from "../wire/frames.js";
-import type { Frame, LiveRun, RunRequest } from "../wire/shapes.js";
+import type { LiveRun } from "../wire/shapes.js";
+import { tell } from "./apply/hooks.js";
 import { ThreadFollower } from "./follower.js";
-import { attachFrames, cursorBehind, runFrames } from "./frames.js";
+import { cursorBehind, runFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
 import { KnownMessages } from "./known-messages.js";
-import { threadRunAfter, type ThreadRun } from "./thread-run.js";
+import { ThreadAgent } from "./thread-agent.js";
 
 export interface LocalAgentConfig extends AgentConfig {
   readonly agentId: string;
+  /**
+   * How many of the newest messages of a thread it begins with; at least 1. The ones before them are loaded where they are
+   * wanted, by {@link LocalAgent.loadEarlier}; agents in the host are given all of them. Absent: the whole thread.
+   * The constructor throws RunnerError `invalid-input` where it is no such number.
+   */
+  readonly messageLimit?: number;
 }
 
 /**
  * An agent that runs in the host, for any AG-UI front end. Its messages and state are those of the thread, whoever runs
  * it, as far as this agent was told: by its own runs, by {@link connectAgent}, or all the time by {@link follow}.
  */
-export class LocalAgent extends AbstractAgent {
-  /** The thread's run as this agent knows it; replays the latest. */
-  declare readonly run$: Observable<ThreadRun>;
-
+export class LocalAgent extends ThreadAgent {
   // Set in `adopt`, not by initialisers: `clone` makes its copy without running a constructor.
-  declare private link: HostLink;
-  declare private runState$: BehaviorSubject<ThreadRun>;
-  declare private known: KnownMessages;
-  /** Behind the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
-  declare private cursor: Cursor | undefined;
   /** How far the own run was seen. */
   declare private ownCursor: Cursor | undefined;
-  /** The pipeline reads the thread and runs nothing. */
-  declare private reading: boolean;
-  /** The state that the host gave; another one was set by the caller. */
-  declare private hostState: unknown;
   declare private follower: ThreadFollower | undefined;
   declare private follows: number;
-  /** Own runs, which the follower passes over: until they are over and it has passed them (`passed`: not over yet). */
-  declare private ownRuns: Map<string, "live" | "over" | "passed">;
-  declare private ownSessions: Set<Promise<unknown>>;
-  declare private abortAsked: Set<string>;
   /** What the next `connect` of the pipeline subscribes to. */
   declare private session$: Observable<BaseEvent> | undefined;
 
   constructor(link: HostLink, config: LocalAgentConfig) {
     super(config);
+    const { messageLimit } = config;
+    // The host would refuse it each time, and a follower has nobody to tell.
+    if (messageLimit !== undefined && !(Number.isSafeInteger(messageLimit) && messageLimit >= 1)) {
+      const message = "messageLimit must be a whole number, at least 1";
+      throw new RunnerError("invalid-input", { field: "messageLimit" }, { message });
+    }
     this.adopt(link, new KnownMessages(), undefined);
+    this.messageLimit = messageLimit;
     if (config.initialState !== undefined) this.hostState = undefined;
   }
 
-  private adopt(link: HostLink, known: KnownMessages, cursor: Cursor | undefined): void {
-    this.link = link;
-    this.runState$ = new BehaviorSubject<ThreadRun>({ is: "idle" });
-    (this as { run$: Observable<ThreadRun> }).run$ = this.runState$.asObservable();
-    this.known = known;
-    this.cursor = cursor;
-    this.hostState = this.state;
+  protected override adopt(link: HostLink, known: KnownMessages, cursor: Cursor | undefined): void {
+    super.adopt(link, known, cursor);
     this.follower = undefined;
     this.follows = 0;
-    this.ownRuns = new Map();
-    this.ownSessions = new Set();
-    this.abortAsked = new Set();
     this.session$ = undefined;
     this.ownCursor = undefined;
-    this.reading = false;
   }
 
   /** A copy with the same history and subscribers that follows nothing yet. */
   override clone(): LocalAgent {
     const copy = super.clone() as LocalAgent;
     const stateSet = this.hostState !== this.state;
-    // In the middle of a run a copy has part of it: only a snapshot brings the rest.
-    copy.adopt(this.link, this.known.copy(), this.runState$.value.is === "running" ? undefined : this.cursor);
+    // What is still being applied a copy has a part of: only a snapshot brings the rest.
+    const hasPart = this.runState$.value.is === "running" || this.reading || this.ownRuns.isApplying;
+    copy.adopt(this.link, this.known.copy(), hasPart ? undefined : this.cursor);
+    copy.toldOf = this.toldOf;
+    copy.messageLimit = this.messageLimit;
+    copy.earlier = this.earlier.copy();
     if (stateSet) copy.hostState = undefined;
     copy.isRunning = false;
     return copy;
@@ -93,18 +85,48 @@ export class LocalAgent extends AbstractAgent {
    * has ended), `unknown-agent`, `invalid-input`, a storage code, or one of the connection.
    */
   override async runAgent(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
+    this.keepToThread();
     const { value: run } = this.runState$;
     if (run.is === "running" && run.runId !== parameters?.runId) {
       throw new RunnerError("thread-busy", { threadId: this.threadId, runId: run.runId });
     }
-    return this.ownSession(super.runAgent(parameters, subscriber));
+    const { accepted } = this.ownRuns;
+    return this.withoutLoaded(
+      this.ownRuns.session(
+        () => super.runAgent(parameters, subscriber),
+        () => {
+          // Nothing went with a run that stands in no log.
+          if (this.ownRuns.accepted !== accepted) this.known.show(this.messages, "all");
+        },
+      ),
+    );
   }
 
-  /** The history, or what is missing of it, then the live run if there is one; resolves at its end. */
+  /**
+   * The history, or what is missing of it, then the live run if there is one; resolves at its end. Waits for an own run
+   * that is under way: a hook of that run must not await it.
+   */
   override async connectAgent(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
     if (this.follower === undefined) {
+      this.keepToThread();
+      // An own run that is under way has the messages that it began with: it and a reading would overwrite one another.
+      const before = this.ownRuns.sessionsEnded();
       this.reading = true;
-      return this.ownSession(super.connectAgent(parameters, subscriber)).finally(() => (this.reading = false));
+      return this.withoutLoaded(
+        this.ownRuns.session(
+          async () => {
+            try {
+              await before;
+              return await super.connectAgent(parameters, subscriber);
+            } finally {
+              // Not with the last frame: hooks may hold back what came before it.
+              this.snapshotsToCome = 0;
+              this.reading = false;
+            }
+          },
+          () => this.known.show(this.messages, "told"),
+        ),
+      );
     }
     // A follower does that already.
     await this.follower.caughtUp();
@@ -114,9 +136,8 @@ export class LocalAgent extends AbstractAgent {
   /** Stops the run that this agent is running or following, in whichever host it is. */
   override abortRun(): void {
     const { value: run } = this.runState$;
-    const own = [...this.ownRuns].filter(([, is]) => is === "live").map(([runId]) => runId);
-    for (const runId of run.is === "running" ? [run.runId] : own) {
-      this.abortAsked.add(runId);
+    for (const runId of run.is === "running" ? [run.runId] : this.ownRuns.live) {
+      this.ownRuns.askAbort(runId);
       this.requestStop(runId);
     }
   }
@@ -129,6 +150,7 @@ export class LocalAgent extends AbstractAgent {
    */
   follow(): () => void {
     this.follows++;
+    if (this.follower === undefined) this.keepToThread();
     this.follower ??= this.startFollower();
     let ended = false;
     return () => {
@@ -137,41 +159,71 @@ export class LocalAgent extends AbstractAgent {
       if (--this.follows > 0) return;
       this.follower?.close();
       this.follower = undefined;
-      for (const [runId, is] of this.ownRuns) if (is === "over") this.ownRuns.delete(runId);
+      this.ownRuns.forgetOver();
     };
+  }
+
+  /**
+   * Puts the messages before the first one in front of `messages`, a page of them; subscribers are told
+   * (`onMessagesChanged`). A call while one is under way is that one.
+   *
+   * @param limit at most so many, at most 500. Default `messageLimit`, else 50
+   * @returns the page, oldest first; empty where there are none. Errors: RunnerError of the connection or the storage;
+   *   `invalid-input` where the thread has been rewritten meanwhile: connect again
+   */
+  loadEarlier(limit = Math.min(this.messageLimit ?? 50, 500)): Promise<readonly Message[]> {
+    const { threadId } = this;
+    return this.earlier.load(
+      (before) => this.link.call(({ api }) => api.messages({ threadId, before, limit })),
+      (page) => {
+        this.known.load(page);
+        // A snapshot that shows less than there was may wait for a hook: then some of the page are here still.
+        const loaded = new Set(page.map(({ id }) => id));
+        this.messages = [...page, ...this.messages.filter(({ id }) => !loaded.has(id))];
+        const { messages, state } = this;
+        tell(this.subscribers, "onMessagesChanged", { messages, state: state as unknown, agent: this });
+      },
+    );
   }
 
   override run(input: RunAgentInput): Observable<BaseEvent> {
     return defer(() => {
       const { runId } = input;
-      this.ownRuns.set(runId, "live");
+      this.ownRuns.begin(runId);
       const before = this.cursor;
-      let settled = false;
+      const overlaps = this.reading;
+      /**
+       * `gap`: runs stand before it that this agent was not told of, or was being told of when it began; or it rewrote the
+       * part of the thread that this agent does not have.
+       */
+      let settled: "no" | "whole" | "gap" = "no";
       let run: LiveRun | undefined;
       const frames$ = runFrames(this.link, this.requestOf(input), (accepted) => {
         run = accepted;
-        if (this.abortAsked.has(runId)) this.requestStop(runId);
+        if (run.unrecorded !== true) this.ownRuns.accepted++;
+        if (this.ownRuns.isAbortAsked(runId)) this.requestStop(runId);
       });
       return frames$.pipe(
         tap((frame) => {
+          if (run?.unrecorded === true) return;
           this.noteRun(frame);
           if (frame.type !== "settled" || run === undefined) return;
-          settled = true;
-          // Runs in between that this agent was not told of: it has to look at the whole again.
-          const whole = run.runIndex === (before?.runIndex ?? -1) + 1;
-          this.cursor = whole ? this.ownCursor : undefined;
+          const isNext = !overlaps && run.runIndex === (before?.runIndex ?? -1) + 1;
+          settled = isNext && !this.earlier.isMoved ? "whole" : "gap";
+          this.cursor = settled === "whole" ? this.ownCursor : undefined;
         }),
         mergeMap((frame) => {
+          if (run?.unrecorded === true) return this.foreignEventsOf(frame);
           this.ownCursor = cursorBehind(frame, this.ownCursor);
           return this.eventsOf(frame);
         }),
+        // What a middleware does with events, it does with each.
+        this.hasMiddlewares ? mergeMap((event) => this.joined.eventsOf(event)) : this.joined.before(),
         finalize(() => {
-          if (settled && this.follower !== undefined && this.ownRuns.get(runId) !== "passed") {
-            this.ownRuns.set(runId, "over");
-          } else this.ownRuns.delete(runId);
-          this.abortAsked.delete(runId);
-          if (settled || run === undefined) return;
-          this.leftMidRun();
+          this.ownRuns.end(runId, settled === "whole" && this.follower !== undefined);
+          if (settled === "whole" || run === undefined || run.unrecorded === true) return;
+          if (settled === "no") this.leftMidRun();
+          // Only a snapshot puts what is missing into its place.
           this.follower?.restart();
         }),
       );
@@ -179,7 +231,7 @@ export class LocalAgent extends AbstractAgent {
   }
 
   protected override connect(): Observable<BaseEvent> {
-    return this.session$ ?? this.historyEvents();
+    return (this.session$ ?? this.historyEvents()).pipe(this.joined.before());
   }
 
   /** Reading a thread answers no interrupt, so open ones are no reason to refuse it. */
@@ -194,136 +246,59 @@ export class LocalAgent extends AbstractAgent {
     }
   }
 
-  protected override processApplyEvents(
-    input: RunAgentInput,
-    mutations$: Observable<AgentStateMutation>,
-    subscribers: AgentSubscriber[],
-  ): Observable<AgentStateMutation> {
-    return super.processApplyEvents(input, mutations$, subscribers).pipe(
-      tap((mutation) => {
-        if (mutation.state !== undefined) this.hostState = this.state;
-      }),
-    );
-  }
-
-  /** As the base class, but a refusal that the caller is told of anyway is not printed to the console as well. */
-  protected override onError(
-    input: RunAgentInput,
-    error: Error,
-    subscribers: AgentSubscriber[],
-  ): Observable<AgentStateMutation> {
-    if (!RunnerError.is(error)) return super.onError(input, error, subscribers);
-    let unhandled = false;
-    const last: AgentSubscriber = {
-      // The base class prints and throws unless somebody stops it; its type does not name what it reads.
-      onRunFailed: () => {
-        unhandled = true;
-        const mutation: AgentStateMutation = { stopPropagation: true };
-        return mutation;
-      },
-    };
-    return super
-      .onError(input, error, [...subscribers, last])
-      .pipe(mergeMap((mutation) => (unhandled ? throwError(() => error) : [mutation])));
-  }
-
-  private requestOf(input: RunAgentInput): RunRequest {
-    const { threadId } = this;
-    const agentId = this.agentId!;
-    const news = this.known.news(input.messages);
-    if (news === undefined) return { threadId, agentId, input };
-    const stateSet = this.state !== this.hostState;
-    return {
-      threadId,
-      agentId,
-      input: { ...input, messages: [...news], ...(!stateSet && { state: {} }) },
-      partial: { stateSet },
-    };
+  /** What was loaded of the thread's earlier part while a session went on is no news of it. */
+  private async withoutLoaded(session: Promise<RunAgentResult>): Promise<RunAgentResult> {
+    const result = await session;
+    return { ...result, newMessages: result.newMessages.filter(({ id }) => !this.earlier.isLoaded(id)) };
   }
 
   private requestStop(runId: string): void {
-    // Whether it arrived shows in the run's end; a host that dies now has ended the run anyway.
-    this.link.call(({ api }) => api.stop({ threadId: this.threadId, runId })).catch(() => undefined);
-  }
-
-  /** Everything that this agent has not seen, up to the end of the live run. */
-  private historyEvents(): Observable<BaseEvent> {
-    return attachFrames(this.link, { threadId: this.threadId, after: this.cursor, follow: false }).pipe(
-      tap((frame) => {
-        this.noteRun(frame);
-        this.cursor = cursorBehind(frame, this.cursor);
-      }),
-      mergeMap((frame) => this.eventsOf(frame)),
-      finalize(() => {
-        if (this.runState$.value.is === "running") this.leftMidRun();
-      }),
-    );
-  }
-
-  /** Nothing tells of the run any more that this agent has seen part of: only a snapshot brings the rest. */
-  private leftMidRun(): void {
-    this.cursor = undefined;
-    if ([...this.ownRuns.values()].some((is) => is !== "over")) return;
-    // Whether it still runs is not known here any more; the host knows, and refuses a second one.
-    this.runState$.next({ is: "idle" });
-  }
-
-  private eventsOf(frame: Frame): readonly BaseEvent[] {
-    const events = eventsOfFrame(frame);
-    for (const event of events) this.known.note(event);
-    return events;
-  }
-
-  /** Keeps `run$` true. A run is over for who sees its terminal event: a follow-up run may be started on it. */
-  private noteRun(frame: Frame): void {
-    const state = threadRunAfter(this.runState$.value, frame);
-    if (state !== this.runState$.value) this.runState$.next(state);
-  }
-
-  private async ownSession<T>(session: Promise<T>): Promise<T> {
-    this.ownSessions.add(session);
-    try {
-      return await session;
-    } finally {
-      this.ownSessions.delete(session);
-      this.known.show(this.messages);
-    }
+    // Whether it arrived shows in the run's end.
+    const { threadId, agentId } = this;
+    const named = { threadId, runId, ...(agentId !== undefined && { agentId }) };
+    this.link.call(({ api }) => api.stop(named)).catch(() => undefined);
   }
 
   private startFollower(): ThreadFollower {
     return new ThreadFollower({
-      frames: (after) => attachFrames(this.link, { threadId: this.threadId, after, follow: true }),
+      frames: (after) => this.framesAfter(after, true),
       // The cursor of a reading that is under way stands in the middle of a run.
       cursor: () => (this.reading ? undefined : this.cursor),
       cut: () => this.leftMidRun(),
       has: async ({ runIndex, seq, epoch }) => {
-        await Promise.allSettled(this.ownSessions);
+        await this.ownRuns.sessionsEnded();
         const { cursor } = this;
-        return cursor?.runIndex === runIndex && cursor.epoch === epoch && cursor.seq >= seq;
+        if (cursor === undefined) return false;
+        const isThere = cursor.runIndex === runIndex && cursor.epoch === epoch && cursor.seq >= seq;
+        return isThere || isLaterEpoch(cursor.epoch, epoch);
       },
+      anew: () => this.ownRuns.forgetOver(),
       isOwn: (runId) => this.ownRuns.has(runId),
-      passed: (runId) => {
-        if (this.ownRuns.get(runId) === "live") this.ownRuns.set(runId, "passed");
-        else this.ownRuns.delete(runId);
-      },
+      passed: (runId) => this.ownRuns.passed(runId),
       note: (frame) => {
         // Looked up before the own run stood in the log.
-        const older =
-          frame.type === "prelude" && frame.live === undefined && [...this.ownRuns.values()].includes("live");
+        const older = frame.type === "prelude" && frame.live === undefined && this.ownRuns.live.length > 0;
         if (!older) this.noteRun(frame);
       },
       eventsOf: (frame) => this.eventsOf(frame),
-      settled: (cursor) => (this.cursor = cursor),
-      session: async (events$) => {
-        await Promise.allSettled(this.ownSessions);
+      settled: (cursor) => {
+        const { isMoved } = this.earlier;
+        this.cursor = isMoved ? undefined : cursor;
+        // Only a snapshot tells what stands before the messages that there are.
+        if (isMoved) this.follower?.restart();
+      },
+      session: async (events$, isWanted) => {
+        await this.ownRuns.sessionsEnded();
+        if (!isWanted()) return;
         this.session$ = events$;
         this.reading = true;
         try {
           await super.connectAgent();
+          this.known.show(this.messages, "told");
         } finally {
           this.session$ = undefined;
+          this.snapshotsToCome = 0;
           this.reading = false;
-          this.known.show(this.messages);
         }
       },
     });

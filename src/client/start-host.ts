@@ -1,9 +1,17 @@
+import { abortWith } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { hostLifeLockName } from "../platform/names.js";
-import type { Locks } from "../platform/locks.js";
+import type { Lives } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import { fromErrorData } from "../wire/errors.js";
-import { PROTOCOL_VERSION, type Hello, type HelloFailed, type HelloRetiring, type HostKind } from "../wire/shapes.js";
+import {
+  PROTOCOL_VERSION,
+  type Hello,
+  type HelloFailed,
+  type HelloRetiring,
+  type HostGone,
+  type HostKind,
+} from "../wire/shapes.js";
 
 declare global {
   /** https://developer.chrome.com/blog/extended-lifetime-shared-workers (Chromium 148 and later; ignored elsewhere). */
@@ -14,7 +22,11 @@ declare global {
 
 /** How to start each kind of host; tried in this order. */
 export interface HostFactories {
-  readonly shared?: () => SharedWorker;
+  /**
+   * @param name for the worker's options (`{ type: "module", name }`): a worker of another name is another worker, for the
+   *   case that the usual one ("") does not answer. A factory that takes no name is only asked for that one.
+   */
+  readonly shared?: (name: string) => SharedWorker;
   readonly dedicated?: () => Worker;
   /** A host in the page itself: `async () => (await import("./agents.page.js")).host.connect()`. */
   readonly page?: () => Promise<MessagePort>;
@@ -32,90 +44,158 @@ export interface StartedHost {
   readonly kind: HostKind;
   readonly hello: Hello;
   readonly raw: { postMessage(message: unknown): void };
+  /** Resolves when the host says that it has ended the connection. */
+  readonly gone: Promise<void>;
   readonly end: () => void;
 }
 
+/**
+ * Names of SharedWorkers, in the order in which they are tried, the same in each tab. A SharedWorker of Firefox that closes
+ * itself while a tab connects now and then neither ends nor answers, until the browser is started anew; and one that is
+ * blocked by its agent answers nobody. A worker of another name is one more host.
+ */
+const NAMES = ["", "host-2", "host-3", "host-4"];
+/** How much of the time of a host one has that answers soon or never: of a further name, or in place of one that died. */
+const SOON = 1 / 3;
+/** The place of the name that answered last, by whom it was asked for. */
+const nameThatAnswered = new WeakMap<HostFactories, number>();
 /** How often a host that retires may be started anew. */
 const RETIRED_TRIES = 5;
-/** A SharedWorker that is just ending takes connections and never answers: it is asked again, in ms. */
-const ASK_AGAIN_MS = 2_000;
+/** A SharedWorker that is just ending takes connections and never answers: it is asked again, less and less often, in ms. */
+const ASK_AGAIN_MS = 250;
+const ASK_AGAIN_MAX_MS = 2_000;
 
 /**
  * The first host that says hello.
  *
+ * @param replaces this tab had a host, which died: files are loaded already, and none is busy
  * Errors: RunnerError `no-host` where none could be started; `protocol-mismatch`; what the host says of its storage;
  * the reason of `signal`.
  */
 export async function startHost(
   factories: HostFactories,
   timeoutMs: number,
-  locks: Locks,
+  lives: Lives,
   signal: AbortSignal,
+  replaces = false,
 ): Promise<StartedHost> {
   const causes: string[] = [];
-  for (const [kind, open] of linksOf(factories)) {
-    const until = systemClock.elapsed() + timeoutMs;
+  /** Kinds that there are none of here, under whatever name. */
+  const unfit = new Set<HostKind>();
+  for (const { kind, open, answered, share = 1 } of linksOf(factories, replaces)) {
+    if (unfit.has(kind)) continue;
+    const waitMs = timeoutMs * share;
+    let until = systemClock.elapsed() + waitMs;
+    let patience = kind === "shared-worker" ? ASK_AGAIN_MS : timeoutMs;
     for (let retired = 0; retired < RETIRED_TRIES;) {
       let link: RawLink;
       try {
         link = await open();
       } catch (error) {
         causes.push(`${kind}: ${String(error)}`);
+        unfit.add(kind);
         break;
       }
       let answer: Awaited<ReturnType<typeof firstWord>>;
       try {
         const left = until - systemClock.elapsed();
-        answer = await firstWord(link, kind === "shared-worker" ? Math.min(ASK_AGAIN_MS, left) : left, signal);
+        answer = await firstWord(link, Math.min(patience, left), signal);
       } catch (error) {
         link.end();
         throw error;
       }
-      if (answer.type === "hello") return { kind, hello: answer, raw: link.port, end: link.end };
+      if (answer.type === "hello") {
+        answered?.();
+        return { kind, hello: answer, raw: link.port, gone: goneOf(link), end: link.end };
+      }
       link.end();
-      if (answer.type === "silent" && kind === "shared-worker" && systemClock.elapsed() < until) continue;
+      if (answer.type === "silent" && kind === "shared-worker" && systemClock.elapsed() < until) {
+        patience = Math.min(2 * patience, ASK_AGAIN_MAX_MS);
+        continue;
+      }
       if (answer.type === "silent") {
-        causes.push(`${kind}: said nothing for ${timeoutMs} ms`);
+        causes.push(`${kind}: said nothing for ${waitMs} ms`);
         break;
       }
       if (answer.type === "unfit") {
         causes.push(`${kind}: ${answer.cause}`);
+        unfit.add(kind);
         break;
       }
       retired++;
-      await locks.whenFree(hostLifeLockName(answer.dbName, answer.hostId), signal);
+      if (!(await hasEnded(answer, lives, timeoutMs, signal))) {
+        causes.push(`${kind}: retires, and did not end within ${timeoutMs} ms`);
+        break;
+      }
+      // The next one has its own time.
+      until = systemClock.elapsed() + waitMs;
     }
   }
   throw new RunnerError("no-host", { causes });
 }
 
-function* linksOf({ shared, dedicated, page }: HostFactories): Generator<[HostKind, () => RawLink | Promise<RawLink>]> {
+/** Waits for the end of a host that retires; one that hangs there is not waited for any longer than one that is mute. */
+async function hasEnded(
+  { dbName, hostId }: HelloRetiring,
+  lives: Lives,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const waiting = abortWith(signal);
+  const tooLong = systemClock.after(timeoutMs, waiting.signal).then(() => false);
+  const freed = lives.whenFree(hostLifeLockName(dbName, hostId), waiting.signal).then(() => true);
+  try {
+    const ended = await Promise.race([freed, tooLong]);
+    if (signal.aborted) throw signal.reason;
+    return ended;
+  } finally {
+    waiting.abort();
+  }
+}
+
+/** A way to a host. */
+interface Way {
+  readonly kind: HostKind;
+  readonly open: () => RawLink | Promise<RawLink>;
+  /** How much of the time that one host has. Default 1. */
+  readonly share?: number;
+  readonly answered?: () => unknown;
+}
+
+function* linksOf(factories: HostFactories, replaces: boolean): Generator<Way> {
+  const { shared, dedicated, page } = factories;
   if (shared !== undefined) {
-    yield [
-      "shared-worker",
-      () => {
-        const worker = shared();
-        return { port: worker.port, failing: worker, end: () => worker.port.close() };
-      },
-    ];
+    const names = shared.length === 0 ? NAMES.slice(0, 1) : NAMES;
+    for (const [tries] of names.entries()) {
+      const at = ((nameThatAnswered.get(factories) ?? 0) + tries) % names.length;
+      yield {
+        kind: "shared-worker",
+        open: () => {
+          const worker = shared(names[at]!);
+          return { port: worker.port, failing: worker, end: () => worker.port.close() };
+        },
+        share: replaces || tries > 0 ? SOON : 1,
+        answered: () => nameThatAnswered.set(factories, at),
+      };
+    }
   }
   if (dedicated !== undefined) {
-    yield [
-      "worker",
-      () => {
+    yield {
+      kind: "worker",
+      open: () => {
         const worker = dedicated();
         return { port: worker, failing: worker, end: () => worker.terminate() };
       },
-    ];
+    };
   }
   if (page !== undefined) {
-    yield [
-      "page",
-      async () => {
+    yield {
+      kind: "page",
+      open: async () => {
         const port = await page();
         return { port, end: () => port.close() };
       },
-    ];
+    };
   }
 }
 
@@ -157,6 +237,14 @@ async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal):
   }
   return word;
 }
+
+/** Listened for from the hello on; ends with the link. */
+const goneOf = ({ port }: RawLink): Promise<void> =>
+  new Promise((resolve) =>
+    port.addEventListener("message", (event) => {
+      if (((event as MessageEvent<unknown>).data as Partial<HostGone> | null)?.type === "gone") resolve();
+    }),
+  );
 
 function wordOf(data: unknown): Hello | HelloFailed | HelloRetiring | undefined {
   const word = data as Partial<Hello | HelloFailed | HelloRetiring> | null;

@@ -1,11 +1,19 @@
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent, RunFinishedEvent, RunErrorEvent, RunStartedEvent } from "@ag-ui/client";
 import type { SettledStatus } from "../run/types.js";
-import type { Frame } from "../wire/shapes.js";
+import type { Frame, RunnerErrorData } from "../wire/shapes.js";
 
 /** The thread's run, as an agent knows it. */
 export type ThreadRun =
-  | { readonly is: "idle"; readonly last?: { readonly runId: string; readonly status: SettledStatus } }
+  | {
+      readonly is: "idle";
+      readonly last?: {
+        readonly runId: string;
+        readonly status: SettledStatus;
+        /** Its end is not in the log yet: why it cannot be written. */
+        readonly error?: RunnerErrorData;
+      };
+    }
   | { readonly is: "running"; readonly runId: string; readonly runIndex: number };
 
 /** The thread's run after a frame. It is over for whoever sees its terminal event, which comes before `settled`. */
@@ -26,6 +34,8 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
       // Told again of an older run.
       if (before.is === "running" && frame.runIndex < before.runIndex) return before;
       return { is: "idle", last: { runId: frame.runId, status: frame.status } };
+    case "lost":
+      return { is: "idle", last: { runId: frame.runId, status: "broken", error: frame.error } };
     default:
       return before;
   }

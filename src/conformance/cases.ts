@@ -1,6 +1,7 @@
 import { branchCases } from "./branch-cases.js";
 import type { ConformanceCase } from "./case.js";
 import { connectCases } from "./connect-cases.js";
+import { extendedConnectCases } from "./extended-connect-cases.js";
 import { misbehavingCases, ownEndCases } from "./misbehaving-cases.js";
 import { otherHostCases } from "./other-host-cases.js";
 import { readsCases } from "./reads-cases.js";
@@ -12,6 +13,7 @@ import { truthCases } from "./truth-cases.js";
 export const RUNNABLE_CASES = [
   ...runCases,
   ...connectCases,
+  ...extendedConnectCases,
   ...stopCases,
   ...misbehavingCases,
   ...ownEndCases,

@@ -1,6 +1,9 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
-import type { AgentRunner } from "../run/contract.js";
+import type { Observable } from "rxjs";
+import type { AgentRunner, ConnectedEvents, ThreadConnectRequest } from "../run/contract.js";
 import type { RunStatus } from "../run/types.js";
+import type { Bench } from "./bench.js";
+import { expectThat } from "./expect.js";
 
 type Answer<T> = T | Promise<T>;
 
@@ -19,10 +22,12 @@ export interface RecordedEvent {
 }
 
 /**
- * What a runner may have beyond the contract: reads of what it recorded, and resets. The cases of level "full" ask for
+ * What a runner may have beyond the contract: more ways to connect, reads of what it recorded, and resets. The cases of level "full" ask for
  * them by these names; a runner without one skips its case with that reason.
  */
 export interface FullAgentRunner extends AgentRunner {
+  connect(request: ThreadConnectRequest): Observable<BaseEvent>;
+  connectWithCursor(request: ThreadConnectRequest): Observable<ConnectedEvents>;
   listThreads(): Answer<readonly ({ readonly threadId: string } | { readonly id: string })[]>;
   /** Newest first. `before`: only runs with a smaller `runIndex`. */
   listRuns(
@@ -47,4 +52,15 @@ export interface FullAgentRunner extends AgentRunner {
   clearThreads(): Answer<unknown>;
   /** Ends its live runs and lets go of everything. Refuses further runs. */
   destroy(): Answer<unknown>;
+}
+
+/** The runner, as one that has this method. */
+export function having<Method extends Exclude<keyof FullAgentRunner, keyof AgentRunner>>(
+  { runner }: Bench,
+  method: Method,
+): Pick<FullAgentRunner, Method> {
+  const has = typeof (runner as unknown as Partial<Record<Method, unknown>>)[method] === "function";
+  expectThat(has, `a runner of level "full" must have ${method}(); skip this case with that reason if it has not`);
+  // Checked the line before.
+  return runner as unknown as Pick<FullAgentRunner, Method>;
 }

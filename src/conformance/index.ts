@@ -16,4 +16,6 @@ export type {
   AgentRunnerIsRunningRequest,
   AgentRunnerRunRequest,
   AgentRunnerStopRequest,
+  ConnectedEvents,
+  ThreadConnectRequest,
 } from "../run/contract.js";

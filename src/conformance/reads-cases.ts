@@ -3,23 +3,12 @@ import type { BaseEvent, Message } from "@ag-ui/client";
 import type { Bench } from "./bench.js";
 import { cases } from "./case.js";
 import { expectSame, expectThat, shown } from "./expect.js";
-import type { FullAgentRunner } from "./full-runner.js";
+import { having } from "./full-runner.js";
 import { answering, answerId, FIRST_PART, held, say } from "./good-agents.js";
 import { mustTakeAnother, untilHeld, heldRun } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
 import { mustAgree, mustBeOneRun, mustBeValid, rebuild } from "./view.js";
-
-/** The runner, as one that has this method. */
-function having<Method extends Exclude<keyof FullAgentRunner, "run" | "connect" | "stop" | "isRunning">>(
-  { runner }: Bench,
-  method: Method,
-): Pick<FullAgentRunner, Method> {
-  const has = typeof (runner as unknown as Partial<Record<Method, unknown>>)[method] === "function";
-  expectThat(has, `a runner of level "full" must have ${method}(); skip this case with that reason if it has not`);
-  // Checked the line before.
-  return runner as unknown as Pick<FullAgentRunner, Method>;
-}
 
 /** A thread with a state, an answer and a second answer. */
 async function filledThread(bench: Bench): Promise<{ readonly tab: Tab; readonly runIds: readonly string[] }> {

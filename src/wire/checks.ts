@@ -1,5 +1,14 @@
 import { RunnerError } from "../run/errors.js";
-import type { AttachRequest, RunRequest, ThreadListQuery } from "./shapes.js";
+import type {
+  AttachRequest,
+  MessagePageQuery,
+  NamedRun,
+  RunEventsRequest,
+  RunListQuery,
+  RunRequest,
+  StopCall,
+  ThreadListQuery,
+} from "./shapes.js";
 
 /** What arrives from a tab is checked here, once, and trusted behind it. Errors: RunnerError `invalid-input`. */
 function refuse(field: string, must: string): never {
@@ -18,6 +27,11 @@ function checkId(fields: Fields, field: string): void {
   if (typeof id !== "string" || id === "") refuse(field, "be a string that is not empty");
 }
 
+/** AG-UI lets a message have any string for its id, "" too. */
+function checkMessageId(fields: Fields, field: string): void {
+  if (typeof fields[field] !== "string") refuse(field, "be a string");
+}
+
 function checkOptional(fields: Fields, field: string, type: "boolean" | "number" | "string" | "object"): void {
   if (fields[field] !== undefined && typeof fields[field] !== type) refuse(field, `be a ${type} where it is given`);
 }
@@ -31,7 +45,11 @@ export function checkRun(request: RunRequest): RunRequest {
   for (const field of ["messages", "tools", "context"]) {
     if (!Array.isArray(input[field])) refuse(`input.${field}`, "be an array");
   }
+  if (fields["persistedInputMessages"] !== undefined && !Array.isArray(fields["persistedInputMessages"])) {
+    refuse("persistedInputMessages", "be an array where it is given");
+  }
   if (fields["partial"] !== undefined) checkOptional(fieldsOf(fields["partial"], "partial"), "stateSet", "boolean");
+  if (fields["earlier"] !== undefined) checkMessageId(fieldsOf(fields["earlier"], "earlier"), "before");
   return request;
 }
 
@@ -39,8 +57,15 @@ export function checkAttach(request: AttachRequest): AttachRequest {
   const fields = fieldsOf(request, "request");
   checkId(fields, "threadId");
   checkOptional(fields, "follow", "boolean");
-  if (![undefined, "snapshot", "events"].includes(fields["replay"] as undefined))
-    refuse("replay", "be snapshot or events");
+  checkOptional(fields, "holds", "boolean");
+  if (fields["agentId"] !== undefined) checkId(fields, "agentId");
+  if (fields["runId"] !== undefined) checkId(fields, "runId");
+  if (![undefined, "snapshot", "events", "last-run"].includes(fields["replay"] as undefined))
+    refuse("replay", "be snapshot, events or last-run");
+  const { limit } = fields;
+  if (limit !== undefined && (!Number.isSafeInteger(limit) || (limit as number) < 1)) {
+    refuse("limit", "be a whole number, at least 1");
+  }
   if (fields["after"] !== undefined) {
     const after = fieldsOf(fields["after"], "after");
     for (const field of ["runIndex", "seq", "epoch"]) {
@@ -58,10 +83,24 @@ export function checkThread(request: { readonly threadId: string }): { readonly 
   return request;
 }
 
-export function checkStop(request: { readonly threadId: string; readonly runId?: string }): typeof request {
+export function checkStop(request: StopCall): StopCall {
   const fields = fieldsOf(request, "request");
   checkId(fields, "threadId");
+  if (fields["agentId"] !== undefined) checkId(fields, "agentId");
   if (fields["runId"] !== undefined) checkId(fields, "runId");
+  return request;
+}
+
+/** Numbers and statuses are the runner's to check: it has rules of its own for them. */
+export function checkRunQuery<T extends RunListQuery & { readonly threadId: string }>(query: T): T {
+  checkId(fieldsOf(query, "query"), "threadId");
+  return query;
+}
+
+export function checkNamedRun<T extends NamedRun | RunEventsRequest>(request: T): T {
+  const fields = fieldsOf(request, "request");
+  checkId(fields, "runId");
+  if (fields["threadId"] !== undefined) checkId(fields, "threadId");
   return request;
 }
 
@@ -71,5 +110,13 @@ export function checkThreadQuery(query: ThreadListQuery): ThreadListQuery {
   checkOptional(fields, "before", "number");
   checkOptional(fields, "agentId", "string");
   checkOptional(fields, "archived", "boolean");
+  return query;
+}
+
+export function checkMessagePageQuery(query: MessagePageQuery): MessagePageQuery {
+  const fields = fieldsOf(query, "query");
+  checkId(fields, "threadId");
+  if (fields["before"] !== undefined) checkMessageId(fields, "before");
+  checkOptional(fields, "limit", "number");
   return query;
 }

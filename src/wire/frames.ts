@@ -1,13 +1,13 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { Observable } from "rxjs";
+import { abortWith } from "../platform/abort.js";
 import { fromErrorData, toErrorData } from "./errors.js";
 import type { AttachControl, Frame } from "./shapes.js";
-
-/** Frames that a host sends ahead of what the tab has consumed: what a frozen tab costs at most. */
-const WINDOW = 32;
+import { ConsumedFrames, SendWindow } from "./window.js";
 
 /**
- * Sends frames over a port, never more than a window ahead of the tab. What the tab does not take stays in the log.
+ * Sends frames over a port, never more than a window ahead of the tab. No frame is made before it can be sent: what the
+ * tab does not take stays in the log.
  *
  * @param signal ends the sending
  * @returns resolves when all is sent, the tab detached or `signal` aborted
@@ -17,28 +17,33 @@ export async function sendFrames(
   open: (signal: AbortSignal) => AsyncGenerator<Frame, void>,
   signal: AbortSignal,
 ): Promise<void> {
-  const ended = new AbortController();
-  const either = AbortSignal.any([signal, ended.signal]);
-  let credit = WINDOW;
+  const ended = abortWith(signal);
+  const either = ended.signal;
+  const window = new SendWindow();
   let refill: (() => void) | undefined;
   const wake = (): void => {
     refill?.();
     refill = undefined;
   };
   port.onmessage = (event: MessageEvent<unknown>) => {
-    const control = event.data as AttachControl | null;
-    if (control?.type === "credit" && Number.isSafeInteger(control.frames) && control.frames > 0) {
-      credit = Math.min(WINDOW, credit + control.frames);
+    // Whatever a tab sends: each field is checked where it is used.
+    const control = event.data as { readonly type?: unknown; readonly frames?: unknown } | null;
+    if (control?.type === "credit") {
+      window.consumed(control.frames);
       wake();
     } else if (control?.type === "detach") ended.abort();
   };
   either.addEventListener("abort", wake, { once: true });
+  let frames: AsyncGenerator<Frame, void> | undefined;
   try {
-    for await (const frame of open(either)) {
-      if (credit === 0) await new Promise<void>((resolve) => (refill = resolve));
+    frames = open(either);
+    for (;;) {
+      while (!window.isOpen && !either.aborted) await new Promise<void>((resolve) => (refill = resolve));
       if (either.aborted) return;
-      credit--;
-      port.postMessage(frame);
+      const next = await frames.next();
+      if (next.done === true || either.aborted) return;
+      window.sent(next.value);
+      port.postMessage(next.value);
     }
   } catch (error) {
     if (!either.aborted) port.postMessage({ type: "error", error: toErrorData(error) } satisfies Frame);
@@ -47,6 +52,8 @@ export async function sendFrames(
     port.onmessage = null;
     // Frames already posted are still delivered.
     port.close();
+    // What it still does fails for nobody.
+    frames?.return().catch(() => undefined);
   }
 }
 
@@ -63,7 +70,7 @@ export function receiveFrames(port: MessagePort, lost: AbortSignal): Observable<
     if (isFrame(event.data)) deliver(event.data);
   };
   return new Observable((subscriber) => {
-    let consumed = 0;
+    const consumed = new ConsumedFrames();
     const detach = (): void => {
       lost.removeEventListener("abort", fail);
       port.onmessage = null;
@@ -75,9 +82,8 @@ export function receiveFrames(port: MessagePort, lost: AbortSignal): Observable<
       if (frame.type === "error") return subscriber.error(fromErrorData(frame.error));
       if (frame.type === "end") return subscriber.complete();
       subscriber.next(frame);
-      if (++consumed < WINDOW / 2) return;
-      port.postMessage({ type: "credit", frames: consumed } satisfies AttachControl);
-      consumed = 0;
+      const told = consumed.add(frame);
+      if (told > 0) port.postMessage({ type: "credit", frames: told } satisfies AttachControl);
     };
     early.splice(0).forEach(deliver);
     if (lost.aborted) fail();
@@ -95,6 +101,7 @@ const FRAME_TYPES: ReadonlySet<unknown> = new Set<Frame["type"]>([
   "chunk",
   "run",
   "settled",
+  "lost",
   "idle",
   "end",
   "error",

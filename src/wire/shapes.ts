@@ -1,12 +1,20 @@
-import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
+import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
+import type { Replay } from "../run/contract.js";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
 import type { Chunk, Cursor, RunStatus, SettledStatus } from "../run/types.js";
 
 /**
  * What crosses from a tab to its host and back. History of PROTOCOL_VERSION:
  * 1: hello, comlink calls of {@link HostApi}, frames with credit.
+ * 2: reads of runs and threads, of messages by pages; attachments of one run (`runId`, which a host of 1 would not heed),
+ *    of the last one, with the last messages only (`limit`), and runs of who has no more (`earlier`); how many attachments
+ *    a host has; credit bounds the size of what is on its way, too.
+ * 3: each call has a context, with headers, before its arguments; the list of threads is watched on a port of its own;
+ *    agents of a request (`agentId` of attachments and stops); requests as of HTTP (`fetch`), whose answers come by the
+ *    frames of relay.ts; single threads are changed and deleted; runs that stand in no
+ *    log (`unrecorded`).
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 3;
 
 /** Which context runs the agents. */
 export type HostKind = "shared-worker" | "worker" | "page";
@@ -19,6 +27,13 @@ export type Durability = "durable" | "memory";
  * `reload`: also the reload of the only tab. `nothing`: it ends with the tab that hosts it.
  */
 export type Survives = "nothing" | "tab-close" | "reload";
+
+/**
+ * What keeps a thread to one live run: Web Locks; or, where the page has none (plain http), leases in a database. That is
+ * weaker: a host that is blocked for several seconds can lose its run to another one, and a dead host's thread is free
+ * after about as long. What the log holds is right in both.
+ */
+export type Exclusion = "locks" | "leases";
 
 /** How a tab stands with its host. One value of `runtime.status$`. */
 export type RuntimeStatus =
@@ -33,8 +48,14 @@ export type RuntimeStatus =
       readonly survives: Survives;
       /** Tabs connected to this host, this one included. */
       readonly tabs: number;
-      /** Ids of the agents that the host has. */
-      readonly agents: readonly string[];
+      /** Attachments and runs that stream to tabs of this host now. Told some ms after it has changed. */
+      readonly attachments: number;
+      /**
+       * Ids of the agents that the host has; absent where they are made per request, or a middleware decides who may know:
+       * GET `/info` tells them.
+       */
+      readonly agents?: readonly string[];
+      readonly exclusion: Exclusion;
     }
   | { readonly is: "reconnecting"; readonly attempt: number }
   | { readonly is: "failed"; readonly error: RunnerErrorData }
@@ -75,10 +96,41 @@ export interface RunListQuery {
   readonly before?: number;
 }
 
+export interface MessagePageQuery {
+  readonly threadId: string;
+  /** Only messages before that of this id: the first one's of the page after. Absent: the last ones. */
+  readonly before?: string;
+  /** At most this many. Default 50, at most 500. */
+  readonly limit?: number;
+}
+
+/** Messages of a thread's active path, the live run's so far included. */
+export interface MessagePage {
+  /** Oldest first. */
+  readonly messages: readonly Message[];
+  /** There are messages before the first one. */
+  readonly earlier: boolean;
+}
+
+/** Names a run; `threadId` has to be given where several threads have a run of this id. */
+export interface NamedRun {
+  readonly runId: string;
+  readonly threadId?: string;
+}
+
+/** Which of a run's committed events: see `getRunEvents` of the runner. */
+export interface RunEventsRequest extends NamedRun {
+  readonly types?: readonly string[];
+  readonly after?: number;
+  readonly limit?: number;
+}
+
 /** One change of the list of threads, in whichever tab or host it was made. */
 export type ThreadChange =
   | { readonly type: "changed"; readonly thread: ThreadSummary }
-  | { readonly type: "deleted"; readonly threadId: string };
+  | { readonly type: "deleted"; readonly threadId: string }
+  /** Nobody told of changes for a while (the host ended): list again. */
+  | { readonly type: "anew" };
 
 /** A RunnerError as data. */
 export interface RunnerErrorData {
@@ -107,11 +159,12 @@ export interface RunSummary {
 export interface Hello {
   readonly type: "hello";
   readonly protocol: number;
+  /** New with every start of a host. */
   readonly hostId: string;
-  readonly bootId: string;
   readonly dbName: string;
   readonly kind: HostKind;
-  readonly agents: readonly string[];
+  readonly agents?: readonly string[];
+  readonly exclusion: Exclusion;
   readonly port: MessagePort;
 }
 
@@ -129,6 +182,11 @@ export interface HelloRetiring {
   readonly dbName: string;
 }
 
+/** The host has ended the connection, whatever it took this tab for. */
+export interface HostGone {
+  readonly type: "gone";
+}
+
 /** A tab's answer to `hello`: the id in whose name it holds its life lock. */
 export interface TabHello {
   readonly type: "tab";
@@ -138,18 +196,28 @@ export interface TabHello {
 /** Results cross as data: comlink keeps only name, message and stack of a thrown error. */
 export type Reply<T> = { readonly ok: T } | { readonly error: RunnerErrorData };
 
-/** The settled history as messages and state (`snapshot`), or as compacted events. */
-export type Replay = "snapshot" | "events";
+export type { Replay } from "../run/contract.js";
 
 /** How a reader wants the history: not at all but what is missing after `after`, or as `replay` says. */
 export interface AttachRequest {
   readonly threadId: string;
+  /** The agent that the reader shows the thread of; for the middleware of the runtime. */
+  readonly agentId?: string;
   /** How far the reader has got. Absent: it has nothing and gets the prelude. */
   readonly after?: Cursor;
+  /** The reader shows something of the thread and cannot say what: where there is nothing, it gets an empty prelude. */
+  readonly holds?: boolean;
   /** Default `snapshot`. */
   readonly replay?: Replay;
+  /**
+   * A snapshot shows at most this many of the newest messages (at least 1), and all that a live run has open or has added
+   * at the end. Absent: all.
+   */
+  readonly limit?: number;
   /** Go on with later runs, whoever starts them. Default false: complete after the live run. */
   readonly follow?: boolean;
+  /** Only this run, on whichever branch, from its first event or from `after` on, to its settled end. */
+  readonly runId?: string;
 }
 
 /** A run as a tab asks for it. */
@@ -162,6 +230,13 @@ export interface RunRequest {
    * caller set it: the host completes both. Absent: the input is whole, as any AG-UI client sends it.
    */
   readonly partial?: { readonly stateSet: boolean };
+  /**
+   * The sender has loaded only the thread's messages from that of the id `before` on: the host puts those in front of it
+   * before `input.messages`. Of no effect where the thread has no such message, or `partial` is given.
+   */
+  readonly earlier?: { readonly before: string };
+  /** The messages to record with the run, where the caller has worked out which are new. */
+  readonly persistedInputMessages?: readonly Message[];
 }
 
 /** What comes on an attachment's port, host to tab. */
@@ -172,12 +247,19 @@ export type Frame =
       readonly cursor: Cursor;
       readonly events: readonly BaseEvent[];
       readonly live?: LiveRun;
+      /** The thread has messages before the first one of the snapshot. */
+      readonly earlier?: true;
     }
   | { readonly type: "chunk"; readonly chunk: Chunk }
   /** A run begins for this reader. Precedes its first chunk. */
   | { readonly type: "run"; readonly run: LiveRun }
   /** The run is settled and its lock is free. Its terminal event was in the chunk before. */
   | { readonly type: "settled"; readonly runIndex: number; readonly runId: string; readonly status: SettledStatus }
+  /**
+   * The run is over and its end cannot be written now: why. A follower is told the end, with a snapshot, once it is
+   * written.
+   */
+  | { readonly type: "lost"; readonly runIndex: number; readonly runId: string; readonly error: RunnerErrorData }
   /** A follower has everything; nothing comes until the next run begins. */
   | { readonly type: "idle" }
   /** Nothing more comes. */
@@ -189,6 +271,8 @@ export interface LiveRun {
   readonly runId: string;
   readonly epoch: number;
   readonly agentId?: string;
+  /** It stands in no log: it is no part of its thread, and its cursors lead nowhere. */
+  readonly unrecorded?: true;
 }
 
 /** What comes on an attachment's port, tab to host. */
@@ -196,7 +280,17 @@ export type AttachControl =
   /** The tab has consumed this many frames more. */
   { readonly type: "credit"; readonly frames: number } | { readonly type: "detach" };
 
-/** What comes on the watch port, host to tab. */
-export type WatchFrame =
-  | { readonly type: "threads"; readonly change: ThreadChange }
-  | { readonly type: "status"; readonly tabs: number; readonly durability: Durability };
+/** A stop as a tab asks for it. */
+export interface StopCall {
+  readonly threadId: string;
+  readonly runId?: string;
+  /** As that of {@link AttachRequest}. */
+  readonly agentId?: string;
+}
+
+/** What comes on the port that watches the host, host to tab. */
+export interface StatusFrame {
+  readonly tabs: number;
+  readonly attachments: number;
+  readonly durability: Durability;
+}

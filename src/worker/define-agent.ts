@@ -22,6 +22,8 @@ const SLICE_MS = 8;
 class FunctionAgent extends AbstractAgent {
   private work: AgentFunction;
   private aborting: AbortController | undefined;
+  /** It has middlewares. */
+  private isWrapped = false;
 
   constructor(work: AgentFunction, config: AgentConfig) {
     super(config);
@@ -33,9 +35,11 @@ class FunctionAgent extends AbstractAgent {
       const aborting = new AbortController();
       this.aborting = aborting;
       const { signal } = aborting;
+      const { threadId, runId } = input;
+      let isEnded = false;
       const drive = async (): Promise<void> => {
         // At once, so that every reader sees the question before the agent has its first word.
-        subscriber.next({ type: EventType.RUN_STARTED, threadId: input.threadId, runId: input.runId });
+        subscriber.next({ type: EventType.RUN_STARTED, threadId, runId });
         const iterator = this.work(input, { signal })[Symbol.asyncIterator]();
         try {
           let sliceEnds = performance.now() + SLICE_MS;
@@ -43,6 +47,7 @@ class FunctionAgent extends AbstractAgent {
             const next = await iterator.next();
             if (next.done === true) return;
             if (signal.aborted) break;
+            isEnded ||= next.value?.type === EventType.RUN_FINISHED || next.value?.type === EventType.RUN_ERROR;
             subscriber.next(next.value);
             if (performance.now() < sliceEnds) continue;
             await nextTask();
@@ -53,11 +58,22 @@ class FunctionAgent extends AbstractAgent {
         }
       };
       drive().then(
-        () => subscriber.complete(),
+        () => {
+          // Middlewares do on it what they do at the end of a run; else the runner adds it, which knows of late stops.
+          if (this.isWrapped && !isEnded && !signal.aborted) {
+            subscriber.next({ type: EventType.RUN_FINISHED, threadId, runId });
+          }
+          subscriber.complete();
+        },
         (error: unknown) => (signal.aborted ? subscriber.complete() : subscriber.error(error)),
       );
       return () => aborting.abort();
     });
+  }
+
+  override use(...middlewares: Parameters<AbstractAgent["use"]>): this {
+    this.isWrapped ||= middlewares.length > 0;
+    return super.use(...middlewares);
   }
 
   override abortRun(): void {
@@ -69,6 +85,7 @@ class FunctionAgent extends AbstractAgent {
     const copy = super.clone() as FunctionAgent;
     copy.work = this.work;
     copy.aborting = undefined;
+    copy.isWrapped = this.isWrapped;
     return copy;
   }
 }

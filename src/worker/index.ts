@@ -1,5 +1,5 @@
 /** The worker file's side: make the context a host, make agents. */
 export { serveRuntime, type RuntimeHost, type ServeRuntimeOptions } from "./serve-runtime.js";
 export { defineAgent, type AgentContext, type AgentFunction } from "./define-agent.js";
-export type { AgentSource } from "./agents.js";
+export type { AgentSource } from "../runtime/agents.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";

@@ -1,6 +1,9 @@
-import { defaultLocks } from "../platform/locks.js";
-import { RunnerError } from "../run/errors.js";
-import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
+import { systemClock } from "../platform/clock.js";
+import { livesWhereAllowed } from "../platform/denied.js";
+import { lazyLives } from "../platform/lazy-locks.js";
+import { defaultLocks, type Lives } from "../platform/locks.js";
+import { onPageCache } from "../platform/page-cache.js";
+import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
 import {
   PROTOCOL_VERSION,
@@ -8,19 +11,15 @@ import {
   type HelloFailed,
   type HelloRetiring,
   type HostKind,
-  type WatchFrame,
+  type StatusFrame,
 } from "../wire/shapes.js";
-import { AgentRegistry, type AgentSource } from "./agents.js";
+import { AgentRuntime, coreOf } from "../runtime/agent-runtime.js";
+import type { AgentRuntimeOptions } from "../runtime/options.js";
 import { editedSince } from "./edited.js";
 import { connectTab, type RawPort } from "./tab-connection.js";
 
-export interface ServeRuntimeOptions extends Pick<
-  IndexedDBAgentRunnerOptions,
-  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "openTimeoutMs"
-> {
-  /** The agents, by the id that tabs name them by. Each run gets a clone. */
-  readonly agents: Readonly<Record<string, AgentSource>>;
-}
+/** What a host is told: what its runtime is told. */
+export type ServeRuntimeOptions = AgentRuntimeOptions;
 
 /** The host that {@link serveRuntime} made. */
 export interface RuntimeHost {
@@ -35,6 +34,12 @@ interface HostScope {
   readonly kind: HostKind;
   readonly listen: (accept: (port: RawPort) => void) => void;
 }
+
+/** How long a host whose database was taken over hands out the ends of its runs before it goes, in ms. */
+const GOODBYE_MS = 250;
+
+/** Changes of the number of attachments that come closer together are told as one, in ms. */
+const ATTACHMENTS_TOLD_AFTER_MS = 50;
 
 /** The context that this runs in, as a host. */
 function hostScope(): HostScope {
@@ -65,60 +70,82 @@ function hostScope(): HostScope {
  * Makes this context the host of the agents: call it once, at the top of a worker file, without awaiting anything
  * before it. Works in a SharedWorker, in a dedicated Worker and in a page.
  *
- * @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run
+ * @param given options, or a runtime of your own making
+ * @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-input`
  */
-export function serveRuntime(options: ServeRuntimeOptions): RuntimeHost {
+export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): RuntimeHost {
   const { kind, listen } = hostScope();
-  const agents = new AgentRegistry(options.agents);
-  const bootId = crypto.getRandomValues(new Uint32Array(2)).join("-");
-  const locks = defaultLocks();
-  let runner: IndexedDBAgentRunner | undefined;
-  let refusal: unknown;
-  try {
-    runner = new IndexedDBAgentRunner(options);
-  } catch (error) {
-    // Told to each tab that connects: a worker has no other way to be heard.
-    refusal = error;
-  }
+  const core = coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
+  const webLocks = defaultLocks();
+  const beats =
+    webLocks === undefined ? lazyLives(async () => (await import("../platform/beats.js")).beatLives()) : undefined;
+  const lives: Lives = livesWhereAllowed(webLocks ?? beats!);
+  const { home } = core;
+  // Who may know them is for a middleware to say, where there is one.
+  const agentIds = core.options.beforeRequestMiddleware === undefined ? core.agents.ids : undefined;
 
   const closers = new Set<() => void>();
-  const watchers = new Set<(frame: WatchFrame) => void>();
+  /** Aborts with the connections. */
+  let connected = new AbortController();
+  /** How to end each tab's connection, by the tab's id. */
+  const connectionOf = new Map<string, () => void>();
+  const watchers = new Set<(frame: StatusFrame) => void>();
   let tabs = 0;
-  const status = (): WatchFrame => ({ type: "status", tabs, durability: "durable" });
+  let attachments = 0;
+  const status = (): StatusFrame => ({
+    tabs,
+    attachments,
+    durability: home.local?.durability ?? "durable",
+  });
   const countTabs = (change: 1 | -1): void => {
     tabs += change;
     for (const send of watchers) send(status());
   };
+  let telling: Promise<void> | undefined;
+  const countAttachments = (change: 1 | -1): void => {
+    attachments += change;
+    // A page that is loading attaches many at once.
+    telling ??= systemClock.after(ATTACHMENTS_TOLD_AFTER_MS).then(() => {
+      telling = undefined;
+      for (const send of watchers) send(status());
+    });
+  };
 
   const accept = async (raw: RawPort): Promise<void> => {
     try {
-      if (runner === undefined || locks === undefined) throw refusal ?? new RunnerError("insecure-context");
-      if (await editedSince()) return await retire(raw, runner);
-      await runner.opened;
-      let counted = false;
+      if (await editedSince()) return await retire(raw);
+      const runner = await home.openLocal();
+      giveWay(runner);
+      let tabId: string | undefined;
       const { port, close } = connectTab(
         raw,
         {
+          core,
           runner,
-          agents,
-          locks,
+          lives,
+          hostEnds: connected.signal,
+          attached: () => {
+            countAttachments(1);
+            return () => countAttachments(-1);
+          },
           watch: (send) => {
             watchers.add(send);
             send(status());
-            const changes = runner.watchThreads().subscribe((change) => send({ type: "threads", change }));
-            return () => {
-              watchers.delete(send);
-              changes.unsubscribe();
-            };
+            return () => watchers.delete(send);
           },
         },
-        () => {
-          counted = true;
+        (id) => {
+          tabId = id;
+          // It had taken this host for dead, and its old connection hears of nothing.
+          connectionOf.get(id)?.();
+          connectionOf.set(id, close);
           countTabs(1);
         },
         () => {
           closers.delete(close);
-          if (counted) countTabs(-1);
+          if (tabId === undefined) return;
+          if (connectionOf.get(tabId) === close) connectionOf.delete(tabId);
+          countTabs(-1);
         },
       );
       closers.add(close);
@@ -126,34 +153,71 @@ export function serveRuntime(options: ServeRuntimeOptions): RuntimeHost {
         type: "hello",
         protocol: PROTOCOL_VERSION,
         hostId: runner.hostId,
-        bootId,
         dbName: runner.dbName,
         kind,
-        agents: agents.ids,
+        ...(agentIds !== undefined && { agents: agentIds }),
+        exclusion: webLocks === undefined ? "leases" : "locks",
         port,
       };
       raw.postMessage(hello, [port]);
     } catch (error) {
+      // Told to each tab that connects: a worker has no other way to be heard.
       const failed: HelloFailed = { type: "failed", protocol: PROTOCOL_VERSION, error: toErrorData(error) };
       raw.postMessage(failed, []);
     }
   };
 
-  const close = async (): Promise<void> => {
+  const endConnections = (): void => {
     for (const end of closers) end();
-    await runner?.close();
+    connected.abort();
+    connected = new AbortController();
+  };
+
+  const close = async (): Promise<void> => {
+    endConnections();
+    await core.close();
+    await beats?.close();
+  };
+
+  /** Live runs are settled by now. A worker ends, so that tabs that come next start the one of the newer build. */
+  const outdated = async (): Promise<void> => {
+    // Frames and the goodbye come on different ports, in no common order: who keeps up has the end of its run by then.
+    await systemClock.after(GOODBYE_MS);
+    endConnections();
+    await home.local?.close();
+    if (kind !== "page") globalThis.close();
+  };
+  const watched = new WeakSet<LocalAgentRunner>();
+  const giveWay = (runner: LocalAgentRunner): void => {
+    if (watched.has(runner)) return;
+    watched.add(runner);
+    runner.outdated.addEventListener("abort", () => void outdated(), { once: true });
   };
 
   /**
    * The worker's files were edited: this host ends, and the tab that asks starts the new one. Its life lock falls with
    * the context, so who waits for it meets no half-closed host.
    */
-  const retire = async (raw: RawPort, host: IndexedDBAgentRunner): Promise<void> => {
-    raw.postMessage({ type: "retiring", hostId: host.hostId, dbName: host.dbName } satisfies HelloRetiring, []);
-    await host.settleAll();
-    globalThis.close();
+  const retire = async (raw: RawPort): Promise<void> => {
+    try {
+      const runner = await home.openLocal();
+      const { hostId, dbName } = runner;
+      raw.postMessage({ type: "retiring", hostId, dbName } satisfies HelloRetiring, []);
+      await runner.settleAll();
+    } finally {
+      globalThis.close();
+    }
   };
 
+  if (kind === "page") {
+    // Whoever is shown afterwards connects to a new host; no run goes on.
+    onPageCache({
+      enter: () => {
+        endConnections();
+        home.letGo();
+      },
+    });
+  }
   listen((port) => void accept(port));
   return {
     kind,

@@ -1,25 +1,11 @@
 import { expose } from "comlink";
 import { systemClock } from "../platform/clock.js";
-import type { Locks } from "../platform/locks.js";
 import { tabLifeLockName } from "../platform/names.js";
-import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
-import { toLiveRunInfo } from "../runner/attach.js";
-import { RunnerError } from "../run/errors.js";
-import { checkAttach, checkRun, checkStop, checkThread, checkThreadQuery } from "../wire/checks.js";
 import { guardedEndpoint } from "../wire/endpoint.js";
-import { reply } from "../wire/errors.js";
-import { sendFrames } from "../wire/frames.js";
-import { HOST_METHODS, type HostApi } from "../wire/host-api.js";
-import type { TabHello, WatchFrame } from "../wire/shapes.js";
-import type { AgentRegistry } from "./agents.js";
-
-export interface TabConnectionParts {
-  readonly runner: LocalAgentRunner;
-  readonly agents: AgentRegistry;
-  readonly locks: Locks;
-  /** Called with the port of a tab that wants to know of threads and tabs. Returns how to end it. */
-  readonly watch: (send: (frame: WatchFrame) => void) => () => void;
-}
+import { HOST_METHODS } from "../wire/host-api.js";
+import { hostCalls } from "../wire/host-calls.js";
+import type { HostGone, TabHello } from "../wire/shapes.js";
+import { apiOf, type TabApiParts } from "./tab-api.js";
 
 /** How long a link waits for its tab's name, in ms. */
 const UNNAMED_MS = 60_000;
@@ -40,67 +26,25 @@ export interface RawPort {
  */
 export function connectTab(
   raw: RawPort,
-  parts: TabConnectionParts,
-  onTab: () => void,
+  parts: TabApiParts,
+  onTab: (tabId: string) => void,
   onGone: () => void,
 ): { readonly port: MessagePort; readonly close: () => void } {
-  const { runner, agents, locks } = parts;
+  const { lives } = parts;
   const ended = new AbortController();
   const { signal } = ended;
 
-  const api: HostApi = {
-    run: (request, port) =>
-      reply(async () => {
-        checkRun(request);
-        checkPort(port);
-        const { threadId, agentId, input, partial } = request;
-        const agent = await agents.clone(agentId);
-        const run = runner.start({ threadId, agentId, agent, input: { ...input, threadId }, partial });
-        const ref = await run.started;
-        void sendFrames(port, (until) => runner.runFrames(run, until), signal);
-        return toLiveRunInfo(ref);
-      }).then((answer) => {
-        // Nothing comes on the port of a run that was refused.
-        if ("error" in answer && port instanceof MessagePort) port.close();
-        return answer;
-      }),
-    attach: (request, port) =>
-      reply(() => {
-        checkAttach(request);
-        checkPort(port);
-        void sendFrames(port, (until) => runner.attach(request, until), signal);
-        return null;
-      }),
-    stop: (request) => reply(() => runner.stop(checkStop(request))),
-    isRunning: (request) => reply(() => runner.isRunning(checkThread(request))),
-    listThreads: (query) => reply(() => runner.listThreads(checkThreadQuery(query))),
-    watch: (port) =>
-      reply(() => {
-        checkPort(port);
-        const end = parts.watch((frame) => port.postMessage(frame));
-        signal.addEventListener(
-          "abort",
-          () => {
-            end();
-            port.close();
-          },
-          { once: true },
-        );
-        return null;
-      }),
-  };
-
   const { port1, port2 } = new MessageChannel();
-  expose(api, guardedEndpoint(port1, HOST_METHODS));
+  expose(hostCalls(apiOf(parts, signal)), guardedEndpoint(port1, HOST_METHODS));
 
   let named = false;
   const listen = ({ data }: MessageEvent<unknown>): void => {
     if (!isTabHello(data)) return;
     raw.removeEventListener("message", listen);
     named = true;
-    onTab();
+    onTab(data.tabId);
     // The tab holds the lock since before it named it, so this waits for its end.
-    void locks.whenFree(tabLifeLockName(data.tabId), signal).then(close);
+    void lives.whenFree(tabLifeLockName(data.tabId), signal).then(close);
   };
   raw.addEventListener("message", listen);
   // A tab that asked again, or went away before it heard the hello, never answers it.
@@ -112,16 +56,12 @@ export function connectTab(
     if (signal.aborted) return;
     ended.abort();
     raw.removeEventListener("message", listen);
+    // A tab that was only taken for gone connects again.
+    raw.postMessage({ type: "gone" } satisfies HostGone, []);
     port1.close();
     onGone();
   }
   return { port: port2, close };
-}
-
-function checkPort(port: unknown): asserts port is MessagePort {
-  if (!(port instanceof MessagePort)) {
-    throw new RunnerError("invalid-input", { field: "port" }, { message: "A MessagePort must be handed over" });
-  }
 }
 
 function isTabHello(data: unknown): data is TabHello {

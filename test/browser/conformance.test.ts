@@ -1,7 +1,7 @@
 import { IndexedDBAgentRunner, InMemoryAgentRunner } from "ag-ui-local-runtime";
 import { describeAgentRunner } from "ag-ui-local-runtime/conformance";
 import { describe, it } from "vitest";
-import { NOT_ON_THE_WIRE, WireAgentRunner } from "../conformance/wire-runner.js";
+import { remoteRunnerOptions } from "../conformance/wire-runner.js";
 
 const framework = { describe, it };
 
@@ -21,10 +21,7 @@ describeAgentRunner("InMemoryAgentRunner, in the browser", {
   destroy: (runner) => (runner as InMemoryAgentRunner).destroy(),
 });
 
-describeAgentRunner("The runner through the wire, in the browser", {
+describeAgentRunner("RemoteRunner, in the browser", {
   framework,
-  skip: NOT_ON_THE_WIRE,
-  create: () => new WireAgentRunner(`conformance-${crypto.randomUUID()}`),
-  reopen: (runner) => new WireAgentRunner((runner as WireAgentRunner).dbName),
-  destroy: (runner) => (runner as WireAgentRunner).close(),
+  ...remoteRunnerOptions(() => `conformance-${crypto.randomUUID()}`),
 });

@@ -102,6 +102,13 @@ export const BROKEN_FULL: Readonly<Record<string, Break>> = {
           ),
         ),
   }),
+  "takes every connect for a plain one": (good) => ({
+    connect: ({ threadId }) => good.connect({ threadId }),
+    connectWithCursor: ({ threadId }) => good.connectWithCursor({ threadId }),
+  }),
+  "completes what should follow": (good) => ({
+    connect: ({ follow: _follow, ...request }) => good.connect(request),
+  }),
   "lists nothing": () => ({ listThreads: () => [], listRuns: () => [] }),
   "lists runs from the oldest": (good) => ({
     listRuns: async (threadId, query) => [...(await good.listRuns(threadId, query))].toReversed(),
@@ -136,6 +143,7 @@ export function brokenFull(good: FullAgentRunner, breaks: Break): FullAgentRunne
   return {
     run: (request) => good.run(request),
     connect: (request) => good.connect(request),
+    connectWithCursor: (request) => good.connectWithCursor(request),
     isRunning: (request) => good.isRunning(request),
     stop: (request) => good.stop(request),
     listThreads: () => good.listThreads(),

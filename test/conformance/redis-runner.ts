@@ -152,8 +152,8 @@ export class RedisAgentRunner implements AgentRunner {
       over = true;
       if (recorded.length === 0) write([started()]);
       const own = terminal.type === EventType.RUN_FINISHED ? { ...terminal, threadId, runId } : terminal;
-      clearInterval(renewing);
-      leave();
+      letGo();
+      this.closed.signal.removeEventListener("abort", letGo);
       this.live.delete(threadId);
       write([...closers(recorded), own]);
     };
@@ -170,7 +170,8 @@ export class RedisAgentRunner implements AgentRunner {
         // Its grace runs all the same.
       }
     });
-    this.closed.signal.addEventListener("abort", () => (clearInterval(renewing), leave()), { once: true });
+    const letGo = (): void => (clearInterval(renewing), leave());
+    this.closed.signal.addEventListener("abort", letGo, { once: true });
     // As runAgent() does it, but step by step: its own subscribers hear of events when an error may have overtaken them.
     // The price: middlewares that an agent has by use() do not run.
     defer(() => agent.run(input))

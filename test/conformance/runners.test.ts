@@ -6,7 +6,7 @@ import { inProcessLockManager } from "../../src/platform/in-process-locks.js";
 import { mortalLocks } from "../unit/runner/kit.js";
 import { FakeRedis } from "./fake-redis.js";
 import { RedisAgentRunner } from "./redis-runner.js";
-import { NOT_ON_THE_WIRE, WireAgentRunner } from "./wire-runner.js";
+import { remoteRunnerOptions } from "./wire-runner.js";
 
 const framework = { describe, it };
 
@@ -61,10 +61,4 @@ describeAgentRunner("InMemoryAgentRunner", {
   crash: (runner) => as(InMemoryAgentRunner, runner).close(),
 });
 
-describeAgentRunner("The runner through the wire", {
-  framework,
-  skip: NOT_ON_THE_WIRE,
-  create: () => new WireAgentRunner(freshDb()),
-  reopen: (runner) => new WireAgentRunner(as(WireAgentRunner, runner).dbName),
-  destroy: (runner) => as(WireAgentRunner, runner).close(),
-});
+describeAgentRunner("RemoteRunner", { framework, ...remoteRunnerOptions(freshDb) });

@@ -1,33 +1,9 @@
 import { AbstractAgent, type BaseEvent } from "@ag-ui/client";
-import type {
-  AgentRunner,
-  AgentRunnerConnectRequest,
-  AgentRunnerIsRunningRequest,
-  AgentRunnerRunRequest,
-  AgentRunnerStopRequest,
-} from "ag-ui-local-runtime";
+import type { AgentRunner, AgentRunnerRunRequest } from "ag-ui-local-runtime";
+import { connectRuntime, RemoteRunner, type RuntimeConnection } from "ag-ui-local-runtime/client";
+import type { DescribeAgentRunnerOptions } from "ag-ui-local-runtime/conformance";
 import { serveRuntime, type RuntimeHost } from "ag-ui-local-runtime/worker";
-import { EMPTY, map, mergeMap, ReplaySubject, type Observable } from "rxjs";
-import { attachFrames, runFrames } from "../../src/client/frames.js";
-import { HostLink } from "../../src/client/host-link.js";
-import { unpackEntry } from "../../src/run/pack.js";
-import type { Frame } from "../../src/wire/shapes.js";
-
-const NO_SUCH_CALL = "a tab has no such call: it reads a thread by attaching to it";
-
-/** What the kit asks beyond the contract, with why a tab does without it. */
-export const NOT_ON_THE_WIRE = {
-  "reads.list-threads": NO_SUCH_CALL,
-  "reads.list-runs": NO_SUCH_CALL,
-  "reads.run-status": NO_SUCH_CALL,
-  "reads.run-events": NO_SUCH_CALL,
-  "reads.thread-messages": NO_SUCH_CALL,
-  "reads.thread-messages-live": NO_SUCH_CALL,
-  "reads.thread-events": NO_SUCH_CALL,
-  "reads.thread-state": NO_SUCH_CALL,
-  "reads.clear-threads": NO_SUCH_CALL,
-  "reads.destroy": NO_SUCH_CALL,
-} as const;
+import { EMPTY, type Observable } from "rxjs";
 
 /** An agent that is given to the host by name is whoever waits first in this line. */
 class Line extends AbstractAgent {
@@ -42,53 +18,48 @@ class Line extends AbstractAgent {
   }
 }
 
-const eventsOf = (frame: Frame): readonly BaseEvent[] =>
-  frame.type === "prelude"
-    ? frame.events
-    : frame.type === "chunk"
-      ? frame.chunk.entries.flatMap((entry) => unpackEntry(entry))
-      : [];
-
-/** A runner as a tab has it: every call goes over ports to a host, which has the agents. */
-export class WireAgentRunner implements AgentRunner {
+/** What a tab has of a host of its own. */
+interface Tab {
+  readonly dbName: string;
   readonly host: RuntimeHost;
-  private readonly line = new Line();
-  private readonly link: HostLink;
-
-  constructor(readonly dbName: string) {
-    this.host = serveRuntime({ agents: { line: this.line }, dbName, stopGraceMs: 50 });
-    this.link = new HostLink({
-      hosts: { page: () => Promise.resolve(this.host.connect()) },
-      startTimeoutMs: 10_000,
-      callTimeoutMs: 10_000,
-      extendedLifetime: false,
-    });
-  }
-
-  run({ threadId, agent, input }: AgentRunnerRunRequest): Observable<BaseEvent> {
-    this.line.waiting.push(agent);
-    const events$ = new ReplaySubject<BaseEvent>();
-    runFrames(this.link, { threadId, agentId: "line", input }, () => undefined)
-      .pipe(mergeMap(eventsOf))
-      .subscribe(events$);
-    // Each reader its own copy, as if each were a tab.
-    return events$.pipe(map((event) => structuredClone(event)));
-  }
-
-  connect({ threadId }: AgentRunnerConnectRequest): Observable<BaseEvent> {
-    return attachFrames(this.link, { threadId, replay: "events", follow: false }).pipe(mergeMap(eventsOf));
-  }
-
-  isRunning(request: AgentRunnerIsRunningRequest): Promise<boolean> {
-    return this.link.call(({ api }) => api.isRunning(request));
-  }
-
-  stop(request: AgentRunnerStopRequest): Promise<boolean> {
-    return this.link.call(({ api }) => api.stop(request));
-  }
-
-  async close(): Promise<void> {
-    await this.link.close();
-    await this.host.close();
-  }
+  readonly runtime: RuntimeConnection;
+  readonly line: Line;
 }
+
+const tabs = new WeakMap<AgentRunner, Tab>();
+
+function open(dbName: string): RemoteRunner {
+  const line = new Line();
+  const host = serveRuntime({ agents: { line }, dbName, stopGraceMs: 50 });
+  const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
+  const runner = runtime.runner();
+  tabs.set(runner, { dbName, host, runtime, line });
+  return runner;
+}
+
+function tabOf(runner: AgentRunner): Tab {
+  const tab = tabs.get(runner);
+  if (tab === undefined) throw new Error("not a runner of this suite");
+  return tab;
+}
+
+async function close(runner: AgentRunner): Promise<void> {
+  const { runtime, host } = tabOf(runner);
+  await runtime.close();
+  await host.close();
+}
+
+/** The host's runner as a tab has it: every call goes over ports. */
+export const remoteRunnerOptions = (
+  freshDb: () => string,
+): Omit<DescribeAgentRunnerOptions, "framework"> & { readonly skip: object } => ({
+  skip: { "reads.destroy": "a tab lets go of its host, and ends no run of it by that (L11)" },
+  create: () => open(freshDb()),
+  reopen: (runner) => open(tabOf(runner).dbName),
+  destroy: close,
+  // The host has the agents; the tab names one.
+  run: (runner: AgentRunner, { agent, ...request }: AgentRunnerRunRequest) => {
+    tabOf(runner).line.waiting.push(agent);
+    return (runner as RemoteRunner).run({ ...request, agent: { agentId: "line" } });
+  },
+});

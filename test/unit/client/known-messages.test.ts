@@ -8,7 +8,7 @@ const answer: Message = { id: "a", role: "assistant", content: "yes" };
 function shown(): KnownMessages {
   const known = new KnownMessages();
   known.note({ type: EventType.MESSAGES_SNAPSHOT, messages: [user("u"), answer] });
-  known.show([user("u"), answer]);
+  known.show([user("u"), answer], "all");
   return known;
 }
 
@@ -28,4 +28,13 @@ test("what the thread has and the agent never showed is no reason to send everyt
   const known = new KnownMessages();
   known.note({ type: EventType.MESSAGES_SNAPSHOT, messages: [user("u"), answer] });
   expect(known.news([user("new")])).toEqual([user("new")]);
+});
+
+test("an activity, which no client sends, is no reason to send everything", () => {
+  const activity: Message = { id: "s", role: "activity", activityType: "a2ui-surface", content: {} };
+  const known = shown();
+  known.note({ type: EventType.ACTIVITY_SNAPSHOT, messageId: "s", activityType: "a2ui-surface", content: {} });
+  known.show([user("u"), answer, activity], "all");
+  known.load([{ ...activity, id: "earlier" }]);
+  expect(known.news([user("u"), answer, user("new")])).toEqual([user("new")]);
 });

@@ -1,0 +1,126 @@
+import {
+  AbstractAgent,
+  type AgentStateMutation,
+  type AgentSubscriber,
+  type BaseEvent,
+  type RunAgentInput,
+  type State,
+} from "@ag-ui/client";
+import { defaultIfEmpty, mergeMap, tap, throwError, type Observable } from "rxjs";
+import { RunnerError } from "../../run/errors.js";
+import { ApplyStage } from "./apply-stage.js";
+import { tell } from "./hooks.js";
+import { JoinedDeltas } from "./joined.js";
+import { Placing } from "./placing.js";
+
+/** An agent with an apply stage of its own, {@link ApplyStage}; `run` and `connect` may emit joined deltas. */
+export abstract class ApplyingAgent extends AbstractAgent {
+  /** The joined deltas under way. Set by the subclass: `clone` makes its copy without running a constructor. */
+  declare protected joined: JoinedDeltas;
+
+  /** The thread has never had a message of this id. */
+  protected abstract isUnsent(id: string): boolean;
+
+  /** It was loaded, from the part of the thread before the messages that there were. */
+  protected abstract isLoaded(id: string): boolean;
+
+  /** There are messages of the thread before those of this agent. */
+  abstract readonly hasEarlier: boolean;
+
+  /** Asked once for each MESSAGES_SNAPSHOT: it is the whole thread, in its order. (An agent's says nothing of order.) */
+  protected abstract takesThread(): boolean;
+
+  /** What is applied is a run that the unsent messages went with. */
+  protected abstract readonly appliesOwn: boolean;
+
+  /** Called when `state` is what the host gave. */
+  protected abstract gaveState(state: State): void;
+
+  protected override apply(
+    input: RunAgentInput,
+    events$: Observable<BaseEvent>,
+    subscribers: AgentSubscriber[],
+  ): Observable<AgentStateMutation> {
+    const stage = new ApplyStage({
+      agent: this,
+      input,
+      subscribers: () => this.withLater(subscribers),
+      isThread: () => this.takesThread(),
+      isUnsent: (id) => this.isUnsent(id),
+      isPart: () => this.hasEarlier,
+    });
+    return events$.pipe(
+      this.joined.behind(
+        ({ type }) => stage.watches(type),
+        (event) => stage.take(event),
+      ),
+      // Without any, runAgent rejects.
+      defaultIfEmpty<AgentStateMutation, AgentStateMutation>({}),
+    );
+  }
+
+  protected override processApplyEvents(
+    input: RunAgentInput,
+    mutations$: Observable<AgentStateMutation>,
+    subscribers: AgentSubscriber[],
+  ): Observable<AgentStateMutation> {
+    const placing = new Placing(
+      this.messages,
+      { isUnsent: (id) => this.isUnsent(id), isLoaded: (id) => this.isLoaded(id) },
+      this.appliesOwn,
+    );
+    const changed = (hook: "onMessagesChanged" | "onStateChanged"): void => {
+      const { messages, state } = this;
+      tell(this.withLater(subscribers), hook, { messages, state: state as unknown, agent: this, input });
+    };
+    return mutations$.pipe(
+      tap(({ messages, state }) => {
+        if (messages !== undefined) {
+          this.messages = placing.place(messages, this.messages);
+          changed("onMessagesChanged");
+        }
+        if (state !== undefined) {
+          this.state = state as State;
+          this.gaveState(this.state);
+          changed("onStateChanged");
+        }
+      }),
+    );
+  }
+
+  /** As the base class, but a refusal that the caller is told of anyway is not printed to the console as well. */
+  protected override onError(
+    input: RunAgentInput,
+    error: Error,
+    subscribers: AgentSubscriber[],
+  ): Observable<AgentStateMutation> {
+    if (!RunnerError.is(error)) return super.onError(input, error, this.withLater(subscribers));
+    let unhandled = false;
+    const last: AgentSubscriber = {
+      // The base class prints and throws unless somebody stops it; its type does not name what it reads.
+      onRunFailed: () => {
+        unhandled = true;
+        const mutation: AgentStateMutation = { stopPropagation: true };
+        return mutation;
+      },
+    };
+    return super
+      .onError(input, error, [...this.withLater(subscribers), last])
+      .pipe(mergeMap((mutation) => (unhandled ? throwError(() => error) : [mutation])));
+  }
+
+  protected override onFinalize(input: RunAgentInput, subscribers: AgentSubscriber[]): Promise<void> {
+    return super.onFinalize(input, this.withLater(subscribers));
+  }
+
+  protected get hasMiddlewares(): boolean {
+    // Private in the class, which offers nothing else to see them.
+    return (this as unknown as { middlewares: unknown[] }).middlewares.length > 0;
+  }
+
+  /** Whoever subscribes in the middle of a run is told from then on. */
+  private withLater(subscribers: AgentSubscriber[]): AgentSubscriber[] {
+    const later = this.subscribers.filter((subscriber) => !subscribers.includes(subscriber));
+    return later.length === 0 ? subscribers : [...subscribers, ...later];
+  }
+}

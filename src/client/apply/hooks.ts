@@ -1,0 +1,76 @@
+import type { AbstractAgent, AgentStateMutation, AgentSubscriber, Message, RunAgentInput, State } from "@ag-ui/client";
+import type { EventType } from "@ag-ui/core";
+import type { Steps } from "./steps.js";
+
+/** What every hook is given. */
+export interface Given {
+  readonly messages: Message[];
+  readonly state: State;
+  readonly agent: AbstractAgent;
+  readonly input: RunAgentInput;
+}
+
+type Hook = (given: object) => void | AgentStateMutation | Promise<void | AgentStateMutation>;
+type Hooks = Readonly<Record<string, Hook | undefined>>;
+
+const names = new Map<EventType, string>();
+
+/** As AgentSubscriber names the hook of a type: TEXT_MESSAGE_START, onTextMessageStartEvent. */
+export function hookOf(type: EventType): string {
+  let name = names.get(type);
+  if (name === undefined) {
+    const words = type.split("_").map((word) => word[0] + word.slice(1).toLowerCase());
+    names.set(type, (name = `on${words.join("")}Event`));
+  }
+  return name;
+}
+
+export const hasHook = (subscribers: readonly AgentSubscriber[], name: string): boolean =>
+  // Which hooks there are is asked by name; what a hook is given was made for its type of event.
+  subscribers.some((subscriber) => (subscriber as Hooks)[name] !== undefined);
+
+/** In tests, the client lets a hook's TypeError fail the run. */
+function isTest(): boolean {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }; // not in every browser
+  return process?.env?.["NODE_ENV"] === "test" || Boolean(process?.env?.["VITEST_WORKER_ID"]);
+}
+
+/**
+ * Calls a hook of each subscriber, one after the other, with the meaning that `@ag-ui/client` gives to what they return:
+ * messages and state are handed on to the next one, `stopPropagation` keeps them from it, and who throws is passed over.
+ *
+ * They are given the messages and state that there are, not copies: these are not written to any more.
+ */
+export function* runHooks(
+  subscribers: readonly AgentSubscriber[],
+  name: string,
+  given: Given,
+): Steps<AgentStateMutation> {
+  let { messages, state } = given;
+  const all: AgentStateMutation = {};
+  for (const subscriber of subscribers) {
+    try {
+      const returned = yield (subscriber as Hooks)[name]?.({ ...given, messages, state });
+      const mutation = returned as AgentStateMutation | undefined; // a hook's type says so
+      if (mutation === undefined) continue;
+      if (mutation.messages !== undefined && mutation.messages !== messages) {
+        messages = all.messages = structuredClone(mutation.messages);
+      }
+      if (mutation.state !== undefined && mutation.state !== state) {
+        state = all.state = structuredClone(mutation.state) as State;
+      }
+      if (mutation.stopPropagation === undefined) delete all.stopPropagation;
+      else all.stopPropagation = mutation.stopPropagation;
+      if (all.stopPropagation === true) break;
+    } catch (error) {
+      if (error instanceof TypeError && isTest()) throw error;
+      console.error("Subscriber error:", error);
+    }
+  }
+  return all;
+}
+
+/** Tells each subscriber, without waiting for what they do. */
+export function tell(subscribers: readonly AgentSubscriber[], name: string, given: object): unknown[] {
+  return subscribers.map((subscriber) => (subscriber as Hooks)[name]?.(given));
+}

@@ -1,0 +1,79 @@
+import type { Message } from "@ag-ui/client";
+
+/**
+ * Where what was not sent yet stands while a pipeline applies runs. A pipeline works on the messages that it began with:
+ * what a person adds meanwhile comes behind them. And what was not sent goes with a later run than the one that is read,
+ * so it stands behind that. What was loaded meanwhile of the thread's earlier part stands in front.
+ *
+ * Messages are only looked at where they are others than the last time, as long as nothing unsent is among them.
+ */
+export class Placing {
+  readonly #begunWith: ReadonlySet<string>;
+  /** As they were placed last. */
+  #placed: readonly Message[];
+  /** The pipeline's, as it had them last. */
+  #applied: readonly Message[];
+  /** Unsent ones of the pipeline's. */
+  #waiting: readonly Message[];
+  /** What a person added meanwhile. */
+  #added: readonly Message[] = [];
+  /** What was loaded meanwhile. */
+  #loaded: readonly Message[] = [];
+
+  /**
+   * @param begunWith the messages that the pipeline began with
+   * @param is `isUnsent`: the thread has never had a message of this id; `isLoaded`: it was loaded from its earlier part
+   * @param isOwn the pipeline applies a run that these messages went with
+   */
+  constructor(
+    begunWith: readonly Message[],
+    private readonly is: { readonly isUnsent: (id: string) => boolean; readonly isLoaded: (id: string) => boolean },
+    private readonly isOwn: boolean,
+  ) {
+    this.#begunWith = new Set(begunWith.map(({ id }) => id));
+    this.#placed = [...begunWith];
+    this.#applied = this.#placed;
+    this.#waiting = this.#unsentIn(begunWith);
+  }
+
+  /**
+   * @param messages the pipeline's
+   * @param held the agent's
+   * @returns an array for the agent; may be that of the pipeline
+   */
+  place(messages: Message[], held: readonly Message[]): Message[] {
+    const before = this.#placed;
+    const isSame = held.length === before.length && held.every((message, n) => message === before[n]);
+    if (!isSame) {
+      this.#added = this.#unsentIn(held.filter(({ id }) => !this.#begunWith.has(id)));
+      // Not by id: after a snapshot that shows less, what the pipeline began with is loaded again.
+      const applied = new Set(this.#applied);
+      this.#loaded = held.filter((message) => !applied.has(message) && this.is.isLoaded(message.id));
+    }
+    if (!this.isOwn) {
+      const mayWait =
+        this.#waiting.length > 0 ||
+        messages.some((message, n) => message !== before[n] && this.is.isUnsent(message.id));
+      this.#waiting = mayWait ? this.#unsentIn(messages) : [];
+    }
+    const placed = this.#behind(messages);
+    this.#placed = [...placed];
+    this.#applied = placed === messages ? this.#placed : [...messages];
+    return placed;
+  }
+
+  #behind(messages: Message[]): Message[] {
+    const waiting = this.isOwn ? [] : this.#waiting;
+    if (waiting.length + this.#added.length + this.#loaded.length === 0) return messages;
+    const has = new Set(messages.map(({ id }) => id));
+    this.#added = this.#unsentIn(this.#added).filter(({ id }) => !has.has(id));
+    const late = new Set(waiting);
+    // A snapshot that came meanwhile may have them.
+    this.#loaded = this.#loaded.filter(({ id }) => !has.has(id) && this.is.isLoaded(id));
+    return [...this.#loaded, ...messages.filter((message) => !late.has(message)), ...waiting, ...this.#added];
+  }
+
+  #unsentIn(messages: readonly Message[]): readonly Message[] {
+    return messages.filter(({ id }) => this.is.isUnsent(id));
+  }
+}

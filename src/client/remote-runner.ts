@@ -1,0 +1,182 @@
+import type { BaseEvent, Message, RunAgentInput, State } from "@ag-ui/client";
+import { defer, map, mergeMap, Observable, throwError } from "rxjs";
+import type {
+  AgentRunner,
+  AgentRunnerIsRunningRequest,
+  AgentRunnerRunRequest,
+  AgentRunnerStopRequest,
+  ConnectedEvents,
+  ThreadConnectRequest,
+} from "../run/contract.js";
+import { RunnerError } from "../run/errors.js";
+import type { PlacedEvent } from "../run/pack.js";
+import type { ThreadUpdate } from "../run/types.js";
+import { checkAttach, checkRun } from "../wire/checks.js";
+import type {
+  NamedRun,
+  RunEventsRequest,
+  RunListQuery,
+  RunRequest,
+  RunSummary,
+  ThreadListQuery,
+  ThreadSummary,
+} from "../wire/shapes.js";
+import { threadEvents } from "../wire/thread-events.js";
+import { attachFrames } from "./frames.js";
+import type { HostLink } from "./host-link.js";
+import { remoteRun } from "./remote-run.js";
+
+/** Request of {@link RemoteRunner.run}: that of `AgentRunner`, whose agent is only a name here. */
+export interface RemoteRunRequest extends Omit<AgentRunnerRunRequest, "agent"> {
+  /** Names an agent of the host by its `agentId`: a `LocalAgent`, any AbstractAgent that has one, or `{ agentId }`. */
+  readonly agent: { readonly agentId?: string | undefined };
+}
+
+/**
+ * The runner of the host, for code in a tab that has an `AgentRunner` to fill in. It runs the host's agents by their ids,
+ * never the one that it is handed. What a host's death interrupts goes on in the next one.
+ *
+ * Errors come as RunnerError through the Observable or Promise, refusals too: no call throws.
+ */
+export class RemoteRunner implements AgentRunner {
+  constructor(private readonly link: HostLink) {}
+
+  /**
+   * Starts a run in the host, at the call.
+   *
+   * @returns the run's events from its first, for each subscriber; completes when the run is settled and the thread is
+   *   free. Unsubscribing does not stop the run. Errors: RunnerError `thread-busy`, `run-exists`, `unknown-agent`,
+   *   `invalid-input`, `deleted` (for who subscribes when the run is not in the log any more), a storage code, or one of
+   *   the connection
+   */
+  run(request: RemoteRunRequest): Observable<BaseEvent> {
+    let asked: RunRequest;
+    try {
+      asked = toRunRequest(request);
+    } catch (error) {
+      return throwError(() => error);
+    }
+    return remoteRun(this.link, asked);
+  }
+
+  /**
+   * The thread's history as a plain AG-UI reader gets it (compacted events), then its live run, then complete; nothing for
+   * an unknown thread. The request may ask for less, or for later runs too. Errors as `connect` of the runner.
+   */
+  connect(request: ThreadConnectRequest): Observable<BaseEvent> {
+    return this.connectWithCursor(request).pipe(mergeMap(({ events }) => events));
+  }
+
+  /** As {@link connect}, for readers that come back: what they keep of the cursors is the `after` of their next connect. */
+  connectWithCursor(request: ThreadConnectRequest): Observable<ConnectedEvents> {
+    return defer(() => {
+      const { threadId, agentId, after, replay = "events", follow = false } = checkAttach(request);
+      const eventsOf = threadEvents(threadId);
+      return attachFrames(this.link, { threadId, agentId, after, replay, follow }).pipe(
+        map(eventsOf),
+        mergeMap((part) => (part === undefined ? [] : [part])),
+      );
+    });
+  }
+
+  isRunning({ threadId }: AgentRunnerIsRunningRequest): Promise<boolean> {
+    return this.link.call(({ api }) => api.isRunning({ threadId }));
+  }
+
+  stop({ threadId, runId }: AgentRunnerStopRequest): Promise<boolean> {
+    return this.link.call(({ api }) => api.stop({ threadId, ...(runId !== undefined && { runId }) }));
+  }
+
+  /** Threads, newest first. */
+  listThreads(query: ThreadListQuery = {}): Promise<readonly ThreadSummary[]> {
+    return this.link.call(({ api }) => api.listThreads(query));
+  }
+
+  /** A thread's runs, newest first, those of other branches included. */
+  listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
+    return this.link.call(({ api }) => api.listRuns({ ...query, threadId }));
+  }
+
+  /**
+   * A run by its id; undefined where there is none.
+   *
+   * Errors: RunnerError `invalid-input` where several threads have a run of this id and `threadId` names none.
+   */
+  getRun(runId: string, name: Omit<NamedRun, "runId"> = {}): Promise<RunSummary | undefined> {
+    return this.link.call(({ api }) => api.getRun({ ...name, runId }));
+  }
+
+  /**
+   * The committed events of a run with their sequence numbers and arrival times (ms since the Unix epoch), each as it was
+   * recorded; none for an unknown run, or one that a limit cut off. Errors as {@link getRun}.
+   */
+  getRunEvents(runId: string, query: Omit<RunEventsRequest, "runId"> = {}): Promise<readonly PlacedEvent[]> {
+    return this.link.call(({ api }) => api.getRunEvents({ ...query, runId }));
+  }
+
+  /** The messages of the active path, the live run's so far included; none for an unknown thread. */
+  getThreadMessages(threadId: string): Promise<readonly Message[]> {
+    return this.link.call(({ api }) => api.getThreadMessages({ threadId }));
+  }
+
+  /** The compacted events of the active path up to now; none for an unknown thread. */
+  getThreadEvents(threadId: string): Promise<readonly BaseEvent[]> {
+    return this.link.call(({ api }) => api.getThreadEvents({ threadId }));
+  }
+
+  /** The state of the active path, as the live run has changed it so far; undefined for an unknown thread. */
+  getThreadState(threadId: string): Promise<State | undefined> {
+    return this.link.call(({ api }) => api.getThreadState({ threadId }));
+  }
+
+  /** A thread as it stands in the list; undefined for an unknown one. */
+  getThread(threadId: string): Promise<ThreadSummary | undefined> {
+    return this.link.call(({ api }) => api.getThread({ threadId }));
+  }
+
+  /** Renames, archives or pins a thread. Errors: RunnerError `unknown-thread`, `invalid-input`. */
+  updateThread(threadId: string, changes: ThreadUpdate): Promise<ThreadSummary> {
+    return this.link.call(({ api }) => api.updateThread({ threadId, changes }));
+  }
+
+  /**
+   * Deletes a thread; a live run is stopped first.
+   *
+   * @returns false for an unknown one. Errors: RunnerError `thread-busy` where the run could not be stopped in time
+   */
+  deleteThread(threadId: string): Promise<boolean> {
+    return this.link.call(({ api }) => api.deleteThread({ threadId }));
+  }
+
+  /**
+   * Deletes every thread of the host's database, pinned ones too. Live runs are stopped first.
+   *
+   * @returns how many were deleted. Errors: RunnerError `thread-busy` where a run could not be stopped in time
+   */
+  clearThreads(): Promise<number> {
+    return this.link.call(({ api }) => api.clearThreads());
+  }
+}
+
+/** What the host is asked for: a copy, because it is sent when there is a host, and the caller may go on with its own. */
+function toRunRequest({ threadId, agent, input, persistedInputMessages }: RemoteRunRequest): RunRequest {
+  // JavaScript may hand over none at all.
+  const agentId = (agent as RemoteRunRequest["agent"] | undefined)?.agentId;
+  if (agentId === undefined) {
+    const message = "The agent must have the agentId of an agent of the host";
+    throw new RunnerError("invalid-input", { field: "agent.agentId" }, { message });
+  }
+  const own: { readonly input: RunAgentInput; readonly persistedInputMessages?: Message[] } = ownCopy({
+    input,
+    ...(persistedInputMessages !== undefined && { persistedInputMessages }),
+  });
+  return checkRun({ threadId, agentId, ...own });
+}
+
+function ownCopy<T>(value: T): T {
+  try {
+    return structuredClone(value);
+  } catch (cause) {
+    throw new RunnerError("invalid-input", { field: "input" }, { message: "input must be plain data", cause });
+  }
+}

@@ -1,0 +1,96 @@
+import { transfer } from "comlink";
+import { abortWith } from "../platform/abort.js";
+import { RunnerError } from "../run/errors.js";
+import { checkBasePath } from "../wire/base-path.js";
+import { errorResponse } from "../wire/error-response.js";
+import { relayResponse } from "../wire/relay-response.js";
+import { refusalOf, toRelayed, type RelayedHost, type RelayedRequest } from "../wire/relayed-request.js";
+import type { HostLink } from "./host-link.js";
+
+/** What `fetch` of the runtime takes beside what the platform's takes. */
+export interface RuntimeFetchOptions {
+  /** The path below which the runtime's routes are in the address, like "/api/agents". Default "": at the origin's root. */
+  readonly basePath?: string;
+}
+
+/** See `fetch` of `RuntimeConnection`. */
+export async function runtimeFetch(
+  link: HostLink,
+  input: RequestInfo | URL,
+  init?: RequestInit,
+  { basePath = "" }: RuntimeFetchOptions = {},
+): Promise<Response> {
+  const path = basePath === "" ? "" : checkBasePath(basePath);
+  const request = requestOf(input, init);
+  const { method, signal } = request;
+  try {
+    const relayed = await toRelayed(request, path);
+    for (;;) {
+      try {
+        return await ask(link, relayed, signal);
+      } catch (error) {
+        // Whether a dead host has done what it was asked for, nobody knows: only what changes nothing is asked for again.
+        const again = method === "GET" || method === "HEAD";
+        if (signal.aborted || !again || !RunnerError.is(error, "host-lost")) throw error;
+      }
+    }
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    const refusal = refusalOf(error) ?? withoutHost(error);
+    if (refusal === undefined) throw error;
+    return refusal;
+  }
+}
+
+/**
+ * Hands a request over to the host, which answers on `port`: see `relay` of `RuntimeConnection`. Its body is gone here
+ * afterwards.
+ */
+export async function relayToHost(link: HostLink, relayed: RelayedRequest, port: MessagePort): Promise<RelayedHost> {
+  // The time until there is a host is the link's own; that of the call begins with it.
+  await link.linked();
+  const { body } = relayed;
+  const moved = body === undefined ? [] : [body instanceof ArrayBuffer ? body : body.buffer];
+  return link.callOnce(({ api }) => api.fetch(transfer(relayed, moved), transfer(port, [port])));
+}
+
+/** Asks one host. Errors: RunnerError; the reason of `signal`. */
+async function ask(link: HostLink, relayed: RelayedRequest, signal: AbortSignal): Promise<Response> {
+  // Ends with the answer: the signal of a link lives longer.
+  const ending = abortWith(signal);
+  const { port1, port2 } = new MessageChannel();
+  const response = relayResponse(port1, ending.signal, { onSettled: () => ending.abort() });
+  const taken = async (): Promise<Response> => {
+    const { lost } = await link.linked();
+    if (lost.aborted) throw lost.reason;
+    lost.addEventListener("abort", () => ending.abort(lost.reason), { once: true, signal: ending.signal });
+    ending.signal.throwIfAborted();
+    await relayToHost(link, relayed, port2);
+    return response;
+  };
+  try {
+    // The answer can come before the reply to the call.
+    return await Promise.race([response, taken()]);
+  } catch (error) {
+    ending.abort(error);
+    throw error;
+  }
+}
+
+/** Codes that tell of a host that was there. */
+const OF_A_HOST: ReadonlySet<string> = new Set(["host-lost", "host-failed", "timeout", "closed", "invalid-input"]);
+
+/** The answer where there is no host that could give one. */
+function withoutHost(error: unknown): Response | undefined {
+  if (!RunnerError.is(error) || OF_A_HOST.has(error.code)) return undefined;
+  return errorResponse(503, error.code, error.message);
+}
+
+/** As the page's own `fetch` would read it, but paths begin at the origin. */
+function requestOf(input: RequestInfo | URL, init?: RequestInit): Request {
+  if (input instanceof Request) return new Request(input, init);
+  const origin = (globalThis as { location?: Location }).location?.origin;
+  // Neither Node nor a page of an opaque origin has one that an address could begin with.
+  const base = origin === undefined || origin === "null" ? "http://localhost" : origin;
+  return new Request(new URL(input, base), init);
+}

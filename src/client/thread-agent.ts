@@ -1,0 +1,178 @@
+import type { BaseEvent, MessagesSnapshotEvent, RunAgentInput } from "@ag-ui/client";
+import { EventType } from "@ag-ui/core";
+import { BehaviorSubject, finalize, mergeMap, tap, type Observable } from "rxjs";
+import type { Cursor } from "../run/types.js";
+import { eventsOfFrame } from "../wire/frames.js";
+import type { Frame, RunRequest } from "../wire/shapes.js";
+import { ApplyingAgent } from "./apply/applying-agent.js";
+import { JoinedDeltas } from "./apply/joined.js";
+import { EarlierMessages } from "./earlier-messages.js";
+import { attachFrames, cursorBehind } from "./frames.js";
+import type { HostLink } from "./host-link.js";
+import { KnownMessages } from "./known-messages.js";
+import { OwnRuns } from "./own-runs.js";
+import { threadRunAfter, type ThreadRun } from "./thread-run.js";
+
+/** What an agent knows of its thread: how far it has read, what it was told, and what it asks its host for. */
+export abstract class ThreadAgent extends ApplyingAgent {
+  /** The thread's run as this agent knows it; replays the latest. */
+  declare readonly run$: Observable<ThreadRun>;
+
+  // Set in `adopt`, not by initialisers: `clone` makes its copy without running a constructor.
+  declare protected link: HostLink;
+  declare protected runState$: BehaviorSubject<ThreadRun>;
+  declare protected known: KnownMessages;
+  /** The thread that all of this is about; the caller may set another `threadId` at any time. */
+  declare protected toldOf: string;
+  /** Behind the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
+  declare protected cursor: Cursor | undefined;
+  /** The pipeline reads the thread and runs nothing. */
+  declare protected reading: boolean;
+  /** The state that the host gave; another one was set by the caller. */
+  declare protected hostState: unknown;
+  declare protected ownRuns: OwnRuns;
+  declare protected messageLimit: number | undefined;
+  declare protected earlier: EarlierMessages;
+  /** How many of the next MESSAGES_SNAPSHOT events of the session are the host's, not the agent's. */
+  declare protected snapshotsToCome: number;
+
+  protected adopt(link: HostLink, known: KnownMessages, cursor: Cursor | undefined): void {
+    this.link = link;
+    this.runState$ = new BehaviorSubject<ThreadRun>({ is: "idle" });
+    (this as { run$: Observable<ThreadRun> }).run$ = this.runState$.asObservable();
+    this.known = known;
+    this.toldOf = this.threadId;
+    this.cursor = cursor;
+    this.hostState = this.state;
+    this.ownRuns = new OwnRuns();
+    this.earlier = new EarlierMessages();
+    this.joined = new JoinedDeltas();
+    this.snapshotsToCome = 0;
+    this.reading = false;
+  }
+
+  /** The thread has messages before the first one here, because of `messageLimit`. */
+  override get hasEarlier(): boolean {
+    return this.earlier.before !== undefined;
+  }
+
+  protected override isUnsent(id: string): boolean {
+    return this.known.isUnsent(id);
+  }
+
+  protected override isLoaded(id: string): boolean {
+    return this.earlier.isLoaded(id);
+  }
+
+  protected override takesThread(): boolean {
+    if (this.snapshotsToCome === 0) return false;
+    this.snapshotsToCome--;
+    return true;
+  }
+
+  protected override get appliesOwn(): boolean {
+    return !this.reading;
+  }
+
+  protected override gaveState(state: unknown): void {
+    this.hostState = state;
+  }
+
+  /** What was told of another thread says nothing of the present one: it is sent whole, and read from its beginning. */
+  protected keepToThread(): void {
+    if (this.toldOf === this.threadId) return;
+    this.toldOf = this.threadId;
+    this.known = new KnownMessages();
+    this.cursor = undefined;
+    this.hostState = undefined;
+    this.earlier = new EarlierMessages();
+  }
+
+  protected requestOf(input: RunAgentInput): RunRequest {
+    const { threadId } = this;
+    const agentId = this.agentId!;
+    const news = this.known.news(input.messages);
+    const { before } = this.earlier;
+    if (news === undefined) return { threadId, agentId, input, ...(before !== undefined && { earlier: { before } }) };
+    const stateSet = this.state !== this.hostState;
+    return {
+      threadId,
+      agentId,
+      input: { ...input, messages: [...news], ...(!stateSet && { state: {} }) },
+      partial: { stateSet },
+    };
+  }
+
+  protected framesAfter(after: Cursor | undefined, follow: boolean): Observable<Frame> {
+    const { threadId } = this;
+    const held = this.messages.filter(({ id }) => !this.known.isUnsent(id)).length;
+    const { messageLimit } = this;
+    return attachFrames(this.link, {
+      threadId,
+      agentId: this.agentId,
+      after,
+      holds: held > 0,
+      follow,
+      // Who has loaded more keeps about as much.
+      ...(messageLimit !== undefined && { limit: Math.max(messageLimit, held) }),
+    });
+  }
+
+  /** Everything that this agent has not seen, up to the end of the live run. */
+  protected historyEvents(): Observable<BaseEvent> {
+    return this.framesAfter(this.cursor, false).pipe(
+      tap((frame) => {
+        this.noteRun(frame);
+        this.cursor = cursorBehind(frame, this.cursor);
+      }),
+      mergeMap((frame) => this.eventsOf(frame)),
+      finalize(() => {
+        if (this.earlier.isMoved) this.cursor = undefined;
+        if (this.runState$.value.is === "running") this.leftMidRun();
+      }),
+    );
+  }
+
+  /** Nothing tells of the run any more that this agent has seen part of: only a snapshot brings the rest. */
+  protected leftMidRun(): void {
+    this.cursor = undefined;
+    if (this.ownRuns.areUnderWay) return;
+    // Whether it still runs is not known here any more; the host knows, and refuses a second one.
+    this.runState$.next({ is: "idle" });
+  }
+
+  protected eventsOf(frame: Frame): readonly BaseEvent[] {
+    const events = eventsOfFrame(frame);
+    if (frame.type === "prelude") {
+      this.known.beginAnew();
+      const snapshots = events.filter(({ type }) => type === EventType.MESSAGES_SNAPSHOT);
+      this.snapshotsToCome = snapshots.length;
+      const last = snapshots.at(-1) as MessagesSnapshotEvent | undefined; // its type says so
+      this.earlier.begin(frame.earlier === true ? last?.messages[0]?.id : undefined);
+    }
+    for (const event of events) this.known.note(event);
+    if (frame.type === "chunk") {
+      this.foreignEventsOf(frame);
+      for (const event of events) if (event.type === EventType.MESSAGES_SNAPSHOT) this.noteRetold(event);
+    }
+    return events;
+  }
+
+  /** Of a run that says nothing of the thread. */
+  protected foreignEventsOf(frame: Frame): readonly BaseEvent[] {
+    if (frame.type === "chunk") frame.chunk.entries.forEach((entry) => this.joined.note(entry));
+    return eventsOfFrame(frame);
+  }
+
+  private noteRetold(event: BaseEvent): void {
+    const { messages } = event as MessagesSnapshotEvent; // its type says so
+    const held = this.messages.filter(({ id }) => !this.known.isUnsent(id));
+    this.earlier.retold(messages, held);
+  }
+
+  /** Keeps `run$` true. A run is over for who sees its terminal event: a follow-up run may be started on it. */
+  protected noteRun(frame: Frame): void {
+    const state = threadRunAfter(this.runState$.value, frame);
+    if (state !== this.runState$.value) this.runState$.next(state);
+  }
+}

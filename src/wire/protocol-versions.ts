@@ -1,0 +1,178 @@
+import { contentToText, EventType } from "@ag-ui/core";
+import type { AGUIEventOf, ContentPart, RunAgentInput } from "@ag-ui/core";
+import type { BaseEvent, Message, MessagesSnapshotEvent } from "@ag-ui/client";
+import { ALL_ACTIVITIES } from "../run/fold.js";
+import { equalJson } from "../run/json.js";
+
+/**
+ * The log keeps AG-UI 1.0; a reader may speak an older version. Clients name theirs in `RunAgentInput.protocolVersion`,
+ * a field that came with 1.0: whoever names none is older. What 0.0.59 (the last version before 1.0) does with each
+ * shape was tried out with its own client; the tests repeat that.
+ *
+ * What no rewriting of single events can give such a reader: a MESSAGES_SNAPSHOT that removes its last activity or
+ * reasoning, or that gives the id of one another role. 0.0.59 keeps them, whatever `authoritativeActivityTypes` says.
+ */
+const FROM_1_0 = /^[1-9]\d*\.\d+$/;
+
+type Before1 = { readonly [T in EventType]?: (event: AGUIEventOf<T>) => AGUIEventOf<T> };
+
+/** What a reader below 1.0 rejects or misreads, by type. An event that it reads as it is comes back as it is. */
+const BEFORE_1: Before1 = {
+  // It requires fields of the input that 1.0 leaves out where they are empty. The version would be another one's.
+  [EventType.RUN_STARTED]: ({ protocolVersion: _version, ...event }) =>
+    event.input === undefined ? event : { ...event, input: inputBefore1(event.input) },
+
+  // Rejected: the outcome "cancelled" (a stop would look like a failure), any field of an outcome but its own.
+  [EventType.RUN_FINISHED]: (event) => {
+    const { outcome, ...plain } = event;
+    if (outcome?.type === "interrupt")
+      return { ...plain, outcome: { type: "interrupt", interrupts: outcome.interrupts } };
+    return outcome?.type === "success" ? { ...plain, outcome: { type: "success" } } : plain;
+  },
+
+  // Rejected: parts as the content of a tool message.
+  [EventType.TOOL_CALL_RESULT]: (event) =>
+    typeof event.content === "string" ? event : { ...event, content: contentToText(event.content) },
+
+  [EventType.MESSAGES_SNAPSHOT]: (event) => ({
+    ...event,
+    messages: forgets(event) ? [] : event.messages.map(messageBefore1),
+  }),
+
+  // Misread: it takes a state that is null, 0, "" or false for none and goes on showing the one before, which it
+  // would send back with its next run. What it can hold instead is the state of a thread that has none.
+  [EventType.STATE_SNAPSHOT]: (event) => (event.snapshot ? event : { ...event, snapshot: {} }),
+  [EventType.STATE_DELTA]: (event) => ({
+    ...event,
+    delta: event.delta.map((operation) => {
+      if (operation.path !== "" || operation.op === "move" || operation.op === "copy") return operation;
+      if (operation.op === "remove") return { op: "replace", path: "", value: {} };
+      return operation.value ? operation : { ...operation, value: {} };
+    }),
+  }),
+};
+
+const TABLE: ReadonlyMap<string, (event: BaseEvent) => BaseEvent> = new Map(
+  // Each function stands under the type of the events that it is given.
+  Object.entries(BEFORE_1) as [string, (event: BaseEvent) => BaseEvent][],
+);
+
+/**
+ * How events are rewritten for a reader.
+ *
+ * @param version what the reader names, `major.minor`; absent or anything else is a version before 1.0
+ * @returns gives an event of the log as the reader accepts it, never changing its argument; undefined where every event
+ * is read as it is (1.0 and newer)
+ */
+export function eventMapper(version: string | undefined): ((event: BaseEvent) => BaseEvent) | undefined {
+  if (isFrom1(version)) return undefined;
+  return (event) => TABLE.get(event.type)?.(event) ?? event;
+}
+
+/**
+ * How messages are rewritten for a reader: as it has them after {@link eventMapper}, and so as it sends them back. Whoever
+ * compares what a reader sent with what the log holds compares both rewritten, else each part that the reader cannot
+ * hold looks like an edit.
+ *
+ * @returns undefined where every message is read as it is (1.0 and newer)
+ */
+export function messageMapper(version: string | undefined): ((message: Message) => Message) | undefined {
+  return isFrom1(version) ? undefined : messageBefore1;
+}
+
+/**
+ * What a client below 1.0 sends as a RunAgentInput, in the shapes of 1.0: optional fields that are null become absent,
+ * `binary` parts the media parts that replaced them. Nothing is checked: what is not understood stays as it is, for the
+ * schema to reject. Input of 1.0 comes back equal.
+ */
+export function upgradeInput(body: unknown): unknown {
+  if (!isObject(body)) return body;
+  let input = withoutNull(body, "forwardedProps");
+  input = withEach(input, "tools", (tool) => withoutNull(tool, "parameters"));
+  input = withEach(input, "resume", (entry) => withoutNull(entry, "payload"));
+  return withEach(input, "messages", (message) =>
+    withEach(message, "content", (part) =>
+      part["type"] === "binary" ? mediaPart(part) : withoutNull(part, "metadata"),
+    ),
+  );
+}
+
+const isFrom1 = (version: string | undefined): boolean => version !== undefined && FROM_1_0.test(version);
+
+/**
+ * A snapshot of one placeholder, by which a prelude (`src/run/prelude.ts`) makes readers forget what they hold. One below
+ * 1.0 would go on showing the placeholder; without it, it forgets what it can.
+ */
+function forgets({ messages, metadata }: MessagesSnapshotEvent): boolean {
+  const [only] = messages;
+  if (only === undefined || messages.length > 1 || !equalJson(metadata, ALL_ACTIVITIES)) return false;
+  const { id } = only;
+  return (
+    equalJson(only, { id, role: "activity", activityType: "", content: {} }) ||
+    // Also a thread's only message where that is a reasoning just begun. Its start follows, and begins it anew.
+    equalJson(only, { id, role: "reasoning", content: "" })
+  );
+}
+
+function inputBefore1({ protocolVersion: _version, ...input }: RunAgentInput): RunAgentInput {
+  return {
+    ...input,
+    messages: input.messages.map(messageBefore1),
+    tools: input.tools ?? [],
+    context: input.context ?? [],
+    forwardedProps: input.forwardedProps ?? {},
+    state: input.state ?? {},
+  };
+}
+
+function messageBefore1(message: Message): Message {
+  if (!Array.isArray(message.content)) return message;
+  // Only users and tools have parts.
+  if (message.role === "tool") return { ...message, content: contentToText(message.content) };
+  return message.role === "user" ? { ...message, content: message.content.flatMap(partBefore1) } : message;
+}
+
+/** Before 1.0 parts have no ids, and a provider's file is a `binary` part with an id; one of unknown type is nothing. */
+function partBefore1(part: ContentPart): ContentPart[] {
+  // One that such a reader sent itself: `binary`, which no type of 1.0 names.
+  if (part.type !== "text" && !("source" in part)) return [part];
+  const { id: _id, ...known } = part;
+  if (known.type === "text" || known.source.type !== "file") return [known];
+  const { mimeType, value } = known.source;
+  if (mimeType === undefined) return [];
+  const filename: unknown = (known.metadata as { filename?: unknown } | undefined)?.filename;
+  const binary = { type: "binary", mimeType, id: value, ...(typeof filename === "string" && { filename }) };
+  return [binary as unknown as ContentPart];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function withoutNull(fields: Fields, field: string): Fields {
+  if (fields[field] !== null) return fields;
+  const { [field]: _null, ...rest } = fields;
+  return rest;
+}
+
+/** Rewrites the objects of a list; what is no list or no object stays. */
+function withEach(fields: Fields, field: string, rewrite: (entry: Fields) => Fields): Fields {
+  const list = fields[field];
+  if (!Array.isArray(list)) return fields;
+  return { ...fields, [field]: list.map((entry: unknown) => (isObject(entry) ? rewrite(entry) : entry)) };
+}
+
+/** A `binary` part as what its MIME type says; one that names no bytes stays as it is. */
+function mediaPart(part: Fields): Fields {
+  const { mimeType, data, url, id, filename } = part;
+  if (typeof mimeType !== "string") return part;
+  const source = [
+    { type: "data", value: data, mimeType },
+    { type: "url", value: url, mimeType },
+    { type: "file", value: id, mimeType },
+  ].find(({ value }) => typeof value === "string" && value !== "");
+  if (source === undefined) return part;
+  const kind = /^(image|audio|video)\//.exec(mimeType)?.[1] ?? "document";
+  return { type: kind, source, ...(typeof filename === "string" && { metadata: { filename } }) };
+}

@@ -1,0 +1,171 @@
+import { RunnerError } from "../run/errors.js";
+import { fromErrorData } from "./errors.js";
+import { checkFrame, NULL_BODY, type RelayControl, type RelayFrame } from "./relay.js";
+import type { RelayedHost } from "./relayed-request.js";
+import { ConsumedFrames } from "./window.js";
+
+/** What an asker is told besides the answer. */
+export interface RelayListener {
+  /** The answer begins: who gives it. */
+  readonly onHead?: (host: RelayedHost) => void;
+  /** Nothing more comes: called once, on every path. */
+  readonly onSettled?: () => void;
+}
+
+/**
+ * The asker's end: the answer that comes on a port, from the moment of the call; hand the other end over after it. The
+ * host sends no more than a window ahead of what is read of the body; cancelling the body tells the host.
+ *
+ * Errors, before the head as rejection and after it of the body: the reason of `signal`; RunnerError, what the host says.
+ *
+ * @param signal ends it: nobody wants the answer any more, or the host is lost, which no port tells
+ */
+export function relayResponse(
+  port: MessagePort,
+  signal: AbortSignal,
+  { onHead, onSettled }: RelayListener = {},
+): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    const incoming = new IncomingBody(
+      (frames) => port.postMessage({ type: "credit", frames } satisfies RelayControl),
+      () => abort(),
+    );
+    let headed = false;
+    let bodyless = false;
+    let settled = false;
+    const settle = (): void => {
+      if (settled) return;
+      settled = true;
+      signal.removeEventListener("abort", lost);
+      port.onmessage = null;
+      port.onmessageerror = null;
+      port.close();
+      onSettled?.();
+    };
+    const abort = (): void => {
+      if (!settled) port.postMessage({ type: "abort" } satisfies RelayControl);
+      settle();
+    };
+    const fail = (error: unknown): void => {
+      abort();
+      if (headed) incoming.fail(error);
+      else reject(error);
+    };
+    const lost = (): void => fail(signal.reason);
+    const take = (frame: RelayFrame): void => {
+      if (frame.type === "error") return fail(fromErrorData(frame.error));
+      if (headed === (frame.type === "head")) throw new TypeError(`The frame ${frame.type} is out of order`);
+      switch (frame.type) {
+        case "head": {
+          const { status, statusText, headers, hasBody, hostId, dbName } = frame;
+          const init = { status, statusText, headers: headers.map(([name, value]): [string, string] => [name, value]) };
+          bodyless = !hasBody || NULL_BODY.has(status);
+          const response = new Response(bodyless ? null : incoming.stream, init);
+          headed = true;
+          onHead?.({ hostId, dbName });
+          return resolve(response);
+        }
+        case "body":
+          if (bodyless) throw new TypeError("There is no body");
+          return incoming.push(frame);
+        case "end":
+          incoming.end();
+          return settle();
+      }
+    };
+    port.onmessage = ({ data }: MessageEvent<unknown>) => {
+      if (settled) return;
+      try {
+        take(checkFrame(data));
+      } catch (error) {
+        fail(malformed(error));
+      }
+    };
+    port.onmessageerror = () => fail(malformed(new TypeError("A frame could not be read")));
+    if (signal.aborted) lost();
+    else signal.addEventListener("abort", lost, { once: true });
+  });
+}
+
+/** The body of an answer: what has come and was not read yet. */
+class IncomingBody {
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  private readonly frames: (RelayFrame & { readonly type: "body" })[] = [];
+  private readonly consumed = new ConsumedFrames();
+  private controller!: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
+  private wanted: (() => void) | undefined;
+  private isWhole = false;
+  private isOver = false;
+
+  /**
+   * @param tell called with how many frames were read
+   * @param onCancel the reader wants no more
+   */
+  constructor(
+    private readonly tell: (frames: number) => void,
+    onCancel: () => void,
+  ) {
+    this.stream = new ReadableStream(
+      {
+        start: (controller) => void (this.controller = controller),
+        pull: () => this.pull(),
+        cancel: () => {
+          this.leave();
+          onCancel();
+        },
+      },
+      // Nothing is taken before it is read: credit is for what was.
+      { highWaterMark: 0 },
+    );
+  }
+
+  push(frame: RelayFrame & { readonly type: "body" }): void {
+    if (this.isOver) return;
+    this.frames.push(frame);
+    if (this.wanted !== undefined) this.deliver();
+  }
+
+  end(): void {
+    this.isWhole = true;
+    this.closeIfRead();
+  }
+
+  fail(error: unknown): void {
+    if (this.isOver) return;
+    this.leave();
+    this.controller.error(error);
+  }
+
+  private pull(): Promise<void> | undefined {
+    if (this.frames.length > 0) return void this.deliver();
+    return new Promise((resolve) => (this.wanted = resolve));
+  }
+
+  private deliver(): void {
+    const frame = this.frames.shift();
+    if (frame === undefined) return;
+    this.controller.enqueue(frame.bytes);
+    const told = this.consumed.add(frame);
+    if (told > 0 && !this.isWhole) this.tell(told);
+    this.wanted?.();
+    this.wanted = undefined;
+    this.closeIfRead();
+  }
+
+  private closeIfRead(): void {
+    if (!this.isWhole || this.frames.length > 0 || this.isOver) return;
+    this.leave();
+    this.controller.close();
+  }
+
+  private leave(): void {
+    this.isOver = true;
+    this.frames.length = 0;
+    this.wanted?.();
+    this.wanted = undefined;
+  }
+}
+
+function malformed(cause: unknown): RunnerError {
+  return new RunnerError("host-failed", {}, { message: `The host's answer is not valid: ${String(cause)}`, cause });
+}

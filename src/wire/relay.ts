@@ -1,0 +1,71 @@
+import type { RelayedHost } from "./relayed-request.js";
+import type { RunnerErrorData } from "./shapes.js";
+
+/**
+ * Requests as of HTTP, answered over a MessagePort: WebKit can transfer no stream. History of RELAY_PROTOCOL, which a
+ * service worker tells the pages that it asks (an old one may live on beside new pages):
+ * 1: a request with its whole body, and these frames.
+ */
+export const RELAY_PROTOCOL = 1;
+
+/** What comes on the port of a request, host to asker. */
+export type RelayFrame =
+  /** The first one. */
+  | (RelayedHost & {
+      readonly type: "head";
+      readonly status: number;
+      readonly statusText: string;
+      readonly headers: readonly (readonly [name: string, value: string])[];
+      readonly hasBody: boolean;
+    })
+  | { readonly type: "body"; readonly bytes: Uint8Array<ArrayBuffer> }
+  /** The body is whole. */
+  | { readonly type: "end" }
+  /** There is no answer, or the body ends too early. */
+  | { readonly type: "error"; readonly error: RunnerErrorData };
+
+/** Asker to host. */
+export type RelayControl =
+  /** The reader has consumed this many `body` frames more. */
+  | { readonly type: "credit"; readonly frames: number }
+  /** Nobody waits for the answer any more. */
+  | { readonly type: "abort" };
+
+/**
+ * Answers requests, as those of an HTTP server. It must heed `request.signal`, which aborts where nobody waits for the
+ * answer any more.
+ */
+export type RelayHandler = (request: Request, options: { readonly basePath: string }) => Promise<Response>;
+
+/** The largest `body` frame, in bytes. */
+export const BODY_FRAME_BYTES = 64 * 1_024;
+
+/** Statuses whose answers have no body: https://fetch.spec.whatwg.org/#null-body-status */
+export const NULL_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
+
+/** @throws TypeError where what came is no frame */
+export function checkFrame(data: unknown): RelayFrame {
+  const fields = (data ?? {}) as Record<string, unknown>;
+  const isText = (...names: string[]): boolean => names.every((name) => typeof fields[name] === "string");
+  // Each case has looked at every field of its shape; status and headers are the platform's to check.
+  switch (fields["type"]) {
+    case "head": {
+      const { status, headers, hasBody } = fields;
+      const isPairs = Array.isArray(headers) && headers.every((pair) => Array.isArray(pair) && pair.length === 2);
+      if (typeof status !== "number" || typeof hasBody !== "boolean" || !isPairs) break;
+      if (!isText("statusText", "hostId", "dbName")) break;
+      return fields as unknown as RelayFrame;
+    }
+    case "body":
+      if (!(fields["bytes"] instanceof Uint8Array)) break;
+      return fields as unknown as RelayFrame;
+    case "end":
+      return { type: "end" };
+    case "error": {
+      const error = fields["error"] as Partial<RunnerErrorData> | null | undefined;
+      if (typeof error?.code !== "string" || typeof error.message !== "string") break;
+      return fields as unknown as RelayFrame;
+    }
+  }
+  throw new TypeError("A frame has not the shape that it must have");
+}

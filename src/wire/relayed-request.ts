@@ -1,0 +1,171 @@
+import { RunnerError } from "../run/errors.js";
+import { checkBasePath } from "./base-path.js";
+import { errorResponse } from "./error-response.js";
+
+/** A `Request` as it crosses to the host. */
+export interface RelayedRequest {
+  /** Absolute. */
+  readonly url: string;
+  readonly method: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Whole; absent where the request has none. */
+  readonly body?: Uint8Array<ArrayBuffer> | ArrayBuffer;
+  /** The path below which the runtime's routes are; "": at the origin's root. */
+  readonly basePath: string;
+  /**
+   * The service worker that asks, by the id in whose name it holds its life lock: the answer lasts as long as that does,
+   * whatever becomes of the tab that hands the request over. Absent: as long as that tab.
+   */
+  readonly serviceWorkerId?: string;
+}
+
+/** The host that answers: its life lock is the sign of its death. */
+export interface RelayedHost {
+  readonly hostId: string;
+  readonly dbName: string;
+}
+
+/** The largest body that is relayed, in bytes: it is held whole in both contexts. */
+export const MAX_BODY_BYTES = 32 * 1_024 * 1_024;
+
+/**
+ * Reads a request for its way to the host. Its body is used up by that.
+ *
+ * Errors: RunnerError `invalid-input` with `details.maxBodyBytes` where the body is larger than that (see
+ * {@link refusalOf}); the reason of the request's signal where that aborts; what the body's stream fails with.
+ */
+export async function toRelayed(
+  request: Request,
+  basePath: string,
+  maxBodyBytes: number = MAX_BODY_BYTES,
+): Promise<RelayedRequest> {
+  const { url, method, headers, signal } = request;
+  signal.throwIfAborted();
+  const body = await bodyOf(request, maxBodyBytes);
+  signal.throwIfAborted();
+  return { url, method, headers: [...headers], basePath, ...(body !== undefined && { body }) };
+}
+
+/** The answer to a request that is not relayed; undefined where the error is another one. */
+export function refusalOf(error: unknown): Response | undefined {
+  if (!RunnerError.is(error, "invalid-input") || error.details["maxBodyBytes"] === undefined) return undefined;
+  return errorResponse(413, "Payload too large");
+}
+
+async function bodyOf(request: Request, maxBodyBytes: number): Promise<ArrayBuffer | undefined> {
+  const { method, signal } = request;
+  if (method === "GET" || method === "HEAD") return undefined;
+  // Firefox has had no `Request.body` for years: there the size shows when it has been read.
+  const stream = request.body as Request["body"] | undefined;
+  if (stream === null) return undefined;
+  if (stream === undefined) {
+    const whole = await request.arrayBuffer();
+    if (whole.byteLength > maxBodyBytes) throw tooLarge(maxBodyBytes);
+    return whole.byteLength > 0 ? whole : undefined;
+  }
+  const reader = stream.getReader();
+  const giveUp = (): void => void reader.cancel(signal.reason).catch(() => undefined);
+  signal.addEventListener("abort", giveUp, { once: true });
+  try {
+    const parts: Uint8Array[] = [];
+    let size = 0;
+    for (;;) {
+      const { done, value } = await reader.read();
+      signal.throwIfAborted();
+      if (done) return joined(parts, size);
+      size += value.byteLength;
+      if (size > maxBodyBytes) {
+        const error = tooLarge(maxBodyBytes);
+        reader.cancel(error).catch(() => undefined);
+        throw error;
+      }
+      parts.push(value);
+    }
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+  }
+}
+
+function tooLarge(maxBodyBytes: number): RunnerError {
+  const message = `The request's body must have at most ${maxBodyBytes} bytes`;
+  return new RunnerError("invalid-input", { field: "body", maxBodyBytes }, { message });
+}
+
+function joined(parts: readonly Uint8Array[], size: number): ArrayBuffer {
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.byteLength;
+  }
+  return whole.buffer;
+}
+
+/** https://www.rfc-editor.org/rfc/rfc9110#name-tokens */
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+
+function refuse(field: string, must: string): never {
+  throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
+}
+
+/**
+ * What another context sent as a {@link RelayedRequest}: checked, and copied without what does not belong to it.
+ *
+ * @throws RunnerError `invalid-input`
+ */
+export function checkRelayed(data: unknown): RelayedRequest {
+  if (typeof data !== "object" || data === null) return refuse("request", "be an object");
+  const { url, method, headers, body, basePath, serviceWorkerId } = data as Record<keyof RelayedRequest, unknown>;
+  if (typeof method !== "string" || !TOKEN.test(method)) return refuse("method", "be a token");
+  if (body !== undefined && (method === "GET" || method === "HEAD")) refuse("body", `be absent for ${method}`);
+  if (serviceWorkerId !== undefined && (typeof serviceWorkerId !== "string" || serviceWorkerId === "")) {
+    refuse("serviceWorkerId", "be a string that is not empty");
+  }
+  return {
+    url: checkUrl(url),
+    method,
+    headers: checkHeaders(headers),
+    basePath: basePath === "" ? "" : checkBasePath(basePath),
+    ...(body !== undefined && { body: checkBody(body) }),
+    ...(serviceWorkerId !== undefined && { serviceWorkerId }),
+  };
+}
+
+function checkUrl(url: unknown): string {
+  const must = "be an absolute http or https address without credentials";
+  if (typeof url !== "string") return refuse("url", must);
+  let parsed: URL;
+  try {
+    parsed = new URL(url);
+  } catch {
+    return refuse("url", must);
+  }
+  const { protocol, username, password, href } = parsed;
+  if (!/^https?:$/.test(protocol) || username !== "" || password !== "") return refuse("url", must);
+  return href;
+}
+
+function checkHeaders(headers: unknown): RelayedRequest["headers"] {
+  const must = "be pairs of a header's name and value";
+  if (!Array.isArray(headers)) return refuse("headers", must);
+  const pairs = headers.map((pair: unknown): [string, string] => {
+    if (!Array.isArray(pair) || pair.length !== 2) return refuse("headers", must);
+    const [name, value] = pair as [unknown, unknown];
+    if (typeof name !== "string" || typeof value !== "string") return refuse("headers", must);
+    return [name, value];
+  });
+  try {
+    return [...new Headers(pairs)];
+  } catch {
+    return refuse("headers", must);
+  }
+}
+
+function checkBody(body: unknown): NonNullable<RelayedRequest["body"]> {
+  if (body instanceof ArrayBuffer) return body;
+  if (body instanceof Uint8Array && body.buffer instanceof ArrayBuffer) {
+    // Its buffer was just seen to be one.
+    return body as Uint8Array<ArrayBuffer>;
+  }
+  return refuse("body", "be bytes");
+}

@@ -1,0 +1,63 @@
+import { RELAY_MESSAGE } from "../platform/names.js";
+import { RELAY_PROTOCOL } from "./relay.js";
+import { checkRelayed, type RelayedHost, type RelayedRequest } from "./relayed-request.js";
+import type { RunnerErrorData } from "./shapes.js";
+
+/**
+ * How a service worker hands a request to a page: it asks whether somebody is there ({@link RelayMessage}), the page says
+ * `heard` on the port that came with it, gets the request there ({@link RelayOrder}), and says what became of it. So a page
+ * that hears too late is given nothing, and no request is answered twice.
+ */
+export interface RelayMessage {
+  readonly type: typeof RELAY_MESSAGE;
+  readonly v: typeof RELAY_PROTOCOL;
+  readonly words: MessagePort;
+}
+
+/** The request, and the port on which the page's host answers it. */
+export interface RelayOrder {
+  readonly request: RelayedRequest;
+  readonly port: MessagePort;
+}
+
+/** What the page says. */
+export type PageWord =
+  /** It has a runtime. Said at once. */
+  | { readonly type: "heard" }
+  /** The host has the request. */
+  | ({ readonly type: "taken" } & RelayedHost)
+  | { readonly type: "refused"; readonly error: RunnerErrorData };
+
+/** What a page was sent, checked; undefined where it is something else, or of another version. */
+export function relayMessageOf(data: unknown): RelayMessage | undefined {
+  const { type, v, words } = (data ?? {}) as Partial<Record<keyof RelayMessage, unknown>>;
+  if (type !== RELAY_MESSAGE || v !== RELAY_PROTOCOL || !(words instanceof MessagePort)) return undefined;
+  return { type, v, words };
+}
+
+/** @throws RunnerError `invalid-input`; undefined where there is no port to tell it on */
+export function relayOrderOf(data: unknown): RelayOrder | undefined {
+  const { request, port } = (data ?? {}) as Partial<Record<keyof RelayOrder, unknown>>;
+  return port instanceof MessagePort ? { request: checkRelayed(request), port } : undefined;
+}
+
+/** A page's word, checked; undefined where it is none. */
+export function pageWordOf(data: unknown): PageWord | undefined {
+  const fields = (data ?? {}) as Record<string, unknown>;
+  switch (fields["type"]) {
+    case "heard":
+      return { type: "heard" };
+    case "taken": {
+      const { hostId, dbName } = fields;
+      return typeof hostId === "string" && typeof dbName === "string" ? { type: "taken", hostId, dbName } : undefined;
+    }
+    case "refused": {
+      const error = fields["error"] as Partial<RunnerErrorData> | null | undefined;
+      if (typeof error?.code !== "string" || typeof error.message !== "string") return undefined;
+      // Its code and message were looked at; whatever else is in it is only handed out.
+      return { type: "refused", error: error as RunnerErrorData };
+    }
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,109 @@
+import type { RunAgentInput } from "@ag-ui/client";
+import { RunnerError } from "../run/errors.js";
+import type { Admitted } from "../runtime/request.js";
+import { matchRoute, refuseMethod, type Route } from "../runtime/http/routes.js";
+import { checkRun } from "../wire/checks.js";
+import type { ThreadUpdate } from "../run/types.js";
+import type { RunRequest } from "../wire/shapes.js";
+
+/** A run as the middleware made it. Errors: RunnerError `invalid-input` where it made something else of it. */
+export async function rewrittenRun(request: Admitted, asked: RunRequest): Promise<RunRequest> {
+  const route = routeOf(request);
+  if (route?.name !== "agent/run") throw otherRoute();
+  // What of other messages is new is for the host to find out.
+  const { persistedInputMessages: _asked, ...others } = asked;
+  const { persistedInputMessages: _seen, ...input } = (await bodyOf(request)) as RunAgentInput & // checked below, and
+    Pick<RunRequest, "persistedInputMessages">; // by the runner
+  const { threadId } = input;
+  return checkRun({ ...others, agentId: route.agentId, threadId, input });
+}
+
+/** The thread that is read as the middleware made it. Errors: as {@link rewrittenRun}. */
+export async function rewrittenThread(request: Admitted): Promise<string> {
+  const route = routeOf(request);
+  if (route?.name === "threads/events") return route.threadId;
+  if (route?.name !== "agent/connect") throw otherRoute();
+  const { threadId: another } = (await bodyOf(request)) as { readonly threadId?: unknown };
+  if (typeof another !== "string" || another === "") throw otherRoute();
+  return another;
+}
+
+type Ids = Readonly<Record<string, string>>;
+
+/**
+ * The ids of a call as the middleware made them.
+ *
+ * @param route parts of the path; one that begins with ":" stands for an id
+ * @throws RunnerError `invalid-input` where it made another call of it
+ */
+export function rewrittenIds<I extends Ids>(request: Admitted, method: string, route: readonly string[]): I {
+  const replacing = request.request();
+  const parts = new URL(replacing.url).pathname.slice(1).split("/");
+  if (replacing.method !== method || parts.length !== route.length) throw otherRoute();
+  const found: Record<string, string> = {};
+  for (const [at, expected] of route.entries()) {
+    const part = decoded(parts[at]!);
+    if (part === "" || (!expected.startsWith(":") && part !== expected)) throw otherRoute();
+    if (expected.startsWith(":")) found[expected.slice(1)] = part;
+  }
+  return found as I; // the route has each of them
+}
+
+type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** What a call asks for, as the middleware made it: fields of the query that it left out are not asked for. */
+export function rewrittenQuery<Q extends object>(
+  request: Admitted,
+  types: { readonly [F in keyof Q]-?: "text" | "number" | "boolean" },
+): Q {
+  const { searchParams } = new URL(request.request().url);
+  const fields = Object.entries(types).flatMap(([field, type]): [string, Query[string]][] => {
+    const text = searchParams.get(field);
+    if (text === null) return [];
+    return [[field, type === "number" ? Number(text) : type === "boolean" ? text === "true" : text]];
+  });
+  return Object.fromEntries(fields) as Q; // checked by who asked for it
+}
+
+/** The run that a stop names as the middleware made it. Errors: as {@link rewrittenRun}. */
+export async function rewrittenStop(request: Admitted): Promise<{ readonly runId?: string }> {
+  const { runId } = (await bodyOf(request)) as { readonly runId?: unknown };
+  if (runId === undefined) return {};
+  if (typeof runId !== "string" || runId === "") throw otherRoute();
+  return { runId };
+}
+
+/** What of a thread is changed, as the middleware made it; checked by the runner. Errors: as {@link rewrittenRun}. */
+export async function rewrittenUpdate(request: Admitted): Promise<ThreadUpdate> {
+  return bodyOf(request);
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw otherRoute();
+  }
+}
+
+function routeOf(request: Admitted): Route | undefined {
+  const { url, method } = request.request();
+  const route = matchRoute(new URL(url).pathname, "");
+  return route === undefined || refuseMethod(method, route) !== undefined ? undefined : route;
+}
+
+async function bodyOf(request: Admitted): Promise<object> {
+  const body: unknown = await request
+    .request()
+    .json()
+    .catch(() => undefined);
+  if (typeof body === "object" && body !== null) return body;
+  throw otherRoute();
+}
+
+const otherRoute = (): RunnerError =>
+  new RunnerError(
+    "invalid-input",
+    { field: "request" },
+    { message: "A middleware can put only a request of the same kind into the place of a tab's call" },
+  );

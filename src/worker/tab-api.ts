@@ -1,0 +1,347 @@
+import type { Lives } from "../platform/locks.js";
+import { RunnerError } from "../run/errors.js";
+import type { PlacedEvent } from "../run/pack.js";
+import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
+import { callRequest, type Call } from "../runtime/call-request.js";
+import type { RuntimeCore } from "../runtime/core.js";
+import { filterFrames, filterMessages, filterState } from "../runtime/event-filter.js";
+import { json } from "../runtime/http/responses.js";
+import { isResponse, refusedError } from "../runtime/middleware.js";
+import type { Admitted, Answer, RequestEnd } from "../runtime/request.js";
+import {
+  checkAttach,
+  checkMessagePageQuery,
+  checkNamedRun,
+  checkRun,
+  checkRunQuery,
+  checkStop,
+  checkThread,
+  checkThreadQuery,
+} from "../wire/checks.js";
+import { reply } from "../wire/errors.js";
+import { sendFrames } from "../wire/frames.js";
+import type { HostApi } from "../wire/host-api.js";
+import type { CallContext } from "../wire/host-calls.js";
+import type { RelayHandler } from "../wire/relay.js";
+import { checkRelayed } from "../wire/relayed-request.js";
+import type { MessagePage, NamedRun, Reply, RunListQuery, StatusFrame, ThreadListQuery } from "../wire/shapes.js";
+import { answerRequest } from "./answer-request.js";
+
+export interface TabApiParts {
+  readonly lives: Lives;
+  readonly core: RuntimeCore;
+  readonly runner: LocalAgentRunner;
+  /** Called with the port of a tab that wants to know of the host. Returns how to end it. */
+  readonly watch: (send: (frame: StatusFrame) => void) => () => void;
+  /** Something streams to the tab from now on, until what this returns is called. */
+  readonly attached: () => () => void;
+  /** Aborts when this host lets go of its tabs. */
+  readonly hostEnds: AbortSignal;
+}
+
+/**
+ * What a tab may call in this host. Each call goes through the runtime's core as the request that would ask for the same
+ * over HTTP, so no middleware can be walked around.
+ *
+ * @param signal aborts when the tab is gone
+ */
+export function apiOf(parts: TabApiParts, signal: AbortSignal) {
+  const { core, runner, watch, attached } = parts;
+  const handle: RelayHandler = async (request, { basePath }) => {
+    const { handleRelayed } = await import("../runtime/http/handler.js");
+    return handleRelayed(core, request, basePath);
+  };
+
+  /** @returns resolves when the tab has all, or left */
+  const stream = async (port: MessagePort, open: Parameters<typeof sendFrames>[1]): Promise<void> => {
+    const detached = attached();
+    await sendFrames(port, open, signal).finally(detached);
+  };
+
+  /** Ends what is sent on a port with the tab, or when the tab says so. */
+  const untilEnd = (port: MessagePort, end: () => void): void => {
+    const over = (): void => {
+      end();
+      port.close();
+      signal.removeEventListener("abort", over);
+    };
+    port.onmessage = over;
+    signal.addEventListener("abort", over, { once: true });
+  };
+
+  /** Those that are not over. Kept here, because Node warns of a signal that many listen to. */
+  const calls = new Set<AbortController>();
+  signal.addEventListener("abort", () => calls.forEach((call) => call.abort()), { once: true });
+
+  return ({ headers }: CallContext): HostApi => {
+    const through = async <T>(
+      call: Pick<Call, "method" | "path" | "query" | "body">,
+      answer: (request: Admitted) => Promise<Answer<T>>,
+    ): Promise<T> => {
+      const calling = new AbortController();
+      calls.add(calling);
+      const over = (): void => {
+        calls.delete(calling);
+        calling.abort();
+      };
+      try {
+        return await core.serve(callRequest({ ...call, headers, signal: calling.signal }), async (request) => {
+          const answered = await answer(request);
+          void (answered.ended ?? Promise.resolve()).then(over);
+          return answered;
+        });
+      } catch (error) {
+        over();
+        throw isResponse(error) ? await refusedError(error) : error;
+      }
+    };
+
+    /** A call that is answered by plain data. `read` is given the ids of the call as the middleware left them. */
+    const data = <T, I extends Ids>(
+      { method, route, ids, query, body }: DataCall<I>,
+      read: (request: Admitted, ids: I) => Promise<T>,
+    ): Promise<Reply<T>> =>
+      reply(() => {
+        const path = route.map((part) => (part.startsWith(":") ? ids[part.slice(1)]! : part));
+        const call = { method, path, ...(query !== undefined && { query }), ...(body !== undefined && { body }) };
+        return through(call, async (request) => {
+          const named = await rewritten(request, ids, (by) => by.rewrittenIds<I>(request, method, route));
+          const value = await read(request, named);
+          const { threadId } = named;
+          const end: RequestEnd = threadId === undefined ? {} : { threadId };
+          return { value, response: () => json(value ?? null), ended: Promise.resolve(end) };
+        });
+      });
+
+    return {
+      run: (request, port) =>
+        reply(() => {
+          checkRun(request);
+          checkPort(port);
+          const { agentId, threadId, input, persistedInputMessages } = request;
+          // All that the run is made of, and nothing else: a middleware judges by what it sees.
+          const body = { ...input, threadId, ...(persistedInputMessages !== undefined && { persistedInputMessages }) };
+          return through({ method: "POST", path: ["agent", agentId, "run"], body }, async (admitted) => {
+            const asked = await rewritten(admitted, request, (by) => by.rewrittenRun(admitted, request));
+            const { run, frames, ended, left } = local(await core.startRun(admitted, asked));
+            const filter = core.filterFor(admitted, asked.threadId);
+            void stream(port, (until) => (filter ? filterFrames(frames(until), filter) : frames(until))).then(left);
+            return { value: run, response: streamed, ended };
+          });
+        }).then((answer) => {
+          // Nothing comes on the port of a run that was refused.
+          if ("error" in answer && port instanceof MessagePort) port.close();
+          return answer;
+        }),
+      attach: (request, port) =>
+        reply(() => {
+          checkAttach(request);
+          checkPort(port);
+          const { agentId, after, runId } = request;
+          const call: Pick<Call, "method" | "path" | "body"> =
+            agentId === undefined
+              ? { method: "GET", path: ["threads", request.threadId, "events"] }
+              : { method: "POST", path: ["agent", agentId, "connect"], body: { threadId: request.threadId } };
+          return through(call, async (admitted) => {
+            const threadId = await rewritten(admitted, request.threadId, (by) => by.rewrittenThread(admitted));
+            const filter = core.filterFor(admitted, threadId);
+            const over = stream(port, (until) => {
+              const frames =
+                runId === undefined
+                  ? runner.attach({ ...request, threadId }, until)
+                  : runner.attachRun({ threadId, runId, ...(after !== undefined && { after }) }, until);
+              return filter ? filterFrames(frames, filter) : frames;
+            });
+            const messages = () => runner.getThreadMessages(threadId);
+            return { value: null, response: streamed, ended: over.then(() => ({ threadId, messages })) };
+          });
+        }),
+      stop: (request) => {
+        const { threadId, runId, agentId } = checkStop(request);
+        const ids = { threadId, ...(agentId !== undefined && { agentId }) };
+        const route = agentId === undefined ? [...THREAD, "stop"] : ["agent", ":agentId", "stop", ":threadId"];
+        const body = runId === undefined ? {} : { runId };
+        return data({ method: "POST", route, ids, body }, async (admitted, named) => {
+          const run = await rewritten<{ readonly runId?: string }>(admitted, body, (by) => by.rewrittenStop(admitted));
+          return core.stop({ threadId: named.threadId, ...run });
+        });
+      },
+      isRunning: (request) => {
+        const { threadId } = checkThread(request);
+        return data({ method: "GET", route: [...THREAD, "running"], ids: { threadId } }, (_, ids) =>
+          runner.isRunning(ids),
+        );
+      },
+      listThreads: (given) => {
+        const query = { ...checkThreadQuery(given) };
+        return data({ method: "GET", route: ["threads"], ids: {}, query }, async (admitted) => {
+          const asked = await rewritten<ThreadListQuery>(admitted, query, (by) =>
+            by.rewrittenQuery<ThreadListQuery>(admitted, THREAD_QUERY),
+          );
+          return runner.listThreads(checkThreadQuery(asked));
+        });
+      },
+      messages: (given) => {
+        const { threadId, ...query } = checkMessagePageQuery(given);
+        const call: DataCall<ThreadIds> = { method: "GET", route: [...THREAD, "messages"], ids: { threadId }, query };
+        return data(call, async (admitted, ids) => {
+          const asked = await rewritten(admitted, query, (by) =>
+            by.rewrittenQuery<typeof query>(admitted, MESSAGE_QUERY),
+          );
+          const place = checkMessagePageQuery({ ...asked, ...ids });
+          const page: MessagePage = await runner.getMessagePage(ids.threadId, place);
+          const filter = core.filterFor(admitted, ids.threadId);
+          return filter ? { ...page, messages: filterMessages(page.messages, filter) } : page;
+        });
+      },
+      listRuns: (given) => {
+        const { threadId, ...query } = checkRunQuery(given);
+        const call: DataCall<ThreadIds> = { method: "GET", route: [...THREAD, "runs"], ids: { threadId }, query };
+        return data(call, async (admitted, ids) => {
+          const asked = await rewritten<RunListQuery>(admitted, query, (by) =>
+            by.rewrittenQuery<RunListQuery>(admitted, RUN_QUERY),
+          );
+          return runner.listRuns(ids.threadId, asked);
+        });
+      },
+      getRun: (request) =>
+        data(namedRun(checkNamedRun(request), []), (_, { runId, ...name }) => runner.getRun(runId, name)),
+      getRunEvents: (request) => {
+        checkNamedRun(request);
+        return data(namedRun(request, ["events"]), async (admitted, { runId, ...name }) => {
+          const events = await runner.getRunEvents(runId, { ...request, ...name });
+          const threadId = name.threadId ?? (await runner.getRun(runId))?.threadId ?? "";
+          const filter = core.filterFor(admitted, threadId);
+          if (filter === undefined) return events;
+          return events.flatMap((placed): readonly PlacedEvent[] => {
+            const event = filter(placed.event);
+            return event === undefined ? [] : [{ ...placed, event }];
+          });
+        });
+      },
+      getThreadMessages: (request) => {
+        const { threadId } = checkThread(request);
+        return data({ method: "GET", route: [...THREAD, "messages"], ids: { threadId } }, async (admitted, ids) => {
+          const messages = await runner.getThreadMessages(ids.threadId);
+          const filter = core.filterFor(admitted, ids.threadId);
+          return filter ? filterMessages(messages, filter) : messages;
+        });
+      },
+      getThreadEvents: (request) => {
+        const { threadId } = checkThread(request);
+        return data({ method: "GET", route: [...THREAD, "events"], ids: { threadId } }, async (admitted, ids) => {
+          const events = await runner.getThreadEvents(ids.threadId);
+          const filter = core.filterFor(admitted, ids.threadId);
+          return filter ? events.flatMap((event) => filter(event) ?? []) : events;
+        });
+      },
+      getThreadState: (request) => {
+        const { threadId } = checkThread(request);
+        return data({ method: "GET", route: [...THREAD, "state"], ids: { threadId } }, async (admitted, ids) => {
+          const state = await runner.getThreadState(ids.threadId);
+          const filter = core.filterFor(admitted, ids.threadId);
+          return filter ? filterState(state, filter) : state;
+        });
+      },
+      getThread: (request) => {
+        const { threadId } = checkThread(request);
+        return data({ method: "GET", route: THREAD, ids: { threadId } }, (_, ids) => runner.getThread(ids.threadId));
+      },
+      updateThread: (request) => {
+        const { threadId } = checkThread(request);
+        const { changes } = request;
+        const call: DataCall<ThreadIds> = { method: "PATCH", route: THREAD, ids: { threadId }, body: changes };
+        return data(call, async (admitted, ids) => {
+          const asked = await rewritten(admitted, changes, (by) => by.rewrittenUpdate(admitted));
+          return runner.updateThread(ids.threadId, asked);
+        });
+      },
+      deleteThread: (request) => {
+        const { threadId } = checkThread(request);
+        return data({ method: "DELETE", route: THREAD, ids: { threadId } }, (_, ids) =>
+          runner.deleteThread(ids.threadId),
+        );
+      },
+      clearThreads: () =>
+        data({ method: "POST", route: ["threads", "clear"], ids: {}, body: {} }, () => runner.clearThreads()),
+      // Nothing of a thread is in it.
+      watch: (port) =>
+        reply(() => {
+          checkPort(port);
+          untilEnd(
+            port,
+            watch((frame) => port.postMessage(frame)),
+          );
+          return null;
+        }),
+      fetch: (request, port) =>
+        reply(() => {
+          checkPort(port);
+          const relayed = checkRelayed(request);
+          const detached = attached();
+          void answerRequest(relayed, port, { ...parts, handle }, signal).finally(detached);
+          return { hostId: runner.hostId, dbName: runner.dbName };
+        }).then((answer) => {
+          if ("error" in answer && port instanceof MessagePort) port.close();
+          return answer;
+        }),
+      watchThreads: (port) => {
+        checkPort(port);
+        return data({ method: "POST", route: ["threads", "subscribe"], ids: {}, body: {} }, async () => {
+          const changes = runner.watchThreads().subscribe((change) => port.postMessage(change));
+          untilEnd(port, () => changes.unsubscribe());
+          return null;
+        });
+      },
+    };
+  };
+}
+
+/** What a call asks for as the middleware made it. Few middlewares do that: how is loaded where it is needed. */
+async function rewritten<T>(
+  request: Admitted,
+  asked: T,
+  by: (rewriting: typeof import("./rewritten.js")) => T | Promise<T>,
+): Promise<T> {
+  return request.isReplaced ? by(await import("./rewritten.js")) : asked;
+}
+
+/** Ids of a call, by their names in its route. */
+type Ids = Readonly<Record<string, string>>;
+
+/** What a stream's answer looks like to the middleware that is told of its end. */
+const streamed = (): Response => new Response(null, { headers: { "content-type": "text/event-stream" } });
+
+/** A call that is answered by plain data, as the request that would ask for it. */
+interface DataCall<I extends Ids> extends Pick<Call, "method" | "query" | "body"> {
+  /** Parts of the path; one that begins with ":" stands for an id. */
+  readonly route: readonly string[];
+  readonly ids: I;
+}
+
+type ThreadIds = { readonly threadId: string };
+
+const THREAD = ["threads", ":threadId"];
+
+const THREAD_QUERY = { limit: "number", before: "number", agentId: "text", archived: "boolean" } as const;
+const MESSAGE_QUERY = { before: "text", limit: "number" } as const;
+const RUN_QUERY = { status: "text", limit: "number", before: "number" } as const;
+
+type RunIds = { readonly runId: string; readonly threadId?: string };
+
+function namedRun({ threadId, runId }: NamedRun, rest: readonly string[]): DataCall<RunIds & Ids> {
+  return threadId === undefined
+    ? { method: "GET", route: ["runs", ":runId", ...rest], ids: { runId } }
+    : { method: "GET", route: [...THREAD, "runs", ":runId", ...rest], ids: { threadId, runId } };
+}
+
+function checkPort(port: unknown): asserts port is MessagePort {
+  if (!(port instanceof MessagePort)) {
+    throw new RunnerError("invalid-input", { field: "port" }, { message: "A MessagePort must be handed over" });
+  }
+}
+
+function local(run: Awaited<ReturnType<RuntimeCore["startRun"]>>) {
+  if (run.is === "local") return run;
+  throw new RunnerError("invalid-input", { field: "runner" }, { message: "Tabs need a runner of this library" });
+}
