@@ -1,8 +1,15 @@
 import { serveRuntime } from "ag-ui-local-runtime/worker";
+import { DB_NAME } from "./database.js";
 import { readerAgent } from "./reader/agent.js";
 
 // The same file is the SharedWorker and, where there is none, the tab's own Worker.
 serveRuntime({
-  agents: { reader: readerAgent },
-  dbName: "ag-ui-local-runtime-demo",
+  agents: {
+    reader: readerAgent,
+    // Loaded at its first run: it brings LangGraph.js with it, and a host shall start fast.
+    research: async () => (await import("./graph/agent.js")).researchAgent,
+  },
+  dbName: DB_NAME,
+  // Better to be of use once than not at all; the header says that nothing is saved.
+  memoryFallback: true,
 });

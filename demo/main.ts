@@ -9,9 +9,10 @@ import { Screen } from "./ui/screen.js";
 const connect = () =>
   connectRuntime({
     hosts: {
-      shared: () =>
+      shared: (name) =>
         new SharedWorker(new URL("./agents.worker.ts", import.meta.url), {
           type: "module",
+          name,
           // Chromium: a run outlives the reload of the only tab. Others ignore it.
           extendedLifetime: true,
         }),

@@ -9,11 +9,14 @@ import type { Subscription } from "rxjs";
 import { fileMessage } from "../reader/message.js";
 import type { TextFile } from "../reader/intake.js";
 
+import { type AgentView, agentView } from "./agents.js";
 import { type Intake, takeFiles, takeText } from "./attach.js";
 import { type Draft, EMPTY_DRAFT, isEmptyDraft, loadDraft, saveDraft, withoutSent } from "./drafts.js";
-import { threadInUrl, threadUrl } from "./route.js";
+import { plural } from "./format.js";
+import { agentInUrl, threadInUrl, threadUrl } from "./route.js";
 import { fetchSample, type Sample } from "./samples.js";
 import { ThreadIndex } from "./thread-index.js";
+import { isShown } from "./shown.js";
 import { ThreadSession } from "./thread-session.js";
 
 /** Something that the person should read; `failure` in the colours of one. */
@@ -38,8 +41,6 @@ export class App {
   threadsOpen = false;
   /** undefined: as the width of the page suggests. */
   panelOpen: boolean | undefined;
-  /** How many of the newest messages are shown. */
-  shown = 0;
 
   /** Set by the screen. */
   changed: () => void = () => undefined;
@@ -49,6 +50,8 @@ export class App {
   #threads!: ThreadIndex;
   #session!: ThreadSession;
   #statusSubscription: Subscription | undefined;
+  /** The session in which a message was sought that had been sent before. */
+  #sought: ThreadSession | undefined;
   /** The runs that this tab started since it was loaded. */
   readonly #ownRuns = new Set<string>();
 
@@ -65,7 +68,7 @@ export class App {
   start(): void {
     const threadId = threadInUrl() ?? crypto.randomUUID();
     // The thread is in the address at once, so that a copy of the address shows the same thread.
-    history.replaceState(null, "", threadUrl(threadId));
+    history.replaceState(null, "", threadUrl(threadId, agentView(agentInUrl()).id));
     this.#open(threadId);
     addEventListener("popstate", () => {
       const id = threadInUrl() ?? crypto.randomUUID();
@@ -77,6 +80,17 @@ export class App {
   /** The current thread, whether the list has it yet or not. */
   get thread(): ThreadSummary | undefined {
     return this.threads.get(this.session.threadId);
+  }
+
+  /** Who answers in the current thread: who has answered before, else whom the person chose. */
+  get agent(): AgentView {
+    return agentView(this.thread?.agentId ?? agentInUrl());
+  }
+
+  /** For a thread in which nobody has answered yet. */
+  chooseAgent(id: string): void {
+    history.replaceState(null, "", threadUrl(this.session.threadId, agentView(id).id));
+    this.announce(`${this.agent.name} will answer`);
   }
 
   get title(): string {
@@ -108,7 +122,7 @@ export class App {
   openThread(threadId: string): void {
     this.threadsOpen = false;
     if (threadId !== this.session.threadId) {
-      history.pushState(null, "", threadUrl(threadId));
+      history.pushState(null, "", threadUrl(threadId, this.threads.get(threadId)?.agentId));
       this.#show(threadId);
       this.announce(`Thread opened: ${this.title}`);
     }
@@ -119,7 +133,7 @@ export class App {
     this.threadsOpen = false;
     if (this.session.agent.messages.length > 0 || this.isRunning || this.thread) {
       const threadId = crypto.randomUUID();
-      history.pushState(null, "", threadUrl(threadId));
+      history.pushState(null, "", threadUrl(threadId, this.agent.id));
       this.#show(threadId);
       this.announce("New thread");
     }
@@ -167,7 +181,8 @@ export class App {
     // Kept until the thread has the message, also by a reload or a look at another thread in between.
     this.#setDraft({ ...draft, sent: { messageId, text: draft.text, fileIds: draft.files.map(({ id }) => id) } });
     try {
-      await session.send(draft.files.length > 0 ? fileMessage(text, draft.files) : text, messageId);
+      const content = draft.files.length > 0 ? fileMessage(text, draft.files) : text;
+      await session.send(this.agent.id, content, messageId);
     } catch (error) {
       this.#tellFailure(session, error);
     }
@@ -179,7 +194,7 @@ export class App {
     this.notice = undefined;
     this.focus("composer");
     try {
-      await session.again();
+      await session.again(this.agent.id);
     } catch (error) {
       this.#tellFailure(session, error);
     }
@@ -188,6 +203,16 @@ export class App {
   stop(): void {
     this.session.stop();
     this.focus("composer");
+  }
+
+  /** Shows the messages before the first one, a page of them. */
+  async showEarlier(): Promise<void> {
+    const { session } = this;
+    if (session.earlier.is === "loading" || this.isFailed) return;
+    const count = (await session.loadEarlier()).filter(isShown).length;
+    if (session !== this.#session || session.earlier.is === "failed") return;
+    const beginning = session.agent.hasEarlier ? "" : ". This is the beginning of the thread";
+    this.announce(`${plural(count, "earlier message")}${beginning}`);
   }
 
   /** After a failed connection. */
@@ -242,13 +267,12 @@ export class App {
     (this.#session as ThreadSession | undefined)?.close();
     this.draft = loadDraft(threadId);
     this.notice = undefined;
-    this.shown = 80;
     const session: ThreadSession = new ThreadSession(this.#runtime, threadId, this.#ownRuns, {
       changed: () => {
         if (session === this.#session) this.#clearSent();
         this.changed();
       },
-      started: () => session === this.#session && this.announce("Reader is working"),
+      started: () => session === this.#session && this.announce(`${this.agent.name} is working`),
       ended: (status) => {
         if (session !== this.#session) return;
         // That the thread is busy is over.
@@ -267,6 +291,18 @@ export class App {
     if (!draft.sent || session.sending) return;
     const { messageId } = draft.sent;
     if (session.agent.messages.some(({ id }) => id === messageId)) this.#setDraft(withoutSent(draft));
+    else if (session.agent.hasEarlier && this.#sought !== session) {
+      this.#sought = session;
+      void this.#clearIfEarlier(session, messageId);
+    }
+  }
+
+  /** Sent before this page was loaded, and so long ago that the message is not among those that are shown. */
+  async #clearIfEarlier(session: ThreadSession, messageId: string): Promise<void> {
+    // Where the host cannot tell, the draft is kept: a text too many is better than one that is lost.
+    const isThere = await session.has(messageId).catch(() => false);
+    const { draft } = this;
+    if (isThere && session === this.#session && draft.sent?.messageId === messageId) this.#setDraft(withoutSent(draft));
   }
 
   #setDraft(draft: Draft): void {

@@ -4,10 +4,13 @@ export function threadInUrl(): string | undefined {
   return id === "" ? undefined : id;
 }
 
-/** The address of a thread, for links and for the history. */
-export function threadUrl(threadId: string): string {
+/** The agent that the address names, `?agent=<id>`; none is Reader. */
+export const agentInUrl = (): string | undefined => new URLSearchParams(location.search).get("agent") ?? undefined;
+
+/** The address of a thread with its agent, for links and for the history. */
+export function threadUrl(threadId: string, agentId = "reader"): string {
   const url = new URL(location.href);
-  url.search = new URLSearchParams({ thread: threadId }).toString();
+  url.search = new URLSearchParams({ thread: threadId, ...(agentId !== "reader" && { agent: agentId }) }).toString();
   url.hash = "";
   return url.pathname + url.search;
 }

@@ -1,11 +1,17 @@
 import { render } from "lit/html.js";
 import type { App, Focus } from "./app.js";
+import type { Earlier } from "./thread-session.js";
 import { page } from "./view/page.js";
 
 /** Within so many pixels of the end, a reader counts as reading the newest. */
 const NEAR_END = 56;
 /** A page in the background gets no frames; it is kept true all the same. */
 const NO_FRAME_MS = 250;
+
+interface Beginning {
+  readonly firstId: string | undefined;
+  readonly earlier: Earlier["is"];
+}
 
 /** Renders the app once a frame, keeps `<html data-…>` true, scrolls and moves the focus. */
 export class Screen {
@@ -16,8 +22,8 @@ export class Screen {
   readonly #resized = new ResizeObserver(() => this.#keepEnd());
   #log: HTMLElement | null = null;
   #scrollTop = 0;
-  /** How many of the newest messages were drawn. */
-  #shown = 0;
+  /** What stood at the beginning of the conversation. */
+  #beginning: Beginning = { firstId: undefined, earlier: "resting" };
 
   constructor(
     private readonly app: App,
@@ -77,21 +83,26 @@ export class Screen {
 
   #draw(): void {
     const { app } = this;
-    if (this.#threadId !== app.session.threadId) {
-      this.#threadId = app.session.threadId;
+    const { session } = app;
+    const was = this.#beginning;
+    const now: Beginning = { firstId: session.agent.messages[0]?.id, earlier: session.earlier.is };
+    this.#beginning = now;
+    // Earlier messages come in above what is being read. So does why they did not come, but that is to be seen.
+    const moves = now.firstId !== was.firstId || (now.earlier !== was.earlier && now.earlier !== "failed");
+    let keepPlace: (() => void) | undefined;
+    if (this.#threadId !== session.threadId) {
+      this.#threadId = session.threadId;
       this.#atEnd = true;
-    }
-    // Earlier messages come in above what is being read.
-    const earlier = this.#shown > 0 && app.shown > this.#shown && this.#log;
-    this.#shown = app.shown;
-    const below = earlier ? earlier.scrollHeight - earlier.scrollTop : 0;
+    } else if (moves) keepPlace = this.#placeOfReading();
     const focused = document.activeElement;
     const place = focused?.closest("#conversation, #threads");
     render(page(app, { atEnd: this.#atEnd, toEnd: this.toEnd }), this.root);
-    if (earlier) earlier.scrollTop = earlier.scrollHeight - below;
+    keepPlace?.();
+    // Who asked for earlier messages wants to see them, not the newest.
+    if (keepPlace && was.earlier === "loading") this.#atEnd = this.#isNearEnd();
     // A button that is gone leaves the focus nowhere.
     if (focused && !focused.isConnected) this.#focus ??= place ? (place.id as "conversation" | "threads") : "composer";
-    document.title = `${app.isRunning ? "● " : ""}${app.title} · Reader`;
+    document.title = `${app.isRunning ? "● " : ""}${app.title} · ${app.agent.name}`;
 
     const log = document.querySelector<HTMLElement>("#conversation");
     if (log !== this.#log) {
@@ -114,13 +125,35 @@ export class Screen {
     if (!log) return;
     const up = log.scrollTop < this.#scrollTop;
     this.#scrollTop = log.scrollTop;
-    const near = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
     // Only who scrolls up leaves the end: a narrower page is longer, and scrolls by itself.
-    const atEnd = near || (this.#atEnd && !up);
+    const atEnd = this.#isNearEnd() || (this.#atEnd && !up);
     if (atEnd === this.#atEnd) return;
     this.#atEnd = atEnd;
     this.#schedule();
   };
+
+  #isNearEnd(): boolean {
+    const log = this.#log;
+    return !log || log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
+  }
+
+  /** Scrolls what stands at the top of the conversation now to where it is now. */
+  #placeOfReading(): (() => void) | undefined {
+    const log = this.#log;
+    if (!log) return undefined;
+    const { top } = log.getBoundingClientRect();
+    // Not the messages themselves: the byline of the first one goes when another one of the agent comes before it.
+    const anchor = [...log.querySelectorAll(".message > :not(.byline)")].find(
+      (part) => part.getBoundingClientRect().bottom > top,
+    );
+    if (!anchor) return undefined;
+    const before = anchor.getBoundingClientRect().top;
+    return () => {
+      if (!anchor.isConnected) return;
+      log.scrollTop += anchor.getBoundingClientRect().top - before;
+      this.#scrollTop = log.scrollTop;
+    };
+  }
 
   #keepEnd(): void {
     const log = this.#log;

@@ -12,6 +12,7 @@ export class ThreadIndex {
   more = false;
   readonly #threads = new Map<string, ThreadSummary>();
   readonly #subscription = new Subscription();
+  readonly #changedWhileReading = new Set<string>();
   #reading = 0;
   #oldest: number | undefined;
 
@@ -22,8 +23,12 @@ export class ThreadIndex {
     this.#subscription.add(
       runtime.threads.watch().subscribe({
         next: (change) => {
+          if (change.type === "anew") return void this.read();
           if (change.type === "deleted") this.#threads.delete(change.threadId);
-          else this.#threads.set(change.thread.threadId, change.thread);
+          else {
+            this.#threads.set(change.thread.threadId, change.thread);
+            this.#changedWhileReading.add(change.thread.threadId);
+          }
           this.changed();
         },
         // The next host says its hello; read() is called then.
@@ -59,9 +64,17 @@ export class ThreadIndex {
   async #readPage(): Promise<void> {
     const reading = ++this.#reading;
     const before = this.#oldest;
+    this.#changedWhileReading.clear();
     try {
       const found = await this.runtime.threads.list({ limit: PAGE, ...(before !== undefined && { before }) });
       if (reading !== this.#reading || this.#subscription.closed) return;
+      if (before === undefined) {
+        // What is not in the list any more was deleted while nobody told of it.
+        const there = new Set(found.map(({ threadId }) => threadId));
+        for (const id of this.#threads.keys()) {
+          if (!there.has(id) && !this.#changedWhileReading.has(id)) this.#threads.delete(id);
+        }
+      }
       for (const thread of found) {
         const known = this.#threads.get(thread.threadId);
         // A change may have come while the list was on its way.

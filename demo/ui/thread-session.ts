@@ -1,5 +1,11 @@
 import { EventType, type Message, type RunErrorEvent } from "@ag-ui/client";
-import type { LocalAgent, RuntimeConnection, SettledStatus, ThreadRun } from "ag-ui-local-runtime/client";
+import {
+  type LocalAgent,
+  RunnerError,
+  type RuntimeConnection,
+  type SettledStatus,
+  type ThreadRun,
+} from "ag-ui-local-runtime/client";
 import { filter, Subscription, take } from "rxjs";
 
 /** A run that ended otherwise than finished, and where it stands in the conversation. */
@@ -22,6 +28,13 @@ export interface SessionListener {
   failed(error: Error): void;
 }
 
+/** How it stands with the messages before the first one that is shown. */
+export type Earlier =
+  { readonly is: "resting" } | { readonly is: "loading" } | { readonly is: "failed"; readonly message: string };
+
+/** So many of a thread's messages come at a time: the newest when it is opened, earlier ones where they are wanted. */
+const PAGE = 30;
+
 /** One thread as this tab shows it: follows every run of it, starts and stops runs. */
 export class ThreadSession {
   readonly agent: LocalAgent;
@@ -29,18 +42,21 @@ export class ThreadSession {
   /** A message is on its way to the host, which has not said yes yet. */
   sending = false;
   stopping = false;
+  earlier: Earlier = { is: "resting" };
+  /** Ids of the messages that were loaded as earlier ones. */
+  readonly #loaded = new Set<string>();
   readonly #endings = new Map<string, Ending>();
   readonly #subscription = new Subscription();
   #shownRunId: string | undefined;
 
   constructor(
-    runtime: RuntimeConnection,
+    private readonly runtime: RuntimeConnection,
     readonly threadId: string,
     /** The runs that this tab started, of all its sessions. */
     private readonly ownRuns: Set<string>,
     private readonly listener: SessionListener,
   ) {
-    this.agent = runtime.agent("reader", { threadId });
+    this.agent = runtime.agent("reader", { threadId, messageLimit: PAGE });
   }
 
   /** Shows what the thread has, then every run of it, until `close()`. */
@@ -77,18 +93,55 @@ export class ThreadSession {
   /** How the thread's last run ended, where it ended otherwise than finished. */
   get lastEnding(): Ending | undefined {
     if (this.run.is !== "idle" || !this.run.last) return undefined;
-    const { runId, status } = this.run.last;
+    const { runId, status, error } = this.run.last;
     const known = this.#endings.get(runId);
     // The run is known to be over before its last events are shown.
     if (known || status === "finished") return known;
-    return { runId, status, message: "", after: this.agent.messages.at(-1)?.id };
+    const message = error === undefined ? "" : `This run was interrupted: ${error.message}`;
+    return { runId, status, message, after: this.agent.messages.at(-1)?.id };
+  }
+
+  /** It was loaded as an earlier one: nothing that has just happened. */
+  isLoaded(messageId: string): boolean {
+    return this.#loaded.has(messageId);
+  }
+
+  /** Loads a page of the messages before the first one. Never rejects: `earlier` says that it failed. */
+  async loadEarlier(): Promise<readonly Message[]> {
+    this.earlier = { is: "loading" };
+    this.listener.changed();
+    try {
+      const page = await this.#load();
+      this.earlier = { is: "resting" };
+      return page;
+    } catch (error) {
+      this.earlier = { is: "failed", message: asError(error).message };
+      return [];
+    } finally {
+      this.listener.changed();
+    }
+  }
+
+  /** Whether the thread has this message, among those that are not shown too. Rejects where the host cannot tell. */
+  async has(messageId: string): Promise<boolean> {
+    if (this.agent.messages.some(({ id }) => id === messageId)) return true;
+    if (!this.agent.hasEarlier) return false;
+    try {
+      // What stands before a message can only be asked where the thread has it.
+      await this.runtime.threads.messages(this.threadId, { before: messageId, limit: 1 });
+      return true;
+    } catch (error) {
+      if (RunnerError.is(error, "invalid-input")) return false;
+      throw error;
+    }
   }
 
   /**
-   * Sends a message and starts a run. Resolves as soon as the run has begun, rejects when it cannot begin: then the
+   * Sends a message and starts a run of this agent. Resolves as soon as the run has begun, rejects when it cannot begin: then the
    * message is not part of the thread.
    */
   async send(
+    agentId: string,
     content: Extract<Message, { role: "user" }>["content"],
     messageId: string = crypto.randomUUID(),
   ): Promise<void> {
@@ -96,6 +149,7 @@ export class ThreadSession {
     const runId = crypto.randomUUID();
     this.ownRuns.add(runId);
     this.sending = true;
+    this.agent.agentId = agentId;
     this.agent.addMessage(message);
     this.listener.changed();
 
@@ -132,9 +186,9 @@ export class ThreadSession {
    * Sends the last user message again, as a new message of a new run. The broken run stays in the thread as it was:
    * nothing that was shown is taken back, and the agent sees how far it had got.
    */
-  async again(): Promise<void> {
-    const last = this.agent.messages.findLast((message) => message.role === "user");
-    if (last) await this.send(structuredClone(last.content));
+  async again(agentId: string): Promise<void> {
+    const last = await this.#lastOfUser();
+    if (last) await this.send(agentId, structuredClone(last.content));
   }
 
   /** Stops the thread's live run, in whichever tab it was started. */
@@ -148,6 +202,27 @@ export class ThreadSession {
   /** Lets go of the thread. Its runs go on. */
   close(): void {
     this.#subscription.unsubscribe();
+  }
+
+  async #load(): Promise<readonly Message[]> {
+    const page = await this.agent.loadEarlier();
+    for (const { id } of page) this.#loaded.add(id);
+    return page;
+  }
+
+  /** A run of many messages may have begun before the first one that is shown. */
+  async #lastOfUser(): Promise<Extract<Message, { role: "user" }> | undefined> {
+    const find = () => this.agent.messages.findLast((message) => message.role === "user");
+    if (find() || !this.agent.hasEarlier) return find();
+    this.sending = true;
+    this.listener.changed();
+    try {
+      while (!find() && this.agent.hasEarlier) await this.#load();
+      return find();
+    } finally {
+      this.sending = false;
+      this.listener.changed();
+    }
   }
 
   #runChanged(run: ThreadRun): void {

@@ -49,7 +49,7 @@ export function composer(app: App): TemplateResult {
           aria-label="Message"
           aria-describedby="message-hint"
           rows="1"
-          placeholder=${draft.files.length > 0 ? "Ask something about it, or just send it" : "Ask, or drop a document"}
+          placeholder=${draft.files.length > 0 ? "Ask something about it, or just send it" : app.agent.placeholder}
           .value=${live(draft.text)}
           @input=${(event: Event) => app.type((event.currentTarget as HTMLTextAreaElement).value)}
           @keydown=${(event: KeyboardEvent) => onKey(app, event)}

@@ -1,13 +1,16 @@
 import type { Message } from "@ag-ui/client";
 import { html, nothing, type TemplateResult } from "lit/html.js";
+import { guard } from "lit/directives/guard.js";
+import { live } from "lit/directives/live.js";
 import { repeat } from "lit/directives/repeat.js";
 import { readerStateOf } from "../../reader/state.js";
+import { AGENTS } from "../agents.js";
 import type { App } from "../app.js";
 import { fileIcon } from "./message.js";
 import { icons } from "../icons.js";
 import { samples } from "../samples.js";
 import type { Ending } from "../thread-session.js";
-import { messageView, toolResults } from "./message.js";
+import { type MessageContext, messageView, resultsOf, toolResults } from "./message.js";
 
 export interface Scrolling {
   /** The newest message is in view. */
@@ -15,14 +18,9 @@ export interface Scrolling {
   readonly toEnd: () => void;
 }
 
-/** So many older messages come at a time. */
-const EARLIER = 200;
-
 export function conversation(app: App, scrolling: Scrolling): TemplateResult {
   const { session } = app;
   const { messages } = session.agent;
-  const shown = messages.slice(-app.shown);
-  const hidden = messages.length - shown.length;
   const empty = messages.length === 0 && session.endings.size === 0 && !app.isRunning;
   return html`
     <div class="conversation-frame">
@@ -43,21 +41,7 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
               ? html`<p class="loading">Opening the thread…</p>`
               : welcome(app)
             : html`<div class="messages">
-                ${
-                  hidden > 0
-                    ? html`<button
-                        type="button"
-                        class="secondary earlier"
-                        @click=${() => {
-                          app.shown += EARLIER;
-                          app.changed();
-                        }}
-                      >
-                        Show earlier messages (${hidden})
-                      </button>`
-                    : nothing
-                }
-                ${list(app, shown, messages)}
+                ${session.agent.hasEarlier ? earlier(app) : nothing} ${list(app, messages)}
               </div>`
         }
       </section>
@@ -72,22 +56,52 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
   `;
 }
 
-function list(app: App, shown: readonly Message[], all: readonly Message[]): unknown {
+/** Not `disabled` while it loads: the focus stays on it, for the next page. */
+function earlier(app: App): TemplateResult {
+  const { earlier: stand } = app.session;
+  const loading = stand.is === "loading";
+  return html`<div class="earlier">
+    ${
+      stand.is === "failed"
+        ? html`<div class="ending is-failure" role="alert">
+            ${icons.alert}<span>Earlier messages could not be loaded: ${stand.message}</span>
+          </div>`
+        : nothing
+    }
+    <button
+      type="button"
+      class="secondary"
+      aria-busy=${loading}
+      aria-disabled=${loading || app.isFailed}
+      @click=${() => void app.showEarlier()}
+    >
+      ${loading ? "Loading earlier messages…" : stand.is === "failed" ? "Try again" : "Show earlier messages"}
+    </button>
+  </div>`;
+}
+
+function list(app: App, all: readonly Message[]): unknown {
   const { session } = app;
   const { endings, lastEnding } = session;
   const results = toolResults(all);
   const last = all.at(-1);
+  const { name } = app.agent;
   const view = (message: Message, index: number): unknown => {
-    const previous = shown[index - 1];
-    return html`${messageView(message, {
-      results,
+    const previous = all[index - 1];
+    const context: MessageContext = {
+      agent: name,
+      results: resultsOf(message, results),
       growing: app.isRunning && message === last,
       first: isAgents(message) && (!previous || !isAgents(previous) || endings.has(previous.id)),
-    })}${endings.get(message.id)?.map((ending) => endingView(app, ending, ending === lastEnding && message === last))}`;
+      told: !session.isLoaded(message.id),
+    };
+    // A message that changes is another object.
+    const drawnFrom = [message, ...context.results, name, context.growing, context.first, context.told];
+    return html`${guard(drawnFrom, () => messageView(message, context))}${endings.get(message.id)?.map((ending) => endingView(app, ending, ending === lastEnding && message === last))}`;
   };
   return html`
     ${endings.get(undefined)?.map((ending) => endingView(app, ending, ending === lastEnding && all.length === 0))}
-    ${repeat(shown, (message) => message.id, view)} ${app.isRunning ? working(app) : nothing}
+    ${repeat(all, (message) => message.id, view)} ${app.isRunning ? working(app) : nothing}
   `;
 }
 
@@ -116,10 +130,10 @@ function endingView(app: App, ending: Ending, newest: boolean): TemplateResult {
           type="button"
           class="secondary"
           ?disabled=${app.session.sending || app.isFailed}
-          title="Sends your last message again, as a new run. What is above stays."
+          title=${app.agent.again.means}
           @click=${() => void app.again()}
         >
-          ${icons.again}Run again
+          ${icons.again}${app.agent.again.label}
         </button>`
       : nothing;
   switch (ending.status) {
@@ -129,7 +143,7 @@ function endingView(app: App, ending: Ending, newest: boolean): TemplateResult {
       return html`<p class="ending"><span>Replaced by a later run</span></p>`;
     case "broken":
       return html`<div class="ending is-broken">
-        ${icons.alert}<span>This run was interrupted: its host ended</span>${again}
+        ${icons.alert}<span>${ending.message === "" ? "This run was interrupted: its host ended" : ending.message}</span>${again}
       </div>`;
     case "errored":
       return html`<div class="ending is-failure">
@@ -139,14 +153,13 @@ function endingView(app: App, ending: Ending, newest: boolean): TemplateResult {
 }
 
 function welcome(app: App): TemplateResult {
+  const { agent } = app;
   const shared = app.status.is !== "connected" || app.status.host === "shared-worker";
   return html`
     <div class="welcome">
-      <h2>Give it something to read.</h2>
-      <p>
-        Reader goes through texts and tables, outlines them and answers with quotes or figures. It is an AG-UI agent
-        that runs inside your browser: no server, no key, and nothing you drop here leaves this computer.
-      </p>
+      <h2>${agent.invites}</h2>
+      <p>${agent.introduces}</p>
+      ${choice(app)}
       <p class="second-tab">
         ${icons.tabs}<span
           >${
@@ -158,6 +171,7 @@ function welcome(app: App): TemplateResult {
           }</span
         >
       </p>
+      ${agent.questions.length > 0 ? questions(app) : nothing}
       ${
         samples.length > 0
           ? html`<h3>Or start with a sample</h3>
@@ -177,4 +191,43 @@ function welcome(app: App): TemplateResult {
       }
     </div>
   `;
+}
+
+function choice(app: App): TemplateResult {
+  return html`<fieldset class="agents">
+    <legend>Who shall answer?</legend>
+    ${AGENTS.map(
+      ({ id, name, does }) =>
+        html`<label class="agent-choice"
+          ><input
+            type="radio"
+            name="agent"
+            value=${id}
+            .checked=${live(app.agent.id === id)}
+            @change=${() => app.chooseAgent(id)}
+          /><span><strong>${name}</strong> ${does}</span></label
+        >`,
+    )}
+  </fieldset>`;
+}
+
+function questions(app: App): TemplateResult {
+  return html`<h3>Or start with a question</h3>
+    <ul class="samples">
+      ${app.agent.questions.map(
+        (question) =>
+          html`<li>
+            <button
+              type="button"
+              class="sample"
+              @click=${() => {
+                app.type(question);
+                app.focus("composer");
+              }}
+            >
+              ${question}
+            </button>
+          </li>`,
+      )}
+    </ul>`;
 }

@@ -1,4 +1,5 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
+import { guard } from "lit/directives/guard.js";
 import { repeat } from "lit/directives/repeat.js";
 import {
   type DocumentState,
@@ -49,7 +50,10 @@ export function documents(app: App): TemplateResult {
           : repeat(
               list,
               (document) => document.id,
-              (document) => documentView(app, document, progress?.documentId === document.id ? progress : null),
+              (document) => {
+                const own = progress?.documentId === document.id ? progress : null;
+                return guard([document, own, app.isRunning], () => documentView(app, document, own));
+              },
             )
       }
     </aside>

@@ -26,7 +26,7 @@ export function header(app: App, panelOpen: boolean): TemplateResult {
       </button>
       <div class="brand">
         <img src="/favicon.svg" alt="" width="28" height="28" />
-        <h1>Reader</h1>
+        <h1>${app.agent.name}</h1>
         <span class="tagline">an AG-UI agent inside your browser</span>
       </div>
       ${runChip(app)} ${hostPopover(app)}
@@ -148,6 +148,14 @@ function facts(status: Connected): TemplateResult {
         <dd><strong>${SURVIVES[status.survives][0]}</strong> ${SURVIVES[status.survives][1]}</dd>
       </div>
     </dl>
+    ${
+      status.exclusion === "leases"
+        ? html`<p class="fine">
+            This address is not secure (http), so the browser offers no locks: a tab that ended is noticed only after
+            some seconds.
+          </p>`
+        : nothing
+    }
     <p class="fine">Database <code>${status.dbName}</code>, host start <code>${status.bootId.slice(0, 8)}</code></p>
   `;
 }

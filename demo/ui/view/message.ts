@@ -4,6 +4,7 @@ import { fileRefOf } from "../../reader/message.js";
 import { fileSize } from "../format.js";
 import { icons } from "../icons.js";
 import { markdown } from "../markdown.js";
+import { isShown } from "../shown.js";
 
 type Role = Message["role"];
 type MessageOf<R extends Role> = Extract<Message, { role: R }>;
@@ -11,11 +12,16 @@ type ToolMessage = MessageOf<"tool">;
 type ToolCall = NonNullable<MessageOf<"assistant">["toolCalls"]>[number];
 
 export interface MessageContext {
-  readonly results: ReadonlyMap<string, ToolMessage>;
+  /** The name of the thread's agent. */
+  readonly agent: string;
+  /** What its tool calls were answered, in their order. */
+  readonly results: readonly (ToolMessage | undefined)[];
   /** The run is still writing it. */
   readonly growing: boolean;
   /** The first of the agent's after one of the person's. */
   readonly first: boolean;
+  /** A screen reader is told when it comes. */
+  readonly told: boolean;
 }
 
 /** The tool messages by the call that they answer. */
@@ -25,34 +31,38 @@ export function toolResults(messages: readonly Message[]): Map<string, ToolMessa
   return results;
 }
 
+export const resultsOf = (
+  message: Message,
+  results: ReadonlyMap<string, ToolMessage>,
+): readonly (ToolMessage | undefined)[] =>
+  message.role === "assistant" ? (message.toolCalls ?? []).map(({ id }) => results.get(id)) : [];
+
 export const fileIcon = (type: string): TemplateResult => (/csv|tab-separated/.test(type) ? icons.table : icons.file);
 
 export function messageView(message: Message, context: MessageContext): TemplateResult | typeof nothing {
+  if (!isShown(message)) return nothing;
   switch (message.role) {
     case "user":
-      return user(message);
+      return user(message, context);
     case "assistant":
       return assistant(message, context);
     case "reasoning":
       return reasoning(message, context);
     case "activity":
       return html`<p class="activity">${message.activityType}</p>`;
-    // A result stands with its call.
-    case "tool":
-    case "system":
-    case "developer":
+    default:
       return nothing;
   }
 }
 
-function user({ content }: MessageOf<"user">): TemplateResult {
+function user({ content }: MessageOf<"user">, { told }: MessageContext): TemplateResult {
   const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
   const files = parts.map(fileRefOf).filter((file) => file !== undefined);
   const text = parts
     .map((part) => (part.type === "text" ? part.text : ""))
     .join("\n")
     .trim();
-  return html`<article class="message is-user" aria-label="You">
+  return html`<article class="message is-user" aria-label="You" aria-live=${told ? nothing : "off"}>
     ${
       files.length > 0
         ? html`<ul class="attachments">
@@ -72,26 +82,25 @@ function user({ content }: MessageOf<"user">): TemplateResult {
 
 function assistant(
   message: MessageOf<"assistant">,
-  { results, growing, first }: MessageContext,
-): TemplateResult | typeof nothing {
+  { agent, results, growing, first, told }: MessageContext,
+): TemplateResult {
   const calls = message.toolCalls ?? [];
   const content = message.content ?? "";
-  if (calls.length === 0 && content === "") return nothing;
   return html`<article
     class="message is-agent ${growing ? "is-growing" : ""}"
-    aria-label="Reader"
-    aria-live=${growing ? "off" : nothing}
+    aria-label=${agent}
+    aria-live=${growing || !told ? "off" : nothing}
   >
-    ${first ? byline() : nothing} ${calls.map((call) => toolCall(call, results.get(call.id)))}
+    ${first ? byline(agent) : nothing} ${calls.map((call, index) => toolCall(call, results[index]))}
     ${content === "" ? nothing : markdown(content)}
   </article>`;
 }
 
-const byline = (): TemplateResult => html`<p class="byline" aria-hidden="true">Reader</p>`;
+const byline = (agent: string): TemplateResult => html`<p class="byline" aria-hidden="true">${agent}</p>`;
 
-function reasoning({ content }: MessageOf<"reasoning">, { first, growing }: MessageContext): TemplateResult {
-  return html`<article class="message is-agent" aria-label="Reader’s reasoning" aria-live="off">
-    ${first ? byline() : nothing}
+function reasoning({ content }: MessageOf<"reasoning">, { agent, first, growing }: MessageContext): TemplateResult {
+  return html`<article class="message is-agent" aria-label=${`${agent}’s reasoning`} aria-live="off">
+    ${first ? byline(agent) : nothing}
     <details class="fold">
       <summary>
         ${icons.chevron}${icons.thought}<span>How it chose</span>${

@@ -45,6 +45,7 @@ interface Item {
 }
 
 function item(app: App, { threadId, title, thread, empty, now = 0 }: Item): TemplateResult {
+  const current = threadId === app.session.threadId;
   const open = (event: MouseEvent): void => {
     // With a modifier it is the browser's: a second tab shows the same thread.
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -54,8 +55,8 @@ function item(app: App, { threadId, title, thread, empty, now = 0 }: Item): Temp
   return html`
     <li>
       <a
-        href=${threadUrl(threadId)}
-        aria-current=${threadId === app.session.threadId ? "page" : nothing}
+        href=${threadUrl(threadId, thread?.agentId ?? (current ? app.agent.id : undefined))}
+        aria-current=${current ? "page" : nothing}
         @click=${open}
       >
         <span class="thread-title">${title}</span>

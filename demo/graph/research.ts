@@ -1,0 +1,96 @@
+import { type BaseEvent, type Event, EventType, type RunAgentInput } from "@ag-ui/core";
+import type { BaseCheckpointSaver } from "@langchain/langgraph/web";
+import { requestOf, type ThreadDocument } from "../reader/message.js";
+import { createCache, type DocumentCache, type LoadFile } from "../reader/prepare.js";
+import { createSlices, pieces } from "../reader/slices.js";
+import { researchGraph } from "./graph.js";
+import { NODE_NAMES, type NodeName, TITLES } from "./nodes.js";
+
+export interface ResearchTools {
+  readonly saver: BaseCheckpointSaver;
+  readonly load: LoadFile;
+  /** What is searched where the thread has no document of its own. */
+  readonly library: () => Promise<readonly ThreadDocument[]>;
+  /** Ms between deltas of a few words. Default 60: a node takes a while, as one that asks a model does. */
+  readonly pace?: number;
+  readonly cache?: DocumentCache;
+}
+
+const shared = createCache();
+
+/** With these words a person asks for the rest of what was interrupted. */
+const GO_ON = /^(?:please |bitte )?(?:go on|continue|resume|weiter|mach weiter)[\s!.]*$/i;
+
+/**
+ * The agent Researcher: answers from documents in five steps, a graph of LangGraph.js. What each node found is stored
+ * before the next one begins. So a run that was interrupted, by a stop or by the end of its host, is gone on with by the
+ * next one: asked to go on, or asked the same again, it begins at the node that was under way.
+ */
+export async function* research(
+  input: RunAgentInput,
+  { signal }: { readonly signal: AbortSignal },
+  { saver, load, library, pace = 60, cache = shared }: ResearchTools,
+): AsyncGenerator<BaseEvent> {
+  const { threadId, runId } = input;
+  const slices = createSlices(signal);
+  async function* paced(text: string): AsyncGenerator<string> {
+    for (const piece of pieces(text)) {
+      if (pace > 0) await slices.wait(pace);
+      else await slices.pause();
+      yield piece;
+    }
+  }
+  try {
+    const graph = researchGraph({ saver, runId, paced, load, cache, slices });
+    const config = { configurable: { thread_id: threadId } };
+    const { documents, question } = await requestOf(input.messages);
+    const { next, values } = await graph.getState(config);
+    const asksToGoOn = GO_ON.test(question);
+    const goesOn = next.length > 0 && (asksToGoOn || question === (values as { question?: unknown }).question);
+    if (question === "" || (asksToGoOn && !goesOn)) {
+      yield* message(`${runId}-help`, asksToGoOn ? NOTHING_LEFT : HELP);
+      return;
+    }
+    if (goesOn) yield* message(`${runId}-resumed`, resumed(next as NodeName[]));
+    const begin = async () => ({
+      question,
+      documents: documents.length > 0 ? documents : await library(),
+      terms: [],
+      findings: [],
+      done: [],
+    });
+    const chunks = await graph.stream(goesOn ? null : await begin(), {
+      ...config,
+      streamMode: "custom",
+      // The next node begins when this one's end is stored.
+      durability: "sync",
+      signal,
+    });
+    // The nodes of the graph give nothing else.
+    for await (const chunk of chunks) yield chunk as BaseEvent;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    slices.close();
+  }
+}
+
+const event = (one: Event): BaseEvent => one as BaseEvent;
+
+function* message(messageId: string, text: string): Generator<BaseEvent> {
+  yield event({ type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" });
+  yield event({ type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: text });
+  yield event({ type: EventType.TEXT_MESSAGE_END, messageId });
+}
+
+const HELP = "Ask me something about the documents of this thread, in words that could stand in them.\n";
+const NOTHING_LEFT = "There is nothing to go on with: what you asked before is answered. Ask me something new.\n";
+
+/** @param next the nodes that are to be done now */
+function resumed(next: readonly NodeName[]): string {
+  const before = NODE_NAMES.slice(0, NODE_NAMES.indexOf(next[0]!));
+  const titles = (names: readonly NodeName[]): string => names.map((name) => `**${TITLES[name]}**`).join(", ");
+  const kept =
+    before.length === 0 ? "Nothing was finished yet" : `Finished before, and not done again: ${titles(before)}`;
+  return `I go on where I was interrupted. ${kept}. Now: ${titles(next)}.\n`;
+}

@@ -1,0 +1,42 @@
+import type { BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
+
+export interface RunAdditions {
+  /** The text of a system message in front of each run's messages. It is kept with the thread, once. */
+  readonly system?: string;
+  /** Fields for the agent, over those that the caller sent. They are not kept. */
+  readonly forwardedProps?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Gives each run something that its caller need not know or must not choose: rules for the model, a tenant, a budget.
+ *
+ * Its limits: whoever reads the thread reads its system message, unless a filter hides it. It looks at paths, so for a
+ * handler with one endpoint (`mode: "single-route"`) it does nothing.
+ */
+export function requestRewriting({ system, forwardedProps = {} }: RunAdditions): BeforeRequestMiddleware {
+  return async ({ request, path }) => {
+    if (request.method !== "POST" || !/\/agent\/[^/]+\/run\/?$/.test(path)) return undefined;
+    const input: unknown = await request.clone().json();
+    // What is no input the runtime refuses, with its own words.
+    if (!isInput(input)) return undefined;
+    const messages = input.messages.filter(({ id }) => id !== SYSTEM_ID);
+    const body = {
+      ...input,
+      messages: system === undefined ? messages : [{ id: SYSTEM_ID, role: "system", content: system }, ...messages],
+      forwardedProps: { ...input.forwardedProps, ...forwardedProps },
+    };
+    return new Request(request, { method: "POST", body: JSON.stringify(body) });
+  };
+}
+
+const SYSTEM_ID = "system";
+
+interface PostedInput {
+  readonly messages: readonly { readonly id?: unknown }[];
+  readonly forwardedProps?: object;
+}
+
+function isInput(input: unknown): input is PostedInput {
+  const { messages } = (input ?? {}) as { readonly messages?: unknown };
+  return Array.isArray(messages) && messages.every((message) => typeof message === "object" && message !== null);
+}

@@ -1,0 +1,10 @@
+import { serve } from "@hono/node-server";
+import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
+import { Hono } from "hono";
+import { runtime } from "./runtime.js";
+
+const handler = createRuntimeHandler({ runtime, basePath: "/api/agents" });
+const app = new Hono();
+app.all("/api/agents/*", (context) => handler(context.req.raw));
+
+export const server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: Number(process.env["PORT"] ?? 3000) });
