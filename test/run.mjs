@@ -2,17 +2,22 @@
 //   npm test                    everything
 //   npm test -- unit chromium   only these
 //   npm test -- --list          their names
+//   npm test -- chromium firefox webkit --write-table    writes the README's table of faults
 // With CI=true every browser must be there.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { BROWSERS, obtainBrowser } from "./setup/browsers.mjs";
+import { faultTable, staleTable, writeTable } from "./setup/fault-table.mjs";
 import { install, requireNode, ROOT } from "./setup/install.mjs";
 import { isAlive, killTree } from "./setup/processes.mjs";
 
 const MINUTE = 60_000;
 const bin = (path) => [process.execPath, join(ROOT, "node_modules", path)];
+
+/** The beginning of what a failure says; all of it stands where it happened. */
+const indented = (text) => text.split("\n").slice(0, 12).join("\n").replaceAll(/^/gm, "    ");
 
 /** A command that counts as one test. */
 const single = (...command) => ({ command });
@@ -26,10 +31,17 @@ const vitest = (project) => (report) => ({
     "--reporter=json",
     `--outputFile.json=${report}`,
   ],
-  count: ({ numPassedTests, numFailedTests, numPendingTests, numTodoTests }) => ({
+  count: ({ numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults }) => ({
     passed: numPassedTests,
     failed: numFailedTests,
     skipped: numPendingTests + numTodoTests,
+    failures: testResults.flatMap(({ name, status, message, assertionResults }) => {
+      const failures = assertionResults
+        .filter((it) => it.status === "failed")
+        .map((it) => `${it.fullName}\n${indented(it.failureMessages.join("\n"))}`);
+      if (failures.length === 0 && status === "failed") failures.push(indented(message));
+      return failures.map((failure) => `${relative(ROOT, name)}: ${failure}`);
+    }),
   }),
 });
 
@@ -45,11 +57,11 @@ const SUITES = [
       single(...bin("prettier/bin/prettier.cjs"), "--check", "."),
     ],
   },
-  { name: "unit", says: "logic, in Node", limit: 5 * MINUTE, steps: [vitest("unit")] },
+  { name: "unit", says: "logic, in Node", limit: 12 * MINUTE, steps: [vitest("unit")] },
   {
     name: "browser",
     says: "real IndexedDB, in Chromium",
-    limit: 5 * MINUTE,
+    limit: 8 * MINUTE,
     browser: "chromium",
     steps: [vitest("browser")],
   },
@@ -69,14 +81,14 @@ const SUITES = [
   {
     name: "chromium",
     says: "several tabs, in Chromium",
-    limit: 8 * MINUTE,
+    limit: 18 * MINUTE,
     browser: "chromium",
     steps: [vitest("chromium")],
   },
   {
     name: "firefox",
     says: "several tabs, in Firefox",
-    limit: 8 * MINUTE,
+    limit: 18 * MINUTE,
     browser: "firefox",
     steps: [vitest("firefox")],
   },
@@ -131,10 +143,11 @@ async function passes([program, ...args], deadline) {
   }
 }
 
-/** Runs a suite's steps and adds up what they counted. */
+/** Runs a suite's steps, adds up what they counted and gathers what failed. */
 async function runSuite({ name, limit, steps, stopAtFailure }, folder) {
   const deadline = Date.now() + limit;
   const total = { passed: 0, failed: 0, skipped: 0 };
+  const failures = [];
   for (const [index, given] of steps.entries()) {
     const report = join(folder, `${name}-${index}.json`);
     const { command, count } = typeof given === "function" ? given(report) : given;
@@ -150,9 +163,10 @@ async function runSuite({ name, limit, steps, stopAtFailure }, folder) {
     // A suite can fail beside its tests: an unhandled error, no file found, the limit.
     if (!passed && counted.failed === 0) counted.failed = 1;
     for (const key of Object.keys(total)) total[key] += counted[key];
+    if (!passed) failures.push(...(counted.failures?.length ? counted.failures : [`${command.slice(1).join(" ")}`]));
     if (!passed && stopAtFailure) break;
   }
-  return total;
+  return { ...total, failures };
 }
 
 /** The paths of the browsers that the suites need, as variables of the environment; sentences for those not to be had. */
@@ -171,6 +185,9 @@ async function prepareBrowsers(suites) {
 }
 
 function printSummary(results) {
+  for (const { name, failures = [] } of results) {
+    for (const failure of failures) console.log(`\nfailed in ${name}: ${failure}`);
+  }
   const cell = (value, width) => String(value).padStart(width);
   console.log(`\n${"suite".padEnd(10)}${["passed", "failed", "skipped", "seconds"].map((it) => cell(it, 9)).join("")}`);
   for (const { name, passed, failed, skipped, seconds, why } of results) {
@@ -185,8 +202,21 @@ function printSummary(results) {
   return sum("failed");
 }
 
+/** Where all engines ran without a failure: the README's table of faults says what they showed. */
+function checkTable() {
+  const engines = ["chromium", "firefox", "webkit"];
+  const ran = engines.map((engine) => results.find(({ name }) => name === engine));
+  if (!ran.every((result) => result?.failed === 0 && result.passed > 0)) return [];
+  const reports = engines.map((engine) => [engine, JSON.parse(readFileSync(join(folder, `${engine}-0.json`), "utf8"))]);
+  const table = faultTable(Object.fromEntries(reports));
+  if (writesTable) writeTable(table);
+  const why = staleTable(table);
+  return [{ name: "table", passed: why ? 0 : 1, failed: why ? 1 : 0, skipped: 0, seconds: 0, why }];
+}
+
 requireNode();
-const suites = chosenSuites(process.argv.slice(2));
+const writesTable = process.argv.includes("--write-table");
+const suites = chosenSuites(process.argv.slice(2).filter((arg) => arg !== "--write-table"));
 for (const [name, code] of [
   ["SIGINT", 130],
   ["SIGTERM", 143],
@@ -213,6 +243,7 @@ try {
     const counts = why ? { passed: 0, failed: 0, skipped: 1 } : await runSuite(suite, folder);
     results.push({ name: suite.name, ...counts, seconds: (Date.now() - start) / 1000, why });
   }
+  results.push(...checkTable());
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

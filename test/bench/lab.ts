@@ -5,9 +5,12 @@ import { fileURLToPath } from "node:url";
 import { build, preview, type InlineConfig } from "vite";
 import type { Tab } from "../tabs/driver/browser.js";
 import { launch } from "../tabs/driver/launch.js";
+import { meterOf, type Meter } from "./meter.js";
+import type { CheckpointsBench } from "./pages/checkpoints.js";
+import type { IdleBench } from "./pages/idle.js";
 import type { RawBench } from "./pages/raw.js";
 import type { RunsBench } from "./pages/runs.js";
-import type { HostConfig } from "./pages/stamps.js";
+import { IDLE_NAME, nameOf, type HostConfig } from "./pages/stamps.js";
 import type { TabBench } from "./pages/tab.js";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -48,6 +51,19 @@ export interface Lab {
   raw(): Promise<Remote<RawBench>>;
   /** A tab of the SharedWorker that has the runner and nothing around it. */
   runs(): Promise<Remote<RunsBench>>;
+  /** A tab of the SharedWorker that has checkpoint stores. */
+  checkpoints(): Promise<Remote<CheckpointsBench>>;
+  /** A tab of the SharedWorker that does nothing. */
+  idle(): Promise<Remote<IdleBench>>;
+  /** Ends that worker, and nobody is told. */
+  endIdle(): Promise<void>;
+  /** Ends a host in the same way. */
+  endHost(host: HostConfig): Promise<void>;
+  /** Ends a worker that `bareStart` of a tab has started. */
+  endBare(name: string): Promise<void>;
+  /** A tab as {@link tab}'s in front of the others, and the time that its main thread was busy. */
+  meteredTab(host: HostConfig): Promise<{ readonly page: Remote<TabBench>; readonly meter: Meter }>;
+  closeTab(page: Remote<TabBench>): Promise<void>;
   closeTabs(): Promise<void>;
   close(): Promise<void>;
 }
@@ -61,6 +77,12 @@ const ISOLATED = {
 /** The key of the first connection of each tab. */
 export const HOST = "host";
 
+let databases = 0;
+let metered = 0;
+
+/** A host with a database that nobody has used. */
+export const freshHost = (probe = false): HostConfig => ({ dbName: `bench-${++databases}`, host: "a", probe });
+
 export async function openLab(): Promise<Lab> {
   const outDir = await mkdtemp(join(tmpdir(), "agui-bench-"));
   const shared: InlineConfig = {
@@ -71,6 +93,7 @@ export async function openLab(): Promise<Lab> {
       alias: [
         { find: /^ag-ui-local-runtime$/, replacement: at("../../src/index.ts") },
         { find: /^ag-ui-local-runtime\/worker$/, replacement: at("../../src/worker/index.ts") },
+        { find: /^ag-ui-local-runtime\/checkpoint$/, replacement: at("../../src/checkpoint/index.ts") },
         { find: /^ag-ui-local-runtime\/client$/, replacement: at("../../src/client/index.ts") },
       ],
     },
@@ -84,7 +107,7 @@ export async function openLab(): Promise<Lab> {
       target: "es2022",
       // So that an error, or a profile, names what it is about.
       minify: false,
-      rolldownOptions: { input: ["tab", "raw", "runs"].map((page) => at(`pages/${page}.html`)) },
+      rolldownOptions: { input: ["tab", "raw", "runs", "checkpoints", "idle"].map((page) => at(`pages/${page}.html`)) },
     },
   });
   const server = await preview({
@@ -97,12 +120,18 @@ export async function openLab(): Promise<Lab> {
   const origin = `http://127.0.0.1:${address.port}/`;
   const browser = await launch("chromium");
   const open = new Set<Tab>();
+  const tabOf = new WeakMap<object, Tab>();
+  const endWorker = async (name: string): Promise<void> => {
+    const ended = await browser.endSharedWorkers(name);
+    if (ended !== 1) throw new Error(`${ended} workers are called ${name}`);
+  };
 
   return {
     async tab(host) {
       const tab = await browser.newTab(`${origin}tab.html`);
       open.add(tab);
       const page = remote<TabBench>(tab, "bench");
+      tabOf.set(page, tab);
       await page.connect(HOST, host);
       return page;
     },
@@ -119,6 +148,36 @@ export async function openLab(): Promise<Lab> {
       const page = remote<RunsBench>(tab, "runs");
       await page.ready();
       return page;
+    },
+    async checkpoints() {
+      const tab = await browser.newTab(`${origin}checkpoints.html`);
+      open.add(tab);
+      const page = remote<CheckpointsBench>(tab, "checkpoints");
+      await page.ready();
+      return page;
+    },
+    async idle() {
+      const tab = await browser.newTab(`${origin}idle.html`);
+      open.add(tab);
+      return remote<IdleBench>(tab, "idle");
+    },
+    async meteredTab(host) {
+      const url = `${origin}tab.html#metered-${++metered}`;
+      const tab = await browser.newTab(url);
+      open.add(tab);
+      const page = remote<TabBench>(tab, "bench");
+      tabOf.set(page, tab);
+      await page.connect(HOST, host);
+      await tab.bringToFront();
+      return { page, meter: await meterOf(browser.profile, url) };
+    },
+    endBare: endWorker,
+    endIdle: () => endWorker(IDLE_NAME),
+    endHost: (host) => endWorker(nameOf(host)),
+    async closeTab(page) {
+      const tab = tabOf.get(page)!;
+      open.delete(tab);
+      await tab.close();
     },
     async closeTabs() {
       await Promise.all([...open].map((tab) => tab.close()));

@@ -1,5 +1,5 @@
-// `npm run bench`: what streaming, starting, refusing and stopping cost in real tabs of headless Chromium, and what whole
-// runs and long threads cost each runner, each figure beside a baseline of the same run.
+// `npm run bench`: what streaming, following, attaching, starting, refusing, stopping and a host's death cost in real tabs of headless
+// Chromium, and what whole runs and long threads cost each runner, each figure beside a baseline of the same run.
 //   npm run bench                          everything
 //   npm run bench -- --only stream         one group (may be named several times)
 //   npm run bench -- --quick               few repetitions, the small sizes

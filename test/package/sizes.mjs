@@ -4,9 +4,15 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 40_500, whole: 69_000 },
-  "./worker": { own: 42_000, whole: 82_000 },
-  "./client": { own: 10_200, whole: 58_200 },
+  ".": { own: 51_200, whole: 80_500 },
+  "./worker": { own: 62_500, whole: 105_500 },
+  "./client": { own: 23_200, whole: 66_200 },
+  "./runtime": { own: 63_500, whole: 95_500 },
+  "./node": { own: 2_800, whole: 2_800 },
+  "./service-worker": { own: 5_700, whole: 5_700 },
+  // Nearly all of it is the serializer of LangGraph, with what it can bring back.
+  "./langgraph": { own: 7_200, whole: 235_000 },
+  "./checkpoint": { own: 8_300, whole: 8_300 },
   "./conformance": { own: 19_000, whole: 61_000 },
 };
 
@@ -23,7 +29,16 @@ async function bundle(entry, external) {
       rolldownOptions: { input: entry, external, preserveEntrySignatures: "strict" },
     },
   });
-  const code = result.output.map((output) => output.code ?? "").join("\n");
+  // What is loaded at the start; what is imported when it is needed is not.
+  const chunks = new Map(result.output.map((output) => [output.fileName, output]));
+  const loaded = new Set();
+  const load = (fileName) => {
+    if (loaded.has(fileName) || !chunks.has(fileName)) return;
+    loaded.add(fileName);
+    chunks.get(fileName).imports.forEach(load);
+  };
+  result.output.filter(({ isEntry }) => isEntry).forEach(({ fileName }) => load(fileName));
+  const code = [...loaded].map((fileName) => chunks.get(fileName).code).join("\n");
   return { min: Buffer.byteLength(code), gzip: gzipSync(code, { level: 9 }).byteLength };
 }
 

@@ -7,5 +7,7 @@ declare module "vitest" {
     engine: "chromium" | "firefox" | "webkit";
     /** Root of the server that has the demo and the test pages, with a slash at its end. */
     origin: string;
+    /** Addresses of an MCP server (`startMcpServer`), for tests in a page. */
+    mcp: { readonly url: string; readonly sseUrl: string };
   }
 }

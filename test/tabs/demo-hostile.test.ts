@@ -58,7 +58,7 @@ async function sendBook(tab: Tab): Promise<void> {
   await tab.attachFile(BOOK);
   await tab.waitForText("list", "Attached files", BOOK.name);
   await tab.click("button", "Send");
-  await tab.waitForText("log", "Conversation", /Reader[^]{100,}/);
+  await tab.waitForText("log", "Conversation", /Reader\n[^]{100,}/);
 }
 
 /** Presses Send, and in the same turn of the event loop something else. */

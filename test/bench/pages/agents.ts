@@ -2,14 +2,15 @@ import { AbstractAgent, EventType, type AgentStateMutation, type BaseEvent, type
 import type { RunAgentParameters, RunAgentResult } from "@ag-ui/client";
 import { defineAgent } from "ag-ui-local-runtime/worker";
 import { lastValueFrom, Observable } from "rxjs";
-import { MARKS_CHANNEL, say, stamp, type Emitted } from "./stamps.js";
+import { PIECE, toldMessage } from "./told.js";
+import { ABORTS_CHANNEL, MARKS_CHANNEL, say, stamp, WORD, type Aborted, type Emitted } from "./stamps.js";
 
-const WORD = "word ";
 /** How often the yielding agent lets other tasks of its host run. */
 const YIELD_EVERY = 10;
 
 const marks = new BroadcastChannel(MARKS_CHANNEL);
 const tell = (runId: string, first: number): void => say(marks, { runId, first, last: stamp() } satisfies Emitted);
+const aborts = new BroadcastChannel(ABORTS_CHANNEL);
 
 const countOf = (input: RunAgentInput): number => Number((input.forwardedProps as { n?: number } | undefined)?.n ?? 1);
 const start = (messageId: string): BaseEvent =>
@@ -88,24 +89,48 @@ export const yieldingAgent = defineAgent(async function* (input) {
   port1.close();
 });
 
-/** Says a word and waits to be stopped. */
+/** Says `n` words and waits to be stopped. */
 export const hangingAgent = defineAgent(async function* (input, { signal }) {
   const messageId = `m-${input.runId}`;
   yield start(messageId);
-  yield delta(messageId);
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  for (let i = countOf(input); i > 0; i--) yield delta(messageId);
+  await new Promise<void>((resolve) => {
+    const aborted = (): void => {
+      say(aborts, { runId: input.runId, at: stamp() } satisfies Aborted);
+      resolve();
+    };
+    signal.addEventListener("abort", aborted, { once: true });
+  });
 });
 
-/** `rate` deltas a second, as many as are due at each timer; each says when it was emitted. */
-export const pacedAgent = defineAgent(async function* (input) {
-  const { n, rate } = input.forwardedProps as { n: number; rate: number };
-  const messageId = `m-${input.runId}`;
-  yield start(messageId);
-  const begun = performance.now();
-  for (let said = 0; said < n;) {
-    const due = Math.min(n, Math.floor(((performance.now() - begun) / 1_000) * rate));
-    for (; said < due; said++) yield { ...delta(messageId), delta: `${stamp()} ` } as BaseEvent;
-    await new Promise((resolve) => setTimeout(resolve, 1));
+/** `rate` deltas a second, as many as are due at each timer. */
+const paced = (word: () => string) =>
+  defineAgent(async function* (input) {
+    const { n, rate } = input.forwardedProps as { n: number; rate: number };
+    const messageId = `m-${input.runId}`;
+    yield start(messageId);
+    const begun = performance.now();
+    for (let said = 0; said < n;) {
+      const due = Math.min(n, Math.floor(((performance.now() - begun) / 1_000) * rate));
+      for (; said < due; said++) yield { ...delta(messageId), delta: word() } as BaseEvent;
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    yield end(messageId);
+  });
+
+/** Each delta says when it was emitted. */
+export const pacedAgent = paced(() => `${stamp()} `);
+export const steadyAgent = paced(() => WORD);
+
+/** Answers with the messages of a long thread, some pieces each. */
+export const tellingAgent = defineAgent(async function* (input) {
+  const { answers, from } = input.forwardedProps as { answers: number; from: number };
+  for (let i = from; i < from + answers; i++) {
+    const { id: messageId, content } = toldMessage(i);
+    yield start(messageId);
+    for (let at = 0; at < content.length; at += PIECE) {
+      yield { ...delta(messageId), delta: content.slice(at, at + PIECE) } as BaseEvent;
+    }
+    yield end(messageId);
   }
-  yield end(messageId);
 });

@@ -1,10 +1,20 @@
 import { serveRuntime } from "ag-ui-local-runtime/worker";
-import { BareAgent, generatorAgent, hangingAgent, pacedAgent, SyncAgent, yieldingAgent } from "./agents.js";
+import {
+  BareAgent,
+  generatorAgent,
+  hangingAgent,
+  pacedAgent,
+  steadyAgent,
+  SyncAgent,
+  tellingAgent,
+  yieldingAgent,
+} from "./agents.js";
 import { installProbe } from "./probe.js";
-import { say, stamp, type HostConfig } from "./stamps.js";
+import { questionsChannel, say, stamp, type HostConfig, type Question } from "./stamps.js";
 
-const { dbName, host, probe: probing } = JSON.parse((globalThis as unknown as { name: string }).name) as HostConfig;
-const probe = probing ? installProbe() : undefined;
+const config = JSON.parse((globalThis as unknown as { name: string }).name) as HostConfig;
+const { dbName } = config;
+const probe = config.probe ? installProbe() : undefined;
 
 serveRuntime({
   dbName,
@@ -15,12 +25,15 @@ serveRuntime({
     yielding: yieldingAgent,
     hanging: hangingAgent,
     paced: pacedAgent,
+    steady: steadyAgent,
+    telling: tellingAgent,
   },
 });
 
-// Beside the runtime: the bench asks for the clock and for what the probe counted.
-const questions = new BroadcastChannel(`bench-host-${dbName}-${host}`);
-questions.onmessage = ({ data }: MessageEvent<"clock" | "probe">) => {
+// Tabs hear one another's answers as well: each tells what it answers.
+const questions = new BroadcastChannel(questionsChannel(config));
+questions.onmessage = ({ data }: MessageEvent<Question>) => {
   if (data === "clock") say(questions, { clock: stamp() });
   else if (data === "probe") say(questions, { probe: probe?.take() });
+  else if (data === "commits") say(questions, { commits: probe?.commits() });
 };

@@ -89,6 +89,7 @@ function stages(n: number): Record<string, () => unknown> {
       const writer = new LogWriter(store, claim, new Set(), {
         committed: () => undefined,
         stopRequested: () => undefined,
+        reached: () => Promise.resolve(),
         failed: (error) => {
           throw error;
         },

@@ -1,11 +1,18 @@
 import { EventType, type AgentSubscriber } from "@ag-ui/client";
-import { connectRuntime, type LocalAgent, type RuntimeConnection } from "ag-ui-local-runtime/client";
-import { filter, firstValueFrom, share, tap, type Observable } from "rxjs";
+import type { LocalAgent } from "ag-ui-local-runtime/client";
+import { firstValueFrom, share, tap, type Observable } from "rxjs";
 import { attachFrames, runFrames } from "../../../src/client/frames.js";
-import { HostLink } from "../../../src/client/host-link.js";
 import { unpackEntry } from "../../../src/run/pack.js";
 import type { Frame } from "../../../src/wire/shapes.js";
-import { MARKS_CHANNEL, say, stamp, type Emitted, type HostConfig, type Probe } from "./stamps.js";
+import { heard } from "./heard.js";
+import { MARKS_CHANNEL, stamp, WORD, type Emitted } from "./stamps.js";
+import { faultCalls } from "./tab-faults.js";
+import { attachCalls } from "./tab-attach.js";
+import { flushed, hostCalls, hostOf } from "./tab-hosts.js";
+import { inputOf } from "./tab-input.js";
+import { latencyCalls } from "./tab-latency.js";
+import { liveCalls } from "./tab-live.js";
+import { screenCalls } from "./tab-screen.js";
 
 /** How the text is delivered: `agent`, into a LocalAgent's messages; `frames`, off the wire and no further. */
 export type Reader = "agent" | "frames";
@@ -17,37 +24,7 @@ export interface Delivered {
   readonly frames: number;
 }
 
-interface Host {
-  readonly runtime: RuntimeConnection;
-  readonly link: HostLink;
-  readonly questions: BroadcastChannel;
-}
-
-const hosts = new Map<string, Host>();
-const emitted = new Map<string, Emitted>();
-const hear = new Map<string, (mark: Emitted) => void>();
-new BroadcastChannel(MARKS_CHANNEL).onmessage = ({ data }: MessageEvent<Emitted>) => {
-  emitted.set(data.runId, data);
-  hear.get(data.runId)?.(data);
-};
-
-const hostOf = (key: string): Host => {
-  const host = hosts.get(key);
-  if (host === undefined) throw new Error(`not connected: ${key}`);
-  return host;
-};
-
-const answer = <T>(questions: BroadcastChannel, question: "clock" | "probe"): Promise<T> =>
-  new Promise((resolve) => {
-    questions.onmessage = ({ data }: MessageEvent<T>) => resolve(data);
-    say(questions, question);
-  });
-
-/** Resolves when everything that was sent to the host before has been taken by it. */
-async function flushed({ runtime }: Host): Promise<void> {
-  await runtime.threads.list({ limit: 1 });
-  await runtime.threads.list({ limit: 1 });
-}
+const emissionOf = heard<Emitted>(MARKS_CHANNEL);
 
 function collect(frames$: Observable<Frame>): Promise<Delivered> {
   return new Promise((resolve, reject) => {
@@ -76,7 +53,10 @@ function applied(agent: LocalAgent, end: () => void): Promise<Delivered> {
       onRunFinalized: () => {
         const at = stamp();
         const { content } = agent.messages.at(-1) ?? {};
-        resolve({ at, amount: typeof content === "string" ? content.length : 0, frames: 0 });
+        const text = typeof content === "string" ? content : "";
+        if (text === WORD.repeat(Math.floor(text.length / WORD.length)))
+          resolve({ at, amount: text.length, frames: 0 });
+        else reject(new Error(`a text of ${text.length} that is not what was said`));
         setTimeout(end);
       },
     };
@@ -86,70 +66,13 @@ function applied(agent: LocalAgent, end: () => void): Promise<Delivered> {
 
 const pending = new Map<string, Promise<Delivered>>();
 
-const input = (threadId: string, runId: string, forwardedProps: { n: number; rate?: number }) => ({
-  threadId,
-  runId,
-  messages: [],
-  tools: [],
-  context: [],
-  forwardedProps,
-  state: {},
-});
-
-function hang(agent: LocalAgent): { readonly begun: Promise<void>; readonly ended: Promise<number> } {
-  let begin!: () => void;
-  const begun = new Promise<void>((resolve) => (begin = resolve));
-  const ended = new Promise<number>((resolve, reject) => {
-    agent
-      .runAgent(
-        { runId: crypto.randomUUID() },
-        {
-          onTextMessageContentEvent: () => begin(),
-          onRunFinishedEvent: () => resolve(stamp()),
-        },
-      )
-      .catch(reject);
-  });
-  return { begun, ended };
-}
-
 const bench = {
-  /** Connects this tab to a host; `key` names the connection from then on. */
-  async connect(key: string, config: HostConfig): Promise<void> {
-    const shared = (): SharedWorker =>
-      new SharedWorker(new URL("./host.worker.ts", import.meta.url), { type: "module", name: JSON.stringify(config) });
-    const options = { hosts: { shared }, extendedLifetime: false };
-    const runtime = connectRuntime(options);
-    await firstValueFrom(runtime.status$.pipe(filter(({ is }) => is === "connected")));
-    const link = new HostLink({ ...options, startTimeoutMs: 15_000, callTimeoutMs: 15_000 });
-    await link.linked();
-    hosts.set(key, {
-      runtime,
-      link,
-      questions: new BroadcastChannel(`bench-host-${config.dbName}-${config.host}`),
-    });
-  },
-
-  /** How far the host's clock is from this tab's, in ms, by the fastest of several questions. */
-  async clockOffset(key: string): Promise<number> {
-    const { questions } = hostOf(key);
-    let fastest = Infinity;
-    let offset = 0;
-    for (let i = 0; i < 30; i++) {
-      const sent = stamp();
-      const { clock } = await answer<{ clock: number }>(questions, "clock");
-      const back = stamp();
-      if (back - sent >= fastest) continue;
-      fastest = back - sent;
-      offset = clock - (sent + back) / 2;
-    }
-    return offset;
-  },
-
-  /** What the host's probe counted since the last call. */
-  async probe(key: string): Promise<Probe | undefined> {
-    return (await answer<{ probe?: Probe }>(hostOf(key).questions, "probe")).probe;
-  },
+  ...hostCalls,
+  ...faultCalls,
+  ...latencyCalls,
+  ...attachCalls,
+  ...liveCalls,
+  ...screenCalls,
 
   /** Stays attached to a thread that has a run, for its next one, which comes from another tab. */
   async follow(key: string, reader: Reader, threadId: string): Promise<void> {
@@ -185,10 +108,10 @@ const bench = {
   ): Promise<{ delivered: Delivered; emitted: Emitted }> {
     const host = hostOf(key);
     const runId = crypto.randomUUID();
-    const marked = new Promise<Emitted>((resolve) => hear.set(runId, resolve));
+    const marked = emissionOf(runId);
     let delivered: Delivered;
     if (reader === "frames") {
-      const request = { threadId, agentId, input: input(threadId, runId, { n }) };
+      const request = { threadId, agentId, input: inputOf(threadId, runId, { n }) };
       delivered = await collect(runFrames(host.link, request, () => undefined));
     } else {
       const agent = host.runtime.agent(agentId, { threadId });
@@ -203,7 +126,7 @@ const bench = {
   async latencies(key: string, rate: number, n: number): Promise<number[]> {
     const host = hostOf(key);
     const threadId = crypto.randomUUID();
-    const request = { threadId, agentId: "paced", input: input(threadId, crypto.randomUUID(), { n, rate }) };
+    const request = { threadId, agentId: "paced", input: inputOf(threadId, crypto.randomUUID(), { n, rate }) };
     const times: number[] = [];
     const frames$ = runFrames(host.link, request, () => undefined);
     await collect(
@@ -230,49 +153,6 @@ const bench = {
       const begun = performance.now();
       await agent.runAgent({ forwardedProps: { n: 1 } }, { onEvent: () => void (first ??= performance.now()) });
       times.push(first! - begun);
-    }
-    return times;
-  },
-
-  /** From `runAgent()` on a busy thread to its rejection. The thread is kept busy in `holder`. */
-  async refusals(holder: string, asker: string, threadId: string, count: number): Promise<number[]> {
-    const owner = hostOf(holder).runtime.agent("hanging", { threadId });
-    const { begun, ended } = hang(owner);
-    await begun;
-    const times: number[] = [];
-    for (let i = 0; i < count; i++) {
-      const second = hostOf(asker).runtime.agent("hanging", { threadId });
-      const asked = performance.now();
-      const code = await second.runAgent().then(
-        () => "no refusal",
-        (error: { code?: string }) => error.code,
-      );
-      times.push(performance.now() - asked);
-      if (code !== "thread-busy") throw new Error(`not refused: ${code}`);
-    }
-    owner.abortRun();
-    await ended;
-    return times;
-  },
-
-  /** From `abortRun()` in a tab of `asker` to the terminal event in the tab that runs (`owner`) and that asked. */
-  async stops(holder: string, asker: string, count: number): Promise<{ owner: number[]; asker: number[] }> {
-    const times = { owner: [] as number[], asker: [] as number[] };
-    for (let i = 0; i < count; i++) {
-      const threadId = crypto.randomUUID();
-      const agent = hostOf(holder).runtime.agent("hanging", { threadId });
-      const other = holder === asker ? agent : hostOf(asker).runtime.agent("hanging", { threadId });
-      const unfollow = holder === asker ? () => undefined : other.follow();
-      const seen = new Promise<number>((resolve) => other.subscribe({ onRunFinishedEvent: () => resolve(stamp()) }));
-      await flushed(hostOf(asker));
-      const { begun, ended } = hang(agent);
-      await begun;
-      await firstValueFrom(other.run$.pipe(filter(({ is }) => is === "running")));
-      const asked = stamp();
-      other.abortRun();
-      times.owner.push((await ended) - asked);
-      times.asker.push((await seen) - asked);
-      unfollow();
     }
     return times;
   },

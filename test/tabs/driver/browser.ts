@@ -16,9 +16,30 @@ export interface Browser {
   readonly pid: number;
   /** @param beforeLoad runs in each document of the tab before any script of the page (not in WebKit) */
   newTab(url?: string, options?: { beforeLoad?: () => void }): Promise<Tab>;
+  /**
+   * Ends SharedWorkers the way a fault does: nobody is told, their ports stay silent. Chromium only; `LabTabs.endHost`
+   * ends one in every engine.
+   *
+   * @param nameHas only those whose name has this in it
+   * @returns how many were ended; they are gone when it resolves
+   */
+  endSharedWorkers(nameHas?: string): Promise<number>;
+  /** What the heap of the SharedWorker whose name has this in it holds after a garbage collection, in bytes. Chromium only. */
+  heapOf(workerHas: string): Promise<number>;
+  /**
+   * Lets an origin store only so much. Chromium only. In force at once where the origin has not written for 30 s, else
+   * when that time is over: the browser remembers for so long how much room there was.
+   *
+   * @param origin as `location.origin` has it
+   * @param bytes undefined: as much as before
+   */
+  setQuota(origin: string, bytes: number | undefined): Promise<void>;
   /** Ends the browser and deletes its profile. */
   close(): Promise<void>;
-  /** SIGKILL for the whole process tree. The profile stays, for `launch(engine, { profile })`. */
+  /**
+   * SIGKILL for the whole process tree. The profile stays, for `launch(engine, { profile })`; WebKitGTK's driver keeps
+   * databases in memory only, so nothing is in it there.
+   */
   kill(): Promise<void>;
 }
 
@@ -29,6 +50,10 @@ export interface Browser {
 export interface Tab {
   goto(url: string): Promise<void>;
   reload(): Promise<void>;
+  /** One step back in the tab's history: out of the back/forward cache where the browser has put the page there. */
+  back(): Promise<void>;
+  /** One step forward, likewise. */
+  forward(): Promise<void>;
   close(): Promise<void>;
   url(): Promise<string>;
   evaluate<A extends Plain[], R>(run: (...args: A) => R | Promise<R>, ...args: A): Promise<R>;
@@ -56,6 +81,20 @@ export interface Tab {
   /** Light or dark, as the system would say it. Chromium only. */
   setColorScheme(scheme: "light" | "dark"): Promise<void>;
   bringToFront(): Promise<void>;
+  /**
+   * Ends the process that shows the page, and with it the SharedWorkers that this tab was the first to start: they live
+   * in the same process, and other tabs' workers in theirs. After it `goto`, `reload` and `close` work, and everything
+   * else fails. Chromium only.
+   */
+  crash(): Promise<void>;
+  /**
+   * Suspends the page as the browser does with one that was out of sight for long: its timers and messages wait. The
+   * page must not be the shown one (`bringToFront` of another tab). What a test asks of it is still answered. Chromium
+   * only.
+   */
+  freeze(): Promise<void>;
+  /** Ends what `freeze` began. Chromium only. */
+  thaw(): Promise<void>;
   /** Errors that the page threw or logged, in order. */
   readonly errors: readonly string[];
 }

@@ -2,18 +2,49 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import puppeteer, { type ElementHandle, type Page as PuppeteerPage } from "puppeteer-core";
 import { chromiumFlags } from "../../setup/browsers.mjs";
-import type { Plain, Tab } from "./browser.js";
+import type { Engine, Plain, Tab } from "./browser.js";
+import { type BrowserFaults, browserFaults, pageFaults } from "./chromium-faults.js";
 import { type Page, tabOf } from "./tab.js";
 
 /** What an engine's module gives to `launch`. */
-export interface Started {
+export interface Started extends BrowserFaults {
   readonly pid: number;
   newTab(options: { beforeLoad?: () => void }): Promise<Tab>;
   /** Asks the browser to end. */
   quit(): Promise<void>;
 }
 
-function pageOf(page: PuppeteerPage): Page<ElementHandle<Element>> {
+/** What a caller is told who asks an engine for what it cannot do. */
+export const cannot = (engine: Engine, what: string) => (): Promise<never> =>
+  Promise.reject(new Error(`${engine} cannot ${what}`));
+
+function pageOf(engine: "chromium" | "firefox", page: PuppeteerPage): Page<ElementHandle<Element>> {
+  let life = new AbortController();
+  page.on("error", () => life.abort(new Error("the tab has crashed")));
+  /** The browser never answers what a crashed page was asked. */
+  const orCrash = async <T>(answer: Promise<T>): Promise<T> => {
+    const { signal } = life;
+    const answered = new AbortController();
+    try {
+      return await Promise.race([
+        answer,
+        new Promise<never>((_, reject) => {
+          if (signal.aborted) reject(signal.reason);
+          signal.addEventListener("abort", () => reject(signal.reason), { signal: answered.signal });
+        }),
+      ]);
+    } finally {
+      answered.abort();
+    }
+  };
+  const load = async (loading: Promise<unknown>): Promise<void> => {
+    await loading;
+    if (life.signal.aborted) life = new AbortController();
+  };
+  const faults =
+    engine === "chromium"
+      ? pageFaults(page)
+      : { crash: cannot(engine, "crash a tab"), freeze: cannot(engine, "freeze"), thaw: cannot(engine, "thaw") };
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(error instanceof Error ? String(error.stack) : String(error)));
   page.on("console", (message) => {
@@ -22,9 +53,9 @@ function pageOf(page: PuppeteerPage): Page<ElementHandle<Element>> {
   const expression = (source: string, args: Plain[]): string => `(${source})(...${JSON.stringify(args)})`;
   return {
     errors,
-    call: (source, args) => page.evaluate(expression(source, args)),
+    call: (source, args) => orCrash(page.evaluate(expression(source, args))),
     async element(source, args) {
-      const handle = await page.evaluateHandle(expression(source, args));
+      const handle = await orCrash(page.evaluateHandle(expression(source, args)));
       return (handle.asElement() as ElementHandle<Element> | null) ?? undefined;
     },
     click: (element) => element.click(),
@@ -33,17 +64,15 @@ function pageOf(page: PuppeteerPage): Page<ElementHandle<Element>> {
       await element.type(text);
     },
     upload: (element, path) => (element as ElementHandle<HTMLInputElement>).uploadFile(path),
-    async goto(url) {
-      await page.goto(url, { waitUntil: "load" });
-    },
-    async reload() {
-      await page.reload({ waitUntil: "load" });
-    },
+    goto: (url) => load(page.goto(url, { waitUntil: "load" })),
+    reload: () => load(page.reload({ waitUntil: "load" })),
     close: () => page.close(),
-    url: async () => page.url(),
+    // Asked of the page: what puppeteer knows is out of date after Firefox took the page out of its back/forward cache.
+    url: async () => String(await orCrash(page.evaluate("location.href"))),
     screenshot: () => page.screenshot(),
     setColorScheme: (scheme) => page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]),
     bringToFront: () => page.bringToFront(),
+    ...faults,
   };
 }
 
@@ -72,12 +101,21 @@ export async function startPuppeteer(
   });
   const pid = browser.process()?.pid;
   if (pid === undefined) throw new Error(`${engine} has no process`);
+  const faults =
+    engine === "chromium"
+      ? browserFaults(browser)
+      : {
+          endSharedWorkers: cannot(engine, "end a SharedWorker"),
+          setQuota: cannot(engine, "set a quota"),
+          heapOf: cannot(engine, "measure a SharedWorker"),
+        };
   return {
     pid,
+    ...faults,
     async newTab({ beforeLoad }) {
       const page = await browser.newPage();
       if (beforeLoad) await page.evaluateOnNewDocument(beforeLoad);
-      return tabOf(pageOf(page), files);
+      return tabOf(pageOf(engine, page), files);
     },
     quit: () => browser.close(),
   };

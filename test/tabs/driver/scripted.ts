@@ -1,12 +1,21 @@
 import { afterAll, beforeAll, inject } from "vitest";
+import type { HostKind, RuntimeStatus } from "ag-ui-local-runtime/client";
+import type { Note } from "../pages/scripted-notes.js";
 import type { View } from "../pages/scripted.js";
 import type { Browser, Tab } from "./browser.js";
 import { launch } from "./launch.js";
 import { ROOT } from "./server.js";
 
+/** The browser of a file's tests. */
+export interface GivenBrowser {
+  readonly browser: Browser;
+  /** SIGKILL for all of its processes, and started again on the same profile. Tabs of before are gone. */
+  killAndRestart(): Promise<void>;
+}
+
 /** A browser for all tests of a file, and a fresh database for each `lab()`. */
-export function useBrowser(): { readonly browser: Browser } {
-  let browser: Browser | undefined;
+export function useBrowser(): GivenBrowser {
+  let browser: Awaited<ReturnType<typeof launch>> | undefined;
   beforeAll(async () => {
     browser = await launch(inject("engine"));
   });
@@ -15,6 +24,12 @@ export function useBrowser(): { readonly browser: Browser } {
     get browser() {
       if (!browser) throw new Error("the browser was not started");
       return browser;
+    },
+    async killAndRestart() {
+      if (!browser) throw new Error("the browser was not started");
+      const { profile } = browser;
+      await browser.kill();
+      browser = await launch(inject("engine"), { profile });
     },
   };
 }
@@ -28,15 +43,28 @@ export class LabTabs {
 
   constructor(private readonly given: { readonly browser: Browser }) {}
 
-  /** @param host tabs with the same one share a worker */
-  async open(host = "one"): Promise<LabTab> {
-    const tab = await this.given.browser.newTab(this.url(host));
+  /** @param host tabs with the same one share a worker, where it is one to be shared */
+  async open(host = "one", kind: HostKind = "shared-worker"): Promise<LabTab> {
+    const tab = await this.given.browser.newTab(`${this.url(host)}&kind=${kind}`);
     this.#tabs.push(tab);
     return new LabTab(tab);
   }
 
   url(host = "one"): string {
-    return `${inject("origin")}@fs${ROOT.startsWith("/") ? "" : "/"}${ROOT.replaceAll("\\", "/")}/test/tabs/pages/scripted.html?worker=${encodeURIComponent(`${this.#db}#${host}`)}`;
+    return `${inject("origin")}@fs${ROOT.startsWith("/") ? "" : "/"}${ROOT.replaceAll("\\", "/")}/test/tabs/pages/scripted.html?worker=${encodeURIComponent(this.workerName(host))}`;
+  }
+
+  /** The name of the SharedWorker that tabs with this `host` share. */
+  workerName(host = "one"): string {
+    return `${this.#db}#${host}`;
+  }
+
+  /** Ends that worker, as the engine's driver can: from outside, else from within at the request of this tab. */
+  async endHost(from: LabTab, host = "one"): Promise<void> {
+    const name = this.workerName(host);
+    if (this.given.browser.engine !== "chromium") return from.tab.evaluate((it) => window.lab.endHost(it), name);
+    const ended = await this.given.browser.endSharedWorkers(name);
+    if (ended !== 1) throw new Error(`${ended} workers are called ${name}`);
   }
 
   /** Ends the tabs, so that their workers end too. */
@@ -89,6 +117,16 @@ export class LabTab {
 
   stop(threadId: string): Promise<void> {
     return this.tab.evaluate((thread) => window.lab.stop(thread), threadId);
+  }
+
+  /** How the tab stands with its host. */
+  status(): Promise<RuntimeStatus> {
+    return this.tab.evaluate(() => window.lab.status);
+  }
+
+  /** What the agent `noted` has noted of its executions. */
+  notes(): Promise<Note[]> {
+    return this.tab.evaluate(() => window.lab.notes());
   }
 
   view(threadId: string): Promise<View> {

@@ -34,6 +34,8 @@ export async function startDevServer(config: InlineConfig = {}): Promise<Server>
     cacheDir,
     logLevel: "error",
     ...config,
+    // What test pages import and the demo does not: found while a page loads, it would reload it.
+    optimizeDeps: { include: ["ag-ui-client-0"], ...config.optimizeDeps },
     server: { host: "127.0.0.1", port: 0, hmr: false, watch: null, ...config.server },
   });
   await server.listen();

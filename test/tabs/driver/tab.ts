@@ -25,6 +25,9 @@ export interface Page<E> {
   screenshot(): Promise<Uint8Array>;
   setColorScheme(scheme: "light" | "dark"): Promise<void>;
   bringToFront(): Promise<void>;
+  crash(): Promise<void>;
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
   readonly errors: readonly string[];
 }
 
@@ -94,9 +97,26 @@ export function tabOf<E>(page: Page<E>, files: string): Tab {
   const attr = (name: string): Promise<string | null> =>
     page.call("(name) => document.documentElement.getAttribute(name)", [name]) as Promise<string | null>;
 
+  let travels = 0;
+  /** Waits for the other document: by a mark on this one, because the two may have the same address. */
+  async function travel(steps: number): Promise<void> {
+    const mark = `left-${travels++}`;
+    await page.call(
+      "(mark, steps) => { document.documentElement.dataset.left = mark; setTimeout(() => history.go(steps)); }",
+      [mark, steps],
+    );
+    await poll(
+      `the page ${steps} in the history`,
+      () => page.call("() => document.readyState === 'complete' && (document.documentElement.dataset.left ?? '')", []),
+      (left) => typeof left === "string" && left !== mark,
+    );
+  }
+
   return {
     goto: (url) => page.goto(url),
     reload: () => page.reload(),
+    back: () => travel(-1),
+    forward: () => travel(1),
     close: () => page.close(),
     url: () => page.url(),
     evaluate: <A extends Plain[], R>(run: (...args: A) => R | Promise<R>, ...args: A) =>
@@ -149,6 +169,9 @@ export function tabOf<E>(page: Page<E>, files: string): Tab {
     screenshot: () => page.screenshot(),
     setColorScheme: (scheme) => page.setColorScheme(scheme),
     bringToFront: () => page.bringToFront(),
+    crash: () => page.crash(),
+    freeze: () => page.freeze(),
+    thaw: () => page.thaw(),
     get errors() {
       return page.errors;
     },

@@ -6,7 +6,7 @@ import { Capabilities, WebDriver, type WebElement } from "selenium-webdriver";
 import { Executor, HttpClient } from "selenium-webdriver/http/index.js";
 import { findMiniBrowser } from "../../setup/browsers.mjs";
 import { killTree } from "../../setup/processes.mjs";
-import type { Started } from "./puppeteer.js";
+import { cannot, type Started } from "./puppeteer.js";
 import { type Page, tabOf } from "./tab.js";
 
 async function freePort(): Promise<number> {
@@ -66,7 +66,14 @@ export async function startWebKit(driverPath: string, profile: string): Promise<
     );
     await driver.getSession();
     await driver.manage().setTimeouts({ script: 30_000, pageLoad: 30_000 });
-    return { pid, newTab: tabsOf(driver, files), quit: () => driver.quit() };
+    return {
+      pid,
+      newTab: tabsOf(driver, files),
+      endSharedWorkers: cannot("webkit", "end a SharedWorker"),
+      setQuota: cannot("webkit", "set a quota"),
+      heapOf: cannot("webkit", "measure a SharedWorker"),
+      quit: () => driver.quit(),
+    };
   } catch (error) {
     killTree(pid);
     throw error;
@@ -125,6 +132,9 @@ function tabsOf(driver: WebDriver, files: string): Started["newTab"] {
       screenshot: () => Promise.reject(new Error("WebKitGTK takes no screenshots of tabs")),
       setColorScheme: () => Promise.reject(new Error("WebKitGTK's color scheme cannot be set")),
       bringToFront: () => here(async () => {}),
+      crash: cannot("webkit", "crash a tab"),
+      freeze: cannot("webkit", "freeze"),
+      thaw: cannot("webkit", "thaw"),
     };
     return tabOf(page, files);
   };

@@ -1,12 +1,19 @@
-import type { BaseEvent, RunErrorEvent, RunFinishedEvent } from "@ag-ui/client";
+import type { RunErrorEvent, RunFinishedEvent } from "@ag-ui/client";
+import { EventType } from "@ag-ui/core";
 import {
   connectRuntime,
+  type HostKind,
   LocalAgent,
   RunnerError,
   type RuntimeConnection,
   type RuntimeStatus,
   type ThreadRun,
 } from "ag-ui-local-runtime/client";
+import type { FailurePoint } from "../../../src/run/failure-points.js";
+import { type Note, Notes } from "./scripted-notes.js";
+import { permitChannel } from "./scripted-permits.js";
+import { PointsChannel } from "./scripted-points.js";
+import { workerName } from "./worker-name.js";
 
 /** How a call ended, as data. */
 export type Outcome =
@@ -50,25 +57,33 @@ class Lab {
   readonly runtime: RuntimeConnection;
   status: RuntimeStatus = { is: "connecting" };
   private readonly opened = new Map<string, Opened>();
+  private ofAgents: Notes | undefined;
+  private readonly points = new PointsChannel();
 
-  constructor(worker: string) {
-    this.runtime = this.connect(worker);
+  constructor(
+    private readonly worker: string,
+    kind: HostKind,
+  ) {
+    this.runtime = this.connect(worker, kind);
     this.runtime.status$.subscribe((status) => (this.status = status));
   }
 
-  /** @param worker its name: "<database>" or "<database>#<anything>" */
-  connect(worker: string): RuntimeConnection {
-    return connectRuntime({
-      hosts: {
-        shared: () =>
-          new SharedWorker(new URL("./scripted.worker.ts", import.meta.url), {
-            type: "module",
-            name: worker,
-            extendedLifetime: true,
-          }),
-        dedicated: () => new Worker(new URL("./scripted.worker.ts", import.meta.url), { type: "module", name: worker }),
-      },
-    });
+  /**
+   * @param worker its name: "<database>" or "<database>#<anything>"
+   * @param startTimeoutMs as connectRuntime takes it
+   */
+  connect(worker: string, kind: HostKind = "shared-worker", startTimeoutMs = 15_000): RuntimeConnection {
+    const shared = (name: string): SharedWorker =>
+      new SharedWorker(new URL("./scripted.worker.ts", import.meta.url), {
+        type: "module",
+        name: workerName(worker, name),
+        extendedLifetime: true,
+      });
+    const dedicated = (): Worker =>
+      new Worker(new URL("./scripted.worker.ts", import.meta.url), { type: "module", name: worker });
+    const page = async (): Promise<MessagePort> => (await import("./scripted-host.js")).hostOf(worker).connect();
+    const hosts = { "shared-worker": { shared, dedicated }, worker: { dedicated }, page: { page } };
+    return connectRuntime({ hosts: hosts[kind], startTimeoutMs });
   }
 
   /** An agent of the thread, which follows it from now on or sees its own runs only. */
@@ -76,11 +91,10 @@ class Lab {
     const agent = this.runtime.agent(agentId, { threadId });
     const opened: Opened = { agent, run: { is: "idle" }, ends: [], outcomes: [] };
     this.opened.set(threadId, opened);
+    // No hook of single events: deltas come as they are packed.
     agent.subscribe({
-      onEvent: ({ event }) => {
-        const end = endOf(event);
-        if (end) opened.ends.push(end);
-      },
+      onRunFinishedEvent: ({ event }) => void opened.ends.push(endOf(event)),
+      onRunErrorEvent: ({ event }) => void opened.ends.push(endOf(event)),
     });
     agent.run$.subscribe((run) => (opened.run = run));
     if (follow) agent.follow();
@@ -113,6 +127,49 @@ class Lab {
     void this.run(threadId, content, runId);
   }
 
+  /** Ends the SharedWorker of this name from within; resolves once it has said that it does. */
+  endHost(worker: string): Promise<void> {
+    const control = new BroadcastChannel("lab-control");
+    return new Promise((resolve) => {
+      control.onmessage = ({ data }: MessageEvent<{ ended?: string }>) => {
+        if (data.ended !== worker) return;
+        control.close();
+        resolve();
+      };
+      control.postMessage({ end: worker });
+    });
+  }
+
+  /** Lets nothing else of the worker of this name run for so long, in ms. */
+  blockHost(worker: string, ms: number): void {
+    const control = new BroadcastChannel("lab-control");
+    control.postMessage({ block: worker, ms });
+    control.close();
+  }
+
+  /** Lets the worker of this name end when it reaches a point in a run's life for the `nth` time. */
+  async endAt(worker: string, point: FailurePoint, nth: number): Promise<void> {
+    await this.points.arm({ arm: worker, point, nth });
+  }
+
+  /** A worker has ended itself at this point. */
+  hasReached(point: FailurePoint): boolean {
+    return this.points.all.some((message) => "reached" in message && message.point === point);
+  }
+
+  /** What the agent `noted` has noted in this database so far. */
+  notes(): Promise<Note[]> {
+    this.ofAgents ??= new Notes(this.worker.split("#")[0]!);
+    return this.ofAgents.all();
+  }
+
+  /** Lets an agent that waits for it (`permitted`) go on. */
+  permit(threadId: string): void {
+    const channel = permitChannel(threadId);
+    channel.postMessage("go on");
+    channel.close();
+  }
+
   stop(threadId: string): void {
     this.get(threadId).agent.abortRun();
   }
@@ -135,16 +192,13 @@ class Lab {
   }
 }
 
-function endOf(event: BaseEvent): View["ends"][number] | undefined {
-  if (event.type === "RUN_FINISHED") {
-    const { outcome } = event as RunFinishedEvent;
+function endOf(event: RunFinishedEvent | RunErrorEvent): View["ends"][number] {
+  if (event.type === EventType.RUN_FINISHED) {
+    const { outcome } = event;
     return { type: event.type, ...(outcome && { outcome: outcome.type }) };
   }
-  if (event.type === "RUN_ERROR") {
-    const { code, message } = event as RunErrorEvent;
-    return { type: event.type, message, ...(code !== undefined && { code }) };
-  }
-  return undefined;
+  const { code, message } = event;
+  return { type: event.type, message, ...(code !== undefined && { code }) };
 }
 
 declare global {
@@ -153,4 +207,9 @@ declare global {
   }
 }
 
-window.lab = new Lab(new URLSearchParams(location.search).get("worker") ?? "scripted");
+const parameters = new URLSearchParams(location.search);
+window.lab = new Lab(
+  parameters.get("worker") ?? "scripted",
+  // What the test's own address says.
+  (parameters.get("kind") ?? "shared-worker") as HostKind,
+);

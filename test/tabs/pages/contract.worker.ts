@@ -1,0 +1,5 @@
+import { serveRuntime } from "ag-ui-local-runtime/worker";
+import { contractRuntimeOptions } from "../../unit/runtime/contract/contract-agents.js";
+import { ownName } from "./worker-name.js";
+
+serveRuntime({ ...contractRuntimeOptions(), dbName: ownName().split("#")[0]! });

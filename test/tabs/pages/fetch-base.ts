@@ -1,0 +1,2 @@
+/** Where the pages of fetch.html have the runtime. */
+export const BASE = "/api/agents";

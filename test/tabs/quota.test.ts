@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
+import { type LabTab, LabTabs, numbers, useBrowser } from "./driver/scripted.js";
+
+/** Only Chromium lets a test say how much an origin may store. */
+describe.runIf(inject("engine") === "chromium")("a full disk", () => {
+  const given = useBrowser();
+  const { origin } = new URL(inject("origin"));
+  let tabs: LabTabs;
+  let quota = 0;
+  /** A little each time: the browser goes on for 30 s with the room that it found. */
+  const makeRoom = (): Promise<void> => given.browser.setQuota(origin, (quota += 3_000_000));
+  beforeEach(async () => {
+    tabs = new LabTabs(given);
+    await makeRoom();
+  });
+  afterEach(() => tabs.close());
+
+  const full = { ok: false, name: "RunnerError", code: "quota-exceeded" };
+  const lost = { is: "idle", last: { status: "broken", error: { code: "quota-exceeded" } } };
+
+  /** Waits until the thread's run is over for this tab, whose end cannot be written. */
+  const seesItLost = async (tab: LabTab, threadId: string): Promise<void> => {
+    await tab.settled(threadId);
+    expect((await tab.view(threadId)).run).toMatchObject(lost);
+  };
+
+  test("ends a run with a typed error in every tab; what was shown stays, and the thread goes on once there is room (L8, L10)", async () => {
+    const a = await (await tabs.open()).follow("fill", "thread");
+    const b = await (await tabs.open()).follow("fill", "thread");
+    const elsewhere = await (await tabs.open("two")).follow("fill", "thread");
+    expect(await a.run("thread", { n: 10_000, everyMs: 5, kilobytes: 50 })).toMatchObject(full);
+    for (const tab of [a, b, elsewhere]) await seesItLost(tab, "thread");
+    const { text } = await b.view("thread");
+    expect(text).not.toBe("");
+    expect(numbers(10_000).startsWith(text)).toBe(true);
+
+    // History can be read, in every host.
+    await b.tab.reload();
+    await b.follow("fill", "thread");
+    await seesItLost(b, "thread");
+    expect((await b.view("thread")).text.startsWith(text)).toBe(true);
+    expect(await b.runUnseen("echo", "thread")).toMatchObject(full);
+    expect(await b.runUnseen("echo", "another")).toMatchObject(full);
+
+    await makeRoom();
+    for (const tab of [a, b, elsewhere]) {
+      // Its end is written now, without anybody's doing.
+      await tab.tab.waitFor(() => window.lab.view("thread").ends.at(-1)?.code === "RUN_BROKEN");
+      const { run, ends } = await tab.view("thread");
+      expect(run).toMatchObject({ is: "idle", last: { status: "broken" } });
+      expect(run).not.toHaveProperty("last.error");
+      expect(ends.at(-1)?.message).toContain("quota");
+    }
+    expect(await a.run("thread", { n: 3, kilobytes: 1 })).toEqual({ ok: true });
+    for (const tab of [a, b, elsewhere]) {
+      expect((await tab.settled("thread")).text).toBe(numbers(3));
+      expect((await tab.view("thread")).messages).toHaveLength(4);
+    }
+  });
+
+  test("does not keep a run from being stopped, in its own host and in another (L7, L10, L11)", async () => {
+    const a = await (await tabs.open()).follow("silent", "first");
+    await a.follow("silent", "second");
+    const elsewhere = await (await tabs.open("two")).follow("silent", "first");
+    await a.start("first", "wait");
+    await a.start("second", "wait");
+    await elsewhere.running("first");
+    for (const kilobytes of [100, 5, 0]) {
+      const order = { n: 100_000, everyMs: 1, kilobytes };
+      expect(await a.runUnseen("fill", `ballast ${kilobytes}`, order)).toMatchObject(full);
+    }
+    await elsewhere.stop("first");
+    await a.stop("second");
+    for (const [tab, thread] of [
+      [a, "first"],
+      [elsewhere, "first"],
+      [a, "second"],
+    ] as const)
+      await seesItLost(tab, thread);
+
+    await makeRoom();
+    for (const [tab, thread] of [
+      [a, "first"],
+      [elsewhere, "first"],
+      [a, "second"],
+    ] as const) {
+      await tab.tab.waitFor((it) => window.lab.view(it).ends.at(-1)?.outcome === "cancelled", thread);
+      expect((await tab.view(thread)).run).toMatchObject({ last: { status: "stopped" } });
+    }
+  });
+});

@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type LabTab, LabTabs, numbers, useBrowser } from "./driver/scripted.js";
+
+const given = useBrowser();
+let tabs: LabTabs;
+beforeEach(() => {
+  tabs = new LabTabs(given);
+});
+afterEach(() => tabs.close());
+
+/** The database of the test's hosts. */
+const dbName = (): string => tabs.workerName().split("#")[0]!;
+
+/** What a newer build does when its page is opened: it upgrades the database, and keeps it open. */
+const openNewer = (tab: LabTab): Promise<number> =>
+  tab.tab.evaluate(
+    (name) =>
+      new Promise<number>((resolve, reject) => {
+        const opening = indexedDB.open(name, 999);
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const chunks = opening.result.transaction("chunks").objectStore("chunks").count();
+          chunks.onsuccess = () => resolve(chunks.result);
+          chunks.onerror = () => reject(chunks.error);
+        };
+      }),
+    dbName(),
+  );
+
+describe("a newer build that takes the database over in the middle of a run", () => {
+  for (const kind of ["shared-worker", "worker", "page"] as const) {
+    test(`ends the run as broken, and every tab is told what to do (${kind}; L10, L13)`, async () => {
+      const a = await (await tabs.open("one", kind)).follow("count", "thread");
+      const b = await (await tabs.open("one", kind)).follow("count", "thread");
+      await a.start("thread", { n: 100_000, everyMs: 10 });
+      await b.counted("thread", 10);
+      const { text } = await a.view("thread");
+      const newer = await tabs.open("newer");
+      // It does not wait for long, and finds what there was.
+      expect(await openNewer(newer)).toBeGreaterThan(0);
+
+      for (const tab of [a, b]) {
+        await tab.tab.waitFor(() => window.lab.status.is === "failed");
+        expect(await tab.status()).toMatchObject({ error: { code: "outdated" } });
+        const view = await tab.view("thread");
+        expect(view.text.startsWith(text)).toBe(true);
+        expect(numbers(100_000).startsWith(view.text)).toBe(true);
+        expect(view.run).toMatchObject({ is: "idle" });
+        expect(await tab.runUnseen("count", "thread")).toMatchObject({ ok: false, code: "outdated" });
+      }
+      expect((await a.view("thread")).ends).toMatchObject([{ type: "RUN_ERROR", code: "RUN_BROKEN" }]);
+      // A tab that comes now is told at once.
+      const late = await tabs.open("one", kind);
+      await late.tab.waitFor(() => window.lab.status.is === "failed");
+      expect(await late.status()).toMatchObject({ error: { code: "outdated" } });
+    });
+  }
+});
+
+test("a database that is deleted in the middle of a run ends it, and the thread begins anew for everybody (L2, L9, L10)", async () => {
+  const a = await (await tabs.open()).follow("count", "thread");
+  const b = await (await tabs.open("two")).follow("count", "thread");
+  await a.run("thread", { n: 5 });
+  await a.start("thread", { n: 100_000, everyMs: 10 });
+  await b.counted("thread", 10);
+  await b.tab.evaluate(
+    (name) =>
+      new Promise<void>((resolve, reject) => {
+        const deleting = indexedDB.deleteDatabase(name);
+        deleting.onsuccess = () => resolve();
+        deleting.onerror = () => reject(deleting.error);
+      }),
+    dbName(),
+  );
+  await a.settled("thread");
+  expect((await a.view("thread")).ends).toContainEqual(expect.objectContaining({ code: "RUN_BROKEN" }));
+  await a.tab.waitFor(async () => (await window.lab.runUnseen("count", "thread", { n: 3 })).ok);
+  for (const { tab } of [a, b]) {
+    await tab.waitFor((text) => window.lab.view("thread").text === text, numbers(3));
+    expect((await tab.evaluate(() => window.lab.view("thread").messages)).slice(0, -1)).toEqual(['user: {"n":3}']);
+  }
+});
