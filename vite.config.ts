@@ -12,6 +12,11 @@ const ENTRIES = {
   index: at("src/index.ts"),
   worker: at("src/worker/index.ts"),
   client: at("src/client/index.ts"),
+  runtime: at("src/runtime/index.ts"),
+  node: at("src/runtime/node.ts"),
+  "service-worker": at("src/service-worker/index.ts"),
+  checkpoint: at("src/checkpoint/index.ts"),
+  langgraph: at("src/langgraph/index.ts"),
   conformance: at("src/conformance/index.ts"),
 };
 
@@ -20,6 +25,11 @@ const alias = [
   { find: /^ag-ui-local-runtime$/, replacement: ENTRIES.index },
   { find: /^ag-ui-local-runtime\/worker$/, replacement: ENTRIES.worker },
   { find: /^ag-ui-local-runtime\/client$/, replacement: ENTRIES.client },
+  { find: /^ag-ui-local-runtime\/runtime$/, replacement: ENTRIES.runtime },
+  { find: /^ag-ui-local-runtime\/node$/, replacement: ENTRIES.node },
+  { find: /^ag-ui-local-runtime\/service-worker$/, replacement: ENTRIES["service-worker"] },
+  { find: /^ag-ui-local-runtime\/checkpoint$/, replacement: ENTRIES.checkpoint },
+  { find: /^ag-ui-local-runtime\/langgraph$/, replacement: ENTRIES.langgraph },
   { find: /^ag-ui-local-runtime\/conformance$/, replacement: ENTRIES.conformance },
 ];
 
@@ -74,7 +84,7 @@ function tabs(engine: "chromium" | "firefox" | "webkit", include: string[]): Tes
       include,
       provide: { engine },
       globalSetup: at("test/tabs/driver/pages.ts"),
-      fileParallelism: false,
+      maxWorkers: 2,
       retry: 0,
       testTimeout: 60_000,
       hookTimeout: 60_000,
@@ -91,7 +101,18 @@ export default defineConfig(({ mode }) =>
           target: "es2022",
           minify: false,
           lib: { entry: ENTRIES, formats: ["es"] },
-          rolldownOptions: { external: [/^@ag-ui\//, /^rxjs/, "idb", "comlink", "fast-json-patch"] },
+          rolldownOptions: {
+            external: [
+              /^@ag-ui\//,
+              /^@langchain\//,
+              /^rxjs/,
+              "idb",
+              "comlink",
+              "fast-json-patch",
+              "@remix-run/node-fetch-server",
+              /^node:/,
+            ],
+          },
         },
       }
     : {
@@ -102,8 +123,8 @@ export default defineConfig(({ mode }) =>
         server: { host: "127.0.0.1", port: 5173, fs: { allow: [at(".")] } },
         preview: { host: "127.0.0.1" },
         build: { target: "es2022", outDir: at("dist-demo"), emptyOutDir: true },
-        // Found at the start: a dependency that turns up later reloads the pages.
-        optimizeDeps: { entries: ["**/*.{html,ts}", "../src/**/*.ts"] },
+        // Found at the start: a dependency that turns up later reloads the pages. What Node runs is not theirs.
+        optimizeDeps: { entries: [at("demo/**/*.{html,ts}"), at("src/**/*.ts"), `!${at("demo/servers/**")}`] },
         test: {
           root: at("."),
           provide,
@@ -115,6 +136,8 @@ export default defineConfig(({ mode }) =>
               test: {
                 name: "unit",
                 environment: "node",
+                // The default leaves one of two cores unused.
+                maxWorkers: 2,
                 globalSetup: at("test/unit/seed.ts"),
                 testTimeout: 60_000 * Math.max(1, provide.propertyFactor),
                 include: ["test/unit/**/*.test.ts", "test/conformance/**/*.test.ts"],
@@ -122,10 +145,12 @@ export default defineConfig(({ mode }) =>
             },
             {
               extends: true,
+              // What the packages behind a2ui and mcpApps use of Node.
+              resolve: { alias: { crypto: at("demo/shims/node.ts"), stream: at("demo/shims/node.ts") } },
               test: {
                 name: "browser",
                 include: ["test/browser/**/*.test.ts"],
-                globalSetup: at("test/unit/seed.ts"),
+                globalSetup: [at("test/unit/seed.ts"), at("test/browser/servers.ts")],
                 testTimeout: 30_000 * Math.max(1, provide.propertyFactor),
                 browser: {
                   enabled: true,
