@@ -26,12 +26,15 @@ test("two tabs see a run broken by its host's death alike, keep what it said, an
   for (const { tab } of both) await tab.waitFor((text) => window.lab.view("thread").text === text, numbers(5));
 });
 
+// Nobody follows in the host that ends: WebKit can leave a database locked where a worker ends while a read of it waits for
+// another worker's write (https://bugs.webkit.org/show_bug.cgi?id=324094). death.test.ts ends hosts that read.
 test("a host that runs nothing dies, and the run of the other goes on (L5)", async () => {
   const holder = await (await tabs.open("one")).follow("count", "thread");
-  const other = await (await tabs.open("two")).follow("count", "thread");
+  const other = await (await tabs.open("two")).takePart("count", "other thread");
   await holder.start("thread", { n: 150, everyMs: 10 });
-  await other.counted("thread", 5);
+  await holder.counted("thread", 5);
   await tabs.endHost(other, "two");
+  await other.follow("count", "thread");
   for (const tab of [holder, other]) {
     expect(await tab.settled("thread")).toMatchObject({ text: numbers(150), ends: [{ type: "RUN_FINISHED" }] });
   }

@@ -4,7 +4,10 @@ const nameOf = (error: unknown): string => (error as { name?: string } | null)?.
 
 /** What a transaction fails with that did not end in time. */
 export const hung = (ms: number): DOMException =>
-  new DOMException(`The transaction did not end within ${ms} ms`, "TimeoutError");
+  new DOMException(
+    `The browser did not end a transaction within ${ms} ms. If that lasts, close all tabs of this site and open it again`,
+    "TimeoutError",
+  );
 
 export const isHung = (error: unknown): boolean => nameOf(error) === "TimeoutError";
 
