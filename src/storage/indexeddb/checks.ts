@@ -24,6 +24,8 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null;
 const isAbsentOr = (is: (value: unknown) => boolean, value: unknown): boolean => value === undefined || is(value);
 const isFlag = (value: unknown): boolean => value === 0 || value === 1;
+const isTrue = (value: unknown): boolean => value === true;
+/** A flag that an index lists. */
 const isSet = (value: unknown): boolean => value === 1;
 
 const STATUSES: Record<RunStatus, true> = {
@@ -47,6 +49,8 @@ export function isHead(record: HeadRecord): boolean {
     isIndex(runCount) &&
     isIndex(first) &&
     isAbsentOr(isStop, record.stop) &&
+    isAbsentOr(isTrue, record.cut) &&
+    isAbsentOr(isTrue, record.deleted) &&
     Array.isArray(underived) &&
     underived.every((runIndex) => isIndex(runIndex) && runIndex < runCount);
   if (record.deleted === true) return valid && first === runCount && activeRunIndex === -1 && live === undefined;

@@ -226,6 +226,9 @@ test.each<[string, Fields]>([
   ["a stop request that is none", { stop: null }],
   ["underived runs that are no list", { underived: { includes: 1 } }],
   ["an epoch beyond all numbers", { epoch: 2 ** 53 }],
+  // Never the same as when it is read once more: who reads the thread until it is would never end.
+  ["a cut that is an object", { cut: {} }],
+  ["a deletion that is a word", { deleted: "yes" }],
 ])("no run begins on a head with %s, and none is written over (L1, L10)", async (_what, fields) => {
   const { store, db } = await hurt(
     async (filled, threadId) => void (await withRuns(filled, threadId, ["r0", "r1", "r2"])),
