@@ -1,10 +1,7 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build, preview, type InlineConfig } from "vite";
 import type { Tab } from "../tabs/driver/browser.js";
 import { launch } from "../tabs/driver/launch.js";
+import { startBuilt } from "../tabs/driver/server.js";
 import { meterOf, type Meter } from "./meter.js";
 import type { CheckpointsBench } from "./pages/checkpoints.js";
 import type { IdleBench } from "./pages/idle.js";
@@ -84,40 +81,25 @@ let metered = 0;
 export const freshHost = (probe = false): HostConfig => ({ dbName: `bench-${++databases}`, host: "a", probe });
 
 export async function openLab(): Promise<Lab> {
-  const outDir = await mkdtemp(join(tmpdir(), "agui-bench-"));
-  const shared: InlineConfig = {
-    configFile: false,
-    root: at("pages"),
-    logLevel: "error",
-    resolve: {
-      alias: [
-        { find: /^ag-ui-local-runtime$/, replacement: at("../../src/index.ts") },
-        { find: /^ag-ui-local-runtime\/worker$/, replacement: at("../../src/worker/index.ts") },
-        { find: /^ag-ui-local-runtime\/checkpoint$/, replacement: at("../../src/checkpoint/index.ts") },
-        { find: /^ag-ui-local-runtime\/client$/, replacement: at("../../src/client/index.ts") },
-      ],
+  const server = await startBuilt(
+    {
+      configFile: false,
+      root: at("pages"),
+      resolve: { tsconfigPaths: true },
+      worker: { format: "es" },
+      preview: { headers: ISOLATED },
     },
-    worker: { format: "es" },
-  };
-  await build({
-    ...shared,
-    build: {
-      outDir,
-      emptyOutDir: true,
-      target: "es2022",
-      // So that an error, or a profile, names what it is about.
-      minify: false,
-      rolldownOptions: { input: ["tab", "raw", "runs", "checkpoints", "idle"].map((page) => at(`pages/${page}.html`)) },
-    },
-  });
-  const server = await preview({
-    ...shared,
-    build: { outDir },
-    preview: { host: "127.0.0.1", port: 0, headers: ISOLATED },
-  });
-  const address = server.httpServer.address();
-  if (address === null || typeof address === "string") throw new Error("the server has no port");
-  const origin = `http://127.0.0.1:${address.port}/`;
+    [
+      {
+        // So that an error, or a profile, names what it is about.
+        minify: false,
+        rolldownOptions: {
+          input: ["tab", "raw", "runs", "checkpoints", "idle"].map((page) => at(`pages/${page}.html`)),
+        },
+      },
+    ],
+  );
+  const { origin } = server;
   const browser = await launch("chromium");
   const open = new Set<Tab>();
   const tabOf = new WeakMap<object, Tab>();
@@ -186,7 +168,6 @@ export async function openLab(): Promise<Lab> {
     async close() {
       await browser.close();
       await server.close();
-      await rm(outDir, { recursive: true, force: true });
     },
   };
 }

@@ -5,8 +5,10 @@ declare module "vitest" {
   interface ProvidedContext {
     /** Which browser the tabs suites drive. */
     engine: "chromium" | "firefox" | "webkit";
-    /** Root of the server that has the demo and the test pages, with a slash at its end. */
+    /** Root of the dev server of the demo, with a slash at its end. */
     origin: string;
+    /** Root of the server that has test/tabs/pages, built, with a slash at its end. */
+    pages: string;
     /** Addresses of an MCP server (`startMcpServer`), for tests in a page. */
     mcp: { readonly url: string; readonly sseUrl: string };
   }

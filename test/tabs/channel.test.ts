@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
-import { type LabTab, numbers, useBrowser } from "./driver/scripted.js";
+import { type LabTab, useBrowser } from "./driver/scripted.js";
 import { FAULTS } from "./hammer-channel.js";
 import { hammer } from "./hammer-drive.js";
 import { HostTabs, workerSource } from "./hammer-hosts.js";
@@ -27,7 +27,7 @@ describe.each(TRIED)("two hosts on a channel that %s", (fault) => {
     for (const [index, [runs, follows]] of [[here, there] as const, [there, here] as const].entries()) {
       const n = 40 + index;
       expect(await runs.run("followed", { n, everyMs: 5 })).toEqual({ ok: true });
-      await follows.tab.waitFor((text) => window.lab.view("followed").text === text, numbers(n));
+      await follows.shows("followed", n);
     }
     const [a, b] = [await here.view("followed"), await there.view("followed")];
     expect(a.messages).toEqual(b.messages);

@@ -1,8 +1,6 @@
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { beforeEach, describe, expect, inject, test } from "vitest";
 import type { Tab } from "./driver/browser.js";
 import { useBrowser } from "./driver/scripted.js";
-import { ROOT, startDevServer, type Server } from "./driver/server.js";
 
 const given = useBrowser();
 let databases = 0;
@@ -11,30 +9,15 @@ beforeEach(() => {
   db = `checkpoints-${process.pid}-${databases++}`;
 });
 
-const pageOf = (origin: string, page: string): string =>
-  `${origin}@fs${ROOT.startsWith("/") ? "" : "/"}${ROOT.replaceAll("\\", "/")}/test/tabs/pages/${page}`;
-
 async function open(): Promise<Tab> {
-  const tab = await given.browser.newTab(`${pageOf(inject("origin"), "checkpoints.html")}?db=${db}`);
+  const tab = await given.browser.newTab(`${inject("pages")}checkpoints.html?db=${db}`);
   await tab.waitFor(() => "checkpoints" in window);
   return tab;
 }
 
 describe("the laws of checkpoint stores", () => {
-  let server: Server;
-  beforeAll(async () => {
-    server = await startDevServer({
-      resolve: {
-        alias: [{ find: /^vitest$/, replacement: fileURLToPath(new URL("pages/in-page-tests.ts", import.meta.url)) }],
-      },
-      // A dependency that is found later would reload the page.
-      optimizeDeps: { include: ["@vitest/expect", "idb"] },
-    });
-  });
-  afterAll(() => server.close());
-
   test("hold in this browser", async () => {
-    const tab = await given.browser.newTab(pageOf(server.origin, "checkpoint-laws.html"));
+    const tab = await given.browser.newTab(`${inject("pages")}checkpoint-laws.html`);
     await tab.waitFor(() => "outcome" in window);
     const outcome = await tab.evaluate(() => window.outcome);
     expect(outcome.failed).toEqual([]);

@@ -1,6 +1,5 @@
 import { expect, inject, test } from "vitest";
 import { useBrowser } from "./driver/scripted.js";
-import { ROOT } from "./driver/server.js";
 
 const given = useBrowser();
 const engine = inject("engine");
@@ -23,8 +22,9 @@ test.each(WAYS)(
   "the contract of the runtime's routes holds for a page, by way of %s",
   async (way) => {
     const worker = `contract-${process.pid}-${way}#host`;
-    const folder = `${inject("origin")}@fs${ROOT.startsWith("/") ? "" : "/"}${ROOT.replaceAll("\\", "/")}/test/tabs/pages/`;
-    const tab = await given.browser.newTab(`${folder}contract.html?way=${way}&worker=${encodeURIComponent(worker)}`);
+    const tab = await given.browser.newTab(
+      `${inject("pages")}contract.html?way=${way}&worker=${encodeURIComponent(worker)}`,
+    );
     await tab.waitFor(() => "contract" in window);
     const names = await tab.evaluate(() => window.contract.caseNames());
     const failures: string[] = [];

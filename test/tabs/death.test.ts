@@ -91,7 +91,7 @@ describe("the SharedWorker dies in the middle of a run", () => {
     for (const [index, tab] of all.entries()) {
       expect(await tab.run("thread", { n: 5 + index })).toEqual({ ok: true });
       for (const other of all) {
-        await other.tab.waitFor((text) => window.lab.view("thread").text === text, numbers(5 + index));
+        await other.shows("thread", 5 + index);
       }
     }
   });
@@ -286,7 +286,7 @@ describe("the tab of a run is gone", () => {
     // The crashed tab, loaded again, shows what the others show.
     await runs.tab.reload();
     await runs.follow("count", "thread");
-    await runs.tab.waitFor((text) => window.lab.view("thread").text === text, numbers(5));
+    await runs.shows("thread", 5);
     expect((await runs.view("thread")).messages).toEqual((await others[0]!.view("thread")).messages);
   });
 
@@ -319,7 +319,7 @@ describe("the whole browser is killed in the middle of a run", () => {
     ]);
     expect(await after[1]!.run("thread", { n: 5 })).toEqual({ ok: true });
     for (const tab of after) {
-      await tab.tab.waitFor((text) => window.lab.view("thread").text === text, numbers(5));
+      await tab.shows("thread", 5);
       expect((await tab.view("thread")).ends.map(({ type }) => type)).toEqual(["RUN_ERROR", "RUN_FINISHED"]);
     }
   });
@@ -365,7 +365,7 @@ describe("of two hosts of the database", () => {
     await tabs.endHost(holder, "one");
     await expectBroken([holder, ...others], shown, "doomed");
     expect(await others[0]!.run("thread", { n: 5 })).toEqual({ ok: true });
-    await holder.tab.waitFor((text) => window.lab.view("thread").text === text, numbers(5));
+    await holder.shows("thread", 5);
   });
 
   testInChromium("both die at once: the run is broken once for all (L9)", async () => {
@@ -375,6 +375,6 @@ describe("of two hosts of the database", () => {
     expect(await given.browser.endSharedWorkers(tabs.workerName(""))).toBe(2);
     await expectBroken(all, shown, "doomed");
     expect(await all[1]!.run("thread", { n: 5 })).toEqual({ ok: true });
-    await all[0]!.tab.waitFor((text) => window.lab.view("thread").text === text, numbers(5));
+    await all[0]!.shows("thread", 5);
   });
 });

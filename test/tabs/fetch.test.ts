@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import type { Tab } from "./driver/browser.js";
 import { useBrowser } from "./driver/scripted.js";
-import { ROOT } from "./driver/server.js";
 
 const given = useBrowser();
 let databases = 0;
@@ -17,8 +16,7 @@ afterEach(async () => {
 
 /** Opens test/tabs/pages/fetch.html. */
 async function open(way: string, more = ""): Promise<Tab> {
-  const folder = `${inject("origin")}@fs${ROOT.startsWith("/") ? "" : "/"}${ROOT.replaceAll("\\", "/")}/test/tabs/pages/`;
-  const url = `${folder}fetch.html?way=${way}&worker=${encodeURIComponent(worker)}${more}`;
+  const url = `${inject("pages")}fetch.html?way=${way}&worker=${encodeURIComponent(worker)}${more}`;
   const tab = await given.browser.newTab(url);
   tabs.push(tab);
   await tab.waitFor(() => "fetching" in window && window.fetching.ready);

@@ -1,9 +1,5 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { build } from "vite";
 import { LabTabs } from "./driver/scripted.js";
-import { ROOT, type Server, startDevServer } from "./driver/server.js";
+import { workerScript } from "./driver/test-pages.js";
 
 /** What a host is made of: `source` is what the page loads by itself, `dedicated` a worker of the tab, else a script. */
 export type MadeOf = "source" | "dedicated" | { readonly script: string };
@@ -33,42 +29,5 @@ export class HostTabs extends LabTabs {
   }
 }
 
-/** A worker file of test/tabs/pages as the dev server gives it, for `script`. */
-export const workerSource = (name: string): MadeOf => ({
-  script: `/@fs${ROOT.startsWith("/") ? "" : "/"}${ROOT.replaceAll("\\", "/")}/test/tabs/pages/${name}.worker.ts?worker_file&type=module`,
-});
-
-/** A dev server that gives, besides the sources, the worker of scripted.html as it is built for production. */
-export async function startTwoBuilds(): Promise<Server & { readonly built: MadeOf }> {
-  const outDir = await mkdtemp(join(tmpdir(), "agui-host-"));
-  // Vitest names its own environment, which a build would take for that of a development server.
-  const { NODE_ENV } = process.env;
-  process.env["NODE_ENV"] = "production";
-  await build({
-    configFile: false,
-    root: ROOT,
-    publicDir: false,
-    logLevel: "error",
-    resolve: { tsconfigPaths: true },
-    build: {
-      target: "es2022",
-      outDir,
-      minify: true,
-      modulePreload: false,
-      rolldownOptions: {
-        input: join(ROOT, "test/tabs/pages/scripted.worker.ts"),
-        output: { entryFileNames: "host.js" },
-      },
-    },
-  }).finally(() => (process.env["NODE_ENV"] = NODE_ENV));
-  // Files of this folder are served as they are.
-  const server = await startDevServer({ publicDir: outDir });
-  return {
-    origin: server.origin,
-    built: { script: "/host.js" },
-    async close() {
-      await server.close();
-      await rm(outDir, { recursive: true, force: true });
-    },
-  };
-}
+/** A worker of test/tabs/pages, for {@link HostTabs}. */
+export const workerSource = (name: string): MadeOf => ({ script: workerScript(name) });

@@ -1,8 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { useBrowser } from "./driver/scripted.js";
-import type { Server } from "./driver/server.js";
 import { hammer, openAll, SLICE_MS } from "./hammer-drive.js";
-import { HostTabs, type MadeOf, startTwoBuilds } from "./hammer-hosts.js";
+import { OTHER_BUILD } from "./driver/test-pages.js";
+import { HostTabs } from "./hammer-hosts.js";
 
 const HOSTS = ["source", "built", "dedicated"];
 /** As much hammering as there is time for: `PROPERTY_FACTOR=30` makes ten minutes of it. */
@@ -11,14 +11,9 @@ const SLICES = Math.ceil(inject("propertyFactor"));
 const SEED = inject("propertySeed");
 
 const given = useBrowser();
-let server: Server & { readonly built: MadeOf };
 let tabs: HostTabs;
-beforeAll(async () => {
-  server = await startTwoBuilds();
-});
-afterAll(() => server?.close());
 beforeEach(() => {
-  tabs = new HostTabs(given, { built: server.built, dedicated: "dedicated" }, server.origin);
+  tabs = new HostTabs(given, { built: { script: OTHER_BUILD }, dedicated: "dedicated" });
 });
 afterEach(() => tabs.close());
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import type { Engine } from "./driver/browser.js";
 import type { Preferences } from "./driver/launch.js";
 
-/** Another address of a dev server: plain http on a name that is not this machine's own, so not a secure context. */
+/** Another address of a server: plain http on a name that is not this machine's own, so not a secure context. */
 export interface InsecureOrigin {
   /** With a slash at its end. */
   readonly origin: string;
@@ -13,10 +13,10 @@ export interface InsecureOrigin {
 }
 
 /**
- * Browsers ask a proxy for every name but the loopback's, and this one has the same answer for all of them: it asks the
- * dev server, which needs no name in the system's table of hosts.
+ * Browsers ask a proxy for every name but the loopback's, and this one has the same answer for all of them: it asks
+ * the server, which needs no name in the system's table of hosts.
  *
- * @param served the dev server's own origin
+ * @param served the server's own origin
  */
 export async function startInsecureOrigin(engine: Engine, served: string): Promise<InsecureOrigin> {
   const { hostname, port, host } = new URL(served);

@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, t
 import type { Browser } from "./driver/browser.js";
 import { launch } from "./driver/launch.js";
 import { LabTab, numbers, useBrowser } from "./driver/scripted.js";
-import { ROOT } from "./driver/server.js";
 import { HostTabs, workerSource } from "./hammer-hosts.js";
 
 const engine = inject("engine");
@@ -19,9 +18,6 @@ describe("a host whose IndexedDB refuses to open", () => {
   afterEach(() => tabs.close());
 
   const tabOn = async (agentId: string, host = "memory") => (await tabs.open(host)).follow(agentId, "thread");
-
-  const shows = ({ tab }: LabTab, n: number): Promise<unknown> =>
-    tab.waitFor((text) => window.lab.view("thread").text === text, numbers(n));
 
   /** Ids of the threads that the tab's host has. */
   const threadsOf = ({ tab }: LabTab): Promise<string[]> =>
@@ -90,7 +86,7 @@ describe("a host whose IndexedDB refuses to open", () => {
       await other.stop("thread");
       for (const tab of both) expect((await tab.settled("thread")).run).toMatchObject({ last: { status: "stopped" } });
       expect(await other.runUnseen("count", "thread", { n: 3 })).toEqual({ ok: true });
-      for (const tab of both) await shows(tab, 3);
+      for (const tab of both) await tab.shows("thread", 3);
     });
 
     test("a host that ends takes its threads with it: no tab hangs, and they begin anew (L10, L13)", async () => {
@@ -110,7 +106,7 @@ describe("a host whose IndexedDB refuses to open", () => {
       const fresh = await tabOn("count");
       expect((await fresh.view("thread")).messages).toEqual([]);
       expect(await fresh.run("thread", { n: 3 })).toEqual({ ok: true });
-      for (const tab of [...both, fresh]) await shows(tab, 3);
+      for (const tab of [...both, fresh]) await tab.shows("thread", 3);
     });
   });
 });
@@ -128,10 +124,7 @@ describe("a browser whose user lets no site keep data", () => {
   });
   afterAll(() => browser?.close());
 
-  const open = (worker: string) =>
-    browser.newTab(
-      `${inject("origin")}@fs${ROOT.startsWith("/") ? "" : "/"}${ROOT.replaceAll("\\", "/")}/test/tabs/pages/plain.html?worker=${worker}`,
-    );
+  const open = (worker: string) => browser.newTab(`${inject("pages")}plain.html?worker=${worker}`);
 
   test("a tab is told why nothing can be kept, and so is who runs an agent (L10, L13)", async () => {
     const tab = await open("strict");

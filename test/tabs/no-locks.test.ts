@@ -22,7 +22,7 @@ const given = {
   },
 };
 beforeAll(async () => {
-  insecure = await startInsecureOrigin(engine, inject("origin"));
+  insecure = await startInsecureOrigin(engine, inject("pages"));
   browser = await launch(engine, { preferences: insecure.preferences });
 });
 afterAll(async () => {
@@ -38,9 +38,6 @@ const tabOn = async (agentId: string, host = "one", threadId = "thread") =>
 
 const connectedTabs = ({ tab }: LabTab, count: number): Promise<unknown> =>
   tab.waitFor((n) => window.lab.status.is === "connected" && window.lab.status.tabs === n, count);
-
-const shows = ({ tab }: LabTab, n: number): Promise<unknown> =>
-  tab.waitFor((text) => window.lab.view("thread").text === text, numbers(n));
 
 describe("pages and workers whose navigator has no locks", () => {
   /** The page and the workers of these tabs have lost their Web Locks before any other code of theirs ran. */
@@ -159,9 +156,9 @@ describe("pages and workers whose navigator has no locks", () => {
     }
     await connectedTabs(holder, 1);
     expect(await holder.run("thread", { n: 5 })).toEqual({ ok: true });
-    await shows(other, 5);
+    await other.shows("thread", 5);
     expect(await other.run("thread", { n: 7 })).toEqual({ ok: true });
-    await shows(holder, 7);
+    await holder.shows("thread", 7);
   });
 
   /** The chunks of the thread's first run as they stand in the log, as text. */
@@ -197,7 +194,7 @@ describe("pages and workers whose navigator has no locks", () => {
     const chunks = await chunksOf(other);
 
     // It wakes, and its agent goes on until it is told.
-    await shows(holder, 5);
+    await holder.shows("thread", 5);
     const views = await Promise.all([holder, other].map((tab) => tab.view("thread")));
     for (const { ends, messages } of views) {
       expect(ends).toEqual([broken, { type: "RUN_FINISHED" }]);
@@ -249,7 +246,7 @@ describe("an origin that is not secure", () => {
     expect(await other.status()).toMatchObject({ host: "shared-worker", durability: "durable", exclusion: "leases" });
 
     expect(await run(holder, "whole", { n: 50, everyMs: 5 })).toBe("ok");
-    for (const tab of both) await shows(tab, 50);
+    for (const tab of both) await tab.shows("thread", 50);
     const stopped = run(holder, "stopped", LONG);
     await other.tab.waitFor(() => {
       const { run: known } = window.lab.view("thread");
@@ -259,6 +256,6 @@ describe("an origin that is not secure", () => {
     await other.stop("thread");
     expect(await stopped).toBe("ok");
     expect(await run(other, "next", { n: 5 })).toBe("ok");
-    for (const tab of both) await shows(tab, 5);
+    for (const tab of both) await tab.shows("thread", 5);
   });
 });

@@ -21,7 +21,7 @@ declare global {
 /** Leaves the page for another one of the origin. */
 async function leave(tab: LabTab): Promise<void> {
   await tab.tab.evaluate(() => void (window.wasHere = true));
-  await tab.tab.goto(`${inject("origin")}favicon.svg`);
+  await tab.tab.goto(`${inject("pages")}favicon.svg`);
 }
 
 /** Back to it, out of the back/forward cache. */
@@ -45,7 +45,7 @@ testInCache(
     expect((await b.settled("thread")).text).toBe(numbers(150));
     await b.tab.waitFor(() => window.lab.status.is === "connected" && window.lab.status.tabs === 2);
     expect(await a.run("thread", { n: 3 })).toEqual({ ok: true });
-    await b.tab.waitFor((text) => window.lab.view("thread").text === text, numbers(3));
+    await b.shows("thread", 3);
   },
 );
 
@@ -56,7 +56,7 @@ testInCache("a tab that was in the back/forward cache from before a run to after
   await leave(a);
   await b.run("thread", { n: 5 });
   await comeBack(a);
-  await a.tab.waitFor((text) => window.lab.view("thread").text === text, numbers(5));
+  await a.shows("thread", 5);
   expect((await a.view("thread")).messages).toEqual((await b.view("thread")).messages);
 });
 

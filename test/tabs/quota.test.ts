@@ -4,7 +4,7 @@ import { type LabTab, LabTabs, numbers, useBrowser } from "./driver/scripted.js"
 /** Only Chromium lets a test say how much an origin may store. */
 describe.runIf(inject("engine") === "chromium")("a full disk", () => {
   const given = useBrowser();
-  const { origin } = new URL(inject("origin"));
+  const { origin } = new URL(inject("pages"));
   let tabs: LabTabs;
   let quota = 0;
   /** A little each time: the browser goes on for 30 s with the room that it found. */

@@ -23,7 +23,7 @@ test("two tabs see a run broken by its host's death alike, keep what it said, an
     for (const { text } of shown) expect(view.text.startsWith(text)).toBe(true);
   }
   expect(await both[1]!.run("thread", { n: 5 })).toEqual({ ok: true });
-  for (const { tab } of both) await tab.waitFor((text) => window.lab.view("thread").text === text, numbers(5));
+  for (const tab of both) await tab.shows("thread", 5);
 });
 
 // Nobody follows in the host that ends: WebKit can leave a database locked where a worker ends while a read of it waits for

@@ -11,7 +11,7 @@ test(
   { timeout: 120_000 },
   async () => {
     const seed = Math.trunc(Math.random() * 2 ** 31);
-    const report = await soak({ engine, origin: inject("origin"), seed, kills: KILLS, limitMs: 35_000 });
+    const report = await soak({ engine, origin: inject("pages"), seed, kills: KILLS, limitMs: 35_000 });
     console.log(tableOf(report));
     const found = Object.values(report.findings).flat();
     expect(found, `npm run soak -- --engine ${engine} --seed ${seed} --kills ${KILLS}`).toEqual([]);

@@ -51,10 +51,6 @@ function expectAgreement(views: readonly View[]): void {
   }
 }
 
-/** Waits until the tab shows what the thread's last run, which counted up to `n`, has said. */
-const shows = ({ tab }: LabTab, n: number): Promise<unknown> =>
-  tab.waitFor((text) => window.lab.view("thread").text === text, numbers(n));
-
 describe("the thread's lock is stolen in the middle of a run", () => {
   /** A page takes the lock and keeps it until `window.letGo()`. */
   const steal = ({ tab }: LabTab): Promise<void> =>
@@ -111,7 +107,7 @@ describe("the thread's lock is stolen in the middle of a run", () => {
     await letGo(other);
     for (const [index, tab] of [robbed, other].entries()) {
       expect(await tab.runUnseen("count", "thread", { n: 3 + index })).toEqual({ ok: true });
-      await Promise.all([shows(robbed, 3 + index), shows(other, 3 + index)]);
+      await Promise.all([robbed.shows("thread", 3 + index), other.shows("thread", 3 + index)]);
     }
   });
 });
@@ -195,10 +191,10 @@ describe("a run is stopped whose holder", () => {
         expect(await other.run("thread", { n: 3 })).toEqual({ ok: true });
 
         await end();
-        await shows(holder, 3);
+        await holder.shows("thread", 3);
         expect(await chunksOf(other)).toBe(chunks);
         expect(await holder.run("thread", { n: 4 })).toEqual({ ok: true });
-        await shows(other, 4);
+        await other.shows("thread", 4);
         const views = await Promise.all([holder, other].map((tab) => tab.view("thread")));
         expectAgreement(views);
         expect(views[0]!.ends).toEqual([...STOPPED, { type: "RUN_FINISHED" }, { type: "RUN_FINISHED" }]);
@@ -222,12 +218,12 @@ testInChromium(
     const { text } = await frozen.view("thread");
     for (const tab of others) expect(await tab.settled("thread")).toMatchObject({ text: numbers(600) });
     expect(await others[1]!.run("thread", { n: 50 })).toEqual({ ok: true });
-    await shows(others[0]!, 50);
+    await others[0]!.shows("thread", 50);
     // It was frozen.
     expect(await frozen.view("thread")).toMatchObject({ text, run: { is: "running" } });
 
     await frozen.tab.thaw();
-    await shows(frozen, 50);
+    await frozen.shows("thread", 50);
     const views = await Promise.all([frozen, ...others].map((tab) => tab.settled("thread")));
     expectAgreement(views);
     expect(views[0]!.ends).toEqual([{ type: "RUN_FINISHED" }, { type: "RUN_FINISHED" }]);

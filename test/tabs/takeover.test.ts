@@ -75,8 +75,8 @@ test("a database that is deleted in the middle of a run ends it, and the thread 
   await a.settled("thread");
   expect((await a.view("thread")).ends).toContainEqual(expect.objectContaining({ code: "RUN_BROKEN" }));
   await a.tab.waitFor(async () => (await window.lab.runUnseen("count", "thread", { n: 3 })).ok);
-  for (const { tab } of [a, b]) {
-    await tab.waitFor((text) => window.lab.view("thread").text === text, numbers(3));
-    expect((await tab.evaluate(() => window.lab.view("thread").messages)).slice(0, -1)).toEqual(['user: {"n":3}']);
+  for (const tab of [a, b]) {
+    await tab.shows("thread", 3);
+    expect((await tab.view("thread")).messages.slice(0, -1)).toEqual(['user: {"n":3}']);
   }
 });

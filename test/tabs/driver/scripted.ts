@@ -4,7 +4,6 @@ import type { Note } from "../pages/scripted-notes.js";
 import type { View } from "../pages/scripted.js";
 import type { Browser, Tab } from "./browser.js";
 import { launch } from "./launch.js";
-import { ROOT } from "./server.js";
 
 /** The browser of a file's tests. */
 export interface GivenBrowser {
@@ -51,7 +50,7 @@ export class LabTabs {
   }
 
   url(host = "one"): string {
-    return `${inject("origin")}@fs${ROOT.startsWith("/") ? "" : "/"}${ROOT.replaceAll("\\", "/")}/test/tabs/pages/scripted.html?worker=${encodeURIComponent(this.workerName(host))}`;
+    return `${inject("pages")}scripted.html?worker=${encodeURIComponent(this.workerName(host))}`;
   }
 
   /** The name of the SharedWorker that tabs with this `host` share. */
@@ -140,6 +139,18 @@ export class LabTab {
       return run.is === "idle" && run.last !== undefined;
     }, threadId);
     return this.view(threadId);
+  }
+
+  /** Waits until the thread is idle and its last run has counted up to `n`. */
+  async shows(threadId: string, n: number): Promise<void> {
+    await this.tab.waitFor(
+      (thread, text) => {
+        const view = window.lab.view(thread);
+        return view.run.is === "idle" && view.text === text;
+      },
+      threadId,
+      numbers(n),
+    );
   }
 
   async running(threadId: string): Promise<void> {

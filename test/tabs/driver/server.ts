@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { build, createServer, preview, type InlineConfig } from "vite";
+import { build, type BuildOptions, createServer, preview, type InlineConfig } from "vite";
 
 /** The repository, without a slash at its end. */
 export const ROOT = fileURLToPath(new URL("../../..", import.meta.url)).replace(/[\\/]$/, "");
@@ -34,8 +34,6 @@ export async function startDevServer(config: InlineConfig = {}): Promise<Server>
     cacheDir,
     logLevel: "error",
     ...config,
-    // What test pages import and the demo does not: found while a page loads, it would reload it.
-    optimizeDeps: { include: ["ag-ui-client-0"], ...config.optimizeDeps },
     server: { host: "127.0.0.1", port: 0, hmr: false, watch: null, ...config.server },
   });
   await server.listen();
@@ -48,15 +46,30 @@ export async function startDevServer(config: InlineConfig = {}): Promise<Server>
   };
 }
 
-/** The built demo, as it is deployed: with its service worker and its manifest. */
-export async function startPreview(): Promise<Server> {
-  const outDir = await mkdtemp(join(tmpdir(), "agui-demo-"));
-  const shared: InlineConfig = { configFile: `${ROOT}/vite.config.ts`, logLevel: "error", mode: "production" };
+/**
+ * Builds for production, one build after the other into one folder, and serves that.
+ *
+ * @param shared of all builds and of the server; its `mode` is "production" unless it says otherwise
+ * @param builds what each of them brings: `rolldownOptions`, `minify`
+ */
+export async function startBuilt(shared: InlineConfig, builds: readonly BuildOptions[] = [{}]): Promise<Server> {
+  const outDir = await mkdtemp(join(tmpdir(), "agui-built-"));
+  const config: InlineConfig = { mode: "production", logLevel: "error", ...shared };
   // Vitest names its own environment, which a build would take for that of a development server.
   const { NODE_ENV } = process.env;
   process.env["NODE_ENV"] = "production";
-  await build({ ...shared, build: { outDir, emptyOutDir: true } }).finally(() => (process.env["NODE_ENV"] = NODE_ENV));
-  const server = await preview({ ...shared, build: { outDir }, preview: { host: "127.0.0.1", port: 0 } });
+  try {
+    for (const one of builds) {
+      await build({ ...config, build: { target: "es2022", ...one, outDir, emptyOutDir: one === builds[0] } });
+    }
+  } finally {
+    process.env["NODE_ENV"] = NODE_ENV;
+  }
+  const server = await preview({
+    ...config,
+    build: { outDir },
+    preview: { ...config.preview, host: "127.0.0.1", port: 0 },
+  });
   return {
     origin: originOf(server.httpServer as never),
     async close() {
@@ -67,3 +80,6 @@ export async function startPreview(): Promise<Server> {
     },
   };
 }
+
+/** The built demo, as it is deployed: with its service worker and its manifest. */
+export const startPreview = (): Promise<Server> => startBuilt({ configFile: `${ROOT}/vite.config.ts` });

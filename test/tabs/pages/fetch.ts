@@ -5,7 +5,7 @@ import {
   RunnerError,
   type RuntimeConnection,
 } from "ag-ui-local-runtime/client";
-import { BASE } from "./fetch-base.js";
+import { BASE, SERVICE_WORKER } from "./fetch-base.js";
 import { workerName } from "./worker-name.js";
 
 /** How a request or a read ended that gave nothing. */
@@ -50,7 +50,7 @@ class Fetching {
       this.undo = installRuntimeFetch(this.runtime, { basePath: BASE });
     } else if (way === "service-worker") {
       if (this.runtime !== undefined) this.undo = answerServiceWorker(this.runtime);
-      await navigator.serviceWorker.register(new URL("./fetch-sw.ts", import.meta.url), { type: "module" });
+      await navigator.serviceWorker.register(SERVICE_WORKER, { type: "module" });
       if (navigator.serviceWorker.controller === null) {
         await new Promise((resolve) =>
           navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }),

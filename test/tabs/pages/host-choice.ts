@@ -11,6 +11,6 @@ export function chooseHost(asked: URLSearchParams): void {
 const sharedWorkerOf = (script: string): typeof SharedWorker =>
   class extends SharedWorker {
     constructor(url: string | URL, options?: string | WorkerOptions) {
-      super(String(url).includes("/scripted.worker.") ? script : url, options);
+      super(String(url).includes("/scripted.worker") ? script : url, options);
     }
   };

@@ -1,6 +1,5 @@
 import type { Browser, Engine, Tab } from "../driver/browser.js";
 import { launch } from "../driver/launch.js";
-import { ROOT } from "../driver/server.js";
 import type { Rest } from "../pages/soak.js";
 
 export interface SoakTabsOptions {
@@ -87,8 +86,7 @@ export class SoakTabs {
       threads: threads.join(","),
       report,
     });
-    const path = ROOT.replaceAll("\\", "/").replace(/^(?!\/)/, "/");
-    return this.launched.newTab(`${origin}@fs${path}/test/tabs/pages/soak.html?${query.toString()}`);
+    return this.launched.newTab(`${origin}soak.html?${query.toString()}`);
   }
 }
 

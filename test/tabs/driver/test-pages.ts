@@ -1,0 +1,51 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { BuildOptions } from "vite";
+import { ROOT, type Server, startBuilt } from "./server.js";
+
+const FOLDER = join(ROOT, "test/tabs/pages");
+
+/** The worker of scripted.html once more, as another build of the same sources. */
+export const OTHER_BUILD = "/other-build.js";
+
+/** Files of test/tabs/pages that tests ask for by their name; what these import is called as it comes. */
+const entries = readdirSync(FOLDER).filter((name) => /\.html$|\.worker\.ts$|-sw\.ts$/.test(name));
+
+const PAGES: BuildOptions = {
+  // So that an error names what it is about.
+  minify: false,
+  // What does that knows a page only, and these are also workers.
+  modulePreload: false,
+  rolldownOptions: {
+    input: entries.map((name) => join(FOLDER, name)),
+    // Some take something from the browser before anything else is loaded.
+    output: { entryFileNames: "[name].js", strictExecutionOrder: true },
+    // Files that are imported for what they do: package.json says of the library's that there are none.
+    treeshake: false,
+  },
+};
+const SECOND: BuildOptions = {
+  minify: true,
+  modulePreload: false,
+  rolldownOptions: {
+    input: join(FOLDER, "scripted.worker.ts"),
+    output: { entryFileNames: OTHER_BUILD.slice(1) },
+  },
+};
+
+/** test/tabs/pages, built: a page that is made of a hundred modules takes three times as long to load from sources. */
+export const startTestPages = (): Promise<Server> =>
+  startBuilt(
+    {
+      configFile: false,
+      root: FOLDER,
+      publicDir: join(ROOT, "demo/public"),
+      // Suites that vitest runs elsewhere.
+      resolve: { tsconfigPaths: true, alias: [{ find: /^vitest$/, replacement: join(FOLDER, "in-page-tests.ts") }] },
+      worker: { format: "es" },
+    },
+    [PAGES, SECOND],
+  );
+
+/** Where the server has the script of a worker of that folder. */
+export const workerScript = (name: string): string => `/${name}.worker.js`;
