@@ -31,6 +31,7 @@ test("two tabs see a run broken by its host's death alike, keep what it said, an
 test("a host that runs nothing dies, and the run of the other goes on (L5)", async () => {
   const holder = await (await tabs.open("one")).follow("count", "thread");
   const other = await (await tabs.open("two")).takePart("count", "other thread");
+  await other.tab.waitFor(() => window.lab.status.is === "connected");
   await holder.start("thread", { n: 150, everyMs: 10 });
   await holder.counted("thread", 5);
   await tabs.endHost(other, "two");
