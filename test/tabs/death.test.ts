@@ -224,7 +224,7 @@ describe("calls that are under way when the SharedWorker dies", () => {
     const tab = await tabOn("count");
     await tab.run("thread", { n: 3 });
     const listing = tab.tab.evaluate(async (worker) => {
-      window.lab.blockHost(worker, 3_000);
+      await window.lab.blockHost(worker, 3_000);
       const threads = await window.lab.runtime.threads.list();
       return threads.map(({ threadId }) => threadId);
     }, tabs.workerName());
@@ -237,8 +237,8 @@ describe("calls that are under way when the SharedWorker dies", () => {
     const other = await tabOn("count", "two");
     await holder.start("thread", LONG, "the-run");
     await other.counted("thread", 5);
-    await other.tab.evaluate((worker) => {
-      window.lab.blockHost(worker, 3_000);
+    await other.tab.evaluate(async (worker) => {
+      await window.lab.blockHost(worker, 3_000);
       window.lab.stop("thread");
     }, tabs.workerName("two"));
     await tabs.endHost(other, "two");

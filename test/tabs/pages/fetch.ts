@@ -6,6 +6,7 @@ import {
   type RuntimeConnection,
 } from "ag-ui-local-runtime/client";
 import { BASE, SERVICE_WORKER } from "./fetch-base.js";
+import { obeyed } from "./lab-orders.js";
 import { workerName } from "./worker-name.js";
 
 /** How a request or a read ended that gave nothing. */
@@ -124,15 +125,7 @@ class Fetching {
 
   /** Ends the host from within. */
   endHost(): Promise<void> {
-    const control = new BroadcastChannel("lab-control");
-    return new Promise((resolve) => {
-      control.onmessage = ({ data }: MessageEvent<{ ended?: string }>) => {
-        if (data.ended !== this.worker) return;
-        control.close();
-        resolve();
-      };
-      control.postMessage({ end: this.worker });
-    });
+    return obeyed({ end: this.worker });
   }
 }
 

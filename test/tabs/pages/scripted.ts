@@ -10,6 +10,7 @@ import {
   type ThreadRun,
 } from "ag-ui-local-runtime/client";
 import type { FailurePoint } from "../../../src/run/failure-points.js";
+import { obeyed } from "./lab-orders.js";
 import { type Note, Notes } from "./scripted-notes.js";
 import { permitChannel } from "./scripted-permits.js";
 import { PointsChannel } from "./scripted-points.js";
@@ -129,22 +130,12 @@ class Lab {
 
   /** Ends the SharedWorker of this name from within; resolves once it has said that it does. */
   endHost(worker: string): Promise<void> {
-    const control = new BroadcastChannel("lab-control");
-    return new Promise((resolve) => {
-      control.onmessage = ({ data }: MessageEvent<{ ended?: string }>) => {
-        if (data.ended !== worker) return;
-        control.close();
-        resolve();
-      };
-      control.postMessage({ end: worker });
-    });
+    return obeyed({ end: worker });
   }
 
-  /** Lets nothing else of the worker of this name run for so long, in ms. */
-  blockHost(worker: string, ms: number): void {
-    const control = new BroadcastChannel("lab-control");
-    control.postMessage({ block: worker, ms });
-    control.close();
+  /** Lets nothing else of the worker of this name run for so long, in ms; resolves once it has said that it does. */
+  blockHost(worker: string, ms: number): Promise<void> {
+    return obeyed({ block: worker, ms });
   }
 
   /** Lets the worker of this name end when it reaches a point in a run's life for the `nth` time. */

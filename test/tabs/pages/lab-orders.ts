@@ -1,0 +1,22 @@
+/** What a test asks of the worker of this name: that it ends, or that it lets nothing else run for `ms`. */
+export type LabOrder = { readonly end: string } | { readonly block: string; readonly ms: number };
+/** It does so now. */
+export interface LabAnswer {
+  readonly obeys: string;
+}
+
+export const LAB_CHANNEL = "lab-control";
+
+/** Gives a worker this order; resolves once it has said that it obeys. */
+export function obeyed(order: LabOrder): Promise<void> {
+  const worker = "end" in order ? order.end : order.block;
+  const control = new BroadcastChannel(LAB_CHANNEL);
+  return new Promise((resolve) => {
+    control.onmessage = ({ data }: MessageEvent<Partial<LabAnswer>>) => {
+      if (data.obeys !== worker) return;
+      control.close();
+      resolve();
+    };
+    control.postMessage(order);
+  });
+}
