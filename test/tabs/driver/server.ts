@@ -63,7 +63,9 @@ export async function startBuilt(shared: InlineConfig, builds: readonly BuildOpt
       await build({ ...config, build: { target: "es2022", ...one, outDir, emptyOutDir: one === builds[0] } });
     }
   } finally {
-    process.env["NODE_ENV"] = NODE_ENV;
+    // Assigned, undefined would become a word.
+    if (NODE_ENV === undefined) delete process.env["NODE_ENV"];
+    else process.env["NODE_ENV"] = NODE_ENV;
   }
   const server = await preview({
     ...config,
