@@ -128,8 +128,8 @@ export default defineConfig(({ mode }) =>
         test: {
           root: at("."),
           provide,
-          // What agents that err on purpose make the client say.
-          onConsoleLog: (log) => !/^(\[ag-ui\]\[enforce\]|Failed to apply state patch)/.test(log),
+          // What agents that err on purpose make the client and the default logger say.
+          onConsoleLog: (log) => !/^(\[ag-ui\]\[enforce\]|Failed to apply state patch|Run \S+ of thread )/.test(log),
           projects: [
             {
               extends: true,

@@ -22,6 +22,7 @@ export type {
   Replay,
   ThreadConnectRequest,
 } from "./run/contract.js";
+export type { Logger } from "./platform/log.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "./run/errors.js";
 export type { Cursor, RunStatus, SettledStatus, ThreadUpdate } from "./run/types.js";
 export type { RunListQuery, RunSummary, ThreadChange, ThreadListQuery, ThreadSummary } from "./wire/shapes.js";

@@ -1,6 +1,7 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent, Message } from "@ag-ui/client";
+import type { BaseEvent, Message, RunErrorEvent } from "@ag-ui/client";
 import type { HeldLock } from "../platform/locks.js";
+import { loggable } from "../platform/log.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { closingEvents } from "../run/finalize.js";
 import type { InputPlan } from "../run/input-plan.js";
@@ -45,7 +46,7 @@ export interface ExecutionParts {
 type Ending =
   | { readonly status: "finished" | "errored"; readonly terminal: BaseEvent }
   | { readonly status: "finished" | "stopped" | "superseded" | "broken" }
-  | { readonly status: "errored"; readonly message: string; readonly code?: string };
+  | { readonly status: "errored"; readonly message: string; readonly code?: string; readonly thrown?: unknown };
 
 /** The end of a run that was asked to end and did not end itself. */
 const askedEnding = (as: AskedStatus): Ending =>
@@ -71,6 +72,7 @@ export class Execution {
   private readonly writer: LogWriter;
   private readonly ended = new AbortController();
   private begun = false;
+  private reported = false;
   private lastHeard: number;
   /** Takes the lock over when the run has ended. */
   private heir: ((lock: HeldLock | undefined) => void) | undefined;
@@ -122,7 +124,7 @@ export class Execution {
       { messages: plan.messages, next: (event) => this.accept(event), open: () => this.writer.open, makeId },
     ).then(
       () => settle({ status: "finished" }),
-      (error: unknown) => settle({ status: "errored", message: messageOf(error) }),
+      (thrown: unknown) => settle({ status: "errored", message: messageOf(thrown), thrown }),
     );
   }
 
@@ -200,8 +202,24 @@ export class Execution {
 
   private settle(ending: Ending): boolean {
     if (!this.its.life.go({ to: "settle", status: ending.status })) return false;
-    this.writeEnd(ending).catch((error: unknown) => this.lose(error));
+    this.writeEnd(ending).catch((error: unknown) => {
+      this.report(ending);
+      this.lose(error);
+    });
     return true;
+  }
+
+  /** Prints what an errored run ended with, once. */
+  private report(ending: Ending): void {
+    if (ending.status !== "errored" || this.reported) return;
+    this.reported = true;
+    const { threadId, runId } = this.its.fenced.claim;
+    const { agentId } = this.its.request;
+    const { message, code } = "terminal" in ending ? (ending.terminal as RunErrorEvent) : ending;
+    const what = code === undefined ? message : `${code}: ${message}`;
+    const run = `Run ${runId} of thread ${threadId}${agentId === undefined ? "" : ` (agent ${agentId})`}`;
+    const details = "thrown" in ending ? [loggable(ending.thrown)] : [];
+    this.context.parts.logger.error(`${run} failed: ${what}`, ...details);
   }
 
   private async writeEnd(ending: Ending): Promise<void> {
@@ -227,6 +245,7 @@ export class Execution {
       derived: recorded.derived(),
     });
     if (result === "stop-requested") return this.endAsAsked();
+    this.report(ending);
     await this.reached("settling.committed");
     history.remember(threadId, epoch, recorded.base(runIndex));
     await this.free(ending.status, [chunk]);

@@ -4,6 +4,7 @@ import { abortWith } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import type { HeldLock } from "../platform/locks.js";
+import { consoleLogger, safeLogger } from "../platform/log.js";
 import { releasableLocks, type ReleasableLocks } from "../platform/releasable-locks.js";
 import { hostChannelName, hostLifeLockName } from "../platform/names.js";
 import type {
@@ -76,7 +77,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   protected constructor(preset: RunnerPreset, options: LocalAgentRunnerOptions) {
     const { dbName, durability, locks, openChannel, openStore, deleteStore } = preset;
     const { clock = systemClock, makeId = randomId, maxRunMs, onConcurrentRun = "throw", limits = {} } = options;
-    const { atFailurePoint } = options;
+    const { atFailurePoint, logger = consoleLogger } = options;
     super();
     checkOptions(options);
     this.hostId = makeId();
@@ -93,6 +94,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       locks: this.locks,
       clock,
       makeId,
+      logger: safeLogger(logger),
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       ...(atFailurePoint !== undefined && { reached: atFailurePoint }),

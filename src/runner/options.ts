@@ -2,6 +2,8 @@ import type { OpenChannel } from "../platform/channel.js";
 import type { Clock } from "../platform/clock.js";
 import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
+import type { Logger } from "../platform/log.js";
+import { RunnerError } from "../run/errors.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
 import { checkOption, checkPolicy } from "./checks.js";
@@ -24,6 +26,8 @@ export interface LocalAgentRunnerOptions {
   readonly maxQueuedRuns?: number;
   /** How much history is kept. Default: all of it. */
   readonly limits?: RunnerLimits;
+  /** Where the errors of agents are printed, with their stack. Default: the console of the host. */
+  readonly logger?: Logger;
   readonly clock?: Clock;
   readonly makeId?: MakeId;
   /** Called between the steps of runs, for tests that end the host there. */
@@ -49,10 +53,19 @@ export function checkOptions({
   onConcurrentRun,
   maxQueuedRuns,
   limits,
+  logger,
 }: LocalAgentRunnerOptions): void {
   checkPolicy(onConcurrentRun ?? "throw");
   checkLimits(limits ?? {});
   checkOption("stopGraceMs", stopGraceMs, { least: 0, endless: false });
   checkOption("maxRunMs", maxRunMs, { least: 1, endless: true });
   checkOption("maxQueuedRuns", maxQueuedRuns, { least: 0, endless: true });
+  checkLogger(logger);
+}
+
+/** @throws RunnerError `invalid-input` */
+export function checkLogger(logger: Logger | undefined): void {
+  if (logger === undefined || (typeof logger.error === "function" && typeof logger.warn === "function")) return;
+  const field = "logger";
+  throw new RunnerError("invalid-input", { field }, { message: "logger must have the methods error and warn" });
 }

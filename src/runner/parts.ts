@@ -1,6 +1,7 @@
 import type { Clock } from "../platform/clock.js";
 import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
+import type { Logger } from "../platform/log.js";
 import type { HostChannel } from "../lock/protocol.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
@@ -23,6 +24,8 @@ export interface RunnerParts {
   readonly channel: HostChannel;
   readonly clock: Clock;
   readonly makeId: MakeId;
+  /** Never throws. */
+  readonly logger: Required<Logger>;
   /** How long an agent has to end after it was asked to stop, in ms. */
   readonly stopGraceMs: number;
   /** How long a run may last before its agent is asked to end, in ms; absent: as long as it takes. */

@@ -1,6 +1,8 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
+import { consoleLogger, safeLogger, type Logger } from "../platform/log.js";
 import { RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
+import { checkLogger } from "../runner/options.js";
 import { toErrorData } from "../wire/errors.js";
 import type { RunRequest } from "../wire/shapes.js";
 import { AgentRegistry } from "./agents.js";
@@ -26,6 +28,8 @@ export class RuntimeCore {
   readonly agents: AgentRegistry;
   readonly home: RunnerHome;
   readonly debug: Debug;
+  /** Never throws. */
+  readonly logger: Required<Logger>;
   private readonly runs: RuntimeRuns;
   /** Told already, where they happened. */
   private readonly filterFailures = new WeakSet<object>();
@@ -35,13 +39,15 @@ export class RuntimeCore {
     private readonly runtime: Runtime,
     readonly options: AgentRuntimeOptions,
   ) {
-    const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback } = options;
+    const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
     const { sseKeepAliveIntervalSeconds, maxBodyBytes } = options;
     checkNumbers({ sseKeepAliveIntervalSeconds, maxBodyBytes });
+    checkLogger(logger);
     this.agents = new AgentRegistry(agents);
     this.home = new RunnerHome(
-      withoutUndefined({ runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback }),
+      withoutUndefined({ runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger }),
     );
+    this.logger = safeLogger(logger ?? consoleLogger);
     this.debug = debugOf(options.debug);
     this.runs = new RuntimeRuns({
       agents: this.agents,
@@ -51,6 +57,7 @@ export class RuntimeCore {
       debug: this.debug,
       observes: options.afterRequestMiddleware !== undefined,
       stopGraceMs,
+      logger: this.logger,
     });
   }
 

@@ -19,4 +19,5 @@ export type {
 export type { AgentRuntimeOptions } from "./options.js";
 export type { PlainMessage } from "./plain-messages.js";
 export type { Runtime, RuntimeHealth } from "./runtime.js";
+export type { Logger } from "../platform/log.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";

@@ -2,6 +2,7 @@ import type { AbstractAgent, BaseEvent, Message, RunAgentInput } from "@ag-ui/cl
 import { EventType } from "@ag-ui/core";
 import type { Observable } from "rxjs";
 import { systemClock } from "../platform/clock.js";
+import type { Logger } from "../platform/log.js";
 import type { AgentRunner, AgentRunnerRunRequest } from "../run/contract.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { Fold } from "../run/fold.js";
@@ -28,6 +29,7 @@ export interface RuntimeRunsParts {
   /** Somebody is told of messages when a run is over. */
   readonly observes: boolean;
   readonly stopGraceMs: number | undefined;
+  readonly logger: Required<Logger>;
 }
 
 /** Starts the runs of a runtime and sees how they end. */
@@ -121,11 +123,15 @@ export class RuntimeRuns {
     agent: AbstractAgent,
     isAlone: boolean,
   ): Promise<ServedRun> {
-    const { stopGraceMs } = this.parts;
+    const { stopGraceMs, logger } = this.parts;
     // Few front ends ask for such runs.
     const { InMemoryAgentRunner } = await import("../runner/in-memory-agent-runner.js");
     if (this.closed) throw new RunnerError("closed");
-    const runner = new InMemoryAgentRunner({ store: "isolated", ...(stopGraceMs !== undefined && { stopGraceMs }) });
+    const runner = new InMemoryAgentRunner({
+      store: "isolated",
+      logger,
+      ...(stopGraceMs !== undefined && { stopGraceMs }),
+    });
     const close = (): Promise<void> => {
       this.closers.delete(close);
       return runner.close();

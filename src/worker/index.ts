@@ -2,4 +2,5 @@
 export { serveRuntime, type RuntimeHost, type ServeRuntimeOptions } from "./serve-runtime.js";
 export { defineAgent, type AgentContext, type AgentFunction } from "./define-agent.js";
 export type { AgentSource } from "../runtime/agents.js";
+export type { Logger } from "../platform/log.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";

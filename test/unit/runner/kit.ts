@@ -6,6 +6,7 @@ import { onTestFinished, vi } from "vitest";
 import type { Clock } from "../../../src/platform/clock.js";
 import { systemClock } from "../../../src/platform/clock.js";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
+import type { Logger } from "../../../src/platform/log.js";
 import { locksOf, type HeldLock, type Locks } from "../../../src/platform/locks.js";
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../../../src/runner/indexeddb-agent-runner.js";
 import { InMemoryAgentRunner } from "../../../src/runner/in-memory-agent-runner.js";
@@ -18,9 +19,12 @@ let names = 0;
 /** A database of the test's own. */
 export const freshDb = (): string => `unit-${process.pid}-${++names}`;
 
+/** For agents that fail on purpose. */
+export const quiet: Logger = { error: () => undefined, warn: () => undefined };
+
 /** A runner that is closed when the test ends. */
 export function makeRunner(options: IndexedDBAgentRunnerOptions = {}): IndexedDBAgentRunner {
-  const runner = new IndexedDBAgentRunner({ dbName: freshDb(), stopGraceMs: 50, ...options });
+  const runner = new IndexedDBAgentRunner({ dbName: freshDb(), stopGraceMs: 50, logger: quiet, ...options });
   onTestFinished(() => runner.close());
   return runner;
 }
@@ -30,7 +34,7 @@ export function makeMemoryRunner({
   dbName: _dbName,
   ...options
 }: IndexedDBAgentRunnerOptions = {}): InMemoryAgentRunner {
-  const runner = new InMemoryAgentRunner({ stopGraceMs: 50, ...options });
+  const runner = new InMemoryAgentRunner({ stopGraceMs: 50, logger: quiet, ...options });
   onTestFinished(() => runner.destroy());
   return runner;
 }

@@ -7,7 +7,7 @@ import {
 } from "ag-ui-local-runtime/runtime";
 import { Observable, throwError } from "rxjs";
 import { onTestFinished } from "vitest";
-import { agentOf, counter, freshDb, rawAgent, silent } from "../runner/kit.js";
+import { agentOf, counter, freshDb, quiet, rawAgent, silent } from "../runner/kit.js";
 
 /** Answers with one message. */
 export const answering = (text: (input: RunAgentInput) => string): AbstractAgent =>
@@ -47,6 +47,7 @@ export class HeadersAgent extends AbstractAgent {
 /** A runtime that is closed when the test ends. Its agents: `counter` counts to 3, `other`, `silent`, `failing`. */
 export function runtimeWith(options: Partial<AgentRuntimeOptions> = {}): AgentRuntime {
   const runtime = new AgentRuntime({
+    logger: quiet,
     ...(options.runner === undefined && { dbName: freshDb(), stopGraceMs: 50 }),
     agents: {
       counter: agentOf(counter(3)),
