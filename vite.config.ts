@@ -74,6 +74,9 @@ const provide = {
 /** Absent: Playwright looks for its own. */
 const chromium = findBrowser("chromium");
 
+/** Limits of a test and a hook, in ms. They end what hangs: no test may come near them on a busy machine. */
+const generous = (limit: number) => ({ testTimeout: limit, hookTimeout: limit });
+
 /** Suites with several real tabs: Node drives the browser. `test/run.mjs` runs each engine on its own. */
 function tabs(engine: "chromium" | "firefox" | "webkit", include: string[]): TestProjectInlineConfiguration {
   return {
@@ -86,8 +89,7 @@ function tabs(engine: "chromium" | "firefox" | "webkit", include: string[]): Tes
       globalSetup: at("test/tabs/driver/pages.ts"),
       maxWorkers: 2,
       retry: 0,
-      testTimeout: 60_000,
-      hookTimeout: 60_000,
+      ...generous(600_000),
       pool: "forks",
     },
   };
@@ -128,6 +130,7 @@ export default defineConfig(({ mode }) =>
         test: {
           root: at("."),
           provide,
+          setupFiles: at("test/setup/patience.ts"),
           // What agents that err on purpose make the client and the default logger say.
           onConsoleLog: (log) => !/^(\[ag-ui\]\[enforce\]|Failed to apply state patch|Run \S+ of thread )/.test(log),
           projects: [
@@ -139,7 +142,7 @@ export default defineConfig(({ mode }) =>
                 // The default leaves one of two cores unused.
                 maxWorkers: 2,
                 globalSetup: at("test/unit/seed.ts"),
-                testTimeout: 60_000 * Math.max(1, provide.propertyFactor),
+                ...generous(300_000 * Math.max(1, provide.propertyFactor)),
                 include: ["test/unit/**/*.test.ts", "test/conformance/**/*.test.ts"],
               },
             },
@@ -151,7 +154,7 @@ export default defineConfig(({ mode }) =>
                 name: "browser",
                 include: ["test/browser/**/*.test.ts"],
                 globalSetup: [at("test/unit/seed.ts"), at("test/browser/servers.ts")],
-                testTimeout: 30_000 * Math.max(1, provide.propertyFactor),
+                ...generous(300_000 * Math.max(1, provide.propertyFactor)),
                 browser: {
                   enabled: true,
                   headless: true,

@@ -122,7 +122,7 @@ test("no case of level core is passed by all broken runners: each can fail", asy
   }
   const core = CONFORMANCE_CASES.filter(({ level, needs }) => level === "core" && needs === undefined);
   expect(core.map(({ id }) => id).filter((id) => !failed.has(id))).toEqual([]);
-}, 120_000);
+});
 
 describe("what is skipped", () => {
   test("needs a reason", () => {

@@ -22,7 +22,7 @@ describe("the laws of checkpoint stores", () => {
     const outcome = await tab.evaluate(() => window.outcome);
     expect(outcome.failed).toEqual([]);
     expect(outcome.passed).toBeGreaterThan(100);
-  }, 120_000);
+  });
 });
 
 describe("two tabs at once", () => {

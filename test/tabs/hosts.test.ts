@@ -27,7 +27,7 @@ describe("two builds and a worker of a tab on one database", () => {
 
   test(
     "hammer the same threads: no run overlaps another or is executed twice, everybody shows the same (L2, L3, L5, L7)",
-    { timeout: 120_000 + SLICES * 2 * SLICE_MS },
+    { timeout: 600_000 + SLICES * 2 * SLICE_MS },
     async () => {
       const threads = ["north", "east", "south", "west", "middle"];
       const faults = await hammer(tabs, HOSTS, { seed: SEED, threads, slices: SLICES });

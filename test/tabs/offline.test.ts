@@ -7,7 +7,7 @@ let server: Server;
 
 beforeAll(async () => {
   server = await startPreview();
-}, 120_000);
+});
 
 test("the built page opens, keeps its threads and runs its agent with the server gone", async () => {
   const { origin } = server;
@@ -35,35 +35,31 @@ test("the built page opens, keeps its threads and runs its agent with the server
   expect(await offline.attr("data-durability")).toBe("durable");
 });
 
-test.runIf(inject("engine") === "chromium")(
-  "what a browser asks of an installable page is there",
-  async () => {
-    const page = await startPreview();
-    try {
-      const tab = await given.browser.newTab(page.origin);
-      const manifest = await tab.evaluate(async () => {
-        const { href } = document.querySelector<HTMLLinkElement>("link[rel=manifest]")!;
-        const { name, start_url, display, icons } = (await (await fetch(href)).json()) as {
-          name: string;
-          start_url: string;
-          display: string;
-          icons: { src: string; sizes: string }[];
-        };
-        const found = await Promise.all(icons.map(async ({ src }) => (await fetch(new URL(src, href))).status));
-        return { name, start_url, display, sizes: icons.map((icon) => icon.sizes), found };
-      });
-      expect(manifest).toEqual({
-        name: "Reader: an agent in your browser",
-        start_url: "./",
-        display: "standalone",
-        sizes: ["192x192", "512x512", "any"],
-        found: [200, 200, 200],
-      });
-    } finally {
-      await page.close();
-    }
-  },
-  120_000,
-);
+test.runIf(inject("engine") === "chromium")("what a browser asks of an installable page is there", async () => {
+  const page = await startPreview();
+  try {
+    const tab = await given.browser.newTab(page.origin);
+    const manifest = await tab.evaluate(async () => {
+      const { href } = document.querySelector<HTMLLinkElement>("link[rel=manifest]")!;
+      const { name, start_url, display, icons } = (await (await fetch(href)).json()) as {
+        name: string;
+        start_url: string;
+        display: string;
+        icons: { src: string; sizes: string }[];
+      };
+      const found = await Promise.all(icons.map(async ({ src }) => (await fetch(new URL(src, href))).status));
+      return { name, start_url, display, sizes: icons.map((icon) => icon.sizes), found };
+    });
+    expect(manifest).toEqual({
+      name: "Reader: an agent in your browser",
+      start_url: "./",
+      display: "standalone",
+      sizes: ["192x192", "512x512", "any"],
+      found: [200, 200, 200],
+    });
+  } finally {
+    await page.close();
+  }
+});
 
 afterAll(() => server.close().catch(() => undefined));

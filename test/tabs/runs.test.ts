@@ -186,61 +186,53 @@ describe("one run per thread", () => {
     }
   });
 
-  test(
-    `a run started when the one before has ended is never refused: ${TIMES} times (L5)`,
-    { timeout: 180_000 },
-    async () => {
-      const a = await tabOn("echo", "one", "x");
-      const refusals = await a.tab.evaluate(async (times) => {
-        const agent = window.lab.runtime.agent("echo", { threadId: "thread" });
-        const failures: string[] = [];
-        for (let i = 0; i < times; i++) {
-          agent.addMessage({ id: `m${i}`, role: "user", content: String(i) });
-          try {
-            await agent.runAgent();
-          } catch (error) {
-            failures.push(`${i}: ${String(error)}`);
-          }
-          // What is measured is the claim; a long history would measure the client.
-          if (i % 50 === 49) agent.threadId = `thread-${i}`;
+  test(`a run started when the one before has ended is never refused: ${TIMES} times (L5)`, async () => {
+    const a = await tabOn("echo", "one", "x");
+    const refusals = await a.tab.evaluate(async (times) => {
+      const agent = window.lab.runtime.agent("echo", { threadId: "thread" });
+      const failures: string[] = [];
+      for (let i = 0; i < times; i++) {
+        agent.addMessage({ id: `m${i}`, role: "user", content: String(i) });
+        try {
+          await agent.runAgent();
+        } catch (error) {
+          failures.push(`${i}: ${String(error)}`);
         }
-        return failures;
-      }, TIMES);
-      expect(refusals).toEqual([]);
-    },
-  );
+        // What is measured is the claim; a long history would measure the client.
+        if (i % 50 === 49) agent.threadId = `thread-${i}`;
+      }
+      return failures;
+    }, TIMES);
+    expect(refusals).toEqual([]);
+  });
 
-  test(
-    `a run started by the subscriber on RUN_FINISHED is never refused: ${TIMES} times (L5)`,
-    { timeout: 180_000 },
-    async () => {
-      const a = await tabOn("echo", "one", "x");
-      const refusals = await a.tab.evaluate(
-        (times) =>
-          new Promise<string[]>((resolve) => {
-            const failures: string[] = [];
-            let ended = 0;
-            const next = (i: number): void => {
-              if (i === times) return;
-              const agent = window.lab.runtime.agent("echo", { threadId: `thread-${Math.floor(i / 50)}` });
-              agent.addMessage({ id: `m${i}`, role: "user", content: String(i) });
-              agent
-                .runAgent({}, { onRunFinishedEvent: () => next(i + 1) })
-                .catch((error: unknown) => {
-                  failures.push(`${i}: ${String(error)}`);
-                  next(i + 1);
-                })
-                .finally(() => {
-                  if (++ended === times) resolve(failures);
-                });
-            };
-            next(0);
-          }),
-        TIMES,
-      );
-      expect(refusals).toEqual([]);
-    },
-  );
+  test(`a run started by the subscriber on RUN_FINISHED is never refused: ${TIMES} times (L5)`, async () => {
+    const a = await tabOn("echo", "one", "x");
+    const refusals = await a.tab.evaluate(
+      (times) =>
+        new Promise<string[]>((resolve) => {
+          const failures: string[] = [];
+          let ended = 0;
+          const next = (i: number): void => {
+            if (i === times) return;
+            const agent = window.lab.runtime.agent("echo", { threadId: `thread-${Math.floor(i / 50)}` });
+            agent.addMessage({ id: `m${i}`, role: "user", content: String(i) });
+            agent
+              .runAgent({}, { onRunFinishedEvent: () => next(i + 1) })
+              .catch((error: unknown) => {
+                failures.push(`${i}: ${String(error)}`);
+                next(i + 1);
+              })
+              .finally(() => {
+                if (++ended === times) resolve(failures);
+              });
+          };
+          next(0);
+        }),
+      TIMES,
+    );
+    expect(refusals).toEqual([]);
+  });
 });
 
 describe("stop", () => {

@@ -174,32 +174,28 @@ describe("a run is stopped whose holder", () => {
   };
 
   for (const [name, { host, begin }] of Object.entries(hindrances)) {
-    test(
-      `${name}: it ends as stopped for all, and the thread is free (L6, L7, L11)`,
-      { timeout: 180_000 },
-      async () => {
-        const holder = await tabOn("count", host);
-        const other = await tabOn("count", "two");
-        await holder.start("thread", { n: 10_000, everyMs: 250 }, "hindered");
-        for (const tab of [holder, other]) await tab.counted("thread", 5);
-        const end = await begin(holder, other);
-        await other.stop("thread");
-        const stopped = await other.settled("thread");
-        expect(stopped.run).toEqual({ is: "idle", last: { runId: "hindered", status: "stopped" } });
-        expect(stopped.ends).toEqual(STOPPED);
-        const chunks = await chunksOf(other);
-        expect(await other.run("thread", { n: 3 })).toEqual({ ok: true });
+    test(`${name}: it ends as stopped for all, and the thread is free (L6, L7, L11)`, async () => {
+      const holder = await tabOn("count", host);
+      const other = await tabOn("count", "two");
+      await holder.start("thread", { n: 10_000, everyMs: 250 }, "hindered");
+      for (const tab of [holder, other]) await tab.counted("thread", 5);
+      const end = await begin(holder, other);
+      await other.stop("thread");
+      const stopped = await other.settled("thread");
+      expect(stopped.run).toEqual({ is: "idle", last: { runId: "hindered", status: "stopped" } });
+      expect(stopped.ends).toEqual(STOPPED);
+      const chunks = await chunksOf(other);
+      expect(await other.run("thread", { n: 3 })).toEqual({ ok: true });
 
-        await end();
-        await holder.shows("thread", 3);
-        expect(await chunksOf(other)).toBe(chunks);
-        expect(await holder.run("thread", { n: 4 })).toEqual({ ok: true });
-        await other.shows("thread", 4);
-        const views = await Promise.all([holder, other].map((tab) => tab.view("thread")));
-        expectAgreement(views);
-        expect(views[0]!.ends).toEqual([...STOPPED, { type: "RUN_FINISHED" }, { type: "RUN_FINISHED" }]);
-      },
-    );
+      await end();
+      await holder.shows("thread", 3);
+      expect(await chunksOf(other)).toBe(chunks);
+      expect(await holder.run("thread", { n: 4 })).toEqual({ ok: true });
+      await other.shows("thread", 4);
+      const views = await Promise.all([holder, other].map((tab) => tab.view("thread")));
+      expectAgreement(views);
+      expect(views[0]!.ends).toEqual([...STOPPED, { type: "RUN_FINISHED" }, { type: "RUN_FINISHED" }]);
+    });
   }
 });
 

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { inject } from "vitest";
 
 declare module "vitest" {
@@ -17,3 +18,20 @@ export const times = (numRuns: number): { readonly numRuns: number; readonly see
   numRuns: Math.ceil(numRuns * inject("propertyFactor")),
   seed: inject("propertySeed"),
 });
+
+/**
+ * `play`s more random cases until every count is above zero. So a suite makes what it counts on having met; whether the
+ * usual number of cases meets it is chance.
+ */
+export async function untilMet<T>(
+  counts: Readonly<Record<string, number>>,
+  cases: fc.Arbitrary<T>,
+  play: (one: T) => Promise<void>,
+): Promise<void> {
+  const unmet = (): string[] => Object.keys(counts).filter((what) => counts[what] === 0);
+  for (let round = 1; unmet().length > 0; round++) {
+    // Thousands of cases, each different: it cannot be met any more.
+    if (round > 100) throw new Error(`no case has met ${unmet().join(", ")}`);
+    await fc.assert(fc.asyncProperty(cases, play), { numRuns: 50, seed: inject("propertySeed") + round });
+  }
+}

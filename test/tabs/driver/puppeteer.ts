@@ -6,6 +6,9 @@ import type { Engine, Plain, Tab } from "./browser.js";
 import { type BrowserFaults, browserFaults, pageFaults } from "./chromium-faults.js";
 import { type Page, tabOf } from "./tab.js";
 
+/** When an engine that does not answer is given up, in ms: on a busy machine Firefox takes long for its first start. */
+const LIMIT_MS = 180_000;
+
 /** What an engine's module gives to `launch`. */
 export interface Started extends BrowserFaults {
   readonly pid: number;
@@ -91,8 +94,8 @@ export async function startPuppeteer(
     userDataDir,
     headless: true,
     args: engine === "chromium" ? chromiumFlags() : [],
-    timeout: 60_000,
-    protocolTimeout: 60_000,
+    timeout: LIMIT_MS,
+    protocolTimeout: LIMIT_MS,
     defaultViewport: { width: 1280, height: 800 },
     // Node's own end is seen to in launch.ts, for all engines alike.
     handleSIGINT: false,
@@ -114,6 +117,7 @@ export async function startPuppeteer(
     ...faults,
     async newTab({ beforeLoad }) {
       const page = await browser.newPage();
+      page.setDefaultTimeout(LIMIT_MS);
       if (beforeLoad) await page.evaluateOnNewDocument(beforeLoad);
       return tabOf(pageOf(engine, page), files);
     },

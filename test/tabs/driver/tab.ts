@@ -4,7 +4,7 @@ import { findAccessible, findFileField, namePattern, readText } from "./accessib
 import type { Plain, Tab } from "./browser.js";
 
 /** How long a condition may take to become true. */
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 120_000;
 /** How often it is asked. */
 const POLL_MS = 40;
 

@@ -19,7 +19,7 @@ async function freePort(): Promise<number> {
 
 /** Waits until the driver answers; ends with an error when its process does. */
 async function listening(url: string, ended: () => boolean): Promise<void> {
-  const end = Date.now() + 30_000;
+  const end = Date.now() + 120_000;
   for (;;) {
     if (ended()) throw new Error("WebKitWebDriver ended at its start");
     try {
@@ -65,7 +65,7 @@ export async function startWebKit(driverPath: string, profile: string): Promise<
       }),
     );
     await driver.getSession();
-    await driver.manage().setTimeouts({ script: 30_000, pageLoad: 30_000 });
+    await driver.manage().setTimeouts({ script: 300_000, pageLoad: 120_000 });
     return {
       pid,
       newTab: tabsOf(driver, files),

@@ -12,7 +12,7 @@ const idsIn = (agent: LocalAgent): string[] => agent.messages.map(({ id }) => id
 /** Waits until the agent shows what the log says, and nothing else. */
 const showsTheLog = async (agent: LocalAgent, runner: LocalAgentRunner): Promise<void> => {
   const truth = (await rebuild(await replay(runner, "t"))).messages.map(({ id }) => id);
-  await vi.waitFor(() => expect(idsIn(agent)).toEqual(truth), { timeout: 20_000 });
+  await vi.waitFor(() => expect(idsIn(agent)).toEqual(truth));
 };
 
 test("a follower that runs before it was told of another run shows both in the order of the log (L2)", async () => {

@@ -27,7 +27,7 @@ import {
 } from "../runner/kit.js";
 
 /** What is waited for comes by the backstops, which are seconds of the runners' time. */
-const PATIENCE = { timeout: 20_000, interval: 5 };
+const PATIENCE = { interval: 5 };
 
 /** Its holder is not told when it is gone: a dead one hears nothing. */
 const unaware = (lock: HeldLock | undefined): HeldLock | undefined =>

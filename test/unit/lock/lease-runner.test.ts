@@ -95,7 +95,7 @@ test("without Web Locks a dead host's run is settled as broken, and what it stil
   const busy = collect(survivor.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "early") }));
   await expect(busy).rejects.toMatchObject({ code: "thread-busy" });
   dying.freeze();
-  await vi.waitFor(async () => expect(await survivor.isRunning({ threadId: "t" })).toBe(false), { timeout: 10_000 });
+  await vi.waitFor(async () => expect(await survivor.isRunning({ threadId: "t" })).toBe(false));
   await collect(survivor.run({ threadId: "t", agent: agentOf(counter(2)), input: inputOf("t", "next") }));
   thaw();
   expect((await cutOff).at(-1)).toMatchObject({ type: EventType.RUN_ERROR, code: "RUN_BROKEN" });

@@ -382,7 +382,7 @@ describe("a stop", () => {
 describe("20 MB", () => {
   const MB20 = 20 * 1024 * 1024;
 
-  test("of text are read, searched and kept small in the log", { timeout: 120_000 }, async () => {
+  test("of text are read, searched and kept small in the log", async () => {
     const thread = new Thread();
     const parts: string[] = [];
     let size = 0;
@@ -396,13 +396,13 @@ describe("20 MB", () => {
     expect(quotesOf(answer)[0]?.text).toMatch(/lamp500\b/);
   });
 
-  test("of one line without a space are read", { timeout: 120_000 }, async () => {
+  test("of one line without a space are read", async () => {
     const thread = new Thread();
     const { state } = await thread.send("", await thread.file("big.txt", "äbc".repeat(MB20 / 4), "text/plain"));
     expect(onlyDocument(state)).toMatchObject({ phase: "Done" });
   });
 
-  test("of a table are summed to the cent", { timeout: 120_000 }, async () => {
+  test("of a table are summed to the cent", async () => {
     const thread = new Thread();
     const rows = 700_000;
     const text = `city,cents,note\n${Array.from({ length: rows }, (_, i) => `c${i % 7},${i},"some, note"`).join("\n")}\n`;

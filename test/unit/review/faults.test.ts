@@ -272,9 +272,7 @@ test("a start that fails once is tried again for who only watches (L13)", async 
     await runtime.close();
     await host.close();
   });
-  await vi.waitFor(async () => expect((await firstValueFrom(runtime.status$)).is).toBe("connected"), {
-    timeout: 2_000,
-  });
+  await vi.waitFor(async () => expect((await firstValueFrom(runtime.status$)).is).toBe("connected"));
 });
 
 test("a run that is over and whose end is owed is not listed as live (L10)", async () => {

@@ -201,7 +201,7 @@ test("a follower whose reading failed ends its session, and reads again (L10, L1
   await vi.waitFor(() => expect(sessions).toHaveLength(1));
   fail(new RunnerError("quota-exceeded"));
   await expect(follower.caughtUp()).rejects.toMatchObject({ code: "quota-exceeded" });
-  await vi.waitFor(() => expect(asked).toHaveLength(2), { timeout: 3_000 });
+  await vi.waitFor(() => expect(asked).toHaveLength(2));
   send(prelude(1, "b"));
   await vi.waitFor(() => expect(sessions).toHaveLength(2));
 });

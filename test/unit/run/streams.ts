@@ -278,7 +278,19 @@ export const streams = (maxLength = 40): fc.Arbitrary<Stream> =>
       };
     });
 
-/** Event types in the streams of a property that all must have seen at its end. */
+/** Those of them that have an event of this type. Throws where there is none among very many. */
+export function streamsWith(type: EventType): fc.Arbitrary<Stream> {
+  let without = 0;
+  return streams().filter(({ events }) => {
+    const found = events.some((event) => event.type === type);
+    without = found ? 0 : without + 1;
+    // The rarest type is in one of some hundred streams.
+    if (without > 50_000) throw new Error(`no stream has ${type}`);
+    return found;
+  });
+}
+
+/** Event types that streams have. */
 export const STREAMED_TYPES: readonly EventType[] = Object.values(EventType).filter(
   (type) => !type.endsWith("_CHUNK") && type !== EventType.RUN_FINISHED && type !== EventType.RUN_ERROR,
 );

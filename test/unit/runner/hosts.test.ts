@@ -162,7 +162,7 @@ test("a stop frees the thread even if the holder hears nothing: the lock is stol
   frozen.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r") });
   await vi.waitFor(async () => expect(await other.isRunning({ threadId: "t" })).toBe(true));
   expect(await other.stop({ threadId: "t", runId: "r" })).toBe(true);
-  await vi.waitFor(async () => expect(await other.isRunning({ threadId: "t" })).toBe(false), { timeout: 5_000 });
+  await vi.waitFor(async () => expect(await other.isRunning({ threadId: "t" })).toBe(false));
   await collect(other.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "next") }));
   const ends = (await replay(other, "t")).filter((event) => event.type === EventType.RUN_FINISHED);
   expect(ends).toMatchObject([{ runId: "r", outcome: { type: "cancelled" } }, { runId: "next" }]);

@@ -229,6 +229,6 @@ export function testRandomRuns(name: string, count: number, runner: () => LocalA
         silence.mockRestore();
       }
     },
-    120_000 * Math.max(1, inject("propertyFactor")),
+    600_000 * Math.max(1, inject("propertyFactor")),
   );
 }

@@ -64,5 +64,5 @@ export async function exchange(port: number, text: string): Promise<string> {
 
 /** Resolves when it is so. */
 export async function until(holds: () => boolean): Promise<void> {
-  await vi.waitUntil(holds, { timeout: 20_000, interval: 5 });
+  await vi.waitUntil(holds, { interval: 5 });
 }

@@ -30,7 +30,7 @@ export interface Asked {
   readonly signal?: AbortSignal;
 }
 
-export const PATIENCE_MS = 10_000;
+export const PATIENCE_MS = 60_000;
 
 /** What a case works with. */
 export class ContractBench {

@@ -1,0 +1,16 @@
+// What `npm test` runs of the suites that take long; `npm run test:all` runs all of them. The gate is for every change and
+// for a newcomer's first look: it has each law in a real browser once, and may take nine minutes on two idle cores.
+
+/** Random suites: this part of their cases. The rest finds what the first ones of many days have not. */
+export const GATE_FACTOR = 0.2;
+
+/** Files of test/tabs by engine; a suite that is not named here is run whole. */
+const FILES = {
+  // One of each kind: runs and races, deaths, stops, the lock's rivals, a database taken away, the routes, the demo.
+  chromium: ["smoke", "smoke-death", "runs", "stop", "takeover", "storage", "page-cache", "contract", "demo"],
+  // What engines do in their own way: workers that die, connections that fall, tabs that come back.
+  firefox: ["smoke", "smoke-death", "takeover", "storage", "page-cache"],
+};
+
+/** What the vitest project of this name runs in the gate; undefined: all of it. */
+export const gateFiles = (project) => FILES[project]?.map((name) => `test/tabs/${name}.test.ts`);
