@@ -7,8 +7,10 @@ const PREFIX = "ag-ui-local-runtime:v1";
 /** The database, and the default of the `dbName` option. */
 export const DEFAULT_DB_NAME = "ag-ui-local-runtime";
 
-/** The property of the global object under which the in-memory runners of a process share their store. */
-export const memoryHomeKey = Symbol.for(`${PREFIX}:memory`);
+/** The property of the global object with the in-memory stores of a process, by their names. */
+export const memoryHomesKey = Symbol.for(`${PREFIX}:memory-stores`);
+/** The default of the in-memory runner's `dbName`. */
+export const DEFAULT_MEMORY_NAME = "memory";
 
 /** The BroadcastChannel of all hosts on one database. */
 export const hostChannelName = (dbName: string): string => `${PREFIX}:${dbName}:hosts`;

@@ -3,14 +3,13 @@ import { MessageSchema, ResumeEntrySchema, ToolSchema } from "@ag-ui/core/schema
 import { RunnerError } from "../run/errors.js";
 import { fingerprintOf } from "../run/input-plan.js";
 import type { RunStatus, ThreadUpdate } from "../run/types.js";
-import type { ConcurrentRunPolicy } from "./parts.js";
 
 function refuse(field: string, must: string): never {
   throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
 }
 
 /** @throws RunnerError `invalid-input` */
-export function checkId(name: "threadId" | "runId", id: unknown): void {
+export function checkId(name: "threadId" | "runId" | "dbName", id: unknown): void {
   if (typeof id !== "string" || id === "") refuse(name, "be a string that is not empty");
 }
 
@@ -83,11 +82,9 @@ export function fingerprint(input: RunAgentInput): string {
   }
 }
 
-const POLICIES: ReadonlySet<unknown> = new Set<ConcurrentRunPolicy>(["throw", "supersede", "queue"]);
-
 /** @throws RunnerError `invalid-input` */
-export function checkPolicy(policy: unknown): void {
-  if (!POLICIES.has(policy)) refuse("onConcurrentRun", "be throw, supersede or queue");
+export function checkOneOf(field: string, value: unknown, choices: readonly string[]): void {
+  if (!choices.includes(value as string)) refuse(field, `be one of ${choices.join(", ")}`);
 }
 
 /**

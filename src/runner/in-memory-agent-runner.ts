@@ -1,15 +1,22 @@
 import { locksOf } from "../platform/locks.js";
+import { DEFAULT_MEMORY_NAME } from "../platform/names.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
-import { newMemoryHome, resetMemoryHome, sharedMemoryHome } from "./memory-home.js";
+import { newMemoryHome, resetMemoryHome, resetSharedMemory, sharedMemoryHome } from "./memory-home.js";
+import { checkId, checkOneOf } from "./checks.js";
 import type { LocalAgentRunnerOptions } from "./options.js";
+import { limitsInMemory, type MemoryLimits } from "./retention.js";
 
 export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
+  /** Name of the store. All runners of one name in this process are one. Default "memory". */
+  readonly dbName?: string;
   /**
-   * `shared`: all runners of this process are one, and their threads outlive a hot reload. `isolated`: this runner has a
+   * `shared`: the runners of one `dbName` have one store, whose threads outlive a hot reload. `isolated`: this runner has a
    * store of its own. Default `shared`.
    */
   readonly store?: "shared" | "isolated";
+  /** How much history is kept. Default: 1,000 threads, 100 runs of each, 512 MB in all. */
+  readonly limits?: MemoryLimits;
 }
 
 /**
@@ -19,17 +26,20 @@ export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
 export class InMemoryAgentRunner extends LocalAgentRunner {
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: InMemoryAgentRunnerOptions = {}) {
-    const home = options.store === "isolated" ? newMemoryHome() : sharedMemoryHome();
+    const { dbName = DEFAULT_MEMORY_NAME, store = "shared" } = options;
+    checkId("dbName", dbName);
+    checkOneOf("store", store, ["shared", "isolated"]);
+    const home = store === "isolated" ? newMemoryHome() : sharedMemoryHome(dbName);
     super(
       {
-        dbName: "memory",
+        dbName,
         durability: "memory",
         locks: locksOf(home.locks),
         openChannel: home.openChannel,
         openStore: () => memoryRunStore(home.data),
         deleteStore: () => resetMemoryHome(home),
       },
-      options,
+      { ...options, limits: limitsInMemory(options.limits) },
     );
     const endRuns = (): Promise<void> => this.settleAll();
     home.runners.add(endRuns);
@@ -38,7 +48,9 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
 }
 
 /**
- * Ends the live runs of all in-memory runners of this process as stopped and forgets their threads; isolated stores are
+ * Ends the live runs of the in-memory runners of this process as stopped and forgets their threads; isolated stores are
  * left alone. For the time between two tests.
+ *
+ * @param dbName only those of this name. Default: all
  */
-export const resetInMemoryStore = (): Promise<void> => resetMemoryHome(sharedMemoryHome());
+export const resetInMemoryStore = (dbName?: string): Promise<void> => resetSharedMemory(dbName);

@@ -2,7 +2,7 @@ import type { OpenChannel } from "../platform/channel.js";
 import { inProcessChannels } from "../platform/in-process-channel.js";
 import { inProcessLockManager } from "../platform/in-process-locks.js";
 import type { LockManagerLike } from "../platform/lock-manager.js";
-import { memoryHomeKey } from "../platform/names.js";
+import { memoryHomesKey } from "../platform/names.js";
 import { emptyMemoryData, type MemoryData } from "../storage/memory/memory-data.js";
 
 /** Where in-memory runners keep their threads, and how they meet. */
@@ -23,15 +23,32 @@ export const newMemoryHome = (): MemoryHome => ({
 });
 
 /**
- * The one home of this process (of this JavaScript realm). It is found by its symbol, so it outlives a hot reload of this
- * module; it can neither be deleted nor replaced, so there are never two.
+ * The homes of this process (of this JavaScript realm) by name. They are found by their symbol, so they outlive a hot
+ * reload of this module; the map can neither be deleted nor replaced, so a name never has two homes.
  */
-export function sharedMemoryHome(): MemoryHome {
-  const known = Object.getOwnPropertyDescriptor(globalThis, memoryHomeKey)?.value as MemoryHome | undefined;
+function memoryHomes(): Map<string, MemoryHome> {
+  // Only this module writes it.
+  const known = Object.getOwnPropertyDescriptor(globalThis, memoryHomesKey)?.value as
+    Map<string, MemoryHome> | undefined;
   if (known !== undefined) return known;
-  const home = newMemoryHome();
-  Object.defineProperty(globalThis, memoryHomeKey, { value: home, enumerable: false });
+  const homes = new Map<string, MemoryHome>();
+  Object.defineProperty(globalThis, memoryHomesKey, { value: homes, enumerable: false });
+  return homes;
+}
+
+/** The home of this name: the same for all who ask. */
+export function sharedMemoryHome(dbName: string): MemoryHome {
+  const homes = memoryHomes();
+  const home = homes.get(dbName) ?? newMemoryHome();
+  homes.set(dbName, home);
   return home;
+}
+
+/** See {@link resetMemoryHome}, of one name or of all. */
+export async function resetSharedMemory(dbName?: string): Promise<void> {
+  const homes = memoryHomes();
+  const home = dbName === undefined ? [...homes.values()] : [homes.get(dbName)].flatMap((found) => found ?? []);
+  await Promise.all(home.map(resetMemoryHome));
 }
 
 /** Ends every live run in the home as stopped, then forgets all of its threads. */
@@ -39,5 +56,6 @@ export async function resetMemoryHome({ runners, data }: MemoryHome): Promise<vo
   await Promise.all([...runners].map((endRuns) => endRuns()));
   data.threads.clear();
   data.live.clear();
+  data.deleted.clear();
   data.threadsOfRun.clear();
 }

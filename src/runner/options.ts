@@ -6,7 +6,7 @@ import type { Logger } from "../platform/log.js";
 import { RunnerError } from "../run/errors.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
-import { checkOption, checkPolicy } from "./checks.js";
+import { checkOneOf, checkOption } from "./checks.js";
 import type { ConcurrentRunPolicy } from "./parts.js";
 import type { Durability } from "../wire/shapes.js";
 import { checkLimits, type RunnerLimits } from "./retention.js";
@@ -46,6 +46,8 @@ export interface RunnerPreset {
   readonly deleteStore: () => Promise<void>;
 }
 
+const POLICIES: readonly ConcurrentRunPolicy[] = ["throw", "supersede", "queue"];
+
 /** @throws RunnerError `invalid-input` */
 export function checkOptions({
   stopGraceMs,
@@ -55,7 +57,7 @@ export function checkOptions({
   limits,
   logger,
 }: LocalAgentRunnerOptions): void {
-  checkPolicy(onConcurrentRun ?? "throw");
+  checkOneOf("onConcurrentRun", onConcurrentRun ?? "throw", POLICIES);
   checkLimits(limits ?? {});
   checkOption("stopGraceMs", stopGraceMs, { least: 0, endless: false });
   checkOption("maxRunMs", maxRunMs, { least: 1, endless: true });

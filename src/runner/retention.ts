@@ -17,6 +17,21 @@ export interface RunnerLimits {
   readonly maxRunsPerThread?: number;
 }
 
+/** The same where memory is what history is kept in. */
+export interface MemoryLimits extends RunnerLimits {
+  /**
+   * About how many bytes the runs that are over may take in all, in UTF-16 code units of their JSON. Threads go whole, those
+   * updated least recently first; the one that was updated last stays, however large. Default: any.
+   */
+  readonly maxBytes?: number;
+}
+
+/** What is kept in memory where nothing else is said: as much as CopilotKit's runner keeps. */
+export function limitsInMemory(limits: MemoryLimits = {}): Required<MemoryLimits> {
+  const { maxThreads = 1_000, maxRunsPerThread = 100, maxBytes = 512 * 1024 ** 2 } = limits;
+  return { maxThreads, maxRunsPerThread, maxBytes };
+}
+
 /** What a limit cost. */
 export type Eviction =
   | { readonly type: "thread"; readonly threadId: string }
@@ -31,9 +46,10 @@ const DELETE_TRIES = 10;
 const KEPT_AT_A_CUT = 0.75;
 
 /** @throws RunnerError `invalid-input` */
-export function checkLimits({ maxThreads, maxRunsPerThread }: RunnerLimits): void {
+export function checkLimits({ maxThreads, maxRunsPerThread, maxBytes }: MemoryLimits): void {
   checkOption("limits.maxThreads", maxThreads, { least: 1, endless: true });
   checkOption("limits.maxRunsPerThread", maxRunsPerThread, { least: 1, endless: true });
+  checkOption("limits.maxBytes", maxBytes, { least: 1, endless: true });
 }
 
 /** Deletes threads, and keeps the log within its limits. */
@@ -46,7 +62,7 @@ export class Retention {
     private readonly parts: Pick<RunnerParts, "store">,
     private readonly history: History,
     private readonly signals: Signals,
-    private readonly limits: RunnerLimits,
+    private readonly limits: MemoryLimits,
     /** Runs of the thread are live or wait here. */
     private readonly isBusy: (threadId: string) => boolean,
     private readonly closed: AbortSignal,
@@ -60,13 +76,13 @@ export class Retention {
 
   /** Looks after the limits, now that a run of the thread has ended. */
   enforce(threadId: string): void {
-    const { maxThreads = Infinity, maxRunsPerThread = Infinity } = this.limits;
-    if (maxThreads === Infinity && maxRunsPerThread === Infinity) return;
+    const { maxThreads = Infinity, maxRunsPerThread = Infinity, maxBytes = Infinity } = this.limits;
+    if (Math.min(maxThreads, maxRunsPerThread, maxBytes) === Infinity) return;
     this.working = this.working
       .then(async () => {
         if (this.closed.aborted) return;
-        await this.cutRuns(threadId, maxRunsPerThread);
-        await this.evictThreads(maxThreads);
+        if (maxRunsPerThread !== Infinity) await this.cutRuns(threadId, maxRunsPerThread);
+        if (Math.min(maxThreads, maxBytes) !== Infinity) await this.evictThreads(maxThreads, maxBytes);
         // What fails now is met again, and told, by whoever next reads or writes; the next run's end tries again.
       })
       .catch(() => undefined);
@@ -146,9 +162,8 @@ export class Retention {
     this.evicted.next({ type: "runs", threadId, runs: lost });
   }
 
-  private async evictThreads(most: number): Promise<void> {
-    if (most === Infinity) return;
-    for (const threadId of await this.parts.store.threadsBeyond(most)) {
+  private async evictThreads(most: number, mostBytes: number): Promise<void> {
+    for (const threadId of await this.parts.store.threadsBeyond(most, mostBytes)) {
       if (!this.isBusy(threadId) && (await this.delete(threadId))) this.evicted.next({ type: "thread", threadId });
     }
   }

@@ -6,6 +6,7 @@ import { emptyMemoryData } from "../storage/memory/memory-data.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import type { LocalAgentRunnerOptions } from "./options.js";
+import { limitsInMemory } from "./retention.js";
 
 /**
  * Takes the place of the IndexedDBAgentRunner of a host that can keep nothing: its threads are gone with it. Locks and
@@ -24,7 +25,7 @@ export class UnsavedAgentRunner extends LocalAgentRunner {
         openStore: () => memoryRunStore(data),
         deleteStore: () => Promise.resolve(),
       },
-      options,
+      { ...options, limits: limitsInMemory(options.limits) },
     );
   }
 }

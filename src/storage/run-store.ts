@@ -304,8 +304,10 @@ export interface RunStore {
   /**
    * Ids of the threads that have to go so that `keep` are left, least recently updated first. Pinned and live ones never
    * go, so there may be fewer.
+   *
+   * @param bytes about how many those that are left may take, the last updated thread aside; heeded by the store in memory
    */
-  threadsBeyond(keep: number): Promise<readonly string[]>;
+  threadsBeyond(keep: number, bytes?: number): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 

@@ -1,8 +1,11 @@
 import { branchesBefore, cutHead, mayCut, tombstone } from "../decisions.js";
 import type { CutBase, RunStore } from "../run-store.js";
-import { leave, removeRun, type MemoryData } from "./memory-data.js";
+import { leave, removeRun, weigh, type MemoryData } from "./memory-data.js";
 
 type Deletion = Pick<RunStore, "deleteThread" | "cut" | "sweep" | "threadsBeyond">;
+
+/** Deleted threads that are remembered: no epoch is used twice, so a reader of one that is forgotten is not misled. */
+const TOMBSTONES = 1_000;
 
 function cut(data: MemoryData, threadId: string, epoch: number, base: CutBase): number | undefined {
   const thread = data.threads.get(threadId);
@@ -23,6 +26,7 @@ function cut(data: MemoryData, threadId: string, epoch: number, base: CutBase): 
   run.row = { ...run.row, prevRunIndex: null };
   run.chunks.length = 0;
   leave(thread, run, { messages: messages.map((message) => ({ message })), resets: true, state, interrupts });
+  weigh(thread, run);
   thread.head = cutHead(head, ++data.epoch, base.runIndex, removed);
   const alreadyWithout = head.cut === true ? 1 : 0;
   return below.length - alreadyWithout + 1 + removed.length;
@@ -35,6 +39,12 @@ export const memoryDeletion = (data: MemoryData): Deletion => ({
     for (const runIndex of thread.runs.keys()) removeRun(data, thread, runIndex);
     thread.head = tombstone(thread.head, ++data.epoch);
     thread.row = undefined;
+    data.deleted.add(threadId);
+    const [oldest] = data.deleted;
+    if (data.deleted.size > TOMBSTONES && oldest !== undefined) {
+      data.deleted.delete(oldest);
+      data.threads.delete(oldest);
+    }
     return true;
   },
 
@@ -43,12 +53,21 @@ export const memoryDeletion = (data: MemoryData): Deletion => ({
   // Nothing is ever left behind: a call deletes all that it deletes.
   sweep: () => Promise.resolve(),
 
-  threadsBeyond: async (keep) => {
-    const rows = [...data.threads.values()].flatMap(({ row }) => row ?? []);
-    const byAge = rows.sort((a, b) => a.updatedAt - b.updatedAt || (a.threadId < b.threadId ? -1 : 1));
-    return byAge
-      .filter(({ threadId, pinned }) => !pinned && !data.live.has(threadId))
-      .slice(0, Math.max(0, byAge.length - keep))
-      .map(({ threadId }) => threadId);
+  threadsBeyond: async (keep, most = Infinity) => {
+    const threads = [...data.threads.values()].flatMap(({ row, bytes }) => (row === undefined ? [] : { row, bytes }));
+    let tooMany = threads.length - keep;
+    let tooLarge = threads.reduce((sum, { bytes }) => sum + bytes, 0) - most;
+    if (tooMany <= 0 && tooLarge <= 0) return [];
+    threads.sort((a, b) => a.row.updatedAt - b.row.updatedAt || (a.row.threadId < b.row.threadId ? -1 : 1));
+    const last = threads.at(-1)?.row;
+    const going: string[] = [];
+    for (const { row, bytes } of threads) {
+      if (tooMany <= 0 && (tooLarge <= 0 || row === last)) break;
+      if (row.pinned || data.live.has(row.threadId)) continue;
+      going.push(row.threadId);
+      tooMany--;
+      tooLarge -= bytes;
+    }
+    return going;
   },
 });

@@ -1,5 +1,6 @@
 import type { Interrupt, State } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
+import { chunkSize, sizeOf } from "../../run/size.js";
 import type { Chunk } from "../../run/types.js";
 import { byPlace, type Place } from "../message-page.js";
 import type { MessageRow, PersistedInput, RunClosing, RunRow, ThreadHead, ThreadRow } from "../run-store.js";
@@ -14,6 +15,8 @@ export interface MemoryData {
   readonly threads: Map<string, MemoryThread>;
   /** Ids of the threads with a live run. */
   readonly live: Set<string>;
+  /** Ids of deleted threads, the one deleted last at the end. */
+  readonly deleted: Set<string>;
   /** The threads that have a run of this id. */
   readonly threadsOfRun: Map<string, Set<string>>;
 }
@@ -26,6 +29,8 @@ export interface MemoryThread {
   /** By runIndex, in its order. Only runs that count. */
   readonly runs: Map<number, MemoryRun>;
   readonly indexOf: Map<string, number>;
+  /** About how many bytes its runs take that are over, see `sizeOf`. */
+  bytes: number;
   /** Where the message rows are; absent until somebody reads a page, and after rows went. */
   rows?: RowIndex;
 }
@@ -46,6 +51,8 @@ export interface MemoryRun {
   readonly chunks: Chunk[];
   closing?: RunClosing;
   left?: MemoryLeft;
+  /** What it adds to the thread's. */
+  bytes?: number;
 }
 
 /** What a run left behind. */
@@ -61,6 +68,7 @@ export const emptyMemoryData = (): MemoryData => ({
   epoch: 0,
   threads: new Map(),
   live: new Set(),
+  deleted: new Set(),
   threadsOfRun: new Map(),
 });
 
@@ -71,6 +79,7 @@ export function removeRun(data: MemoryData, thread: MemoryThread, runIndex: numb
   const { threadId } = thread.head;
   const runId = thread.runs.get(runIndex)?.row.runId;
   if (runId === undefined) return;
+  thread.bytes -= thread.runs.get(runIndex)?.bytes ?? 0;
   thread.runs.delete(runIndex);
   delete thread.rows;
   thread.indexOf.delete(runId);
@@ -84,6 +93,13 @@ export function leave(thread: MemoryThread, run: MemoryRun, left: MemoryLeft): v
   if (run.left !== undefined) delete thread.rows;
   run.left = left;
   if (thread.rows !== undefined) addRows(thread.rows, run.row.runIndex, left);
+}
+
+/** Counts a run that is over, for the first time or anew. */
+export function weigh(thread: MemoryThread, run: MemoryRun): void {
+  const bytes = run.chunks.reduce((sum, chunk) => sum + chunkSize(chunk), sizeOf([run.input, run.left]));
+  thread.bytes += bytes - (run.bytes ?? 0);
+  run.bytes = bytes;
 }
 
 export function rowsOf(thread: MemoryThread): RowIndex {

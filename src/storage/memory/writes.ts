@@ -16,6 +16,7 @@ import {
   leave,
   liveRun,
   putChunk,
+  weigh,
   type MemoryData,
   type MemoryLeft,
   type MemoryRun,
@@ -69,7 +70,13 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
     updatedAt: startedAt,
     runCount: (before?.runCount ?? 0) + 1,
   };
-  const claimed = thread ?? { head, row, runs: new Map<number, MemoryRun>(), indexOf: new Map<string, number>() };
+  const claimed = thread ?? {
+    head,
+    row,
+    runs: new Map<number, MemoryRun>(),
+    indexOf: new Map<string, number>(),
+    bytes: 0,
+  };
   const last = claimed.runs.get(claimed.head.activeRunIndex)?.row.runId;
   claimed.runs.set(runIndex, { row: claimedRun(request, runIndex, epoch, last), input, chunks: [] });
   claimed.indexOf.set(runId, runIndex);
@@ -77,6 +84,7 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   claimed.row = row;
   data.threads.set(threadId, claimed);
   data.live.add(threadId);
+  data.deleted.delete(threadId);
   data.threadsOfRun.set(runId, (data.threadsOfRun.get(runId) ?? new Set()).add(threadId));
   return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder } };
 }
@@ -106,6 +114,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     leave(thread, run, leftBy(settlement.derived));
     run.closing = closing;
     putChunk(run.chunks, chunk);
+    weigh(thread, run);
     run.row = { ...run.row, status, endedAt, eventCount: chunk.firstSeq + chunk.count };
     thread.head = freed(thread.head);
     data.live.delete(threadId);
@@ -122,6 +131,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     const chunk = build({ ...run.row }, last === undefined ? 0 : last.firstSeq + last.count, last?.open);
     const epoch = ++data.epoch;
     putChunk(run.chunks, { ...chunk, epoch });
+    weigh(thread, run);
     run.row = { ...run.row, status, epoch, endedAt, eventCount: chunk.firstSeq + chunk.count };
     const { underived = [] } = thread.head;
     thread.head = { ...freed(thread.head), epoch, underived: [...underived, live.runIndex] };
@@ -137,6 +147,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     const copy = structuredClone(closing);
     leave(thread, run, leftBy(derived));
     run.closing = copy;
+    weigh(thread, run);
     thread.head = withoutUnderived(thread.head, (other) => other === runIndex);
   },
 

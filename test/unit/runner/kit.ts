@@ -9,7 +9,7 @@ import { inProcessLockManager } from "../../../src/platform/in-process-locks.js"
 import type { Logger } from "../../../src/platform/log.js";
 import { locksOf, type HeldLock, type Locks } from "../../../src/platform/locks.js";
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../../../src/runner/indexeddb-agent-runner.js";
-import { InMemoryAgentRunner } from "../../../src/runner/in-memory-agent-runner.js";
+import { InMemoryAgentRunner, type InMemoryAgentRunnerOptions } from "../../../src/runner/in-memory-agent-runner.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import type { Cursor } from "../../../src/run/types.js";
 import type { Frame } from "../../../src/wire/shapes.js";
@@ -29,11 +29,8 @@ export function makeRunner(options: IndexedDBAgentRunnerOptions = {}): IndexedDB
   return runner;
 }
 
-/** A runner in the memory that all such runners of the test share. */
-export function makeMemoryRunner({
-  dbName: _dbName,
-  ...options
-}: IndexedDBAgentRunnerOptions = {}): InMemoryAgentRunner {
+/** A runner in the memory that all such runners of the test share, those of one name. */
+export function makeMemoryRunner(options: InMemoryAgentRunnerOptions = {}): InMemoryAgentRunner {
   const runner = new InMemoryAgentRunner({ stopGraceMs: 50, logger: quiet, ...options });
   onTestFinished(() => runner.destroy());
   return runner;

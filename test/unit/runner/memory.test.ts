@@ -1,6 +1,6 @@
 import { createServer, type ViteDevServer } from "vite";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { memoryHomeKey } from "../../../src/platform/names.js";
+import { memoryHomesKey } from "../../../src/platform/names.js";
 import { InMemoryAgentRunner, resetInMemoryStore } from "../../../src/runner/in-memory-agent-runner.js";
 import {
   agentOf,
@@ -34,11 +34,37 @@ describe("in-memory runners of one process", () => {
     const one = makeMemoryRunner();
     await run(one, "r0");
     const scope = globalThis as unknown as Record<symbol, unknown>;
-    expect(Reflect.deleteProperty(scope, memoryHomeKey)).toBe(false);
-    expect(Reflect.set(scope, memoryHomeKey, {})).toBe(false);
+    expect(Reflect.deleteProperty(scope, memoryHomesKey)).toBe(false);
+    expect(Reflect.set(scope, memoryHomesKey, {})).toBe(false);
     const other = makeMemoryRunner();
     await run(other, "r1");
     expect((await one.listRuns("t")).map(({ runId }) => runId)).toEqual(["r1", "r0"]);
+  });
+
+  test("of one name are one, of different names share nothing", async () => {
+    const [one, same, other] = ["guarded", "guarded", "public"].map((dbName) => makeMemoryRunner({ dbName }));
+    await run(one!, "r0");
+    expect(textOf(await replay(same!, "t"))).toBe(counted(3));
+    expect(await replay(other!, "t")).toEqual([]);
+    expect(await other!.listThreads()).toEqual([]);
+    const live = run(one!, "r1", agentOf(silent));
+    await vi.waitFor(async () => expect(await same!.isRunning({ threadId: "t" })).toBe(true));
+    expect(await other!.isRunning({ threadId: "t" })).toBe(false);
+    expect(await other!.stop({ threadId: "t" })).toBe(false);
+    await run(other!, "r1");
+    await other!.destroy();
+    expect((await one!.listRuns("t")).map(({ runId, status }) => `${runId} ${status}`)).toEqual([
+      "r1 running",
+      "r0 finished",
+    ]);
+    await resetInMemoryStore("public");
+    expect(await one!.isRunning({ threadId: "t" })).toBe(true);
+    await resetInMemoryStore("guarded");
+    expect((await live).at(-1)).toMatchObject({ outcome: { type: "cancelled" } });
+  });
+
+  test.each([{ dbName: "" }, { store: "own" as "isolated" }])("a store of no name or kind is none: %o", (options) => {
+    expect(() => new InMemoryAgentRunner(options)).toThrow(expect.objectContaining({ code: "invalid-input" }));
   });
 
   test("an isolated store is nobody else's", async () => {

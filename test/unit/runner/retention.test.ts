@@ -2,14 +2,16 @@ import { EventType } from "@ag-ui/client";
 import { openDB } from "idb";
 import { describe, expect, test, vi } from "vitest";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
-import type { Eviction } from "../../../src/runner/retention.js";
+import { limitsInMemory, type Eviction } from "../../../src/runner/retention.js";
 import {
   agentOf,
   collect,
   counter,
   eventsOfFrame,
   framesUntil,
+  freshDb,
   inputOf,
+  makeMemoryRunner,
   makeRunner as makeDurable,
   PRESETS,
   rebuild,
@@ -27,6 +29,7 @@ const tally = () =>
     yield { type: EventType.TEXT_MESSAGE_END, messageId: `${runId}-a` };
     yield { type: EventType.STATE_SNAPSHOT, snapshot: { n } };
   });
+const nothing = async function* (): AsyncGenerator<never> {};
 const run = (runner: LocalAgentRunner, runId: string, threadId = "t", agent = tally()) =>
   collect(runner.run({ threadId, agent, input: inputOf(threadId, runId) }));
 
@@ -189,4 +192,66 @@ test("a database that somebody else holds on to is told of in time (L13)", async
   const foreign = await openDB(runner.dbName);
   await expect(runner.destroy()).rejects.toMatchObject({ code: "storage-blocked", details: { dbName: runner.dbName } });
   foreign.close();
+});
+
+describe("limits in memory", () => {
+  const large = () =>
+    agentOf(async function* ({ runId }) {
+      yield { type: EventType.TEXT_MESSAGE_START, messageId: `${runId}-a`, role: "assistant" };
+      yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId: `${runId}-a`, delta: "x".repeat(10_000) };
+      yield { type: EventType.TEXT_MESSAGE_END, messageId: `${runId}-a` };
+    });
+  const threadIds = async (runner: LocalAgentRunner) => (await runner.listThreads()).map(({ threadId }) => threadId);
+
+  test("so many bytes are kept: threads go whole, the oldest first, never one that is pinned or the last", async () => {
+    const runner = makeMemoryRunner({ dbName: freshDb(), limits: { maxBytes: 100_000 } });
+    const seen = evictionsOf(runner);
+    await run(runner, "r", "pinned", large());
+    await runner.updateThread("pinned", { pinned: true });
+    for (let n = 0; n < 12; n++) await run(runner, "r", `t${n}`, large());
+    await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(9));
+    const left = await threadIds(runner);
+    expect(left).toContain("pinned");
+    expect(left).toContain("t11");
+    expect(left).not.toContain("t0");
+    expect(left.length).toBeLessThanOrEqual(5);
+    expect(seen).toEqual(seen.map((_, n) => ({ type: "thread", threadId: `t${n}` })));
+
+    const small = makeMemoryRunner({ dbName: freshDb(), limits: { maxBytes: 10 } });
+    await run(small, "r0", "only", large());
+    await run(small, "r1", "only", large());
+    expect(ids(await small.getThreadMessages("only"))).toEqual(["r0-u", "r0-a", "r1-u", "r1-a"]);
+    await run(small, "r", "other", large());
+    await vi.waitFor(async () => expect(await threadIds(small)).toEqual(["other"]));
+  });
+
+  test("deleting and cutting give back what was counted", async () => {
+    const runner = makeMemoryRunner({ dbName: freshDb(), limits: { maxBytes: 400_000, maxRunsPerThread: 2 } });
+    const seen = evictionsOf(runner);
+    await run(runner, "r", "kept", large());
+    for (let n = 0; n < 30; n++) {
+      await run(runner, "r", "deleted", large());
+      await runner.deleteThread("deleted");
+    }
+    const state = agentOf(async function* () {
+      yield { type: EventType.STATE_SNAPSHOT, snapshot: { large: "x".repeat(20_000) } };
+    });
+    for (let n = 0; n < 30; n++) await run(runner, `r${n}`, "cut", state);
+    await vi.waitFor(() => expect(seen.filter(({ type }) => type === "runs").length).toBeGreaterThan(5));
+    expect(await threadIds(runner)).toEqual(["cut", "kept"]);
+  });
+
+  test("where nothing is said 1,000 threads and 100 runs of each are kept", async () => {
+    const runner = makeMemoryRunner({ dbName: freshDb() });
+    const seen = evictionsOf(runner);
+    for (let n = 0; n < 102; n++) await run(runner, `r${n}`);
+    await vi.waitFor(() => expect(seen).toMatchObject([{ type: "runs", threadId: "t" }]));
+    expect(limitsInMemory({})).toEqual({ maxThreads: 1_000, maxRunsPerThread: 100, maxBytes: 512 * 1024 * 1024 });
+
+    const endless = makeMemoryRunner({ dbName: freshDb(), limits: { maxRunsPerThread: Infinity } });
+    const kept = evictionsOf(endless);
+    for (let n = 0; n < 102; n++) await run(endless, `r${n}`, "t", agentOf(nothing));
+    await endless.close();
+    expect(kept).toEqual([]);
+  });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { emptyMemoryData, memoryRunStore } from "../../../src/storage/memory/memory-run-store.js";
-import { chunkOf, claimed, delta, runOn, settlement, withRuns } from "./kit.js";
+import { chunkOf, claimed, delta, foreignEnd, runOn, settlement, withRuns } from "./kit.js";
 import { describeRunStore } from "./run-store.suite.js";
 
 describeRunStore("memory run store", () => memoryRunStore(emptyMemoryData()));
@@ -41,6 +41,21 @@ test("nothing of a deleted thread stays in memory but its tombstone", async () =
   await store.deleteThread("t");
   expect(data.threadsOfRun.size).toBe(0);
   expect(data.threads.get("t")).toMatchObject({ row: undefined, runs: new Map(), indexOf: new Map() });
+});
+
+test("so many threads may be deleted, what is remembered of them is bounded", async () => {
+  const data = emptyMemoryData();
+  const store = memoryRunStore(data);
+  await withRuns(store, "kept", ["r"]);
+  for (let n = 0; n < 1_100; n++) {
+    await claimed(store, `t${n % 1_050}`, "r");
+    await store.settleForeign(`t${n % 1_050}`, "r", "broken", n, foreignEnd);
+    await store.deleteThread(`t${n % 1_050}`);
+  }
+  expect(data.threads.size).toBe(1_001);
+  expect(await store.head("t99")).toBeUndefined();
+  expect(await store.head("t100")).toMatchObject({ deleted: true });
+  expect(await store.head("t49")).toMatchObject({ deleted: true });
 });
 
 test("pinned threads count as kept and never go; archived ones go like others", async () => {
