@@ -110,7 +110,6 @@ export default defineConfig(({ mode }) =>
               /^rxjs/,
               "idb",
               "comlink",
-              "fast-json-patch",
               "@remix-run/node-fetch-server",
               /^node:/,
             ],

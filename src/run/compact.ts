@@ -15,6 +15,7 @@ import type { AGUIEvent } from "@ag-ui/core";
 import { from } from "rxjs";
 import { Fold, type ThreadContent } from "./fold.js";
 import { cloneJson, equalJson } from "./json.js";
+import type { PatchResult } from "./json-patch.js";
 import { isMergeable, isRecord, JoinedDeltas, KeyCounts, saysAgain, Window } from "./merged.js";
 
 const NOTHING: ThreadContent = { messages: [], state: {}, interrupts: [] };
@@ -26,6 +27,9 @@ const CHUNKS: ReadonlySet<string> = new Set([
 ]);
 
 const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
+
+/** No reader may be handed the patch: an older build has recorded it. */
+const mayHarm = (result: PatchResult | undefined): boolean => result?.is === "unsafe" || result?.is === "exceeds";
 
 /** Fields in which an event names a message or a tool call that it may create or change. */
 const NAMES = ["messageId", "toolCallId", "parentMessageId", "entityId"] as const;
@@ -165,7 +169,7 @@ class Compactor {
     if (e.type === EventType.ACTIVITY_SNAPSHOT && (e.replace !== false || !this.#activityOwners.has(id))) {
       this.#activityOwners.set(id, e.subagentRunId);
     }
-    this.#fold.apply(e);
+    if (mayHarm(this.#fold.apply(e))) return;
     const place = this.#out.push(e) - 1;
     if (!joins) return;
     if (window === undefined) this.#growing.set(id, (window = new Window()));
@@ -177,7 +181,7 @@ class Compactor {
     const joins = isMergeable(event);
     if (!joins) this.#closeState();
     const before = this.#fold.stateVersion;
-    this.#fold.apply(event);
+    if (mayHarm(this.#fold.apply(event))) return;
     const changed = this.#fold.stateVersion !== before;
     if (changed && event.type === EventType.STATE_DELTA) this.#stateKeys.changed(event.delta.length);
     if (!joins) this.#out.push(event);

@@ -21,9 +21,8 @@ import type {
   ToolCallStartEvent,
   ToolMessage,
 } from "@ag-ui/client";
-import { cloneJson } from "./json.js";
 import { startedMessage, tag } from "./new-messages.js";
-import { PatchedDocument } from "./json-patch.js";
+import { PATCH_BOUNDS, PatchedDocument, type PatchBounds, type PatchResult } from "./json-patch.js";
 import { MessageList, withoutNullTag, type MessageIndex } from "./message-list.js";
 
 /** What a run starts from, or has led to. */
@@ -59,7 +58,8 @@ function textOf(content: unknown): string {
 
 /**
  * Rebuilds messages, state and open interrupts from a thread's events, as `@ag-ui/client` does, at a cost that is
- * linear in the events. Chunk events must be expanded before. A patch that does not apply changes nothing.
+ * linear in the events. Chunk events must be expanded before. A patch that does not apply changes nothing; one that no
+ * AG-UI client may be handed (see {@link PatchResult}) neither, not even by what stands beside it in its event.
  *
  * `messages` and `state` are live: the fold goes on changing them, so whoever hands them out must copy or serialise
  * them first. Neither the base nor an event is ever written to, but parts of them are kept: they must not change.
@@ -67,12 +67,17 @@ function textOf(content: unknown): string {
 export class Fold {
   readonly #messages: MessageList;
   #state: State;
-  /** There once the state belongs to the fold alone. */
+  /** The state, once it was patched. */
   #document: PatchedDocument | undefined;
+  /** Contents that were patched. */
+  readonly #contents = new WeakMap<ActivityMessage, PatchedDocument>();
+  readonly #bounds: PatchBounds;
   #interrupts: readonly Interrupt[];
   #stateVersion = 0;
 
-  constructor(base: FoldBase) {
+  /** @param bounds of patches; narrower ones are for who refuses what goes beyond them */
+  constructor(base: FoldBase, bounds = PATCH_BOUNDS) {
+    this.#bounds = bounds;
     this.#messages = new MessageList(base.messages, base.index);
     this.#state = base.state;
     this.#interrupts = base.interrupts;
@@ -140,8 +145,25 @@ export class Fold {
     return this.#messages.call(toolCallId);
   }
 
-  apply(event: BaseEvent): void {
+  /** @returns how the patch ended, where the event is one */
+  apply(event: BaseEvent): PatchResult | undefined {
     const e = event as AGUIEvent;
+    switch (e.type) {
+      case EventType.STATE_DELTA: {
+        this.#document ??= new PatchedDocument(this.#state ?? null, this.#bounds);
+        const result = this.#document.apply(e.delta);
+        if (result.is === "applied") this.#stateVersion++;
+        return result;
+      }
+      case EventType.ACTIVITY_DELTA:
+        return this.#activityPatched(e);
+      default:
+        this.#applyWhole(e);
+        return undefined;
+    }
+  }
+
+  #applyWhole(e: AGUIEvent): void {
     switch (e.type) {
       case EventType.TEXT_MESSAGE_CONTENT:
       case EventType.REASONING_MESSAGE_CONTENT: {
@@ -179,16 +201,10 @@ export class Fold {
         this.#state = e.snapshot;
         this.#stateVersion++;
         return;
-      case EventType.STATE_DELTA:
-        this.#document ??= new PatchedDocument(cloneJson(this.#state ?? null));
-        if (this.#document.apply(e.delta)) this.#stateVersion++;
-        return;
       case EventType.MESSAGES_SNAPSHOT:
         return this.#messages.merge(e.messages, activityTypesOf(e));
       case EventType.ACTIVITY_SNAPSHOT:
         return this.#activityReplaced(e);
-      case EventType.ACTIVITY_DELTA:
-        return this.#activityPatched(e);
       case EventType.REASONING_ENCRYPTED_VALUE:
         return this.#encrypted(e);
       case EventType.RUN_STARTED:
@@ -261,7 +277,7 @@ export class Fold {
       const activity = this.#messages.write(held);
       if (replace) {
         activity.activityType = e.activityType;
-        activity.content = cloneJson(e.content);
+        activity.content = e.content;
         delete activity.subagentRunId;
         Object.assign(activity, tag(e.subagentRunId));
       }
@@ -272,7 +288,7 @@ export class Fold {
       id: e.messageId,
       role: "activity",
       activityType: e.activityType,
-      content: cloneJson(e.content),
+      content: e.content,
       ...tag(e.subagentRunId),
     };
     this.#messages.mergeMetadata(activity, e.metadata);
@@ -280,15 +296,22 @@ export class Fold {
     else this.#messages.replace(held, activity);
   }
 
-  #activityPatched(e: ActivityDeltaEvent): void {
+  #activityPatched(e: ActivityDeltaEvent): PatchResult | undefined {
     const held = this.#messages.get(e.messageId);
-    if (held?.role !== "activity") return;
+    if (held?.role !== "activity") return undefined;
+    let document = this.#contents.get(held);
+    if (document === undefined || document.root !== held.content) {
+      document = new PatchedDocument(held.content ?? {}, this.#bounds);
+    }
+    const result = document.apply(e.patch ?? []);
+    if (result.is === "unsafe" || result.is === "exceeds") return result;
     const activity = this.#messages.write(held);
     this.#messages.mergeMetadata(activity, e.metadata);
-    const document = new PatchedDocument(activity.content ?? {});
-    if (!document.apply(e.patch ?? [])) return;
+    this.#contents.set(activity, document);
+    // As free as any patch makes it.
     activity.content = document.root as ActivityMessage["content"];
-    activity.activityType = e.activityType;
+    if (result.is === "applied") activity.activityType = e.activityType;
+    return result;
   }
 
   #encrypted(e: ReasoningEncryptedValueEvent): void {

@@ -1,178 +1,399 @@
-import jsonpatch, { type Operation } from "fast-json-patch";
-import { cloneJson } from "./json.js";
+import { cloneJson, equalJson } from "./json.js";
+import { weigh } from "./size.js";
+
+/*
+ * JSON Patch (RFC 6902) with the results of fast-json-patch 3.1.1 as `@ag-ui/client` calls it (validating): each reader
+ * must rebuild the same. That includes what the RFC does not allow: an array index may be empty or have leading zeros
+ * where fast-json-patch takes it.
+ *
+ * It differs on purpose where fast-json-patch would read or write something that is not the document's own: inherited
+ * properties, an array's `length`, a pointer without its slash, operations that JavaScript objects inherit, a root that
+ * moves into itself, a write to a primitive. Here such a patch is `unsafe` and changes nothing.
+ */
+
+/** What one patch, and what it leads to, may cost at most. The same for each reader, or they would disagree. */
+export interface PatchBounds {
+  /** Operations of one patch. */
+  readonly operations: number;
+  /** What the operations of one patch copy, see {@link weigh}. */
+  readonly copied: number;
+  /** Levels of a document. */
+  readonly depth: number;
+}
+
+export const PATCH_BOUNDS: PatchBounds = { operations: 10_000, copied: 4_000_000, depth: 500 };
+
+/** No copy makes a document larger than this, see {@link weigh}. */
+export const MAX_COPIED_DOCUMENT = 16_000_000;
+
+export type PatchResult =
+  /** `copied`: what its operations have copied, see {@link weigh}. */
+  | { readonly is: "applied"; readonly copied: number }
+  /** It does not apply, here and for every AG-UI client: nothing was changed. */
+  | { readonly is: "refused" }
+  /** It does not apply here, but fast-json-patch may apply it: no AG-UI client may be handed it. Nothing was changed. */
+  | { readonly is: "unsafe"; readonly why: string }
+  /** It costs more than it may. Nothing was changed. */
+  | { readonly is: "exceeds"; readonly bound: keyof PatchBounds; readonly most: number };
 
 type Container = Record<string | number, unknown>;
 
-/** Says why a patch does not apply. Never leaves this file: fast-json-patch's own errors print the whole document. */
-class PatchRefused extends Error {}
+/** Ends a patch that does not apply; never leaves this file. */
+class Refused extends Error {
+  constructor(readonly result: PatchResult = { is: "refused" }) {
+    super();
+  }
+}
 
-/** Takes back one change. */
-type Undo = () => void;
+function refuse(): never {
+  throw new Refused();
+}
 
+function unsafe(why: string): never {
+  throw new Refused({ is: "unsafe", why });
+}
+
+function exceed(bound: keyof PatchBounds, most: number): never {
+  throw new Refused({ is: "exceeds", bound, most });
+}
+
+const isContainer = (value: unknown): value is Container => typeof value === "object" && value !== null;
+
+const isNothing = (value: unknown): boolean => value === null || value === undefined;
+
+const isIndex = (key: string): boolean => /^\d*$/.test(key);
+
+function some(value: unknown, is: (key: string, inner: unknown) => boolean): boolean {
+  return isContainer(value) && Object.entries(value).some(([key, inner]) => is(key, inner) || some(inner, is));
+}
+
+/** Where an operation acts. */
 interface Place {
+  /** Belongs to the document: it may be written to. */
   readonly parent: Container;
   /** As the pointer spells it. */
   readonly raw: string;
   /** As the parent is indexed with it. */
   readonly key: string | number;
+  /** How many levels the document has down to the parent. */
+  readonly depth: number;
 }
 
-function isIndex(key: string): boolean {
-  return /^\d*$/.test(key);
+function keysOf(pointer: string): string[] {
+  const raw = pointer.split("/");
+  const keys = raw.map((key) => (key.includes("~") ? key.replace(/~1/g, "/").replace(/~0/g, "~") : key));
+  const isPrototype = (key: string, at: number): boolean =>
+    key === "__proto__" || (key === "prototype" && raw[at - 1] === "constructor");
+  if (keys.some((key, at) => at > 0 && isPrototype(key, at))) refuse();
+  return keys.slice(1);
 }
 
-function child(parent: Container, raw: string): unknown {
-  return parent[raw];
+/** fast-json-patch takes digits for a 32-bit number. */
+const indexOf = (parent: Container, raw: string): string | number =>
+  !Array.isArray(parent) ? raw : raw === "-" ? parent.length : ~~raw;
+
+/** Operations of fast-json-patch, and what it inherits: it looks them up by name. */
+const KNOWN: object = { add: 0, remove: 0, replace: 0, move: 0, copy: 0, test: 0, _get: 0 };
+
+interface Operation {
+  readonly op: string;
+  readonly path: string;
+  readonly from: string;
+  readonly value: unknown;
 }
 
-/** Where a pointer leads. `path` must not be the root. Refuses prototype keys and what cannot be reached. */
-function locate(root: unknown, path: string): Place {
-  const keys = path.split("/");
-  let parent: unknown = root;
-  for (let t = 1; ; t++) {
-    if (typeof parent !== "object" || parent === null) throw new PatchRefused("unreachable path");
-    const container = parent as Container;
-    const raw = keys[t]!.includes("~") ? keys[t]!.replace(/~1/g, "/").replace(/~0/g, "~") : keys[t]!;
-    if (raw === "__proto__" || (raw === "prototype" && keys[t - 1] === "constructor")) {
-      throw new PatchRefused("prototype key");
+/** Refuses what is no operation of RFC 6902. */
+function checked(given: unknown): Operation {
+  if (!isContainer(given) || Array.isArray(given)) refuse();
+  // Its fields are checked below.
+  const operation = given as unknown as Operation;
+  const { op, path, from, value } = operation;
+  if (typeof op !== "string" || !Object.hasOwn(KNOWN, op) || op === "_get") {
+    if (String(op) in KNOWN) unsafe(`"${String(op)}" is no operation`);
+    refuse();
+  }
+  if (typeof path !== "string" || (path !== "" && !path.startsWith("/"))) refuse();
+  if (op === "move" || op === "copy") {
+    if (typeof from !== "string") refuse();
+    if (from !== "" && !from.startsWith("/")) unsafe("a pointer begins with a slash");
+  } else if (op !== "remove" && (value === undefined || some(value, (_key, inner) => inner === undefined))) refuse();
+  return operation;
+}
+
+/** Takes back one change. */
+type Undo = () => void;
+
+/**
+ * A JSON document under change. What it was given (a root, the values of patches) is never written to: a container is
+ * copied before the first write to it. The copies belong to the document and change in place.
+ */
+export class PatchedDocument {
+  #root: unknown;
+  readonly #own = new WeakSet<object>();
+  /** Of the whole, once something was copied in it. */
+  #size: number | undefined;
+  readonly #bounds: PatchBounds;
+
+  // Of the patch that is being applied:
+  #undo: Undo[] = [];
+  #copied = 0;
+  /** What went out of the document. */
+  #gone: unknown[] = [];
+
+  constructor(root: unknown, bounds = PATCH_BOUNDS) {
+    this.#root = root;
+    this.#bounds = bounds;
+  }
+
+  /** Live: the next patch may change it. */
+  get root(): unknown {
+    return this.#root;
+  }
+
+  /** Applies a patch, all of it or nothing of it. What is taken back may leave the fields of an object in another order. */
+  apply(patch: unknown): PatchResult {
+    const size = this.#size;
+    this.#undo = [];
+    this.#gone = [];
+    this.#copied = 0;
+    try {
+      if (!Array.isArray(patch)) refuse();
+      if (patch.length > this.#bounds.operations) exceed("operations", this.#bounds.operations);
+      for (const operation of patch) this.#step(checked(operation));
+      if (this.#size !== undefined) for (const value of this.#gone) this.#grow(-weigh(value, {}).size);
+      return { is: "applied", copied: this.#copied };
+    } catch (error) {
+      for (const back of this.#undo.toReversed()) back();
+      this.#size = size;
+      // A stack that overflows: deeper than anything that is recorded now.
+      return error instanceof Refused ? error.result : { is: "refused" };
+    } finally {
+      this.#undo = [];
+      this.#gone = [];
     }
-    if (Array.isArray(parent) && raw !== "-" && !isIndex(raw)) throw new PatchRefused("not an index");
-    if (t === keys.length - 1) {
-      if (!Array.isArray(parent)) return { parent: container, raw, key: raw };
-      return { parent: container, raw, key: raw === "-" ? parent.length : ~~raw };
+  }
+
+  #step({ op, path, from, value }: Operation): void {
+    switch (op) {
+      case "add":
+        if (path === "") return this.#setRoot(value);
+        return this.#add(this.#place(path, "exact"), value);
+      case "replace": {
+        if (path === "") return this.#setRoot(value);
+        const place = this.#existing(path);
+        this.#grow(this.#fitting(value, place));
+        return this.#put(place, value);
+      }
+      case "remove": {
+        if (path === "") return this.#setRoot(null);
+        const place = this.#existing(path);
+        this.#gone.push(place.parent[place.key]);
+        return this.#take(place);
+      }
+      case "test":
+        // fast-json-patch asks the value itself what it has.
+        if (!equalJson(this.#find(path, "test"), value) || some(value, (key) => key === "hasOwnProperty")) refuse();
+        return;
+      case "copy":
+        return this.#copy(from, path);
+      default:
+        return this.#move(from, path);
     }
-    parent = child(container, raw);
   }
-}
 
-function existing(place: Place): unknown {
-  const value = child(place.parent, place.raw);
-  if (value === undefined) throw new PatchRefused("no value at the path");
-  return value;
-}
-
-/** Where a splice at `key` takes place. */
-function spliceIndex(list: unknown[], key: string | number): number {
-  const index = Number(key);
-  return index < 0 ? Math.max(0, list.length + index) : Math.min(index, list.length);
-}
-
-/** What takes back an `add` at a place where nothing was changed yet. */
-function undoAdd({ parent, key }: Place): Undo {
-  if (Array.isArray(parent)) {
-    const index = spliceIndex(parent, key);
-    return () => parent.splice(index, 1);
+  #move(from: string, path: string): void {
+    if (path === "") {
+      const root = this.#rootFrom(from);
+      this.#look(root, 0);
+      return this.#setRoot(root);
+    }
+    const { depth } = this.#place(path, "loose");
+    const moved = this.#find(from, "from");
+    if (from === "") unsafe("the root moves into itself");
+    const source = this.#place(from, "exact");
+    // Where it stands no deeper than before it fits.
+    if (depth > source.depth) this.#look(moved, depth);
+    this.#take(source);
+    this.#insert(this.#place(path, "again"), moved);
   }
-  return undoSet(parent, key);
-}
 
-function undoSet(parent: Container, key: string | number): Undo {
-  if (!Object.hasOwn(parent, key)) return () => delete parent[key];
-  const old = parent[key];
-  return () => (parent[key] = old);
-}
-
-function undoRemove({ parent, key }: Place): Undo {
-  if (Array.isArray(parent)) {
-    const index = spliceIndex(parent, key);
-    const old: unknown = parent[index];
-    return () => parent.splice(index, 0, old);
+  /**
+   * Where a pointer that is not the root leads; what is on the way there belongs to the document then.
+   *
+   * @param how `exact`: each step is there as it is spelt; `loose`: an index is a number however it is spelt; `again`:
+   *   the same after a change, where fast-json-patch does not validate any more
+   */
+  #place(path: string, how: "exact" | "loose" | "again"): Place {
+    const keys = keysOf(path);
+    const isAgain = how === "again";
+    let parent = (this.#root = this.#writable(this.#root, true));
+    for (let depth = 1; ; depth++) {
+      const raw = keys[depth - 1]!;
+      if (Array.isArray(parent) && raw !== "-" && !isIndex(raw)) {
+        if (isAgain) unsafe(`"${raw}" is no index`);
+        refuse();
+      }
+      const key = indexOf(parent, raw);
+      if (depth === keys.length) return { parent, raw, key, depth };
+      if (!Object.hasOwn(parent, how === "exact" ? raw : key)) {
+        if (isAgain && key in parent) unsafe(`"${raw}" is inherited`);
+        refuse();
+      }
+      parent = parent[key] = this.#writable(parent[key], isAgain);
+    }
   }
-  return undoSet(parent, key);
+
+  /** @param isLoose fast-json-patch does not look whether it is a container */
+  #writable(value: unknown, isLoose: boolean): Container {
+    if (!isContainer(value)) {
+      if (isLoose && !isNothing(value)) unsafe("a primitive has no fields");
+      return refuse();
+    }
+    if (this.#own.has(value)) return value;
+    // A date, a map: their content is no field.
+    if (!Array.isArray(value) && Object.prototype.toString.call(value) !== "[object Object]") refuse();
+    const copy: unknown = Array.isArray(value) ? [...value] : { ...value };
+    this.#own.add(copy as object);
+    return copy as Container; // of a container
+  }
+
+  /** A place with something in it. */
+  #existing(path: string): Place {
+    const place = this.#place(path, "exact");
+    const { parent, raw } = place;
+    if (Object.hasOwn(parent, raw)) return place;
+    if (!Array.isArray(parent) && raw in parent) unsafe(`"${raw}" is inherited`);
+    return refuse();
+  }
+
+  /**
+   * What a pointer leads to; nothing is copied on the way.
+   *
+   * @param as for a `test` an index is a number however it is spelt
+   */
+  #find(path: string, as: "from" | "test"): unknown {
+    let found = this.#root;
+    if (path === "") return found;
+    const keys = keysOf(path);
+    for (const [at, raw] of keys.entries()) {
+      if (!isContainer(found)) {
+        if (at === 0 && !isNothing(found)) unsafe("a primitive has no fields");
+        return refuse();
+      }
+      const key = as === "test" ? indexOf(found, raw) : raw;
+      if (!Object.hasOwn(found, key) || (Array.isArray(found) && !isIndex(raw))) {
+        const isRead = as === "from" && (Array.isArray(found) || at === keys.length - 1);
+        if (isRead && raw in found) unsafe(`"${raw}" is not the document's own`);
+        refuse();
+      }
+      found = found[key];
+    }
+    return found;
+  }
+
+  /** What is to become the root: fast-json-patch takes whatever it finds, also nothing. */
+  #rootFrom(from: string): unknown {
+    try {
+      return this.#find(from, "from");
+    } catch {
+      return unsafe("nothing becomes the root");
+    }
+  }
+
+  #copy(from: string, path: string): void {
+    if (path === "") {
+      const root = this.#rootFrom(from);
+      this.#look(root, 0);
+      return this.#setRoot(cloneJson(root));
+    }
+    const place = this.#place(path, "loose");
+    const value = this.#find(from, "from");
+    const size = this.#look(value, place.depth);
+    if (this.#size === undefined) {
+      this.#size = weigh(this.#root, {}).size;
+      this.#gone = [];
+    }
+    this.#grow(size);
+    if (this.#size > MAX_COPIED_DOCUMENT) exceed("copied", MAX_COPIED_DOCUMENT);
+    this.#insert(place, cloneJson(value));
+  }
+
+  /** Looks through a value of the document that is to stand at this depth, which counts like copying it. */
+  #look(value: unknown, at: number): number {
+    const most = this.#bounds.copied;
+    const size = this.#fitting(value, { depth: at }, most - this.#copied);
+    this.#copied += size;
+    if (this.#copied > most) exceed("copied", most);
+    return size;
+  }
+
+  /** Refuses a value that is too deep for its place. @returns its size, see {@link weigh} */
+  #fitting(value: unknown, place: { readonly depth: number }, most = Infinity): number {
+    const { size, depth } = weigh(value, { size: most, depth: this.#bounds.depth - place.depth });
+    if (depth > this.#bounds.depth - place.depth) exceed("depth", this.#bounds.depth);
+    return size;
+  }
+
+  #add(place: Place, value: unknown): void {
+    const { parent, key } = place;
+    if (Array.isArray(parent) && Number(key) > parent.length) refuse();
+    this.#grow(this.#fitting(value, place));
+    this.#insert(place, value);
+  }
+
+  /** Into a list, or in place of what an object has there. */
+  #insert(place: Place, value: unknown): void {
+    const { parent, key } = place;
+    if (!Array.isArray(parent)) return this.#put(place, value);
+    const index = Number(key) < 0 ? Math.max(0, parent.length + Number(key)) : Math.min(Number(key), parent.length);
+    this.#undo.push(() => parent.splice(index, 1));
+    parent.splice(index, 0, value);
+  }
+
+  #put({ parent, key }: Place, value: unknown): void {
+    const old = parent[key];
+    if (Object.hasOwn(parent, key)) {
+      this.#undo.push(() => (parent[key] = old));
+      this.#gone.push(old);
+    } else {
+      this.#undo.push(() => delete parent[key]);
+      this.#grow(String(key).length);
+    }
+    parent[key] = value;
+  }
+
+  #take({ parent, key }: Place): void {
+    const old = parent[key];
+    if (Array.isArray(parent)) {
+      this.#undo.push(() => parent.splice(Number(key), 0, old));
+      parent.splice(Number(key), 1);
+    } else {
+      this.#undo.push(() => (parent[key] = old));
+      this.#grow(-String(key).length);
+      delete parent[key];
+    }
+  }
+
+  #setRoot(value: unknown): void {
+    const old = this.#root;
+    const size = this.#fitting(value, { depth: 0 });
+    this.#undo.push(() => (this.#root = old));
+    if (this.#size !== undefined) this.#size = size;
+    this.#gone = [];
+    this.#root = value;
+  }
+
+  #grow(by: number): void {
+    if (this.#size !== undefined) this.#size += by;
+  }
 }
 
 /**
- * A JSON document that patches change in place. The document must belong to the caller alone; values of patches are
- * copied when they go in.
+ * Applies a patch to a document that stays as it is: what comes out shares with it, and with the values of the patch, all
+ * that the patch does not write to.
  */
-export class PatchedDocument {
-  constructor(public root: unknown) {}
-
-  /**
-   * Applies a patch, all of it or nothing of it, with the meaning that fast-json-patch gives it when it validates.
-   * What is taken back may leave the fields of an object in another order.
-   *
-   * @returns whether it was applied
-   */
-  apply(patch: readonly Operation[]): boolean {
-    const undo: Undo[] = [];
-    try {
-      if (!Array.isArray(patch)) throw new PatchRefused("not a list");
-      for (const operation of patch as readonly Operation[]) {
-        jsonpatch.validator(operation, 0);
-        this.#step(operation, undo);
-      }
-      return true;
-    } catch {
-      for (const back of undo.toReversed()) back();
-      return false;
-    }
-  }
-
-  #step(operation: Operation, undo: Undo[]): void {
-    const { op, path } = operation;
-    switch (op) {
-      case "add":
-        return this.#add(path, cloneJson(operation.value as unknown), undo, true);
-      case "replace": {
-        if (path === "") return this.#setRoot(cloneJson(operation.value as unknown), undo);
-        const place = locate(this.root, path);
-        existing(place);
-        const value = cloneJson(operation.value as unknown);
-        undo.push(undoSet(place.parent, place.key));
-        jsonpatch.applyOperation(this.root, { op, path, value });
-        return;
-      }
-      case "remove": {
-        if (path === "") return this.#setRoot(null, undo);
-        existing(locate(this.root, path));
-        return this.#remove(path, undo);
-      }
-      case "test": {
-        const { value } = operation as { value: unknown };
-        const place = path === "" ? undefined : locate(this.root, path);
-        const found = place === undefined ? this.root : place.parent[place.key];
-        if (!jsonpatch._areEquals(found, value)) throw new PatchRefused("test failed");
-        return;
-      }
-      case "copy":
-        return this.#add(path, cloneJson(this.#valueAt(operation.from)), undo, false);
-      case "move": {
-        const { from } = operation;
-        const value = this.#valueAt(from);
-        if (path === "") return this.#setRoot(value, undo);
-        if (from === "") throw new PatchRefused("the root moved into itself");
-        locate(this.root, path);
-        this.#remove(from, undo);
-        return this.#add(path, value, undo, false);
-      }
-      default:
-        throw new PatchRefused("unknown operation");
-    }
-  }
-
-  #valueAt(path: string): unknown {
-    return path === "" ? this.root : existing(locate(this.root, path));
-  }
-
-  #add(path: string, value: unknown, undo: Undo[], bounded: boolean): void {
-    if (path === "") return this.#setRoot(value, undo);
-    const place = locate(this.root, path);
-    if (bounded && Array.isArray(place.parent) && Number(place.key) > place.parent.length) {
-      throw new PatchRefused("index out of bounds");
-    }
-    undo.push(undoAdd(place));
-    jsonpatch.applyOperation(this.root, { op: "add", path, value });
-  }
-
-  #remove(path: string, undo: Undo[]): void {
-    undo.push(undoRemove(locate(this.root, path)));
-    jsonpatch.applyOperation(this.root, { op: "remove", path });
-  }
-
-  #setRoot(value: unknown, undo: Undo[]): void {
-    const old = this.root;
-    undo.push(() => (this.root = old));
-    this.root = value;
-  }
+export function patched(document: unknown, patch: unknown): PatchResult & { readonly document: unknown } {
+  const after = new PatchedDocument(document);
+  const result = after.apply(patch);
+  return { ...result, document: result.is === "applied" ? after.root : document };
 }

@@ -1,5 +1,5 @@
 import type { ActivityMessage, AssistantMessage, Message, Metadata, ToolCall, ToolMessage } from "@ag-ui/client";
-import { assignOwn, cloneJson, sameJson } from "./json.js";
+import { assignOwn, sameJson } from "./json.js";
 
 interface OwnedCall {
   readonly owner: AssistantMessage;
@@ -32,8 +32,7 @@ function toolCallsOf(message: Message): ToolCall[] {
 /** A copy of everything that events change in place; the rest is only ever replaced. */
 function ownCopy<T extends Message>(message: T): T {
   const copy: Message = { ...message };
-  if (copy.role === "activity") copy.content = cloneJson(copy.content);
-  else if ((copy as Partial<AssistantMessage>).toolCalls !== undefined) {
+  if ((copy as Partial<AssistantMessage>).toolCalls !== undefined) {
     (copy as AssistantMessage).toolCalls = toolCallsOf(copy).map((call) => ({
       ...call,
       function: { ...call.function },

@@ -3,36 +3,66 @@ import type { Chunk } from "./types.js";
 /** What a value costs beside its text: a field, a number, a bracket. */
 const FIELD = 8;
 
-/**
- * About how large a value is, in UTF-16 code units of text that say the same. Cheap, and the same on both sides of a
- * port.
- *
- * @param most no further is counted than a little beyond it, so that nothing costs more to weigh than it is worth
- */
-export function sizeOf(value: unknown, most = Infinity): number {
+export interface Weight {
+  /** In UTF-16 code units of text that says about the same. */
+  readonly size: number;
+  /** How deep lists and objects stand in each other: 0 for text and numbers, 1 for `{}`. */
+  readonly depth: number;
+}
+
+export interface WeighOptions {
+  /** No more is counted than a little beyond it, so that nothing costs more to weigh than it is worth. */
+  readonly size?: number;
+  /** No deeper is looked than one level beyond it. */
+  readonly depth?: number;
+  /** A value in several places is counted once, as it is cloned and stored; else as often as JSON would say it. */
+  readonly once?: boolean;
+}
+
+/** How large and how deep a value is, without recursion: it may be of any depth, and even hold itself. */
+export function weigh(
+  value: unknown,
+  { size: most = Infinity, depth: deepest = Infinity, once }: WeighOptions,
+): Weight {
   let size = 0;
+  let depth = 0;
   const left: unknown[] = [value];
-  // What an agent emits may hold a value twice, or itself: it is cloned and stored once, and so it is weighed.
-  const seen = new Set<object>();
-  while (left.length > 0 && size < most) {
+  const depths: number[] = [0];
+  const seen = once === true ? new Set<object>() : undefined;
+  const put = (inner: unknown, at: number): void => {
+    left.push(inner);
+    depths.push(at);
+  };
+  while (left.length > 0 && size <= most && depth <= deepest) {
     const next = left.pop();
+    const at = depths.pop()! + 1;
     size += FIELD;
     if (typeof next === "string") size += next.length;
-    if (typeof next !== "object" || next === null || seen.has(next)) continue;
-    seen.add(next);
+    if (typeof next !== "object" || next === null || seen?.has(next) === true) continue;
+    seen?.add(next);
+    depth = Math.max(depth, at);
     // Bytes are no fields: a file of some MB has too many to look at each.
     if (ArrayBuffer.isView(next) || next instanceof ArrayBuffer) size += next.byteLength;
-    else if (Array.isArray(next)) for (let at = next.length - 1; at >= 0; at--) left.push(next[at]);
+    else if (Array.isArray(next)) for (let n = next.length - 1; n >= 0; n--) put(next[n], at);
+    else if (next instanceof Map || next instanceof Set) for (const entry of next) put(entry, at);
     else {
       for (const key of Object.keys(next)) {
         size += key.length;
         // It was seen to have the key.
-        left.push((next as Record<string, unknown>)[key]);
+        put((next as Record<string, unknown>)[key], at);
       }
     }
   }
-  return size;
+  return { size, depth };
 }
+
+/**
+ * About how large a value is, in UTF-16 code units of text that say the same. Cheap, and the same on both sides of a
+ * port.
+ *
+ * @param most see {@link WeighOptions.size}
+ */
+export const sizeOf = (value: unknown, most = Infinity): number => weigh(value, { size: most, once: true }).size;
 
 /** Of chunks that are kept and handed out as they are, to one reader after the other. */
 const weighed = new WeakMap<Chunk, number>();

@@ -13,11 +13,11 @@ import {
   type State,
   type ToolCall,
 } from "@ag-ui/client";
+import { patched } from "../../run/json-patch.js";
 import { withoutNullTag } from "../../run/message-list.js";
 import { hasHook, hookOf, runHooks, tell, type Given } from "./hooks.js";
 import { MessageTable } from "./message-table.js";
 import { applyToMessages, textOf, withMetadata, type Outcome } from "./messages-after.js";
-import { patched } from "./patch.js";
 import { shownPart } from "./shown-part.js";
 import { done, type Steps } from "./steps.js";
 import { givenOfCall } from "./given-of-call.js";
@@ -207,7 +207,7 @@ export class ApplyStage {
         return UNCHANGED;
       case EventType.STATE_DELTA: {
         const after = patched(this.#state ?? null, e.delta);
-        if (after === undefined) console.warn("Failed to apply state patch:", e.delta);
+        if (after.is !== "applied") console.warn("Failed to apply state patch:", e.delta);
         else this.#setState(after.document);
         return UNCHANGED;
       }

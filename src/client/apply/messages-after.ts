@@ -16,10 +16,10 @@ import {
   type ToolCallStartEvent,
   type ToolMessage,
 } from "@ag-ui/client";
+import { patched } from "../../run/json-patch.js";
 import { withoutNullTag } from "../../run/message-list.js";
 import { startedMessage, tag } from "../../run/new-messages.js";
 import type { MessageTable } from "./message-table.js";
-import { patched } from "./patch.js";
 
 /** What an event did to the messages. */
 export interface Outcome {
@@ -185,9 +185,9 @@ function activityPatched(messages: MessageTable, e: ActivityDeltaEvent): Outcome
   const held = messages.get(e.messageId);
   if (held?.role !== "activity") return NOTHING;
   const after = patched(held.content ?? {}, e.patch ?? []);
-  if (after === undefined) {
+  if (after.is !== "applied") {
     console.warn(`Failed to apply activity patch for '${e.messageId}'`);
-    return e.metadata === undefined ? NOTHING : put(messages, withMetadata(held, e));
+    return after.is !== "refused" || e.metadata === undefined ? NOTHING : put(messages, withMetadata(held, e));
   }
   const content = after.document as ActivityMessage["content"]; // as free as any patch
   return put(messages, withMetadata({ ...held, content, activityType: e.activityType }, e));

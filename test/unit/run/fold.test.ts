@@ -3,6 +3,7 @@ import type { BaseEvent, Message } from "@ag-ui/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { times } from "../property.js";
+import { compact } from "../../../src/run/compact.js";
 import { Fold } from "../../../src/run/fold.js";
 import { ChunkBuilder } from "../../../src/run/pack.js";
 import { referenceFold } from "./reference.js";
@@ -157,6 +158,25 @@ describe("fold", () => {
     expect([all.touched.size, all.rewritten]).toEqual([0, false]);
   });
 
+  test("a patch that no client may be handed changes nothing, not even by its metadata, and is left out when compacted (L19)", () => {
+    const poison = [{ op: "move", from: "/toString", path: "/x" }];
+    const bomb = Array.from({ length: 26 }, (_, n) => ({ op: "copy", from: "", path: `/${n}` }));
+    const events: BaseEvent[] = [activity("a", { content: { n: 1 } }), { type: EventType.STATE_DELTA, delta: poison }];
+    for (const patch of [poison, bomb]) {
+      events.push(
+        { type: EventType.STATE_DELTA, delta: patch, rawEvent: {} },
+        { type: EventType.ACTIVITY_DELTA, messageId: "a", activityType: "other", patch, metadata: { of: "it" } },
+      );
+    }
+    const all = fold({ ...NOTHING, state: { s: 1 } }, events);
+    expect(content(all)).toEqual({
+      messages: [{ id: "a", role: "activity", activityType: "plan", content: { n: 1 } }],
+      state: { s: 1 },
+      interrupts: [],
+    });
+    expect(compact(events, { ...NOTHING, state: { s: 1 } })).toEqual(events.slice(0, 1));
+  });
+
   test("a chunk event is refused", () => {
     expect(() => fold(NOTHING, [{ type: EventType.TEXT_MESSAGE_CHUNK, messageId: "m", delta: "a" }])).toThrow(
       TypeError,
@@ -193,6 +213,21 @@ describe("cost (L17)", () => {
     ];
     within(2_000, () =>
       expect((fold({ ...NOTHING, state }, events).state as { list: unknown[] }).list).toHaveLength(8_000),
+    );
+  });
+
+  test("8,000 list appends to an activity", () => {
+    const events = [
+      activity("a", { content: { list: [] } }),
+      ...many(8_000, (n) => ({
+        type: EventType.ACTIVITY_DELTA,
+        messageId: "a",
+        activityType: "plan",
+        patch: [{ op: "add", path: "/list/-", value: { n } }],
+      })),
+    ];
+    within(1_000, () =>
+      expect(fold(NOTHING, events).messages).toMatchObject([{ content: { list: { length: 8_000 } } }]),
     );
   });
 
