@@ -1,5 +1,10 @@
-/** An own run, which a follower passes over: until it is over and the follower has passed it (`passed`: not over yet). */
-type OwnRun = "live" | "over" | "passed";
+/** The own runs of one id, which a follower passes over: an answer to a run may be a run of the same id. */
+interface OwnRun {
+  /** One of them is not over; `passed`: the follower has come by its frames already. */
+  live: false | "not passed" | "passed";
+  /** How many are over and still to be passed by the follower. They come before the live one. */
+  toPass: number;
+}
 
 /** The runs that an agent started itself, and the sessions of its pipeline. */
 export class OwnRuns {
@@ -10,7 +15,7 @@ export class OwnRuns {
   accepted = 0;
 
   begin(runId: string): void {
-    this.runs.set(runId, "live");
+    this.runs.set(runId, { live: "not passed", toPass: this.runs.get(runId)?.toPass ?? 0 });
   }
 
   /** Ids of those that it still keeps. */
@@ -24,29 +29,42 @@ export class OwnRuns {
 
   /** @param isToPass a follower will come to its frames */
   end(runId: string, isToPass: boolean): void {
-    if (isToPass && this.runs.get(runId) !== "passed") this.runs.set(runId, "over");
-    else this.runs.delete(runId);
+    const run = this.runs.get(runId);
+    if (run === undefined) return;
+    if (isToPass && run.live === "not passed") run.toPass++;
+    run.live = false;
+    this.forget(runId, run);
     this.abortAsked.delete(runId);
   }
 
   /** A follower has passed over its frames. */
   passed(runId: string): void {
-    if (this.runs.get(runId) === "live") this.runs.set(runId, "passed");
-    else this.runs.delete(runId);
+    const run = this.runs.get(runId);
+    if (run === undefined) return;
+    if (run.toPass > 0) run.toPass--;
+    else if (run.live !== false) run.live = "passed";
+    this.forget(runId, run);
   }
 
   /** No follower will come to the frames of those that are over. */
   forgetOver(): void {
-    for (const [runId, is] of this.runs) if (is === "over") this.runs.delete(runId);
+    for (const [runId, run] of this.runs) {
+      run.toPass = 0;
+      this.forget(runId, run);
+    }
+  }
+
+  private forget(runId: string, { live, toPass }: OwnRun): void {
+    if (live === false && toPass === 0) this.runs.delete(runId);
   }
 
   get live(): readonly string[] {
-    return [...this.runs].filter(([, is]) => is === "live").map(([runId]) => runId);
+    return [...this.runs].filter(([, { live }]) => live === "not passed").map(([runId]) => runId);
   }
 
   /** One of them is not over. */
   get areUnderWay(): boolean {
-    return [...this.runs.values()].some((is) => is !== "over");
+    return [...this.runs.values()].some(({ live }) => live !== false);
   }
 
   /** A stop was asked for; of a run that does not stand in the log yet, it is asked again once it does. */

@@ -50,7 +50,9 @@ export function remoteRun(link: HostLink, request: RunRequest): Observable<BaseE
     }
     return from(started)
       .pipe(
-        mergeMap(({ runId }) => attachFrames(link, { threadId, agentId, runId, follow: false })),
+        mergeMap(({ runId, runIndex, epoch }) =>
+          attachFrames(link, { threadId, agentId, runId, after: { runIndex, seq: -1, epoch }, follow: false }),
+        ),
         mergeMap(eventsOf),
       )
       .subscribe(subscriber);

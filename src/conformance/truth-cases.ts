@@ -34,6 +34,14 @@ function noting(seen: RunAgentInput[]): ReturnType<typeof scriptedAgent> {
 
 const INTERRUPT: Interrupt = { id: "approval", reason: "needs a person" };
 
+/** Ends its run asking. */
+function asking(...ids: readonly string[]): ReturnType<typeof scriptedAgent> {
+  return scriptedAgent(({ input, emit }) => {
+    const interrupts = ids.map((id) => ({ ...INTERRUPT, id }));
+    emit(say.started(input), { ...say.finished(input), outcome: { type: "interrupt", interrupts } });
+  });
+}
+
 export const truthCases = cases([
   {
     id: "state.is-carried-over",
@@ -125,11 +133,7 @@ export const truthCases = cases([
     says: "RUN_FINISHED with the interrupt outcome must be recorded with its interrupts, input.resume must reach the agent, and the next RUN_FINISHED empties them.",
     async check(bench) {
       const tab = new Tab(bench.thread());
-      const asking = scriptedAgent(({ input, emit }) => {
-        const outcome = { type: "interrupt" as const, interrupts: [INTERRUPT] };
-        emit(say.started(input), { ...say.finished(input), outcome });
-      });
-      await tab.turn(asking, "may I?");
+      await tab.turn(asking(INTERRUPT.id), "may I?");
       const open = await tab.mustBeOnReplay();
       expectSame(
         open.interrupts.map(({ id }) => id),
@@ -147,6 +151,57 @@ export const truthCases = cases([
       expectSame(resume, answer, "the agent must be given input.resume");
       const view = await tab.mustBeOnReplay();
       expectSame(view.interrupts, [], "no interrupt may be open after the run that resumed it");
+    },
+  },
+  {
+    id: "interrupt.must-be-answered",
+    level: "full",
+    title: "a run that leaves an open interrupt without an answer is refused",
+    says: 'While a thread has open interrupts, a run whose input.resume does not answer or cancel each of them once must be refused with a RunnerError of code "interrupts-open" whose details.interruptIds names them: no agent started, nothing recorded.',
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      await tab.turn(asking("one", "two"), "may I?");
+      const before = await tab.mustBeOnReplay();
+      const one = { interruptId: "one", status: "resolved" as const };
+      for (const resume of [undefined, [one], [one, one, { ...one, interruptId: "two" }]]) {
+        const { agent, called, goOn } = held();
+        goOn.open();
+        const run = tab.thread.run(agent, tab.ask(undefined, resume && { resume }));
+        const end = await run.whenEnded();
+        const error = end.is === "completed" ? undefined : end.error;
+        const isRefused = RunnerError.is(error, "interrupts-open");
+        const how = end.is === "completed" ? run.account() : shown(String(error));
+        expectThat(isRefused, 'it must be refused with the code "interrupts-open"', how);
+        expectSame(error.details["interruptIds"], ["one", "two"], "the error must name what is open");
+        expectThat(!called.isOpen, "the agent of a refused run must not be started");
+      }
+      expectSame(await tab.mustBeOnReplay(), before, "nothing of a refused run may be recorded");
+      const resume = [one, { interruptId: "two", status: "cancelled" as const }];
+      await tab.take(await tab.thread.run(answering("thanks"), tab.ask(undefined, { resume })).all());
+    },
+  },
+  {
+    id: "run-id.an-answer-may-take-it",
+    level: "full",
+    title: "an answer under the id of the run that asked is a run of its own",
+    says: "A known runId with input.resume that was not sent before must be run, its events carrying that id; sent again, it is that run, as the first request stays the first run.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      const input = tab.ask("may I?");
+      const first = await tab.thread.run(asking("one"), input).all();
+      await tab.take(first);
+      const resume = [{ interruptId: "one", status: "resolved" as const }];
+      const answer = { ...tab.ask(undefined, { resume }), runId: input.runId };
+      const second = await tab.thread.run(answering("thanks"), structuredClone(answer)).all();
+      mustBeOneRun("the answer's run", joined(second), answer);
+      await tab.take(second);
+      await tab.mustBeOnReplay();
+      const again = held();
+      again.goOn.open();
+      const rule = "the same request must be the same run";
+      expectSame(joined(await tab.thread.run(again.agent, answer).all()), joined(second), rule);
+      expectSame(joined(await tab.thread.run(again.agent, input).all()), joined(first), rule);
+      expectThat(!again.called.isOpen, "no agent may be started for a run that is there already");
     },
   },
   {

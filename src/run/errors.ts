@@ -14,6 +14,12 @@ export type RunnerErrorCode =
   | "deleted"
   /** The run id was used in this thread for another input. Nothing was started. Choose a fresh run id. */
   | "run-exists"
+  /**
+   * The thread waits for answers (AG-UI's interrupts) that the request does not give, or gives otherwise than it must.
+   * Nothing was started or sent. `details.interruptIds` names all that are open; `missing`, `doubled` and `expired` say
+   * what is wrong, `settled` what somebody else has answered. Send `input.resume` with one entry for each.
+   */
+  | "interrupts-open"
   /** No agent is registered under this id. Nothing was started. `details.agentIds` lists those that are. */
   | "unknown-agent"
   /** No thread has this id, or it was deleted. Nothing was changed. List the threads again. */
@@ -72,6 +78,7 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   cancelled: "The run was cancelled before it started",
   deleted: "The run was deleted, or its events were cut off",
   "run-exists": "This run id was already used in the thread with another input",
+  "interrupts-open": "The thread has open interrupts: input.resume must answer each of them",
   "unknown-agent": "No agent is registered under this id",
   "unknown-thread": "No thread has this id",
   "unknown-checkpoint": "No checkpoint has this id",

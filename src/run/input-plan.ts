@@ -1,4 +1,5 @@
 import type { Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
+import { commandOf } from "./interrupts.js";
 import { equalJson } from "./json.js";
 import type { MessageIndex } from "./message-list.js";
 
@@ -165,8 +166,9 @@ function titleOfPart(part: object): string {
 }
 
 /** Equal for equal requests: what is compared when a run id is sent again. FNV-1a over the request's JSON, 64 bits. */
-export function fingerprintOf(input: Pick<RunAgentInput, "messages" | "resume">): string {
-  const text = JSON.stringify([input.messages, input.resume ?? null]);
+export function fingerprintOf(input: Pick<RunAgentInput, "messages" | "resume" | "forwardedProps">): string {
+  const command = commandOf(input);
+  const text = JSON.stringify([input.messages, input.resume ?? null, ...(command === undefined ? [] : [command])]);
   let a = 0x811c9dc5;
   let b = 0xcbf29ce4;
   for (let at = 0; at < text.length; at++) {

@@ -22,8 +22,8 @@ export interface SettledRun {
   readonly customs: readonly BaseEvent[];
   /** The run's own RUN_FINISHED or RUN_ERROR. */
   readonly terminal: BaseEvent;
-  /** Interrupts that are open after the run; of use where it ended in RUN_ERROR, which says nothing about them. */
-  readonly interrupts?: readonly Interrupt[];
+  /** What a run before this one asked, where this one ended in RUN_ERROR and so left it open. */
+  readonly interrupted?: { readonly runId: string; readonly interrupts: readonly Interrupt[] };
 }
 
 /**
@@ -227,12 +227,12 @@ export function emptyPrelude(threadId: string, id: string): BaseEvent[] {
 export function settledPrelude(run: SettledRun, forget = false): BaseEvent[] {
   const runStarted = withoutMessages(run.runStarted);
   const events: BaseEvent[] = [];
-  if (run.terminal.type === EventType.RUN_ERROR && run.interrupts !== undefined && run.interrupts.length > 0) {
-    const { threadId, runId } = runStarted as unknown as RunStartedEvent;
-    const outcome = { type: "interrupt", interrupts: run.interrupts };
+  if (run.interrupted !== undefined) {
+    const { threadId } = runStarted as unknown as RunStartedEvent;
+    const { runId, interrupts } = run.interrupted;
     events.push(
       { type: EventType.RUN_STARTED, threadId, runId },
-      { type: EventType.RUN_FINISHED, threadId, runId, outcome },
+      { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } },
     );
   }
   events.push(

@@ -2,7 +2,7 @@ import { claimThread, threadFreed } from "../lock/claim.js";
 import { deliverStop } from "../lock/stop.js";
 import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
-import type { RunRow } from "../storage/run-store.js";
+import type { ClaimRequest, RunRow } from "../storage/run-store.js";
 import type { ConcurrentRunPolicy, RunnerParts } from "./parts.js";
 import type { Recovery } from "./recovery.js";
 
@@ -26,12 +26,13 @@ const SUPERSEDE_TRIES = 3;
  */
 export async function acquire(
   { parts, recovery, onConcurrentRun }: AcquireContext,
-  { threadId, runId }: { readonly threadId: string; readonly runId: string },
+  asked: Pick<ClaimRequest, "threadId" | "runId" | "fingerprint" | "answers">,
   waiting: {
     readonly busy: (runIndex: number | undefined, policy: ConcurrentRunPolicy) => void;
     readonly signal: AbortSignal;
   },
 ): Promise<{ readonly lock: HeldLock } | { readonly run: RunRow }> {
+  const { threadId, runId, fingerprint, answers } = asked;
   for (let tries = 0; ; tries++) {
     try {
       return { lock: await claimThread(parts, threadId, runId) };
@@ -39,8 +40,9 @@ export async function acquire(
       if (!RunnerError.is(error, "thread-busy")) throw error;
       const { runId: liveId, holderId } = error.details;
       recovery.watch(holderId);
-      const run = liveId === runId ? await parts.store.runById(threadId, runId) : undefined;
-      if (run !== undefined) return { run };
+      const run = liveId === runId ? await parts.store.runById(threadId, runId, fingerprint) : undefined;
+      // An answer waits for the run that it would take the id of, as it would for any other.
+      if (run !== undefined && (run.fingerprint === fingerprint || answers !== true)) return { run };
       if (onConcurrentRun === "throw" || (onConcurrentRun === "supersede" && tries >= SUPERSEDE_TRIES)) throw error;
       const { runIndex } = error.details;
       waiting.busy(typeof runIndex === "number" ? runIndex : undefined, onConcurrentRun);

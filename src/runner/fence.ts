@@ -1,4 +1,6 @@
 import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
+import { RunnerError } from "../run/errors.js";
+import { describeFaults, isAnswer, resumeFaults, unknownAnswers } from "../run/interrupts.js";
 import { equalJson } from "../run/json.js";
 import { asKnown, planInput, titleOf, withEarlier, type InputPlan, type ThreadBase } from "../run/input-plan.js";
 import type { HeldLock } from "../platform/locks.js";
@@ -98,6 +100,14 @@ export async function fenceRun(
     const plan = planInput(end.base, meant, partial !== undefined, request.unseen?.());
     const start = plan.is === "continue" ? end.base : await startOf(plan.afterRunIndex);
     if (start === undefined) continue;
+    const refusal = refusalFor(request, start, parts.clock.now());
+    if (refusal !== undefined) {
+      // The same run sent again answers what it was asked then.
+      const same = await parts.store.runById(threadId, input.runId, fingerprint);
+      if (same?.fingerprint === fingerprint) return { is: "exists", run: same };
+      if (known === undefined) throw refusal;
+      continue;
+    }
     const persisted: PersistedInput = {
       messages: request.persistedInputMessages ?? plan.newMessages,
       ...(input.resume !== undefined && { resume: input.resume }),
@@ -114,6 +124,7 @@ export async function fenceRun(
       prevRunIndex: start.runIndex < 0 ? null : start.runIndex,
       input: persisted,
       fingerprint,
+      ...(isAnswer(input) && { answers: true }),
       title: titleOf(persisted.messages),
     });
     if (result.is === "exists") return result;
@@ -132,6 +143,29 @@ export async function fenceRun(
     };
   }
   return { is: "moved" };
+}
+
+/** Why the run may not start: the thread waits for answers that the request does not give. */
+function refusalFor(
+  { threadId, input, queued }: PlacedRequest,
+  start: ThreadBase,
+  now: number,
+): RunnerError | undefined {
+  const { runId, resume } = input;
+  const interruptIds = start.interrupts.map(({ id }) => id);
+  const faults = resumeFaults(start.interrupts, resume, now);
+  if (faults !== undefined) {
+    return new RunnerError(
+      "interrupts-open",
+      { threadId, runId, interruptIds, ...faults },
+      { message: describeFaults(faults) },
+    );
+  }
+  // Whoever asked while they were open was overtaken by the run that it waited for.
+  const late = queued === true ? unknownAnswers(start.interrupts, resume) : [];
+  if (late.length === 0) return undefined;
+  const message = `The run waited for its turn, and what it answers was settled meanwhile: ${late.join(", ")}`;
+  return new RunnerError("interrupts-open", { threadId, runId, interruptIds, settled: late }, { message });
 }
 
 /** `{}` is what a fresh AG-UI agent always sends: over the bare contract it counts as not set. */

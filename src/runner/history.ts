@@ -8,7 +8,7 @@ import type { BaseEvent } from "@ag-ui/client";
 import type { Derived, RunClosing, RunRow, RunStore, StoredMessageRow, ThreadHead } from "../storage/run-store.js";
 import { closingEvents } from "../run/finalize.js";
 import { ChunkBuilder, lastSeq, sliceChunk } from "../run/pack.js";
-import type { Chunk, OpenConstructs } from "../run/types.js";
+import type { Chunk, OpenConstructs, RunStatus } from "../run/types.js";
 import { foldRows } from "./fold-rows.js";
 import { completed, RecordedRun } from "./recorded-run.js";
 
@@ -25,6 +25,8 @@ export const newThread = (): ThreadBase => ({
   state: {},
   interrupts: [],
 });
+
+const ENDS_IN_ERROR: ReadonlySet<RunStatus> = new Set<RunStatus>(["errored", "broken"]);
 
 const keyOf = (threadId: string, runIndex: number): string => JSON.stringify([threadId, runIndex]);
 
@@ -269,7 +271,18 @@ export class History {
       this.unwritten.get(keyOf(head.threadId, runIndex))?.closing ??
       (await this.store.closing(head.threadId, runIndex));
     if (closing === undefined) throw new RunnerError("corrupt-record", { threadId: head.threadId, store: "runs" });
-    return settledPrelude({ ...closing, state, messages, interrupts }, forget);
+    const isOpen = closing.terminal.type === EventType.RUN_ERROR && interrupts.length > 0;
+    const interrupted = isOpen ? { runId: await this.interruptedBefore(head, runIndex), interrupts } : undefined;
+    return settledPrelude({ ...closing, state, messages, ...(interrupted && { interrupted }) }, forget);
+  }
+
+  /** The id of the run whose interrupts are still open after run `runIndex`, which ended in RUN_ERROR. */
+  private async interruptedBefore(head: ThreadHead, runIndex: number): Promise<string> {
+    let run: RunRow | undefined = await this.run(head, runIndex);
+    // Of those that end in RUN_ERROR none touches interrupts, and of the others the last one set them.
+    while (run !== undefined && ENDS_IN_ERROR.has(run.status)) run = await this.runBefore(run);
+    // A limit may have cut it off.
+    return run?.runId ?? randomId();
   }
 
   /** Adds what a run left behind that was settled without reading its content. The runs before it are derived. */

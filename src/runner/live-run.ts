@@ -1,6 +1,7 @@
 import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import type { FailurePoint } from "../run/failure-points.js";
+import { isAnswer } from "../run/interrupts.js";
 import { Life, type RunLife } from "../run/life.js";
 import type { RunRow, StopRequest } from "../storage/run-store.js";
 import { acquire, type AcquireContext } from "./acquire.js";
@@ -35,6 +36,8 @@ export class LiveRun {
   readonly runId: string;
   readonly threadId: string;
   readonly fingerprint: string;
+  /** It may take the id of a settled run over: see {@link isAnswer}. */
+  readonly answers: boolean;
   /** Where the run stands in the log; rejects with why it was refused. A run that was there already counts as started. */
   readonly started: Promise<RunRef>;
   /** Resolves when it is known whether the run starts, waits or is refused. */
@@ -59,6 +62,7 @@ export class LiveRun {
     this.runId = request.input.runId;
     this.threadId = request.threadId;
     this.fingerprint = request.fingerprint;
+    this.answers = isAnswer(request.input);
     this.ended = new Promise((resolve) => (this.over = resolve));
     const waits = new Promise<void>((resolve) => (this.waits = resolve));
     if (request.queued === true) this.wait();
@@ -136,7 +140,10 @@ export class LiveRun {
       this.mustNotBeCancelled();
       this.life.go({ to: "turn" });
       const unseen = this.waitedFor;
-      const request = unseen === undefined ? this.request : { ...this.request, unseen: () => unseen };
+      const request =
+        unseen === undefined
+          ? this.request
+          : { ...this.request, unseen: () => unseen, queued: this.context.onConcurrentRun === "queue" };
       const result = await fenceRun(this.context, request, async () => {
         await this.reached("claiming.read");
         fenceSent = true;

@@ -52,10 +52,11 @@ export async function* framesOfRecorded(
   { threadId, runId, after }: { readonly threadId: string; readonly runId: string; readonly after?: Cursor },
   signal: AbortSignal,
 ): AsyncGenerator<Frame, void> {
-  const row = await context.parts.store.runById(threadId, runId);
+  const { store } = context.parts;
+  // Several runs may have the id: the cursor says which.
+  const row = after === undefined ? await store.runById(threadId, runId) : await store.run(threadId, after.runIndex);
   const isThis =
-    after === undefined ||
-    (after.runIndex === row?.runIndex && after.epoch <= row.epoch && isSameDatabase(after.epoch, row.epoch));
+    after === undefined || (row?.runId === runId && after.epoch <= row.epoch && isSameDatabase(after.epoch, row.epoch));
   if (row === undefined || !isThis) throw new RunnerError("deleted", { threadId, runId });
   const ref = refOf(row);
   context.recovery.watch((await context.parts.store.head(threadId))?.holder);

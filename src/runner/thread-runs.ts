@@ -1,4 +1,5 @@
 import { RunnerError } from "../run/errors.js";
+import { isAnswer } from "../run/interrupts.js";
 import { isBusy } from "../run/life.js";
 import type { LiveRunRequest, PlacedRequest } from "./fence.js";
 import { LiveRun, type LiveRunContext } from "./live-run.js";
@@ -60,7 +61,7 @@ export class ThreadRuns {
     const same = this.find(threadId, input.runId);
     if (same !== undefined && isBusy(same.is)) {
       if (same.fingerprint === fingerprint) return same;
-      throw new RunnerError("run-exists", { threadId, runId: same.runId });
+      if (!isAnswer(input)) throw new RunnerError("run-exists", { threadId, runId: same.runId });
     }
     const before = this.runs.get(threadId);
     const queue = this.queues.get(threadId) ?? [];

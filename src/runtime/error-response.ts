@@ -8,6 +8,7 @@ const STATUS: Readonly<Partial<Record<RunnerErrorCode, number>>> = {
   "unknown-thread": 404,
   "thread-busy": 409,
   "run-exists": 409,
+  "interrupts-open": 409,
   cancelled: 409,
   fenced: 409,
   deleted: 410,
@@ -33,8 +34,12 @@ export function errorResponse(error: unknown, failure = "Failed to run agent"): 
   if (!RunnerError.is(error)) return json({ error: failure, message: messageOf(error) }, 500);
   const { code, details } = error;
   const status = STATUS[code] ?? 500;
-  const { threadId, runId, agentId } = details;
-  const where = { ...(threadId !== undefined && { threadId }), ...(runId !== undefined && { runId }) };
+  const { threadId, runId, agentId, interruptIds } = details;
+  const where = {
+    ...(threadId !== undefined && { threadId }),
+    ...(runId !== undefined && { runId }),
+    ...(interruptIds !== undefined && { interruptIds }),
+  };
   if (code === "unknown-agent") {
     const message = `Agent '${String(agentId)}' does not exist`;
     return json({ error: "Agent not found", message }, status);

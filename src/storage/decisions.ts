@@ -22,16 +22,24 @@ export const fenced = (held: Claim, head: ThreadHead | undefined): RunnerError =
     ...(head?.holder !== undefined && { holderId: head.holder }),
   });
 
-export type ClaimDecision<Row extends RunRow> =
+/** A row in whichever form a store keeps it. */
+type AnyRow = Omit<RunRow, "runId">;
+
+export type ClaimDecision<Row extends AnyRow> =
   /** Ours, from a first try whose end was not heard. */
   | { readonly is: "again"; readonly run: Row }
   | { readonly is: "exists"; readonly run: Row }
   | { readonly is: "moved" }
-  /** `stale`: a run of this id that does not count any more and must make room. */
-  | { readonly is: "new"; readonly runIndex: number; readonly stale: Row | undefined };
+  /** `stale`: a run of this id that does not count any more and must make room. `former`: one that gives way. */
+  | {
+      readonly is: "new";
+      readonly runIndex: number;
+      readonly stale: Row | undefined;
+      readonly former: Row | undefined;
+    };
 
-/** @param same the row with the request's run id, whether or not it counts any more */
-export function decideClaim<Row extends RunRow>(
+/** @param same the row with the request's run id (and fingerprint, where there are several), whether or not it counts any more */
+export function decideClaim<Row extends AnyRow>(
   head: ThreadHead | undefined,
   same: Row | undefined,
   request: ClaimRequest,
@@ -40,7 +48,8 @@ export function decideClaim<Row extends RunRow>(
   if (same !== undefined && same.runIndex >= first) {
     const ours =
       head?.live?.runId === request.runId && head.holder === request.holder && same.startedAt === request.startedAt;
-    return { is: ours ? "again" : "exists", run: same };
+    const givesWay = request.answers === true && same.status !== "running" && same.fingerprint !== request.fingerprint;
+    if (!givesWay) return { is: ours ? "again" : "exists", run: same };
   }
   // Whoever knows nothing of a deleted thread begins a new one.
   const seen = head?.deleted === true && request.base === undefined ? undefined : head;
@@ -48,7 +57,13 @@ export function decideClaim<Row extends RunRow>(
   const moved = seen?.activeRunIndex !== base?.activeRunIndex || seen?.epoch !== base?.epoch;
   const onNothing = prevRunIndex !== null && prevRunIndex < first;
   if (moved || onNothing || head?.live !== undefined) return { is: "moved" };
-  return { is: "new", runIndex: head?.runCount ?? 0, stale: same };
+  const counts = same !== undefined && same.runIndex >= first;
+  return {
+    is: "new",
+    runIndex: head?.runCount ?? 0,
+    stale: counts ? undefined : same,
+    former: counts ? same : undefined,
+  };
 }
 
 export function claimedHead(
@@ -71,9 +86,9 @@ export function claimedHead(
   };
 }
 
-/** @param last the run id of the thread's last run */
+/** @param last the run id of the thread's last run; it is no parent of a run that takes its id over */
 export function claimedRun(request: ClaimRequest, runIndex: number, epoch: number, last: string | undefined): RunRow {
-  const parentRunId = request.parentRunId ?? last;
+  const parentRunId = request.parentRunId ?? (last === request.runId ? undefined : last);
   return {
     threadId: request.threadId,
     runIndex,

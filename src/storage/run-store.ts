@@ -90,6 +90,11 @@ export interface ClaimRequest {
   readonly prevRunIndex: number | null;
   readonly input: PersistedInput;
   readonly fingerprint: string;
+  /**
+   * It answers an earlier run. A settled run of the same id gives it way: from then on it is found by its fingerprint, and
+   * this one by the id.
+   */
+  readonly answers?: boolean;
   /** The title of a thread that has none yet. */
   readonly title: string;
 }
@@ -211,8 +216,9 @@ export interface RunStore {
   /** Heads of all threads with a live run. */
   liveHeads(): Promise<readonly ThreadHead[]>;
   run(threadId: string, runIndex: number): Promise<RunRow | undefined>;
-  runById(threadId: string, runId: string): Promise<RunRow | undefined>;
-  /** Runs of this id in whichever thread, at most `limit`. */
+  /** The newest run of this id; that of the fingerprint, where one is given and several runs had the id. */
+  runById(threadId: string, runId: string, fingerprint?: string): Promise<RunRow | undefined>;
+  /** Runs of this id in whichever thread, of each thread the newest, at most `limit`. */
   runsOfId(runId: string, limit: number): Promise<readonly RunRow[]>;
   /** All runs of a thread that count, by runIndex. */
   runs(threadId: string): Promise<readonly RunRow[]>;

@@ -39,6 +39,24 @@ export const BROKEN_FULL: Readonly<Record<string, Break>> = {
   "forgets open interrupts": (good) => ({
     connect: (request) => good.connect(request).pipe(map(({ outcome: _outcome, ...event }) => event as BaseEvent)),
   }),
+  "runs on past open interrupts": (good) => ({
+    run: (request) => {
+      const agent = (events$: Observable<BaseEvent>): Observable<BaseEvent> =>
+        events$.pipe(map(({ outcome: _outcome, ...event }) => event as BaseEvent));
+      return good.run(asking(request, { agent }));
+    },
+  }),
+  "knows a run id once": (good) => {
+    const seen = new Set<string>();
+    return {
+      run: (request) => {
+        const { runId } = request.input;
+        if (request.input.resume === undefined) seen.add(runId);
+        else if (seen.has(runId)) return throwError(() => new RunnerError("run-exists", { runId }));
+        return good.run(request);
+      },
+    };
+  },
   "does not hand over what resumes a run": (good) => ({
     run: (request) => good.run(asking(request, { given: ({ resume: _resume, ...input }) => input })),
   }),

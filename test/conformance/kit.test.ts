@@ -79,6 +79,8 @@ describe("a runner that breaks a promise of level full fails the case that is ab
     ["gives agents the last message only", "messages.agent-has-the-history"],
     ["forgets open interrupts", "interrupt.is-kept-until-resumed"],
     ["does not hand over what resumes a run", "interrupt.is-kept-until-resumed"],
+    ["runs on past open interrupts", "interrupt.must-be-answered"],
+    ["knows a run id once", "run-id.an-answer-may-take-it"],
     ["starts a run again under its id", "run-id.equal-input-attaches"],
     ["refuses a known run id without a code", "run-id.other-input-is-refused"],
     ["sees no branches", "branch.edit"],

@@ -95,7 +95,7 @@ export function checkThread(record: ThreadRecord | undefined): ThreadRecord | un
 export const isRun = (record: RunRecord): boolean =>
   isText(record.threadId) &&
   isIndex(record.runIndex) &&
-  isText(record.runId) &&
+  (isText(record.runId) || isListOf(isText, record.runId)) &&
   isStatus(record.status) &&
   isIndex(record.epoch) &&
   (record.prevRunIndex === null || (isIndex(record.prevRunIndex) && record.prevRunIndex < record.runIndex)) &&

@@ -52,7 +52,7 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
       const record = await reads.readRun(connection, threadId, runIndex);
       return record && toRunRow(record);
     },
-    runById: (threadId, runId) => reads.readRunById(connection, threadId, runId),
+    runById: (threadId, runId, fingerprint) => reads.readRunById(connection, threadId, runId, fingerprint),
     runsOfId: (runId, limit) => reads.readRunsOfId(connection, runId, limit),
     runsBefore: (query) => reads.readRunsBefore(connection, query),
     runs: (threadId) => reads.readRuns(connection, threadId),

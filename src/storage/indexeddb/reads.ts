@@ -3,7 +3,7 @@ import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import type { PersistedInput, RunClosing, RunQuery, RunRow, StoredMessageRow } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isHead, isMessage, isRun } from "./checks.js";
-import type { Connection } from "./connection.js";
+import type { Connection, ReadTransaction, WriteTransaction } from "./connection.js";
 import { countingRun, unlessCut } from "./heads.js";
 import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloads.js";
 import { PAGE, runRange, toRunRow } from "./records.js";
@@ -20,13 +20,27 @@ export async function readRun(
   return runIndex < firstOf(checkHead(head)) ? undefined : checkRun(record);
 }
 
+/** See `runById` of the store. */
+export async function runOfId(
+  tx: ReadTransaction | WriteTransaction,
+  threadId: string,
+  runId: string,
+  fingerprint: string | undefined,
+): Promise<RunRecord | undefined> {
+  const index = tx.objectStore("runs").index("runId");
+  const newest = await index.get([threadId, runId]);
+  if (newest === undefined || fingerprint === undefined || newest.fingerprint === fingerprint) return newest;
+  return (await index.get([threadId, [runId, fingerprint]])) ?? newest;
+}
+
 export async function readRunById(
   connection: Connection,
   threadId: string,
   runId: string,
+  fingerprint?: string,
 ): Promise<RunRow | undefined> {
   const [head, record] = await connection.read(["heads", "runs"], (tx) =>
-    Promise.all([tx.objectStore("heads").get(threadId), tx.objectStore("runs").index("runId").get([threadId, runId])]),
+    Promise.all([tx.objectStore("heads").get(threadId), runOfId(tx, threadId, runId, fingerprint)]),
   );
   const run = checkRun(record);
   return run === undefined || run.runIndex < firstOf(checkHead(head)) ? undefined : toRunRow(run);

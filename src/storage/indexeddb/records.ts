@@ -72,6 +72,6 @@ export function putDerived(tx: WriteTransaction, records: { messages: MessageRec
 }
 
 export function toRunRow(record: RunRecord): RunRow {
-  const { input: _input, closing: _closing, ...row } = record;
-  return row;
+  const { input: _input, closing: _closing, runId, ...row } = record;
+  return { ...row, runId: Array.isArray(runId) ? runId[0] : runId };
 }

@@ -35,7 +35,8 @@ export interface ThreadRecord {
 export interface RunRecord {
   threadId: string;
   runIndex: number;
-  runId: string;
+  /** With its fingerprint once a later run of the thread has taken the id over, which stays unique in the thread so. */
+  runId: string | [runId: string, fingerprint: string];
   prevRunIndex: number | null;
   parentRunId?: string;
   agentId?: string;
@@ -94,7 +95,11 @@ export interface RuntimeSchema extends DBSchema {
     value: ThreadRecord;
     indexes: { updatedAt: [number, number]; agentId: [string, number, number] };
   };
-  runs: { key: [string, number]; value: RunRecord; indexes: { runId: [string, string]; id: string } };
+  runs: {
+    key: [string, number];
+    value: RunRecord;
+    indexes: { runId: [string, RunRecord["runId"]]; id: RunRecord["runId"] };
+  };
   chunks: { key: [string, number, number]; value: ChunkRecord };
   messages: {
     key: [string, number, number];

@@ -14,6 +14,7 @@ import {
 import type { Claim, ClaimRequest, ClaimResult, RunStore, Settlement, StopRequest, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, checkThread, corrupt, isThread } from "./checks.js";
 import type { Connection, WriteTransaction } from "./connection.js";
+import { runOfId } from "./reads.js";
 import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, runRange, toRunRow } from "./records.js";
 
 export async function claim(connection: Connection, codec: PayloadCodec, request: ClaimRequest): Promise<ClaimResult> {
@@ -23,7 +24,7 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
     const runs = tx.objectStore("runs");
     const [headRecord, sameRecord, threadRecord] = await Promise.all([
       tx.objectStore("heads").get(threadId),
-      runs.index("runId").get([threadId, runId]),
+      runOfId(tx, threadId, runId, request.fingerprint),
       tx.objectStore("threads").get(threadId),
     ]);
     const head = checkHead(headRecord);
@@ -36,7 +37,7 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
       return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder } };
     }
 
-    const { runIndex, stale } = decision;
+    const { runIndex, stale, former } = decision;
     const [epoch, last, taken] = await Promise.all([
       nextEpoch(tx, head),
       head === undefined ? undefined : runs.get([threadId, head.activeRunIndex]),
@@ -46,7 +47,10 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
     if (taken !== undefined) throw corrupt("heads", { threadId });
     // A run id is unique in its thread, also beside rows that are still to be swept.
     if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
-    quietly(runs.put({ ...claimedRun(request, runIndex, epoch, checkRun(last)?.runId), input }));
+    // Its index allows one of an id: the former goes first.
+    if (former !== undefined) quietly(runs.put({ ...former, runId: [runId, former.fingerprint] }));
+    const lastRun = checkRun(last);
+    quietly(runs.put({ ...claimedRun(request, runIndex, epoch, lastRun && toRunRow(lastRun).runId), input }));
     quietly(tx.objectStore("heads").put(claimedHead(head, request, runIndex, epoch)));
     quietly(
       tx.objectStore("threads").put({

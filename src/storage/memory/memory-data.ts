@@ -28,7 +28,10 @@ export interface MemoryThread {
   row: ThreadRow | undefined;
   /** By runIndex, in its order. Only runs that count. */
   readonly runs: Map<number, MemoryRun>;
+  /** By run id, the newest run of it. */
   readonly indexOf: Map<string, number>;
+  /** Runs whose id a later one took over, by {@link formerKey}. */
+  formerOf?: Map<string, number>;
   /** About how many bytes its runs take that are over, see `sizeOf`. */
   bytes: number;
   /** Where the message rows are; absent until somebody reads a page, and after rows went. */
@@ -75,13 +78,33 @@ export const emptyMemoryData = (): MemoryData => ({
 export const runOf = (data: MemoryData, threadId: string, runIndex: number): MemoryRun | undefined =>
   data.threads.get(threadId)?.runs.get(runIndex);
 
+const formerKey = (runId: string, fingerprint: string): string => JSON.stringify([runId, fingerprint]);
+
+/** See `runById` of the store. */
+export function runOfId(thread: MemoryThread | undefined, runId: string, fingerprint?: string): MemoryRun | undefined {
+  const newest = thread?.runs.get(thread.indexOf.get(runId) ?? -1);
+  if (newest === undefined || fingerprint === undefined || newest.row.fingerprint === fingerprint) return newest;
+  return thread?.runs.get(thread.formerOf?.get(formerKey(runId, fingerprint)) ?? -1) ?? newest;
+}
+
+/** A later run takes the id of this one over. */
+export function giveWay(thread: MemoryThread, { runId, fingerprint, runIndex }: RunRow): void {
+  thread.formerOf ??= new Map();
+  thread.formerOf.set(formerKey(runId, fingerprint), runIndex);
+}
+
 export function removeRun(data: MemoryData, thread: MemoryThread, runIndex: number): void {
   const { threadId } = thread.head;
-  const runId = thread.runs.get(runIndex)?.row.runId;
-  if (runId === undefined) return;
+  const row = thread.runs.get(runIndex)?.row;
+  if (row === undefined) return;
+  const { runId, fingerprint } = row;
   thread.bytes -= thread.runs.get(runIndex)?.bytes ?? 0;
   thread.runs.delete(runIndex);
   delete thread.rows;
+  if (thread.indexOf.get(runId) !== runIndex) {
+    thread.formerOf?.delete(formerKey(runId, fingerprint));
+    return;
+  }
   thread.indexOf.delete(runId);
   const threads = data.threadsOfRun.get(runId);
   threads?.delete(threadId);

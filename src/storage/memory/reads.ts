@@ -1,6 +1,6 @@
 import type { Chunk } from "../../run/types.js";
 import type { RunRow, RunStore, StoredMessageRow, ThreadRow } from "../run-store.js";
-import { placeAfter, runOf, type MemoryData, type MemoryRun } from "./memory-data.js";
+import { placeAfter, runOf, runOfId, type MemoryData, type MemoryRun } from "./memory-data.js";
 
 type Reads = Pick<
   RunStore,
@@ -60,17 +60,13 @@ export const memoryReads = (data: MemoryData): Reads => ({
 
   run: async (threadId, runIndex) => rowOf(runOf(data, threadId, runIndex)),
 
-  runById: async (threadId, runId) => {
-    const thread = data.threads.get(threadId);
-    return rowOf(thread?.runs.get(thread.indexOf.get(runId) ?? -1));
-  },
+  runById: async (threadId, runId, fingerprint) => rowOf(runOfId(data.threads.get(threadId), runId, fingerprint)),
 
   runsOfId: async (runId, limit) => {
     const rows: RunRow[] = [];
     for (const threadId of data.threadsOfRun.get(runId) ?? []) {
       if (rows.length >= limit) break;
-      const thread = data.threads.get(threadId);
-      const row = rowOf(thread?.runs.get(thread.indexOf.get(runId) ?? -1));
+      const row = rowOf(runOfId(data.threads.get(threadId), runId));
       if (row !== undefined) rows.push(row);
     }
     return rows;

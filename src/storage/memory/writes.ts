@@ -13,9 +13,11 @@ import {
 } from "../decisions.js";
 import type { Claim, ClaimRequest, ClaimResult, Derived, RunStore, ThreadRow } from "../run-store.js";
 import {
+  giveWay,
   leave,
   liveRun,
   putChunk,
+  runOfId,
   weigh,
   type MemoryData,
   type MemoryLeft,
@@ -45,7 +47,7 @@ function heldThread(data: MemoryData, held: Claim): MemoryThread {
 function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   const { threadId, runId, holder, startedAt, agentId } = request;
   const thread = data.threads.get(threadId);
-  const same = thread?.runs.get(thread.indexOf.get(runId) ?? -1)?.row;
+  const same = runOfId(thread, runId, request.fingerprint)?.row;
   const decision = decideClaim(thread?.head, same, request);
   if (decision.is === "moved") return decision;
   if (decision.is === "exists") return { is: "exists", run: { ...decision.run } };
@@ -54,7 +56,7 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
     return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder } };
   }
 
-  const { runIndex } = decision;
+  const { runIndex, former } = decision;
   const input = structuredClone(request.input);
   const epoch = ++data.epoch;
   const head = claimedHead(thread?.head, request, runIndex, epoch);
@@ -78,6 +80,7 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
     bytes: 0,
   };
   const last = claimed.runs.get(claimed.head.activeRunIndex)?.row.runId;
+  if (former !== undefined) giveWay(claimed, former);
   claimed.runs.set(runIndex, { row: claimedRun(request, runIndex, epoch, last), input, chunks: [] });
   claimed.indexOf.set(runId, runIndex);
   claimed.head = head;

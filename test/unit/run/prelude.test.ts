@@ -245,10 +245,15 @@ describe("prelude of a settled run", () => {
               outcome: { type: "interrupt", interrupts: base.interrupts },
             };
         const customs = stream.events.filter(({ type }) => type === EventType.CUSTOM || type === EventType.RAW);
-        const prelude = settledPrelude({ ...base, runStarted: stream.events[0]!, customs, terminal });
+        const { messages, state, interrupts } = base;
+        const interrupted = failed && interrupts.length > 0 && { interrupted: { runId: "asked", interrupts } };
+        const runStarted = stream.events[0]!;
+        const prelude = settledPrelude({ messages, state, runStarted, customs, terminal, ...interrupted });
         await mustBeValid(prelude);
         expect(await referenceFold(NOTHING, prelude)).toEqual(base);
         expect(prelude.at(-1)).toBe(terminal);
+        const asked = prelude.filter(({ outcome }) => (outcome as { type?: string } | undefined)?.type === "interrupt");
+        if (failed) expect(asked.map(({ runId }) => runId)).toEqual(interrupts.length > 0 ? ["asked"] : []);
       }),
       times(200),
     );

@@ -83,6 +83,53 @@ export const CLIENT_CASES: readonly ContractCase[] = [
       },
     },
     {
+      name: `@ag-ui/client ${version} answers under the id of the run that asked`,
+      check: async (bench) => {
+        const [threadId, runId] = [bench.id("t"), bench.id("run")];
+        const client = new Client(version, bench.way, "/agent/asker/run", { threadId });
+        client.say(`${runId}-user`, "may I?");
+        await bench.patience.within(client.run({ runId }), "the end of the run that asks");
+        const resume = [{ interruptId: interruptOf(runId).id, status: "resolved" as const, payload: 1 }];
+        await bench.patience.within(client.run({ runId, resume }), "the end of the run that was answered");
+        client.expectNoFailure();
+        expectSame(client.runIds, [runId, runId], "events must carry the id that the client asked with");
+        expectSame(
+          client.view.messages.at(-1)?.content,
+          'It was [["resolved",1]]',
+          "the answer must come to the agent",
+        );
+        expectSame(client.view.interrupts, [], "an answered question must be gone");
+        const later = await connected(bench, version, threadId);
+        expectSame([later.messages, later.interrupts], [client.view.messages, []], "and for whoever comes later");
+      },
+    },
+    {
+      name: `@ag-ui/client ${version} answers LangGraph under the id of the run that asked, and sends it again`,
+      check: async (bench) => {
+        const [threadId, runId] = [bench.id("t"), bench.id("run")];
+        const client = new Client(version, bench.way, "/agent/holder/run", { threadId });
+        client.say(`${runId}-user`, "go");
+        const gate = bench.id("gate");
+        await bench.open(gate);
+        await bench.patience.within(client.run({ runId, forwardedProps: { gate } }), "the end of the run that asks");
+        const command = { resume: "yes", interruptEvent: "sure?" };
+        const props = { gate: bench.id("gate"), command };
+        const running = client.run({ runId, forwardedProps: props });
+        await bench.patience.within(client.told(`CUSTOM ${WAITS}`, 2), "the run that was answered");
+        // Its id is the one that the client knows.
+        const stopped = await bench.post(`/agent/holder/stop/${threadId}`, { runId });
+        expectThat(((await stopped.json()) as { stopped: boolean }).stopped, "a stop by the id must reach it");
+        await bench.patience.within(running, "the end of the run that was answered");
+        client.expectNoFailure();
+        expectSame(client.runIds, [runId, runId], "events must carry the id that the client asked with");
+        const { messages } = client.view;
+        const sent = { threadId, runId, props, input: { messages: [...messages] } };
+        const again = await bench.run("holder", sent);
+        expectSame(again.filter(({ event }) => event["name"] === WAITS).length, 1, "it must be that run");
+        expectSame(await bench.progress(runId), "aborted", "the agent must not be started again");
+      },
+    },
+    {
       name: `@ag-ui/client ${version} leaves a run that goes on without it`,
       check: async (bench) => {
         const [threadId, runId, gate] = [bench.id("t"), bench.id("run"), bench.id("gate")];

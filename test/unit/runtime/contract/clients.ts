@@ -19,6 +19,8 @@ export interface ClientView {
 export class Client {
   /** Types of the events that it was told of. */
   readonly types: string[] = [];
+  /** Of each RUN_STARTED. */
+  readonly runIds: string[] = [];
   /** Why runs failed for it. */
   readonly failures: string[] = [];
   private readonly agent: Client1;
@@ -44,6 +46,7 @@ export class Client {
         this.types.push(event.type === "CUSTOM" ? `CUSTOM ${String(event["name"])}` : event.type);
         for (const look of this.seen) look();
       },
+      onRunStartedEvent: ({ event }) => void this.runIds.push(event.runId),
       onRunErrorEvent: ({ event }) => void this.failures.push(String(event["message"])),
       onRunFailed: ({ error }) => void this.failures.push(error.message),
     });
@@ -68,11 +71,12 @@ export class Client {
     this.agent.abortRun();
   }
 
-  /** Until its subscribers were told of an event of this type. */
-  async told(type: string): Promise<void> {
-    if (this.types.includes(type)) return;
+  /** Until its subscribers were told of so many events of this type. */
+  async told(type: string, times = 1): Promise<void> {
+    const isTold = (): boolean => this.types.filter((told) => told === type).length >= times;
+    if (isTold()) return;
     await new Promise<void>((resolve) => {
-      this.seen.push(() => this.types.includes(type) && resolve());
+      this.seen.push(() => isTold() && resolve());
     });
   }
 

@@ -1,5 +1,6 @@
 import { EventType } from "@ag-ui/core";
 import { expectSame, expectThat, shown } from "../../../../src/conformance/expect.js";
+import { interruptOf } from "./contract-agents.js";
 import { expectRefusal, waits, type Asked, type ContractBench, type ContractCase } from "./contract-bench.js";
 import { EventReader, joined, typesOf, type Read } from "./reading.js";
 
@@ -274,6 +275,23 @@ const together: readonly ContractCase[] = [
       await bench.run("echo", { threadId, runId, says: "one" });
       const answer = await bench.ask("run", "echo", { threadId, runId, says: "other" });
       await expectRefusal(answer, 409, { error: "run-exists", threadId, runId });
+    },
+  },
+  {
+    name: "a run that leaves an open interrupt unanswered is refused with 409, and nothing of it is kept",
+    check: async (bench) => {
+      const [threadId, runId, next] = [bench.id("t"), bench.id("run"), bench.id("run")];
+      await bench.run("asker", { threadId, runId });
+      const entry = { interruptId: "another", status: "resolved" } as const;
+      for (const resume of [[], [entry]]) {
+        const answer = await bench.ask("run", "asker", { threadId, runId: next, input: { resume } });
+        const interruptIds = [interruptOf(runId).id];
+        await expectRefusal(answer, 409, { error: "interrupts-open", threadId, runId: next, interruptIds });
+      }
+      const ids = (await bench.history(threadId)).map(({ event }) => event["runId"]);
+      expectThat(!ids.includes(next), "what was refused must not stand in the thread");
+      const resume = [{ interruptId: interruptOf(runId).id, status: "resolved" as const }];
+      await bench.run("asker", { threadId, runId: next, input: { resume } });
     },
   },
   {
