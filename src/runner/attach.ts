@@ -126,11 +126,9 @@ async function nextStep(
       ? await lastRun(context, head)
       : await nextPosition(context, head, at, comesBack);
   if (next !== "snapshot") return next;
-  // What it holds may begin later than what it is shown now.
-  const forget = holds && limit !== undefined;
   // Events that add to what a reader shows would add it twice.
   const prelude =
-    replay === "events" && !holds ? await compacted(context, head) : await snapshot(context, head, limit, forget);
+    replay === "events" && !holds ? await compacted(context, head) : await snapshot(context, head, limit, holds);
   return prelude === undefined ? "again" : { prelude };
 }
 
@@ -173,7 +171,7 @@ async function* readRun(
 ): AsyncGenerator<Frame, ReadRun | undefined> {
   const { threadId, runIndex, runId, epoch } = run;
   const live = context.liveRun(threadId);
-  const feed = live?.inLog?.runIndex === runIndex ? live.feed : undefined;
+  const feed = isRun(live, run) ? live.feed : undefined;
   if (afterSeq < 0) yield { type: "run", run: toLiveRunInfo(run) };
   let seq = afterSeq;
   const chunks = tailRun(context, run, feed, afterSeq, signal);
@@ -194,6 +192,10 @@ async function* readRun(
     await chunks.return(undefined);
   }
 }
+
+/** What runs here is this run, not one of the same index in a database that was begun anew. */
+export const isRun = (live: LiveRun | undefined, run: Pick<RunRef, "runIndex" | "epoch">): live is LiveRun =>
+  live?.inLog?.runIndex === run.runIndex && isSameDatabase(live.inLog.epoch, run.epoch);
 
 /** The settled history as plain AG-UI readers get it. */
 async function compacted({ history }: AttachContext, head: ThreadHead): Promise<Prelude> {
@@ -217,12 +219,14 @@ export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): Live
 
 /** Everything up to now as events that rebuild it. Undefined: the thread is just changing, look again. */
 async function snapshot(
-  { history, liveRun }: AttachContext,
+  { parts, history, liveRun }: AttachContext,
   head: ThreadHead,
   limit: number | undefined,
-  forget: boolean,
+  holds: boolean,
 ): Promise<Prelude | undefined> {
   const { threadId } = head;
+  // What it holds may begin later than what it is shown now.
+  const forget = holds && limit !== undefined;
   if (head.live === undefined) {
     const end =
       limit === undefined ? endOf(await history.base(head)) : await history.endAt(head, head.activeRunIndex, limit);
@@ -237,7 +241,7 @@ async function snapshot(
 
   const run = await history.run(head, head.live.runIndex);
   const local = liveRun(threadId);
-  const isLocal = local?.inLog?.runIndex === run.runIndex;
+  const isLocal = isRun(local, run);
   // A run of this host knows what it found: its thread need not be read.
   const before =
     (isLocal ? local.view?.before(limit) : undefined) ?? (await history.endAt(head, run.prevRunIndex ?? -1, limit));
@@ -253,7 +257,9 @@ async function snapshot(
     // Nothing of the run is committed yet: the history, then the run from its first event.
     const cursor = { runIndex: run.runIndex, seq: -1, epoch: run.epoch };
     const live = toLiveRunInfo(refOf(run));
-    return { type: "prelude", events: settled, cursor, live, ...(before.earlier && { earlier: true }) };
+    // What a reader holds is of a thread that was deleted, or of another branch.
+    const events = holds && settled.length === 0 ? emptyPrelude(threadId, parts.makeId()) : settled;
+    return { type: "prelude", events, cursor, live, ...(before.earlier && { earlier: true }) };
   }
   const shown = { ...(limit !== undefined && { limit }), forget: forget && settled.length === 0 };
   return {

@@ -8,7 +8,7 @@ import type { Cursor } from "../run/types.js";
 import type { Frame } from "../wire/shapes.js";
 import { threadEvents } from "../wire/thread-events.js";
 import { ownEvent } from "./accept.js";
-import { toLiveRunInfo, type AttachContext } from "./attach.js";
+import { isRun, toLiveRunInfo, type AttachContext } from "./attach.js";
 import { refOf, type LiveRun, type RunRef } from "./live-run.js";
 import { tailRun, type TailContext, type TailEnd } from "./tail.js";
 
@@ -61,7 +61,7 @@ export async function* framesOfRecorded(
   const ref = refOf(row);
   context.recovery.watch((await context.parts.store.head(threadId))?.holder);
   const live = context.liveRun(threadId);
-  const feed = live?.inLog?.runIndex === ref.runIndex ? live.feed : undefined;
+  const feed = isRun(live, ref) ? live.feed : undefined;
   const seq = after?.seq ?? -1;
   if (seq < 0) yield { type: "run", run: toLiveRunInfo(ref) };
   const failure = (end: TailEnd | undefined) => (typeof end === "object" ? end : undefined);

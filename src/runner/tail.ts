@@ -2,11 +2,13 @@ import { EventType } from "@ag-ui/core";
 import { filter } from "rxjs";
 import { ringOrSilence, type Bell } from "../platform/bell.js";
 import { lastSeq } from "../run/pack.js";
+import { isSameDatabase } from "../run/epochs.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 import { catchUp, FRAME_EVENTS } from "./catch-up.js";
 import type { RunnerParts } from "./parts.js";
 import { completed } from "./recorded-run.js";
 import type { Recovery } from "./recovery.js";
+import type { RunRef } from "./live-run.js";
 import type { RunFeed } from "./run-feed.js";
 
 /** How long a follower of another host's run hears nothing before it looks into the log, in ms. */
@@ -28,17 +30,19 @@ export type TailEnd = SettledStatus | { readonly is: "lost"; readonly error: unk
  *
  * @param feed the run's feed where it is live in this host
  * @returns how the run ended; undefined when `signal` aborted first, or the events that are missing are not there any
- *   more (deleted, or cut off)
+ *   more (deleted, or cut off, or the whole database is another one)
  */
 export async function* tailRun(
   context: TailContext,
-  run: { readonly threadId: string; readonly runId: string; readonly runIndex: number },
+  run: RunRef,
   feed: RunFeed | undefined,
   afterSeq: number,
   signal: AbortSignal,
 ): AsyncGenerator<Chunk, TailEnd | undefined> {
   const { parts, recovery } = context;
   const { threadId, runId } = run;
+  // A database that was deleted and begun anew has other runs under the same indexes.
+  const isOther = ({ epoch }: { readonly epoch: number }): boolean => !isSameDatabase(epoch, run.epoch);
   let seq = afterSeq;
   if (feed !== undefined) {
     while (!signal.aborted && feed.state.is !== "lost") {
@@ -47,6 +51,7 @@ export async function* tailRun(
       const kept = feed.after(seq);
       const { chunks, ahead } = kept === undefined ? await readUpTo(parts, run, seq, publishedSeq) : { chunks: kept };
       const before = seq;
+      if (chunks.some(isOther)) return undefined;
       for (const chunk of catchUp(chunks, seq)) {
         seq = lastSeq(chunk);
         yield chunk;
@@ -72,6 +77,7 @@ export async function* tailRun(
     while (!signal.aborted) {
       const seen = bell.count;
       const chunks = await completed(parts.store, await parts.store.chunks(threadId, run.runIndex, seq, FRAME_EVENTS));
+      if (chunks.some(isOther)) return undefined;
       let isEnd = false;
       for (const chunk of catchUp(chunks, seq)) {
         seq = lastSeq(chunk);
@@ -84,7 +90,7 @@ export async function* tailRun(
         // was settled after the look, that is done again, and then what is missing was deleted or cut off.
         if (status !== undefined) return undefined;
         const row = await parts.store.run(threadId, run.runIndex);
-        if (row === undefined) return undefined;
+        if (row === undefined || isOther(row)) return undefined;
         if (row.status !== "running") {
           if (seq >= (row.eventCount ?? 0) - 1) return row.status;
           ({ status } = row);

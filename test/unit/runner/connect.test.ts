@@ -1,8 +1,9 @@
 import { EventType, verifyEvents, type BaseEvent } from "@ag-ui/client";
-import { firstValueFrom, lastValueFrom, takeWhile, tap, toArray } from "rxjs";
+import { firstValueFrom, lastValueFrom, Subject, takeWhile, tap, toArray } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
 import type { ConnectedEvents, Replay } from "../../../src/run/contract.js";
 import type { Cursor } from "../../../src/run/types.js";
+import { eventsOfFrame } from "../../../src/wire/frames.js";
 import type { Frame } from "../../../src/wire/shapes.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import {
@@ -16,6 +17,7 @@ import {
   inputOf,
   makeRunner,
   PRESETS,
+  rawAgent,
   rebuild,
   replay,
   textOf,
@@ -157,6 +159,38 @@ describe.each(PRESETS)("connect of %s", (_name, make) => {
     reading.unsubscribe();
     expect(await rebuild(seen)).toEqual(await rebuild(await replay(runner, "t")));
   });
+
+  for (const what of ["by a cursor of it", "without a cursor"]) {
+    test(`whoever still shows a deleted thread, ${what}, is told to forget it by a new run that has said nothing yet (L2)`, async () => {
+      const runner = make();
+      await run(runner, "r1");
+      const { cursor } = await lastValueFrom(runner.connectWithCursor({ threadId: "t" }));
+      const request = { threadId: "t", ...(what === "without a cursor" ? { holds: true } : { after: cursor }) };
+      await runner.deleteThread("t");
+      const started = new Subject<BaseEvent>();
+      const asked = gated();
+      const agent = rawAgent(() => {
+        asked.letOn();
+        return started;
+      });
+      const begun = collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r2") }));
+      await asked.gate;
+      const shown: BaseEvent[] = [];
+      const told = gated();
+      const reading = (async () => {
+        for await (const frame of runner.attach(request, new AbortController().signal)) {
+          shown.push(...eventsOfFrame(frame));
+          if (frame.type === "prelude") told.letOn();
+        }
+      })();
+      await told.gate;
+      expect(await rebuild(shown, [user("r1-u")])).toEqual({ messages: [], state: {} });
+      started.next({ type: EventType.RUN_STARTED, threadId: "t", runId: "r2" });
+      started.complete();
+      await Promise.all([begun, reading]);
+      expect(await rebuild(shown, [user("r1-u")])).toEqual(await rebuild(await replay(runner, "t")));
+    });
+  }
 
   test("one run of the log, from behind a cursor to its settled end, whatever came after it", async () => {
     const runner = make();

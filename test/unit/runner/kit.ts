@@ -101,8 +101,11 @@ export const collect = (events$: Observable<BaseEvent>): Promise<BaseEvent[]> =>
 export const replay = (runner: LocalAgentRunner, threadId: string): Promise<BaseEvent[]> =>
   collect(runner.connect({ threadId }).pipe(verifyEvents()));
 
-/** What an AG-UI client rebuilds from events. */
-export async function rebuild(events: readonly BaseEvent[]): Promise<{ messages: Message[]; state: unknown }> {
+/** What an AG-UI client that shows `held` rebuilds from events. */
+export async function rebuild(
+  events: readonly BaseEvent[],
+  held: readonly Message[] = [],
+): Promise<{ messages: Message[]; state: unknown }> {
   class Reader extends AbstractAgent {
     override run(): Observable<BaseEvent> {
       throw new Error("not used");
@@ -114,7 +117,7 @@ export async function rebuild(events: readonly BaseEvent[]): Promise<{ messages:
       });
     }
   }
-  const reader = new Reader();
+  const reader = new Reader({ initialMessages: [...held] });
   await reader.connectAgent();
   return { messages: reader.messages, state: reader.state };
 }

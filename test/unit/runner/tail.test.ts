@@ -176,6 +176,27 @@ test("events that are gone end the reading; so does a run that is (L13)", async 
   expect(run.seqs()).toEqual([1]);
 });
 
+for (const what of ["events", "an idle run"] as const) {
+  test(`a run of a database that was begun anew is another one, whatever its index: ${what} (L2)`, async () => {
+    const run = await followed();
+    await run.append(0, "a");
+    run.follow();
+    await nextTask();
+    const epoch = run.claim.epoch + 2 ** 33;
+    const { chunks, run: row } = run.truth;
+    if (what === "events") {
+      run.truth.chunks = async (...args) => (await chunks(...args)).map((chunk) => ({ ...chunk, epoch }));
+      await run.append(1, "b");
+    } else {
+      run.truth.run = async (...args) => ({ ...(await row(...args))!, epoch });
+    }
+    run.bell.ring();
+    await nextTask();
+    expect(run.end()).toBeUndefined();
+    expect(run.seqs()).toEqual([0]);
+  });
+}
+
 test("events of a settled run that are not there any more end the reading (L13)", async () => {
   const run = await followed();
   await run.append(0, "a");
