@@ -131,7 +131,7 @@ export default defineConfig(({ mode }) =>
           provide,
           setupFiles: at("test/setup/patience.ts"),
           // What agents that err on purpose make the client and the default logger say.
-          onConsoleLog: (log) => !/^(\[ag-ui\]\[enforce\]|Failed to apply state patch|Run \S+ of thread )/.test(log),
+          onConsoleLog: (log) => !/^(\[ag-ui\]\[enforce\]|Failed to apply state patch|Run ".*" of thread )/.test(log),
           projects: [
             {
               extends: true,

@@ -97,7 +97,8 @@ export class ThreadSession {
     const known = this.#endings.get(runId);
     // The run is known to be over before its last events are shown.
     if (known || status === "finished") return known;
-    const message = error === undefined ? "" : `This run was interrupted: ${error.message}`;
+    const lost = status === "broken" && error !== undefined && error.code !== "RUN_BROKEN";
+    const message = lost ? `This run was interrupted: ${error.message}` : (error?.message ?? "");
     return { runId, status, message, after: this.agent.messages.at(-1)?.id };
   }
 

@@ -11,7 +11,7 @@ export { answerServiceWorker } from "./service-worker-relay.js";
 export type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 export type { HostFactories } from "./start-host.js";
 export { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
-export type { ThreadRun } from "./thread-run.js";
+export type { RunFailure, ThreadRun } from "./thread-run.js";
 export { RemoteRunner, type RemoteRunRequest } from "./remote-runner.js";
 export type { ConnectedEvents, Replay, ThreadConnectRequest } from "../run/contract.js";
 export type { PlacedEvent } from "../run/pack.js";

@@ -70,6 +70,7 @@ export class LocalAgent extends ThreadAgent {
     // What is still being applied a copy has a part of: only a snapshot brings the rest.
     const hasPart = this.runState$.value.is === "running" || this.reading || this.ownRuns.isApplying;
     copy.adopt(this.link, this.known.copy(), hasPart ? undefined : this.cursor);
+    if (!hasPart) copy.runState$.next(this.runState$.value);
     copy.toldOf = this.toldOf;
     copy.messageLimit = this.messageLimit;
     copy.earlier = this.earlier.copy();

@@ -1,7 +1,16 @@
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent, RunFinishedEvent, RunErrorEvent, RunStartedEvent } from "@ag-ui/client";
 import type { SettledStatus } from "../run/types.js";
-import type { Frame, RunnerErrorData } from "../wire/shapes.js";
+import type { RunnerErrorDetails } from "../run/errors.js";
+import type { Frame } from "../wire/shapes.js";
+
+/** Why a run failed. */
+export interface RunFailure {
+  readonly message: string;
+  /** That of its RUN_ERROR, as far as it has one; of a RunnerError where its end cannot be written. */
+  readonly code?: string;
+  readonly details?: RunnerErrorDetails;
+}
 
 /** The thread's run, as an agent knows it. */
 export type ThreadRun =
@@ -10,8 +19,8 @@ export type ThreadRun =
       readonly last?: {
         readonly runId: string;
         readonly status: SettledStatus;
-        /** Its end is not in the log yet: why it cannot be written. */
-        readonly error?: RunnerErrorData;
+        /** Of an errored or broken run: what its RUN_ERROR says, or why its end cannot be written yet. */
+        readonly error?: RunFailure;
       };
     }
   | { readonly is: "running"; readonly runId: string; readonly runIndex: number };
@@ -23,17 +32,20 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
       return { is: "running", runId: frame.run.runId, runIndex: frame.run.runIndex };
     case "prelude":
       return frame.live === undefined
-        ? endOf(frame.events)
+        ? lastOf(frame.events)
         : { is: "running", runId: frame.live.runId, runIndex: frame.live.runIndex };
     case "chunk": {
-      const status = statusOf(frame.chunk.entries.at(-1)?.event);
-      if (status === undefined || before.is === "idle") return before;
-      return { is: "idle", last: { runId: before.runId, status } };
+      const end = endOf(frame.chunk.entries.at(-1)?.event);
+      if (end === undefined || before.is === "idle") return before;
+      return { is: "idle", last: { runId: before.runId, ...end } };
     }
     case "settled":
       // Told again of an older run.
       if (before.is === "running" && frame.runIndex < before.runIndex) return before;
-      return { is: "idle", last: { runId: frame.runId, status: frame.status } };
+      // Its last event was told before, with what else it says.
+      return before.is === "idle" && before.last?.runId === frame.runId && before.last.status === frame.status
+        ? before
+        : { is: "idle", last: { runId: frame.runId, status: frame.status } };
     case "lost":
       return { is: "idle", last: { runId: frame.runId, status: "broken", error: frame.error } };
     default:
@@ -41,19 +53,23 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
   }
 }
 
-function endOf(events: readonly BaseEvent[]): ThreadRun {
-  const status = statusOf(events.at(-1));
+function lastOf(events: readonly BaseEvent[]): ThreadRun {
+  const end = endOf(events.at(-1));
   const started = events.findLast((event) => event.type === EventType.RUN_STARTED) as RunStartedEvent | undefined;
-  return status === undefined || started === undefined
+  return end === undefined || started === undefined
     ? { is: "idle" }
-    : { is: "idle", last: { runId: started.runId, status } };
+    : { is: "idle", last: { runId: started.runId, ...end } };
 }
 
-/** The run's status, from its terminal event (the table in the README). */
-function statusOf(event: BaseEvent | undefined): SettledStatus | undefined {
+/** How a run ended, from its terminal event (the table in the README). */
+function endOf(
+  event: BaseEvent | undefined,
+): { readonly status: SettledStatus; readonly error?: RunFailure } | undefined {
   if (event?.type === EventType.RUN_FINISHED) {
-    return (event as RunFinishedEvent).outcome?.type === "cancelled" ? "stopped" : "finished";
+    return { status: (event as RunFinishedEvent).outcome?.type === "cancelled" ? "stopped" : "finished" };
   }
-  if (event?.type === EventType.RUN_ERROR) return (event as RunErrorEvent).code === "RUN_BROKEN" ? "broken" : "errored";
-  return undefined;
+  if (event?.type !== EventType.RUN_ERROR) return undefined;
+  const { message, code } = event as RunErrorEvent; // its type says so
+  const error = { message, ...(code !== undefined && { code }) };
+  return { status: code === "RUN_BROKEN" ? "broken" : "errored", error };
 }

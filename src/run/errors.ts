@@ -1,3 +1,5 @@
+import { printable, quoted } from "./printable.js";
+
 /**
  * Every way in which the runtime says no. One code per reaction of the caller; the docs of a code say what was kept
  * and what to do.
@@ -30,6 +32,11 @@ export type RunnerErrorCode =
   | "invalid-input"
   /** The agent could not be cloned, or its clone cannot run. Give it a `clone()`, or use `defineAgent`. */
   | "agent-not-cloneable"
+  /**
+   * What is registered under this id is no agent, or the function that loads it returned none (often an export that is
+   * not there). Nothing was started. The message says what was given instead, and what to register.
+   */
+  | "invalid-agent"
   /**
    * A middleware of the runtime refused the request. Nothing was done. `details.status` is the HTTP status that it answered
    * with (401: sign in; 403: not allowed; 429: later), `details.body` the text of the answer.
@@ -85,6 +92,7 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "invalid-input": "The input is not valid",
   "agent-not-cloneable":
     "The agent cannot be cloned: give it a clone() that returns a working copy, or use defineAgent()",
+  "invalid-agent": "What is registered under this id is no agent",
   refused: "The runtime refused the request",
   fenced: "Another host took the thread over",
   closed: "The runtime was closed",
@@ -101,6 +109,61 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   outdated: "The database belongs to a newer version: reload the page",
 };
 
+/** The detail that a code is about. */
+const SUBJECT: Partial<Record<RunnerErrorCode, string>> = {
+  "unknown-agent": "agentId",
+  "unknown-thread": "threadId",
+  "unknown-checkpoint": "checkpointId",
+  "invalid-agent": "agentId",
+};
+
+/** The details that a message names, in this order. What is not here may be a secret, or says nothing to a person. */
+const NAMED: Readonly<Record<string, string>> = {
+  agentIds: "there are %",
+  agentId: "agent %",
+  runId: "run %",
+  runIndex: "run number %",
+  threadId: "thread %",
+  checkpointId: "checkpoint %",
+  store: "store %",
+  dbName: "database %",
+  field: "field %",
+  status: "status %",
+  host: "host %",
+  tab: "tab %",
+  callTimeoutMs: "after % ms",
+  openTimeoutMs: "after % ms",
+};
+
+/** How many known ids or causes a message lists. */
+const MAX_LISTED = 20;
+/** The longest cause that a message carries, and the longest message, in characters. */
+const MAX_CAUSE = 300;
+const MAX_MESSAGE = 2_000;
+
+function listed(all: readonly unknown[], text: (item: unknown) => string, separator: string): string {
+  const more = all.length > MAX_LISTED ? [`${all.length - MAX_LISTED} more`] : [];
+  return [...all.slice(0, MAX_LISTED).map(text), ...more].join(separator);
+}
+
+/** The one place that makes the sentence of an error: what happened, to what, and why. */
+function sentence(code: RunnerErrorCode, details: RunnerErrorDetails, cause: unknown): string {
+  // Other runners and front ends know it by these words.
+  if (code === "thread-busy") return MESSAGES[code];
+  const about = SUBJECT[code];
+  const subject = about === undefined || details[about] === undefined ? "" : `: ${quoted(details[about])}`;
+  const named = Object.entries(NAMED).flatMap(([key, words]) => {
+    const value = details[key];
+    if (value === undefined || key === about) return [];
+    if (!Array.isArray(value)) return [words.replace("%", () => quoted(value))];
+    return [value.length === 0 ? "there are none" : words.replace("%", () => listed(value, quoted, ", "))];
+  });
+  const causes = details.causes ?? [details["cause"] ?? details["body"] ?? cause].filter((it) => it !== undefined);
+  const why = listed(causes, (it) => printable(messageOf(it), MAX_CAUSE), "; ");
+  const more = [named.join(", "), why].filter((part) => part !== "").join(": ");
+  return `${MESSAGES[code]}${subject}${more === "" ? "" : ` (${more})`}`;
+}
+
 /** The one error class of the runtime. Compare `code`, never `message`. */
 export class RunnerError extends Error {
   override readonly name = "RunnerError";
@@ -110,14 +173,16 @@ export class RunnerError extends Error {
   /**
    * @param code what happened, one code per reaction
    * @param details plain data about the case
-   * @param options `message` replaces the code's own sentence (never for `thread-busy`); `cause` is the error behind it
+   * @param options `message` is a whole sentence in place of the one that the code and the details make (never for
+   *   `thread-busy`); `cause` is the error behind it
    */
   constructor(
     code: RunnerErrorCode,
     details: RunnerErrorDetails = {},
     options: { message?: string; cause?: unknown } = {},
   ) {
-    super(options.message ?? MESSAGES[code], options.cause === undefined ? undefined : { cause: options.cause });
+    const { message = sentence(code, details, options.cause), cause } = options;
+    super(printable(message, MAX_MESSAGE), cause === undefined ? undefined : { cause });
     this.code = code;
     this.details = details;
   }

@@ -8,6 +8,7 @@ import type { InputPlan } from "../run/input-plan.js";
 import type { FailurePoint } from "../run/failure-points.js";
 import { isListening, type AskedStatus, type Life, type RunLife } from "../run/life.js";
 import { lastSeq } from "../run/pack.js";
+import { printable, quoted } from "../run/printable.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 import type { PersistedInput, StopRequest } from "../storage/run-store.js";
 import { acceptEvent, startingEvents } from "./accept.js";
@@ -22,6 +23,9 @@ import type { RunFeed } from "./run-feed.js";
 
 /** How often a live run that appends nothing looks into its head row, in ms. */
 const HEAD_CHECK_MS = 1_000;
+
+/** How much of what a run failed with is printed, in characters; the stack comes beside it. */
+const MAX_REPORT = 2_000;
 
 export interface ExecutionContext {
   readonly parts: RunnerParts;
@@ -217,9 +221,10 @@ export class Execution {
     const { agentId } = this.its.request;
     const { message, code } = "terminal" in ending ? (ending.terminal as RunErrorEvent) : ending;
     const what = code === undefined ? message : `${code}: ${message}`;
-    const run = `Run ${runId} of thread ${threadId}${agentId === undefined ? "" : ` (agent ${agentId})`}`;
+    const agent = agentId === undefined ? "" : ` (agent ${quoted(agentId)})`;
+    const run = `Run ${quoted(runId)} of thread ${quoted(threadId)}${agent}`;
     const details = "thrown" in ending ? [loggable(ending.thrown)] : [];
-    this.context.parts.logger.error(`${run} failed: ${what}`, ...details);
+    this.context.parts.logger.error(`${run} failed: ${printable(what, MAX_REPORT)}`, ...details);
   }
 
   private async writeEnd(ending: Ending): Promise<void> {

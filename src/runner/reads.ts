@@ -4,6 +4,7 @@ import { RunnerError } from "../run/errors.js";
 import type { ThreadContent } from "../run/fold.js";
 import { isListening } from "../run/life.js";
 import { pageOf, type MessagePart } from "../run/message-page.js";
+import { quoted } from "../run/printable.js";
 import { unpackChunk, type PlacedEvent } from "../run/pack.js";
 import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import type { MessagePage, MessagePageQuery, RunListQuery, RunSummary } from "../wire/shapes.js";
@@ -101,7 +102,9 @@ export class ThreadReads {
       throw new RunnerError(
         "invalid-input",
         { field: "before", threadId },
-        { message: "The thread has no message of the id before: read its last messages again" },
+        {
+          message: `before must be the id of a message of the thread, and ${quoted(before)} is none: read its last messages again`,
+        },
       );
     }
   }
@@ -129,7 +132,7 @@ export class ThreadReads {
       throw new RunnerError(
         "invalid-input",
         { field: "threadId", runId },
-        { message: "Several threads have a run of this id: threadId must name one" },
+        { message: `Several threads have a run ${quoted(runId)}: threadId must name one` },
       );
     }
     return row;

@@ -1,5 +1,6 @@
 import type { AbstractAgent } from "@ag-ui/client";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
+import { quoted } from "../run/printable.js";
 
 /** An agent, or how to get it at its first run (a dynamic `import()` keeps the worker's start fast). */
 export type AgentSource = AbstractAgent | (() => AbstractAgent | Promise<AbstractAgent>);
@@ -56,7 +57,7 @@ export class AgentRegistry {
   private readonly agents: OfRequest;
   private readonly loaded = new WeakMap<object, () => Promise<AbstractAgent>>();
 
-  /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run */
+  /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-agent` for what is none */
   constructor(config: AgentsConfig) {
     if (typeof config === "function") {
       const shared = once(config as () => Agents | Promise<Agents>); // of no parameters, where it is used
@@ -67,7 +68,7 @@ export class AgentRegistry {
       else {
         this.ids = Object.keys(recordOf(config, "invalid-input"));
         for (const [agentId, source] of Object.entries(config)) {
-          if (typeof source !== "function") cloneOf(agentId, source);
+          if (!isLoader(source)) cloneOf(agentId, checkAgent(agentId, source));
         }
       }
       this.agents = () => config;
@@ -78,10 +79,10 @@ export class AgentRegistry {
    * A fresh clone for one run.
    *
    * @param request what is asked for it; made only where agents hang on it
-   * Errors: RunnerError `unknown-agent`, `agent-not-cloneable`, or what loading it threw (the next call tries again).
+   * Errors: RunnerError `unknown-agent`, `agent-not-cloneable`, `invalid-agent`, or what loading it threw (the next call tries again).
    */
   async clone(agentId: string, request: () => Request): Promise<AbstractAgent> {
-    return cloneOf(agentId, await this.load(await this.source(agentId, request)));
+    return cloneOf(agentId, await this.load(agentId, await this.source(agentId, request)));
   }
 
   /** Errors: RunnerError `unknown-agent`, or what making the agents threw. */
@@ -94,8 +95,8 @@ export class AgentRegistry {
     const agents = recordOf(await this.agents(request));
     const entries = await Promise.all(
       Object.entries(agents).map(async ([agentId, source]) => {
-        const isLazy = typeof source === "function" && !this.loaded.has(source);
-        const agent = isLazy ? undefined : await this.load(source).catch(() => undefined);
+        const isLazy = isLoader(source) && !this.loaded.has(source);
+        const agent = isLazy ? undefined : await this.load(agentId, source).catch(() => undefined);
         return [agentId, await descriptionOf(agentId, agent)] as const;
       }),
     );
@@ -109,10 +110,14 @@ export class AgentRegistry {
     return source;
   }
 
-  private load(source: AgentSource): Promise<AbstractAgent> {
-    if (typeof source !== "function") return Promise.resolve(source);
+  private async load(agentId: string, source: AgentSource): Promise<AbstractAgent> {
+    if (!isLoader(source)) return checkAgent(agentId, source);
     let load = this.loaded.get(source);
-    if (load === undefined) this.loaded.set(source, (load = once(source)));
+    if (load === undefined) {
+      // What is no agent counts as a failure: it is loaded again.
+      load = once(async () => checkAgent(agentId, await source(), "The function that loads it returned "));
+      this.loaded.set(source, load);
+    }
     return load();
   }
 }
@@ -124,6 +129,44 @@ export class AgentRegistry {
 function recordOf(agents: Agents, fault: RunnerErrorCode = "host-failed"): Agents {
   if (typeof agents === "object" && agents !== null && !Array.isArray(agents)) return agents;
   throw new RunnerError(fault, { field: "agents" }, { message: "agents must be a record of agents" });
+}
+
+const tagOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
+
+/** A class of agents: a function that makes one has no methods for instances. */
+const isClass = (value: unknown): boolean =>
+  typeof value === "function" && typeof (value.prototype as Partial<AbstractAgent> | undefined)?.run === "function";
+
+const isGenerator = (value: unknown): boolean => /Generator(Function)?$/.test(tagOf(value));
+
+const isLoader = (source: AgentSource): source is Exclude<AgentSource, AbstractAgent> =>
+  typeof source === "function" && !isClass(source) && !isGenerator(source);
+
+/** @throws RunnerError `invalid-agent`, which says what was given and what to do */
+function checkAgent(agentId: string, given: unknown, how = "It is "): AbstractAgent {
+  const runs = typeof given === "object" && typeof (given as Partial<AbstractAgent> | null)?.run === "function";
+  if (runs && tagOf(given) !== "Module") return given as AbstractAgent; // its clone is looked at as well
+  const cause = `${how}${whatIs(given)}`;
+  throw new RunnerError("invalid-agent", { agentId, cause });
+}
+
+const LOADING = 'import("./agent.js").then((module) => module.agent)';
+
+/** What is no agent, and what to give instead. */
+function whatIs(given: unknown): string {
+  if (given === undefined || given === null) {
+    return `${given}: is the agent exported under this name? It must return the agent, as () => ${LOADING}`;
+  }
+  if (tagOf(given) === "Module") {
+    const names = Object.keys(given).map((name) => quoted(name));
+    return `a module, not one of its exports (${names.slice(0, 20).join(", ")}): return the agent, as () => ${LOADING}`;
+  }
+  if (isGenerator(given)) return "a generator: register defineAgent(async function* (input, context) { … })";
+  if (isClass(given)) return `the class ${quoted((given as { name?: unknown }).name)}: give an instance of it`;
+  if (typeof given === "function") return "a function: return the agent that it makes";
+  return typeof given === "object"
+    ? "an object without run(): give an AbstractAgent, or use defineAgent()"
+    : typeof given;
 }
 
 function cloneOf(agentId: string, agent: AbstractAgent): AbstractAgent {

@@ -1,4 +1,4 @@
-import { RUNNER_ERROR_CODES, RunnerError, type RunnerErrorCode } from "../run/errors.js";
+import { messageOf, RUNNER_ERROR_CODES, RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import type { Reply, RunnerErrorData } from "./shapes.js";
 
 /** Comlink keeps only name, message and stack of an error: they cross as data. */
@@ -6,8 +6,8 @@ export function toErrorData(error: unknown): RunnerErrorData {
   if (RunnerError.is(error)) {
     return { code: error.code, message: error.message, details: cloneable(error.details) };
   }
-  const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return { code: "host-failed", message, details: {} };
+  const name = error instanceof Error ? `${error.name}: ` : "";
+  return { code: "host-failed", message: `${name}${messageOf(error)}`, details: {} };
 }
 
 export function fromErrorData(data: RunnerErrorData): RunnerError {

@@ -46,7 +46,7 @@ test("where there is no host the answer is 503, and says why", async () => {
   const response = await hostless().fetch("/info");
   expect([response.status, await response.json()]).toEqual([
     503,
-    { error: "no-host", message: "No host could be started" },
+    { error: "no-host", message: "No host could be started (worker: Error: no workers here)" },
   ]);
 });
 

@@ -26,7 +26,7 @@ describe.each(PRESETS)("the logger of a runner (%s)", (_name, makeRunner) => {
     const runner = makeRunner({ logger });
     const run = runner.run({ threadId: "t", agent: failing.clone(), input: inputOf("t", "r") });
     await Promise.all([collect(run), collect(run), replay(runner, "t")]);
-    expect(lines).toEqual([["Run r of thread t (agent test) failed: no such poem", expect.any(Error)]]);
+    expect(lines).toEqual([['Run "r" of thread "t" (agent "test") failed: no such poem', expect.any(Error)]]);
     const [[, error]] = lines as [[string, Error]];
     expect(error.name).toBe("TypeError");
     expect(error.stack).toContain("throwsDeepDown");

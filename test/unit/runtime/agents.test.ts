@@ -145,6 +145,47 @@ test.each([null, [], "agents"])("%j are no agents", (agents) => {
   );
 });
 
+/** What a registration can hold by mistake, and what its owner has to hear. */
+const MISTAKES: readonly [string, unknown, RegExp][] = [
+  ["an export that is not there", undefined, /undefined: is the agent exported under this name\?.*then\(/],
+  ["nothing", null, /null: is the agent exported/],
+  ["a module", await import("./exporting.js"), /a module, not one of its exports \("poet", "run"\).*then\(/],
+  ["a class", HeadersAgent, /the class "HeadersAgent": give an instance/],
+  ["a generator", (async function* () {})(), /a generator: register defineAgent/],
+  ["a function", () => record["counter"], /a function: return the agent/],
+  ["any other object", { name: "poet" }, /an object without run\(\)/],
+  ["text", "poet", /string/],
+];
+
+describe.each(WAYS)("an agent that is loaded, $name", (way) => {
+  test.each(MISTAKES)("as %s is said to be that", async (_, given, message) => {
+    const caller = await way.open(runtimeWith({ agents: { counter: (async () => given) as never } }));
+    const refused = String(await caller.run("counter", inputOf("t", "r")).catch((error: Error) => error.message));
+    expect(refused).toContain("invalid-agent");
+    // Over HTTP it is JSON.
+    expect(refused.replaceAll('\\"', '"')).toMatch(message);
+    expect(refused.replaceAll('\\"', '"')).toContain('no agent: "counter" (The function that loads it returned ');
+  });
+
+  test("as nothing is loaded again at its next run", async () => {
+    let calls = 0;
+    const load = async () => (++calls === 1 ? undefined : record["counter"]) as AbstractAgent;
+    const caller = await way.open(runtimeWith({ agents: { counter: load } }));
+    await expect(caller.run("counter", inputOf("t", "r0"))).rejects.toMatchObject({ status: 500 });
+    expect(textOf(await caller.run("counter", inputOf("t", "r")))).toBe("0 1 2 ");
+  });
+});
+
+test.each([
+  ...MISTAKES.filter(([what]) => what !== "a function"),
+  ["a generator function", async function* () {}, /a generator: register defineAgent/] as const,
+])("a record with %s for an agent is refused when the runtime is made", (_, given, message) => {
+  const agents = { poet: given } as unknown as Agents;
+  expect(() => runtimeWith({ agents })).toThrow(
+    expect.objectContaining({ code: "invalid-agent", message: expect.stringMatching(message) }),
+  );
+});
+
 test("/info tells of agents and loads none", async () => {
   const load = vi.fn(() => agentOf(counter(1)));
   const handler = createRuntimeHandler({ runtime: runtimeWith({ agents: { ...record, lazy: load } }) });
