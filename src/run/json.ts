@@ -47,3 +47,35 @@ function alike(a: unknown, b: unknown, inOrder: boolean): boolean {
     (key, at) => (inOrder ? others[at] === key : Object.hasOwn(right, key)) && alike(left[key], right[key], inOrder),
   );
 }
+
+/** A value nested deeper is refused: whoever walks it later may do so by recursion. */
+const MAX_DEPTH = 200;
+/** A value of more fields and items is refused. JSON of 4 MB has 2 million at most. */
+const MAX_FIELDS = 10_000_000;
+
+/**
+ * What keeps a value that came from outside from being handed on, as the end of a sentence. A field `__proto__` does, at
+ * any depth: schemas, agents and their libraries copy objects field by field, and would make its value the copy's
+ * prototype. One object in many places counts in each of them: in JSON it would stand there as often.
+ */
+export function flawOf(value: unknown): string | undefined {
+  let left = MAX_FIELDS;
+  const look = (within: object, depth: number): string | undefined => {
+    if (depth > MAX_DEPTH) return `is nested deeper than ${MAX_DEPTH} levels`;
+    if (ArrayBuffer.isView(within)) return undefined;
+    const isList = Array.isArray(within);
+    const keys = isList ? undefined : Object.keys(within);
+    const { length } = keys ?? (within as readonly unknown[]); // a list, where it has no keys
+    if ((left -= length) < 0) return "has too many fields";
+    for (let at = 0; at < length; at++) {
+      const key = keys?.[at] ?? at;
+      if (key === "__proto__") return 'has a field "__proto__"';
+      const item = (within as Readonly<Record<PropertyKey, unknown>>)[key];
+      if (typeof item !== "object" || item === null) continue;
+      const flaw = look(item, depth + 1);
+      if (flaw !== undefined) return flaw;
+    }
+    return undefined;
+  };
+  return typeof value === "object" && value !== null ? look(value, 1) : undefined;
+}

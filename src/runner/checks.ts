@@ -1,7 +1,8 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
-import { MessageSchema, ResumeEntrySchema, ToolSchema } from "@ag-ui/core/schemas";
 import { RunnerError } from "../run/errors.js";
 import { fingerprintOf } from "../run/input-plan.js";
+import { issuesOf, MESSAGE, RESUME_ENTRY, TOOL, type Check } from "../run/input-shape.js";
+import { cloneJson, flawOf } from "../run/json.js";
 import type { RunStatus, ThreadUpdate } from "../run/types.js";
 
 function refuse(field: string, must: string): never {
@@ -18,24 +19,27 @@ export function checkMessageId(name: "before", id: unknown): void {
   if (typeof id !== "string") refuse(name, "be a string");
 }
 
+function checkFlaw(value: unknown, field: string): void {
+  const flaw = flawOf(value);
+  if (flaw !== undefined) throw new RunnerError("invalid-input", { field }, { message: `${field} ${flaw}` });
+}
+
 /** A copy that whoever asked cannot change any more. */
 function own<T>(value: T, field: string): T {
+  checkFlaw(value, field);
   try {
-    return structuredClone(value);
+    return cloneJson(value);
   } catch {
     return refuse(field, "be plain data");
   }
 }
 
-interface Schema {
-  safeParse(value: unknown): { success: boolean };
-}
-
-function checkList<T>(list: readonly T[], field: string, schema: Schema): void {
+function checkList(list: readonly unknown[], field: string, shape: Check): void {
   if (!Array.isArray(list)) refuse(field, "be an array");
-  list.forEach((item, at) => {
-    if (!schema.safeParse(item).success) refuse(`${field}[${at}]`, "have the shape that AG-UI gives it");
-  });
+  const { length } = list;
+  for (let at = 0; at < length; at++) {
+    if (issuesOf(list[at], shape, 1).length > 0) refuse(`${field}[${at}]`, "have the shape that AG-UI gives it");
+  }
 }
 
 /**
@@ -46,7 +50,7 @@ function checkList<T>(list: readonly T[], field: string, schema: Schema): void {
  * @throws RunnerError `invalid-input`
  */
 export function checkMessages(messages: readonly Message[], field = "messages"): Message[] {
-  checkList(messages, field, MessageSchema);
+  checkList(messages, field, MESSAGE);
   return own([...messages], field);
 }
 
@@ -56,9 +60,11 @@ export function checkMessages(messages: readonly Message[], field = "messages"):
  */
 export function checkInput(input: RunAgentInput): RunAgentInput {
   checkId("runId", input.runId);
-  checkList(input.tools, "input.tools", ToolSchema);
+  checkList(input.tools, "input.tools", TOOL);
+  checkFlaw(input.tools, "input.tools");
   if (!Array.isArray(input.context)) refuse("input.context", "be an array");
-  if (input.resume !== undefined) checkList(input.resume, "input.resume", ResumeEntrySchema);
+  checkFlaw(input.context, "input.context");
+  if (input.resume !== undefined) checkList(input.resume, "input.resume", RESUME_ENTRY);
   if (input.parentRunId !== undefined && typeof input.parentRunId !== "string")
     refuse("input.parentRunId", "be a string");
   return {

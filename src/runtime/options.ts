@@ -21,7 +21,7 @@ export interface AgentRuntimeOptions extends RunnerHomeOptions {
   readonly forwardHeaders?: ForwardHeadersOptions;
   /** A stream over HTTP that is silent for so long gets a comment, so that nothing on its way ends it. Default 15; 0: never. */
   readonly sseKeepAliveIntervalSeconds?: number;
-  /** The longest body of a request, in bytes. Default 32 MB. */
+  /** The longest body of a request, in bytes. Default 4 MB; a larger one is answered with 413. */
   readonly maxBodyBytes?: number;
   readonly metrics?: RuntimeMetrics;
   /** What is printed of requests and runs. Default: nothing. */

@@ -1,4 +1,5 @@
 import { RunnerError } from "../run/errors.js";
+import { flawOf } from "../run/json.js";
 import type {
   AttachRequest,
   MessagePageQuery,
@@ -48,6 +49,9 @@ export function checkRun(request: RunRequest): RunRequest {
   if (fields["persistedInputMessages"] !== undefined && !Array.isArray(fields["persistedInputMessages"])) {
     refuse("persistedInputMessages", "be an array where it is given");
   }
+  // A middleware may have all of it made into JSON, before the runner looks at it.
+  const flaw = flawOf(fields);
+  if (flaw !== undefined) throw new RunnerError("invalid-input", { field: "input" }, { message: `input ${flaw}` });
   if (fields["partial"] !== undefined) checkOptional(fieldsOf(fields["partial"], "partial"), "stateSet", "boolean");
   if (fields["earlier"] !== undefined) checkMessageId(fieldsOf(fields["earlier"], "earlier"), "before");
   return request;

@@ -1,4 +1,5 @@
 import { attach } from "./attach.js";
+import { bodies } from "./bodies.js";
 import { checkpoints } from "./checkpoints.js";
 import type { Context } from "./context.js";
 import { faults } from "./faults.js";
@@ -27,4 +28,5 @@ export const GROUPS: Readonly<Record<string, (context: Context) => Promise<void>
   runners,
   threads,
   checkpoints,
+  bodies,
 };

@@ -12,7 +12,7 @@ import { parseCursor, sseResponse } from "./sse.js";
 import { streamOfEvents, streamOfFrames, type OpenFrames, type ReaderStream } from "./streams.js";
 
 /** The longest body of a request where nothing else is said, in bytes. */
-const MAX_BODY_BYTES = 32 * 1024 * 1024;
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const KEEP_ALIVE_SECONDS = 15;
 
 export const maxBodyOf = ({ options }: RuntimeCore): number => options.maxBodyBytes ?? MAX_BODY_BYTES;

@@ -1,6 +1,7 @@
 import type { RunAgentInput } from "@ag-ui/client";
-import { RunAgentInputSchema } from "@ag-ui/core/schemas";
 import { RunnerError } from "../../run/errors.js";
+import { INPUT, issuesOf, type Issue } from "../../run/input-shape.js";
+import { flawOf } from "../../run/json.js";
 import type { ThreadUpdate } from "../../run/types.js";
 import { upgradeInput } from "../../wire/protocol-versions.js";
 import { invalidBody, json, payloadTooLarge, unsupportedMediaType } from "./responses.js";
@@ -10,10 +11,7 @@ import { invalidBody, json, payloadTooLarge, unsupportedMediaType } from "./resp
  * returns was checked.
  */
 
-/** A body nested deeper is refused: whoever walks it later may do so by recursion. */
-const MAX_DEPTH = 200;
-
-/** So many of the things that are wrong are told. */
+/** So many of the things that are wrong are looked for and told. */
 const MAX_DETAILS = 10;
 
 /**
@@ -145,19 +143,8 @@ function parseJson(text: string): { readonly value: unknown } | { readonly wrong
   } catch {
     return { wrong: "The body is not JSON" };
   }
-  const wrong = flawOf(value, 0);
-  return wrong === undefined ? { value } : { wrong };
-}
-
-function flawOf(value: unknown, depth: number): string | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
-  if (depth >= MAX_DEPTH) return `The body is nested deeper than ${MAX_DEPTH} levels`;
-  if (Object.hasOwn(value, "__proto__")) return 'The body has a field "__proto__"';
-  for (const item of Object.values(value)) {
-    const flaw = flawOf(item, depth + 1);
-    if (flaw !== undefined) return flaw;
-  }
-  return undefined;
+  const flaw = flawOf(value);
+  return flaw === undefined ? { value } : { wrong: `The body ${flaw}` };
 }
 
 /** What a reader posts to run or connect; `lastSeenEventId` is the last `id:` that it has of the thread. */
@@ -172,38 +159,42 @@ export type PostedRunInput = RunAgentInput & { readonly lastSeenEventId?: string
 export async function parseRunInput(request: Request, maxBytes: number): Promise<PostedRunInput> {
   const body = await readJson(request, maxBytes);
   // Clients of every version post here.
-  const parsed = RunAgentInputSchema.safeParse(upgradeInput(body));
-  if (!parsed.success) throw invalidBody(describe(parsed.error.issues, body));
-  const { lastSeenEventId, ...input } = parsed.data;
+  const upgraded = upgradeInput(body);
+  const issues = issuesOf(upgraded, INPUT, MAX_DETAILS);
+  if (issues.length > 0) throw invalidBody(describe(issues, body));
+  const posted = upgraded as Posted; // as was just seen
   for (const field of ["threadId", "runId", "parentRunId"] as const) {
-    if (input[field] === "") throw invalidBody(`${field}: must not be empty`);
+    if (posted[field] === "") throw invalidBody(`${field}: must not be empty`);
   }
+  const { threadId, runId, protocolVersion, parentRunId, state, messages, forwardedProps, resume } = posted;
+  const { tools = [], context = [], lastSeenEventId } = posted;
   return {
-    // The schema's optional fields may hold undefined, the type's may not; who reads them makes no difference of it.
-    ...(input as RunAgentInput),
+    threadId,
+    runId,
+    messages,
+    tools,
+    context,
+    ...(protocolVersion !== undefined && { protocolVersion }),
+    ...(parentRunId !== undefined && { parentRunId }),
+    ...(state !== undefined && state !== null && { state }),
+    ...(forwardedProps !== undefined && { forwardedProps }),
+    ...(resume !== undefined && { resume }),
     // CopilotKit sends null where it has seen none.
     ...(typeof lastSeenEventId === "string" && lastSeenEventId !== "" && { lastSeenEventId }),
   };
 }
 
-interface Issue {
-  readonly code?: string | undefined;
-  readonly path: readonly PropertyKey[];
-  readonly expected?: unknown;
-}
+type Posted = Partial<RunAgentInput> &
+  Pick<RunAgentInput, "threadId" | "runId" | "messages"> & { readonly lastSeenEventId?: unknown };
 
-/** Made of the schema's own words and of places: an issue's message, or a key, may be what was posted. */
+/** Made of places alone: what stands in them, and a key, may be anything that was posted. */
 function describe(issues: readonly Issue[], body: unknown): string {
-  const lines = issues.slice(0, MAX_DETAILS).map((issue) => {
+  const lines = issues.map((issue) => {
     const place = issue.path.map(placeOf).join(".") || "body";
     if (valueAt(body, issue.path) === undefined) return `${place}: is missing`;
-    if (issue.code === "invalid_type" && typeof issue.expected === "string") {
-      return `${place}: must be of type ${issue.expected}`;
-    }
-    return `${place}: is not valid`;
+    return `${place}: ${issue.expected === undefined ? "is not valid" : `must be of type ${issue.expected}`}`;
   });
-  const more = issues.length - lines.length;
-  return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+  return [...lines, ...(issues.length < MAX_DETAILS ? [] : ["and maybe more"])].join("; ");
 }
 
 function placeOf(key: PropertyKey): string {

@@ -237,7 +237,7 @@ describe("the input of a run", () => {
     const answer = await refusal(parseRunInput(post({ ...input, messages }), 100_000));
     expect(answer.body).toHaveProperty(
       "details",
-      expect.stringMatching(/^(messages\.\d+\.\w+: is missing; ){10}and \d+ more$/),
+      expect.stringMatching(/^(messages\.\d+\.\w+: is missing; ){10}and maybe more$/),
     );
   });
 
