@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import type { Tab } from "./driver/browser.js";
+import { holdRuns } from "./driver/held-runs.js";
 import { useBrowser } from "./driver/scripted.js";
 
 /** What impatient people and hostile documents do to the demo. */
 const engine = inject("engine");
 const given = useBrowser();
 
-/** Reader streams about it for several seconds. */
+/** What Reader says about it is long. */
 const BOOK = {
   name: "log-book.md",
   content: Array.from({ length: 120 }, (_, i) => {
@@ -35,6 +36,13 @@ async function openDemo(threadId = thread): Promise<Tab> {
   const tab = await given.browser.newTab(`${inject("origin")}?thread=${encodeURIComponent(threadId)}`);
   tabs.push(tab);
   await connected(tab);
+  return tab;
+}
+
+/** From now on runs of this test's thread stop once they have said so much, until the tab that is returned is closed. */
+async function hold(characters = 300): Promise<Tab> {
+  const tab = await holdRuns(given.browser, thread, new RegExp(`[^]{${characters},}`));
+  tabs.push(tab);
   return tab;
 }
 
@@ -137,6 +145,7 @@ describe("a run under way", () => {
     await a.type("textbox", "Message", "help");
     await a.click("button", "Send");
     await answered(a);
+    const held = await hold();
     const stayed = await openDemo();
     const moving = await openDemo();
     await sendBook(moving);
@@ -163,6 +172,7 @@ describe("a run under way", () => {
       [other, thread],
     );
     await moving.waitFor(() => document.querySelector("#stop") !== null);
+    await held.close();
     for (const tab of [moving, stayed]) {
       await tab.bringToFront();
       await tab.waitForText("log", "Conversation", /Ask me about it, for example: .+”/);
@@ -173,6 +183,7 @@ describe("a run under way", () => {
   });
 
   test("Stop pressed twice in each of three tabs ends it once, as stopped (L11, L12)", async () => {
+    await hold();
     const all = [await openDemo(), await openDemo(), await openDemo()];
     await sendBook(all[0]!);
     for (const tab of all) await tab.waitFor(() => document.querySelector("#stop") !== null);
@@ -194,6 +205,7 @@ describe("a run under way", () => {
   });
 
   test("its end leaves the focus of who stood on Stop in the message", async () => {
+    const held = await hold(20);
     const tab = await openDemo();
     await tab.type("textbox", "Message", "help");
     await tab.evaluate(() => document.querySelector("form")?.requestSubmit());
@@ -201,6 +213,8 @@ describe("a run under way", () => {
       document.querySelector<HTMLElement>("#stop")?.focus();
       return document.activeElement?.id === "stop";
     });
+    await held.close();
+    await tab.bringToFront();
     await answered(tab);
     await tab.waitFor(() => document.activeElement?.id === "message");
   });

@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { violations } from "./driver/axe.js";
 import type { Tab } from "./driver/browser.js";
+import { holdRuns } from "./driver/held-runs.js";
 import { useBrowser } from "./driver/scripted.js";
 import { ROOT } from "./driver/server.js";
 
@@ -12,7 +13,7 @@ const given = useBrowser();
 
 const EARLIER = "Show earlier messages";
 
-/** Reader streams about it for several seconds. */
+/** What Reader says about it is long. */
 const BOOK = {
   name: "book.md",
   content: Array.from({ length: 80 }, (_, i) => {
@@ -98,6 +99,13 @@ async function openDemo(): Promise<Tab> {
   const tab = await given.browser.newTab(`${inject("origin")}?thread=${thread}`);
   tabs.push(tab);
   await tab.waitFor(() => document.documentElement.dataset["host"] !== undefined);
+  return tab;
+}
+
+/** From now on runs of this test's thread stop in the middle of their report, until the tab that is returned is closed. */
+async function hold(): Promise<Tab> {
+  const tab = await holdRuns(given.browser, thread, /Chapter[^]{100,}/);
+  tabs.push(tab);
   return tab;
 }
 
@@ -216,6 +224,7 @@ describe("a long thread", () => {
 
   test("a second tab in the middle of a run loads earlier messages, and the run goes on at its place (L2)", async () => {
     await writeLong();
+    const held = await hold();
     const a = await openLong();
     await a.attachFile(BOOK);
     await a.waitForText("list", "Attached files", BOOK.name);
@@ -232,6 +241,7 @@ describe("a long thread", () => {
     expect(await a.attr("data-run-state")).toBe("running");
     await b.waitFor((least) => document.querySelector(".messages")!.textContent!.length > least, length);
     expect(Math.abs((await placeOf(b, `Note ${first} `)) - before)).toBeLessThan(1.5);
+    await held.close();
     for (const tab of [a, b]) {
       await tab.bringToFront();
       await tab.waitForText("log", "Conversation", /Ask me about it, for example: .+”/);
@@ -244,10 +254,10 @@ describe("a long thread", () => {
 
   test("a run of it is stopped as any other, and the next one answers (L11, L12)", async () => {
     await writeLong();
+    await hold();
     const a = await openLong();
     const b = await openLong();
     await loadUpTo(b, 71);
-    // Long enough that it is stopped before it ends.
     await b.attachFile(BOOK);
     await b.waitForText("list", "Attached files", BOOK.name);
     await b.click("button", "Send");

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
 import { violations } from "./driver/axe.js";
 import type { Tab } from "./driver/browser.js";
+import { holdRuns } from "./driver/held-runs.js";
 import { useBrowser } from "./driver/scripted.js";
 
 /** The demo's graph agent, whose host ends in the middle. */
@@ -47,6 +48,13 @@ const headings = (tab: Tab): Promise<string[]> =>
 const messages = (tab: Tab): Promise<string[]> =>
   tab.evaluate(() => [...document.querySelectorAll<HTMLElement>("[role=log] .message")].map((it) => it.innerText));
 
+/** From now on runs of this test's thread stop in this step, until the tab that is returned is closed. */
+async function hold(step: string): Promise<Tab> {
+  const tab = await holdRuns(given.browser, thread, new RegExp(`${step}\\s+\\S[^]{40,}`));
+  tabs.push(tab);
+  return tab;
+}
+
 /** Waits until the step has said something. */
 const within = (tab: Tab, step: string): Promise<unknown> =>
   tab.waitForText("log", "Conversation", new RegExp(`${step}\\s+\\S[^]{20,}`));
@@ -65,10 +73,12 @@ async function endHost(tab: Tab): Promise<void> {
 }
 
 test("a graph whose host ends in the middle goes on there in the same thread, and does nothing twice (L9)", async () => {
+  const held = await hold("What is said");
   const a = await openDemo();
   await sendText(a, QUESTION);
   await within(a, "What is said");
   await endHost(a);
+  await held.close();
   await a.waitForText("log", "Conversation", /was interrupted/);
   // Where the tab was reloaded, its messages may come after that.
   await within(a, "What is said");
@@ -89,6 +99,7 @@ test("a graph whose host ends in the middle goes on there in the same thread, an
 });
 
 test("after the browser was killed the button goes on with the graph (L9)", async () => {
+  await hold("Where it is spoken of");
   const a = await openDemo();
   await sendText(a, QUESTION);
   await within(a, "Where it is spoken of");
@@ -103,6 +114,7 @@ test("after the browser was killed the button goes on with the graph (L9)", asyn
 });
 
 test("the person chooses who answers in a new thread, and the thread stays with that agent", async () => {
+  const held = await hold("Plan");
   const a = await openDemo("");
   await a.waitForText("log", "Conversation", "Give it something to read");
   await a.click("radio", /^Researcher/);
@@ -113,6 +125,8 @@ test("the person chooses who answers in a new thread, and the thread stays with 
   await within(a, "Plan");
   await a.click("button", "Stop");
   await a.waitForText("log", "Conversation", "Stopped");
+  await held.close();
+  await a.bringToFront();
   await a.click("button", "New thread");
   await a.click("radio", /^Reader/);
   await a.waitForText("log", "Conversation", "Give it something to read");
