@@ -61,7 +61,7 @@ describe("a deliberately broken runner fails the case that is about it", () => {
     ["says yes to every stop", "stop.idempotent", "at most one"],
     ["waits for the end when it stops", "stop.does-not-wait", "stop() answers"],
   ])("one that %s: %s", async (how, id, why) => {
-    const run = described({ create: () => broken(create(), BROKEN[how]!), patienceMs: 500 }).tests.get(id);
+    const run = described({ create: () => broken(create(), BROKEN[how]!), patienceMs: 3_000 }).tests.get(id);
     await expect(run).rejects.toThrow(new RegExp(`^${id}: [^]*${why.replace(/[()]/g, "\\$&")}`));
   });
 });

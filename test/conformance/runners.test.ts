@@ -8,7 +8,8 @@ import { FakeRedis } from "./fake-redis.js";
 import { RedisAgentRunner } from "./redis-runner.js";
 import { remoteRunnerOptions } from "./wire-runner.js";
 
-const framework = { describe, it };
+/** Patient: what happens on a busy machine happens late. */
+const given = { framework: { describe, it }, patienceMs: 60_000 };
 
 /** The runner as what the suite made it. */
 function as<Runner extends AgentRunner>(kind: abstract new (...given: never[]) => Runner, runner: AgentRunner): Runner {
@@ -32,7 +33,7 @@ function mortalRunner(dbName: string): IndexedDBAgentRunner {
 }
 
 describeAgentRunner("IndexedDBAgentRunner", {
-  framework,
+  ...given,
   create: () => mortalRunner(freshDb()),
   reopen: (runner) => mortalRunner(as(IndexedDBAgentRunner, runner).dbName),
   crash: (runner) => deaths.get(runner)?.(),
@@ -41,7 +42,7 @@ describeAgentRunner("IndexedDBAgentRunner", {
 
 // A runner that somebody else might write: it records what agents emit, and folds nothing.
 describeAgentRunner("A runner on Redis", {
-  framework,
+  ...given,
   level: "core",
   skip: {
     "agent.patch-on-input-state":
@@ -53,7 +54,7 @@ describeAgentRunner("A runner on Redis", {
 });
 
 describeAgentRunner("InMemoryAgentRunner", {
-  framework,
+  ...given,
   create: () => new InMemoryAgentRunner({ stopGraceMs: 50 }),
   reopen: () => new InMemoryAgentRunner({ stopGraceMs: 50 }),
   destroy: (runner) => as(InMemoryAgentRunner, runner).destroy(),
@@ -61,4 +62,4 @@ describeAgentRunner("InMemoryAgentRunner", {
   crash: (runner) => as(InMemoryAgentRunner, runner).close(),
 });
 
-describeAgentRunner("RemoteRunner", { framework, ...remoteRunnerOptions(freshDb) });
+describeAgentRunner("RemoteRunner", { ...given, ...remoteRunnerOptions(freshDb) });

@@ -143,7 +143,7 @@ test("where a SharedWorker never answers, one of another name is started, and as
   const life = await defaultLocks()!.hold(hostLifeLockName("db", "mute"));
   onTestFinished(() => life.release());
   const { asked, shared } = sharedWorkers(2);
-  const startTimeoutMs = 60;
+  const startTimeoutMs = 1_000;
   const signal = new AbortController().signal;
   let workers = shared;
   const factories = { shared: (name: string) => workers(name) };

@@ -28,7 +28,7 @@ test("a tab reads a thread's messages in pages, without attaching (L16)", async 
 test("a run of a tab that has loaded the last messages only branches where it was edited", async () => {
   const { runner, hosts } = await hostWith(3);
   const all = await runner.getThreadMessages("t");
-  const link = new HostLink({ hosts, startTimeoutMs: 5_000, callTimeoutMs: 5_000, extendedLifetime: true });
+  const link = new HostLink({ hosts, startTimeoutMs: 60_000, callTimeoutMs: 60_000, extendedLifetime: true });
   onTestFinished(() => link.close());
   const request: RunRequest = {
     threadId: "t",

@@ -138,7 +138,7 @@ test("a run whose caller waited no longer streams to nobody", async () => {
   onTestFinished(() => host.close());
   const hosts = { page: async () => host.connect() };
   const watching = connectRuntime({ hosts });
-  const runtime = connectRuntime({ hosts, callTimeoutMs: 1_000 });
+  const runtime = connectRuntime({ hosts, callTimeoutMs: 3_000 });
   onTestFinished(async () => {
     await runtime.close();
     await watching.close();

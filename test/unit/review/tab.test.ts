@@ -206,8 +206,8 @@ test("a follower whose reading failed ends its session, and reads again (L10, L1
   await vi.waitFor(() => expect(sessions).toHaveLength(2));
 });
 
-/** A host that dies once it has sent `before`; the next one sends `after`. */
-function dyingLink(before: Frame[], after: Frame[]): HostLink {
+/** A host that sends `before` and dies when it is told to; the next one sends `after`. */
+function dyingLink(before: Frame[], after: Frame[]): { readonly link: HostLink; readonly die: () => void } {
   const lost = new AbortController();
   const never = new AbortController();
   const hosts = [
@@ -217,12 +217,10 @@ function dyingLink(before: Frame[], after: Frame[]): HostLink {
   let at = 0;
   const serve = (port: MessagePort): void => {
     for (const frame of hosts[at]!.frames) port.postMessage(frame);
-    if (at > 0) return;
-    // After what was sent is there.
-    setTimeout(() => {
-      at = 1;
-      lost.abort(new RunnerError("host-lost"));
-    }, 20);
+  };
+  const die = (): void => {
+    at = 1;
+    lost.abort(new RunnerError("host-lost"));
   };
   const api: Pick<HostApi, "run" | "attach"> = {
     run: async (_request, port) => (serve(port), { ok: { runIndex: 1, runId: "r1", epoch: 1 } }),
@@ -232,16 +230,18 @@ function dyingLink(before: Frame[], after: Frame[]): HostLink {
     linked: async () => ({ api, lost: hosts[at]!.lost }),
     callOnce: async (work: (host: unknown) => Promise<{ ok: unknown }>) => (await work({ api })).ok,
   };
-  return link as unknown as HostLink;
+  return { link: link as unknown as HostLink, die };
 }
 
 const request: RunRequest = { threadId: "t", agentId: "a", input: inputOf("t", "r1") };
 
-async function framesOfRun(link: HostLink): Promise<Frame[]> {
+/** The frames of a run whose host dies when all that it has sent is there. */
+async function framesOfRun(before: Frame[], after: Frame[]): Promise<Frame[]> {
+  const { link, die } = dyingLink(before, after);
   const frames: Frame[] = [];
   await new Promise<void>((resolve, reject) =>
     runFrames(link, request, () => undefined).subscribe({
-      next: (frame) => frames.push(frame),
+      next: (frame) => frames.push(frame) === before.length && die(),
       error: reject,
       complete: resolve,
     }),
@@ -252,15 +252,14 @@ async function framesOfRun(link: HostLink): Promise<Frame[]> {
 test("an own run ends with its end, not with a later run that the next host tells of (L2, L13)", async () => {
   // Nothing of what follows ever ends.
   const ends = [begin(1), chunk(1, "a"), settled(1)];
-  expect(await framesOfRun(dyingLink([begin(1)], [chunk(1, "a"), settled(1), begin(2), chunk(2, "b")]))).toEqual(ends);
+  expect(await framesOfRun([begin(1)], [chunk(1, "a"), settled(1), begin(2), chunk(2, "b")])).toEqual(ends);
   // The host died between the run's last event and the word that it is settled.
   const later = [begin(2), chunk(2, "b")];
-  expect(await framesOfRun(dyingLink([begin(1), chunk(1, "a")], later))).toEqual(ends.slice(0, 2));
+  expect(await framesOfRun([begin(1), chunk(1, "a")], later)).toEqual(ends.slice(0, 2));
 });
 
 test("an own run that is not in its thread any more is told as that, not as broken protocol (L13)", async () => {
-  const link = dyingLink([begin(1)], [prelude(5, "b")]);
-  await expect(framesOfRun(link)).rejects.toMatchObject({ code: "fenced" });
+  await expect(framesOfRun([begin(1)], [prelude(5, "b")])).rejects.toMatchObject({ code: "fenced" });
 });
 
 test("a follower whose session is detached in the middle of a run has the whole of it in the end (L2, L11)", async () => {

@@ -172,7 +172,7 @@ describe.each(PRESETS)("%s: onConcurrentRun queue", (_name, makeRunner) => {
 
 describe.each(PRESETS)("%s: maxRunMs (L7)", (_name, makeRunner) => {
   test("an agent that takes longer is asked to end; the run is errored, the thread free", async () => {
-    const runner = makeRunner({ maxRunMs: 20 });
+    const runner = makeRunner({ maxRunMs: 300 });
     const events = await run(runner, "r", agentOf(silent));
     expect(last(events)).toMatchObject({ type: EventType.RUN_ERROR, code: "RUN_TIMEOUT" });
     expect(events.at(-2)?.type).toBe(EventType.TEXT_MESSAGE_END);
@@ -181,7 +181,7 @@ describe.each(PRESETS)("%s: maxRunMs (L7)", (_name, makeRunner) => {
   });
 
   test("one that ignores that as well is settled within the grace", async () => {
-    const runner = makeRunner({ maxRunMs: 20, stopGraceMs: 20 });
+    const runner = makeRunner({ maxRunMs: 300, stopGraceMs: 20 });
     expect(last(await run(runner, "r", stubborn()))).toMatchObject({ code: "RUN_TIMEOUT" });
     expect(await runner.isRunning({ threadId: "t" })).toBe(false);
   });

@@ -187,7 +187,7 @@ describe.each(PRESETS)("%s: clearing", (_name, makeRunner) => {
 });
 
 test("a database that somebody else holds on to is told of in time (L13)", async () => {
-  const runner = makeDurable({ openTimeoutMs: 20 });
+  const runner = makeDurable({ openTimeoutMs: 2_000 });
   await run(runner, "r");
   const foreign = await openDB(runner.dbName);
   await expect(runner.destroy()).rejects.toMatchObject({ code: "storage-blocked", details: { dbName: runner.dbName } });

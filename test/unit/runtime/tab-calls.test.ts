@@ -138,8 +138,8 @@ function connected(runtime: AgentRuntime) {
   const host = serveRuntime(runtime);
   const link = new HostLink({
     hosts: { page: async () => host.connect() },
-    startTimeoutMs: 5_000,
-    callTimeoutMs: 5_000,
+    startTimeoutMs: 60_000,
+    callTimeoutMs: 60_000,
     extendedLifetime: false,
   });
   onTestFinished(() => link.close());
