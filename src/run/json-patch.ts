@@ -1,4 +1,4 @@
-import { cloneJson, equalJson } from "./json.js";
+import { cloneJson, equalJson, MAX_DEPTH } from "./json.js";
 import { weigh } from "./size.js";
 
 /*
@@ -21,7 +21,7 @@ export interface PatchBounds {
   readonly depth: number;
 }
 
-export const PATCH_BOUNDS: PatchBounds = { operations: 10_000, copied: 4_000_000, depth: 500 };
+export const PATCH_BOUNDS: PatchBounds = { operations: 10_000, copied: 4_000_000, depth: MAX_DEPTH };
 
 /** No copy makes a document larger than this, see {@link weigh}. */
 export const MAX_COPIED_DOCUMENT = 16_000_000;

@@ -49,7 +49,7 @@ function alike(a: unknown, b: unknown, inOrder: boolean): boolean {
 }
 
 /** A value nested deeper is refused: whoever walks it later may do so by recursion. */
-const MAX_DEPTH = 200;
+export const MAX_DEPTH = 200;
 /** A value of more fields and items is refused. JSON of 4 MB has 2 million at most. */
 const MAX_FIELDS = 10_000_000;
 

@@ -1,5 +1,6 @@
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent, Message, RunAgentInput, RunStartedEvent } from "@ag-ui/client";
+import { cloneJson } from "../run/json.js";
 
 /** Events that hold nothing but strings of their own: the schema check made them, and nobody else has them. */
 const PLAIN: ReadonlySet<string> = new Set([
@@ -36,7 +37,7 @@ export function acceptEvent(given: BaseEvent): Accepted {
     return { is: "accepted", event: given };
   }
   try {
-    return { is: "accepted", event: structuredClone(given) };
+    return { is: "accepted", event: cloneJson(given) };
   } catch (error) {
     return { is: "refused", reason: `${given.type} holds what cannot be stored: ${String(error)}` };
   }

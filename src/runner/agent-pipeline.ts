@@ -9,7 +9,7 @@ import {
   type RunAgentInput,
   type RunAgentParameters,
 } from "@ag-ui/client";
-import { concat, defer, ignoreElements, of, tap, throwError, type Observable } from "rxjs";
+import { concat, defer, ignoreElements, of, takeWhile, tap, throwError, type Observable } from "rxjs";
 import { cloneJson } from "../run/json.js";
 import type { OpenConstructs } from "../run/types.js";
 import { tidyLifecycle } from "./lifecycle.js";
@@ -77,6 +77,8 @@ export const isRunningAgent = (agent: AbstractAgent): boolean => running.has(age
 export interface PipelineHost {
   /** The thread's messages, the new ones at the end. */
   readonly messages: () => readonly Message[];
+  /** Looks at each event as it was emitted. False: the run is over, and the rest is not heard. */
+  readonly mayPass: (event: BaseEvent) => boolean;
   /** Each event that passed, in order; kept by whoever takes it, so not to be changed any more. */
   readonly next: (event: BaseEvent) => void;
   /** What the events that passed have left open. */
@@ -166,7 +168,7 @@ function prepare(agent: AbstractAgent, input: Omit<RunAgentInput, "messages">, h
     if (prepared.runId !== input.runId || prepared.threadId !== input.threadId) return next.run(prepared);
     const { parentRunId } = input;
     const given = { ...prepared, ...(parentRunId !== undefined && { parentRunId }) };
-    return next.run(isBare ? given : whole(given)).pipe(tidyLifecycle(host.open, host.makeId));
+    return next.run(isBare ? given : whole(given)).pipe(takeWhile(host.mayPass), tidyLifecycle(host.open, host.makeId));
   });
   inner.middlewares = [outermost, ...inner.middlewares];
 }

@@ -170,10 +170,11 @@ export function checkThreadUpdate(update: unknown): ThreadUpdate {
 export function checkOption(
   field: string,
   value: number | undefined,
-  { least, endless }: { readonly least: number; readonly endless: boolean },
+  { least, most, endless }: { readonly least: number; readonly most?: number; readonly endless: boolean },
 ): void {
   if (value === undefined || (endless && value === Infinity)) return;
-  if (!Number.isSafeInteger(value) || value < least) {
-    refuse(field, `be a whole number, at least ${least}${endless ? ", or Infinity" : ""}`);
+  if (!Number.isSafeInteger(value) || value < least || value > (most ?? Infinity)) {
+    const upTo = most === undefined ? "" : `, at most ${most}`;
+    refuse(field, `be a whole number, at least ${least}${upTo}${endless ? ", or Infinity" : ""}`);
   }
 }

@@ -13,6 +13,7 @@ import type { Chunk, SettledStatus } from "../run/types.js";
 import type { PersistedInput, StopRequest } from "../storage/run-store.js";
 import { acceptEvent, startingEvents } from "./accept.js";
 import { runAgent } from "./agent-pipeline.js";
+import type { Refusal } from "./event-gate.js";
 import type { FencedRun, PlacedRequest } from "./fence.js";
 import type { History } from "./history.js";
 import { LogWriter } from "./log-writer.js";
@@ -125,7 +126,13 @@ export class Execution {
     runAgent(
       agent,
       { ...input, threadId, state },
-      { messages: plan.messages, next: (event) => this.accept(event), open: () => this.writer.open, makeId },
+      {
+        messages: plan.messages,
+        mayPass: (event) => !this.refuses(this.its.fenced.gate.weigh(event)),
+        next: (event) => this.accept(event),
+        open: () => this.writer.open,
+        makeId,
+      },
     ).then(
       () => settle({ status: "finished" }),
       (thrown: unknown) => settle({ status: "errored", message: messageOf(thrown), thrown }),
@@ -174,6 +181,7 @@ export class Execution {
       return;
     }
     const { event } = accepted;
+    if (this.refuses(this.its.fenced.gate.admit(event))) return;
     switch (event.type) {
       case EventType.RUN_STARTED:
         return this.record(event);
@@ -186,6 +194,13 @@ export class Execution {
       default:
         this.writer.add(event, this.context.parts.clock.now());
     }
+  }
+
+  /** Ends the run where one of its events may not be recorded. @returns whether it may not */
+  private refuses(refusal: Refusal | undefined): boolean {
+    if (refusal === undefined) return false;
+    if (this.settle({ status: "errored", ...refusal })) this.abortAgent();
+    return true;
   }
 
   /** RUN_STARTED, given or made, and what the run needs to replay true. */
@@ -201,7 +216,10 @@ export class Execution {
       ...(!stateIsThreads && { state }),
       ...(plan.is === "branch" && { branchMessages: recordedOf(plan, persisted) }),
     });
-    for (const event of events) this.writer.add(event, now);
+    for (const event of events) {
+      fenced.gate.note(event);
+      this.writer.add(event, now);
+    }
   }
 
   private settle(ending: Ending): boolean {
@@ -248,6 +266,7 @@ export class Execution {
       ownTerminal: "terminal" in ending,
       closing: recorded.closing(),
       derived: recorded.derived(),
+      bytes: fenced.gate.size,
     });
     if (result === "stop-requested") return this.endAsAsked();
     this.report(ending);

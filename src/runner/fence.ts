@@ -1,11 +1,13 @@
 import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
 import { describeFaults, isAnswer, resumeFaults, unknownAnswers } from "../run/interrupts.js";
+import { Fold } from "../run/fold.js";
 import { equalJson } from "../run/json.js";
 import { asKnown, planInput, titleOf, withEarlier, type InputPlan, type ThreadBase } from "../run/input-plan.js";
 import type { HeldLock } from "../platform/locks.js";
 import { firstOf } from "../storage/decisions.js";
 import type { Claim, PersistedInput, RunRow } from "../storage/run-store.js";
+import { EventGate } from "./event-gate.js";
 import { newThread, type History } from "./history.js";
 import type { RunnerParts } from "./parts.js";
 import { RecordedRun } from "./recorded-run.js";
@@ -50,6 +52,8 @@ export interface FencedRun {
   readonly persisted: PersistedInput;
   /** What the committed events have led to; nothing yet. */
   readonly recorded: RecordedRun;
+  /** What the events of its agent may cost. */
+  readonly gate: EventGate;
 }
 
 export type FenceResult =
@@ -130,6 +134,7 @@ export async function fenceRun(
     if (result.is === "exists") return result;
     if (result.is === "moved") continue;
     const stateSet = isStateSet(request);
+    const { maxPatchOperations: operations, maxCopiedBytes: copied, maxDepth: depth } = parts.eventLimits;
     return {
       is: "fenced",
       run: {
@@ -139,6 +144,7 @@ export async function fenceRun(
         stateIsThreads: !stateSet && (plan.is === "continue" || equalJson(start.state, end.base.state)),
         persisted,
         recorded: new RecordedRun(start, persisted),
+        gate: new EventGate(parts.eventLimits, new Fold(start, { operations, copied, depth }), result.bytes),
       },
     };
   }

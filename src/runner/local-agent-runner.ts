@@ -25,6 +25,7 @@ import type { Durability, Frame, ThreadChange, ThreadSummary } from "../wire/sha
 import { isRunningAgent } from "./agent-pipeline.js";
 import { attach, type AttachContext, type AttachOptions } from "./attach.js";
 import { checkId, checkInput, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
+import { checkRequestWeight, eventLimits } from "./event-limits.js";
 import type { LiveRunRequest } from "./fence.js";
 import { History } from "./history.js";
 import type { LiveRun } from "./live-run.js";
@@ -97,6 +98,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       logger: safeLogger(logger),
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
+      eventLimits: eventLimits(options.eventLimits),
       ...(atFailurePoint !== undefined && { reached: atFailurePoint }),
       channel: hostChannel(openChannel(hostChannelName(dbName)), this.hostId),
       store: openStore(async (deleted) => {
@@ -234,6 +236,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   start(request: LiveRunRequest): LiveRun {
     if (this.closing !== undefined) throw new RunnerError("closed", { dbName: this.dbName });
     checkId("threadId", request.threadId);
+    checkRequestWeight(request.input, request.persistedInputMessages, this.parts.eventLimits);
     const persistedInputMessages = request.persistedInputMessages && checkMessages(request.persistedInputMessages);
     const input = checkInput(request.input);
     if (isRunningAgent(request.agent) && this.runs.current(request.threadId) === undefined) {

@@ -9,6 +9,7 @@ import type { RunStore } from "../storage/run-store.js";
 import { checkOneOf, checkOption } from "./checks.js";
 import type { ConcurrentRunPolicy } from "./parts.js";
 import type { Durability } from "../wire/shapes.js";
+import type { EventLimits } from "./event-limits.js";
 import { checkLimits, type RunnerLimits } from "./retention.js";
 
 /** What every runner of the project can be told. */
@@ -26,6 +27,8 @@ export interface LocalAgentRunnerOptions {
   readonly maxQueuedRuns?: number;
   /** How much history is kept. Default: all of it. */
   readonly limits?: RunnerLimits;
+  /** What agents may emit; what goes beyond it ends its run. */
+  readonly eventLimits?: EventLimits;
   /** Where the errors of agents are printed, with their stack. Default: the console of the host. */
   readonly logger?: Logger;
   readonly clock?: Clock;

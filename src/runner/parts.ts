@@ -5,6 +5,7 @@ import type { Logger } from "../platform/log.js";
 import type { HostChannel } from "../lock/protocol.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
+import type { EventLimits } from "./event-limits.js";
 
 /**
  * What happens to a run that is asked for while another run of its thread is live.
@@ -30,6 +31,7 @@ export interface RunnerParts {
   readonly stopGraceMs: number;
   /** How long a run may last before its agent is asked to end, in ms; absent: as long as it takes. */
   readonly maxRunMs?: number;
+  readonly eventLimits: Required<EventLimits>;
   /** See FailurePoint. */
   readonly reached?: AtFailurePoint;
 }

@@ -40,12 +40,23 @@ export class RuntimeCore {
     readonly options: AgentRuntimeOptions,
   ) {
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
+    const { eventLimits } = options;
     const { sseKeepAliveIntervalSeconds, maxBodyBytes } = options;
     checkNumbers({ sseKeepAliveIntervalSeconds, maxBodyBytes });
     checkLogger(logger);
     this.agents = new AgentRegistry(agents);
     this.home = new RunnerHome(
-      withoutUndefined({ runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger }),
+      withoutUndefined({
+        runner,
+        dbName,
+        stopGraceMs,
+        maxRunMs,
+        limits,
+        eventLimits,
+        openTimeoutMs,
+        memoryFallback,
+        logger,
+      }),
     );
     this.logger = safeLogger(logger ?? consoleLogger);
     this.debug = debugOf(options.debug);

@@ -10,7 +10,7 @@ import { toOpenError } from "../storage/indexeddb/failures.js";
 
 export interface RunnerHomeOptions extends Pick<
   IndexedDBAgentRunnerOptions,
-  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "openTimeoutMs" | "logger"
+  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "openTimeoutMs" | "logger"
 > {
   /**
    * A runner of your own making, instead of one that is made from the options beside it: an IndexedDBAgentRunner in a

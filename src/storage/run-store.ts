@@ -100,7 +100,12 @@ export interface ClaimRequest {
 }
 
 export type ClaimResult =
-  | { readonly is: "claimed"; readonly claim: Claim }
+  | {
+      readonly is: "claimed";
+      readonly claim: Claim;
+      /** About how many bytes the thread's runs take that ended, see `sizeOf`; nothing is known of those that a host left behind. */
+      readonly bytes: number;
+    }
   /** The run id was used before. */
   | { readonly is: "exists"; readonly run: RunRow }
   /** The thread went on since the base was read. */
@@ -144,6 +149,8 @@ export interface Settlement {
   readonly ownTerminal: boolean;
   readonly closing: RunClosing;
   readonly derived: Derived;
+  /** About how many bytes the run takes, see `sizeOf`. */
+  readonly bytes: number;
 }
 
 /** What a run left behind, in final form. */

@@ -85,6 +85,7 @@ export const isThread = (record: ThreadRecord): boolean =>
   Number.isFinite(record.updatedAt) &&
   isIndex(record.runCount) &&
   isIndex(record.eventCount) &&
+  isAbsentOr(isIndex, record.bytes) &&
   isAbsentOr(isStatus, record.lastStatus);
 
 export function checkThread(record: ThreadRecord | undefined): ThreadRecord | undefined {

@@ -72,12 +72,14 @@ export async function cut(
   });
 
   let done: { readonly epoch: number; readonly lost: number } | undefined;
-  const lost = await connection.write(["heads", "runs", "messages", "states", "meta"], "strict", async (tx) => {
+  const stores = ["heads", "threads", "runs", "messages", "states", "meta"] as const;
+  const lost = await connection.write([...stores], "strict", async (tx) => {
     const runs = tx.objectStore("runs");
-    const [headRecord, runRecord, upToBase] = await Promise.all([
+    const [headRecord, runRecord, upToBase, thread] = await Promise.all([
       tx.objectStore("heads").get(threadId),
       runs.get([threadId, runIndex]),
       runs.count(runRange(threadId, firstOf(head), runIndex + 1)),
+      tx.objectStore("threads").get(threadId),
     ]);
     const now = checkHead(headRecord);
     // From a first try whose end was not heard.
@@ -88,6 +90,8 @@ export async function cut(
     done = { epoch: await nextEpoch(tx, now), lost: upToBase - alreadyWithout + removed.length };
     quietly(tx.objectStore("heads").put(cutHead(now, done.epoch, runIndex, removed)));
     quietly(runs.put({ ...run, prevRunIndex: null }));
+    // How much of it goes is not known without reading it.
+    if (thread !== undefined && isThread(thread)) quietly(tx.objectStore("threads").put({ ...thread, bytes: 0 }));
     for (const [from, to] of pairs) quietly(runs.delete(runRange(threadId, from, to + 1)));
     quietly(tx.objectStore("messages").delete(runRange(threadId, runIndex, runIndex + 1)));
     putDerived(tx, records);

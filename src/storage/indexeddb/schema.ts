@@ -28,6 +28,8 @@ export interface ThreadRecord {
   updatedAt: number;
   runCount: number;
   eventCount: number;
+  /** About what its runs take that ended, since the last cut; absent in a row of an older build. */
+  bytes?: number;
   lastStatus?: SettledStatus;
   forkedFrom?: { threadId: string; runIndex: number };
 }

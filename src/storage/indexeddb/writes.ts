@@ -34,7 +34,7 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
     if (decision.is === "exists") return { is: "exists", run: toRunRow(decision.run) };
     if (decision.is === "again") {
       const { runIndex, epoch } = decision.run;
-      return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder } };
+      return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes: thread?.bytes ?? 0 };
     }
 
     const { runIndex, stale, former } = decision;
@@ -67,7 +67,7 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
         runCount: (thread?.runCount ?? 0) + 1,
       }),
     );
-    return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder } };
+    return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes: thread?.bytes ?? 0 };
   });
 }
 
@@ -95,10 +95,13 @@ export async function touchThread(
   updatedAt: number,
   lastStatus: SettledStatus,
   events: number,
+  bytes = 0,
 ): Promise<void> {
   const thread = await tx.objectStore("threads").get(threadId);
   if (thread === undefined || !isThread(thread)) return;
-  quietly(tx.objectStore("threads").put({ ...thread, updatedAt, lastStatus, eventCount: thread.eventCount + events }));
+  const eventCount = thread.eventCount + events;
+  const all = (thread.bytes ?? 0) + bytes;
+  quietly(tx.objectStore("threads").put({ ...thread, updatedAt, lastStatus, eventCount, bytes: all }));
 }
 
 export async function settle(
@@ -128,7 +131,7 @@ export async function settle(
     quietly(tx.objectStore("runs").put({ ...run, status, endedAt, eventCount, closing }));
     quietly(tx.objectStore("heads").put(freed(head)));
     putDerived(tx, derived);
-    await touchThread(tx, threadId, endedAt, status, eventCount);
+    await touchThread(tx, threadId, endedAt, status, eventCount, settlement.bytes);
     return "settled";
   });
 }

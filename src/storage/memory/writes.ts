@@ -53,7 +53,7 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   if (decision.is === "exists") return { is: "exists", run: { ...decision.run } };
   if (decision.is === "again") {
     const { runIndex, epoch } = decision.run;
-    return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder } };
+    return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes: thread?.bytes ?? 0 };
   }
 
   const { runIndex, former } = decision;
@@ -89,7 +89,7 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   data.live.add(threadId);
   data.deleted.delete(threadId);
   data.threadsOfRun.set(runId, (data.threadsOfRun.get(runId) ?? new Set()).add(threadId));
-  return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder } };
+  return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes: thread?.bytes ?? 0 };
 }
 
 /** Everything in a call happens before it returns: nothing comes between what it reads and what it writes. */

@@ -27,6 +27,7 @@ const place = { threadId: "thread", runIndex: 0, epoch: 1 };
 const base = { messages: [], state: {}, interrupts: [] };
 const sink: PipelineHost = {
   messages: () => [],
+  mayPass: () => true,
   next: () => undefined,
   open: () => undefined,
   makeId: () => crypto.randomUUID(),

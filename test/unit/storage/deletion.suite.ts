@@ -68,7 +68,7 @@ export function describeDeletion(create: () => RunStore): void {
     expect((await store.thread("t"))?.lastStatus).toBeUndefined();
     expect(await store.runById("t", "r1")).toMatchObject({ runIndex: 3 });
     // The same claim again, after an end that was not heard.
-    expect(await store.claim(request("t", "r1", { startedAt: 9_000 }))).toEqual({ is: "claimed", claim });
+    expect(await store.claim(request("t", "r1", { startedAt: 9_000 }))).toEqual({ is: "claimed", claim, bytes: 0 });
   });
 
   test("the new runs of a deleted thread are read without the old ones, and branch only where they do (L2)", async () => {

@@ -172,7 +172,7 @@ test("a deletion whose end was not heard is done once, and told as done (L8)", a
 test("a cut whose end was not heard is done once, and told as done (L8)", async () => {
   const { store, db } = await opened();
   const { epoch } = await withRuns(store, "t", ["r0", "r1", "r2"]);
-  const falling = loseCommitOver(["heads", "runs", "messages", "states", "meta"]);
+  const falling = loseCommitOver(["heads", "threads", "runs", "messages", "states", "meta"]);
   expect(await store.cut("t", epoch, baseAt(1))).toBe(2);
   expect(falling.lost()).toBe(true);
   expect(await store.head("t")).toMatchObject({ first: 1, epoch: epoch + 1 });
@@ -214,7 +214,10 @@ test("a cut changes what is shown without touching the chunks, in one strict tra
   const seen = watchTransactions();
   await store.cut("t", epoch, baseAt(1));
   const writes = seen.filter(({ mode }) => mode === "readwrite");
-  expect(writes[0]).toMatchObject({ stores: ["heads", "messages", "meta", "runs", "states"], durability: "strict" });
+  expect(writes[0]).toMatchObject({
+    stores: ["heads", "messages", "meta", "runs", "states", "threads"],
+    durability: "strict",
+  });
   expect(writes.slice(1).every(({ stores, durability }) => stores.length === 1 && durability === "relaxed")).toBe(true);
 });
 

@@ -52,6 +52,7 @@ export const settlement = (claim: Claim, firstSeq: number, more: Partial<Settlem
     chunk: chunkOf(claim, firstSeq, [terminal]),
     ownTerminal: true,
     closing: { runStarted: { type: EventType.RUN_STARTED }, customs: [], terminal },
+    bytes: 0,
     derived: {
       messages: [{ message: { id: "a", role: "assistant", content: "yes" } }],
       rewritten: false,

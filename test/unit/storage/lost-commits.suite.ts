@@ -126,7 +126,7 @@ export function describeLostCommits(name: string): void {
       await other.head("t");
       let begun: Promise<unknown> | undefined;
       // The run gets the very epoch that the cut had.
-      loseCommitOver(["heads", "runs", "messages", "states", "meta"], "aborted", () => {
+      loseCommitOver(["heads", "threads", "runs", "messages", "states", "meta"], "aborted", () => {
         begun = other.claim(request("t", "r3", { base: head, prevRunIndex: 2 }));
       });
       expect(await store.cut("t", head.epoch, baseAt(1))).toBeUndefined();

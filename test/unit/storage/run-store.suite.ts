@@ -35,7 +35,7 @@ export function describeRunStore(name: string, create: () => RunStore): void {
     test("a claim repeated after an ambiguous end is the same claim; another's run id is found (L8)", async () => {
       const store = create();
       const claim = await claimed(store, "t", "r");
-      expect(await store.claim(request("t", "r"))).toEqual({ is: "claimed", claim });
+      expect(await store.claim(request("t", "r"))).toEqual({ is: "claimed", claim, bytes: 0 });
       expect(await store.claim(request("t", "r", { holder: "host-2" }))).toMatchObject({
         is: "exists",
         run: { runIndex: 0 },

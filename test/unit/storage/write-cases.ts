@@ -120,7 +120,7 @@ export const WRITES: readonly Write[] = [
   },
   {
     name: "a cut",
-    stores: ["heads", "runs", "messages", "states", "meta"],
+    stores: ["heads", "threads", "runs", "messages", "states", "meta"],
     before: (store) => withRuns(store, "t", ["r0", "r1", "r2"]),
     write: (store) => store.cut("t", 3, baseAt(1)),
   },
