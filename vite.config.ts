@@ -166,6 +166,16 @@ export default defineConfig(({ mode }) =>
                 },
               },
             },
+            {
+              extends: true,
+              test: {
+                name: "copilotkit",
+                environment: "node",
+                globalSetup: at("test/interop/setup.mjs"),
+                testTimeout: 60_000,
+                include: ["test/interop/*.test.ts"],
+              },
+            },
             tabs("chromium", ["test/tabs/**/*.test.ts"]),
             // What is about the dev server, not about the browser, is tested in one.
             tabs("firefox", ["test/tabs/**/!(dev-*).test.ts"]),

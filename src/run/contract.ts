@@ -1,4 +1,4 @@
-import type { AbstractAgent, BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
+import type { AbstractAgent, BaseEvent, Message, RunAgentInput, State } from "@ag-ui/client";
 import type { Observable } from "rxjs";
 import type { Cursor } from "./types.js";
 
@@ -20,7 +20,7 @@ export interface AgentRunnerRunRequest {
 export interface AgentRunnerConnectRequest {
   threadId: string;
   agentId?: string;
-  /** Accepted and ignored; never stored. */
+  /** Never stored. Who passes them is taken for CopilotKit's runtime 1.75, and given events as clients before AG-UI 1.0 read them. */
   headers?: Record<string, string>;
   /** Accepted and ignored. */
   joinCode?: string;
@@ -62,6 +62,39 @@ export interface AgentRunnerStopRequest {
   threadId: string;
   /** Names the run to stop; another live run is left alone. */
   runId?: string;
+}
+
+/** A thread as CopilotKit's front end reads it. Organisations and people are its service's. */
+export interface ThreadRecord {
+  readonly id: string;
+  readonly name: string | null;
+  readonly agentId: string;
+  readonly organizationId: string;
+  readonly createdById: string;
+  readonly archived: boolean;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+/**
+ * What a runner may tell of its threads beyond the contract, for the thread routes of CopilotKit's runtime 1.75, which awaits
+ * none of it.
+ */
+export interface ThreadEndpointRunner extends AgentRunner {
+  readonly ɵsupportsLocalThreadEndpoints: true;
+  /** All of them, newest first. */
+  listThreads(): readonly ThreadRecord[] | Promise<readonly ThreadRecord[]>;
+  getThreadMessages(threadId: string): readonly Message[] | Promise<readonly Message[]>;
+  getThreadEvents(threadId: string): readonly BaseEvent[] | Promise<readonly BaseEvent[]>;
+  /** Null where it has none. */
+  getThreadState(threadId: string): State | null | Promise<State | null>;
+  clearThreads(): unknown;
+}
+
+/** Whether it says so, in CopilotKit's words. */
+export function answersThreadEndpoints(runner: AgentRunner): runner is ThreadEndpointRunner {
+  return (runner as Partial<ThreadEndpointRunner>).ɵsupportsLocalThreadEndpoints === true;
 }
 
 /**

@@ -1,10 +1,15 @@
+import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { locksOf } from "../platform/locks.js";
 import { DEFAULT_MEMORY_NAME } from "../platform/names.js";
+import type { ThreadRecord } from "../run/contract.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import { newMemoryHome, resetMemoryHome, resetSharedMemory, sharedMemoryHome } from "./memory-home.js";
 import { checkId, checkOneOf } from "./checks.js";
 import type { LocalAgentRunnerOptions } from "./options.js";
+import type { ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
+import { forOlder } from "./older-callers.js";
+import { atOnce, listAtOnce, ReadsAtOnce, type AtOnce, type ListAtOnce } from "./reads-at-once.js";
 import { limitsInMemory, type MemoryLimits } from "./retention.js";
 
 export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
@@ -24,6 +29,10 @@ export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
  * same algorithm as {@link IndexedDBAgentRunner}, with the same promises for as long as the process lives.
  */
 export class InMemoryAgentRunner extends LocalAgentRunner {
+  /** CopilotKit's runtime asks for it before it reads threads of a runner. */
+  readonly ɵsupportsLocalThreadEndpoints = true;
+  private readonly now: ReadsAtOnce;
+
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: InMemoryAgentRunnerOptions = {}) {
     const { dbName = DEFAULT_MEMORY_NAME, store = "shared" } = options;
@@ -41,9 +50,32 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
       },
       { ...options, limits: limitsInMemory(options.limits) },
     );
+    this.now = new ReadsAtOnce(home.data);
     const endRuns = (): Promise<void> => this.settleAll();
     home.runners.add(endRuns);
     this.onClosed(() => home.runners.delete(endRuns));
+  }
+
+  override listThreads(query?: ThreadListQuery): ListAtOnce<readonly ThreadSummary[], ThreadRecord> {
+    return listAtOnce(super.listThreads(query), () => this.now.threads());
+  }
+
+  override getThreadMessages(threadId: string): ListAtOnce<Message[], Message> {
+    return listAtOnce(super.getThreadMessages(threadId), () => this.now.messages(threadId));
+  }
+
+  override getThreadEvents(threadId: string): ListAtOnce<BaseEvent[], BaseEvent> {
+    return listAtOnce(super.getThreadEvents(threadId), () => this.now.events(threadId).map(forOlder));
+  }
+
+  override getThreadState(threadId: string): AtOnce<State | undefined, State | null> {
+    return atOnce(super.getThreadState(threadId), () => this.now.state(threadId));
+  }
+
+  override clearThreads(): Promise<number> {
+    const cleared = super.clearThreads();
+    cleared.catch(() => undefined);
+    return cleared;
   }
 }
 

@@ -29,6 +29,7 @@ import { checkRequestWeight, eventLimits } from "./event-limits.js";
 import type { LiveRunRequest } from "./fence.js";
 import { History } from "./history.js";
 import type { LiveRun } from "./live-run.js";
+import { connectsForOlder, runsForOlder, streamFor } from "./older-callers.js";
 import { checkOptions, type LocalAgentRunnerOptions, type RunnerPreset } from "./options.js";
 import type { RunnerParts } from "./parts.js";
 import { ThreadReads } from "./reads.js";
@@ -193,7 +194,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       input: request.input,
       persistedInputMessages: request.persistedInputMessages,
     });
-    return eventsOfRun(this.attachContext(), run);
+    return streamFor(runsForOlder(request), eventsOfRun(this.attachContext(), run));
   }
 
   /**
@@ -205,7 +206,8 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
    * @throws RunnerError `invalid-input`
    */
   connect(request: ThreadConnectRequest): Observable<BaseEvent> {
-    return this.connectWithCursor(request).pipe(mergeMap(({ events }) => events));
+    const events$ = this.connectWithCursor(request).pipe(mergeMap(({ events }) => events));
+    return streamFor(connectsForOlder(request), events$);
   }
 
   /** As {@link connect}, for readers that come back: what they keep of the cursors is the `after` of their next connect. */

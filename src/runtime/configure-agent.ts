@@ -63,10 +63,16 @@ export class AgentConfigurator {
   }
 
   /** An agent that calls a server sends on what the request says of its sender. */
-  addHeaders({ agent, request }: Pick<AgentOfRun, "agent" | "request">): void {
-    if (!("headers" in agent)) return;
-    const own = (agent.headers ?? {}) as Record<string, string>; // of HttpAgent, and of others that take it for a model
-    agent.headers = this.forwarded(own, request().headers);
+  addHeaders(run: Pick<AgentOfRun, "agent" | "request">): void {
+    const { agent } = run;
+    if ("headers" in agent) agent.headers = this.headersOf(run);
+  }
+
+  /** What goes upstream: the agent's own headers, and of the request's those that may be sent on. */
+  headersOf({ agent, request }: Pick<AgentOfRun, "agent" | "request">): Record<string, string> {
+    // Of HttpAgent, and of others that take it for a model.
+    const { headers = {} } = agent as AbstractAgent & { readonly headers?: Readonly<Record<string, string>> };
+    return this.forwarded(headers, request().headers);
   }
 
   /** Errors: what loading a middleware threw. */

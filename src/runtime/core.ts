@@ -30,6 +30,7 @@ export class RuntimeCore {
   readonly debug: Debug;
   /** Never throws. */
   readonly logger: Required<Logger>;
+  private readonly configurator: AgentConfigurator;
   private readonly runs: RuntimeRuns;
   /** Told already, where they happened. */
   private readonly filterFailures = new WeakSet<object>();
@@ -60,10 +61,11 @@ export class RuntimeCore {
     );
     this.logger = safeLogger(logger ?? consoleLogger);
     this.debug = debugOf(options.debug);
+    this.configurator = new AgentConfigurator(options);
     this.runs = new RuntimeRuns({
       agents: this.agents,
       home: this.home,
-      configurator: new AgentConfigurator(options),
+      configurator: this.configurator,
       metrics: options.metrics,
       debug: this.debug,
       observes: options.afterRequestMiddleware !== undefined,
@@ -104,6 +106,11 @@ export class RuntimeCore {
   /** Starts a run, or finds the one of this id. Errors: RunnerError; what setting the agent up threw. */
   startRun(request: Admitted, run: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
     return this.runs.start(request, run, shownAs);
+  }
+
+  /** What a runner of another make is told of its reader: what would go upstream with a run. */
+  async headersFor({ request }: Admitted, agentId: string): Promise<Record<string, string>> {
+    return this.configurator.headersOf({ agent: await this.agents.clone(agentId, request), request });
   }
 
   /** Starts a run that is recorded nowhere. */

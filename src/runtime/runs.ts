@@ -61,6 +61,7 @@ export class RuntimeRuns {
     const runner = await home.open();
     if (!(runner instanceof LocalAgentRunner)) {
       const persistedInputMessages = asked.persistedInputMessages && [...asked.persistedInputMessages];
+      handOver(agent, input);
       const run = { threadId, agent, input, ...(persistedInputMessages && { persistedInputMessages }) };
       return this.foreign(asked, runForeign(runner, run));
     }
@@ -225,6 +226,13 @@ export class RuntimeRuns {
     });
     return { is: "foreign", events$, ended, left: nothing };
   }
+}
+
+/** A runner of another make runs an agent that knows its thread: so CopilotKit's runtime hands agents over. */
+function handOver(agent: AbstractAgent, { threadId, messages, state }: RunAgentInput): void {
+  agent.setMessages(messages);
+  agent.setState(state);
+  agent.threadId = threadId;
 }
 
 /** Every runner says it in these words, that of CopilotKit by a bare Error. @throws RunnerError `thread-busy`; what else it throws */

@@ -1,7 +1,8 @@
 import { systemClock } from "../platform/clock.js";
-import { livesWhereAllowed } from "../platform/denied.js";
+import { isDenied, livesWhereAllowed } from "../platform/denied.js";
 import { lazyLives } from "../platform/lazy-locks.js";
-import { defaultLocks, type Lives } from "../platform/locks.js";
+import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
+import { hostLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
@@ -40,6 +41,11 @@ const GOODBYE_MS = 250;
 
 /** Changes of the number of attachments that come closer together are told as one, in ms. */
 const ATTACHMENTS_TOLD_AFTER_MS = 50;
+
+/** There tabs wait for nobody's end either. */
+function whereDenied(error: unknown): undefined {
+  if (!isDenied(error)) throw error;
+}
 
 /** The context that this runs in, as a host. */
 function hostScope(): HostScope {
@@ -111,11 +117,28 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
     });
   };
 
+  /** By runner, what tabs see of its life where its own life lock is one that they do not see: of one in memory. */
+  const shownLives = new Map<LocalAgentRunner, Promise<HeldLock | undefined>>();
+  const showLife = async (runner: LocalAgentRunner): Promise<void> => {
+    const name = hostLifeLockName(runner.dbName, runner.hostId);
+    // Refused where the runner itself holds it. Without Web Locks both may say that they live.
+    const show = async (): Promise<HeldLock | undefined> =>
+      webLocks === undefined ? lives.hold(name) : webLocks.tryHold(name);
+    const shown = shownLives.get(runner) ?? show().catch(whereDenied);
+    shownLives.set(runner, shown);
+    await shown;
+  };
+  const hideLives = (): void => {
+    for (const shown of shownLives.values()) void shown.then((held) => held?.release());
+    shownLives.clear();
+  };
+
   const accept = async (raw: RawPort): Promise<void> => {
     try {
       if (await editedSince()) return await retire(raw);
       const runner = await home.openLocal();
       giveWay(runner);
+      await showLife(runner);
       let tabId: string | undefined;
       const { port, close } = connectTab(
         raw,
@@ -176,6 +199,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   const close = async (): Promise<void> => {
     endConnections();
     await core.close();
+    hideLives();
     await beats?.close();
   };
 
@@ -185,6 +209,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
     await systemClock.after(GOODBYE_MS);
     endConnections();
     await home.local?.close();
+    hideLives();
     if (kind !== "page") globalThis.close();
   };
   const watched = new WeakSet<LocalAgentRunner>();
@@ -215,6 +240,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
       enter: () => {
         endConnections();
         home.letGo();
+        hideLives();
       },
     });
   }

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { obtainBrowser } from "../setup/browsers.mjs";
 import { install, requireNode, ROOT } from "../setup/install.mjs";
-import { installPeers } from "./peers/install.mjs";
+import { installCopilotKit } from "../copilotkit/install.mjs";
 
 requireNode();
 const { values } = parseArgs({
@@ -38,7 +38,7 @@ if (missing) {
 for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => process.exit(1));
 const compares = values.only.length === 0 || values.only.includes("runners");
 await module.bench({
-  peer: compares ? installPeers() : undefined,
+  peer: compares ? installCopilotKit() : undefined,
   only: values.only,
   quick: values.quick,
   samples: values.samples === undefined ? (values.quick ? 2 : 5) : Math.max(1, Number(values.samples)),

@@ -42,7 +42,7 @@ export async function connect(core: RuntimeCore, request: Admitted, agentId: str
   const runner = await core.home.open();
   const filter = core.filterFor(request, threadId);
   if (!(runner instanceof LocalAgentRunner)) {
-    const events$ = runner.connect({ threadId, agentId, headers: Object.fromEntries(headers) });
+    const events$ = runner.connect({ threadId, agentId, headers: await core.headersFor(request, agentId) });
     const stream = streamOfEvents(events$, filter, signal);
     return answerStream(core, input, stream.source, { ended: stream.over.then(() => ({ threadId })) });
   }

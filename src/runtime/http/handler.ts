@@ -1,3 +1,4 @@
+import { answersThreadEndpoints } from "../../run/contract.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import { coreOf, type AgentRuntime } from "../agent-runtime.js";
 import type { RuntimeCore } from "../core.js";
@@ -182,7 +183,8 @@ async function info(core: RuntimeCore, request: Admitted, mode: HandlerMode): Pr
   const runner = await core.home.open().catch(() => undefined);
   // Where no runner can be had now, one of this library is still to be opened.
   const keeps = runner === undefined || runner instanceof LocalAgentRunner;
-  const threadEndpoints = { list: keeps, inspect: keeps, mutations: keeps, realtimeMetadata: false };
+  const tells = keeps || answersThreadEndpoints(runner);
+  const threadEndpoints = { list: tells, inspect: tells, mutations: keeps, realtimeMetadata: false };
   const a2uiEnabled = a2ui !== undefined && a2ui.enabled !== false;
   return answerOf(
     json({

@@ -1,6 +1,8 @@
+import { answersThreadEndpoints, type ThreadEndpointRunner, type ThreadRecord } from "../../run/contract.js";
 import { RunnerError } from "../../run/errors.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import type { ThreadSummary } from "../../wire/shapes.js";
+import { threadRecordOf } from "../../wire/thread-record.js";
 import type { RuntimeCore } from "../core.js";
 import { filterMessages, filterState } from "../event-filter.js";
 import { plainMessages } from "../plain-messages.js";
@@ -13,24 +15,30 @@ const MAX_PAGE = 500;
 
 /** GET `/threads?agentId&limit&cursor&includeArchived`: newest first. */
 export async function list(core: RuntimeCore, request: Admitted): Promise<Answer<Response>> {
-  const runner = await keeper(core);
+  const runner = await reader(core);
   const { searchParams } = new URL(request.request().url);
+  const agentId = searchParams.get("agentId") || undefined;
+  const isArchiveShown = searchParams.get("includeArchived") === "true";
+  if (!(runner instanceof LocalAgentRunner)) {
+    const isListed = (thread: ThreadRecord): boolean =>
+      (agentId === undefined || thread.agentId === agentId) && (isArchiveShown || !thread.archived);
+    return answer(json({ threads: (await runner.listThreads()).filter(isListed), nextCursor: null }));
+  }
   const limit = Math.min(wholeNumber(searchParams.get("limit"), "limit") ?? 50, MAX_PAGE);
   const after = listCursor(searchParams.get("cursor"));
-  const agentId = searchParams.get("agentId");
   const query = {
     limit: Math.min(limit + (after?.skip ?? 0), MAX_PAGE),
     ...(after !== undefined && { before: after.skip > 0 ? after.updatedAt + 1 : after.updatedAt }),
-    ...(agentId !== null && agentId !== "" && { agentId }),
+    ...(agentId !== undefined && { agentId }),
   };
-  const lists = searchParams.get("includeArchived") === "true" ? [false, true] : [false];
+  const lists = isArchiveShown ? [false, true] : [false];
   const found = await Promise.all(lists.map((archived) => runner.listThreads({ ...query, archived })));
   const sorted = found.flat().toSorted((a, b) => b.updatedAt - a.updatedAt || (a.threadId < b.threadId ? 1 : -1));
   const skipped = sorted.slice(0, after?.skip).filter(({ updatedAt }) => updatedAt === after?.updatedAt).length;
   const threads = sorted.slice(skipped, skipped + limit);
   const isFull = threads.length > 0 && threads.length === limit;
   const nextCursor = isFull ? cursorBehind(threads, after) : null;
-  return answer(json({ threads: threads.map(threadOf), nextCursor }));
+  return answer(json({ threads: threads.map(threadRecordOf), nextCursor }));
 }
 
 /** Where a page of the list ends: behind so many of the threads of one time, of which there may be several. */
@@ -59,21 +67,21 @@ function cursorBehind(threads: readonly ThreadSummary[], after: ListCursor | und
 
 /** GET `/threads/:threadId/messages`. */
 export async function messages(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
-  const found = await (await keeper(core)).getThreadMessages(threadId);
+  const found = await (await reader(core)).getThreadMessages(threadId);
   const filter = core.filterFor(request, threadId);
   return answer(json({ messages: plainMessages(filter ? filterMessages(found, filter) : found) }), threadId);
 }
 
 /** GET `/threads/:threadId/events`: compacted. */
 export async function events(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
-  const found = await (await keeper(core)).getThreadEvents(threadId);
+  const found = await (await reader(core)).getThreadEvents(threadId);
   const filter = core.filterFor(request, threadId);
   return answer(json({ events: filter ? found.flatMap((event) => filter(event) ?? []) : found }), threadId);
 }
 
 /** GET `/threads/:threadId/state`: null for an unknown thread. */
 export async function state(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
-  const found = await (await keeper(core)).getThreadState(threadId);
+  const found = await (await reader(core)).getThreadState(threadId);
   const filter = core.filterFor(request, threadId);
   return answer(json({ state: (filter ? filterState(found, filter) : found) ?? null }), threadId);
 }
@@ -86,7 +94,7 @@ export async function update(core: RuntimeCore, request: Admitted, threadId: str
     return answer(json({ threadId, deleted: true }), threadId);
   }
   const changes = await parseThreadUpdate(request.request(), maxBodyOf(core));
-  return answer(json(threadOf(await runner.updateThread(threadId, changes))), threadId);
+  return answer(json(threadRecordOf(await runner.updateThread(threadId, changes))), threadId);
 }
 
 /** POST `/threads/:threadId/archive`. */
@@ -99,7 +107,7 @@ export async function archive(core: RuntimeCore, request: Admitted, threadId: st
 /** POST `/threads/clear`. */
 export async function clear(core: RuntimeCore, request: Admitted): Promise<Answer<Response>> {
   requireJson(request.request());
-  await (await keeper(core)).clearThreads();
+  await (await reader(core)).clearThreads();
   return answer(noContent());
 }
 
@@ -111,23 +119,18 @@ function answer(value: Response, threadId?: string): Answer<Response> {
   };
 }
 
-/** A thread as CopilotKit's front end reads it. Organisations and people are its service's. */
-const threadOf = ({ threadId, title, agentId, archived, createdAt, updatedAt }: ThreadSummary) => ({
-  id: threadId,
-  name: title,
-  agentId: agentId ?? "",
-  organizationId: "",
-  createdById: "",
-  archived,
-  createdAt: new Date(createdAt).toISOString(),
-  updatedAt: new Date(updatedAt).toISOString(),
-});
+/** What tells of threads. @throws Response 422 where the runner tells nothing of them */
+async function reader(core: RuntimeCore): Promise<LocalAgentRunner | ThreadEndpointRunner> {
+  const runner = await core.home.open();
+  if (runner instanceof LocalAgentRunner || answersThreadEndpoints(runner)) return runner;
+  throw json({ error: "The runtime's runner keeps no list of threads" }, 422);
+}
 
-/** @throws Response 422 where the runner keeps nothing that could be listed */
+/** @throws Response 422 where nothing of the runner's threads can be changed */
 async function keeper(core: RuntimeCore): Promise<LocalAgentRunner> {
   const runner = await core.home.open();
   if (runner instanceof LocalAgentRunner) return runner;
-  throw json({ error: "The runtime's runner keeps no list of threads" }, 422);
+  throw json({ error: "The runtime's runner cannot change its threads" }, 422);
 }
 
 /** @throws Response 400 */

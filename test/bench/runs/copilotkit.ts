@@ -14,7 +14,7 @@ interface CopilotKit extends AgentKit {
 /**
  * CopilotKit's runner with an agent of its own client.
  *
- * @param url of `peers/copilotkit.mjs`
+ * @param url of `test/copilotkit/peer.mjs`
  */
 export async function copilotKit(url: string): Promise<() => Promise<Contestant>> {
   const kit: CopilotKit = await import(/* @vite-ignore */ url);

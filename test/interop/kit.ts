@@ -1,0 +1,130 @@
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { EventType, type AbstractAgent, type AgentSubscriber, type Message } from "@ag-ui/client";
+import type { AgentRunner } from "ag-ui-local-runtime";
+import { defineAgent } from "ag-ui-local-runtime/worker";
+import { onTestFinished, vi } from "vitest";
+
+/*
+ * The part of CopilotKit's packages that the tests use. They are installed beside the tests and not in the root, so
+ * their types are not at hand where types are checked.
+ */
+
+/** `CopilotKitCore` of `@copilotkit/core`. */
+export interface Core {
+  readonly runtimeConnectionStatus: string;
+  readonly threadEndpoints?: unknown;
+  getAgent(agentId: string): CoreAgent | undefined;
+  runAgent(params: { agent: CoreAgent }): Promise<unknown>;
+  connectAgent(params: { agent: CoreAgent }): Promise<unknown>;
+  stopAgent(params: { agent: CoreAgent }): void;
+  subscribe(subscriber: { onError: (error: { code: string; error: Error }) => void }): unknown;
+}
+
+/** Its agents, of another version of the client. */
+export interface CoreAgent {
+  threadId: string;
+  readonly messages: Message[];
+  readonly state: unknown;
+  addMessage(message: Message): void;
+  clone(): CoreAgent;
+  detachActiveRun(): Promise<void>;
+  subscribe(subscriber: AgentSubscriber): { unsubscribe(): void };
+}
+
+interface Packages {
+  readonly CopilotKitCore: new (config: { runtimeUrl: string; runtimeTransport: string }) => Core;
+  readonly InMemoryAgentRunner: new () => AgentRunner;
+  readonly CopilotRuntime: new (options: { agents: Record<string, AbstractAgent>; runner: AgentRunner }) => object;
+  readonly createCopilotNodeListener: (options: {
+    runtime: object;
+    basePath: string;
+    mode?: string;
+  }) => RequestListener;
+}
+
+process.env["COPILOTKIT_TELEMETRY_DISABLED"] = "true";
+// A front end connects where there is a window.
+Object.assign(globalThis, { window: {} });
+export const copilotKit = (await import(new URL("../copilotkit/whole.mjs", import.meta.url).href)) as Packages;
+
+export const BASE = "/api/copilotkit";
+
+/** A server of this listener. @returns the URL of its runtime */
+export async function serve(listener: (req: IncomingMessage, res: ServerResponse) => void): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}${BASE}`;
+}
+
+/** A front end, and the codes of the errors that it was told of. */
+export async function frontEnd(
+  runtimeUrl: string,
+  runtimeTransport: string,
+): Promise<{ readonly core: Core; readonly errors: string[] }> {
+  const core = new copilotKit.CopilotKitCore({ runtimeUrl, runtimeTransport });
+  const errors: string[] = [];
+  core.subscribe({ onError: ({ code, error }) => void errors.push(`${code}: ${error.message}`) });
+  await vi.waitFor(() => {
+    if (core.runtimeConnectionStatus !== "connected")
+      throw new Error(`the front end is ${core.runtimeConnectionStatus}`);
+  });
+  return { core, errors };
+}
+
+/** A conversation of the front end. */
+export function agentOn(core: Core, agentId: string, threadId: string): CoreAgent {
+  // Each component has its own.
+  const agent = core.getAgent(agentId)!.clone();
+  agent.threadId = threadId;
+  return agent;
+}
+
+/** Whichever version's messages. */
+interface Said {
+  readonly role: string;
+  readonly content?: unknown;
+}
+export const textsOf = ({ messages }: { readonly messages: readonly Said[] }): string[] =>
+  messages.map(({ role, content }) => `${role}: ${String(content)}`);
+
+/** Lets agents go on that wait. */
+export class Gate {
+  private open!: () => void;
+  readonly opened = new Promise<void>((resolve) => (this.open = resolve));
+  release(): void {
+    this.open();
+  }
+}
+
+/** `counter` says how many messages and which count it was given; `slow` waits in its middle for the gate, or its stop. */
+export const agents = (gate: Gate): Record<string, AbstractAgent> => ({
+  counter: defineAgent(async function* ({ runId, messages, state, threadId }) {
+    const count = ((state as { count?: number } | undefined)?.count ?? 0) + 1;
+    const messageId = `${runId}-answer`;
+    yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `${threadId} has ${messages.length}, ` };
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `count ${count}` };
+    yield { type: EventType.TEXT_MESSAGE_END, messageId };
+    yield { type: EventType.STATE_SNAPSHOT, snapshot: { count } };
+    yield { type: EventType.RUN_FINISHED, threadId, runId };
+  }),
+  slow: defineAgent(async function* ({ threadId, runId }, { signal }) {
+    const messageId = `${runId}-answer`;
+    yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "half " };
+    await Promise.race([
+      gate.opened,
+      new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true })),
+    ]);
+    if (signal.aborted) return;
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "whole" };
+    yield { type: EventType.TEXT_MESSAGE_END, messageId };
+    yield { type: EventType.RUN_FINISHED, threadId, runId };
+  }),
+});
