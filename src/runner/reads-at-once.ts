@@ -83,8 +83,7 @@ function pathOf({ head, runs }: MemoryThread): MemoryRun[] {
 
 function eventsOf({ head }: MemoryThread, { row, closing, left, input, chunks }: MemoryRun): BaseEvent[] {
   if (head.cut === true && row.runIndex === head.first && closing !== undefined && left !== undefined) {
-    const { state, interrupts } = left;
-    return settledPrelude({ ...closing, state, interrupts, messages: left.messages.map(({ message }) => message) });
+    return settledPrelude({ ...closing, state: left.state, messages: left.messages.map(({ message }) => message) });
   }
   return chunks.flatMap(({ entries }) => entries.map(({ event }) => withInput(event, input)));
 }
