@@ -52,9 +52,11 @@ export interface Held {
   readonly during?: (stage: Stage) => void;
   /** The message that it answers with. Default: one of its own. */
   readonly messageId?: string;
+  /** How it ends when it goes on. Default `finish`, after the second part; the others leave everything as it is. */
+  readonly ends?: "finish" | "complete" | "throw";
 }
 
-export function held({ during, messageId }: Held = {}): HeldAgent {
+export function held({ during, messageId, ends = "finish" }: Held = {}): HeldAgent {
   const [called, aborted, goOn] = [new Gate(), new Gate(), new Gate()];
   const agent = scriptedAgent(async (stage) => {
     const { input, emit, signal } = stage;
@@ -64,7 +66,8 @@ export function held({ during, messageId }: Held = {}): HeldAgent {
     emit(say.started(input), say.textStart(id), say.text(id, FIRST_PART));
     during?.(stage);
     await Promise.race([goOn.opened, aborted.opened]);
-    if (signal.aborted) return;
+    if (signal.aborted || ends === "complete") return;
+    if (ends === "throw") throw new Error("boom");
     emit(say.text(id, SECOND_PART), say.textEnd(id), say.finished(input));
   });
   return { agent, called, aborted, goOn };

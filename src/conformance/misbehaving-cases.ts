@@ -1,9 +1,12 @@
 import { EventType } from "@ag-ui/core";
+import type { BaseEvent } from "@ag-ui/client";
 import type { Bench } from "./bench.js";
 import { cases, type RunnableCase } from "./case.js";
 import { expectSame, expectThat, shown } from "./expect.js";
-import { answering, answerId, say } from "./good-agents.js";
+import { answering, answerId, held, say } from "./good-agents.js";
 import { SAID, type MisbehavingAgent, type Outcome, type Scene } from "./misbehaving/agent.js";
+import { RESTATED } from "./misbehaving/breaking-protocol.js";
+import { OPENINGS } from "./misbehaving/leaving-open.js";
 import { MISBEHAVING_AGENTS } from "./misbehaving-agents.js";
 import { Gate } from "./patience.js";
 import { scriptedAgent } from "./scripted-agent.js";
@@ -84,6 +87,17 @@ export const misbehavingCases: readonly RunnableCase<`agent.${AgentName}`>[] = M
   check: (bench) => mustHold(bench, agent),
 }));
 
+/** Those of the names, and of the names that match. */
+function named(...names: readonly (string | RegExp)[]): readonly MisbehavingAgent[] {
+  const matches = (name: string): boolean =>
+    names.some((wanted) => (typeof wanted === "string" ? wanted === name : wanted.test(name)));
+  return MISBEHAVING_AGENTS.filter(({ name }) => matches(name));
+}
+
+function mustEndWith(events: readonly BaseEvent[], code: string): void {
+  expectSame(events.at(-1)?.["code"], code, "the code of the run's RUN_ERROR");
+}
+
 /** What a runner that knows the protocol itself makes of them: the agent's own end counts. */
 export const ownEndCases = cases([
   {
@@ -92,21 +106,108 @@ export const ownEndCases = cases([
     title: "an agent's own RUN_FINISHED counts, though it left something open",
     says: "What is open at the agent's RUN_FINISHED must be closed before it; the run is a success, as its agent says.",
     async check(bench) {
-      for (const agent of MISBEHAVING_AGENTS.filter(({ name }) => name.startsWith("finishes-in-"))) {
+      for (const agent of named(/^finishes-in-/)) {
         await mustHold(bench, { ...agent, ends: EventType.RUN_FINISHED });
       }
     },
   },
   {
-    id: "end.without-terminal-is-finished",
+    id: "end.without-terminal-is-errored",
     level: "full",
-    title: "an agent that completes without a terminal event has finished",
-    says: "A run whose agent completes without an error and without a terminal event must end with RUN_FINISHED.",
+    title: "a stream that ends without a terminal event is a failure",
+    says: "A run whose agent completes without a terminal event must end with RUN_ERROR, code INCOMPLETE_STREAM, and no tool result may be made up in it.",
     async check(bench) {
-      const silent = MISBEHAVING_AGENTS.filter(
-        ({ name }) => name === "completes-with-nothing" || /without-terminal/.test(name),
-      );
-      for (const agent of silent) await mustHold(bench, { ...agent, ends: EventType.RUN_FINISHED });
+      for (const agent of named("completes-with-nothing", "completes-without-terminal", /^ends-without-terminal/)) {
+        await mustHold(bench, {
+          ...agent,
+          ends: EventType.RUN_ERROR,
+          check: ({ events }) => {
+            mustEndWith(events, "INCOMPLETE_STREAM");
+            const results = events.filter(({ type }) => type === EventType.TOOL_CALL_RESULT);
+            expectThat(results.length === 0, "no tool result may be made up", shown(results));
+          },
+        });
+      }
+    },
+  },
+  {
+    id: "end.late-error-fails-the-run",
+    level: "full",
+    title: "RUN_ERROR after RUN_FINISHED fails the run",
+    says: "An agent that emits RUN_ERROR after RUN_FINISHED has failed: the run must end with that RUN_ERROR.",
+    async check(bench) {
+      for (const agent of named("two-terminals")) {
+        await mustHold(bench, {
+          ...agent,
+          ends: EventType.RUN_ERROR,
+          check: ({ events }) => expectSame(events.at(-1)?.["message"], "after the end", "the agent's own words"),
+        });
+      }
+    },
+  },
+  {
+    id: "end.rejected-is-not-failed",
+    level: "full",
+    title: "a stream that is rejected and an agent that fails have different codes",
+    says: "A stream that breaks the protocol, also after its RUN_FINISHED, must end with RUN_ERROR, code INVALID_STREAM; an agent that throws with AGENT_FAILED.",
+    async check(bench) {
+      const ending = async (agent: MisbehavingAgent, code: string): Promise<void> =>
+        mustHold(bench, {
+          ...agent,
+          ends: EventType.RUN_ERROR,
+          check: (outcome) => {
+            agent.check?.(outcome);
+            mustEndWith(outcome.events, code);
+          },
+        });
+      const invalid = [
+        "goes-on-after-terminal",
+        "content-of-unknown-message",
+        "ends-a-message-twice",
+        "malformed-event",
+      ];
+      for (const agent of named(...invalid)) await ending(agent, "INVALID_STREAM");
+      for (const agent of named(/^throws-(in-run|before)/, /^errors-in-/)) await ending(agent, "AGENT_FAILED");
+    },
+  },
+  {
+    id: "end.several-runs-in-a-stream",
+    level: "full",
+    title: "a stream that restates an earlier run before the one that was asked for loses neither",
+    says: "What a stream says in several runs must be recorded as the one run that was asked for, ended by its own terminal event.",
+    async check(bench) {
+      for (const agent of named("restates-an-earlier-run")) {
+        await mustHold(bench, {
+          ...agent,
+          ends: EventType.RUN_FINISHED,
+          keeps: SAID,
+          check: ({ view }) => expectSame(textOf(view, RESTATED.id), RESTATED.content, "the restated message"),
+        });
+      }
+    },
+  },
+  {
+    id: "end.front-end-tools-are-not-answered",
+    level: "full",
+    title: "nobody but the page answers a call of a front-end tool",
+    says: "A call of a tool of input.tools that is open when the run ends or is stopped must be closed, and no TOOL_CALL_RESULT made up for it.",
+    async check(bench) {
+      const tools = [{ name: "look", description: "of the page", parameters: {} }];
+      for (const end of ["finish", "complete", "throw", "stop"] as const) {
+        const tab = new Tab(bench.thread());
+        const { agent, goOn } = held({
+          during: ({ emit }) => emit(...OPENINGS["tool-call"]()),
+          ...(end !== "stop" && { ends: end }),
+        });
+        const run = tab.thread.run(agent, tab.ask("look", { tools }));
+        await run.saw(({ type }) => type === EventType.TOOL_CALL_ARGS, "the call");
+        if (end === "stop") await tab.thread.stop();
+        else goOn.open();
+        const events = await run.all();
+        mustBeClosed(`the run that ends by ${end}`, events);
+        const results = events.filter(({ type }) => type === EventType.TOOL_CALL_RESULT);
+        expectThat(results.length === 0, `a front-end tool's call got a result (${end})`, shown(results));
+      }
     },
   },
   {
@@ -115,8 +216,8 @@ export const ownEndCases = cases([
     title: "an exact duplicate of RUN_STARTED is dropped",
     says: "A second RUN_STARTED equal to the first must be dropped; the run goes on to its own end.",
     async check(bench) {
-      const twice = MISBEHAVING_AGENTS.filter(({ name }) => name === "run-started-twice");
-      for (const agent of twice) await mustHold(bench, { ...agent, ends: EventType.RUN_FINISHED, keeps: SAID });
+      for (const agent of named("run-started-twice"))
+        await mustHold(bench, { ...agent, ends: EventType.RUN_FINISHED, keeps: SAID });
     },
   },
   {

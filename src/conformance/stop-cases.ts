@@ -1,14 +1,16 @@
 import { EventType } from "@ag-ui/core";
 import { freshId } from "./bench.js";
 import { cases } from "./case.js";
-import { expectThat, shown } from "./expect.js";
+import { expectSame, expectThat, shown } from "./expect.js";
 import { answering, held, say, SECOND_PART } from "./good-agents.js";
+import { SAID } from "./misbehaving/agent.js";
+import { HARD_TO_STOP } from "./misbehaving/hard-to-stop.js";
 import { openingEverything } from "./misbehaving/leaving-open.js";
 import { Gate } from "./patience.js";
 import { mustTakeAnother, untilHeld, heldRun } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
-import { mustBeClosed, mustBeOneRun, mustBeValid } from "./view.js";
+import { mustBeClosed, mustBeOneRun, mustBeValid, NOTHING } from "./view.js";
 
 export const stopCases = cases([
   {
@@ -163,6 +165,24 @@ export const stopCases = cases([
           { readonly type: string; readonly outcome?: { readonly type: string } } | undefined;
         const cancelled = end?.type === EventType.RUN_FINISHED && end.outcome?.type === "cancelled";
         expectThat(cancelled, rule, `it ends with ${shown(end)}`);
+      }
+    },
+  },
+  {
+    id: "stop.whatever-the-agent-says",
+    level: "full",
+    title: "a stopped run is no error, whatever its agent says then",
+    says: 'An agent that throws, emits RUN_ERROR or nonsense, or completes when it was asked to stop was stopped: RUN_FINISHED, outcome { type: "cancelled" }.',
+    async check(bench) {
+      for (const { name, make } of HARD_TO_STOP) {
+        const tab = new Tab(bench.thread());
+        const scene = { history: NOTHING, over: new Gate(), done: new Gate() };
+        const run = tab.thread.run(make(scene), tab.ask("please"));
+        await run.saw((event) => event["delta"] === SAID, "what the agent said before it was stopped");
+        await tab.thread.stop();
+        const end = (await run.all()).at(-1);
+        scene.over.open();
+        expectSame(end?.["outcome"], { type: "cancelled" }, `the end of the stopped run of ${name}`);
       }
     },
   },

@@ -11,7 +11,7 @@ export const userMessage = (content: string): Message & { role: "user" } => ({
 });
 
 /** What a request may say besides its messages. */
-export type Asked = Partial<Pick<RunAgentInput, "runId" | "state" | "resume">>;
+export type Asked = Partial<Pick<RunAgentInput, "runId" | "state" | "resume" | "tools">>;
 
 /** An AG-UI client with a memory: it sends all that it has, and takes in what its runs hand out. */
 export class Tab {

@@ -12,7 +12,7 @@ export interface Ending {
   readonly terminal?: BaseEvent;
   /** What a person is told; each status has a sentence of its own. */
   readonly message?: string;
-  /** Code of the RUN_ERROR of an errored run. */
+  /** Code of the RUN_ERROR of an errored run; see RunErrorCode. */
   readonly code?: string;
   /** Gives the messageId of each tool result that is made up. */
   readonly ids: () => string;
@@ -26,8 +26,8 @@ const SENTENCES: Record<SettledStatus, string> = {
   broken: "The host of the run ended",
 };
 
-function terminalEvent(how: Ending, message: string): BaseEvent {
-  const { status, threadId, runId, terminal, code } = how;
+function terminalEvent(how: Ending): BaseEvent {
+  const { status, threadId, runId, terminal, code, message = SENTENCES[status] } = how;
   if (terminal !== undefined) return terminal;
   switch (status) {
     case "finished":
@@ -46,10 +46,19 @@ function terminalEvent(how: Ending, message: string): BaseEvent {
  * The events that end a run: the end of everything that is open, then one terminal event. What ends inside something
  * else ends before it.
  *
- * A tool result is made up only for a call whose end was missing, and, unless the run came to its own end, for a call
- * that is not a front-end tool's. It says as JSON what happened: `{ status, message }`.
+ * A tool result is made up for a call whose end was missing, and, where the run was ended from outside, for a call that
+ * has no result. It says as JSON what happened: `{ status, message }`. A front-end tool's call never gets one (the page
+ * answers it), nor does any call of a stream that was cut off (its result may exist).
  */
 export function closingEvents(open: OpenConstructs | undefined, how: Ending): BaseEvent[] {
+  return [...endsOf(open, how), terminalEvent(how)];
+}
+
+/** The end of everything that is open. */
+export function endsOf(
+  open: OpenConstructs | undefined,
+  how: Pick<Ending, "status" | "message" | "code" | "ids">,
+): BaseEvent[] {
   const message = how.message ?? SENTENCES[how.status];
   const events: AGUIEvent[] = [];
 
@@ -65,9 +74,9 @@ export function closingEvents(open: OpenConstructs | undefined, how: Ending): Ba
     for (const messageId of open.textMessages) events.push({ type: EventType.TEXT_MESSAGE_END, messageId });
     for (const messageId of open.reasoningMessages) events.push({ type: EventType.REASONING_MESSAGE_END, messageId });
     for (const messageId of open.reasoningSpans) events.push({ type: EventType.REASONING_END, messageId });
-    for (const { toolCallId, answered } of open.toolCalls) {
+    for (const { toolCallId, answered, frontEnd } of open.toolCalls) {
       events.push({ type: EventType.TOOL_CALL_END, toolCallId });
-      if (!answered) events.push(result(toolCallId));
+      if (!answered && !frontEnd && how.code !== "INCOMPLETE_STREAM") events.push(result(toolCallId));
     }
     if (how.status !== "finished" && how.status !== "errored") {
       for (const { toolCallId, frontEnd } of open.unanswered) if (!frontEnd) events.push(result(toolCallId));
@@ -82,5 +91,5 @@ export function closingEvents(open: OpenConstructs | undefined, how: Ending): Ba
     }
   }
 
-  return [...events, terminalEvent(how, message)];
+  return events;
 }

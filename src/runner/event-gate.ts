@@ -9,7 +9,7 @@ import type { EventLimits } from "./event-limits.js";
 /** Why an event ends its run. */
 export interface Refusal {
   readonly message: string;
-  readonly code: "EVENT_LIMIT" | "INVALID_EVENT";
+  readonly code: "EVENT_LIMIT" | "INVALID_STREAM";
 }
 
 const DELTAS: ReadonlySet<string> = new Set([
@@ -74,7 +74,7 @@ export class EventGate {
       if (size > maxEventBytes) return limit("maxEventBytes", `${event.type} has more than ${maxEventBytes} bytes`);
       return this.count(size);
     } catch (error) {
-      return { message: `An event cannot be read: ${messageOf(error)}`, code: "INVALID_EVENT" };
+      return { message: `An event cannot be read: ${messageOf(error)}`, code: "INVALID_STREAM" };
     }
   }
 
@@ -99,7 +99,7 @@ export class EventGate {
       case "applied":
         return this.count(result.copied);
       case "unsafe":
-        return { message: `${type} reaches for what is not the document's own: ${result.why}`, code: "INVALID_EVENT" };
+        return { message: `${type} reaches for what is not the document's own: ${result.why}`, code: "INVALID_STREAM" };
       case "exceeds":
         return limit(LIMIT_OF[result.bound], `${type}: ${result.bound} of more than ${result.most}`);
     }

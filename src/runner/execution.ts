@@ -1,5 +1,5 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent, Message, RunErrorEvent } from "@ag-ui/client";
+import type { BaseEvent, Message, RunErrorEvent, RunFinishedEvent } from "@ag-ui/client";
 import type { HeldLock } from "../platform/locks.js";
 import { loggable } from "../platform/log.js";
 import { messageOf, RunnerError } from "../run/errors.js";
@@ -9,13 +9,15 @@ import type { FailurePoint } from "../run/failure-points.js";
 import { isListening, type AskedStatus, type Life, type RunLife } from "../run/life.js";
 import { lastSeq } from "../run/pack.js";
 import { printable, quoted } from "../run/printable.js";
+import type { RunErrorCode } from "../run/run-error-codes.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 import type { PersistedInput, StopRequest } from "../storage/run-store.js";
 import { acceptEvent, startingEvents } from "./accept.js";
-import { runAgent } from "./agent-pipeline.js";
+import { BrokenConnection, runAgent } from "./agent-pipeline.js";
 import type { Refusal } from "./event-gate.js";
 import type { FencedRun, PlacedRequest } from "./fence.js";
 import type { History } from "./history.js";
+import { InvalidStream, type SaidEnd } from "./lifecycle.js";
 import { LogWriter } from "./log-writer.js";
 import type { RunnerParts } from "./parts.js";
 import type { RecordedRun } from "./recorded-run.js";
@@ -27,6 +29,9 @@ const HEAD_CHECK_MS = 1_000;
 
 /** How much of what a run failed with is printed, in characters; the stack comes beside it. */
 const MAX_REPORT = 2_000;
+
+/** How long an agent may go on after the end that it has said (to fail after all, to begin another run), in ms. */
+const LATE_MS = 250;
 
 export interface ExecutionContext {
   readonly parts: RunnerParts;
@@ -49,15 +54,25 @@ export interface ExecutionParts {
 }
 
 type Ending =
-  | { readonly status: "finished" | "errored"; readonly terminal: BaseEvent }
-  | { readonly status: "finished" | "stopped" | "superseded" | "broken" }
-  | { readonly status: "errored"; readonly message: string; readonly code?: string; readonly thrown?: unknown };
+  | { readonly status: "finished" | "stopped" | "errored"; readonly terminal: BaseEvent; readonly isReturn?: boolean }
+  | { readonly status: "stopped" | "superseded" | "broken" }
+  | { readonly status: "errored"; readonly message: string; readonly code: RunErrorCode; readonly thrown?: unknown };
 
 /** The end of a run that was asked to end and did not end itself. */
 const askedEnding = (as: AskedStatus): Ending =>
   as === "errored"
     ? { status: as, message: "The run took longer than it may (maxRunMs)", code: "RUN_TIMEOUT" }
     : { status: as };
+
+const CUT_OFF = "The agent's stream ended without RUN_FINISHED or RUN_ERROR";
+
+/** The end of a run whose agent has failed. */
+function failedEnding(thrown: unknown): Ending {
+  const failed = { status: "errored", message: messageOf(thrown), thrown } as const;
+  if (thrown instanceof InvalidStream) return { ...failed, code: "INVALID_STREAM" };
+  if (!(thrown instanceof BrokenConnection)) return { ...failed, code: "AGENT_FAILED" };
+  return { ...failed, message: `${CUT_OFF}: ${failed.message}`, code: "INCOMPLETE_STREAM" };
+}
 
 /** What the end of a run is that its host cannot write: what it was asked to end as counts. */
 function givenUpAs(life: RunLife): OrphanEnd {
@@ -78,6 +93,8 @@ export class Execution {
   private readonly ended = new AbortController();
   private begun = false;
   private reported = false;
+  /** The agent has said its end, which is not taken yet. */
+  private said: (SaidEnd & { readonly over: AbortController }) | undefined;
   private lastHeard: number;
   /** Takes the lock over when the run has ended. */
   private heir: ((lock: HeldLock | undefined) => void) | undefined;
@@ -119,10 +136,6 @@ export class Execution {
 
     const { threadId, agent, input } = request;
     const { plan, state } = fenced;
-    const settle = (ending: Ending): void => {
-      const { now } = this.its.life;
-      this.settle(now.is === "stopping" ? askedEnding(now.as) : ending);
-    };
     runAgent(
       agent,
       { ...input, threadId, state },
@@ -132,10 +145,17 @@ export class Execution {
         next: (event) => this.accept(event),
         open: () => this.writer.open,
         makeId,
+        said: (end) => this.hearEnd(end),
+        dropped: (message) => this.context.parts.logger.warn(`${this.name}: ${message}`),
       },
     ).then(
-      () => settle({ status: "finished" }),
-      (thrown: unknown) => settle({ status: "errored", message: messageOf(thrown), thrown }),
+      (failure) =>
+        this.end(
+          failure === undefined
+            ? { status: "errored", message: CUT_OFF, code: "INCOMPLETE_STREAM" }
+            : failedEnding(failure),
+        ),
+      (thrown: unknown) => this.end(failedEnding(thrown)),
     );
   }
 
@@ -145,6 +165,7 @@ export class Execution {
    * @returns false where it is ending already
    */
   askToEnd(as: AskedStatus): boolean {
+    this.takeEnd();
     if (!this.its.life.go({ to: "stop", as })) return false;
     const { clock, stopGraceMs } = this.context.parts;
     void this.reached("stopping.heard");
@@ -156,6 +177,7 @@ export class Execution {
 
   /** Somebody else's request, which stands in the log or came from another host. */
   heed(as: StopRequest["as"]): void {
+    this.takeEnd();
     // Settled before it is aborted: what the agent emits then is not heard any more.
     if (as !== "superseded") this.askToEnd(as);
     else if (this.settle({ status: as })) this.abortAgent();
@@ -177,20 +199,17 @@ export class Execution {
     if (!isListening(this.its.life.now)) return;
     const accepted = acceptEvent(given);
     if (accepted.is === "refused") {
-      this.settle({ status: "errored", message: accepted.reason, code: "INVALID_EVENT" });
-      return;
+      return void this.end({ status: "errored", message: accepted.reason, code: "INVALID_STREAM" });
     }
     const { event } = accepted;
     if (this.refuses(this.its.fenced.gate.admit(event))) return;
     switch (event.type) {
       case EventType.RUN_STARTED:
         return this.record(event);
-      case EventType.RUN_FINISHED: {
-        const { threadId, runId } = this.its.fenced.claim;
-        return void this.settle({ status: "finished", terminal: { ...event, threadId, runId } });
-      }
+      case EventType.RUN_FINISHED:
+        return this.acceptFinish(event as RunFinishedEvent); // verified
       case EventType.RUN_ERROR:
-        return void this.settle({ status: "errored", terminal: event });
+        return void this.end({ status: "errored", terminal: event });
       default:
         this.writer.add(event, this.context.parts.clock.now());
     }
@@ -199,8 +218,49 @@ export class Execution {
   /** Ends the run where one of its events may not be recorded. @returns whether it may not */
   private refuses(refusal: Refusal | undefined): boolean {
     if (refusal === undefined) return false;
-    if (this.settle({ status: "errored", ...refusal })) this.abortAgent();
+    if (this.end({ status: "errored", ...refusal })) this.abortAgent();
     return true;
+  }
+
+  /** The agent's own end counts also after it was asked to stop, but not as a success that it is not. */
+  private acceptFinish(event: RunFinishedEvent): void {
+    const { threadId, runId } = this.its.fenced.claim;
+    const { now } = this.its.life;
+    const terminal = { ...event, threadId, runId };
+    const isCancelled = event.outcome?.type === "cancelled";
+    // The end of a run that the stream restated is not the end of this one.
+    const isOwn = event.runId === runId && (!isCancelled || (now.is === "stopping" && now.as === "stopped"));
+    const isReturn = this.said?.isReturn === true;
+    const ending: Ending = { status: isCancelled ? "stopped" : "finished", terminal, isReturn };
+    if (isOwn) this.settle(ending);
+    else this.end(ending);
+  }
+
+  /** Ends the run, as what it was asked to end as where it was: whatever its agent says then, a stop is no error. */
+  private end(ending: Ending): boolean {
+    const { now } = this.its.life;
+    return this.settle(now.is === "stopping" ? askedEnding(now.as) : ending);
+  }
+
+  /** The agent has said its end: it is taken when its stream ends, or a little later. */
+  private hearEnd(end: SaidEnd | undefined): void {
+    this.said?.over.abort();
+    this.said = undefined;
+    const { life } = this.its;
+    if (end === undefined || !isListening(life.now)) return;
+    const { clock, stopGraceMs } = this.context.parts;
+    const over = new AbortController();
+    this.said = { ...end, over };
+    if (life.now.is === "stopping") return this.takeEnd();
+    const wait = end.isAskedFor ? Math.min(LATE_MS, stopGraceMs) : stopGraceMs;
+    void clock.after(wait, over.signal).then(() => {
+      if (!over.signal.aborted) end.take();
+    });
+  }
+
+  /** Nothing more is waited for where the run's own end was said. */
+  private takeEnd(): void {
+    if (this.said?.isAskedFor === true) this.said.take();
   }
 
   /** RUN_STARTED, given or made, and what the run needs to replay true. */
@@ -231,18 +291,22 @@ export class Execution {
     return true;
   }
 
+  /** The run, for the log of the host. */
+  private get name(): string {
+    const { threadId, runId } = this.its.fenced.claim;
+    const { agentId } = this.its.request;
+    const agent = agentId === undefined ? "" : ` (agent ${quoted(agentId)})`;
+    return `Run ${quoted(runId)} of thread ${quoted(threadId)}${agent}`;
+  }
+
   /** Prints what an errored run ended with, once. */
   private report(ending: Ending): void {
     if (ending.status !== "errored" || this.reported) return;
     this.reported = true;
-    const { threadId, runId } = this.its.fenced.claim;
-    const { agentId } = this.its.request;
     const { message, code } = "terminal" in ending ? (ending.terminal as RunErrorEvent) : ending;
-    const what = code === undefined ? message : `${code}: ${message}`;
-    const agent = agentId === undefined ? "" : ` (agent ${quoted(agentId)})`;
-    const run = `Run ${quoted(runId)} of thread ${quoted(threadId)}${agent}`;
+    const what = code === undefined || code === "AGENT_FAILED" ? message : `${code}: ${message}`;
     const details = "thrown" in ending ? [loggable(ending.thrown)] : [];
-    this.context.parts.logger.error(`${run} failed: ${printable(what, MAX_REPORT)}`, ...details);
+    this.context.parts.logger.error(`${this.name} failed: ${printable(what, MAX_REPORT)}`, ...details);
   }
 
   private async writeEnd(ending: Ending): Promise<void> {
@@ -263,7 +327,7 @@ export class Execution {
       status: ending.status,
       endedAt: parts.clock.now(),
       chunk,
-      ownTerminal: "terminal" in ending,
+      ownTerminal: "terminal" in ending && ending.isReturn !== true,
       closing: recorded.closing(),
       derived: recorded.derived(),
       bytes: fenced.gate.size,
@@ -322,6 +386,7 @@ export class Execution {
 
   private leave(): void {
     this.ended.abort();
+    this.said?.over.abort();
     this.heir?.(undefined);
     this.its.over();
     // An agent that still runs is let go; nothing of it is written or shown any more.

@@ -2,6 +2,7 @@ import { AbstractAgent, type AgentConfig, type BaseEvent, type RunAgentInput } f
 import { EventType } from "@ag-ui/core";
 import { Observable } from "rxjs";
 import { nextTask } from "../platform/clock.js";
+import { mustBeEvent, returns } from "../runner/lifecycle.js";
 
 /** What an agent function is given besides its input. */
 export interface AgentContext {
@@ -22,8 +23,6 @@ const SLICE_MS = 8;
 class FunctionAgent extends AbstractAgent {
   private work: AgentFunction;
   private aborting: AbortController | undefined;
-  /** It has middlewares. */
-  private isWrapped = false;
 
   constructor(work: AgentFunction, config: AgentConfig) {
     super(config);
@@ -37,6 +36,7 @@ class FunctionAgent extends AbstractAgent {
       const { signal } = aborting;
       const { threadId, runId } = input;
       let isEnded = false;
+      let yielded = 0;
       const drive = async (): Promise<void> => {
         // At once, so that every reader sees the question before the agent has its first word.
         subscriber.next({ type: EventType.RUN_STARTED, threadId, runId });
@@ -47,7 +47,12 @@ class FunctionAgent extends AbstractAgent {
             const next = await iterator.next();
             if (next.done === true) return;
             if (signal.aborted) break;
-            isEnded ||= next.value?.type === EventType.RUN_FINISHED || next.value?.type === EventType.RUN_ERROR;
+            mustBeEvent(next.value, ++yielded);
+            const { type } = next.value;
+            isEnded =
+              type === EventType.RUN_FINISHED ||
+              type === EventType.RUN_ERROR ||
+              (isEnded && type !== EventType.RUN_STARTED);
             subscriber.next(next.value);
             if (performance.now() < sliceEnds) continue;
             await nextTask();
@@ -59,9 +64,11 @@ class FunctionAgent extends AbstractAgent {
       };
       drive().then(
         () => {
-          // Middlewares do on it what they do at the end of a run; else the runner adds it, which knows of late stops.
-          if (this.isWrapped && !isEnded && !signal.aborted) {
-            subscriber.next({ type: EventType.RUN_FINISHED, threadId, runId });
+          // To return is its end, unless it was stopped.
+          if (!isEnded && !signal.aborted) {
+            const end: BaseEvent = { type: EventType.RUN_FINISHED, threadId, runId };
+            returns.add(end);
+            subscriber.next(end);
           }
           subscriber.complete();
         },
@@ -69,11 +76,6 @@ class FunctionAgent extends AbstractAgent {
       );
       return () => aborting.abort();
     });
-  }
-
-  override use(...middlewares: Parameters<AbstractAgent["use"]>): this {
-    this.isWrapped ||= middlewares.length > 0;
-    return super.use(...middlewares);
   }
 
   override abortRun(): void {
@@ -85,7 +87,6 @@ class FunctionAgent extends AbstractAgent {
     const copy = super.clone() as FunctionAgent;
     copy.work = this.work;
     copy.aborting = undefined;
-    copy.isWrapped = this.isWrapped;
     return copy;
   }
 }

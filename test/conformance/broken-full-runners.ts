@@ -1,7 +1,7 @@
 import { EventType, verifyEvents, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { RunnerError, type AgentRunnerRunRequest } from "ag-ui-local-runtime";
 import type { FullAgentRunner } from "ag-ui-local-runtime/conformance";
-import { catchError, concat, defer, map, tap, throwError, type Observable } from "rxjs";
+import { catchError, concat, defer, map, takeWhile, tap, throwError, type Observable } from "rxjs";
 
 type Break = (good: FullAgentRunner) => Partial<FullAgentRunner>;
 
@@ -27,6 +27,14 @@ function asking(
 const mapped = (good: FullAgentRunner, change: (event: BaseEvent) => BaseEvent): Partial<FullAgentRunner> => ({
   run: (request) => good.run(request).pipe(map(change)),
   connect: (request) => good.connect(request).pipe(map(change)),
+});
+
+/** The runner with what it hears of its agents changed. */
+const hearing = (
+  good: FullAgentRunner,
+  agent: (events$: Observable<BaseEvent>, input: RunAgentInput) => Observable<BaseEvent>,
+): Partial<FullAgentRunner> => ({
+  run: (request) => good.run(asking(request, { agent: (events$) => agent(events$, request.input) })),
 });
 
 /** Runners that have everything, and each break one thing of what only they promise. */
@@ -63,15 +71,25 @@ export const BROKEN_FULL: Readonly<Record<string, Break>> = {
   "lets agents break off": (good) => ({
     run: (request) => good.run(asking(request, { agent: (events$) => events$.pipe(verifyEvents(false)) })),
   }),
-  "takes an agent without a last word for a failure": (good) => ({
-    run: (request) => {
+  "takes an agent without a last word for a success": (good) =>
+    hearing(good, (events$, { threadId, runId }) => {
       let ended = false;
-      const silent$ = defer(() => (ended ? [] : throwError(() => new Error("no terminal event"))));
-      const agent = (events$: Observable<BaseEvent>): Observable<BaseEvent> =>
-        concat(events$.pipe(tap((event) => (ended ||= isEnd(event)))), silent$);
-      return good.run(asking(request, { agent }));
-    },
+      const finish$ = defer(() => (ended ? [] : [{ type: EventType.RUN_FINISHED, threadId, runId } as BaseEvent]));
+      return concat(events$.pipe(tap((event) => (ended ||= isEnd(event)))), finish$);
+    }),
+  "hears nothing after RUN_FINISHED": (good) =>
+    hearing(good, (events$) => events$.pipe(takeWhile(({ type }) => type !== EventType.RUN_FINISHED, true))),
+  "gives every failure one code": (good) =>
+    mapped(good, (event) => (event.type === EventType.RUN_ERROR ? { ...event, code: "FAILED" } : event)),
+  "answers every tool": (good) => ({
+    run: (request) => good.run(asking(request, { input: { tools: [] } })),
   }),
+  "takes what an agent says when it is stopped for a failure": (good) =>
+    mapped(good, (event) =>
+      (event["outcome"] as { type?: string } | undefined)?.type === "cancelled"
+        ? { type: EventType.RUN_ERROR, message: "signal is aborted without reason", code: "abort" }
+        : event,
+    ),
   "drops the state that a sender sets": (good) => ({
     run: (request) => good.run(asking(request, { input: { state: {} } })),
   }),

@@ -23,12 +23,14 @@ const wrong = (event: { readonly type: string; readonly [key: string]: unknown }
   // On purpose: what agents emit comes from servers too, and no compiler has seen it.
   event as unknown as BaseEvent;
 
-/** Agents whose events are not what AG-UI says. */
+/** A message that an agent restates and that the thread does not have. */
+export const RESTATED = { id: "restated", role: "assistant", content: "from an earlier run" } as const;
+
+/** Agents whose events are not what AG-UI says, or what runners do not expect. */
 export const BREAKING_PROTOCOL = agents([
   {
     name: "goes-on-after-terminal",
     does: "emits events after its RUN_FINISHED",
-    ends: EventType.RUN_FINISHED,
     keeps: SAID,
     check: ({ replay }) => {
       const late = replay.some((event) => event["messageId"] === "too-late");
@@ -42,12 +44,31 @@ export const BREAKING_PROTOCOL = agents([
   {
     name: "two-terminals",
     does: "emits RUN_FINISHED and then RUN_ERROR",
-    ends: EventType.RUN_FINISHED,
     keeps: SAID,
     make: afterSaying(({ input, emit }) => {
       emit(say.finished(input));
       emit(say.failed("after the end"));
     }),
+  },
+  {
+    name: "terminal-twice",
+    does: "emits the same RUN_FINISHED twice",
+    ends: EventType.RUN_FINISHED,
+    keeps: SAID,
+    make: afterSaying(({ input, emit }) => emit(say.finished(input), say.finished(input))),
+  },
+  {
+    name: "restates-an-earlier-run",
+    does: "restates an earlier run before the one that was asked for",
+    make: () =>
+      scriptedAgent(async ({ input, emit }) => {
+        const id = answerId(input);
+        const earlier = { threadId: input.threadId, runId: `${input.runId}-earlier` };
+        const messages = [...structuredClone(input.messages), { ...RESTATED }];
+        emit(say.started(earlier), { type: EventType.MESSAGES_SNAPSHOT, messages }, say.finished(earlier));
+        await Promise.resolve();
+        emit(say.started(input), say.textStart(id), say.text(id, SAID), say.textEnd(id), say.finished(input));
+      }),
   },
   {
     name: "never-completes",

@@ -1,3 +1,4 @@
+import { EventType } from "@ag-ui/core";
 import { answerId, say } from "../good-agents.js";
 import { expectThat } from "../expect.js";
 import { scriptedAgent, type ScriptedAgentOptions, type Script } from "../scripted-agent.js";
@@ -55,6 +56,41 @@ export const HARD_TO_STOP = agents([
         await whenAborted(stage.signal);
         await Promise.resolve();
         throw new Error("AbortError, or worse");
+      }),
+  },
+  {
+    name: "says-error-after-stop",
+    does: "emits RUN_ERROR when it was asked to stop, as HttpAgent does",
+    isStopped: true,
+    keeps: SAID,
+    make: () =>
+      scriptedAgent(async (stage) => {
+        begin(stage);
+        await whenAborted(stage.signal);
+        stage.emit({ type: EventType.RUN_ERROR, message: "signal is aborted without reason", code: "abort" });
+      }),
+  },
+  {
+    name: "breaks-protocol-after-stop",
+    does: "emits an event that is not valid when it was asked to stop",
+    isStopped: true,
+    keeps: SAID,
+    make: () =>
+      scriptedAgent(async (stage) => {
+        begin(stage);
+        await whenAborted(stage.signal);
+        stage.emit(say.textEnd("never-started"));
+      }),
+  },
+  {
+    name: "completes-after-stop",
+    does: "completes without a terminal event when it was asked to stop",
+    isStopped: true,
+    keeps: SAID,
+    make: () =>
+      scriptedAgent(async (stage) => {
+        begin(stage);
+        await whenAborted(stage.signal);
       }),
   },
   {

@@ -31,6 +31,8 @@ const sink: PipelineHost = {
   next: () => undefined,
   open: () => undefined,
   makeId: () => crypto.randomUUID(),
+  said: () => undefined,
+  dropped: () => undefined,
 };
 
 function drain(source$: Observable<BaseEvent>): Promise<BaseEvent> {

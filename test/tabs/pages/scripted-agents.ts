@@ -1,4 +1,4 @@
-import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
+import { type AbstractAgent, type BaseEvent, HttpAgent, type RunAgentInput } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
 import { type AgentContext, defineAgent } from "ag-ui-local-runtime/worker";
 import { Notes } from "./scripted-notes.js";
@@ -19,6 +19,8 @@ interface Order {
   /** Half way it lets nothing else of its context run for so long, in ms. */
   blockMs?: number;
   kilobytes?: number;
+  /** Where the agent `server` is. */
+  url?: string;
 }
 
 function orderOf({ messages }: RunAgentInput): Order {
@@ -121,6 +123,20 @@ const noting = (notes: Notes) =>
     await note("ended");
   };
 
+/** An agent on the server that the last user message names. */
+const server = new HttpAgent({
+  url: "unused",
+  fetch: (_url, request) => fetch(orderOf(JSON.parse(String(request.body)) as RunAgentInput).url ?? "", request),
+});
+
+/** Answers with `fetch` and throws what that throws. */
+async function* fetching(input: RunAgentInput, { signal }: AgentContext): AsyncGenerator<BaseEvent> {
+  yield* say(`word-${input.runId}`, "so far");
+  // The server never answers to the end.
+  const response = await fetch(orderOf(input).url ?? "", { method: "POST", body: "{}", signal });
+  await response.text();
+}
+
 /** The agents of all test workers. `noted` writes into a database of its own beside `dbName`. */
 export const scriptedAgents = (dbName: string): Record<string, AbstractAgent> => ({
   count: defineAgent(count),
@@ -131,4 +147,6 @@ export const scriptedAgents = (dbName: string): Record<string, AbstractAgent> =>
   fail: defineAgent(fail),
   silent: defineAgent(silent),
   stubborn: defineAgent(stubborn),
+  server,
+  fetching: defineAgent(fetching),
 });

@@ -76,8 +76,8 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
     const open: BaseEvent = { type: EventType.TEXT_MESSAGE_START, messageId: "m", role: "assistant" };
     let endless = true;
     const agent = rawAgent(({ threadId, runId }) => {
-      const begins$ = of<BaseEvent[]>({ type: EventType.RUN_STARTED, threadId, runId }, ...(endless ? [open] : []));
-      return endless ? concat(begins$, NEVER) : begins$;
+      const started: BaseEvent = { type: EventType.RUN_STARTED, threadId, runId };
+      return endless ? concat(of(started, open), NEVER) : of(started, { ...started, type: EventType.RUN_FINISHED });
     });
     const live = run(runner, "r1", agent);
     await vi.waitFor(async () => expect((await runner.getRunEvents("r1")).length).toBe(2));
@@ -144,6 +144,7 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
       const [u1, u2] = [user("u1"), user("u2")];
       const first = run(runner, "r1", agentOf(counter(2, gate)), [u1]);
       await vi.waitFor(async () => expect(ids(await runner.getThreadMessages("t"))).toEqual(["u1", "r1-a"]));
+      await vi.waitFor(() => expect(gate).toHaveBeenCalledTimes(2));
       const second = run(runner, "r2", agentOf(counter(1)), [u1, u2]);
       goOn();
       await Promise.all([first, second]);

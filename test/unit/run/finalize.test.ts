@@ -95,7 +95,9 @@ describe("closing events", () => {
 
   test.each([
     ["whose end is missing", [call()], "finished", ["TOOL_CALL_END", "TOOL_CALL_RESULT"]],
-    ["of the front end whose end is missing", [call("ask")], "stopped", ["TOOL_CALL_END", "TOOL_CALL_RESULT"]],
+    ["whose end is missing in a stopped run", [call()], "stopped", ["TOOL_CALL_END", "TOOL_CALL_RESULT"]],
+    ["whose end is missing in an errored run", [call()], "errored", ["TOOL_CALL_END", "TOOL_CALL_RESULT"]],
+    ...STATUSES.map((how) => ["of the front end whose end is missing", [call("ask")], how, ["TOOL_CALL_END"]] as const),
     ["that has its result before its end", [call(), result], "stopped", ["TOOL_CALL_END"]],
     ["that waits in a stopped run", [call(), callEnd], "stopped", ["TOOL_CALL_RESULT"]],
     ["that waits in a broken run", [call(), callEnd], "broken", ["TOOL_CALL_RESULT"]],
@@ -109,6 +111,12 @@ describe("closing events", () => {
   ] as const)("a result is made up or not for a call %s", (_, events, status, expected) => {
     const closing = closingEvents(track([start, ...events], ["ask"]).snapshot(), ending(status));
     expect(types(closing).slice(0, -1)).toEqual(expected);
+  });
+
+  test("no result is made up in a stream that was cut off", () => {
+    const open = track([start, call()]).snapshot();
+    const closing = closingEvents(open, ending("errored", { code: "INCOMPLETE_STREAM" }));
+    expect(types(closing)).toEqual(["TOOL_CALL_END", "RUN_ERROR"]);
   });
 
   test("subagents end inside out", () => {

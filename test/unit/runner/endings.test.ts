@@ -1,4 +1,4 @@
-import { EventType, verifyEvents, type AbstractAgent, type BaseEvent } from "@ag-ui/client";
+import { EventType, verifyEvents, type AbstractAgent, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { concat, from, lastValueFrom, NEVER, Observable, of, Subject, takeUntil, throwError, toArray } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
 import { systemClock, type Clock } from "../../../src/platform/clock.js";
@@ -82,6 +82,8 @@ interface Way {
   /** What has to happen once the run is live. */
   readonly live?: (runner: LocalAgentRunner) => Promise<unknown>;
   readonly options?: () => object;
+  /** What the next run has to answer. */
+  readonly resume?: RunAgentInput["resume"];
 }
 
 const error = { type: EventType.RUN_ERROR };
@@ -104,17 +106,18 @@ const WAYS: Readonly<Record<string, Way>> = {
         outcome: { type: "interrupt", interrupts: [{ id: "i", reason: "confirm" }] },
       }),
     terminal: { outcome: { type: "interrupt" } },
+    resume: [{ interruptId: "i", status: "cancelled" }],
   },
   "its own RUN_ERROR": {
     status: "errored",
     end: () => of({ type: EventType.RUN_ERROR, message: "mine", code: "MINE" }),
     terminal: { ...error, message: "mine", code: "MINE" },
   },
-  "no terminal event": { status: "finished", end: () => of(), terminal: { type: EventType.RUN_FINISHED } },
+  "no terminal event": { status: "errored", end: () => of(), terminal: { ...error, code: "INCOMPLETE_STREAM" } },
   "a throw": {
     status: "errored",
     end: () => throwError(() => new Error("boom")),
-    terminal: { ...error, message: "boom" },
+    terminal: { ...error, message: "boom", code: "AGENT_FAILED" },
   },
   "a throw of something that has no text": {
     status: "errored",
@@ -124,12 +127,12 @@ const WAYS: Readonly<Record<string, Way>> = {
   "a breach of the protocol": {
     status: "errored",
     end: () => of({ type: EventType.TEXT_MESSAGE_END, messageId: "never" }),
-    terminal: error,
+    terminal: { ...error, code: "INVALID_STREAM" },
   },
   "a malformed event": {
     status: "errored",
     end: () => of({ type: EventType.TEXT_MESSAGE_START, messageId: 5 } as unknown as BaseEvent),
-    terminal: error,
+    terminal: { ...error, code: "INVALID_STREAM" },
   },
   "a stop that it obeys": {
     status: "stopped",
@@ -173,7 +176,7 @@ const isTerminal = ({ type }: BaseEvent): boolean => type === EventType.RUN_FINI
 
 describe.each(PRESETS)("%s: a run ends once, whatever is open (L3, L7)", (_name, makeRunner) => {
   test.each(CASES)("by %s, with %s open", async (way, open) => {
-    const { status, end, terminal, live: happens, options } = WAYS[way]!;
+    const { status, end, terminal, live: happens, options, resume } = WAYS[way]!;
     const runner = makeRunner({ stopGraceMs: 5, ...options?.() });
     const run = collect(
       runner.run({ threadId: "t", agent: leaving(CONSTRUCTS[open]!, end), input: inputOf("t", "r") }),
@@ -192,7 +195,8 @@ describe.each(PRESETS)("%s: a run ends once, whatever is open (L3, L7)", (_name,
     const replayed = await rebuild(await replay(runner, "t"));
     const live = await rebuild(events);
     expect(replayed.messages.slice(0, live.messages.length)).toEqual(live.messages);
-    const next = await collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "next") }));
+    const input = { ...inputOf("t", "next"), ...(resume && { resume }) };
+    const next = await collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input }));
     expect(next.at(-1)?.type).toBe(EventType.RUN_FINISHED);
     await lastValueFrom(from([...events, ...next]).pipe(verifyEvents(), toArray()));
     expect((await rebuild(await replay(runner, "t"))).messages.slice(0, live.messages.length)).toEqual(live.messages);

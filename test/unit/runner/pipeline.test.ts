@@ -33,8 +33,15 @@ async function run(agent: AbstractAgent, given = input): Promise<BaseEvent[]> {
     tracker.note(event);
     accepted.push(event);
   };
-  const host = { messages: () => given.messages, mayPass: () => true, next, open, makeId: () => "made-up" };
-  await runAgent(agent, given, host);
+  await runAgent(agent, given, {
+    messages: () => given.messages,
+    mayPass: () => true,
+    next,
+    open,
+    makeId: () => "made-up",
+    said: () => undefined,
+    dropped: () => undefined,
+  });
   return accepted;
 }
 

@@ -207,7 +207,7 @@ describe.each(PRESETS)("%s: agents that misbehave end, and leave the thread free
     expect(last(await collect(next)).type).toBe(EventType.RUN_FINISHED);
   });
 
-  test("completes without a terminal event: finished, what it left open is closed", async () => {
+  test("completes without a terminal event: errored, what it left open is closed (L18)", async () => {
     const runner = makeRunner();
     const agent = rawAgent((input) => of(started(input), text));
     const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
@@ -215,8 +215,9 @@ describe.each(PRESETS)("%s: agents that misbehave end, and leave the thread free
       EventType.RUN_STARTED,
       EventType.TEXT_MESSAGE_START,
       EventType.TEXT_MESSAGE_END,
-      EventType.RUN_FINISHED,
+      EventType.RUN_ERROR,
     ]);
+    expect(last(events)).toMatchObject({ code: "INCOMPLETE_STREAM" });
   });
 
   test("never completes after its terminal event: the run is over all the same", async () => {
