@@ -231,8 +231,8 @@ requireNode();
 const OPTIONS = ["--all", "--gate", "--write-table"];
 const [all, gate, writesTable] = OPTIONS.map((option) => process.argv.includes(option));
 const names = process.argv.slice(2).filter((arg) => !OPTIONS.includes(arg));
-const suites = chosenSuites(names);
 const isGate = gate || (names.length === 0 && !all);
+const suites = chosenSuites(names);
 if (isGate) process.env.PROPERTY_FACTOR ??= String(GATE_FACTOR);
 for (const [name, code] of [
   ["SIGINT", 130],
