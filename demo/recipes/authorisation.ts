@@ -6,38 +6,33 @@ export interface AuthorisationOptions {
   readonly mayUse: (user: string, agentId: string) => boolean | Promise<boolean>;
   /** Asked of threads that are not there yet, too: `(user, threadId) => threadId.startsWith(`${user}.`)`. */
   readonly owns: (user: string, threadId: string) => boolean | Promise<boolean>;
-  /** That of the handler. */
-  readonly basePath?: string;
 }
 
 /**
- * Says who may use which agent, and whose thread is whose. Whatever names no thread of the caller is refused with 403, so
- * also what names none: the list of threads, its changes, clearing them, runs by their id alone. `/info` and `/health` are
- * for all.
+ * Says who may use which agent, and whose thread is whose. A thread is for those who may use each agent that has run in
+ * it: else one agent would read what another was told. Whatever names no thread of the caller is refused with 403, so also
+ * what names none: the list of threads, its changes, clearing them, runs by their id alone. `/info` and `/health` are for
+ * all.
  *
- * Its limits: those of `authentication`; and a handler with one endpoint (`mode: "single-route"`) has one path for
- * everything, of which all is refused.
+ * Its limits: those of `authentication`; and a thread whose agents nobody can tell (its oldest runs were cut off by
+ * `limits`, or the runner is of another make) is refused.
  */
-export function authorisation({ userOf, mayUse, owns, basePath = "" }: AuthorisationOptions): BeforeRequestMiddleware {
-  return async ({ request, path }) => {
-    // Calls of tabs have no base path.
-    const route = (path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path).replace(/\/$/, "");
-    if (route === "/info" || route === "/health") return undefined;
-    const isOfAll = route === "/threads/clear" || route === "/threads/subscribe";
-    const [room, first = "", verb, second] = route.slice(1).split("/").map(decodeURIComponent);
-    let threadId: unknown;
-    if (room === "threads" && !isOfAll) threadId = first;
-    else if (room === "agent" && verb === "stop") threadId = second;
-    else if (room === "agent")
-      threadId = ((await request.clone().json()) as { readonly threadId?: unknown } | null)?.threadId;
-
+export function authorisation({ userOf, mayUse, owns }: AuthorisationOptions): BeforeRequestMiddleware {
+  return async ({ request, resolved }) => {
+    const { route, agentId, threadId } = resolved;
+    if (route === "info" || route === "health") return undefined;
     const user = userOf(request);
     const isAllowed =
       user !== null &&
-      (room !== "agent" || (await mayUse(user, first))) &&
-      typeof threadId === "string" &&
-      threadId !== "" &&
-      (await owns(user, threadId));
+      threadId !== undefined &&
+      (agentId === undefined || (await mayUse(user, agentId))) &&
+      (await owns(user, threadId)) &&
+      (await mayUseAll(user, await resolved.agentIds()));
     return isAllowed ? undefined : Response.json({ error: "Forbidden" }, { status: 403 });
   };
+
+  async function mayUseAll(user: string, agentIds: readonly string[] | undefined): Promise<boolean> {
+    for (const agentId of agentIds ?? []) if (!(await mayUse(user, agentId))) return false;
+    return agentIds !== undefined;
+  }
 }

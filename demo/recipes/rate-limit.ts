@@ -1,4 +1,4 @@
-import type { BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
+import type { BeforeRequestMiddleware, ResolvedRequest } from "ag-ui-local-runtime/runtime";
 
 export interface RateLimitOptions {
   /** So many requests of a caller each minute, in the long run. */
@@ -7,6 +7,8 @@ export interface RateLimitOptions {
   readonly burst?: number;
   /** Whose request it is. Default: all are one caller's. */
   readonly callerOf?: (request: Request) => string;
+  /** Which requests are counted: `({ route }) => route === "agent/run"`. Default: all. */
+  readonly counts?: (resolved: ResolvedRequest) => boolean;
   /** A clock that never goes back, in ms. */
   readonly now?: () => number;
 }
@@ -19,13 +21,15 @@ const MAX_CALLERS = 10_000;
  * finds that in its error's `details.retryAfter`.
  *
  * Its limit: each host counts for itself, and a host that starts anew begins anew. A page that opens several threads makes
- * several calls at once, so leave room for that, or count only runs.
+ * several calls at once, so leave room for that, or count only runs (`counts`).
  */
 export function rateLimit(options: RateLimitOptions): BeforeRequestMiddleware {
-  const { perMinute, burst = perMinute, callerOf = () => "", now = () => performance.now() } = options;
+  const { perMinute, burst = perMinute, callerOf = () => "", counts = () => true } = options;
+  const { now = () => performance.now() } = options;
   const perMs = perMinute / 60_000;
   const buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
-  return ({ request }) => {
+  return ({ request, resolved }) => {
+    if (!counts(resolved)) return undefined;
     const caller = callerOf(request);
     const at = now();
     const before = buckets.get(caller) ?? { tokens: burst, at };

@@ -10,13 +10,15 @@ export interface RunAdditions {
 /**
  * Gives each run something that its caller need not know or must not choose: rules for the model, a tenant, a budget.
  *
- * Its limits: whoever reads the thread reads its system message, unless a filter hides it. It looks at paths, so for a
- * handler with one endpoint (`mode: "single-route"`) it does nothing.
+ * Its limit: whoever reads the thread reads its system message, unless a filter hides it.
  */
 export function requestRewriting({ system, forwardedProps = {} }: RunAdditions): BeforeRequestMiddleware {
-  return async ({ request, path }) => {
-    if (request.method !== "POST" || !/\/agent\/[^/]+\/run\/?$/.test(path)) return undefined;
-    const input: unknown = await request.clone().json();
+  return async ({ request, resolved: { route } }) => {
+    if (route !== "agent/run" && route !== "agent/suggest") return undefined;
+    const input: unknown = await request
+      .clone()
+      .json()
+      .catch(() => undefined);
     // What is no input the runtime refuses, with its own words.
     if (!isInput(input)) return undefined;
     const messages = input.messages.filter(({ id }) => id !== SYSTEM_ID);

@@ -59,6 +59,25 @@ export class ThreadReads {
     return rows.map(toRunSummary);
   }
 
+  async agentIds(threadId: string): Promise<readonly string[] | undefined> {
+    checkId("threadId", threadId);
+    const { store } = this.parts;
+    return steadily(store, threadId, async () => {
+      const found = new Set<string>();
+      if ((await store.head(threadId))?.cut === true) return undefined;
+      let before: number | undefined;
+      for (;;) {
+        const rows = await store.runsBefore({ threadId, limit: MAX_RUNS, ...(before !== undefined && { before }) });
+        for (const { agentId } of rows) {
+          if (agentId === undefined) return undefined;
+          found.add(agentId);
+        }
+        if (rows.length < MAX_RUNS) return [...found];
+        before = rows.at(-1)!.runIndex;
+      }
+    });
+  }
+
   async getRun(runId: string, name: RunName): Promise<RunSummary | undefined> {
     const row = await this.rowOf(runId, name);
     return row && toRunSummary(row);

@@ -45,6 +45,14 @@ export abstract class ThreadReader {
   }
 
   /**
+   * The agents that have run in a thread, on every branch; none for an unknown thread. Undefined where nobody can tell:
+   * limits have cut off its oldest runs, or a run has no agent's id.
+   */
+  agentIds(threadId: string): Promise<readonly string[] | undefined> {
+    return this.reads.agentIds(threadId);
+  }
+
+  /**
    * A run by its id; undefined where there is none.
    *
    * Errors: RunnerError `invalid-input` where several threads have a run of this id and `threadId` names none.

@@ -1,8 +1,10 @@
 import { RunnerError } from "../run/errors.js";
-import type { Incoming } from "./request.js";
+import { isSegment } from "./http/segments.js";
+import type { Asked, Incoming } from "./request.js";
 
 /** A call that came in otherwise than by HTTP, as the request that would ask for the same. */
 export interface Call {
+  readonly asked: Asked;
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** Parts of the path, not encoded. */
   readonly path: readonly string[];
@@ -21,14 +23,13 @@ export interface Call {
 export function callRequest(call: Call): Incoming {
   const path = `/${call.path.map((part) => encodeURIComponent(part.toWellFormed())).join("/")}`;
   let made: Request | undefined;
-  return { path, request: () => (made ??= requestOf(call, path)) };
+  return { path, asked: call.asked, request: () => (made ??= requestOf(call, path)) };
 }
 
 /** @throws RunnerError `invalid-input` */
 function requestOf(call: Call, path: string): Request {
   // An address would name another thing: ".." leads up, and half a surrogate pair becomes another character.
-  const lost = call.path.find((part) => part === "." || part === ".." || !part.isWellFormed());
-  if (lost !== undefined) {
+  if (!call.path.every(isSegment)) {
     throw new RunnerError("invalid-input", { field: "id" }, { message: "An id must be one that can stand in a URL" });
   }
   const { method, query = {}, body, headers, signal } = call;

@@ -2,6 +2,7 @@ import type { BaseEvent, Message } from "@ag-ui/client";
 import { consoleLogger, safeLogger, type Logger } from "../platform/log.js";
 import { RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
+import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { checkLogger } from "../runner/options.js";
 import { toErrorData } from "../wire/errors.js";
 import type { RunRequest } from "../wire/shapes.js";
@@ -14,7 +15,7 @@ import { isRequest, isResponse, refusalOf } from "./middleware.js";
 import { tell } from "./metrics.js";
 import type { AgentRuntimeOptions } from "./options.js";
 import { plainMessages } from "./plain-messages.js";
-import type { Admitted, Answer, Incoming } from "./request.js";
+import type { Admitted, Answer, Incoming, ResolvedRequest } from "./request.js";
 import { RunnerHome } from "./runner-home.js";
 import type { Runtime, RuntimeHealth } from "./runtime.js";
 import { RuntimeRuns } from "./runs.js";
@@ -89,18 +90,24 @@ export class RuntimeCore {
     this.debug.lifecycle?.("request", { path: incoming.path });
     try {
       const answered = await answer(admitted);
-      this.tellAfter(incoming, answered);
+      this.tellAfter(admitted, answered);
       return answered.value;
     } catch (error) {
       // Whatever was thrown: a set of objects has nothing else.
       const isTold = isResponse(error) || this.filterFailures.has(error as object);
       if (!isTold) this.tellError(incoming.path, error);
-      this.tellAfter(incoming, {
+      this.tellAfter(admitted, {
         value: undefined,
         response: () => (isResponse(error) ? error.clone() : failed(error)),
       });
       throw error;
     }
+  }
+
+  /** Somebody is shown what requests ask for. */
+  get isWatched(): boolean {
+    const { beforeRequestMiddleware, afterRequestMiddleware, filterEvent } = this.options;
+    return [beforeRequestMiddleware, afterRequestMiddleware, filterEvent].some((hook) => hook !== undefined);
   }
 
   /** Starts a run, or finds the one of this id. Errors: RunnerError; what setting the agent up threw. */
@@ -146,17 +153,17 @@ export class RuntimeCore {
   }
 
   /** What readers of this request are to see of events; undefined: as they are. */
-  filterFor(request: Incoming, threadId: string): EventFilter | undefined {
+  filterFor(request: Admitted, threadId: string): EventFilter | undefined {
     const { filterEvent } = this.options;
     const { event: print } = this.debug;
-    const { path } = request;
+    const { path, resolved } = request;
     if (filterEvent === undefined) {
       return print && ((event) => (print(event, { path, threadId }), event));
     }
     return (event) => {
       let shown: BaseEvent | undefined;
       try {
-        shown = checkShown(filterEvent(cloneJson(event), { request: request.request(), path, threadId }));
+        shown = checkShown(filterEvent(cloneJson(event), { request: request.request(), path, resolved, threadId }));
       } catch (error) {
         // Its own words may hold what it was to hide.
         const failure = new RunnerError("host-failed", { threadId }, { message: "filterEvent failed", cause: error });
@@ -172,12 +179,13 @@ export class RuntimeCore {
   /** @throws Response */
   private async admit(incoming: Incoming): Promise<Admitted> {
     const { beforeRequestMiddleware } = this.options;
-    if (beforeRequestMiddleware === undefined) return { ...incoming, isReplaced: false };
+    const resolved = this.resolved(incoming);
+    if (beforeRequestMiddleware === undefined) return { ...incoming, resolved, isReplaced: false };
     const { path } = incoming;
     const request = incoming.request();
     let said: Request | Response | undefined;
     try {
-      said = checkSaid(await beforeRequestMiddleware({ runtime: this.runtime, request, path }));
+      said = checkSaid(await beforeRequestMiddleware({ runtime: this.runtime, request, path, resolved }));
     } catch (thrown) {
       const why = isResponse(thrown) ? unreadOr(thrown) : thrown;
       const refusal = refusalOf(why);
@@ -186,15 +194,25 @@ export class RuntimeCore {
       throw refusal;
     }
     if (isResponse(said)) throw said;
-    if (said === undefined || said === request) return { path, request: () => request, isReplaced: false };
-    const replacing = said;
-    return { path, request: () => replacing, isReplaced: true };
+    const shown = said ?? request;
+    return { ...incoming, resolved, request: () => shown, isReplaced: shown !== request };
   }
 
-  private tellAfter(incoming: Incoming, { response, ended }: Answer<unknown>): void {
+  private resolved({ asked }: Incoming): ResolvedRequest {
+    const { threadId } = asked;
+    return {
+      ...asked,
+      agentIds: async () => {
+        if (threadId === undefined) return undefined;
+        const runner = await this.home.open();
+        return runner instanceof LocalAgentRunner ? runner.agentIds(threadId) : undefined;
+      },
+    };
+  }
+
+  private tellAfter({ path, resolved }: Admitted, { response, ended }: Answer<unknown>): void {
     const { afterRequestMiddleware: after } = this.options;
     if (after === undefined) return;
-    const { path } = incoming;
     // At once, before anybody reads the answer itself.
     const shown = this.shown(path, response);
     void (async () => {
@@ -204,6 +222,7 @@ export class RuntimeCore {
           runtime: this.runtime,
           response: shown,
           path,
+          resolved,
           // A thread that cannot be read any more has none to tell of.
           messages: plainMessages((await messages?.().catch(() => [])) ?? []),
           ...(threadId !== undefined && { threadId }),

@@ -17,6 +17,7 @@ export type {
   FilterEvent,
 } from "./middleware.js";
 export type { AgentRuntimeOptions } from "./options.js";
+export type { RequestRoute, ResolvedRequest } from "./request.js";
 export type { PlainMessage } from "./plain-messages.js";
 export type { Runtime, RuntimeHealth } from "./runtime.js";
 export type { Logger } from "../platform/log.js";

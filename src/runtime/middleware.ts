@@ -1,16 +1,21 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
 import type { PlainMessage } from "./plain-messages.js";
+import type { ResolvedRequest } from "./request.js";
 import type { Runtime } from "./runtime.js";
 import { json } from "./http/responses.js";
 
 /** What {@link BeforeRequestMiddleware} is given. */
 export interface BeforeRequestContext {
   readonly runtime: Runtime;
-  /** What came in. A call of a tab is shown as the request that would ask for the same over HTTP. */
+  /**
+   * What came in. A call of a tab, and an envelope of `mode: "single-route"`, is shown as the request that would ask for
+   * the same at a route of its own.
+   */
   readonly request: Request;
-  /** The path of its address. */
+  /** The path of its address. To know what is asked for, look at `resolved`. */
   readonly path: string;
+  readonly resolved: ResolvedRequest;
 }
 
 /**
@@ -32,6 +37,8 @@ export interface AfterRequestContext {
   readonly response: Response;
   /** The path that the middleware before it saw. */
   readonly path: string;
+  /** As the middleware before it saw it. */
+  readonly resolved: ResolvedRequest;
   /** Of a run: its messages. Of a reading of a thread: the thread's as they were at its end. Else none. */
   readonly messages: readonly PlainMessage[];
   readonly threadId?: string;
@@ -50,6 +57,8 @@ export type AfterRequestMiddleware = (context: AfterRequestContext) => void | Pr
 export interface FilterContext {
   readonly request: Request;
   readonly path: string;
+  /** As the middleware before it saw it. */
+  readonly resolved: ResolvedRequest;
   readonly threadId: string;
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequest, sendResponse } from "@remix-run/node-fetch-server";
 import { badRequest, internalError } from "./http/responses.js";
+import { isPlainTarget } from "./http/segments.js";
 
 /** How the URL of a request is made: of what the client says, unless it is said here. */
 export interface NodeHandlerOptions {
@@ -27,8 +28,8 @@ type FrameworkRequest = IncomingMessage & { readonly originalUrl?: unknown; read
  * read it. Its `signal` aborts, and the body of the Response is cancelled, when the client goes. The body of the Response
  * is read no faster than the client takes it.
  *
- * A handler that throws is answered with 500 `{ error: "internal_error" }`, a request of which no Request can be made
- * with 400 `{ error: "Bad request" }`. A Response that fails after its head ends the connection, so that the client sees
+ * A handler that throws is answered with 500 `{ error: "internal_error" }`, a request of which no Request can be made, or
+ * whose path a URL parser would change (`..`, `%2e`, a backslash), with 400 `{ error: "Bad request" }`. A Response that fails after its head ends the connection, so that the client sees
  * that something is missing. Nothing is printed.
  */
 export function createNodeHandler(
@@ -78,15 +79,14 @@ function toRequest(req: FrameworkRequest, res: ServerResponse, options: NodeHand
 }
 
 /**
- * Path and query. Frameworks keep them in `originalUrl` and leave out of `url` what they matched; clients of proxies
+ * Path and query, as they were sent: a guard in front may have looked at them as text. Frameworks keep them in `originalUrl` and leave out of `url` what they matched; clients of proxies
  * send a whole URL. https://www.rfc-editor.org/rfc/rfc9112#name-absolute-form
  */
 function targetOf(req: FrameworkRequest): string {
   const target = typeof req.originalUrl === "string" ? req.originalUrl : (req.url ?? "/");
-  if (target.startsWith("/")) return target;
-  const { pathname, search, protocol } = new URL(target);
-  if (protocol !== "http:" && protocol !== "https:") throw new TypeError("The target is not valid");
-  return pathname + search;
+  const path = target.startsWith("/") ? target : /^https?:\/\/[^/?#]*(.*)$/i.exec(target)?.[1];
+  if (path === undefined || !isPlainTarget(path)) throw new TypeError("The target is not valid");
+  return path.startsWith("/") ? path : `/${path}`;
 }
 
 function withUrl(req: IncomingMessage, url: string, res: ServerResponse, options: NodeHandlerOptions): Request {

@@ -1,14 +1,53 @@
 import type { Message } from "@ag-ui/client";
+import type { RouteName } from "./http/routes.js";
+
+/** What a request can ask for: the routes of HTTP, and what only tabs can ask for. */
+export type RequestRoute =
+  | RouteName
+  | "threads/delete"
+  | "threads/get"
+  | "threads/runs"
+  | "threads/running"
+  | "threads/stop"
+  | "threads/subscribe"
+  | "runs/get"
+  | "runs/events";
+
+/** What a request asks for, read once, so that nobody else has to parse paths or bodies. */
+export interface Asked {
+  /** Absent: nothing that this runtime answers. */
+  readonly route?: RequestRoute;
+  /** The agent that is to run, to be read or stopped; of a list of threads, whose threads. */
+  readonly agentId?: string;
+  readonly threadId?: string;
+  /** The run that is to be started, stopped or read. */
+  readonly runId?: string;
+}
+
+/**
+ * What a request asks for, the same for each way in. An id is absent where the request names none, or names it in a body
+ * that is not valid.
+ */
+export interface ResolvedRequest extends Asked {
+  /**
+   * The agents that have run in the thread, on every branch; none for an unknown thread. Read when it is called. Undefined
+   * where nobody can tell: no thread is named, limits have cut off its oldest runs, a run of it has no agent's id, or the
+   * runner is of another make.
+   */
+  agentIds(): Promise<readonly string[] | undefined>;
+}
 
 /** A request, by whichever way it came in. */
 export interface Incoming {
   readonly path: string;
   /** Made where somebody looks at it, once. */
   readonly request: () => Request;
+  readonly asked: Asked;
 }
 
 /** A request that the middleware let through. */
 export interface Admitted extends Incoming {
+  readonly resolved: ResolvedRequest;
   /** The middleware put this request into the place of the one that came in. */
   readonly isReplaced: boolean;
 }

@@ -7,7 +7,7 @@ import type { RuntimeCore } from "../runtime/core.js";
 import { filterFrames, filterMessages, filterState } from "../runtime/event-filter.js";
 import { json } from "../runtime/http/responses.js";
 import { isResponse, refusedError } from "../runtime/middleware.js";
-import type { Admitted, Answer, RequestEnd } from "../runtime/request.js";
+import type { Admitted, Answer, RequestEnd, RequestRoute } from "../runtime/request.js";
 import {
   checkAttach,
   checkMessagePageQuery,
@@ -75,7 +75,7 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
 
   return ({ headers }: CallContext): HostApi => {
     const through = async <T>(
-      call: Pick<Call, "method" | "path" | "query" | "body">,
+      call: Omit<Call, "headers" | "signal">,
       answer: (request: Admitted) => Promise<Answer<T>>,
     ): Promise<T> => {
       const calling = new AbortController();
@@ -98,12 +98,18 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
 
     /** A call that is answered by plain data. `read` is given the ids of the call as the middleware left them. */
     const data = <T, I extends Ids>(
-      { method, route, ids, query, body }: DataCall<I>,
+      { method, route, ids, asked, query, body }: DataCall<I>,
       read: (request: Admitted, ids: I) => Promise<T>,
     ): Promise<Reply<T>> =>
       reply(() => {
         const path = route.map((part) => (part.startsWith(":") ? ids[part.slice(1)]! : part));
-        const call = { method, path, ...(query !== undefined && { query }), ...(body !== undefined && { body }) };
+        const call = {
+          asked,
+          method,
+          path,
+          ...(query !== undefined && { query }),
+          ...(body !== undefined && { body }),
+        };
         return through(call, async (request) => {
           const named = await rewritten(request, ids, (by) => by.rewrittenIds<I>(request, method, route));
           const value = await read(request, named);
@@ -121,10 +127,11 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
           const { agentId, threadId, input, persistedInputMessages } = request;
           // All that the run is made of, and nothing else: a middleware judges by what it sees.
           const body = { ...input, threadId, ...(persistedInputMessages !== undefined && { persistedInputMessages }) };
-          return through({ method: "POST", path: ["agent", agentId, "run"], body }, async (admitted) => {
-            const asked = await rewritten(admitted, request, (by) => by.rewrittenRun(admitted, request));
-            const { run, frames, ended, left } = local(await core.startRun(admitted, asked));
-            const filter = core.filterFor(admitted, asked.threadId);
+          const asked = { route: "agent/run", agentId, threadId, runId: input.runId } as const;
+          return through({ asked, method: "POST", path: ["agent", agentId, "run"], body }, async (admitted) => {
+            const made = await rewritten(admitted, request, (by) => by.rewrittenRun(admitted, request));
+            const { run, frames, ended, left } = local(await core.startRun(admitted, made));
+            const filter = core.filterFor(admitted, made.threadId);
             void stream(port, (until) => (filter ? filterFrames(frames(until), filter) : frames(until))).then(left);
             return { value: run, response: streamed, ended };
           });
@@ -138,10 +145,16 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
           checkAttach(request);
           checkPort(port);
           const { agentId, after, runId } = request;
-          const call: Pick<Call, "method" | "path" | "body"> =
+          const ids = { threadId: request.threadId, ...(runId !== undefined && { runId }) };
+          const call: Pick<Call, "asked" | "method" | "path" | "body"> =
             agentId === undefined
-              ? { method: "GET", path: ["threads", request.threadId, "events"] }
-              : { method: "POST", path: ["agent", agentId, "connect"], body: { threadId: request.threadId } };
+              ? { asked: { route: "threads/events", ...ids }, method: "GET", path: ["threads", ids.threadId, "events"] }
+              : {
+                  asked: { route: "agent/connect", agentId, ...ids },
+                  method: "POST",
+                  path: ["agent", agentId, "connect"],
+                  body: { threadId: ids.threadId },
+                };
           return through(call, async (admitted) => {
             const threadId = await rewritten(admitted, request.threadId, (by) => by.rewrittenThread(admitted));
             const filter = core.filterFor(admitted, threadId);
@@ -161,29 +174,31 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
         const ids = { threadId, ...(agentId !== undefined && { agentId }) };
         const route = agentId === undefined ? [...THREAD, "stop"] : ["agent", ":agentId", "stop", ":threadId"];
         const body = runId === undefined ? {} : { runId };
-        return data({ method: "POST", route, ids, body }, async (admitted, named) => {
+        const name = agentId === undefined ? "threads/stop" : "agent/stop";
+        const asked = { route: name, ...ids, ...body } as const;
+        return data({ asked, method: "POST", route, ids, body }, async (admitted, named) => {
           const run = await rewritten<{ readonly runId?: string }>(admitted, body, (by) => by.rewrittenStop(admitted));
           return core.stop({ threadId: named.threadId, ...run });
         });
       },
       isRunning: (request) => {
         const { threadId } = checkThread(request);
-        return data({ method: "GET", route: [...THREAD, "running"], ids: { threadId } }, (_, ids) =>
-          runner.isRunning(ids),
-        );
+        return data(ofThread("threads/running", "GET", threadId, "running"), (_, ids) => runner.isRunning(ids));
       },
       listThreads: (given) => {
         const query = { ...checkThreadQuery(given) };
-        return data({ method: "GET", route: ["threads"], ids: {}, query }, async (admitted) => {
-          const asked = await rewritten<ThreadListQuery>(admitted, query, (by) =>
+        const { agentId } = query;
+        const asked = { route: "threads/list", ...(agentId !== undefined && { agentId }) } as const;
+        return data({ asked, method: "GET", route: ["threads"], ids: {}, query }, async (admitted) => {
+          const made = await rewritten<ThreadListQuery>(admitted, query, (by) =>
             by.rewrittenQuery<ThreadListQuery>(admitted, THREAD_QUERY),
           );
-          return runner.listThreads(checkThreadQuery(asked));
+          return runner.listThreads(checkThreadQuery(made));
         });
       },
       messages: (given) => {
         const { threadId, ...query } = checkMessagePageQuery(given);
-        const call: DataCall<ThreadIds> = { method: "GET", route: [...THREAD, "messages"], ids: { threadId }, query };
+        const call = { ...ofThread("threads/messages", "GET", threadId, "messages"), query };
         return data(call, async (admitted, ids) => {
           const asked = await rewritten(admitted, query, (by) =>
             by.rewrittenQuery<typeof query>(admitted, MESSAGE_QUERY),
@@ -196,7 +211,7 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
       },
       listRuns: (given) => {
         const { threadId, ...query } = checkRunQuery(given);
-        const call: DataCall<ThreadIds> = { method: "GET", route: [...THREAD, "runs"], ids: { threadId }, query };
+        const call = { ...ofThread("threads/runs", "GET", threadId, "runs"), query };
         return data(call, async (admitted, ids) => {
           const asked = await rewritten<RunListQuery>(admitted, query, (by) =>
             by.rewrittenQuery<RunListQuery>(admitted, RUN_QUERY),
@@ -205,10 +220,10 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
         });
       },
       getRun: (request) =>
-        data(namedRun(checkNamedRun(request), []), (_, { runId, ...name }) => runner.getRun(runId, name)),
+        data(namedRun("runs/get", checkNamedRun(request), []), (_, { runId, ...name }) => runner.getRun(runId, name)),
       getRunEvents: (request) => {
         checkNamedRun(request);
-        return data(namedRun(request, ["events"]), async (admitted, { runId, ...name }) => {
+        return data(namedRun("runs/events", request, ["events"]), async (admitted, { runId, ...name }) => {
           const events = await runner.getRunEvents(runId, { ...request, ...name });
           const threadId = name.threadId ?? (await runner.getRun(runId))?.threadId ?? "";
           const filter = core.filterFor(admitted, threadId);
@@ -221,7 +236,7 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
       },
       getThreadMessages: (request) => {
         const { threadId } = checkThread(request);
-        return data({ method: "GET", route: [...THREAD, "messages"], ids: { threadId } }, async (admitted, ids) => {
+        return data(ofThread("threads/messages", "GET", threadId, "messages"), async (admitted, ids) => {
           const messages = await runner.getThreadMessages(ids.threadId);
           const filter = core.filterFor(admitted, ids.threadId);
           return filter ? filterMessages(messages, filter) : messages;
@@ -229,7 +244,7 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
       },
       getThreadEvents: (request) => {
         const { threadId } = checkThread(request);
-        return data({ method: "GET", route: [...THREAD, "events"], ids: { threadId } }, async (admitted, ids) => {
+        return data(ofThread("threads/events", "GET", threadId, "events"), async (admitted, ids) => {
           const events = await runner.getThreadEvents(ids.threadId);
           const filter = core.filterFor(admitted, ids.threadId);
           return filter ? events.flatMap((event) => filter(event) ?? []) : events;
@@ -237,7 +252,7 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
       },
       getThreadState: (request) => {
         const { threadId } = checkThread(request);
-        return data({ method: "GET", route: [...THREAD, "state"], ids: { threadId } }, async (admitted, ids) => {
+        return data(ofThread("threads/state", "GET", threadId, "state"), async (admitted, ids) => {
           const state = await runner.getThreadState(ids.threadId);
           const filter = core.filterFor(admitted, ids.threadId);
           return filter ? filterState(state, filter) : state;
@@ -245,12 +260,12 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
       },
       getThread: (request) => {
         const { threadId } = checkThread(request);
-        return data({ method: "GET", route: THREAD, ids: { threadId } }, (_, ids) => runner.getThread(ids.threadId));
+        return data(ofThread("threads/get", "GET", threadId), (_, ids) => runner.getThread(ids.threadId));
       },
       updateThread: (request) => {
         const { threadId } = checkThread(request);
         const { changes } = request;
-        const call: DataCall<ThreadIds> = { method: "PATCH", route: THREAD, ids: { threadId }, body: changes };
+        const call = { ...ofThread("threads/update", "PATCH", threadId), body: changes };
         return data(call, async (admitted, ids) => {
           const asked = await rewritten(admitted, changes, (by) => by.rewrittenUpdate(admitted));
           return runner.updateThread(ids.threadId, asked);
@@ -258,12 +273,9 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
       },
       deleteThread: (request) => {
         const { threadId } = checkThread(request);
-        return data({ method: "DELETE", route: THREAD, ids: { threadId } }, (_, ids) =>
-          runner.deleteThread(ids.threadId),
-        );
+        return data(ofThread("threads/delete", "DELETE", threadId), (_, ids) => runner.deleteThread(ids.threadId));
       },
-      clearThreads: () =>
-        data({ method: "POST", route: ["threads", "clear"], ids: {}, body: {} }, () => runner.clearThreads()),
+      clearThreads: () => data(ofAll("threads/clear"), () => runner.clearThreads()),
       // Nothing of a thread is in it.
       watch: (port) =>
         reply(() => {
@@ -287,7 +299,7 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
         }),
       watchThreads: (port) => {
         checkPort(port);
-        return data({ method: "POST", route: ["threads", "subscribe"], ids: {}, body: {} }, async () => {
+        return data(ofAll("threads/subscribe"), async () => {
           const changes = runner.watchThreads().subscribe((change) => port.postMessage(change));
           untilEnd(port, () => changes.unsubscribe());
           return null;
@@ -313,7 +325,7 @@ type Ids = Readonly<Record<string, string>>;
 const streamed = (): Response => new Response(null, { headers: { "content-type": "text/event-stream" } });
 
 /** A call that is answered by plain data, as the request that would ask for it. */
-interface DataCall<I extends Ids> extends Pick<Call, "method" | "query" | "body"> {
+interface DataCall<I extends Ids> extends Pick<Call, "asked" | "method" | "query" | "body"> {
   /** Parts of the path; one that begins with ":" stands for an id. */
   readonly route: readonly string[];
   readonly ids: I;
@@ -327,12 +339,30 @@ const THREAD_QUERY = { limit: "number", before: "number", agentId: "text", archi
 const MESSAGE_QUERY = { before: "text", limit: "number" } as const;
 const RUN_QUERY = { status: "text", limit: "number", before: "number" } as const;
 
+/** A call that names a thread, and all of its ids so. */
+function ofThread(
+  route: RequestRoute,
+  method: Call["method"],
+  threadId: string,
+  ...rest: readonly string[]
+): DataCall<ThreadIds> {
+  return { asked: { route, threadId }, method, route: [...THREAD, ...rest], ids: { threadId } };
+}
+
+const ofAll = (route: "threads/clear" | "threads/subscribe"): DataCall<Ids> => ({
+  asked: { route },
+  method: "POST",
+  route: route.split("/"),
+  ids: {},
+  body: {},
+});
+
 type RunIds = { readonly runId: string; readonly threadId?: string };
 
-function namedRun({ threadId, runId }: NamedRun, rest: readonly string[]): DataCall<RunIds & Ids> {
-  return threadId === undefined
-    ? { method: "GET", route: ["runs", ":runId", ...rest], ids: { runId } }
-    : { method: "GET", route: [...THREAD, "runs", ":runId", ...rest], ids: { threadId, runId } };
+function namedRun(route: RequestRoute, { threadId, runId }: NamedRun, rest: readonly string[]): DataCall<RunIds & Ids> {
+  const ids = { runId, ...(threadId !== undefined && { threadId }) };
+  const start = threadId === undefined ? ["runs", ":runId"] : [...THREAD, "runs", ":runId"];
+  return { asked: { route, ...ids }, method: "GET", route: [...start, ...rest], ids };
 }
 
 function checkPort(port: unknown): asserts port is MessagePort {

@@ -44,8 +44,12 @@ export function isJson(mediaType: string | undefined): boolean {
  * @throws Response 415
  */
 export function requireJson(request: Request): void {
+  if (!isSentAsJson(request)) refuse(request, unsupportedMediaType());
+}
+
+function isSentAsJson(request: Request): boolean {
   const type = mediaTypeOf(request);
-  if (type === undefined ? isForeign(request) : !isJson(type)) refuse(request, unsupportedMediaType());
+  return type === undefined ? !isForeign(request) : isJson(type);
 }
 
 /**
@@ -56,15 +60,18 @@ export function requireJson(request: Request): void {
  * where a middleware has read it
  */
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const before = known.get(request);
+  if (before !== undefined) {
+    checkUnread(request);
+    if ("failure" in before) throw before.failure;
+    return before.bytes;
+  }
   const encoding = request.headers.get("Content-Encoding");
   if (encoding !== null && encoding.trim().toLowerCase() !== "identity") refuse(request, unsupportedMediaType());
   if (Number(request.headers.get("Content-Length")) > maxBytes) refuse(request, payloadTooLarge());
   // Firefox has had no `Request.body` for years: there the size shows when it has been read.
   const body = request.body as Request["body"] | undefined;
-  if (request.bodyUsed || body?.locked === true) {
-    const message = "beforeRequestMiddleware has read the request's body: it must read that of request.clone()";
-    throw new RunnerError("host-failed", { field: "beforeRequestMiddleware" }, { message });
-  }
+  checkUnread(request);
   if (body === undefined) return wholeBytes(request, maxBytes);
   if (body === null) return new Uint8Array();
 
@@ -93,12 +100,54 @@ export async function readBytes(request: Request, maxBytes: number): Promise<Uin
   return bytes;
 }
 
+/** @throws RunnerError `host-failed` */
+function checkUnread({ bodyUsed, body }: Request): void {
+  if (!bodyUsed && (body as Request["body"] | undefined)?.locked !== true) return;
+  const message = "beforeRequestMiddleware has read the request's body: it must read that of request.clone()";
+  throw new RunnerError("host-failed", { field: "beforeRequestMiddleware" }, { message });
+}
+
 async function wholeBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = await request.arrayBuffer().catch(() => {
     throw invalidBody("The body ended early");
   });
   if (bytes.byteLength > maxBytes) throw payloadTooLarge();
   return new Uint8Array(bytes);
+}
+
+/** What a body was found to be. */
+interface Known {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Why there is no more of it. */
+  readonly failure?: unknown;
+  parsed?: Parsed;
+}
+
+/** Bodies that were read before anybody asked for them. */
+const known = new WeakMap<Request, Known>();
+
+/**
+ * A request whose body is read, for whoever looks at it before it is answered, and can be read again. What is wrong with
+ * the body is told to whoever asks for it.
+ */
+export async function buffered(request: Request, maxBytes: number): Promise<Request> {
+  const { url, method, headers, signal } = request;
+  const read = await readBytes(request, maxBytes).then(
+    (bytes): Known => ({ bytes }),
+    (failure: unknown): Known => ({ bytes: new Uint8Array(), failure }),
+  );
+  const body = read.bytes.byteLength > 0 && { body: read.bytes };
+  const again = new Request(url, { method, headers, signal, ...body });
+  known.set(again, read);
+  return again;
+}
+
+/** A request that carries a value as JSON; nobody need parse it again. */
+export function carrying(value: unknown, url: URL, init: RequestInit): Request {
+  const bytes = new TextEncoder().encode(JSON.stringify(value));
+  const request = new Request(url, { ...init, body: bytes });
+  known.set(request, { bytes, parsed: { value } });
+  return request;
 }
 
 function refuse(request: Request, answer: Response): never {
@@ -127,16 +176,31 @@ export async function readText(request: Request, maxBytes: number): Promise<stri
  */
 export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
   requireJson(request);
-  const parsed = parseJson(await readText(request, maxBytes));
+  const before = known.get(request);
+  if (before?.parsed !== undefined) checkUnread(request);
+  const parsed = before?.parsed ?? parseJson(await readText(request, maxBytes));
+  if (before !== undefined) before.parsed = parsed;
   if ("wrong" in parsed) throw invalidBody(parsed.wrong);
   return parsed.value;
 }
 
 /**
+ * The fields of a request that is {@link buffered}, which is left as it is.
+ *
+ * @returns none where they cannot be had: whoever asks for the body is told why
+ */
+export async function peekFields(request: Request, maxBytes: number): Promise<Readonly<Record<string, unknown>>> {
+  if (!isSentAsJson(request)) return {};
+  return fieldsOf(await readJson(request, maxBytes).catch(() => undefined)) ?? {};
+}
+
+type Parsed = { readonly value: unknown } | { readonly wrong: string };
+
+/**
  * JSON that may be handed on. A field `__proto__` is refused, at any depth: schemas, agents and their libraries copy
  * objects field by field, and would make its value the copy's prototype.
  */
-function parseJson(text: string): { readonly value: unknown } | { readonly wrong: string } {
+function parseJson(text: string): Parsed {
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -4,10 +4,10 @@ import { coreOf, type AgentRuntime } from "../agent-runtime.js";
 import type { RuntimeCore } from "../core.js";
 import { errorResponse } from "../error-response.js";
 import { isResponse } from "../middleware.js";
-import type { Admitted, Answer } from "../request.js";
+import type { Admitted, Answer, Asked, Incoming } from "../request.js";
 import { VERSION } from "../version.js";
 import * as agents from "./agent-endpoints.js";
-import { isForeign } from "./body.js";
+import { buffered, isForeign, peekFields } from "./body.js";
 import { createCors, type Cors, type CorsOptions } from "./cors.js";
 import { internalError, json, notFound } from "./responses.js";
 import { checkBasePath, matchRoute, refuseMethod, type Route } from "./routes.js";
@@ -33,8 +33,6 @@ export interface Handling {
   readonly basePath: string;
   /** How a request says what it is for. */
   readonly mode: HandlerMode;
-  /** What `/info` tells of the mode. Default: `mode`. */
-  readonly toldMode?: HandlerMode;
   readonly cors: Cors | undefined;
 }
 
@@ -68,37 +66,27 @@ export async function handle(core: RuntimeCore, request: Request, handling: Hand
  * everything could be asked for at a path that it lets through.
  */
 export async function handleRelayed(core: RuntimeCore, request: Request, basePath: string): Promise<Response> {
-  const { pathname } = new URL(request.url);
+  const url = new URL(request.url);
+  const { pathname } = url;
   const isBase = pathname === basePath || pathname === `${basePath}/`;
   if (!isBase && (basePath === "" || !pathname.startsWith(`${basePath}/`))) {
     return handle(core, request, { basePath, mode: "multi-route", cors: undefined });
   }
-  const again = await repeatable(request, isBase ? "/" : pathname.slice(basePath.length));
-  if (!isBase) return handle(core, again(), { basePath: "", mode: "multi-route", cors: undefined });
-  const opened = await openEnvelope(again(), "", agents.maxBodyOf(core)).catch((error: unknown) => {
-    if (!isResponse(error)) throw error;
-  });
-  // What is no envelope is told so behind the middleware.
-  return opened === undefined
-    ? handle(core, again(), { basePath: "", mode: "single-route", cors: undefined })
-    : handle(core, opened.request, { basePath: "", mode: "multi-route", toldMode: "single-route", cors: undefined });
-}
-
-/** A request at another path of its origin. Its body is whole already: Firefox can hand on no stream of it. */
-async function repeatable(request: Request, pathname: string): Promise<() => Request> {
+  url.pathname = isBase ? "/" : pathname.slice(basePath.length);
   const { method, headers, signal } = request;
-  const url = new URL(request.url);
-  url.pathname = pathname;
-  const bytes = await request.arrayBuffer();
-  return () => new Request(url, { method, headers, signal, ...(bytes.byteLength > 0 && { body: bytes }) });
+  // Whole already: Firefox can hand on no stream of it.
+  const body = await request.arrayBuffer();
+  const moved = new Request(url, { method, headers, signal, ...(body.byteLength > 0 && { body }) });
+  return handle(core, moved, { basePath: "", mode: isBase ? "single-route" : "multi-route", cors: undefined });
 }
 
 async function answered(core: RuntimeCore, request: Request, handling: Handling): Promise<Response> {
   let route: Route | undefined;
   const failed = (error: unknown): Response =>
     route === undefined ? internalError() : errorResponse(error, FAILURES[route.name]);
-  const respond = async (admitted: Admitted): Promise<Answer<Response>> => {
-    const opened = await routeOf(core, admitted.request(), handling);
+  const respond = async (admitted: Admitted, opening: Opening): Promise<Answer<Response>> => {
+    const opened = admitted.isReplaced ? openRouted(admitted.request(), handling.basePath) : opening.opened;
+    if (opened instanceof Response) throw await refusalOf(core, opened, admitted.request(), handling);
     ({ route } = opened);
     const { request: asked } = opened;
     const refused = refuseMethod(asked.method, route);
@@ -107,10 +95,99 @@ async function answered(core: RuntimeCore, request: Request, handling: Handling)
     return asked.method === "HEAD" ? { ...answer, value: new Response(null, answer.value) } : answer;
   };
   try {
-    const path = new URL(request.url).pathname;
-    return await core.serve({ path, request: () => request }, respond, failed);
+    const opening = await open(core, request, handling);
+    return await core.serve(opening, (admitted) => respond(admitted, opening), failed);
   } catch (error) {
     return isResponse(error) ? error : failed(error);
+  }
+}
+
+interface Opened {
+  readonly route: Route;
+  readonly request: Request;
+}
+
+/** A request as a middleware is shown it. What is wrong with it is told behind the middleware. */
+interface Opening extends Incoming {
+  readonly opened: Opened | Response;
+}
+
+async function open(core: RuntimeCore, request: Request, { basePath, mode }: Handling): Promise<Opening> {
+  const maxBytes = agents.maxBodyOf(core);
+  const { isWatched } = core;
+  const isEnvelope = mode === "single-route" && request.method === "POST";
+  // Read ahead where somebody looks at it first.
+  const shown = isEnvelope && isWatched ? await buffered(request, maxBytes) : request;
+  const opened =
+    mode === "single-route"
+      ? await openEnvelope(shown, basePath, maxBytes).catch(responseOf)
+      : openRouted(shown, basePath);
+  if (opened instanceof Response) return incoming(shown, {}, opened);
+  const { route } = opened;
+  if (!isWatched || opened.request.method !== "POST" || !route.name.startsWith("agent/")) {
+    return incoming(opened.request, askedOf(opened, {}), opened);
+  }
+  const whole = mode === "single-route" ? opened.request : await buffered(opened.request, maxBytes);
+  const fields = await peekFields(whole, maxBytes);
+  return incoming(whole, askedOf({ route, request: whole }, fields), { route, request: whole });
+}
+
+const incoming = (request: Request, asked: Asked, opened: Opened | Response): Opening => ({
+  path: new URL(request.url).pathname,
+  request: () => request,
+  asked,
+  opened,
+});
+
+/** @throws Response for an id that others might read otherwise: nobody is shown it */
+function openRouted(request: Request, basePath: string): Opened | Response {
+  const route = matchRoute(new URL(request.url).pathname, basePath);
+  return route === undefined ? notFound() : { route, request };
+}
+
+function responseOf(error: unknown): Response {
+  if (isResponse(error)) return error;
+  throw error;
+}
+
+/** An envelope at the base path of a handler that has an endpoint for each route is told so. */
+async function refusalOf(
+  core: RuntimeCore,
+  refusal: Response,
+  request: Request,
+  { basePath, mode }: Handling,
+): Promise<Response> {
+  const { pathname } = new URL(request.url);
+  const isBase = mode === "multi-route" && (pathname === basePath || pathname === `${basePath}/`);
+  return isBase && (await envelopeMethod(request, agents.maxBodyOf(core))) !== undefined
+    ? envelopeElsewhere()
+    : refusal;
+}
+
+/** The same for each way in: see `tab-api.ts` for calls of tabs. */
+function askedOf({ route, request }: Opened, fields: Readonly<Record<string, unknown>>): Asked {
+  const { name, ...ids } = route;
+  const id = (field: "threadId" | "runId"): Partial<Asked> => {
+    const value = fields[field];
+    return typeof value === "string" && value !== "" ? { [field]: value } : {};
+  };
+  switch (name) {
+    case "agent/run":
+    case "agent/suggest":
+      return { route: name, ...ids, ...id("threadId"), ...id("runId") };
+    case "agent/connect":
+      // The run id of such an input names no run.
+      return { route: name, ...ids, ...id("threadId") };
+    case "agent/stop":
+      return { route: name, ...ids, ...id("runId") };
+    case "threads/update":
+      return { route: request.method === "DELETE" ? "threads/delete" : name, ...ids };
+    case "threads/list": {
+      const agentId = new URL(request.url).searchParams.get("agentId");
+      return { route: name, ...(agentId !== null && agentId !== "" && { agentId }) };
+    }
+    default:
+      return { route: name, ...ids };
   }
 }
 
@@ -127,25 +204,10 @@ const FAILURES: Readonly<Partial<Record<Route["name"], string>>> = {
   "threads/clear": "Failed to clear threads",
 };
 
-/** @throws Response */
-async function routeOf(
-  core: RuntimeCore,
-  request: Request,
-  { basePath, mode }: Handling,
-): Promise<{ readonly route: Route; readonly request: Request }> {
-  const maxBytes = agents.maxBodyOf(core);
-  if (mode === "single-route") return openEnvelope(request, basePath, maxBytes);
-  const { pathname } = new URL(request.url);
-  const route = matchRoute(pathname, basePath);
-  if (route !== undefined) return { route, request };
-  const isBase = pathname === basePath || pathname === `${basePath}/`;
-  throw isBase && (await envelopeMethod(request, maxBytes)) !== undefined ? envelopeElsewhere() : notFound();
-}
-
 function endpoint(core: RuntimeCore, request: Admitted, route: Route, handling: Handling): Promise<Answer<Response>> {
   switch (route.name) {
     case "info":
-      return info(core, request, handling.toldMode ?? handling.mode);
+      return info(core, request, handling.mode);
     case "health":
       return health(core);
     case "transcribe":

@@ -1,5 +1,6 @@
 import { RunnerError } from "../../run/errors.js";
-import { methodNotAllowed } from "./responses.js";
+import { badRequest, methodNotAllowed } from "./responses.js";
+import { isSegment } from "./segments.js";
 import { parseUrl } from "./url.js";
 
 /** What a request is for, and the ids that its path names. */
@@ -75,12 +76,13 @@ export function checkBasePath(basePath: string): string {
  * CopilotKit looks at how a path ends, so `/base/anything/agent/a/run` runs an agent there. Here a path is matched
  * whole: what a proxy or a middleware let through for its beginning is then what is answered.
  *
- * Ids are decoded once, and any text is an id. Fixed words are compared as they were sent: the thread with the id
- * "clear" is `/threads/%63lear`.
+ * Ids are decoded once, and any text is an id but those that a URL parser would make another path of. Fixed words are
+ * compared as they were sent: the thread with the id "clear" is `/threads/%63lear`.
  *
  * @param pathname the path of a parsed URL
  * @param basePath what {@link checkBasePath} returned
  * @returns undefined where there is no such route
+ * @throws Response 400 for an id that is "." or "..", or has a backslash
  */
 export function matchRoute(pathname: string, basePath: string): Route | undefined {
   if (!pathname.startsWith(`${basePath}/`)) return undefined;
@@ -101,10 +103,16 @@ function idsIn(segments: readonly string[], pattern: readonly string[]): Record<
   for (const [at, expected] of pattern.entries()) {
     const segment = segments[at]!;
     if (expected.startsWith(":")) {
-      const id = decoded(segment);
-      if (id === undefined || id === "") return undefined;
-      ids[expected.slice(1)] = id;
+      if (segment === "") return undefined;
+      ids[expected.slice(1)] = segment;
     } else if (segment !== expected) return undefined;
+  }
+  // Once every word of the pattern was found: what is no route is no bad request.
+  for (const [name, segment] of Object.entries(ids)) {
+    const id = decoded(segment);
+    if (id === undefined) return undefined;
+    if (!isSegment(id)) throw badRequest();
+    ids[name] = id;
   }
   return ids;
 }
@@ -121,7 +129,7 @@ function decoded(segment: string): string | undefined {
  * The path of a route: what {@link matchRoute} reads as that route.
  *
  * @param basePath what {@link checkBasePath} returned
- * @returns undefined for ids that no URL can carry: "", "." and ".." (as %2E too they mean a folder) and broken text
+ * @returns undefined for ids that no path can carry, see {@link isSegment}
  */
 export function pathOf(route: Route, basePath: string): string | undefined {
   const ids: Readonly<Record<string, string>> = { ...route };
@@ -132,13 +140,8 @@ export function pathOf(route: Route, basePath: string): string | undefined {
 }
 
 function encoded(id: string): string | undefined {
-  if (id === "" || id === "." || id === "..") return undefined;
-  if (WORDS.includes(id)) return `%${id.charCodeAt(0).toString(16)}${id.slice(1)}`;
-  try {
-    return encodeURIComponent(id);
-  } catch {
-    return undefined; // half of a surrogate pair
-  }
+  if (!isSegment(id)) return undefined;
+  return WORDS.includes(id) ? `%${id.charCodeAt(0).toString(16)}${id.slice(1)}` : encodeURIComponent(id);
 }
 
 /** The methods that a route answers. */

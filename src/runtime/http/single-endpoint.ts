@@ -1,6 +1,7 @@
 import { invalidEnvelope, json, methodNotAllowed, notFound } from "./responses.js";
-import { isJson, mediaTypeOf, readJson } from "./body.js";
+import { carrying, isJson, mediaTypeOf, readJson } from "./body.js";
 import { matchRoute, methodsOf, pathOf, refuseMethod, type Route } from "./routes.js";
+import { isPlainTarget } from "./segments.js";
 import { parseUrl } from "./url.js";
 
 /*
@@ -67,10 +68,7 @@ export async function openEnvelope(request: Request, basePath: string, maxBytes:
 }
 
 async function readEnvelope(request: Request, maxBytes: number): Promise<Envelope> {
-  if (!isJson(mediaTypeOf(request))) {
-    void request.body?.cancel().catch(() => undefined);
-    throw invalidEnvelope("An envelope is sent as JSON", 415);
-  }
+  if (!isJson(mediaTypeOf(request))) throw invalidEnvelope("An envelope is sent as JSON", 415);
   const envelope = fieldsOf(
     await readJson(request, maxBytes).catch((answer: unknown) => {
       // 413 and 415 say the same here as everywhere.
@@ -89,7 +87,7 @@ async function readEnvelope(request: Request, maxBytes: number): Promise<Envelop
 function openResource(request: Request, basePath: string, path: string, method: string, body: unknown): Opened {
   // Beyond the base path there may be anything: "//host", "/\host" and the like must not lead there.
   const origin = "http://resource.invalid";
-  const url = path.startsWith("/") ? parseUrl(path, origin) : undefined;
+  const url = path.startsWith("/") && isPlainTarget(path) ? parseUrl(path, origin) : undefined;
   if (url?.origin !== origin) throw invalidEnvelope("path must be below the base path");
   const target = new URL(request.url);
   target.pathname = `${basePath}${url.pathname}`;
@@ -117,12 +115,8 @@ function inner(outer: Request, url: URL, method: string, body: unknown): Request
   const { signal } = outer;
   if (body === undefined || method === "GET" || method === "HEAD") return new Request(url, { method, headers, signal });
   headers.set("Content-Type", "application/json");
-  return new Request(url, {
-    method,
-    headers,
-    signal,
-    body: typeof body === "string" ? body : JSON.stringify(body),
-  });
+  const init = { method, headers, signal };
+  return typeof body === "string" ? new Request(url, { ...init, body }) : carrying(body, url, init);
 }
 
 function needed(body: unknown): unknown {

@@ -13,8 +13,8 @@ describe.each(WAYS)("logging, $name", (way) => {
     await vi.waitFor(() => expect(lines.length).toBe(3));
     expect(JSON.stringify(lines)).not.toContain("what was said");
     const run = { threadId: "t", runId: "r" };
-    expect(lines).toContainEqual({ is: "request", path: way.path("/agent/teller/run"), status: 200, ...run });
-    expect(lines).toContainEqual({ is: "request", path: way.path("/threads"), status: 200 });
+    expect(lines).toContainEqual({ is: "request", path: "/agent/teller/run", status: 200, ...run });
+    expect(lines).toContainEqual({ is: "request", path: "/threads", status: 200 });
     expect(lines).toContainEqual({
       is: "run",
       ...run,

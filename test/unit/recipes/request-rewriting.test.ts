@@ -3,8 +3,7 @@ import { describe, expect, test } from "vitest";
 import { requestRewriting } from "../../../demo/recipes/request-rewriting.js";
 import { inputOf, textOf, user } from "../runner/kit.js";
 import { answering, runtimeWith } from "../runtime/kit.js";
-import { connectedTab } from "../runtime/ways.js";
-import { ROUTED } from "./kit.js";
+import { connectedTab, WAYS } from "../runtime/ways.js";
 
 const rewriting = (...given: Parameters<typeof requestRewriting>) =>
   runtimeWith({
@@ -17,7 +16,7 @@ const rewriting = (...given: Parameters<typeof requestRewriting>) =>
     beforeRequestMiddleware: requestRewriting(...given),
   });
 
-describe.each(ROUTED)("requestRewriting, $name", (way) => {
+describe.each(WAYS)("requestRewriting, $name", (way) => {
   test("puts a system message in front", async () => {
     const caller = await way.open(rewriting({ system: "be brief" }));
     expect(textOf(await caller.run("teller", inputOf("t", "r", [user("u", "hello")])))).toBe(
@@ -49,6 +48,35 @@ test("an agent of a tab is given the rule once, however many runs there are", as
   expect(answers[0]).toBe("system: be brief|user: one");
   expect(answers[1]).toBe(`system: be brief|user: one|assistant: ${answers[0] as string}|user: two`);
 });
+
+test.each([
+  ["a route of its own", "multi-route", "/agent/teller/suggest", (body: object) => body],
+  [
+    "an envelope",
+    "single-route",
+    "/",
+    (body: object) => ({ method: "agent/suggest", params: { agentId: "teller" }, body }),
+  ],
+] as const)("a suggestion by %s is given the rule", async (_, mode, path, wrapped) => {
+  const handler = createRuntimeHandler({ runtime: rewriting({ system: "be brief" }), mode });
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify(wrapped(inputOf("t", "r", [user("u", "hello")])));
+  const answer = await handler(new Request(`http://localhost${path}`, { method: "POST", headers, body }));
+  expect(await answer.text()).toContain("system: be brief|user: hello");
+});
+
+test.each(["/api/agent/teller/run", "/api/agent/teller/suggest", "/api"])(
+  "a request relayed to %s is given the rule",
+  async (path) => {
+    const tab = connectedTab(rewriting({ system: "be brief" }));
+    const input = inputOf("t", "r", [user("u", "hello")]);
+    const body = path === "/api" ? { method: "agent/run", params: { agentId: "teller" }, body: input } : input;
+    const headers = { "content-type": "application/json" };
+    const init = { method: "POST", headers, body: JSON.stringify(body) };
+    const answer = await tab.fetch(path, init, { basePath: "/api" });
+    expect(await answer.text()).toContain("system: be brief|user: hello");
+  },
+);
 
 test("what is no input is refused by the runtime", async () => {
   const handler = createRuntimeHandler({ runtime: rewriting({ system: "be brief" }) });

@@ -57,7 +57,12 @@ test("an agent of a tab runs on, whatever its ids look like", async () => {
   ]);
 });
 
-const context = { request: new Request("http://localhost"), path: "/", threadId: "t" };
+const context = {
+  request: new Request("http://localhost"),
+  path: "/",
+  resolved: { agentIds: async () => [] },
+  threadId: "t",
+};
 
 test("nothing is changed where nothing is asked for", () => {
   const event = {

@@ -42,7 +42,6 @@ describe("a tab cannot show the middleware another call than the one that is ans
       userOf: () => "me",
       mayUse: () => true,
       owns: (me, threadId) => threadId.startsWith(`${me}.`),
-      basePath: "/api",
     });
     const runtime = runtimeWith({ beforeRequestMiddleware });
     const tab = connectedTab(runtime);

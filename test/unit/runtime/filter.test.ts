@@ -122,11 +122,7 @@ describe.each(WAYS)("filterEvent, $name", (way) => {
     expect(JSON.stringify(await bob.connect("careless", "t"))).not.toContain("the secret");
     expect(JSON.stringify(await ada.connect("careless", "t"))).toContain("the secret");
     expect(seen).toEqual(
-      new Set([
-        `ada ${way.path("/agent/careless/run")} t`,
-        `bob ${way.path("/agent/careless/connect")} t`,
-        `ada ${way.path("/agent/careless/connect")} t`,
-      ]),
+      new Set(["ada /agent/careless/run t", "bob /agent/careless/connect t", "ada /agent/careless/connect t"]),
     );
   });
 

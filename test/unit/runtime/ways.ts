@@ -46,10 +46,6 @@ export interface Way {
   readonly name: string;
   /** @param headers go with each request */
   readonly open: (runtime: AgentRuntime, headers?: Readonly<Record<string, string>>) => Promise<Caller>;
-  /** The path by which middlewares see a route: one endpoint for all has one path. */
-  readonly path: (route: string) => string;
-  /** The request for a run, for another agent or with another input. */
-  readonly rewritten: (request: Request, change: RunChange) => Promise<Request>;
 }
 
 export interface RunChange {
@@ -59,7 +55,8 @@ export interface RunChange {
 
 type Fetch = (request: Request) => Promise<Response>;
 
-async function rewrittenRoute(request: Request, { agentId, input }: RunChange): Promise<Request> {
+/** The request for a run, for another agent or with another input. */
+export async function rewrittenRun(request: Request, { agentId, input }: RunChange): Promise<Request> {
   const url = new URL(request.url);
   if (agentId !== undefined) url.pathname = `/agent/${agentId}/run`;
   const body = (await request.json()) as RunAgentInput;
@@ -67,41 +64,23 @@ async function rewrittenRoute(request: Request, { agentId, input }: RunChange): 
   return new Request(url, { method, headers, signal, body: JSON.stringify(input === undefined ? body : input(body)) });
 }
 
-async function rewrittenEnvelope(request: Request, { agentId, input }: RunChange): Promise<Request> {
-  const envelope = (await request.json()) as { readonly params: object; readonly body: RunAgentInput };
-  const { method, headers, signal, url } = request;
-  const changed = {
-    ...envelope,
-    params: { ...envelope.params, ...(agentId !== undefined && { agentId }) },
-    body: input === undefined ? envelope.body : input(envelope.body),
-  };
-  return new Request(url, { method, headers, signal, body: JSON.stringify(changed) });
-}
-
-const multi: Pick<Way, "path" | "rewritten"> = { path: (route) => route, rewritten: rewrittenRoute };
-const single: Pick<Way, "path" | "rewritten"> = { path: () => "/", rewritten: rewrittenEnvelope };
-
 /** All ways into a runtime. */
 export const WAYS: readonly Way[] = [
   {
     name: "a handler with an endpoint for each route",
-    ...multi,
     open: async (runtime, headers) => httpCaller(createRuntimeHandler({ runtime }), "multi-route", headers),
   },
   {
     name: "a handler with one endpoint",
-    ...single,
     open: async (runtime, headers) =>
       httpCaller(createRuntimeHandler({ runtime, mode: "single-route" }), "single-route", headers),
   },
   {
     name: "http, by createNodeHandler",
-    ...multi,
     open: async (runtime, headers) => httpCaller(await served(runtime), "multi-route", headers),
   },
   {
     name: "a tab",
-    ...multi,
     open: async (runtime, headers) => tabCaller(connectedTab(runtime, headers)),
   },
 ];

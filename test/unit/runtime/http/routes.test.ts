@@ -9,7 +9,7 @@ import {
   type Route,
 } from "../../../../src/runtime/http/routes.js";
 import { times } from "../../property.js";
-import { told } from "./kit.js";
+import { expectRefusal, refusal, told } from "./kit.js";
 
 const READ = "GET, HEAD";
 
@@ -75,15 +75,16 @@ test.each([
   "/base/INFO",
   "/base/inf%6F",
   "/base/agent//run",
+  "/base/agent/%/run",
+  "/base/agent/%zz/run",
+  "/base/agent/%C3/run",
+  "/base/agent/%C0%AE/run",
+  "/base/agent/a/stop/%E0%A4%A",
   "/base/agent/a",
   "/base/agent/a/walk",
   "/base/agent/a/run/b",
   "/base/agent/a/stop",
   "/base/agent/a/stop/",
-  "/base/agent/%/run",
-  "/base/agent/%zz/run",
-  "/base/agent/%C3/run",
-  "/base/agent/a/stop/%E0%A4%A",
   "/base/threads//messages",
   "/base/threads/subscribe",
   "/base/threads/t/unknown",
@@ -96,8 +97,8 @@ test.each([
 test.each([
   ["__proto__", "__proto__"],
   ["constructor", "constructor"],
-  ["..", ".."],
-  ["%2E%2E", ".."],
+  ["..a", "..a"],
+  ["%252E%252E", "%2E%2E"],
   ["%2F", "/"],
   ["a%2Fb", "a/b"],
   ["%252F", "%2F"],
@@ -119,7 +120,14 @@ test.each([
   expect(matchRoute(`/threads/${spelled}/state`, "")).toEqual({ name: "threads/state", threadId: id });
 });
 
-test.each(["", ".", "..", "\ud800"])("the id %j has no path", (id) => {
+test.each(["/agent/../run", "/threads/%2E", "/agent/a%5Cb/run", "/agent/a/stop/%2e%2E"])(
+  "%s has an id that a URL parser would make another path of: 400",
+  async (path) => {
+    await expect(refusal(Promise.resolve().then(() => matchRoute(path, "")))).resolves.toMatchObject({ status: 400 });
+  },
+);
+
+test.each(["", ".", "..", "\ud800", "a\\b"])("the id %j has no path", (id) => {
   expect(pathOf({ name: "agent/run", agentId: id }, "")).toBeUndefined();
   expect(pathOf({ name: "agent/stop", agentId: "a", threadId: id }, "")).toBeUndefined();
   expect(pathOf({ name: "threads/update", threadId: id }, "")).toBeUndefined();
@@ -139,8 +147,8 @@ test("every route of every id has a path that a URL keeps and that is matched ag
         ...("threadId" in shape && { threadId }),
       };
       const path = pathOf(route, basePath);
-      const usesDots = Object.values(route).some((value) => value === "." || value === "..");
-      if (usesDots) return expect(path).toBeUndefined();
+      const isPlain = Object.values(route).every((value) => !/^\.{1,2}$|\\/.test(value));
+      if (!isPlain) return expect(path).toBeUndefined();
       const { pathname } = new URL(path!, "http://localhost");
       expect(pathname).toBe(path);
       expect(matchRoute(pathname, basePath)).toEqual(route);
@@ -149,7 +157,7 @@ test("every route of every id has a path that a URL keeps and that is matched ag
   );
 });
 
-test("whatever the path, matching it throws nothing and gives ids that are not empty", () => {
+test("whatever the path, matching it gives ids that are not empty, or throws 400", async () => {
   const segment = fc.oneof(
     fc.constantFrom(
       "agent",
@@ -168,9 +176,14 @@ test("whatever the path, matching it throws nothing and gives ids that are not e
     ),
     fc.string({ unit: "binary" }),
   );
-  fc.assert(
-    fc.property(fc.array(segment, { maxLength: 6 }), fc.constantFrom("", "/base"), (segments, base) => {
-      const route = matchRoute(`${base}/${segments.join("/")}`, base);
+  await fc.assert(
+    fc.asyncProperty(fc.array(segment, { maxLength: 6 }), fc.constantFrom("", "/base"), async (segments, base) => {
+      let route: Route | undefined;
+      try {
+        route = matchRoute(`${base}/${segments.join("/")}`, base);
+      } catch (thrown) {
+        return expectRefusal(thrown);
+      }
       for (const value of Object.values(route ?? {})) expect(value).not.toBe("");
     }),
     times(500),
