@@ -1,13 +1,14 @@
 import DOMPurify from "dompurify";
 import { directive, Directive } from "lit/directive.js";
 import { Marked, type Token } from "marked";
+import { boundedTables, lex } from "./bounded-lexer.js";
 
 /** Headings of an answer stand below the page's own. */
 const HEADING_OFFSET = 1;
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
-const marked = new Marked({
+const marked = new Marked(boundedTables, {
   gfm: true,
   renderer: {
     // An agent's text is never markup: tags in it are shown as they are written.
@@ -88,9 +89,9 @@ class MarkdownView {
     const grows = text.startsWith(this.#text);
     if (!grows) this.#separable = true;
     let kept = grows && this.#separable ? Math.max(0, this.#blocks.length - UNSETTLED) : 0;
-    let tokens = marked.lexer(text.slice(lengthOf(this.#blocks.slice(0, kept))));
+    let tokens = lex(text.slice(lengthOf(this.#blocks.slice(0, kept))), marked.defaults);
     if (tokens.some((token) => token.type === "def")) {
-      if (kept > 0) tokens = marked.lexer(text);
+      if (kept > 0) tokens = lex(text, marked.defaults);
       kept = 0;
       this.#separable = false;
     }
