@@ -1,4 +1,4 @@
-import { type BaseEvent, type Event, EventType } from "@ag-ui/core";
+import { type Event, EventType } from "@ag-ui/core";
 import {
   type BaseCheckpointSaver,
   END,
@@ -17,7 +17,7 @@ export interface GraphMeans extends LibraryMeans {
   readonly paced: (text: string) => AsyncIterable<string>;
 }
 
-const event = (one: Event): BaseEvent => one as BaseEvent;
+const event = (one: Event): Event => one;
 
 /**
  * Plan, gather, read, compare, report. Each node says what it does as a message of its own, by LangGraph's custom stream,

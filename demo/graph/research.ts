@@ -1,4 +1,4 @@
-import { type BaseEvent, type Event, EventType, type RunAgentInput } from "@ag-ui/core";
+import { type Event, EventType, type RunAgentInput } from "@ag-ui/core";
 import type { BaseCheckpointSaver } from "@langchain/langgraph/web";
 import { requestOf, type ThreadDocument } from "../reader/message.js";
 import { createCache, type DocumentCache, type LoadFile } from "../reader/prepare.js";
@@ -30,7 +30,7 @@ export async function* research(
   input: RunAgentInput,
   { signal }: { readonly signal: AbortSignal },
   { saver, load, library, pace = 60, cache = shared }: ResearchTools,
-): AsyncGenerator<BaseEvent> {
+): AsyncGenerator<Event> {
   const { threadId, runId } = input;
   const slices = createSlices(signal);
   async function* paced(text: string): AsyncGenerator<string> {
@@ -67,7 +67,7 @@ export async function* research(
       signal,
     });
     // The nodes of the graph give nothing else.
-    for await (const chunk of chunks) yield chunk as BaseEvent;
+    for await (const chunk of chunks) yield chunk as Event;
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
@@ -75,9 +75,9 @@ export async function* research(
   }
 }
 
-const event = (one: Event): BaseEvent => one as BaseEvent;
+const event = (one: Event): Event => one;
 
-function* message(messageId: string, text: string): Generator<BaseEvent> {
+function* message(messageId: string, text: string): Generator<Event> {
   yield event({ type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" });
   yield event({ type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: text });
   yield event({ type: EventType.TEXT_MESSAGE_END, messageId });

@@ -1,4 +1,4 @@
-import type { BaseEvent, RunAgentInput } from "@ag-ui/core";
+import type { Event, RunAgentInput } from "@ag-ui/core";
 import { EventType } from "@ag-ui/core";
 import { analyse, type Means } from "./analyse.js";
 import { answer, MAX_SEARCHED } from "./answer.js";
@@ -32,7 +32,7 @@ export async function* reader(
   input: RunAgentInput,
   { signal }: { readonly signal: AbortSignal },
   { loadFile: load, pace = PACE_MS, cache = shared }: ReaderTools = { loadFile: noFiles },
-): AsyncGenerator<BaseEvent> {
+): AsyncGenerator<Event> {
   const slices = createSlices(signal);
   const session = new Session(input.runId, slices, pace);
   try {

@@ -1,10 +1,10 @@
-import { type BaseEvent, type Event, EventType, type JsonPatchOperation } from "@ag-ui/core";
+import { type Event, EventType, type JsonPatchOperation } from "@ag-ui/core";
 import { pieces, type Slices, type Work } from "./slices.js";
 
 /** A generator of a run's events that returns what it found. */
-export type Events<T = void> = AsyncGenerator<BaseEvent, T, void>;
+export type Events<T = void> = AsyncGenerator<Event, T, void>;
 
-const event = (one: Event): BaseEvent => one as BaseEvent;
+const event = (one: Event): Event => one;
 
 /** Steps of progress that are worth an event. */
 const PROGRESS_STEP = 0.02;
@@ -52,13 +52,13 @@ export class Session {
       yield event({ type: EventType.REASONING_MESSAGE_CONTENT, messageId, delta });
   }
 
-  *#endAnswer(): Generator<BaseEvent> {
+  *#endAnswer(): Generator<Event> {
     if (this.#answer === undefined) return;
     yield event({ type: EventType.TEXT_MESSAGE_END, messageId: this.#answer });
     this.#answer = undefined;
   }
 
-  *endThinking(): Generator<BaseEvent> {
+  *endThinking(): Generator<Event> {
     if (this.#reasoning === undefined) return;
     const messageId = this.#reasoning;
     this.#reasoning = undefined;
@@ -93,7 +93,7 @@ export class Session {
     return value;
   }
 
-  patch(...delta: JsonPatchOperation[]): BaseEvent {
+  patch(...delta: JsonPatchOperation[]): Event {
     return event({ type: EventType.STATE_DELTA, delta });
   }
 
@@ -117,13 +117,13 @@ export class Session {
   }
 
   /** Ends the step whose work has ended or thrown. */
-  *endStep(): Generator<BaseEvent> {
+  *endStep(): Generator<Event> {
     const stepName = this.#step;
     this.#step = undefined;
     if (stepName !== undefined) yield event({ type: EventType.STEP_FINISHED, stepName });
   }
 
-  *close(): Generator<BaseEvent> {
+  *close(): Generator<Event> {
     yield* this.endThinking();
     yield* this.#endAnswer();
   }

@@ -1,5 +1,5 @@
 import { AbstractAgent, type AgentConfig, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
-import { EventType } from "@ag-ui/core";
+import { EventType, type AGUIEvent } from "@ag-ui/core";
 import { Observable } from "rxjs";
 import { nextTask } from "../platform/clock.js";
 import { mustBeEvent, returns } from "../runner/lifecycle.js";
@@ -15,16 +15,19 @@ export interface AgentContext {
  * is closed for it. What it throws ends the run as errored. On stop `signal` aborts and the generator is returned at its
  * next yield.
  */
-export type AgentFunction = (input: RunAgentInput, context: AgentContext) => AsyncIterable<BaseEvent>;
+export type AgentFunction<E extends BaseEvent = AGUIEvent> = (
+  input: RunAgentInput,
+  context: AgentContext,
+) => AsyncIterable<E>;
 
 /** How long an agent may yield without letting messages, storage and stops of its host through, in ms. */
 const SLICE_MS = 8;
 
 class FunctionAgent extends AbstractAgent {
-  private work: AgentFunction;
+  private work: AgentFunction<BaseEvent>;
   private aborting: AbortController | undefined;
 
-  constructor(work: AgentFunction, config: AgentConfig) {
+  constructor(work: AgentFunction<BaseEvent>, config: AgentConfig) {
     super(config);
     this.work = work;
   }
@@ -92,11 +95,18 @@ class FunctionAgent extends AbstractAgent {
 }
 
 /**
- * Makes an agent from an async generator function, with abort and clone right.
+ * Makes an agent from an async generator function, with abort and clone right. `defineAgent<BaseEvent>` takes one that hands
+ * on events of another agent, whose fields no compiler knows.
  *
  * @param work see {@link AgentFunction}
  * @param config `agentId`, `description` and the like of AbstractAgent
  */
-export function defineAgent(work: AgentFunction, config: AgentConfig = {}): AbstractAgent {
+export function defineAgent(work: AgentFunction, config?: AgentConfig): AbstractAgent;
+// Only where it is named: `never` is what no function yields.
+export function defineAgent<E extends BaseEvent = never>(
+  work: AgentFunction<NoInfer<E>>,
+  config?: AgentConfig,
+): AbstractAgent;
+export function defineAgent(work: AgentFunction<BaseEvent>, config: AgentConfig = {}): AbstractAgent {
   return new FunctionAgent(work, config);
 }

@@ -2,6 +2,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type LabTab, LabTabs, useBrowser } from "./driver/scripted.js";
+import type { View } from "./pages/scripted.js";
 
 const given = useBrowser();
 let tabs: LabTabs;
@@ -46,40 +47,51 @@ const sse = (events: readonly object[]): string => events.map((event) => `data: 
 
 /** An answer that has begun, and what the server does with it then. */
 const saying =
-  (events: (ids: Ids) => readonly object[], then: (response: ServerResponse) => void) =>
+  (events: (ids: Ids) => readonly object[], then: (response: ServerResponse) => unknown) =>
   (response: ServerResponse, ids: Ids): void => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(sse(events(ids)), () => then(response));
   };
 
-const answering = (ids: Ids): object[] => [
+const begun = (ids: Ids): object[] => [
   { type: "RUN_STARTED", ...ids },
   { type: "TEXT_MESSAGE_START", messageId: "m", role: "assistant" },
   { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "so far" },
 ];
 
+function expectCutOff(view: View, text: string): void {
+  expect(view).toMatchObject({ run: { last: { status: "errored" } }, text });
+  expect(view.ends).toMatchObject([{ type: "RUN_ERROR", code: "INCOMPLETE_STREAM" }]);
+}
+
 const tabOn = async (agentId: string): Promise<LabTab> => (await tabs.open()).follow(agentId, "thread");
 
 describe("an agent on a server that ends its answer without an end of the run (L18)", () => {
   test.each([
-    ["in the middle", saying(answering, (response) => response.end()), "so far"],
-    ["by a broken connection", saying(answering, (response) => response.destroy()), "so far"],
-    ["at once", (response: ServerResponse) => void response.writeHead(200).end(), ""],
-  ] as const)("%s: every tab sees an errored run and what came before", async (_when, answer, text) => {
-    const { url } = await serverThat(answer);
+    ["in the middle", (response: ServerResponse) => response.end()],
+    // Once the tabs have it: what a browser has not read of a broken stream is lost.
+    ["by a broken connection", (response: ServerResponse) => response.destroy()],
+  ] as const)("%s: every tab sees an errored run and what came before", async (_when, end) => {
+    let answering!: ServerResponse;
+    const { url } = await serverThat(saying(begun, (response) => (answering = response)));
     const [a, b] = [await tabOn("server"), await tabOn("server")];
     await a.start("thread", { url });
-    for (const tab of [a, b]) {
-      const view = await tab.settled("thread");
-      expect(view).toMatchObject({ run: { last: { status: "errored" } }, text });
-      expect(view.ends).toMatchObject([{ type: "RUN_ERROR", code: "INCOMPLETE_STREAM" }]);
-    }
+    for (const tab of [a, b]) await tab.tab.waitFor(() => window.lab.view("thread").text === "so far");
+    end(answering);
+    for (const tab of [a, b]) expectCutOff(await tab.settled("thread"), "so far");
+  });
+
+  test("at once: every tab sees an errored run", async () => {
+    const { url } = await serverThat((response) => void response.writeHead(200).end());
+    const [a, b] = [await tabOn("server"), await tabOn("server")];
+    await a.start("thread", { url });
+    for (const tab of [a, b]) expectCutOff(await tab.settled("thread"), "");
   });
 });
 
 describe("an agent that fails when it is stopped (L12)", () => {
   test.each(["server", "fetching"])("%s: every tab sees a stopped run", async (agentId) => {
-    const server = await serverThat(saying(answering, () => undefined));
+    const server = await serverThat(saying(begun, () => undefined));
     const [a, b] = [await tabOn(agentId), await tabOn(agentId)];
     await a.start("thread", { url: server.url });
     for (const tab of [a, b]) await tab.tab.waitFor(() => window.lab.view("thread").text === "so far");

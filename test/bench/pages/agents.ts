@@ -59,7 +59,7 @@ export class BareAgent extends SyncAgent {
 }
 
 /** An async generator that never waits. */
-export const generatorAgent = defineAgent(async function* (input) {
+export const generatorAgent = defineAgent<BaseEvent>(async function* (input) {
   const first = stamp();
   const messageId = `m-${input.runId}`;
   yield start(messageId);
@@ -69,7 +69,7 @@ export const generatorAgent = defineAgent(async function* (input) {
 });
 
 /** As an agent that reads a network stream: a task for every few events. */
-export const yieldingAgent = defineAgent(async function* (input) {
+export const yieldingAgent = defineAgent<BaseEvent>(async function* (input) {
   const { port1, port2 } = new MessageChannel();
   let resume = (): void => undefined;
   port1.onmessage = () => resume();
@@ -90,7 +90,7 @@ export const yieldingAgent = defineAgent(async function* (input) {
 });
 
 /** Says `n` words and waits to be stopped. */
-export const hangingAgent = defineAgent(async function* (input, { signal }) {
+export const hangingAgent = defineAgent<BaseEvent>(async function* (input, { signal }) {
   const messageId = `m-${input.runId}`;
   yield start(messageId);
   for (let i = countOf(input); i > 0; i--) yield delta(messageId);
@@ -105,7 +105,7 @@ export const hangingAgent = defineAgent(async function* (input, { signal }) {
 
 /** `rate` deltas a second, as many as are due at each timer. */
 const paced = (word: () => string) =>
-  defineAgent(async function* (input) {
+  defineAgent<BaseEvent>(async function* (input) {
     const { n, rate } = input.forwardedProps as { n: number; rate: number };
     const messageId = `m-${input.runId}`;
     yield start(messageId);
@@ -123,7 +123,7 @@ export const pacedAgent = paced(() => `${stamp()} `);
 export const steadyAgent = paced(() => WORD);
 
 /** Answers with the messages of a long thread, some pieces each. */
-export const tellingAgent = defineAgent(async function* (input) {
+export const tellingAgent = defineAgent<BaseEvent>(async function* (input) {
   const { answers, from } = input.forwardedProps as { answers: number; from: number };
   for (let i = from; i < from + answers; i++) {
     const { id: messageId, content } = toldMessage(i);

@@ -1,4 +1,4 @@
-import { type BaseEvent, EventType, type RunAgentInput } from "@ag-ui/client";
+import { type AGUIEvent, EventType, type RunAgentInput } from "@ag-ui/client";
 
 /**
  * An agent of the demo that a test can hold: while a lock called `hold <threadId> <pattern>` is held when a run of the
@@ -8,8 +8,8 @@ import { type BaseEvent, EventType, type RunAgentInput } from "@ag-ui/client";
 export async function* held(
   { threadId }: RunAgentInput,
   { signal }: { readonly signal: AbortSignal },
-  events: AsyncIterable<BaseEvent>,
-): AsyncGenerator<BaseEvent> {
+  events: AsyncIterable<AGUIEvent>,
+): AsyncGenerator<AGUIEvent> {
   const prefix = `hold ${threadId} `;
   const locks = (await navigator.locks.query()).held ?? [];
   let lock = locks.find(({ name }) => name?.startsWith(prefix))?.name;

@@ -139,14 +139,14 @@ async function* fetching(input: RunAgentInput, { signal }: AgentContext): AsyncG
 
 /** The agents of all test workers. `noted` writes into a database of its own beside `dbName`. */
 export const scriptedAgents = (dbName: string): Record<string, AbstractAgent> => ({
-  count: defineAgent(count),
-  noted: defineAgent(noting(new Notes(dbName))),
-  echo: defineAgent(echo),
-  fill: defineAgent(fill),
-  late: defineAgent(late),
-  fail: defineAgent(fail),
-  silent: defineAgent(silent),
-  stubborn: defineAgent(stubborn),
+  count: defineAgent<BaseEvent>(count),
+  noted: defineAgent<BaseEvent>(noting(new Notes(dbName))),
+  echo: defineAgent<BaseEvent>(echo),
+  fill: defineAgent<BaseEvent>(fill),
+  late: defineAgent<BaseEvent>(late),
+  fail: defineAgent<BaseEvent>(fail),
+  silent: defineAgent<BaseEvent>(silent),
+  stubborn: defineAgent<BaseEvent>(stubborn),
   server,
-  fetching: defineAgent(fetching),
+  fetching: defineAgent<BaseEvent>(fetching),
 });

@@ -42,7 +42,9 @@ export const PRESETS: readonly [string, (options?: IndexedDBAgentRunnerOptions) 
   ["InMemoryAgentRunner", makeMemoryRunner],
 ];
 
-export const agentOf = (work: AgentFunction): AbstractAgent => defineAgent(work, { agentId: "test" });
+/** Tests yield what no compiler has seen. */
+export const agentOf = (work: AgentFunction<BaseEvent>): AbstractAgent =>
+  defineAgent<BaseEvent>(work, { agentId: "test" });
 
 /** An agent whose pipeline gets what `emit` does, unguarded. */
 export function rawAgent(run: (input: RunAgentInput) => Observable<BaseEvent>): AbstractAgent {

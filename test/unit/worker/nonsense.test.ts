@@ -8,7 +8,7 @@ const start: BaseEvent = { type: EventType.TEXT_MESSAGE_START, messageId: "m", r
 /** The end of a run whose agent yields this, and what its host is told. */
 async function endOf(...nonsense: unknown[]) {
   const logger = { error: vi.fn(), warn: vi.fn() };
-  const agent = defineAgent(async function* () {
+  const agent = defineAgent<BaseEvent>(async function* () {
     yield start;
     yield* nonsense as never[]; // what no compiler has seen
   });

@@ -5,10 +5,10 @@ import { collect, inputOf, makeRunner, silent } from "../runner/kit.js";
 import { defineAgent, type AgentFunction } from "../../../src/worker/define-agent.js";
 
 /** An agent function whose middleware notes what passes it. */
-function wrapped(work: AgentFunction) {
+function wrapped(work: AgentFunction<BaseEvent>) {
   const passed: string[] = [];
   const noting = new FunctionMiddleware((input, next) => next.run(input).pipe(tap(({ type }) => passed.push(type))));
-  return { passed, agent: defineAgent(work).use(noting) };
+  return { passed, agent: defineAgent<BaseEvent>(work).use(noting) };
 }
 
 const custom: BaseEvent = { type: EventType.CUSTOM, name: "n", value: 1 };

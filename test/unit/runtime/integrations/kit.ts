@@ -1,4 +1,4 @@
-import { EventType, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
+import { EventType, type AGUIEvent, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { connectRuntime, type ConnectRuntimeOptions, type RuntimeConnection } from "ag-ui-local-runtime/client";
 import { AgentRuntime, createRuntimeHandler, type AgentRuntimeOptions } from "ag-ui-local-runtime/runtime";
 import { serveRuntime, type RuntimeHost } from "ag-ui-local-runtime/worker";
@@ -75,7 +75,7 @@ export const inputOf = (
 export const typesOf = (events: readonly BaseEvent[]): string[] => events.map(({ type }) => type);
 
 /** The events of a call of `tool`, its arguments in pieces of `size` characters. */
-export function* callOf(toolCallId: string, tool: string, given: unknown, size = 20): Iterable<BaseEvent> {
+export function* callOf(toolCallId: string, tool: string, given: unknown, size = 20): Iterable<AGUIEvent> {
   const text = JSON.stringify(given);
   yield { type: EventType.TOOL_CALL_START, toolCallId, toolCallName: tool };
   for (let at = 0; at < text.length; at += size) {
