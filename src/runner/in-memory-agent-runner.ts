@@ -1,10 +1,17 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { locksOf } from "../platform/locks.js";
-import { DEFAULT_MEMORY_NAME } from "../platform/names.js";
+import { DEFAULT_MEMORY_NAME, hostLifeLockName } from "../platform/names.js";
 import type { ThreadRecord } from "../run/contract.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
-import { newMemoryHome, resetMemoryHome, resetSharedMemory, sharedMemoryHome } from "./memory-home.js";
+import {
+  newMemoryHome,
+  resetMemoryHome,
+  resetSharedMemory,
+  sharedMemoryHome,
+  type MemoryHome,
+  type MemoryHost,
+} from "./memory-home.js";
 import { checkId, checkOneOf } from "./checks.js";
 import type { LocalAgentRunnerOptions } from "./options.js";
 import type { ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
@@ -23,6 +30,19 @@ export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** How much history is kept. Default: 1,000 threads, 100 runs of each, 512 MB in all. */
   readonly limits?: MemoryLimits;
 }
+
+/** A runner that nobody closed and nobody refers to any more lets go of what its home holds for it. */
+const abandoned = new FinalizationRegistry<{
+  readonly home: MemoryHome;
+  readonly self: WeakRef<MemoryHost>;
+  readonly lifeLock: string;
+}>(({ home, self, lifeLock }) => {
+  home.runners.delete(self);
+  // Nobody else can let go of it.
+  void locksOf(home.locks)
+    .steal(lifeLock)
+    .then((lock) => lock.release());
+});
 
 /**
  * Runs agents and keeps their threads in the memory of this process: for tests, previews and servers in development. The
@@ -43,6 +63,7 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
       {
         dbName,
         durability: "memory",
+        isOneProcess: true,
         locks: locksOf(home.locks),
         openChannel: home.openChannel,
         openStore: () => memoryRunStore(home.data),
@@ -51,9 +72,13 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
       { ...options, limits: limitsInMemory(options.limits) },
     );
     this.now = new ReadsAtOnce(home.data);
-    const endRuns = (): Promise<void> => this.settleAll();
-    home.runners.add(endRuns);
-    this.onClosed(() => home.runners.delete(endRuns));
+    const self = new WeakRef(this);
+    home.runners.add(self);
+    abandoned.register(this, { home, self, lifeLock: hostLifeLockName(dbName, this.hostId) }, self);
+    this.onClosed(() => {
+      home.runners.delete(self);
+      abandoned.unregister(self);
+    });
   }
 
   override listThreads(query?: ThreadListQuery): ListAtOnce<readonly ThreadSummary[], ThreadRecord> {

@@ -77,7 +77,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   private closing: Promise<void> | undefined;
 
   protected constructor(preset: RunnerPreset, options: LocalAgentRunnerOptions) {
-    const { dbName, durability, locks, openChannel, openStore, deleteStore } = preset;
+    const { dbName, durability, locks, isOneProcess = false, openChannel, openStore, deleteStore } = preset;
     const { clock = systemClock, makeId = randomId, maxRunMs, onConcurrentRun = "throw", limits = {} } = options;
     const { atFailurePoint, logger = consoleLogger } = options;
     super();
@@ -94,6 +94,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       dbName,
       hostId: this.hostId,
       locks: this.locks,
+      isOneProcess,
       clock,
       makeId,
       logger: safeLogger(logger),

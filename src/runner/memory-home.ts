@@ -5,13 +5,19 @@ import type { LockManagerLike } from "../platform/lock-manager.js";
 import { memoryHomesKey } from "../platform/names.js";
 import { emptyMemoryData, type MemoryData } from "../storage/memory/memory-data.js";
 
+/** A runner, as its home knows it. */
+export interface MemoryHost {
+  /** Ends its live runs as stopped. */
+  settleAll(): Promise<void>;
+}
+
 /** Where in-memory runners keep their threads, and how they meet. */
 export interface MemoryHome {
   readonly data: MemoryData;
   readonly locks: LockManagerLike;
   readonly openChannel: OpenChannel;
-  /** How to end the live runs of each runner that lives here. */
-  readonly runners: Set<() => Promise<void>>;
+  /** Those that live here. One that nobody refers to any more has no live run, and is not kept. */
+  readonly runners: Set<WeakRef<MemoryHost>>;
 }
 
 /** A home that nobody else finds. */
@@ -53,7 +59,7 @@ export async function resetSharedMemory(dbName?: string): Promise<void> {
 
 /** Ends every live run in the home as stopped, then forgets all of its threads. */
 export async function resetMemoryHome({ runners, data }: MemoryHome): Promise<void> {
-  await Promise.all([...runners].map((endRuns) => endRuns()));
+  await Promise.all([...runners].map((runner) => runner.deref()?.settleAll()));
   data.threads.clear();
   data.live.clear();
   data.deleted.clear();

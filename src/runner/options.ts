@@ -42,6 +42,8 @@ export interface RunnerPreset {
   readonly dbName: string;
   readonly durability: Durability;
   readonly locks: Locks;
+  /** All hosts are in this process: none of them ends unless all do, or it says so. Default false. */
+  readonly isOneProcess?: boolean;
   readonly openChannel: OpenChannel;
   /** @param onOutdated the store is about to be lost: to a newer build, or (`deleted`) for good */
   readonly openStore: (onOutdated: (deleted: boolean) => Promise<void>) => RunStore;

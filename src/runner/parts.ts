@@ -22,6 +22,8 @@ export interface RunnerParts {
   readonly hostId: string;
   readonly store: RunStore;
   readonly locks: Locks;
+  /** No host dies alone: none is watched. */
+  readonly isOneProcess: boolean;
   readonly channel: HostChannel;
   readonly clock: Clock;
   readonly makeId: MakeId;

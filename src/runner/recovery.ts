@@ -48,7 +48,8 @@ export class Recovery {
 
   /** Settles what `holder` left behind when it dies. Does nothing for this host itself. */
   watch(holder: string | undefined): void {
-    if (holder === undefined || holder === this.parts.hostId || this.watched.has(holder)) return;
+    if (this.parts.isOneProcess || holder === undefined || holder === this.parts.hostId) return;
+    if (this.watched.has(holder)) return;
     this.watched.add(holder);
     void this.parts.locks
       .whenFree(hostLifeLockName(this.parts.dbName, holder), this.signal)

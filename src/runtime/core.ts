@@ -134,7 +134,7 @@ export class RuntimeCore {
 
   /** Ends all that runs, and lets go of the runner. */
   async close(): Promise<void> {
-    await Promise.all([this.runs.close(), this.home.close()]);
+    await Promise.all([this.runs.close(), this.home.close(() => this.runs.endRecorded())]);
   }
 
   /** See {@link Runtime}. */

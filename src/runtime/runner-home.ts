@@ -6,6 +6,7 @@ import type { AgentRunner } from "../run/contract.js";
 import { RunnerError } from "../run/errors.js";
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
+import type { SharedRunner } from "../runner/shared-memory-runner.js";
 import { toOpenError } from "../storage/indexeddb/failures.js";
 
 export interface RunnerHomeOptions extends Pick<
@@ -28,13 +29,15 @@ export interface RunnerHomeOptions extends Pick<
 export class RunnerHome {
   private opening: Promise<AgentRunner> | undefined;
   private opened: AgentRunner | undefined;
-  private closed = false;
+  /** The runner is one that other runtimes have, too. */
+  private shared: SharedRunner | undefined;
+  private closing: Promise<void> | undefined;
 
   constructor(private readonly options: RunnerHomeOptions) {}
 
   /** Resolves with the open runner. Errors: RunnerError, why there is none. */
   async open(): Promise<AgentRunner> {
-    if (this.closed) throw new RunnerError("closed");
+    if (this.closing !== undefined) throw new RunnerError("closed");
     this.opening ??= this.openNow().catch((error: unknown) => {
       this.opening = undefined;
       throw error;
@@ -74,10 +77,18 @@ export class RunnerHome {
     this.opening = undefined;
   }
 
-  async close(): Promise<void> {
-    this.closed = true;
+  /** @param endRuns ends the runs of this runtime, where the runner goes on with those of others */
+  close(endRuns: () => Promise<void>): Promise<void> {
+    this.closing ??= this.closeNow(endRuns);
+    return this.closing;
+  }
+
+  private async closeNow(endRuns: () => Promise<void>): Promise<void> {
     const runner = this.options.runner ?? this.opened ?? (await this.opening?.catch(() => undefined));
-    if (runner instanceof LocalAgentRunner) await runner.close();
+    if (this.shared !== undefined) {
+      await endRuns();
+      await this.shared.release();
+    } else if (runner instanceof LocalAgentRunner) await runner.close();
   }
 
   private async openNow(): Promise<AgentRunner> {
@@ -86,7 +97,7 @@ export class RunnerHome {
     const dbName = options.dbName ?? DEFAULT_DB_NAME;
     let runner: LocalAgentRunner | undefined;
     try {
-      const made = own ?? makeRunner(options);
+      const made = own ?? this.makeRunner(options);
       // Not awaited where it is there: whoever lets go of it meanwhile must find it.
       runner = made instanceof Promise ? await made : made;
       this.opened = runner;
@@ -95,7 +106,9 @@ export class RunnerHome {
     } catch (thrown) {
       const error = isDenied(thrown) ? toOpenError(thrown, dbName) : thrown;
       if (own !== undefined) throw error;
-      await runner?.close().catch(() => undefined);
+      if (this.shared === undefined) await runner?.close().catch(() => undefined);
+      else await this.shared.release().catch(() => undefined);
+      this.shared = undefined;
       if (!memoryFallback || !RunnerError.is(error, "storage-unavailable")) throw error;
       const locks = isDenied(thrown) ? undefined : defaultLocks();
       // Few hosts need it.
@@ -104,12 +117,13 @@ export class RunnerHome {
     }
     return this.opened;
   }
-}
 
-/** Outside of a browser there may be no IndexedDB, and then nothing that could be kept from anybody. */
-function makeRunner(options: IndexedDBAgentRunnerOptions): LocalAgentRunner | Promise<LocalAgentRunner> {
-  if (isBrowser() || typeof indexedDB !== "undefined") return new IndexedDBAgentRunner(options);
-  return import("../runner/in-memory-agent-runner.js").then(
-    ({ InMemoryAgentRunner }) => new InMemoryAgentRunner(options),
-  );
+  /** Outside of a browser there may be no IndexedDB, and then nothing that could be kept from anybody. */
+  private makeRunner(options: IndexedDBAgentRunnerOptions): LocalAgentRunner | Promise<LocalAgentRunner> {
+    if (isBrowser() || typeof indexedDB !== "undefined") return new IndexedDBAgentRunner(options);
+    return import("../runner/shared-memory-runner.js").then(({ sharedMemoryRunner }) => {
+      this.shared = sharedMemoryRunner(options);
+      return this.shared.runner;
+    });
+  }
 }

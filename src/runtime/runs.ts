@@ -36,6 +36,8 @@ export interface RuntimeRunsParts {
 export class RuntimeRuns {
   /** Runs that are told of already: the same one may be asked for again. */
   private readonly told = new WeakSet<LiveRun>();
+  /** Those that were started here and are recorded. */
+  private readonly recorded = new Set<LiveRun>();
   /** Those that are recorded nowhere, and whether each is all that its thread has: a thread is made up for suggestions. */
   private readonly unrecordedRuns = new Map<LiveRun, boolean>();
   /** How to end those that are recorded nowhere. */
@@ -77,8 +79,13 @@ export class RuntimeRuns {
       shownAs,
     });
     const ref = await run.started;
+    if (this.closed) run.stop();
     const isFirst = this.isNew(run);
-    if (isFirst) this.measure(asked, run);
+    if (isFirst) {
+      this.recorded.add(run);
+      void run.ended.then(() => this.recorded.delete(run));
+      this.measure(asked, run);
+    }
     const messages = async (): Promise<readonly Message[]> =>
       messagesOf((await runner.getRunEvents(run.runId, { threadId })).map(({ event }) => event));
     return {
@@ -116,6 +123,16 @@ export class RuntimeRuns {
   async close(): Promise<void> {
     this.closed = true;
     await Promise.all([...this.closers].map((close) => close()));
+  }
+
+  /** Stops what was started here and is recorded. */
+  async endRecorded(): Promise<void> {
+    await Promise.all(
+      [...this.recorded].map(async (run) => {
+        run.stop();
+        await run.ended;
+      }),
+    );
   }
 
   /** A run that is recorded nowhere, beside whatever its thread does, and ends when nobody reads it any more. */

@@ -1,0 +1,60 @@
+import { DEFAULT_MEMORY_NAME } from "../platform/names.js";
+import { InMemoryAgentRunner, type InMemoryAgentRunnerOptions } from "./in-memory-agent-runner.js";
+
+type SharedOptions = Pick<
+  InMemoryAgentRunnerOptions,
+  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "logger"
+>;
+
+/** A runner in memory, for as long as it is not released. */
+export interface SharedRunner {
+  readonly runner: InMemoryAgentRunner;
+  /** Closes it, where nobody else has it. */
+  release(): Promise<void>;
+}
+
+interface Entry {
+  readonly runner: InMemoryAgentRunner;
+  readonly key: string;
+  readonly logger: SharedOptions["logger"];
+  users: number;
+}
+
+const entries = new Set<Entry>();
+
+/**
+ * One runner for all who ask for the same store with the same options: a server that makes a runtime for each request, and
+ * closes none, has one runner.
+ *
+ * @throws RunnerError `invalid-input`
+ */
+export function sharedMemoryRunner(options: SharedOptions): SharedRunner {
+  const { logger, dbName = DEFAULT_MEMORY_NAME, stopGraceMs, maxRunMs, limits = {}, eventLimits = {} } = options;
+  const key = keyOf([{ dbName, stopGraceMs, maxRunMs }, limits, eventLimits]);
+  let entry = [...entries].find((known) => known.key === key && known.logger === logger);
+  if (entry === undefined) {
+    entry = { runner: new InMemoryAgentRunner(options), key, logger, users: 0 };
+    entries.add(entry);
+  }
+  const shared = entry;
+  shared.users++;
+  return {
+    runner: shared.runner,
+    release: async () => {
+      if (--shared.users > 0) return;
+      entries.delete(shared);
+      await shared.runner.close();
+    },
+  };
+}
+
+/** The same for options of the same values, in whichever order; `Infinity` is none of JSON's. */
+const keyOf = (parts: readonly object[]): string =>
+  JSON.stringify(
+    parts.map((part) =>
+      Object.entries(part)
+        .filter(([, value]) => value !== undefined)
+        .map(([name, value]) => [name, String(value)])
+        .toSorted(([a = ""], [b = ""]) => (a < b ? -1 : 1)),
+    ),
+  );
