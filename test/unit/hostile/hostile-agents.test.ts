@@ -1,4 +1,4 @@
 import { PRESETS } from "../runner/kit.js";
-import { testHostileAgents } from "./hostile-agents.js";
+import { quiet, testHostileAgents, TIGHT } from "./hostile-agents.js";
 
-for (const [name, make] of PRESETS) testHostileAgents(name, 300, () => make());
+for (const [name, make] of PRESETS) testHostileAgents(name, 200, () => make({ eventLimits: TIGHT, logger: quiet }));

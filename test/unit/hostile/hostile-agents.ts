@@ -99,7 +99,7 @@ async function* emitted(
   if (end === "finishes") yield { type: EventType.RUN_FINISHED, threadId, runId } as BaseEvent;
 }
 
-const quiet = { error: () => undefined, warn: () => undefined };
+export const quiet = { error: () => undefined, warn: () => undefined };
 
 /** A runner with a face for HTTP and one for tabs. */
 function facesOf(runner: LocalAgentRunner) {

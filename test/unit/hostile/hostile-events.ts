@@ -133,9 +133,9 @@ const STRANGE: readonly Hostile[] = [
   hostile("a big integer", () => ({ type: EventType.CUSTOM, name: "n", value: 1n })),
   hostile("a map and a date", () => ({ type: EventType.CUSTOM, name: "m", value: [new Map([[1, 2]]), new Date(0)] })),
   hostile("itself", () => {
-    const value: { self?: unknown } = {};
-    value.self = value;
-    return { type: EventType.STATE_SNAPSHOT, snapshot: value };
+    const cyclic: { self?: unknown } = {};
+    cyclic.self = cyclic;
+    return { type: EventType.STATE_SNAPSHOT, snapshot: cyclic };
   }),
   hostile("a getter that throws", () => ({
     type: EventType.CUSTOM,
