@@ -21,6 +21,7 @@ export type {
   ConnectedEvents,
   Replay,
   ThreadConnectRequest,
+  ThreadRunRequest,
 } from "./run/contract.js";
 export type { Logger } from "./platform/log.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "./run/errors.js";

@@ -13,7 +13,7 @@ export type { HostFactories } from "./start-host.js";
 export { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 export type { RunFailure, ThreadRun } from "./thread-run.js";
 export { RemoteRunner, type RemoteRunRequest } from "./remote-runner.js";
-export type { ConnectedEvents, Replay, ThreadConnectRequest } from "../run/contract.js";
+export type { ConnectedEvents, Replay, ThreadConnectRequest, ThreadRunRequest } from "../run/contract.js";
 export type { PlacedEvent } from "../run/pack.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";
 export type { Cursor, RunStatus, SettledStatus } from "../run/types.js";

@@ -1,5 +1,5 @@
-import { EventType } from "@ag-ui/core";
-import type { BaseEvent, Message, MessagesSnapshotEvent, RunStartedEvent, ToolCallStartEvent } from "@ag-ui/client";
+import type { BaseEvent, Message } from "@ag-ui/client";
+import { messageIdsOf } from "../run/message-ids.js";
 
 /** Which messages the thread has, as far as this agent was told: only the others are sent. */
 export class KnownMessages {
@@ -14,26 +14,9 @@ export class KnownMessages {
 
   /** Notes what an event from the host says that the thread has. */
   note(event: BaseEvent): void {
-    switch (event.type) {
-      case EventType.RUN_STARTED:
-        for (const message of (event as RunStartedEvent).input?.messages ?? []) this.add(message.id);
-        return;
-      case EventType.MESSAGES_SNAPSHOT:
-        for (const message of (event as MessagesSnapshotEvent).messages) this.add(message.id);
-        return;
-      case EventType.TOOL_CALL_START: {
-        const { toolCallId, parentMessageId } = event as ToolCallStartEvent;
-        this.add(parentMessageId ?? toolCallId);
-        return;
-      }
-      case EventType.TEXT_MESSAGE_START:
-      case EventType.TOOL_CALL_RESULT:
-      case EventType.REASONING_MESSAGE_START:
-      case EventType.ACTIVITY_SNAPSHOT:
-        this.add(String(event["messageId"]));
-        return;
-      default:
-        return;
+    for (const id of messageIdsOf(event)) {
+      this.ids.add(id);
+      this.told.add(id);
     }
   }
 
@@ -81,6 +64,18 @@ export class KnownMessages {
     return messages.filter((message) => !this.ids.has(message.id));
   }
 
+  /**
+   * Ids of those that were shown and are not held any more.
+   *
+   * @param isWhole nothing stands before the messages that are held: a list without any of what was shown was cleared, and
+   *   is no edit
+   */
+  cut(messages: readonly Message[], isWhole: boolean): string[] {
+    const held = new Set(messages.map(({ id }) => id));
+    const cut = [...this.shown.keys()].filter((id) => !held.has(id));
+    return isWhole && cut.length === this.shown.size ? [] : cut;
+  }
+
   copy(): KnownMessages {
     const copy = new KnownMessages();
     for (const id of this.ids) copy.ids.add(id);
@@ -93,11 +88,6 @@ export class KnownMessages {
   private noteShown(message: Message): void {
     // Clients send none of those, so that one that is not sent says nothing.
     if (message.role !== "activity") this.shown.set(message.id, writtenIn(message));
-  }
-
-  private add(id: string): void {
-    this.ids.add(id);
-    this.told.add(id);
   }
 }
 

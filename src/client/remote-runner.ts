@@ -3,10 +3,10 @@ import { defer, map, mergeMap, Observable, throwError } from "rxjs";
 import type {
   AgentRunner,
   AgentRunnerIsRunningRequest,
-  AgentRunnerRunRequest,
   AgentRunnerStopRequest,
   ConnectedEvents,
   ThreadConnectRequest,
+  ThreadRunRequest,
 } from "../run/contract.js";
 import { RunnerError } from "../run/errors.js";
 import type { PlacedEvent } from "../run/pack.js";
@@ -27,7 +27,7 @@ import type { HostLink } from "./host-link.js";
 import { remoteRun } from "./remote-run.js";
 
 /** Request of {@link RemoteRunner.run}: that of `AgentRunner`, whose agent is only a name here. */
-export interface RemoteRunRequest extends Omit<AgentRunnerRunRequest, "agent"> {
+export interface RemoteRunRequest extends Omit<ThreadRunRequest, "agent"> {
   /** Names an agent of the host by its `agentId`: a `LocalAgent`, any AbstractAgent that has one, or `{ agentId }`. */
   readonly agent: { readonly agentId?: string | undefined };
 }
@@ -159,7 +159,7 @@ export class RemoteRunner implements AgentRunner {
 }
 
 /** What the host is asked for: a copy, because it is sent when there is a host, and the caller may go on with its own. */
-function toRunRequest({ threadId, agent, input, persistedInputMessages }: RemoteRunRequest): RunRequest {
+function toRunRequest({ threadId, agent, input, persistedInputMessages, branchBefore }: RemoteRunRequest): RunRequest {
   // JavaScript may hand over none at all.
   const agentId = (agent as RemoteRunRequest["agent"] | undefined)?.agentId;
   if (agentId === undefined) {
@@ -170,7 +170,7 @@ function toRunRequest({ threadId, agent, input, persistedInputMessages }: Remote
     input,
     ...(persistedInputMessages !== undefined && { persistedInputMessages }),
   });
-  return checkRun({ threadId, agentId, ...own });
+  return checkRun({ threadId, agentId, ...own, ...(branchBefore !== undefined && { branchBefore }) });
 }
 
 function ownCopy<T>(value: T): T {

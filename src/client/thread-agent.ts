@@ -92,8 +92,9 @@ export abstract class ThreadAgent extends ApplyingAgent {
     const { threadId } = this;
     const agentId = this.agentId!;
     const news = this.known.news(input.messages);
-    const { before } = this.earlier;
-    if (news === undefined) return { threadId, agentId, input, ...(before !== undefined && { earlier: { before } }) };
+    if (news === undefined) {
+      return { threadId, agentId, input, cut: this.known.cut(input.messages, this.earlier.before === undefined) };
+    }
     const stateSet = this.state !== this.hostState;
     return {
       threadId,

@@ -57,6 +57,22 @@ export const branchCases = cases([
     },
   },
   {
+    id: "branch.stale",
+    level: "full",
+    title: "a sender that has not seen the newest turn adds to the thread",
+    says: "A run whose sender merely lacks messages, and sends a new one, must continue the path: nothing may leave it.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      await tab.turn(answering("one!"), "one");
+      const other = new Tab(tab.thread);
+      other.view = tab.view;
+      await other.turn(answering("two!"), "two");
+      await tab.thread.run(answering("three!"), tab.ask("three")).all();
+      const path = ["one", "one!", "two", "two!", "three", "three!"];
+      await mustShow(tab, path, "a message that a sender merely lacks must stay");
+    },
+  },
+  {
     id: "branch.goes-on",
     level: "full",
     title: "a run after a branch continues the branch",

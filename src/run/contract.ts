@@ -16,6 +16,15 @@ export interface AgentRunnerRunRequest {
   joinCode?: string;
 }
 
+/** What runners of this library can be asked for beyond {@link AgentRunnerRunRequest}. */
+export interface ThreadRunRequest extends AgentRunnerRunRequest {
+  /**
+   * Starts a branch: this message and all behind it leave the path, and what of `input.messages` does not stand before it
+   * comes instead. Errors: RunnerError `invalid-input` where the path has no such message.
+   */
+  branchBefore?: string;
+}
+
 /** Request of {@link AgentRunner.connect}. */
 export interface AgentRunnerConnectRequest {
   threadId: string;

@@ -1,5 +1,5 @@
 import type { Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
-import { commandOf } from "./interrupts.js";
+import { commandOf, isAnswer } from "./interrupts.js";
 import { equalJson } from "./json.js";
 import type { MessageIndex } from "./message-list.js";
 
@@ -28,7 +28,7 @@ export type InputPlan =
       readonly messages: () => readonly Message[];
     }
   | {
-      /** The sender edited or cut the history: the run starts a branch, and its messages are all that the sender has. */
+      /** Somebody edited, cut or regenerated: the run starts a branch. */
       readonly is: "branch";
       /** The run that the branch continues; -1 for none. */
       readonly afterRunIndex: number;
@@ -36,78 +36,120 @@ export type InputPlan =
       readonly messages: () => readonly Message[];
     };
 
+/** What the way in knows of a sender, beside what it sends. */
+export interface SenderKnowledge {
+  /** It sends only what is new to the thread: it is never taken to cut anything. */
+  readonly partial?: boolean;
+  /**
+   * Ids of messages that it was given and does not have any more. Absent: nobody knows what it was given, so what it
+   * lacks it may never have had.
+   */
+  readonly cut?: readonly string[] | undefined;
+  /** It names its branch point: the first message that leaves the path. */
+  readonly branchBefore?: string | undefined;
+  /** Ids of messages that it sends as they once were, before somebody edited them: it is stale. */
+  readonly outdated?: ReadonlySet<string> | undefined;
+  /** Messages of this run and later ones came while the sender waited: it could not have them. */
+  readonly unseen?: number | undefined;
+}
+
+type Sent = Pick<RunAgentInput, "messages" | "resume" | "forwardedProps">;
+
 /** Messages that take part in the comparison of histories: every AG-UI client sends them. */
 const COMPARED: ReadonlySet<string> = new Set(["user", "assistant", "tool"]);
 
 const isCompared = (message: Message): boolean => COMPARED.has(message.role);
 
-/** Same message: same id, and for what people wrote the same content. */
-function same(sent: Message, known: Message): boolean {
-  if (sent.id !== known.id) return false;
-  return sent.role !== "user" || JSON.stringify(sent.content) === JSON.stringify(known.content);
+/**
+ * Where a run continues. No message leaves the path because a sender merely lacks it: a sender may be stale. It branches
+ * where the sender names the place, replaces what a person wrote under its id, has cut what it was given or, where nobody
+ * knows what it was given, regenerates: sends nothing that is new, up to an earlier message than the path's last.
+ *
+ * @returns undefined where the path does not have the message `branchBefore`
+ */
+export function planInput(base: ThreadBase, input: Sent, sender: SenderKnowledge = {}): InputPlan | undefined {
+  const { branchBefore } = sender;
+  if (branchBefore !== undefined) {
+    const named = base.messages.findIndex(({ id }) => id === branchBefore);
+    return named < 0 ? undefined : branchAt(base, input.messages, named);
+  }
+  const at = sender.partial === true ? -1 : firstToLeave(base, input, sender);
+  if (at >= 0) return branchAt(base, input.messages, at);
+  const newMessages = input.messages.filter((message) => !base.runOf.has(message.id));
+  return { is: "continue", newMessages, messages: () => [...base.messages, ...newMessages] };
 }
 
 /**
- * Where a run continues, from the messages that its sender has.
- *
- * @param partial the sender names only what is new to it and never branches
- * @param unseen messages of this run and later ones came while the sender waited: that it lacks them is no cut of its own
+ * What people wrote, as the sender has it under the id of a message of the path that says something else: an edit, unless it
+ * only has what the message said before. The last message that it sends is meant as it is.
  */
-export function planInput(
-  base: ThreadBase,
-  input: Pick<RunAgentInput, "messages">,
-  partial: boolean,
-  unseen = Infinity,
-): InputPlan {
-  const known = base.runOf;
-  const fresh = input.messages.filter((message) => !known.has(message.id));
-  const goesOn: InputPlan = {
-    is: "continue",
-    newMessages: fresh,
-    messages: () => [...base.messages, ...fresh],
-  };
-  if (partial) return goesOn;
-
-  const sent = input.messages.filter(isCompared);
-  if (sent.every((message) => !known.has(message.id))) return goesOn;
-  const path = base.messages.filter((message) => isCompared(message) && (known.get(message.id) ?? 0) < unseen);
-  let common = 0;
-  while (common < sent.length && common < path.length && same(sent[common]!, path[common]!)) common++;
-  // Agents may own messages that a sender never had; only a known message that stands elsewhere makes a branch.
-  if (common === path.length) return goesOn;
-  const lastKnown = sent.findLast((message) => known.has(message.id));
-  const subsequence = isSubsequence(
-    sent.filter((message) => known.has(message.id)),
-    path,
+export function replacementsIn(
+  { messages, runOf }: ThreadBase,
+  sent: readonly Message[],
+): { readonly message: Message; readonly isLast: boolean }[] {
+  const last = sent.findLast(isCompared);
+  const written = new Map(
+    sent.filter(({ role, id }) => role === "user" && runOf.has(id)).map((message) => [message.id, message]),
   );
-  if (subsequence && lastKnown?.id === path.at(-1)?.id) return goesOn;
+  if (written.size === 0) return [];
+  // Several messages of the path may have one id.
+  for (const { id, content } of messages) if (equalJson(written.get(id)?.content, content)) written.delete(id);
+  return [...written.values()].map((message) => ({ message, isLast: message === last }));
+}
 
-  const afterRunIndex = lastWholeRun(base, path, common);
-  // What the run before the branch left behind is all that is there: a message of a later run is new again.
-  const kept = path.slice(0, common).filter(({ id }) => (known.get(id) ?? 0) <= afterRunIndex);
-  const keptIds = new Set(kept.map(({ id }) => id));
+/** The place of the first message that leaves the path by what the sender did; -1 where none does. */
+function firstToLeave(base: ThreadBase, input: Sent, { cut, outdated, unseen = Infinity }: SenderKnowledge): number {
+  const { messages, runOf } = base;
+  const sent = new Set(input.messages.filter(isCompared).map(({ id }) => id));
+  const lastKnown = messages.findLastIndex(({ id }) => sent.has(id));
+  if (lastKnown < 0 && (cut === undefined || cut.length === 0)) return -1;
+
+  const edits = replacementsIn(base, input.messages).filter(({ message }) => outdated?.has(message.id) !== true);
+  const edited = new Set(edits.map(({ message }) => message.id));
+  const replaced = messages.findIndex(({ id }) => edited.has(id));
+  const left = cut === undefined ? regeneratedAt() : cutAt(new Set(cut));
+  return replaced < 0 || left < 0 ? Math.max(replaced, left) : Math.min(replaced, left);
+
+  /** What is lacking in front of something that the sender has stays: only the end of a history is cut. */
+  function cutAt(ids: ReadonlySet<string>): number {
+    const isCut = (message: Message): boolean => isCompared(message) && ids.has(message.id);
+    return messages.findLastIndex(isCut) > lastKnown ? messages.findIndex(isCut) : -1;
+  }
+
+  function regeneratedAt(): number {
+    // Who answers an interrupt has nothing new to say, and asks for no answer again.
+    if (isAnswer(input)) return -1;
+    const lastSent = input.messages.findLastIndex((message) => isCompared(message) && runOf.has(message.id));
+    const isNew = (message: Message, at: number): boolean =>
+      !runOf.has(message.id) && (at > lastSent || isCompared(message));
+    if (input.messages.some(isNew)) return -1;
+    return messages.findIndex(
+      (message, at) => at > lastKnown && isCompared(message) && (runOf.get(message.id) ?? 0) < unseen,
+    );
+  }
+}
+
+/** A branch whose messages are those of the path before the one at `at`, then what else the sender sends. */
+function branchAt({ messages, runOf }: ThreadBase, sent: readonly Message[], at: number): InputPlan {
+  const runIndexOf = ({ id }: Message): number => runOf.get(id) ?? -1;
+  // The branch continues a run that keeps all of its messages; those that are kept of later runs are new again.
+  const firstCut = messages.slice(at).reduce((least, message) => Math.min(least, runIndexOf(message)), Infinity);
+  const before = messages.slice(0, at);
+  const afterRunIndex = before.reduce((newest, message) => {
+    const runIndex = runIndexOf(message);
+    return runIndex < firstCut ? Math.max(newest, runIndex) : newest;
+  }, -1);
+  // What an answer that leaves had in front of it (reasoning, activities) leaves with it.
+  const end = before.findLastIndex(isCompared);
+  const kept = before.filter((message, place) => place <= end || runIndexOf(message) <= afterRunIndex);
+  const ids = new Set(kept.map(({ id }) => id));
+  const fresh = sent.filter(({ id }) => !ids.has(id));
   return {
     is: "branch",
     afterRunIndex,
-    newMessages: input.messages.filter((message) => !keptIds.has(message.id)),
-    messages: () => input.messages,
+    newMessages: [...kept.filter((message) => runIndexOf(message) > afterRunIndex), ...fresh],
+    messages: () => [...kept, ...fresh],
   };
-}
-
-/**
- * The messages of a sender that has loaded only those from `before` on, with the path's in front of it before them. Where
- * the thread has been rewritten without that one, it has loaded those from the first that the path still has on.
- */
-export function withEarlier(
-  { messages }: Pick<ThreadBase, "messages">,
-  sent: readonly Message[],
-  before: string,
-): readonly Message[] {
-  const ids = new Set(sent.map(({ id }) => id));
-  const place = messages.findIndex(({ id }) => id === before);
-  const end = place >= 0 ? place : messages.findIndex(({ id }) => ids.has(id));
-  if (end <= 0) return sent;
-  return [...messages.slice(0, end).filter(({ id }) => !ids.has(id)), ...sent];
 }
 
 /**
@@ -127,25 +169,6 @@ export function asKnown(
     const own = known.get(message.id);
     return own !== undefined && equalJson(shownAs(own), shownAs(message)) ? own : message;
   });
-}
-
-function isSubsequence(sent: readonly Message[], path: readonly Message[]): boolean {
-  let at = 0;
-  for (const message of sent) {
-    while (at < path.length && !same(message, path[at]!)) at++;
-    if (at++ >= path.length) return false;
-  }
-  return true;
-}
-
-/** The newest run all of whose messages are among the first `common` of the path. */
-function lastWholeRun(base: ThreadBase, path: readonly Message[], common: number): number {
-  const cut = path.slice(common).reduce((least, { id }) => Math.min(least, base.runOf.get(id) ?? 0), Infinity);
-  return path
-    .slice(0, common)
-    .map((message) => base.runOf.get(message.id) ?? -1)
-    .filter((runIndex) => runIndex < cut)
-    .reduce((newest, runIndex) => Math.max(newest, runIndex), -1);
 }
 
 /** The beginning of the first user message, for the title of a thread: one line, at most 80 characters. */

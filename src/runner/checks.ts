@@ -15,7 +15,7 @@ export function checkId(name: "threadId" | "runId" | "dbName", id: unknown): voi
 }
 
 /** AG-UI lets a message have any string for its id, "" too. @throws RunnerError `invalid-input` */
-export function checkMessageId(name: "before", id: unknown): void {
+export function checkMessageId(name: "before" | "branchBefore", id: unknown): void {
   if (typeof id !== "string") refuse(name, "be a string");
 }
 

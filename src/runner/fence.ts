@@ -3,7 +3,7 @@ import { RunnerError } from "../run/errors.js";
 import { describeFaults, isAnswer, resumeFaults, unknownAnswers } from "../run/interrupts.js";
 import { Fold } from "../run/fold.js";
 import { equalJson } from "../run/json.js";
-import { asKnown, planInput, titleOf, withEarlier, type InputPlan, type ThreadBase } from "../run/input-plan.js";
+import { asKnown, planInput, replacementsIn, titleOf, type InputPlan, type ThreadBase } from "../run/input-plan.js";
 import type { HeldLock } from "../platform/locks.js";
 import { firstOf } from "../storage/decisions.js";
 import type { Claim, PersistedInput, RunRow } from "../storage/run-store.js";
@@ -21,8 +21,9 @@ export interface LiveRunRequest {
   readonly agent: AbstractAgent;
   readonly input: RunAgentInput;
   readonly partial?: { readonly stateSet: boolean } | undefined;
-  /** The sender has loaded only the messages from this one on: those in front of it go before `input.messages`. */
-  readonly earlier?: { readonly before: string } | undefined;
+  /** What the way in knows of the sender: see `SenderKnowledge`. */
+  readonly cut?: readonly string[] | undefined;
+  readonly branchBefore?: string | undefined;
   readonly persistedInputMessages?: readonly Message[] | undefined;
   /** How the sender was shown the thread's messages, where it cannot hold all of them. */
   readonly shownAs?: ((message: Message) => Message) | undefined;
@@ -77,7 +78,7 @@ export async function fenceRun(
   request: PlacedRequest,
   sending: () => Promise<void>,
 ): Promise<FenceResult> {
-  const { threadId, agentId, input, partial, shownAs, earlier, fingerprint } = request;
+  const { threadId, agentId, input, partial, shownAs, cut, branchBefore, fingerprint } = request;
 
   const readEnd = (): Promise<{ readonly epoch: number; readonly base: ThreadBase }> =>
     steadily(parts.store, threadId, async (before) => {
@@ -96,16 +97,14 @@ export async function fenceRun(
     // What this host knows of the thread's end is tried without a look: the fence finds out if it is old.
     const known = tries === 0 ? history.last(threadId) : undefined;
     const end = known ?? (await readEnd());
-    const sent =
-      partial !== undefined || earlier === undefined
-        ? input
-        : { messages: [...withEarlier(end.base, input.messages, earlier.before)] };
-    const meant = shownAs === undefined ? sent : { messages: [...asKnown(end.base, sent.messages, shownAs)] };
-    const plan = planInput(end.base, meant, partial !== undefined, request.unseen?.());
-    const start = plan.is === "continue" ? end.base : await startOf(plan.afterRunIndex);
+    const messages = shownAs === undefined ? input.messages : [...asKnown(end.base, input.messages, shownAs)];
+    const outdated = partial === undefined ? await outdatedIn(parts, threadId, end.base, messages) : undefined;
+    const sender = { partial: partial !== undefined, cut, branchBefore, outdated, unseen: request.unseen?.() };
+    const plan = planInput(end.base, { ...input, messages }, sender);
+    const start = plan?.is === "branch" ? await startOf(plan.afterRunIndex) : end.base;
     if (start === undefined) continue;
-    const refusal = refusalFor(request, start, parts.clock.now());
-    if (refusal !== undefined) {
+    const refusal = plan === undefined ? noBranchPoint(request) : refusalFor(request, start, parts.clock.now());
+    if (plan === undefined || refusal !== undefined) {
       // The same run sent again answers what it was asked then.
       const same = await parts.store.runById(threadId, input.runId, fingerprint);
       if (same?.fingerprint === fingerprint) return { is: "exists", run: same };
@@ -151,6 +150,11 @@ export async function fenceRun(
   return { is: "moved" };
 }
 
+function noBranchPoint({ threadId, branchBefore }: PlacedRequest): RunnerError {
+  const message = `The thread's path has no message "${branchBefore}" to branch before`;
+  return new RunnerError("invalid-input", { threadId, field: "branchBefore", messageId: branchBefore }, { message });
+}
+
 /** Why the run may not start: the thread waits for answers that the request does not give. */
 function refusalFor(
   { threadId, input, queued }: PlacedRequest,
@@ -172,6 +176,27 @@ function refusalFor(
   if (late.length === 0) return undefined;
   const message = `The run waited for its turn, and what it answers was settled meanwhile: ${late.join(", ")}`;
   return new RunnerError("interrupts-open", { threadId, runId, interruptIds, settled: late }, { message });
+}
+
+/** Ids of messages that the sender has as they were before somebody edited them. */
+async function outdatedIn(
+  { store }: RunnerParts,
+  threadId: string,
+  base: ThreadBase,
+  sent: readonly Message[],
+): Promise<ReadonlySet<string>> {
+  const outdated = new Set<string>();
+  for (const { message, isLast } of replacementsIn(base, sent)) {
+    if (isLast) continue;
+    const { id, content } = message;
+    const forms = await store.messageForms(threadId, id).catch((error: unknown) => {
+      // What cannot be read any more keeps no run from its start.
+      if (RunnerError.is(error, "corrupt-record")) return [];
+      throw error;
+    });
+    if (forms.some((form) => equalJson(form.content, content))) outdated.add(id);
+  }
+  return outdated;
 }
 
 /** `{}` is what a fresh AG-UI agent always sends: over the bare contract it counts as not set. */

@@ -10,10 +10,10 @@ import { hostChannelName, hostLifeLockName } from "../platform/names.js";
 import type {
   AgentRunner,
   AgentRunnerIsRunningRequest,
-  AgentRunnerRunRequest,
   AgentRunnerStopRequest,
   ConnectedEvents,
   ThreadConnectRequest,
+  ThreadRunRequest,
 } from "../run/contract.js";
 import { RunnerError } from "../run/errors.js";
 import { isBusy } from "../run/life.js";
@@ -24,7 +24,7 @@ import type { RunStore } from "../storage/run-store.js";
 import type { Durability, Frame, ThreadChange, ThreadSummary } from "../wire/shapes.js";
 import { isRunningAgent } from "./agent-pipeline.js";
 import { attach, type AttachContext, type AttachOptions } from "./attach.js";
-import { checkId, checkInput, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
+import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
 import { checkRequestWeight, eventLimits } from "./event-limits.js";
 import type { LiveRunRequest } from "./fence.js";
 import { History } from "./history.js";
@@ -187,13 +187,14 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
    * @throws RunnerError `thread-busy` where this runner has a live run of the thread; `invalid-input` (also for an agent
    *   that is running already); `closed`
    */
-  run(request: AgentRunnerRunRequest): Observable<BaseEvent> {
+  run(request: ThreadRunRequest): Observable<BaseEvent> {
     const run = this.start({
       threadId: request.threadId,
       agentId: request.agent.agentId,
       agent: request.agent,
       input: request.input,
       persistedInputMessages: request.persistedInputMessages,
+      branchBefore: request.branchBefore,
     });
     return streamFor(runsForOlder(request), eventsOfRun(this.attachContext(), run));
   }
@@ -240,6 +241,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     if (this.closing !== undefined) throw new RunnerError("closed", { dbName: this.dbName });
     checkId("threadId", request.threadId);
     checkRequestWeight(request.input, request.persistedInputMessages, this.parts.eventLimits);
+    if (request.branchBefore !== undefined) checkMessageId("branchBefore", request.branchBefore);
     const persistedInputMessages = request.persistedInputMessages && checkMessages(request.persistedInputMessages);
     const input = checkInput(request.input);
     if (isRunningAgent(request.agent) && this.runs.current(request.threadId) === undefined) {

@@ -11,6 +11,7 @@ import { AgentConfigurator } from "./configure-agent.js";
 import { debugOf, type Debug } from "./debug.js";
 import { errorResponse } from "./error-response.js";
 import type { EventFilter } from "./event-filter.js";
+import { GivenMessages } from "./given-messages.js";
 import { isRequest, isResponse, refusalOf } from "./middleware.js";
 import { tell } from "./metrics.js";
 import type { AgentRuntimeOptions } from "./options.js";
@@ -32,6 +33,7 @@ export class RuntimeCore {
   /** Never throws. */
   readonly logger: Required<Logger>;
   private readonly configurator: AgentConfigurator;
+  readonly given = new GivenMessages();
   private readonly runs: RuntimeRuns;
   /** Told already, where they happened. */
   private readonly filterFailures = new WeakSet<object>();

@@ -39,6 +39,8 @@ export interface ResolvedRequest extends Asked {
 
 /** A request, by whichever way it came in. */
 export interface Incoming {
+  /** The page that asks, where the way in knows it: what it was given decides what it has cut. */
+  readonly page?: string | undefined;
   readonly path: string;
   /** Made where somebody looks at it, once. */
   readonly request: () => Request;

@@ -67,14 +67,15 @@ export class RuntimeRuns {
       const run = { threadId, agent, input, ...(persistedInputMessages && { persistedInputMessages }) };
       return this.foreign(asked, runForeign(runner, run));
     }
-    const { partial, earlier, persistedInputMessages } = asked;
+    const { partial, cut, branchBefore, persistedInputMessages } = asked;
     const run = runner.start({
       threadId,
       agentId,
       agent,
       input,
       partial,
-      earlier,
+      cut,
+      branchBefore,
       persistedInputMessages,
       shownAs,
     });

@@ -79,7 +79,7 @@ class Relay {
       if (request.mode === "navigate" && request.method !== "GET") return errorResponse(403, "Forbidden");
       const relayed = await toRelayed(request, this.basePath);
       const serviceWorkerId = await this.alive();
-      const asked = await this.ask({ ...relayed, serviceWorkerId }, clientId, request.signal);
+      const asked = await this.ask({ ...relayed, serviceWorkerId, clientId }, clientId, request.signal);
       if (asked.is !== "answered") return errorResponse(503, "no-host", NO_HOST);
       ({ ended } = asked);
       return asked.response;

@@ -37,6 +37,8 @@ function checkOptional(fields: Fields, field: string, type: "boolean" | "number"
   if (fields[field] !== undefined && typeof fields[field] !== type) refuse(field, `be a ${type} where it is given`);
 }
 
+const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every((item) => typeof item === "string");
+
 export function checkRun(request: RunRequest): RunRequest {
   const fields = fieldsOf(request, "request");
   checkId(fields, "threadId");
@@ -53,7 +55,8 @@ export function checkRun(request: RunRequest): RunRequest {
   const flaw = flawOf(fields);
   if (flaw !== undefined) throw new RunnerError("invalid-input", { field: "input" }, { message: `input ${flaw}` });
   if (fields["partial"] !== undefined) checkOptional(fieldsOf(fields["partial"], "partial"), "stateSet", "boolean");
-  if (fields["earlier"] !== undefined) checkMessageId(fieldsOf(fields["earlier"], "earlier"), "before");
+  if (fields["cut"] !== undefined && !isStrings(fields["cut"])) refuse("cut", "be an array of strings");
+  checkOptional(fields, "branchBefore", "string");
   return request;
 }
 

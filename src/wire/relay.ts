@@ -4,7 +4,7 @@ import type { RunnerErrorData } from "./shapes.js";
 /**
  * Requests as of HTTP, answered over a MessagePort: WebKit can transfer no stream. History of RELAY_PROTOCOL, which a
  * service worker tells the pages that it asks (an old one may live on beside new pages):
- * 1: a request with its whole body, and these frames.
+ * 1: a request with its whole body, and these frames; later, beside it, the page that asked (`clientId`).
  */
 export const RELAY_PROTOCOL = 1;
 

@@ -17,6 +17,8 @@ export interface RelayedRequest {
    * whatever becomes of the tab that hands the request over. Absent: as long as that tab.
    */
   readonly serviceWorkerId?: string;
+  /** The page that asked the service worker, by the id that this has for it. */
+  readonly clientId?: string;
 }
 
 /** The host that answers: its life lock is the sign of its death. */
@@ -115,12 +117,16 @@ function refuse(field: string, must: string): never {
  */
 export function checkRelayed(data: unknown): RelayedRequest {
   if (typeof data !== "object" || data === null) return refuse("request", "be an object");
-  const { url, method, headers, body, basePath, serviceWorkerId } = data as Record<keyof RelayedRequest, unknown>;
+  const { url, method, headers, body, basePath, serviceWorkerId, clientId } = data as Record<
+    keyof RelayedRequest,
+    unknown
+  >;
   if (typeof method !== "string" || !TOKEN.test(method)) return refuse("method", "be a token");
   if (body !== undefined && (method === "GET" || method === "HEAD")) refuse("body", `be absent for ${method}`);
   if (serviceWorkerId !== undefined && (typeof serviceWorkerId !== "string" || serviceWorkerId === "")) {
     refuse("serviceWorkerId", "be a string that is not empty");
   }
+  if (clientId !== undefined && typeof clientId !== "string") refuse("clientId", "be a string");
   return {
     url: checkUrl(url),
     method,
@@ -128,6 +134,7 @@ export function checkRelayed(data: unknown): RelayedRequest {
     basePath: basePath === "" ? "" : checkBasePath(basePath),
     ...(body !== undefined && { body: checkBody(body) }),
     ...(serviceWorkerId !== undefined && { serviceWorkerId }),
+    ...(clientId !== undefined && { clientId }),
   };
 }
 

@@ -13,8 +13,9 @@ import type { Chunk, Cursor, RunStatus, SettledStatus } from "../run/types.js";
  *    agents of a request (`agentId` of attachments and stops); requests as of HTTP (`fetch`), whose answers come by the
  *    frames of relay.ts; single threads are changed and deleted; runs that stand in no
  *    log (`unrecorded`).
+ * 4: a run's sender says what it has `cut` and where it branches (`branchBefore`), in the place of `earlier`.
  */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 
 /** Which context runs the agents. */
 export type HostKind = "shared-worker" | "worker" | "page";
@@ -231,10 +232,12 @@ export interface RunRequest {
    */
   readonly partial?: { readonly stateSet: boolean };
   /**
-   * The sender has loaded only the thread's messages from that of the id `before` on: the host puts those in front of it
-   * before `input.messages`. Of no effect where the thread has no such message, or `partial` is given.
+   * Ids of messages that the sender was shown and does not have any more. Absent: nobody knows what it was shown, so that
+   * it lacks a message says nothing.
    */
-  readonly earlier?: { readonly before: string };
+  readonly cut?: readonly string[];
+  /** As that of `ThreadRunRequest`. */
+  readonly branchBefore?: string;
   /** The messages to record with the run, where the caller has worked out which are new. */
   readonly persistedInputMessages?: readonly Message[];
 }

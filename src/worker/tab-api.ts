@@ -44,13 +44,16 @@ export interface TabApiParts {
  * over HTTP, so no middleware can be walked around.
  *
  * @param signal aborts when the tab is gone
+ * @param tabId once the tab has named itself
  */
-export function apiOf(parts: TabApiParts, signal: AbortSignal) {
+export function apiOf(parts: TabApiParts, signal: AbortSignal, tabId: () => string | undefined) {
   const { core, runner, watch, attached } = parts;
-  const handle: RelayHandler = async (request, { basePath }) => {
-    const { handleRelayed } = await import("../runtime/http/handler.js");
-    return handleRelayed(core, request, basePath);
-  };
+  const handlerFor =
+    (page: string | undefined): RelayHandler =>
+    async (request, { basePath }) => {
+      const { handleRelayed } = await import("../runtime/http/handler.js");
+      return handleRelayed(core, request, basePath, page);
+    };
 
   /** @returns resolves when the tab has all, or left */
   const stream = async (port: MessagePort, open: Parameters<typeof sendFrames>[1]): Promise<void> => {
@@ -291,6 +294,9 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal) {
           checkPort(port);
           const relayed = checkRelayed(request);
           const detached = attached();
+          const { serviceWorkerId, clientId } = relayed;
+          // Any page may hand over what a service worker was asked for by another one.
+          const handle = handlerFor(serviceWorkerId === undefined ? tabId() : clientId);
           void answerRequest(relayed, port, { ...parts, handle }, signal).finally(detached);
           return { hostId: runner.hostId, dbName: runner.dbName };
         }).then((answer) => {

@@ -35,21 +35,21 @@ export function connectTab(
   const { signal } = ended;
 
   const { port1, port2 } = new MessageChannel();
-  expose(hostCalls(apiOf(parts, signal)), guardedEndpoint(port1, HOST_METHODS));
+  let tabId: string | undefined;
+  expose(hostCalls(apiOf(parts, signal, () => tabId)), guardedEndpoint(port1, HOST_METHODS));
 
-  let named = false;
   const listen = ({ data }: MessageEvent<unknown>): void => {
     if (!isTabHello(data)) return;
     raw.removeEventListener("message", listen);
-    named = true;
-    onTab(data.tabId);
+    ({ tabId } = data);
+    onTab(tabId);
     // The tab holds the lock since before it named it, so this waits for its end.
     void lives.whenFree(tabLifeLockName(data.tabId), signal).then(close);
   };
   raw.addEventListener("message", listen);
   // A tab that asked again, or went away before it heard the hello, never answers it.
   void systemClock.after(UNNAMED_MS, signal).then(() => {
-    if (!named) close();
+    if (tabId === undefined) close();
   });
 
   function close(): void {

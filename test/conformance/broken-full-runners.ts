@@ -1,5 +1,5 @@
 import { EventType, verifyEvents, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
-import { RunnerError, type AgentRunnerRunRequest } from "ag-ui-local-runtime";
+import { RunnerError, type AgentRunnerRunRequest, type ThreadRunRequest } from "ag-ui-local-runtime";
 import type { FullAgentRunner } from "ag-ui-local-runtime/conformance";
 import { catchError, concat, defer, map, takeWhile, tap, throwError, type Observable } from "rxjs";
 
@@ -120,6 +120,21 @@ export const BROKEN_FULL: Readonly<Record<string, Break>> = {
         const { messages } = request.input;
         const fresh = messages.slice(-1).map((message) => ({ ...message, id: `${message.id}-${++asked}` }));
         return good.run(asking(request, { input: { messages: fresh } }));
+      },
+    };
+  },
+  "takes what a sender lacks for cut": (good) => {
+    const begun: string[] = [];
+    return {
+      run: (request) => {
+        const sent = new Set(request.input.messages.map(({ id }) => id));
+        const branchBefore = begun.find((id) => !sent.has(id));
+        const asked: ThreadRunRequest = { ...request, ...(branchBefore !== undefined && { branchBefore }) };
+        return good.run(asked).pipe(
+          tap((event) => {
+            if (event.type === EventType.TEXT_MESSAGE_START) begun.push(String(event["messageId"]));
+          }),
+        );
       },
     };
   },

@@ -9,7 +9,7 @@ import type { ServedRun } from "../served-run.js";
 import { parseRunInput, parseStopBody, type PostedRunInput } from "./body.js";
 import { json } from "./responses.js";
 import { parseCursor, sseResponse } from "./sse.js";
-import { streamOfEvents, streamOfFrames, type OpenFrames, type ReaderStream } from "./streams.js";
+import { streamOfEvents, streamOfFrames, type GivenEvent, type OpenFrames, type ReaderStream } from "./streams.js";
 
 /** The longest body of a request where nothing else is said, in bytes. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -20,8 +20,34 @@ export const maxBodyOf = ({ options }: RuntimeCore): number => options.maxBodyBy
 /** POST `/agent/:agentId/run`: starts a run and streams it. Who leaves detaches; the run goes on. */
 export async function run(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
-  const served = await core.startRun(request, runRequestOf(agentId, input), messageMapper(input.protocolVersion));
+  const branchBefore = branchBeforeOf(request);
+  const { threadId, messages } = input;
+  const { page } = request;
+  const cut = page === undefined ? undefined : core.given.cutOf(page, threadId, messages);
+  const asked: RunRequest = {
+    ...runRequestOf(agentId, input),
+    ...(cut !== undefined && { cut }),
+    ...(branchBefore !== undefined && { branchBefore }),
+  };
+  const served = await core.startRun(request, asked, messageMapper(input.protocolVersion));
+  if (page !== undefined && served.is === "local" && served.isRecorded) {
+    core.given.sent(page, threadId, messages);
+  }
   return answerRun(core, request, input, served);
+}
+
+/** Names the message before which a run branches, percent-encoded as a part of an address is. */
+const BRANCH_BEFORE = "ag-ui-branch-before";
+
+/** @throws Response 400 */
+function branchBeforeOf(request: Admitted): string | undefined {
+  const encoded = request.request().headers.get(BRANCH_BEFORE);
+  if (encoded === null) return undefined;
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    throw json({ error: "Invalid request", details: `${BRANCH_BEFORE}: is not percent-encoded` }, 400);
+  }
 }
 
 /** POST `/agent/:agentId/suggest`: runs the agent and records nothing. */
@@ -51,7 +77,9 @@ export async function connect(core: RuntimeCore, request: Admitted, agentId: str
     runner.attach({ threadId, follow: false, ...(after !== undefined && { after }) }, until);
   // What there is comes at once, or not at all: then the answer says why. What comes after a cursor may take its time.
   const begun = after === undefined ? await begin(open, signal) : undefined;
-  const stream = streamOfFrames(threadId, begun?.open ?? open, filter, signal);
+  const stream = streamOfFrames(threadId, begun?.open ?? open, filter, signal, {
+    given: notingFor(core, request, threadId),
+  });
   if (begun !== undefined) void stream.over.then(begun.left);
   const messages = () => runner.getThreadMessages(threadId);
   return answerStream(core, input, stream.source, { ended: stream.over.then(() => ({ threadId, messages })) });
@@ -123,13 +151,21 @@ function runRequestOf(agentId: string, { lastSeenEventId: _lastSeen, ...input }:
   return { threadId: input.threadId, agentId, input: { ...input, protocolVersion: PROTOCOL_VERSION } };
 }
 
+/** Notes what the page that asks is given of the thread. */
+function notingFor({ given }: RuntimeCore, { page }: Admitted, threadId: string): GivenEvent | undefined {
+  return page === undefined ? undefined : given.noting(page, threadId);
+}
+
 function answerRun(core: RuntimeCore, request: Admitted, input: PostedRunInput, served: ServedRun): Answer<Response> {
   const { threadId } = input;
   const { signal } = request.request();
   const filter = core.filterFor(request, threadId);
   const stream =
     served.is === "local"
-      ? streamOfFrames(threadId, served.frames, filter, signal, served.isRecorded)
+      ? streamOfFrames(threadId, served.frames, filter, signal, {
+          isRecorded: served.isRecorded,
+          given: served.isRecorded ? notingFor(core, request, threadId) : undefined,
+        })
       : streamOfEvents(served.events$, filter, signal);
   void stream.over.then(served.left);
   return answerStream(core, input, stream.source, served);

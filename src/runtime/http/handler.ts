@@ -34,6 +34,8 @@ export interface Handling {
   /** How a request says what it is for. */
   readonly mode: HandlerMode;
   readonly cors: Cors | undefined;
+  /** The page that asks, where that is known. */
+  readonly page?: string | undefined;
 }
 
 /**
@@ -65,19 +67,24 @@ export async function handle(core: RuntimeCore, request: Request, handling: Hand
  * The base path is of the sender's choice. So a middleware is shown the route's own request, as for a call of a tab: else
  * everything could be asked for at a path that it lets through.
  */
-export async function handleRelayed(core: RuntimeCore, request: Request, basePath: string): Promise<Response> {
+export async function handleRelayed(
+  core: RuntimeCore,
+  request: Request,
+  basePath: string,
+  page: string | undefined,
+): Promise<Response> {
   const url = new URL(request.url);
   const { pathname } = url;
   const isBase = pathname === basePath || pathname === `${basePath}/`;
   if (!isBase && (basePath === "" || !pathname.startsWith(`${basePath}/`))) {
-    return handle(core, request, { basePath, mode: "multi-route", cors: undefined });
+    return handle(core, request, { basePath, mode: "multi-route", cors: undefined, page });
   }
   url.pathname = isBase ? "/" : pathname.slice(basePath.length);
   const { method, headers, signal } = request;
   // Whole already: Firefox can hand on no stream of it.
   const body = await request.arrayBuffer();
   const moved = new Request(url, { method, headers, signal, ...(body.byteLength > 0 && { body }) });
-  return handle(core, moved, { basePath: "", mode: isBase ? "single-route" : "multi-route", cors: undefined });
+  return handle(core, moved, { basePath: "", mode: isBase ? "single-route" : "multi-route", cors: undefined, page });
 }
 
 async function answered(core: RuntimeCore, request: Request, handling: Handling): Promise<Response> {
@@ -96,7 +103,7 @@ async function answered(core: RuntimeCore, request: Request, handling: Handling)
   };
   try {
     const opening = await open(core, request, handling);
-    return await core.serve(opening, (admitted) => respond(admitted, opening), failed);
+    return await core.serve({ ...opening, page: handling.page }, (admitted) => respond(admitted, opening), failed);
   } catch (error) {
     return isResponse(error) ? error : failed(error);
   }

@@ -13,6 +13,9 @@ export interface ReaderStream {
   readonly over: Promise<void>;
 }
 
+/** Is told of an event that a reader is handed. */
+export type GivenEvent = (event: BaseEvent) => void;
+
 /** Opens frames; `signal` ends them. */
 export type OpenFrames = (signal: AbortSignal) => AsyncGenerator<Frame, void>;
 
@@ -21,14 +24,15 @@ export type OpenFrames = (signal: AbortSignal) => AsyncGenerator<Frame, void>;
  * of it needs all of it again.
  *
  * @param signal aborts when the reader left
- * @param isRecorded false: nobody can come back to what is read, so it has no cursors
+ * @param options `isRecorded`: false where nobody can come back to what is read, so it has no cursors; `given` is called
+ *   with each event that the reader is handed
  */
 export function streamOfFrames(
   threadId: string,
   open: OpenFrames,
   filter: EventFilter | undefined,
   signal: AbortSignal,
-  isRecorded = true,
+  { isRecorded = true, given }: { readonly isRecorded?: boolean; readonly given?: GivenEvent | undefined } = {},
 ): ReaderStream {
   return readerStream(signal, async function* (until) {
     const check = threadEvents(threadId);
@@ -36,7 +40,9 @@ export function streamOfFrames(
       check(frame);
       const events = placed(frame).flatMap(({ event, ...place }): SseEvent[] => {
         const shown = filter === undefined ? event : filter(event);
-        return shown === undefined ? [] : [{ event: shown, ...(isRecorded && place) }];
+        if (shown === undefined) return [];
+        given?.(shown);
+        return [{ event: shown, ...(isRecorded && place) }];
       });
       if (events.length > 0) yield events;
     }

@@ -60,6 +60,7 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     closing: (threadId, runIndex) => reads.readClosing(connection, codec, threadId, runIndex),
     chunks: (...range) => readChunks(connection, codec, ...range),
     messageRows: (...range) => reads.readMessageRows(connection, codec, ...range),
+    messageForms: (threadId, messageId) => reads.readMessageForms(connection, codec, threadId, messageId),
     messagePage: (...page) => readMessagePage(connection, codec, ...page),
     stateAfter: (threadId, runIndex) => reads.readStateAfter(connection, codec, threadId, runIndex),
     thread: (threadId) => readThread(connection, threadId),

@@ -1,4 +1,4 @@
-import type { Interrupt, State } from "@ag-ui/client";
+import type { Interrupt, Message, State } from "@ag-ui/client";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import type { PersistedInput, RunClosing, RunQuery, RunRow, StoredMessageRow } from "../run-store.js";
@@ -167,6 +167,22 @@ export async function readMessageRows(
       };
     }),
   );
+}
+
+export async function readMessageForms(
+  connection: Connection,
+  codec: PayloadCodec,
+  threadId: string,
+  messageId: string,
+): Promise<Message[]> {
+  const records = await unlessCut(connection, threadId, (first) =>
+    connection.read(["messages"], async (tx) => {
+      const found = await tx.objectStore("messages").index("messageId").getAll([threadId, messageId]);
+      return found.filter(({ runIndex }) => runIndex >= first);
+    }),
+  );
+  const messages = await Promise.all(records.map((record) => decodeMessage(codec, record)));
+  return messages.filter((message) => message !== undefined);
 }
 
 export async function readStateAfter(

@@ -52,6 +52,7 @@ export function memoryRunStore(data: MemoryData): RunStore {
     closing: open(parts.closing),
     chunks: open(parts.chunks),
     messageRows: open(parts.messageRows),
+    messageForms: open(parts.messageForms),
     messagePage: open(parts.messagePage),
     stateAfter: open(parts.stateAfter),
     thread: open(parts.thread),

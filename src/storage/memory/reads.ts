@@ -15,6 +15,7 @@ type Reads = Pick<
   | "closing"
   | "chunks"
   | "messageRows"
+  | "messageForms"
   | "stateAfter"
   | "thread"
   | "threads"
@@ -94,6 +95,12 @@ export const memoryReads = (data: MemoryData): Reads => ({
     chunksAfter(runOf(data, threadId, runIndex)?.chunks ?? [], afterSeq, limit),
 
   messageRows: async (threadId, upTo, path) => messageRows(data.threads.get(threadId)?.runs.values() ?? [], upTo, path),
+
+  messageForms: async (threadId, messageId) => {
+    const runs = [...(data.threads.get(threadId)?.runs.values() ?? [])];
+    const messages = runs.flatMap(({ left }) => left?.messages.map(({ message }) => message) ?? []);
+    return structuredClone(messages.filter(({ id }) => id === messageId));
+  },
 
   stateAfter: async (threadId, runIndex) => {
     const left = runOf(data, threadId, runIndex)?.left;

@@ -34,7 +34,7 @@ test("a run of a tab that has loaded the last messages only branches where it wa
     threadId: "t",
     agentId: "counter",
     input: inputOf("t", "own", [all[3]!, user("r2-u", "other words")]),
-    earlier: { before: "r1-a" },
+    cut: ["r2-a"],
   };
   await lastValueFrom(runFrames(link, request, () => undefined).pipe(toArray()));
   expect((await runner.getThreadMessages("t")).slice(0, -1)).toEqual([...all.slice(0, 4), user("r2-u", "other words")]);
@@ -49,8 +49,13 @@ test("what is no page is refused where it arrives", () => {
     expect(query(fields)).toThrow(/must/);
   }
   for (const before of ["m", ""]) expect(query({ before, limit: 3 })).not.toThrow();
-  const run = (earlier: unknown) => () =>
-    checkRun({ threadId: "t", agentId: "a", input: inputOf("t", "r"), earlier } as RunRequest);
-  for (const earlier of [null, "m", {}, { before: 7 }]) expect(run(earlier)).toThrow(/must/);
-  for (const earlier of [undefined, { before: "m" }, { before: "" }]) expect(run(earlier)).not.toThrow();
+});
+
+test("what is no branch point is refused where it arrives", () => {
+  const run = (fields: object) => () =>
+    checkRun({ threadId: "t", agentId: "a", input: inputOf("t", "r"), ...fields } as RunRequest);
+  for (const cut of [null, "m", {}, [7]]) expect(run({ cut })).toThrow(/cut must/);
+  for (const cut of [undefined, [], ["m", ""]]) expect(run({ cut })).not.toThrow();
+  for (const branchBefore of [null, 7, {}]) expect(run({ branchBefore })).toThrow(/branchBefore must/);
+  for (const branchBefore of [undefined, "m", ""]) expect(run({ branchBefore })).not.toThrow();
 });

@@ -85,7 +85,7 @@ test("who subscribes to a run when another branch is the thread's, gets the run 
   const runner = connect().runner();
   const run$ = runner.run({ threadId: "t", agent, input: inputOf("t", "r1", [user("a"), user("b")]) });
   const events = await collect(run$);
-  await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r2", [user("a"), user("c")]) }));
+  await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r2", [user("c")]), branchBefore: "b" }));
   expect((await runner.getThreadMessages("t")).map(({ id }) => id)).toEqual(["a", "c", "r2-a"]);
   expect(await collect(run$)).toEqual(events);
 });

@@ -152,7 +152,7 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
     },
   );
 
-  test("a branch that starts before messages that both have shows them in the sender's order (L2)", async () => {
+  test("a branch in the middle of a run shows what it keeps of that run, then what the sender adds (L2)", async () => {
     const runner = makeRunner();
     let given: string[] = [];
     await run(runner, "r1", agentOf(counter(1)), [user("u1")]);
@@ -160,7 +160,8 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
       given = ids(input.messages);
       yield* counter(1)(input, context);
     });
-    await run(runner, "r2", looking, [user("u1"), user("u2")]);
+    const input = inputOf("t", "r2", [user("u1"), user("u2")]);
+    await collect(runner.run({ threadId: "t", agent: looking, input, branchBefore: "r1-a" }));
     expect(given).toEqual(["u1", "u2"]);
     for (const messages of [await runner.getThreadMessages("t"), (await rebuild(await replay(runner, "t"))).messages]) {
       expect(ids(messages)).toEqual(["u1", "u2", "r2-a"]);

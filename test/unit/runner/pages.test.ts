@@ -217,7 +217,7 @@ describe.each(PRESETS)("%s: pages of messages", (_name, makeOne) => {
         yield { type: EventType.TEXT_MESSAGE_START, messageId: "new-a", role: "assistant" } as BaseEvent;
       });
       const request = { threadId: "t", agentId: "test", agent: looking, input: inputOf("t", "new", sent) };
-      const started = runner.start({ ...request, earlier: { before: "r2-a" } });
+      const started = runner.start({ ...request, cut: ["r4-a"] });
       await started.ended;
       const whole = [...all.slice(0, 8), edited ? user("r4-u", "other words") : all[8]!];
       expect(given).toEqual(whole);
@@ -230,14 +230,14 @@ describe.each(PRESETS)("%s: pages of messages", (_name, makeOne) => {
     const runner = makeOne();
     await withRuns(runner, 3);
     const all = await runner.getThreadMessages("t");
-    const start = async (runId: string, sent: Message[], before: string): Promise<void> => {
+    const start = async (runId: string, sent: Message[]): Promise<void> => {
       const request = { threadId: "t", agentId: "test", agent: agentOf(counter(1)) };
-      await runner.start({ ...request, input: inputOf("t", runId, sent), earlier: { before } }).ended;
+      await runner.start({ ...request, input: inputOf("t", runId, sent), cut: [] }).ended;
     };
-    await start("on", [...all.slice(4), user("on-u")], "r2-u");
+    await start("on", [...all.slice(4), user("on-u")]);
     expect(await runner.getRun("on")).toMatchObject({ prevRunIndex: 2 });
     expect(idsOf(await runner.getThreadMessages("t"))).toEqual([...idsOf(all), "on-u", "on-a"]);
-    await start("alone", [user("alone-u")], "gone");
+    await start("alone", [user("alone-u")]);
     expect(await runner.getRun("alone")).toMatchObject({ prevRunIndex: 3 });
   });
 });

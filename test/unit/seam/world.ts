@@ -301,7 +301,11 @@ export class SeamWorld {
         const isTold =
           RunnerError.is(error, "thread-busy") ||
           RunnerError.is(error, "deleted") ||
-          RunnerError.is(error, "cancelled");
+          RunnerError.is(error, "cancelled") ||
+          // It waited, and another run answered.
+          RunnerError.is(error, "interrupts-open") ||
+          // Another branch, or a deletion, was first.
+          (RunnerError.is(error, "invalid-input") && error.details["field"] === "branchBefore");
         if (isTold) seen.refused++;
         else call.error = error;
       },
@@ -317,10 +321,9 @@ export class SeamWorld {
         ? []
         : (truthAt(this.data, THREAD, { runIndex: head.activeRunIndex, seq: Infinity, epoch: 0 })?.messages ?? []);
     const branches = known.length > 0 && this.random() < 0.3;
-    const messages = [
-      ...(branches ? known.slice(0, Math.floor(this.random() * known.length)) : []),
-      { id: `${runId}-u`, role: "user" as const, content: `ask ${runId}` },
-    ];
+    const kept = branches ? known.slice(0, Math.floor(this.random() * known.length)) : [];
+    const branchBefore = branches ? known[kept.length]!.id : undefined;
+    const messages = [...kept, { id: `${runId}-u`, role: "user" as const, content: `ask ${runId}` }];
     if (branches) seen.branches++;
     const agent = new SeamAgent(
       pick(this.random, runsToPlay()),
@@ -329,10 +332,17 @@ export class SeamWorld {
     );
     this.agents.push(agent);
     const state = runId === "r0" ? { list: [1], count: 0, a: { b: { c: 1 } } } : {};
-    const input = { threadId: THREAD, runId, messages, state, tools: [], context: [], forwardedProps: {} };
+    // Answers what may be open.
+    const resume = [{ interruptId: "i2", status: "resolved" as const }];
+    const input = { threadId: THREAD, runId, messages, state, tools: [], context: [], forwardedProps: {}, resume };
     seen.runs++;
     try {
-      const events$ = host.runner.run({ threadId: THREAD, agent, input });
+      const events$ = host.runner.run({
+        threadId: THREAD,
+        agent,
+        input,
+        ...(branchBefore !== undefined && { branchBefore }),
+      });
       this.call(
         `run ${runId}`,
         host,

@@ -57,7 +57,10 @@ export class FakePage {
 }
 
 /** A service worker that relays what is below "/api", for these pages. */
-export function serviceWorkerOf(...pages: FakePage[]) {
+export const serviceWorkerOf = (...pages: FakePage[]) => patientServiceWorkerOf(TIMEOUT_MS, ...pages);
+
+/** One that waits longer for a page. */
+export function patientServiceWorkerOf(timeoutMs: number, ...pages: FakePage[]) {
   const listeners = new Set<(event: RelayFetchEvent) => void>();
   const open = new Set(pages);
   const clients = (): RelayClient[] => [...open].map((page) => page.client());
@@ -70,7 +73,7 @@ export function serviceWorkerOf(...pages: FakePage[]) {
     addEventListener: (_, listener) => void listeners.add(listener),
     removeEventListener: (_, listener) => void listeners.delete(listener),
   };
-  const end = relayRuntime({ basePath: "/api", timeoutMs: TIMEOUT_MS }, scope);
+  const end = relayRuntime({ basePath: "/api", timeoutMs }, scope);
   onTestFinished(end);
   return {
     end,

@@ -252,6 +252,21 @@ export function describeRunStore(name: string, create: () => RunStore): void {
       expect(await contents(store, "t", 3, new Set([0, 1, 2]))).toEqual([]);
     });
 
+    test("a message is told in each form that a run left it in, whatever came after; only of its thread", async () => {
+      const store = create();
+      await withRuns(store, "t", ["r0"]);
+      await withRuns(store, "other", ["r0"]);
+      const claim = await claimed(store, "t", "r1", { base: (await store.head("t"))!, prevRunIndex: null });
+      const [row] = leaving("x", "again", {}).messages;
+      const first = (await store.messageRows("t", 0, undefined))[0]!.row!.message;
+      const again = { ...row!.message, id: first.id };
+      const derived = { ...leaving("", "", {}), messages: [{ message: again }], rewritten: true };
+      await store.settle(claim, settlement(claim, 0, { derived }));
+      expect(await store.messageForms("t", first.id)).toEqual([first, again]);
+      expect(await store.messageForms("t", "nobody's")).toEqual([]);
+      expect(await store.messageForms("unknown", first.id)).toEqual([]);
+    });
+
     test("threads are listed by falling updatedAt, in pages", async () => {
       const store = create();
       for (let n = 0; n < 5; n++)
