@@ -12,7 +12,7 @@ import type {
   ThreadSummary,
 } from "../wire/shapes.js";
 import { HostLink, type CallHeaders } from "./host-link.js";
-import { LocalAgent } from "./local-agent.js";
+import { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 import { RemoteRunner } from "./remote-runner.js";
 import { relayToHost, runtimeFetch, type RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
@@ -37,6 +37,18 @@ export interface ConnectRuntimeOptions {
   readonly headers?: CallHeaders;
 }
 
+/**
+ * An agent as the class `AbstractAgent` of some version of `@ag-ui/client` has it: its private members make the class of each
+ * copy of the client a type of its own, and a front end may bring a copy (CopilotKit does). It has nothing that a
+ * {@link LocalAgent} has not.
+ */
+export type ClientAgent<A> = Pick<LocalAgent, "agentId" | "threadId" | "isRunning" | "abortRun" | "detachActiveRun"> & {
+  [Name in PropertyKey & keyof A]?: Name extends keyof LocalAgent ? unknown : never;
+};
+
+/** What a {@link LocalAgent} has beside what the client's class has. */
+export type LocalAgentOnly<A> = Omit<LocalAgent, keyof A>;
+
 /** A tab's connection to the runtime. */
 export interface RuntimeConnection {
   /** How this tab stands with its host; replays the latest, never errors. */
@@ -44,10 +56,15 @@ export interface RuntimeConnection {
   /**
    * An agent of the host.
    *
+   * Also as the `AbstractAgent` of another copy of `@ag-ui/client`, where one is asked for: see {@link ClientAgent}.
+   *
    * @param options `threadId`: default a fresh one. Other fields as AbstractAgent takes them.
    * @throws RunnerError `invalid-input` for an empty id, or a limit that is none. Whether the host has the agent shows at its first run.
    */
-  agent(agentId: string, options?: Omit<ConstructorParameters<typeof LocalAgent>[1], "agentId">): LocalAgent;
+  agent<A extends ClientAgent<A> | undefined = LocalAgent>(
+    agentId: string,
+    options?: Omit<LocalAgentConfig, "agentId">,
+  ): NonNullable<A> & LocalAgentOnly<NonNullable<A>>;
   readonly threads: ThreadsApi;
   /** The host's runner, for code that takes an `AgentRunner`. */
   runner(): RemoteRunner;
@@ -120,13 +137,14 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
     link.call(({ api }) => api.updateThread({ threadId, changes: fields }));
   return {
     status$: link.status$.asObservable(),
-    agent(agentId, config = {}) {
+    agent<A extends ClientAgent<A> | undefined>(agentId: string, config: Omit<LocalAgentConfig, "agentId"> = {}) {
       const threadId = config.threadId ?? randomId();
       for (const [field, id] of Object.entries({ agentId, threadId })) {
         if (typeof id === "string" && id !== "") continue;
         throw new RunnerError("invalid-input", { field }, { message: `${field} must be a string that is not empty` });
       }
-      return new LocalAgent(link, { ...config, agentId, threadId });
+      // Its class differs from `A` only by name: see `ClientAgent`.
+      return new LocalAgent(link, { ...config, agentId, threadId }) as LocalAgent & NonNullable<A>;
     },
     threads: {
       list: async (query = {}) => {

@@ -1,7 +1,9 @@
 /** The tab's side: connect to the host, run, follow and stop its agents. */
 export {
   connectRuntime,
+  type ClientAgent,
   type ConnectRuntimeOptions,
+  type LocalAgentOnly,
   type RuntimeConnection,
   type ThreadsApi,
 } from "./connect-runtime.js";

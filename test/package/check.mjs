@@ -35,7 +35,8 @@ function consumerOf(tarball) {
   const home = join(project, "node_modules", manifest.name);
   mkdirSync(home, { recursive: true });
   execFileSync("tar", ["-xzf", tarball, "-C", home, "--strip-components=1"]);
-  for (const name of [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)]) {
+  const others = ["ag-ui-client-0"]; // the copy of the client that a front end may bring
+  for (const name of [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies), ...others]) {
     const link = join(project, "node_modules", name);
     mkdirSync(dirname(link), { recursive: true });
     symlinkSync(join(ROOT, "node_modules", name), link, "junction");
@@ -43,11 +44,15 @@ function consumerOf(tarball) {
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", type: "module" }));
   writeFileSync(
     join(project, "page.ts"),
-    `import { connectRuntime, LocalAgent, RunnerError, type RuntimeConnection } from "${manifest.name}/client";
+    `import type { AbstractAgent } from "@ag-ui/client";
+import type { AbstractAgent as OldAgent } from "ag-ui-client-0";
+import { connectRuntime, LocalAgent, RunnerError, type RuntimeConnection } from "${manifest.name}/client";
 export const runtime: RuntimeConnection = connectRuntime({
   hosts: { dedicated: () => new Worker(new URL("./worker.js", import.meta.url), { type: "module" }) },
 });
 export const agent: LocalAgent = runtime.agent("echo", { threadId: "thread" });
+export const current: AbstractAgent = agent;
+export const old: OldAgent = runtime.agent("echo");
 export const messages: string[] = agent.messages.map(({ id }) => id);
 export const isBusy = (error: unknown): boolean => RunnerError.is(error, "thread-busy");
 // @ts-expect-error the types must be there, not any
