@@ -71,7 +71,10 @@ describe.each(TRIED)("two hosts on a channel that %s", (fault) => {
     await tabs.endHost(here, one);
     const views = await Promise.all([here, there].map((tab) => tab.settled("broken")));
     for (const { run, ends, text } of views) {
-      expect(run).toEqual({ is: "idle", last: { runId: "doomed", status: "broken" } });
+      expect(run).toMatchObject({
+        is: "idle",
+        last: { runId: "doomed", status: "broken", error: { code: "RUN_BROKEN" } },
+      });
       expect(ends).toEqual([{ type: "RUN_ERROR", code: "RUN_BROKEN", message: expect.any(String) }]);
       for (const before of shown) expect(text.startsWith(before.text)).toBe(true);
     }

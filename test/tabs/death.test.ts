@@ -21,7 +21,7 @@ const tabOn = async (agentId: string, host = "one", threadId = "thread") =>
 /** What is a matter of luck is tried in several; a worker that ended itself is slow to be replaced in Firefox. */
 const SEVERAL = Array.from({ length: engine === "chromium" ? 4 : 2 }, (_, n) => `thread-${n}`);
 
-const LONG = { n: 10_000, everyMs: 10 };
+const LONG = { n: 100_000, everyMs: 10 };
 
 /** What the tabs show of the thread, once each has counted a little. */
 async function midRun(following: readonly LabTab[]): Promise<View[]> {
@@ -35,7 +35,7 @@ async function expectBroken(following: readonly LabTab[], shown: readonly View[]
   for (const { ends, run, text, messages } of views) {
     expect(ends).toEqual([{ type: "RUN_ERROR", code: "RUN_BROKEN", message: expect.any(String) }]);
     expect(ends).toEqual(views[0]!.ends);
-    expect(run).toEqual({ is: "idle", last: { runId, status: "broken" } });
+    expect(run).toMatchObject({ is: "idle", last: { runId, status: "broken", error: { code: "RUN_BROKEN" } } });
     expect(messages).toEqual(views[0]!.messages);
     expect(numbers(LONG.n).startsWith(text)).toBe(true);
     for (const before of shown) expect(text.startsWith(before.text)).toBe(true);
@@ -161,8 +161,7 @@ describe("a SharedWorker that never answers", () => {
   test("is passed over: a tab that comes gets one of another name, and so does the next one (L13)", async () => {
     const one = await tabOn("count");
     const firstHost = await bootIdOf(one);
-    // Longer than the test waits for anything.
-    await one.tab.evaluate((name) => window.lab.blockHost(name, 60_000), tabs.workerName("one"));
+    await tabs.blockHost(one);
     const come = (): Promise<unknown> =>
       one.tab.evaluate(async (name) => {
         const runtime = window.lab.connect(name, "shared-worker", 9_000);
@@ -207,7 +206,7 @@ describe("calls that are under way when the SharedWorker dies", () => {
   testInChromium("a run that the host never took is executed by the next one, once (L13)", async () => {
     const tab = await tabOn("noted");
     const before = await bootIdOf(tab);
-    await tab.tab.evaluate((worker) => window.lab.blockHost(worker, 3_000), tabs.workerName());
+    await tabs.blockHost(tab);
     await tab.start("thread", { n: 5 }, "late");
     await tabs.endHost(tab);
     expect(await tab.settled("thread")).toMatchObject({
@@ -224,7 +223,7 @@ describe("calls that are under way when the SharedWorker dies", () => {
     const tab = await tabOn("count");
     await tab.run("thread", { n: 3 });
     const listing = tab.tab.evaluate(async (worker) => {
-      await window.lab.blockHost(worker, 3_000);
+      await window.lab.blockHost(worker);
       const threads = await window.lab.runtime.threads.list();
       return threads.map(({ threadId }) => threadId);
     }, tabs.workerName());
@@ -238,7 +237,7 @@ describe("calls that are under way when the SharedWorker dies", () => {
     await holder.start("thread", LONG, "the-run");
     await other.counted("thread", 5);
     await other.tab.evaluate(async (worker) => {
-      await window.lab.blockHost(worker, 3_000);
+      await window.lab.blockHost(worker);
       window.lab.stop("thread");
     }, tabs.workerName("two"));
     await tabs.endHost(other, "two");
@@ -265,9 +264,11 @@ describe("the tab of a run is gone", () => {
     // The worker lives in the process of the tab that was there first.
     const first = await tabOn("count");
     const runs = await tabOn("count");
-    await runs.start("thread", { n: 150, everyMs: 10 });
+    await first.hold("thread");
+    await runs.start("thread", { n: 150, everyMs: 10, heldAt: 100 });
     await midRun([first, runs]);
     await runs.tab.crash();
+    await first.letGo("thread");
     expect(await first.settled("thread")).toMatchObject({
       text: numbers(150),
       ends: [{ type: "RUN_FINISHED" }],
@@ -345,9 +346,11 @@ describe("of two hosts of the database", () => {
   test("one that runs nothing dies: nothing happens to the run of the other (L5)", async () => {
     const holder = await tabOn("count", "one");
     const other = await tabOn("count", "two");
-    await holder.start("thread", { n: 200, everyMs: 10 }, "the-run");
+    await holder.hold("thread");
+    await holder.start("thread", { n: 200, everyMs: 10, heldAt: 100 }, "the-run");
     await midRun([holder, other]);
     await tabs.endHost(other, "two");
+    await holder.letGo("thread");
     for (const tab of [holder, other]) {
       expect(await tab.settled("thread")).toMatchObject({
         text: numbers(200),

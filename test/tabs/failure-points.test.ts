@@ -43,6 +43,22 @@ const ENDLESS = { n: 100_000, everyMs: 10 };
 /** A run of the victim's that comes to its own end. */
 const runs: Case = { asked: true, act: ({ victim }) => victim.start(THREAD, NUMBERS, "run") };
 
+/** One that writes as often as it takes. */
+const goesOn: Case = { ...runs, act: ({ victim }) => victim.start(THREAD, ENDLESS, "run"), nth: 5 };
+
+/** In a page: the head row of the thread asks its holder to stop. */
+const isAskedToStop = (dbName: string): Promise<boolean> =>
+  new Promise((resolve, reject) => {
+    const opening = indexedDB.open(dbName);
+    opening.onerror = () => reject(opening.error);
+    opening.onsuccess = () => {
+      const reading = opening.result.transaction("heads").objectStore("heads").get("thread");
+      opening.result.close();
+      reading.onerror = () => reject(reading.error);
+      reading.onsuccess = () => resolve((reading.result as { stop?: unknown } | undefined)?.stop !== undefined);
+    };
+  });
+
 /** A run of the victim's that the other host asks to stop. */
 const isStopped: Case = {
   asked: true,
@@ -111,18 +127,20 @@ const CASES: Readonly<Record<FailurePoint, Case>> = {
   "claiming.read": runs,
   "claiming.fenced": runs,
   "claiming.told": runs,
-  "appending.packed": { ...runs, nth: 5 },
-  "appending.committed": { ...runs, nth: 5 },
-  "appending.published": { ...runs, nth: 5 },
+  "appending.packed": goesOn,
+  "appending.committed": goesOn,
+  "appending.published": goesOn,
   "stopping.requested": stops,
   "stopping.heard": isStopped,
   "stopping.aborted": isStopped,
   "stopping.stolen": {
     ...stops,
     act: async ({ victim }) => {
-      // The holder hears nothing for longer than the victim waits for it.
-      await victim.tab.evaluate((worker) => window.lab.blockHost(worker, 6_000), tabs.workerName(OTHER));
+      // The holder hears nothing until the victim has waited for it.
+      await tabs.blockHost(victim, OTHER);
       await victim.stop(THREAD);
+      await victim.tab.waitFor(() => window.lab.hasReached("stopping.stolen"));
+      await tabs.letHostGoOn(OTHER);
     },
   },
   "settling.decided": runs,
@@ -132,10 +150,16 @@ const CASES: Readonly<Record<FailurePoint, Case>> = {
     asked: true,
     host: `${VICTIM} deaf`,
     before: async ({ victim, other }) => {
+      await other.hold(THREAD);
       await victim.start(THREAD, {}, "run");
       await other.tab.waitFor(() => window.lab.view("thread").text === "soon");
     },
-    act: ({ other }) => other.stop(THREAD),
+    act: async ({ other }) => {
+      await other.stop(THREAD);
+      await other.tab.waitFor(isAskedToStop, tabs.workerName("").slice(0, -1));
+      // It ends before it looks.
+      await other.letGo(THREAD);
+    },
   },
   "settling.committed": runs,
   "settling.released": runs,

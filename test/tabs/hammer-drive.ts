@@ -7,7 +7,7 @@ import type { Shown } from "./soak/check.js";
 /** How long a slice of hammering is, in ms; all comes to rest between two. */
 export const SLICE_MS = 6_000;
 /** Slices beyond those that were asked for, at most. */
-const MORE_SLICES = 5;
+const MORE_SLICES = 50;
 
 /** A tab on each host, connected. */
 export async function openAll(tabs: HostTabs, hosts: readonly string[]): Promise<LabTab[]> {

@@ -28,7 +28,8 @@ test("16 tabs follow a fast run, one frozen, one closing and reopening, one relo
   await holder.run("thread", { n: 90 });
   const before = engine === "chromium" ? await heap() : 0;
 
-  await holder.start("thread", FAST, "fast");
+  await holder.hold("thread");
+  await holder.start("thread", { ...FAST, heldAt: FAST.n / 2 }, "fast");
   await frozen.counted("thread", 100);
   if (engine === "chromium") {
     await holder.tab.bringToFront();
@@ -41,6 +42,7 @@ test("16 tabs follow a fast run, one frozen, one closing and reopening, one relo
       await reloading.tab.reload();
       await reloading.follow("count", "thread");
       await reloading.counted("thread", 0);
+      await holder.letGo("thread");
     }
     return times;
   };

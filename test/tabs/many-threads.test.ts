@@ -29,10 +29,11 @@ test("20 threads run at once in one host while an agent blocks it for 2 s: nothi
     await here.follow("count", thread);
     await elsewhere.follow("count", thread);
   }
+  for (const thread of THREADS) await here.hold(thread);
   await here.tab.evaluate(
     (threads, blocking, n) => {
       for (const thread of threads) {
-        window.lab.start(thread, { n, everyMs: 10, ...(thread === blocking && { blockMs: 2_000 }) });
+        window.lab.start(thread, { n, everyMs: 10, heldAt: n - 1, ...(thread === blocking && { blockMs: 2_000 }) });
       }
     },
     THREADS,
@@ -48,6 +49,7 @@ test("20 threads run at once in one host while an agent blocks it for 2 s: nothi
     }
     return outcomes;
   }, THREADS);
+  for (const thread of THREADS) await here.letGo(thread);
   expect(refusals).toMatchObject(refusals.map(() => ({ code: "thread-busy", message: "Thread already running" })));
 
   for (const tab of [here, elsewhere]) {

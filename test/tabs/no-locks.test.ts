@@ -150,7 +150,10 @@ describe("pages and workers whose navigator has no locks", () => {
     const views = await Promise.all(both.map((tab) => tab.settled("thread")));
     for (const [index, { ends, run, text, messages }] of views.entries()) {
       expect(ends).toEqual([{ type: "RUN_ERROR", code: "RUN_BROKEN", message: expect.any(String) }]);
-      expect(run).toEqual({ is: "idle", last: { runId: "doomed", status: "broken" } });
+      expect(run).toMatchObject({
+        is: "idle",
+        last: { runId: "doomed", status: "broken", error: { code: "RUN_BROKEN" } },
+      });
       expect(text.startsWith(shown[index]!.text)).toBe(true);
       expect(messages).toEqual(views[0]!.messages);
     }

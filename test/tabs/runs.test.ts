@@ -24,12 +24,14 @@ describe("following", () => {
   test("a tab that reloads three times in a run, beside another, has every number once (L2)", async () => {
     const a = await tabOn("count");
     const b = await tabOn("count");
-    await a.start("thread", { n: 300, everyMs: 15 });
+    await b.hold("thread");
+    await a.start("thread", { n: 300, everyMs: 15, heldAt: 250 });
     for (const least of [20, 80, 140]) {
       await a.counted("thread", least);
       await a.tab.reload();
       await a.follow("count", "thread");
     }
+    await b.letGo("thread");
     expect((await a.settled("thread")).text).toBe(numbers(300));
     expect((await b.settled("thread")).text).toBe(numbers(300));
   });
@@ -54,9 +56,11 @@ describe("following", () => {
   test("a run goes on when the tab that started it closes (L11)", async () => {
     const a = await tabOn("count");
     const b = await tabOn("count");
-    await a.start("thread", { n: 100, everyMs: 15 });
+    await b.hold("thread");
+    await a.start("thread", { n: 100, everyMs: 15, heldAt: 50 });
     await b.counted("thread", 5);
     await a.tab.close();
+    await b.letGo("thread");
     expect((await b.settled("thread")).text).toBe(numbers(100));
   });
 
@@ -97,7 +101,7 @@ describe("following", () => {
 
   testOn("firefox", "a run that the reload of the only tab ended is shown as broken (L9)", async () => {
     const a = await tabOn("count");
-    await a.start("thread", { n: 10_000, everyMs: 15 });
+    await a.start("thread", { n: 100_000, everyMs: 15 });
     await a.counted("thread", 10);
     expect(await a.tab.evaluate(() => window.lab.status)).toMatchObject({ survives: "tab-close" });
     const { text } = await a.view("thread");
@@ -108,12 +112,12 @@ describe("following", () => {
     expect(view.ends).toMatchObject([{ type: "RUN_ERROR", code: "RUN_BROKEN" }]);
     // L8: what was shown is still there.
     expect(view.text.startsWith(text)).toBe(true);
-    expect(numbers(10_000).startsWith(view.text)).toBe(true);
+    expect(numbers(100_000).startsWith(view.text)).toBe(true);
   });
 
   testOn("firefox", "a thread with a broken run takes the next one (L9)", async () => {
     const a = await tabOn("count");
-    await a.start("thread", { n: 10_000, everyMs: 15 });
+    await a.start("thread", { n: 100_000, everyMs: 15 });
     await a.counted("thread", 3);
     await a.tab.reload();
     await a.follow("count", "thread");
@@ -151,7 +155,7 @@ describe("one run per thread", () => {
   ] as const) {
     test(`${name} (L5)`, async () => {
       const a = await tabOn("count", "one");
-      await a.start("thread", { n: 10_000, everyMs: 20 }, "the-run");
+      await a.start("thread", { n: 100_000, everyMs: 20 }, "the-run");
       await a.counted("thread", 1);
       const b = await tabOn("count", host, "other");
       expect(await b.runUnseen("count", "thread")).toEqual({ ...busy, runId: "the-run" });
@@ -164,7 +168,7 @@ describe("one run per thread", () => {
   test("a tab that sees the run is refused as well (L5)", async () => {
     const a = await tabOn("count");
     const b = await tabOn("count");
-    await a.start("thread", { n: 10_000, everyMs: 20 }, "the-run");
+    await a.start("thread", { n: 100_000, everyMs: 20 }, "the-run");
     await b.running("thread");
     expect(await b.run("thread", {})).toEqual({ ...busy, runId: "the-run" });
     await b.stop("thread");
@@ -240,7 +244,7 @@ describe("stop", () => {
     test(`a tab of another host stops the agent "${agent}" (L7, L11)`, async () => {
       const a = await tabOn(agent, "one");
       const b = await tabOn(agent, "two");
-      await a.start("thread", { n: 10_000, everyMs: 20 });
+      await a.start("thread", { n: 100_000, everyMs: 20 });
       await b.running("thread");
       await b.stop("thread");
       for (const tab of [a, b]) {
@@ -285,7 +289,7 @@ describe("failures", () => {
     const ended = await a.tab.evaluate(async () => {
       const agent = window.lab.runtime.agent("echo", { threadId: "nothing yet" });
       agent.follow();
-      const late = new Promise<string>((resolve) => setTimeout(resolve, 10_000, "it hangs"));
+      const late = new Promise<string>((resolve) => setTimeout(resolve, 100_000, "it hangs"));
       return Promise.race([agent.connectAgent().then(() => "resolved"), late]);
     });
     expect(ended).toBe("resolved");
@@ -299,7 +303,7 @@ describe("failures", () => {
   test("a page prints no errors while it runs, follows and stops", async () => {
     const a = await tabOn("count");
     const b = await tabOn("count");
-    await a.start("thread", { n: 10_000, everyMs: 10 });
+    await a.start("thread", { n: 100_000, everyMs: 10 });
     await b.counted("thread", 3);
     await b.stop("thread");
     await a.settled("thread");

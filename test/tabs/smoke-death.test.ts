@@ -11,13 +11,16 @@ afterEach(() => tabs.close());
 test("two tabs see a run broken by its host's death alike, keep what it said, and run the next (L8, L9)", async () => {
   const both = [await tabs.open(), await tabs.open()];
   for (const tab of both) await tab.follow("count", "thread");
-  await both[0]!.start("thread", { n: 10_000, everyMs: 10 }, "doomed");
+  await both[0]!.start("thread", { n: 100_000, everyMs: 10 }, "doomed");
   for (const tab of both) await tab.counted("thread", 10);
   const shown = await Promise.all(both.map((tab) => tab.view("thread")));
   await tabs.endHost(both[0]!);
   const views = await Promise.all(both.map((tab) => tab.settled("thread")));
   for (const view of views) {
-    expect(view.run).toEqual({ is: "idle", last: { runId: "doomed", status: "broken" } });
+    expect(view.run).toMatchObject({
+      is: "idle",
+      last: { runId: "doomed", status: "broken", error: { code: "RUN_BROKEN" } },
+    });
     expect(view.ends).toMatchObject([{ type: "RUN_ERROR", code: "RUN_BROKEN" }]);
     expect(view.messages).toEqual(views[0]!.messages);
     for (const { text } of shown) expect(view.text.startsWith(text)).toBe(true);
@@ -32,9 +35,11 @@ test("a host that runs nothing dies, and the run of the other goes on (L5)", asy
   const holder = await (await tabs.open("one")).follow("count", "thread");
   const other = await (await tabs.open("two")).takePart("count", "other thread");
   await other.tab.waitFor(() => window.lab.status.is === "connected");
-  await holder.start("thread", { n: 150, everyMs: 10 });
+  await holder.hold("thread");
+  await holder.start("thread", { n: 150, everyMs: 10, heldAt: 100 });
   await holder.counted("thread", 5);
   await tabs.endHost(other, "two");
+  await holder.letGo("thread");
   await other.follow("count", "thread");
   for (const tab of [holder, other]) {
     expect(await tab.settled("thread")).toMatchObject({ text: numbers(150), ends: [{ type: "RUN_FINISHED" }] });

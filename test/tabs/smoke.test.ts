@@ -22,7 +22,7 @@ test("a tab stops the run of another, and both see it as cancelled (L11, L12)", 
   const [a, b] = [await tabs.open(), await tabs.open()];
   await a.follow("count", "thread");
   await b.follow("count", "thread");
-  await a.start("thread", { n: 10_000, everyMs: 20 });
+  await a.start("thread", { n: 100_000, everyMs: 20 });
   await b.counted("thread", 3);
   await b.stop("thread");
   for (const tab of [a, b]) {
@@ -36,10 +36,12 @@ test("a tab that reloads in the middle of a run goes on without gap or repeat (L
   const [a, b] = [await tabs.open(), await tabs.open()];
   await a.follow("count", "thread");
   await b.follow("count", "thread");
-  await a.start("thread", { n: 100, everyMs: 20 });
+  await b.hold("thread");
+  await a.start("thread", { n: 100, everyMs: 20, heldAt: 50 });
   await a.counted("thread", 5);
   await a.tab.reload();
   await a.follow("count", "thread");
+  await b.letGo("thread");
   expect((await a.settled("thread")).text).toBe(numbers(100));
   expect((await b.settled("thread")).text).toBe(numbers(100));
 });

@@ -22,6 +22,6 @@ export function expectLinear(n: number, prepare: (n: number) => () => void): voi
   small();
   const one = least(3, () => cpuOf(small));
   // Less than that is not measured well.
-  const most = 24 * Math.max(one, 5);
+  const most = 24 * Math.max(one, 1);
   expect(least(3, () => cpuOf(large))).toBeLessThan(most);
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, inject } from "vitest";
 import type { HostKind, RuntimeStatus } from "ag-ui-local-runtime/client";
+import { GO_ON_PATH } from "../pages/lab-orders.js";
 import type { Note } from "../pages/scripted-notes.js";
 import type { View } from "../pages/scripted.js";
 import type { Browser, Tab } from "./browser.js";
@@ -66,6 +67,15 @@ export class LabTabs {
     if (ended !== 1) throw new Error(`${ended} workers are called ${name}`);
   }
 
+  /** Lets nothing else of that worker run until `letHostGoOn`; resolves once it has said that it does. */
+  blockHost(from: LabTab, host = "one"): Promise<void> {
+    return from.tab.evaluate((it) => window.lab.blockHost(it), this.workerName(host));
+  }
+
+  async letHostGoOn(host = "one"): Promise<void> {
+    await fetch(new URL(`${GO_ON_PATH}?${encodeURIComponent(this.workerName(host))}`, inject("pages")));
+  }
+
   /** Ends the tabs, so that their workers end too. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#tabs.map((tab) => tab.close()));
@@ -112,6 +122,15 @@ export class LabTab {
       threadId,
       order,
     );
+  }
+
+  /** Lets an agent that is asked to (`heldAt`) wait until `letGo`, or the end of this tab. */
+  hold(threadId: string): Promise<void> {
+    return this.tab.evaluate((thread) => window.lab.hold(thread), threadId);
+  }
+
+  letGo(threadId: string): Promise<void> {
+    return this.tab.evaluate((thread) => window.lab.letGo(thread), threadId);
   }
 
   stop(threadId: string): Promise<void> {

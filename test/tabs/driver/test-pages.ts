@@ -1,6 +1,8 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { BuildOptions } from "vite";
+import type { ServerResponse } from "node:http";
+import type { BuildOptions, Plugin } from "vite";
+import { BLOCKED_PATH, GO_ON_PATH } from "../pages/lab-orders.js";
 import { ROOT, type Server, startBuilt } from "./server.js";
 
 const FOLDER = join(ROOT, "test/tabs/pages");
@@ -33,6 +35,27 @@ const SECOND: BuildOptions = {
   },
 };
 
+/** Answers a worker that blocks itself when a test lets it go on, whichever of the two comes first. */
+function blocking(): Plugin {
+  const waiting = new Map<string, ServerResponse | "let go">();
+  return {
+    name: "blocking",
+    configurePreviewServer({ middlewares }) {
+      middlewares.use(BLOCKED_PATH, ({ url = "" }, response) => {
+        if (waiting.get(url) !== "let go") return void waiting.set(url, response);
+        waiting.delete(url);
+        response.end();
+      });
+      middlewares.use(GO_ON_PATH, ({ url = "" }, response) => {
+        const blocked = waiting.get(url);
+        if (blocked === undefined || blocked === "let go") waiting.set(url, "let go");
+        else blocked.end();
+        response.end();
+      });
+    },
+  };
+}
+
 /** test/tabs/pages, built: a page that is made of a hundred modules takes three times as long to load from sources. */
 export const startTestPages = (): Promise<Server> =>
   startBuilt(
@@ -40,6 +63,7 @@ export const startTestPages = (): Promise<Server> =>
       configFile: false,
       root: FOLDER,
       publicDir: join(ROOT, "demo/public"),
+      plugins: [blocking()],
       // Suites that vitest runs elsewhere.
       resolve: { tsconfigPaths: true, alias: [{ find: /^vitest$/, replacement: join(FOLDER, "in-page-tests.ts") }] },
       worker: { format: "es" },

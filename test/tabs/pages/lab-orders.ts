@@ -1,11 +1,15 @@
-/** What a test asks of the worker of this name: that it ends, or that it lets nothing else run for `ms`. */
-export type LabOrder = { readonly end: string } | { readonly block: string; readonly ms: number };
+/** What a test asks of the worker of this name: that it ends, or that it lets nothing else run until it is let go on. */
+export type LabOrder = { readonly end: string } | { readonly block: string };
 /** It does so now. */
 export interface LabAnswer {
   readonly obeys: string;
 }
 
 export const LAB_CHANNEL = "lab-control";
+
+/** What a blocked worker asks for, without an answer until a test asks for the other one. */
+export const BLOCKED_PATH = "/lab-blocked";
+export const GO_ON_PATH = "/lab-go-on";
 
 /** Gives a worker this order; resolves once it has said that it obeys. */
 export function obeyed(order: LabOrder): Promise<void> {

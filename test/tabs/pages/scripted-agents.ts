@@ -2,6 +2,7 @@ import { type AbstractAgent, type BaseEvent, HttpAgent, type RunAgentInput } fro
 import { EventType } from "@ag-ui/core";
 import { type AgentContext, defineAgent } from "ag-ui-local-runtime/worker";
 import { Notes } from "./scripted-notes.js";
+import { letGo } from "./scripted-hold.js";
 import { Permits } from "./scripted-permits.js";
 
 /** What a test asks of an agent, as the JSON text of the last user message. */
@@ -16,6 +17,8 @@ interface Order {
   stateKb?: number;
   /** So many numbers only once the page has permitted them (`lab.permit`), as often as it takes. */
   permitted?: number;
+  /** Before this number it waits for as long as a page holds the thread (`lab.hold`). */
+  heldAt?: number;
   /** Half way it lets nothing else of its context run for so long, in ms. */
   blockMs?: number;
   kilobytes?: number;
@@ -38,7 +41,7 @@ const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
   });
 
-export function block(ms: number): void {
+function block(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end;) continue;
 }
 
@@ -50,7 +53,7 @@ function* say(messageId: string, text: string): Generator<BaseEvent> {
 
 /** "0 1 2 …", a number in each delta. */
 async function* count(input: RunAgentInput, { signal }: AgentContext): AsyncGenerator<BaseEvent> {
-  const { n = 10, everyMs = 0, burst = 1, stateKb, permitted, blockMs = 0 } = orderOf(input);
+  const { n = 10, everyMs = 0, burst = 1, stateKb, permitted, heldAt, blockMs = 0 } = orderOf(input);
   const messageId = `numbers-${input.runId}`;
   const permits = permitted === undefined ? undefined : new Permits(input.threadId);
   yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
@@ -60,6 +63,7 @@ async function* count(input: RunAgentInput, { signal }: AgentContext): AsyncGene
       yield { type: EventType.STATE_SNAPSHOT, snapshot: { i, ballast: "x".repeat(stateKb * 1_024) } } as BaseEvent;
     }
     if (permitted !== undefined && i % permitted === 0) await permits?.next(signal);
+    if (i === heldAt) await letGo(input.threadId, signal);
     if (i === n >> 1) block(blockMs);
     yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: i === 0 ? "0" : ` ${i}` } as BaseEvent;
   }
@@ -72,11 +76,10 @@ async function* echo(input: RunAgentInput): AsyncGenerator<BaseEvent> {
   yield* say(`echo-${input.runId}`, String(content));
 }
 
-/** Says one word, then nothing for long, then completes without an end of its own. */
-async function* late(input: RunAgentInput): AsyncGenerator<BaseEvent> {
+/** Says one word, then nothing while a page holds the thread, then completes without an end of its own. */
+async function* late(input: RunAgentInput, { signal }: AgentContext): AsyncGenerator<BaseEvent> {
   yield* say(`late-${input.runId}`, "soon");
-  // Less than the time after which a silent run looks into its head row.
-  await pause(800);
+  await letGo(input.threadId, signal);
 }
 
 /** Throws with an open message. */

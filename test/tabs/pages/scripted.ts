@@ -12,6 +12,7 @@ import {
 import type { FailurePoint } from "../../../src/run/failure-points.js";
 import { obeyed } from "./lab-orders.js";
 import { type Note, Notes } from "./scripted-notes.js";
+import { hold } from "./scripted-hold.js";
 import { permitChannel } from "./scripted-permits.js";
 import { PointsChannel } from "./scripted-points.js";
 import { workerName } from "./worker-name.js";
@@ -58,6 +59,7 @@ class Lab {
   readonly runtime: RuntimeConnection;
   status: RuntimeStatus = { is: "connecting" };
   private readonly opened = new Map<string, Opened>();
+  private readonly held = new Map<string, () => void>();
   private ofAgents: Notes | undefined;
   private readonly points = new PointsChannel();
 
@@ -133,9 +135,9 @@ class Lab {
     return obeyed({ end: worker });
   }
 
-  /** Lets nothing else of the worker of this name run for so long, in ms; resolves once it has said that it does. */
-  blockHost(worker: string, ms: number): Promise<void> {
-    return obeyed({ block: worker, ms });
+  /** Lets nothing else of the worker of this name run until the server is asked for it; resolves once it has said so. */
+  blockHost(worker: string): Promise<void> {
+    return obeyed({ block: worker });
   }
 
   /** Lets the worker of this name end when it reaches a point in a run's life for the `nth` time. */
@@ -159,6 +161,15 @@ class Lab {
     const channel = permitChannel(threadId);
     channel.postMessage("go on");
     channel.close();
+  }
+
+  /** Lets an agent of the thread that is asked to (`heldAt`, `late`) wait until `letGo`. */
+  async hold(threadId: string): Promise<void> {
+    this.held.set(threadId, await hold(threadId));
+  }
+
+  letGo(threadId: string): void {
+    this.held.get(threadId)?.();
   }
 
   stop(threadId: string): void {

@@ -40,7 +40,7 @@ const THREADS = ["thread-a", "thread-b", "thread-c"];
 /** Three tabs share a worker, one has another. */
 const HOSTS = ["one", "one", "one", "two"];
 /** How long a run of a free thread may take. */
-const PROBE_MS = 25_000;
+const PROBE_MS = 120_000;
 
 /** A browser under random faults, with tabs that run, stop and follow; checks after each fault that no law was broken. */
 export async function soak(options: SoakOptions): Promise<SoakReport> {

@@ -5,7 +5,7 @@ import type { RelayClient, RelayFetchEvent, RelayScope } from "../../../src/serv
 import { relayRuntime } from "../../../src/service-worker/relay-runtime.js";
 
 /** How long a page has to be heard of, in ms. */
-export const TIMEOUT_MS = 50;
+export const TIMEOUT_MS = 1_000;
 
 const ORIGIN = "http://site.test";
 
