@@ -6,8 +6,9 @@ export const GATE_FACTOR = 0.2;
 
 /** Files of test/tabs by engine; a suite that is not named here is run whole. */
 const FILES = {
-  // One of each kind: runs and races, deaths, stops, the lock's rivals, a database taken away, the routes, the demo.
-  chromium: ["smoke", "smoke-death", "runs", "stop", "takeover", "storage", "page-cache", "contract", "demo"],
+  // One of each kind: runs and races, a host's death, stops, a database taken away, tabs that come back, the demo. What
+  // hosts answer over HTTP is in the suite "browser".
+  chromium: ["smoke", "smoke-death", "runs", "stop", "takeover", "storage", "page-cache", "demo"],
   // What engines do in their own way: workers that die, connections that fall, tabs that come back.
   firefox: ["smoke", "smoke-death", "takeover", "storage", "page-cache"],
 };
