@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { ROOT } from "./install.mjs";
 
 /** What the files of test/tabs bring about. Files that are about no fault stand here without a sentence. */
-const FAULTS = {
+export const FAULTS = {
   runs: "tabs that reload, close and race",
   "many-tabs": "many tabs: one frozen, one closing, one reloading",
   "many-threads": "an agent that blocks its host",
@@ -24,6 +24,7 @@ const FAULTS = {
   memory: "no storage at all",
   "no-locks": "no Web Locks (plain http)",
   smoke: "tabs that reload, close and race",
+  "server-ends": "a server whose answer breaks off, an agent that fails when it is stopped",
   fetch: undefined,
   contract: undefined,
   checkpoints: undefined,
@@ -34,6 +35,7 @@ const FAULTS = {
   "dev-hot": undefined,
   "dev-reload": undefined,
   offline: undefined,
+  presets: undefined,
 };
 
 const ENGINES = { chromium: "Chromium", firefox: "Firefox", webkit: "WebKitGTK" };

@@ -3,6 +3,7 @@ import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { parseSync } from "vite";
+import { FAULTS } from "../setup/fault-table.mjs";
 
 const SRC = fileURLToPath(new URL("../../src", import.meta.url));
 
@@ -170,4 +171,11 @@ describe("the checker", () => {
     const names = specifiers("x.ts", code).map((specifier) => specifier.slice(2, 3));
     expect(names.toSorted().join("")).toBe("abcdefghi");
   });
+});
+
+test("the table of faults knows what each file of test/tabs is about", () => {
+  const files = readdirSync(fileURLToPath(new URL("../tabs", import.meta.url)));
+  const tests = files.filter((name) => name.endsWith(".test.ts")).map((name) => name.slice(0, -".test.ts".length));
+  // test/setup/fault-table.mjs: without it, `npm run test:all` ends in an error after everything has run.
+  expect(tests.filter((name) => !(name in FAULTS))).toEqual([]);
 });
