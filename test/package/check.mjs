@@ -140,7 +140,7 @@ const checks = {
     const { stderr, status } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
       cwd: project,
       encoding: "utf8",
-      timeout: 30_000,
+      timeout: 300_000,
     });
     if (status !== 0) fail([stderr]);
   },

@@ -24,7 +24,15 @@ export const quiet: Logger = { error: () => undefined, warn: () => undefined };
 
 /** A runner that is closed when the test ends. */
 export function makeRunner(options: IndexedDBAgentRunnerOptions = {}): IndexedDBAgentRunner {
-  const runner = new IndexedDBAgentRunner({ dbName: freshDb(), stopGraceMs: 50, logger: quiet, ...options });
+  // A clock that runs fast must not make opening the database fail.
+  const patient = { openTimeoutMs: 1_000_000 };
+  const runner = new IndexedDBAgentRunner({
+    dbName: freshDb(),
+    ...patient,
+    stopGraceMs: 50,
+    logger: quiet,
+    ...options,
+  });
   onTestFinished(() => runner.close());
   return runner;
 }
