@@ -1,5 +1,5 @@
 // What `npm test` runs of the suites that take long; `npm run test:all` runs all of them. The gate is for every change and
-// for a newcomer's first look: it has each law in a real browser once, and may take nine minutes on two idle cores.
+// for a newcomer's first look: it has each kind of fault in a real browser once, and may take nine minutes on two idle cores.
 
 /** Random suites: this part of their cases. The rest finds what the first ones of many days have not. */
 export const GATE_FACTOR = 0.2;
@@ -8,9 +8,9 @@ export const GATE_FACTOR = 0.2;
 const FILES = {
   // One of each kind: runs and races, a host's death, stops, a database taken away, tabs that come back, the demo. What
   // hosts answer over HTTP is in the suite "browser".
-  chromium: ["smoke", "smoke-death", "runs", "stop", "takeover", "storage", "page-cache", "demo"],
-  // What engines do in their own way: workers that die, connections that fall, tabs that come back.
-  firefox: ["smoke", "smoke-death", "takeover", "storage", "page-cache"],
+  chromium: ["smoke", "smoke-death", "runs", "stop", "takeover", "storage", "page-cache", "server-ends", "demo"],
+  // What engines do in their own way: workers that die, databases that are taken away.
+  firefox: ["smoke", "smoke-death", "takeover", "storage"],
 };
 
 /** What the vitest project of this name runs in the gate; undefined: all of it. */

@@ -1,9 +1,10 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { parseSync } from "vite";
 import { FAULTS } from "../setup/fault-table.mjs";
+import { gateFiles } from "../setup/gate.mjs";
 
 const SRC = fileURLToPath(new URL("../../src", import.meta.url));
 
@@ -178,4 +179,12 @@ test("the table of faults knows what each file of test/tabs is about", () => {
   const tests = files.filter((name) => name.endsWith(".test.ts")).map((name) => name.slice(0, -".test.ts".length));
   // test/setup/fault-table.mjs: without it, `npm run test:all` ends in an error after everything has run.
   expect(tests.filter((name) => !(name in FAULTS))).toEqual([]);
+});
+
+test("what the gate runs is there", () => {
+  const root = new URL("../../", import.meta.url);
+  for (const project of ["chromium", "firefox"]) {
+    for (const path of gateFiles(project) ?? []) expect(existsSync(new URL(path, root)), path).toBe(true);
+  }
+  expect(gateFiles("chromium")).toContain("test/tabs/smoke.test.ts");
 });

@@ -1,0 +1,2 @@
+/** Paths from the repository's root; undefined: all of the project. */
+export const gateFiles: (project: string) => readonly string[] | undefined;
