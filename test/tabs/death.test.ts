@@ -206,7 +206,7 @@ describe("calls that are under way when the SharedWorker dies", () => {
   testInChromium("a run that the host never took is executed by the next one, once (L13)", async () => {
     const tab = await tabOn("noted");
     const before = await bootIdOf(tab);
-    await tabs.blockHost(tab);
+    await tabs.blockHost(tab, "one", "ended");
     await tab.start("thread", { n: 5 }, "late");
     await tabs.endHost(tab);
     expect(await tab.settled("thread")).toMatchObject({
@@ -223,7 +223,7 @@ describe("calls that are under way when the SharedWorker dies", () => {
     const tab = await tabOn("count");
     await tab.run("thread", { n: 3 });
     const listing = tab.tab.evaluate(async (worker) => {
-      await window.lab.blockHost(worker);
+      await window.lab.blockHost(worker, "ended");
       const threads = await window.lab.runtime.threads.list();
       return threads.map(({ threadId }) => threadId);
     }, tabs.workerName());
@@ -237,7 +237,7 @@ describe("calls that are under way when the SharedWorker dies", () => {
     await holder.start("thread", LONG, "the-run");
     await other.counted("thread", 5);
     await other.tab.evaluate(async (worker) => {
-      await window.lab.blockHost(worker);
+      await window.lab.blockHost(worker, "ended");
       window.lab.stop("thread");
     }, tabs.workerName("two"));
     await tabs.endHost(other, "two");

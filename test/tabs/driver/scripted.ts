@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, inject } from "vitest";
 import type { HostKind, RuntimeStatus } from "ag-ui-local-runtime/client";
-import { GO_ON_PATH } from "../pages/lab-orders.js";
+import { type BlockedUntil, GO_ON_PATH } from "../pages/lab-orders.js";
 import type { Note } from "../pages/scripted-notes.js";
 import type { View } from "../pages/scripted.js";
 import type { Browser, Tab } from "./browser.js";
@@ -67,9 +67,9 @@ export class LabTabs {
     if (ended !== 1) throw new Error(`${ended} workers are called ${name}`);
   }
 
-  /** Lets nothing else of that worker run until `letHostGoOn`; resolves once it has said that it does. */
-  blockHost(from: LabTab, host = "one"): Promise<void> {
-    return from.tab.evaluate((it) => window.lab.blockHost(it), this.workerName(host));
+  /** Lets nothing else of that worker run, until `letHostGoOn` or its end; resolves once it has said that it obeys. */
+  blockHost(from: LabTab, host = "one", until: BlockedUntil = "let go"): Promise<void> {
+    return from.tab.evaluate((name, how) => window.lab.blockHost(name, how), this.workerName(host), until);
   }
 
   async letHostGoOn(host = "one"): Promise<void> {

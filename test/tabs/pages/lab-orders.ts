@@ -1,5 +1,7 @@
-/** What a test asks of the worker of this name: that it ends, or that it lets nothing else run until it is let go on. */
-export type LabOrder = { readonly end: string } | { readonly block: string };
+/** What a test asks of the worker of this name: that it ends, or that it lets nothing else run. */
+export type LabOrder = { readonly end: string } | { readonly block: string; readonly until: BlockedUntil };
+/** The server is asked for it; or the worker is ended from outside, which a request that it waits for would hinder. */
+export type BlockedUntil = "let go" | "ended";
 /** It does so now. */
 export interface LabAnswer {
   readonly obeys: string;

@@ -15,7 +15,8 @@ export function obeyLab(): void {
     const answer: LabAnswer = { obeys: ownName() };
     if ("block" in data && data.block === ownName()) {
       control.postMessage(answer);
-      blockUntilLetGo();
+      if (data.until === "let go") blockUntilLetGo();
+      else for (;;) continue;
     } else if ("end" in data && data.end === ownName()) {
       control.postMessage(answer);
       self.close();

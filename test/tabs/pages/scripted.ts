@@ -10,7 +10,7 @@ import {
   type ThreadRun,
 } from "ag-ui-local-runtime/client";
 import type { FailurePoint } from "../../../src/run/failure-points.js";
-import { obeyed } from "./lab-orders.js";
+import { type BlockedUntil, obeyed } from "./lab-orders.js";
 import { type Note, Notes } from "./scripted-notes.js";
 import { hold } from "./scripted-hold.js";
 import { permitChannel } from "./scripted-permits.js";
@@ -135,9 +135,9 @@ class Lab {
     return obeyed({ end: worker });
   }
 
-  /** Lets nothing else of the worker of this name run until the server is asked for it; resolves once it has said so. */
-  blockHost(worker: string): Promise<void> {
-    return obeyed({ block: worker });
+  /** Lets nothing else of the worker of this name run; resolves once it has said that it obeys. */
+  blockHost(worker: string, until: BlockedUntil): Promise<void> {
+    return obeyed({ block: worker, until });
   }
 
   /** Lets the worker of this name end when it reaches a point in a run's life for the `nth` time. */
