@@ -5,7 +5,7 @@ import type { BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
  * `connectRuntime({ headers: () => ({ authorization: … }) })`, which is asked for each call.
  *
  * What comes after it finds the user's name in the header `x-user`, encoded as in a URL; what a caller puts there itself is
- * lost. Agents that call a server send that header on, and the token: see `forwardHeaders`.
+ * lost. Agents that call a server send that header on, and the token where `forwardHeaders.allow` has `authorization`.
  *
  * Its limit: it guards what the runtime does. Any script of the page's own origin can read the origin's database, so what
  * people of one browser must not see of each other belongs behind a server, or into origins of their own.

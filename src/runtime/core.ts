@@ -1,6 +1,7 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
-import { consoleLogger, safeLogger, type Logger } from "../platform/log.js";
-import { RunnerError } from "../run/errors.js";
+import { randomId } from "../platform/ids.js";
+import { consoleLogger, loggable, safeLogger, type Logger } from "../platform/log.js";
+import { messageOf, RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { checkLogger } from "../runner/options.js";
@@ -12,6 +13,7 @@ import { debugOf, type Debug } from "./debug.js";
 import { errorResponse } from "./error-response.js";
 import type { EventFilter } from "./event-filter.js";
 import { GivenMessages } from "./given-messages.js";
+import { internalError, json } from "./http/responses.js";
 import { isRequest, isResponse, refusalOf } from "./middleware.js";
 import { tell } from "./metrics.js";
 import type { AgentRuntimeOptions } from "./options.js";
@@ -154,6 +156,25 @@ export class RuntimeCore {
     }
   }
 
+  /**
+   * What HTTP says of what was thrown. Where that is no answer to the caller it is logged, and the caller is told the id by
+   * which: factories, hooks and set-up may throw secrets. With `debug` the caller is told.
+   *
+   * @param failure what the route says where it fails
+   */
+  failureResponse(path: string, error: unknown, failure?: string): Response {
+    const told = errorResponse(error, failure);
+    return told.status === 500 && !isOurs(error) ? (this.mute(path, error) ?? told) : told;
+  }
+
+  /** @returns undefined where the caller may know */
+  private mute(path: string, error: unknown): Response | undefined {
+    const { debug = false } = this.options;
+    const id = randomId();
+    this.logger.error(`[ag-ui-local-runtime] A request failed (${id})`, { path }, loggable(error));
+    return debug === false ? internalError(id) : undefined;
+  }
+
   /** What readers of this request are to see of events; undefined: as they are. */
   filterFor(request: Admitted, threadId: string): EventFilter | undefined {
     const { filterEvent } = this.options;
@@ -190,7 +211,7 @@ export class RuntimeCore {
       said = checkSaid(await beforeRequestMiddleware({ runtime: this.runtime, request, path, resolved }));
     } catch (thrown) {
       const why = isResponse(thrown) ? unreadOr(thrown) : thrown;
-      const refusal = refusalOf(why);
+      const refusal = refusalOf(why) ?? this.mute(path, why) ?? hookFailed(why);
       this.debug.lifecycle?.("refused", { path, status: refusal.status });
       this.tellError(path, why);
       throw refusal;
@@ -278,6 +299,13 @@ function unreadOr(answer: Response): unknown {
     return error;
   }
 }
+
+/** Nothing that somebody else has thrown is in its words. */
+const isOurs = (error: unknown): boolean =>
+  RunnerError.is(error) && error.code !== "host-failed" && error.cause === undefined;
+
+const hookFailed = (thrown: unknown): Response =>
+  json({ error: "beforeRequestMiddleware failed", message: messageOf(thrown) }, 500);
 
 /** @throws TypeError for what is no event: a Promise, for example */
 function checkShown(shown: unknown): BaseEvent | undefined {

@@ -1,6 +1,7 @@
 /**
- * Which headers of a request its agent sends on, as in CopilotKit's runtime: by default `authorization` and `x-*`, without
- * those that proxies and platforms add.
+ * Which headers of a request its agent sends on: by default `x-*`, without those that proxies and platforms add, and
+ * without the caller's credentials (`authorization`, `x-api-key`, `x-csrf-token`, `x-xsrf-token`), which go to the agent's
+ * server only where `allow` has them. The agent's own headers win.
  */
 export interface ForwardHeadersOptions {
   /** Leave out what proxies and platforms add. Default true. */
@@ -9,9 +10,12 @@ export interface ForwardHeadersOptions {
   readonly deny?: readonly string[];
   /** Beginnings of such names. */
   readonly denyPrefixes?: readonly string[];
-  /** Only these are sent on, of whatever name. */
+  /** Only these are sent on, of whatever name. The one way to send credentials on. */
   readonly allow?: readonly string[];
 }
+
+/** They are for this runtime, not for whoever its agents ask. */
+const CREDENTIALS: ReadonlySet<string> = new Set(["authorization", "x-api-key", "x-csrf-token", "x-xsrf-token"]);
 
 const DENIED_NAMES: ReadonlySet<string> = new Set([
   "x-cache",
@@ -48,7 +52,7 @@ export function forwardedHeaders(
   const isForwarded = (name: string): boolean => {
     if (isDenied(name)) return false;
     if (allow.size > 0) return allow.has(name);
-    return (name === "authorization" || name.startsWith("x-")) && !isAdded(name);
+    return name.startsWith("x-") && !CREDENTIALS.has(name) && !isAdded(name);
   };
   return (own, headers) => {
     // Two spellings of one name would be sent as one header of two values.

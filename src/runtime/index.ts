@@ -6,6 +6,7 @@ export type { A2UIOptions, McpAppsOptions, McpAppsServer } from "./configure-age
 export type { DebugOptions } from "./debug.js";
 export type { ForwardHeadersOptions } from "./forward-headers.js";
 export type { CorsOptions } from "./http/cors.js";
+export type { AllowedHosts } from "./http/hosts.js";
 export type { TranscriptionService } from "./http/transcribe.js";
 export type { EndedRun, MeasuredRun, RuntimeFailure, RuntimeMetrics } from "./metrics.js";
 export type {

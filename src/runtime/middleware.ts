@@ -81,8 +81,8 @@ const isOf = (kind: "Request" | "Response", value: unknown): boolean =>
 export const isRequest = (value: unknown): value is Request => isOf("Request", value);
 export const isResponse = (value: unknown): value is Response => isOf("Response", value);
 
-/** The answer to what a middleware threw. */
-export function refusalOf(thrown: unknown): Response {
+/** The answer that a middleware threw; undefined where it failed. */
+export function refusalOf(thrown: unknown): Response | undefined {
   if (isResponse(thrown)) return thrown;
   const { status, statusCode, message } = (typeof thrown === "object" && thrown !== null ? thrown : {}) as {
     readonly [key in "status" | "statusCode" | "message"]?: unknown;
@@ -90,7 +90,7 @@ export function refusalOf(thrown: unknown): Response {
   const code = typeof status === "number" ? status : statusCode;
   const error = typeof code === "number" ? REFUSALS[code] : undefined;
   // Somebody's mistake is not for the one who asked.
-  if (error === undefined) return json({ error: "internal_error" }, 500);
+  if (error === undefined) return undefined;
   return json(
     { error, ...(typeof message === "string" && message !== "" && { message }) },
     code as number,

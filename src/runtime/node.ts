@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequest, sendResponse } from "@remix-run/node-fetch-server";
+import { hostCheck, hostRefused, isLoopback, isLoopbackHost, type AllowedHosts } from "./http/hosts.js";
 import { badRequest, internalError } from "./http/responses.js";
 import { isPlainTarget } from "./http/segments.js";
 
@@ -11,6 +12,12 @@ export interface NodeHandlerOptions {
   readonly protocol?: string;
   /** Whether `Forwarded` and `X-Forwarded-*` headers are believed. Only behind a proxy that sets them. */
   readonly trustProxy?: boolean;
+  /**
+   * Other hosts are answered with 403, see {@link AllowedHosts}. It is the `Host` header that counts, with `trustProxy`
+   * what the proxy says of it. Default: on connections to a loopback address only loopback names and `host`, so that no
+   * page of the internet reaches the server by a name that points at it (DNS rebinding); else all.
+   */
+  readonly allowedHosts?: AllowedHosts;
 }
 
 /** A listener of `http.createServer`, and a middleware of Connect and Express 4 and 5. It never calls `next`. */
@@ -36,19 +43,38 @@ export function createNodeHandler(
   handler: (request: Request) => Promise<Response> | Response,
   options: NodeHandlerOptions = {},
 ): NodeHandler {
+  const isAllowed = hostRule(options);
   return (req, res) => {
     // Without a listener, a piece that comes when somebody else has ended the answer ends the process.
     res.on("error", () => undefined);
     // Nobody waits for the answer where the client went while others had the request.
-    if (!res.destroyed) void answer(req, res, handler, options).catch(() => res.destroy());
+    if (!res.destroyed) void answer(req, res, { handler, options, isAllowed }).catch(() => res.destroy());
   };
+}
+
+interface Serving {
+  readonly handler: (request: Request) => Promise<Response> | Response;
+  readonly options: NodeHandlerOptions;
+  readonly isAllowed: HostRule;
+}
+
+type HostRule = (req: IncomingMessage, request: Request) => boolean;
+
+/** @throws RunnerError `invalid-input` */
+function hostRule({ allowedHosts, host, trustProxy }: NodeHandlerOptions): HostRule {
+  if (allowedHosts === undefined) {
+    const isOwn = host === undefined ? () => false : hostCheck([host]);
+    return ({ socket, headers }) =>
+      !isLoopback(socket.localAddress ?? "") || isLoopbackHost(headers.host) || isOwn(headers.host);
+  }
+  const isListed = hostCheck(allowedHosts);
+  return ({ headers }, { url }) => isListed(trustProxy === true ? new URL(url).host : headers.host);
 }
 
 async function answer(
   req: IncomingMessage,
   res: ServerResponse,
-  handler: (request: Request) => Promise<Response> | Response,
-  options: NodeHandlerOptions,
+  { handler, options, isAllowed }: Serving,
 ): Promise<void> {
   let request: Request;
   try {
@@ -60,7 +86,7 @@ async function answer(
   }
   res.once("finish", () => skipRest(req, request));
   try {
-    await send(res, await handler(request));
+    await send(res, isAllowed(req, request) ? await handler(request) : hostRefused());
   } catch {
     if (res.headersSent) res.destroy();
     else await send(res, internalError());

@@ -2,14 +2,14 @@ import { answersThreadEndpoints } from "../../run/contract.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import { coreOf, type AgentRuntime } from "../agent-runtime.js";
 import type { RuntimeCore } from "../core.js";
-import { errorResponse } from "../error-response.js";
 import { isResponse } from "../middleware.js";
 import type { Admitted, Answer, Asked, Incoming } from "../request.js";
 import { VERSION } from "../version.js";
 import * as agents from "./agent-endpoints.js";
 import { buffered, isForeign, peekFields } from "./body.js";
 import { createCors, type Cors, type CorsOptions } from "./cors.js";
-import { internalError, json, notFound } from "./responses.js";
+import { hostCheck, hostRefused, type AllowedHosts } from "./hosts.js";
+import { json, notFound } from "./responses.js";
 import { checkBasePath, matchRoute, refuseMethod, type Route } from "./routes.js";
 import { envelopeElsewhere, envelopeMethod, openEnvelope } from "./single-endpoint.js";
 import * as threads from "./thread-endpoints.js";
@@ -21,6 +21,8 @@ export interface RuntimeHandlerOptions {
   readonly basePath?: string;
   /** An endpoint for each route, or one for all of them at the base path. Default `multi-route`. */
   readonly mode?: HandlerMode;
+  /** Requests to other hosts are answered with 403, see {@link AllowedHosts}. Default: all are answered. */
+  readonly allowedHosts?: AllowedHosts;
   /** What pages of other origins may do. Default: nothing. */
   readonly cors?: boolean | CorsOptions;
 }
@@ -45,10 +47,11 @@ export interface Handling {
  * @throws RunnerError `invalid-input` for options that are none
  */
 export function createRuntimeHandler(options: RuntimeHandlerOptions): (request: Request) => Promise<Response> {
-  const { runtime, basePath = "", mode = "multi-route", cors } = options;
+  const { runtime, basePath = "", mode = "multi-route", cors, allowedHosts } = options;
+  const isAllowed = hostCheck(allowedHosts ?? ["*"]);
   const handling: Handling = { basePath: checkBasePath(basePath), mode, cors: createCors(cors) };
   const core = coreOf(runtime);
-  return (request) => handle(core, request, handling);
+  return async (request) => (isAllowed(new URL(request.url).host) ? handle(core, request, handling) : hostRefused());
 }
 
 /** Answers one request. */
@@ -89,8 +92,10 @@ export async function handleRelayed(
 
 async function answered(core: RuntimeCore, request: Request, handling: Handling): Promise<Response> {
   let route: Route | undefined;
+  const { pathname } = new URL(request.url);
+  let failure: Response | undefined;
   const failed = (error: unknown): Response =>
-    route === undefined ? internalError() : errorResponse(error, FAILURES[route.name]);
+    (failure ??= core.failureResponse(pathname, error, route && FAILURES[route.name])).clone();
   const respond = async (admitted: Admitted, opening: Opening): Promise<Answer<Response>> => {
     const opened = admitted.isReplaced ? openRouted(admitted.request(), handling.basePath) : opening.opened;
     if (opened instanceof Response) throw await refusalOf(core, opened, admitted.request(), handling);

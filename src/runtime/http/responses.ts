@@ -43,7 +43,11 @@ export function unsupportedMediaType(): Response {
   return json({ error: "Unsupported media type" }, 415);
 }
 
-/** Says nothing of what happened: what was thrown may hold secrets. */
-export function internalError(): Response {
-  return json({ error: "internal_error" }, 500);
+/**
+ * Says nothing of what happened: what was thrown may hold secrets.
+ *
+ * @param id by which the log has it
+ */
+export function internalError(id?: string): Response {
+  return json({ error: "internal_error", ...(id !== undefined && { id }) }, 500);
 }

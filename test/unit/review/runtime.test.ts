@@ -1,4 +1,4 @@
-import { createRuntimeHandler, AgentRuntime } from "ag-ui-local-runtime/runtime";
+import { createRuntimeHandler, AgentRuntime, type BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import type { Frame } from "../../../src/wire/shapes.js";
@@ -108,10 +108,17 @@ test("a runner of another make that is busy is a busy thread over HTTP", async (
 });
 
 test("a middleware that has read the body is told so", async () => {
-  const runtime = runtimeWith({ beforeRequestMiddleware: async ({ request }) => void (await request.text()) });
+  const error = vi.fn();
+  const beforeRequestMiddleware: BeforeRequestMiddleware = async ({ request }) => void (await request.text());
+  const runtime = runtimeWith({ beforeRequestMiddleware, logger: { error, warn: () => undefined } });
   const answer = await createRuntimeHandler({ runtime })(post("/agent/counter/run", inputOf("t", "r")));
   expect(answer.status).toBe(500);
-  expect(await answer.text()).toContain("request.clone()");
+  const { id } = (await answer.json()) as { readonly id: string };
+  expect(error).toHaveBeenCalledWith(
+    expect.stringContaining(id),
+    { path: "/agent/counter/run" },
+    expect.objectContaining({ message: expect.stringContaining("request.clone()") }),
+  );
 });
 
 test("a page of an origin that cors does not name cannot post a recording", async () => {
@@ -141,7 +148,7 @@ test.each([{}, { cors: true }])(
     const answers = [await handler(new Request("http://localhost/info"))];
     expect(await answers[0]!.text()).toBe("no");
     const again = await handler(new Request("http://localhost/info"));
-    expect([again.status, await again.json()]).toEqual([500, { error: "internal_error" }]);
+    expect([again.status, await again.json()]).toEqual([500, { error: "internal_error", id: expect.any(String) }]);
     expect(String(errors[0])).toContain("new Response");
   },
 );

@@ -290,7 +290,7 @@ test("what a route fails with is what the middleware is shown", async () => {
   const answer = await createRuntimeHandler({ runtime })(new Request("http://localhost/threads/t/messages"));
   const body: unknown = await answer.json();
   await vi.waitFor(() => expect(shown).toEqual([body]));
-  expect(body).toMatchObject({ error: "Failed to fetch thread messages" });
+  expect(body).toMatchObject({ error: "internal_error" });
 });
 
 test("a reader over HTTP that has left when it is answered counts as gone", async () => {

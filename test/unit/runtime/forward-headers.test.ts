@@ -18,13 +18,23 @@ const sent = {
 const forwarded = (options?: ForwardHeadersOptions, own: Record<string, string> = {}) =>
   forwardedHeaders(options)(own, new Headers(sent));
 
-test("authorization and x-* are sent on, without what proxies and platforms add", () => {
-  expect(forwarded()).toEqual({ authorization: "Bearer me", "x-user": "ada" });
+test("x-* is sent on, without what proxies and platforms add, and without the caller's credentials", () => {
+  expect(forwarded()).toEqual({ "x-user": "ada" });
 });
+
+test.each(["authorization", "x-api-key", "x-csrf-token", "x-xsrf-token"])(
+  "%s goes upstream only where it is listed",
+  (name) => {
+    const headers = new Headers({ [name.toUpperCase()]: "secret" });
+    expect(forwardedHeaders({})({}, headers)).toEqual({});
+    expect(forwardedHeaders({ useDefaultDenylist: false })({}, headers)).toEqual({});
+    expect(forwardedHeaders({ allow: [name] })({}, headers)).toEqual({ [name]: "secret" });
+    expect(forwardedHeaders({ allow: [name] })({ [name]: "own" }, headers)).toEqual({ [name]: "own" });
+  },
+);
 
 test("what proxies add is sent on where that is asked for", () => {
   expect(Object.keys(forwarded({ useDefaultDenylist: false })).toSorted()).toEqual([
-    "authorization",
     "x-forwarded-for",
     "x-request-id",
     "x-user",
@@ -37,7 +47,7 @@ test("only what is allowed is sent on, of whatever name", () => {
 });
 
 test("what is denied is never sent on", () => {
-  expect(forwarded({ deny: ["AUTHORIZATION"], denyPrefixes: ["X-U"] })).toEqual({});
+  expect(forwarded({ deny: ["X-USER"], denyPrefixes: ["X-U"] })).toEqual({});
   expect(forwarded({ allow: ["authorization", "x-user"], deny: ["authorization"] })).toEqual({ "x-user": "ada" });
 });
 
@@ -46,7 +56,11 @@ test("an empty list, and empty names, deny and allow nothing", () => {
 });
 
 test("the agent's own headers win, however they are spelled", () => {
-  expect(forwarded({}, { AUTHORIZATION: "Bearer own" })).toEqual({ AUTHORIZATION: "Bearer own", "x-user": "ada" });
+  const allow = ["authorization", "x-user"];
+  expect(forwarded({ allow }, { AUTHORIZATION: "Bearer own" })).toEqual({
+    AUTHORIZATION: "Bearer own",
+    "x-user": "ada",
+  });
 });
 
 describe.each(WAYS)("headers of a request, $name", (way) => {

@@ -166,7 +166,10 @@ describe("the package", () => {
     const { fetch } = served({ agents: { caller }, mcpApps: { use: load, servers: [{ type: "http", url: mcp.url }] } });
     const run = (): Promise<Response> => fetch("/agent/caller/run", postOf(inputOf("t", "r")));
     const failed = await run();
-    expect([failed.status, await failed.json()]).toMatchObject([500, { error: "Failed to run agent" }]);
+    expect([failed.status, await failed.json()]).toMatchObject([
+      500,
+      { error: "internal_error", id: expect.any(String) },
+    ]);
     expect(typesOf(await eventsOf(await run())).at(-1)).toBe(EventType.RUN_FINISHED);
   });
 });

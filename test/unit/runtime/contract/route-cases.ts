@@ -281,7 +281,9 @@ const said: readonly ContractCase[] = [
       const threadId = bench.id("t");
       const answer = await bench.ask("run", "absent", { threadId });
       expectSame(answer.status, 500, "an agent that is not there must be told of");
-      expectSame((await refusalOf(answer))["error"], "Failed to run agent", "it must be told as CopilotKit does");
+      const refusal = await refusalOf(answer);
+      expectSame(refusal["error"], "internal_error", "what a factory throws must be told to nobody");
+      expectThat(typeof refusal["id"] === "string", "the log must have it by the id that is told");
       await bench.expectFree(threadId);
     },
   },

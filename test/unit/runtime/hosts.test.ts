@@ -1,0 +1,137 @@
+import { createNodeHandler, type NodeHandlerOptions } from "ag-ui-local-runtime/node";
+import { createRuntimeHandler, type AgentRuntimeOptions } from "ag-ui-local-runtime/runtime";
+import { describe, expect, test, vi } from "vitest";
+import { inputOf } from "../runner/kit.js";
+import { runtimeWith } from "./kit.js";
+import { exchange, serve } from "./node-kit.js";
+
+async function statusOf(host: string | undefined, options: NodeHandlerOptions = {}, more = ""): Promise<number> {
+  const { port } = await serve(createNodeHandler(createRuntimeHandler({ runtime: runtimeWith() }), options));
+  const line = host === undefined ? "" : `Host: ${host}\r\n`;
+  const answer = await exchange(port, `GET /info HTTP/1.0\r\n${line}${more}\r\n`);
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+}
+
+describe("a server on a loopback address", () => {
+  test.each([
+    "localhost",
+    "localhost:4000",
+    "LOCALHOST.",
+    "app.localhost:80",
+    "127.0.0.1:4000",
+    "127.8.9.1",
+    "[::1]",
+    "[::1]:4000",
+    "[0:0:0:0:0:0:0:1]:4000",
+    undefined,
+  ])("answers %s", async (host) => {
+    expect(await statusOf(host)).toBe(200);
+  });
+
+  test.each([
+    "evil.example",
+    "evil.example:4000",
+    "localhost.evil.example",
+    "127.0.0.1.evil.example",
+    "evil-localhost",
+    "0.0.0.0:4000",
+    "10.0.0.1",
+    "[::2]",
+    "[fe80::1]",
+  ])("does not answer %s: a name that points at it is no name of it", async (host) => {
+    expect(await statusOf(host)).toBe(403);
+  });
+
+  test("is not talked into it by the headers of a proxy", async () => {
+    const forged = "X-Forwarded-Host: localhost\r\n";
+    expect(await statusOf("evil.example", {}, forged)).toBe(403);
+    expect(await statusOf("evil.example", { trustProxy: true }, forged)).toBe(403);
+  });
+
+  test("answers the name that its URLs have", async () => {
+    expect(await statusOf("a.example", { host: "a.example" })).toBe(200);
+    expect(await statusOf("b.example", { host: "a.example" })).toBe(403);
+  });
+
+  test("calls no handler for a host that it refuses", async () => {
+    const handler = vi.fn(async () => new Response("secret"));
+    const { port } = await serve(createNodeHandler(handler));
+    const answer = await exchange(port, "GET / HTTP/1.0\r\nHost: evil.example\r\n\r\n");
+    expect(answer).toContain("allowedHosts");
+    expect(handler).not.toHaveBeenCalled();
+  });
+});
+
+describe("allowedHosts", () => {
+  test.each<[string, readonly string[], string, number]>([
+    ["a name, at any port", ["a.example"], "A.Example.:81", 200],
+    ["another name", ["a.example"], "localhost", 403],
+    ["a name at its port", ["a.example:81"], "a.example:81", 200],
+    ["a name at another port", ["a.example:81"], "a.example", 403],
+    ["a name below", [".example"], "a.b.example", 200],
+    ["the name itself, where names below it are listed", [".a.example"], "a.example", 403],
+    ["a name that ends alike", [".a.example"], "evila.example", 403],
+    ["an address with brackets", ["[::1]"], "[::1]:81", 200],
+    ["an address without", ["::1"], "[::1]", 200],
+    ["all", ["*"], "any.example", 200],
+    ["none", [], "localhost", 403],
+  ])("%s", async (_, allowedHosts, host, status) => {
+    expect(await statusOf(host, { allowedHosts })).toBe(status);
+    const handler = createRuntimeHandler({ runtime: runtimeWith(), allowedHosts });
+    expect((await handler(new Request(`http://${host}/info`))).status).toBe(status);
+  });
+
+  test("of a server behind a proxy are what the proxy says", async () => {
+    const options = { allowedHosts: ["a.example"], trustProxy: true };
+    expect(await statusOf("127.0.0.1", options, "X-Forwarded-Host: a.example\r\n")).toBe(200);
+    expect(await statusOf("a.example", options, "X-Forwarded-Host: b.example\r\n")).toBe(403);
+  });
+
+  test.each([["http://a.example"], ["a.example/x"], [""], [7]])("%j is no host", (entry) => {
+    const allowedHosts = [entry as string];
+    const wrong = expect.objectContaining({ code: "invalid-input", details: { field: "allowedHosts" } });
+    expect(() => createNodeHandler(async () => new Response(), { allowedHosts })).toThrow(wrong);
+    expect(() => createRuntimeHandler({ runtime: runtimeWith(), allowedHosts })).toThrow(wrong);
+  });
+});
+
+const secret = (): never => {
+  throw new Error("the secret");
+};
+
+describe.each<[string, Partial<AgentRuntimeOptions>]>([
+  ["a factory of agents", { agents: secret }],
+  ["the loading of an agent", { agents: { counter: secret } }],
+  ["beforeRequestMiddleware", { beforeRequestMiddleware: secret }],
+])("what %s throws", (_, options) => {
+  const ask = async (debug: boolean) => {
+    const error = vi.fn();
+    const runtime = runtimeWith({
+      ...options,
+      debug: debug && { log: () => undefined },
+      logger: { error, warn: error },
+    });
+    const { url } = await serve(createNodeHandler(createRuntimeHandler({ runtime })));
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify(inputOf("t", "r"));
+    const answer = await fetch(`${url}/agent/counter/run`, { method: "POST", headers, body });
+    return { status: answer.status, text: await answer.text(), error };
+  };
+
+  test("is a 500 that says nothing, and stands in the log by its id", async () => {
+    const { status, text, error } = await ask(false);
+    const told = JSON.parse(text) as { readonly id: string };
+    expect([status, told]).toEqual([500, { error: "internal_error", id: expect.any(String) }]);
+    expect(error).toHaveBeenCalledTimes(1);
+    expect(error).toHaveBeenCalledWith(
+      expect.stringContaining(told.id),
+      { path: "/agent/counter/run" },
+      expect.objectContaining({ message: "the secret" }),
+    );
+  });
+
+  test("is told with debug", async () => {
+    const { status, text } = await ask(true);
+    expect([status, text]).toEqual([500, expect.stringContaining("the secret")]);
+  });
+});
