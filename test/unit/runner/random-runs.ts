@@ -160,6 +160,7 @@ async function play(
   threadId: string,
   runId: string,
   script: Script,
+  open: readonly { readonly id: string }[],
 ): Promise<readonly BaseEvent[]> {
   let stop: Promise<unknown> | undefined;
   const agent = new ScriptedAgent(script, (count) => {
@@ -168,7 +169,9 @@ async function play(
   });
   const state = runId === "r0" ? { list: [1], count: 0, a: { b: { c: 1 } } } : {};
   const messages = [{ id: `${runId}-u`, role: "user" as const, content: `ask ${runId}` }];
-  const input = { threadId, runId, messages, state, tools: [], context: [], forwardedProps: {} };
+  const resume = open.map(({ id }) => ({ interruptId: id, status: "cancelled" as const }));
+  const answers = open.length > 0 && { resume };
+  const input = { threadId, runId, messages, state, tools: [], context: [], forwardedProps: {}, ...answers };
   const events = await lastValueFrom(runner.run({ threadId, agent, input }).pipe(toArray()));
   await stop;
 
@@ -208,9 +211,11 @@ export function testRandomRuns(name: string, count: number, runner: () => LocalA
           fc.asyncProperty(fc.array(scripts, { minLength: 1, maxLength: 3 }), async (played) => {
             const threadId = `random-${threads++}`;
             const all: BaseEvent[] = [];
-            for (const [n, each] of played.entries()) all.push(...(await play(its, threadId, `r${n}`, each)));
-
-            const truth = await referenceFold({ messages: [], state: {}, interrupts: [] }, all);
+            let truth = await referenceFold({ messages: [], state: {}, interrupts: [] }, all);
+            for (const [n, each] of played.entries()) {
+              all.push(...(await play(its, threadId, `r${n}`, each, truth.interrupts)));
+              truth = await referenceFold({ messages: [], state: {}, interrupts: [] }, all);
+            }
             expect(await its.getThreadMessages(threadId)).toEqual(truth.messages);
             expect(await its.getThreadState(threadId)).toEqual(truth.state);
             const replayed = await lastValueFrom(its.connect({ threadId }).pipe(toArray()));
