@@ -1,13 +1,17 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { from, mergeMap, Observable, type Subscriber, type Subscription } from "rxjs";
 import { unpackChunk } from "../run/pack.js";
+import { withBase } from "../wire/frames.js";
 import type { Frame, LiveRun, RunRequest } from "../wire/shapes.js";
 import { attachFrames, runFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
 
-/** Each event as it was recorded. */
-const eventsOf = (frame: Frame): readonly BaseEvent[] =>
-  frame.type === "chunk" ? unpackChunk(frame.chunk).map(({ event }) => event) : [];
+/** Each event as it was recorded, and what comes with them. */
+function eventsOf(frame: Frame): readonly BaseEvent[] {
+  if (frame.type !== "chunk") return [];
+  const events = unpackChunk(frame.chunk).map(({ event }) => event);
+  return withBase(frame.base, events);
+}
 
 /**
  * Starts a run in the host, at the call. Who subscribes before the host has answered is sent the run as it streams; who

@@ -100,7 +100,8 @@ export abstract class ThreadAgent extends ApplyingAgent {
       threadId,
       agentId,
       input: { ...input, messages: [...news], ...(!stateSet && { state: {} }) },
-      partial: { stateSet },
+      // Amid a reading the cursor may stand where the state does not.
+      partial: { stateSet, ...(this.cursor !== undefined && !this.reading && { at: this.cursor }) },
     };
   }
 

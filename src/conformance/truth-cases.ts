@@ -7,7 +7,7 @@ import { answering, held, say } from "./good-agents.js";
 import { heldRun } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
-import { joined, mustBeOneRun } from "./view.js";
+import { joined, mustBeOneRun, rebuild } from "./view.js";
 
 const delta = (value: unknown) => ({
   type: EventType.STATE_DELTA as const,
@@ -73,6 +73,21 @@ export const truthCases = cases([
       const first = await tab.mustBeOnReplayWith({ list: ["a", "b"], kept: true });
       await tab.turn(patching("c"), "two", { state: first.state });
       await tab.mustBeOnReplayWith({ list: ["a", "b", "c"], kept: true });
+    },
+  },
+  {
+    id: "state.base-is-given",
+    level: "full",
+    title: "a sender that does not have the thread's state is given it",
+    says: "Where a run starts from the thread's state and its sender sent {}, the sender must end with the state that the log has: a STATE_SNAPSHOT comes before the run's deltas.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      await tab.turn(patching("b"), "one", { state: { list: ["a"] } });
+      const stranger = new Tab(tab.thread);
+      await stranger.turn(patching("c"), "two");
+      expectSame(stranger.view.state, { list: ["a", "b", "c"] }, "it must have the state that the run led to");
+      const { state } = await rebuild("the replay", await tab.thread.replay());
+      expectSame(state, stranger.view.state, "the log must have the same");
     },
   },
   {

@@ -37,7 +37,7 @@ export interface AgentRunnerConnectRequest {
 
 /**
  * How a reader gets what was before: as messages and state (`snapshot`), as compacted events (`events`), or nothing of it
- * but the last run, event by event from its first (`last-run`; its deltas apply to what the runs before it left behind).
+ * but the last run, event by event from its first (`last-run`; the state that it starts from comes after its RUN_STARTED).
  */
 export type Replay = "snapshot" | "events" | "last-run";
 

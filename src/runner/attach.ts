@@ -5,10 +5,12 @@ import { emptyPrelude } from "../run/prelude.js";
 import { isSameDatabase } from "../run/epochs.js";
 import { isListening } from "../run/life.js";
 import { lastSeq } from "../run/pack.js";
-import type { Cursor } from "../run/types.js";
+import type { BaseEvent } from "@ag-ui/client";
+import type { Chunk, Cursor } from "../run/types.js";
 import type { ThreadHead } from "../storage/run-store.js";
 import { toErrorData } from "../wire/errors.js";
 import type { Frame, LiveRun as LiveRunInfo, Replay } from "../wire/shapes.js";
+import { wholeBaseline } from "./baseline.js";
 import type { History } from "./history.js";
 import { refOf, type LiveRun, type RunRef } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
@@ -102,7 +104,8 @@ export async function* attach(
   }
 }
 
-type Position = { readonly run: RunRef; readonly afterSeq: number };
+/** `alone`: what was before the run does not come. */
+type Position = { readonly run: RunRef; readonly afterSeq: number; readonly alone?: true };
 type Prelude = Frame & { readonly type: "prelude" };
 
 /** What a reader at `at` is handed next; `again`: the thread is just changing, look again. */
@@ -135,7 +138,7 @@ async function nextStep(
 /** The last run of the path from its first event. No limit takes the events of that one. */
 async function lastRun({ parts }: AttachContext, head: ThreadHead): Promise<Position | "again"> {
   const run = await parts.store.run(head.threadId, head.activeRunIndex);
-  return run === undefined ? "again" : { run: refOf(run), afterSeq: -1 };
+  return run === undefined ? "again" : { run: refOf(run), afterSeq: -1, alone: true };
 }
 
 /** What a reader at `at` reads next; `snapshot` where its place is not on the active path. */
@@ -166,12 +169,13 @@ type ReadRun = { readonly is: "read"; readonly cursor: Cursor } | Extract<TailEn
 /** One run from `afterSeq` to its end. @returns undefined where the run's events are gone */
 async function* readRun(
   context: AttachContext,
-  { run, afterSeq }: Position,
+  { run, afterSeq, alone }: Position,
   signal: AbortSignal,
 ): AsyncGenerator<Frame, ReadRun | undefined> {
   const { threadId, runIndex, runId, epoch } = run;
   const live = context.liveRun(threadId);
   const feed = isRun(live, run) ? live.feed : undefined;
+  const base = alone === true ? await wholeBaseline(context, run) : [];
   if (afterSeq < 0) yield { type: "run", run: toLiveRunInfo(run) };
   let seq = afterSeq;
   const chunks = tailRun(context, run, feed, afterSeq, signal);
@@ -179,7 +183,7 @@ async function* readRun(
     for (;;) {
       const next = await chunks.next();
       if (next.done !== true) {
-        yield { type: "chunk", chunk: next.value };
+        yield toFrame(next.value, base);
         seq = lastSeq(next.value);
         continue;
       }
@@ -209,6 +213,10 @@ async function compacted({ history }: AttachContext, head: ThreadHead): Promise<
   const events = last === undefined ? [] : compact(await history.pathEvents(head, last.runIndex));
   return { type: "prelude", events, cursor };
 }
+
+/** @param base comes with the run's first chunk */
+export const toFrame = (chunk: Chunk, base: readonly BaseEvent[]): Frame =>
+  chunk.firstSeq === 0 && base.length > 0 ? { type: "chunk", chunk, base } : { type: "chunk", chunk };
 
 export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): LiveRunInfo => ({
   runIndex,

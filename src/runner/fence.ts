@@ -8,6 +8,8 @@ import type { HeldLock } from "../platform/locks.js";
 import { firstOf } from "../storage/decisions.js";
 import type { Claim, PersistedInput, RunRow } from "../storage/run-store.js";
 import { EventGate } from "./event-gate.js";
+import type { RunRequest } from "../wire/shapes.js";
+import type { RunStart } from "./baseline.js";
 import { newThread, type History } from "./history.js";
 import type { RunnerParts } from "./parts.js";
 import { RecordedRun } from "./recorded-run.js";
@@ -20,7 +22,7 @@ export interface LiveRunRequest {
   readonly agentId: string | undefined;
   readonly agent: AbstractAgent;
   readonly input: RunAgentInput;
-  readonly partial?: { readonly stateSet: boolean } | undefined;
+  readonly partial?: RunRequest["partial"] | undefined;
   /** What the way in knows of the sender: see `SenderKnowledge`. */
   readonly cut?: readonly string[] | undefined;
   readonly branchBefore?: string | undefined;
@@ -39,6 +41,8 @@ export interface PlacedRequest extends LiveRunRequest {
   readonly queued?: boolean;
   /** The first run that was not over when this one was asked for, where that one waited for it. */
   readonly unseen?: () => number | undefined;
+  /** The interrupts that the runs which it waited for have answered. */
+  readonly answered?: () => readonly string[];
 }
 
 /** A run whose fence stands in the log: what it starts from. */
@@ -49,6 +53,10 @@ export interface FencedRun {
   readonly state: unknown;
   /** It is the state that the thread has, so the log need not say it. */
   readonly stateIsThreads: boolean;
+  /** That state, where the log does not say it. */
+  readonly start: RunStart | undefined;
+  /** The interrupts that were open. */
+  readonly answered: readonly string[];
   /** What of the input goes into the log. */
   readonly persisted: PersistedInput;
   /** What the committed events have led to; nothing yet. */
@@ -134,13 +142,17 @@ export async function fenceRun(
     if (result.is === "moved") continue;
     const stateSet = isStateSet(request);
     const { maxPatchOperations: operations, maxCopiedBytes: copied, maxDepth: depth } = parts.eventLimits;
+    const stateIsThreads = !stateSet && (plan.is === "continue" || equalJson(start.state, end.base.state));
+    const { state, runIndex } = start;
     return {
       is: "fenced",
       run: {
         claim: result.claim,
         plan,
-        state: stateSet ? input.state : start.state,
-        stateIsThreads: !stateSet && (plan.is === "continue" || equalJson(start.state, end.base.state)),
+        state: stateSet ? (input.state as unknown) : state,
+        stateIsThreads,
+        answered: start.interrupts.map(({ id }) => id),
+        start: stateIsThreads ? { state, runIndex, epoch: end.epoch } : undefined,
         persisted,
         recorded: new RecordedRun(start, persisted),
         gate: new EventGate(parts.eventLimits, new Fold(start, { operations, copied, depth }), result.bytes),
@@ -157,7 +169,7 @@ function noBranchPoint({ threadId, branchBefore }: PlacedRequest): RunnerError {
 
 /** Why the run may not start: the thread waits for answers that the request does not give. */
 function refusalFor(
-  { threadId, input, queued }: PlacedRequest,
+  { threadId, input, answered }: PlacedRequest,
   start: ThreadBase,
   now: number,
 ): RunnerError | undefined {
@@ -171,8 +183,9 @@ function refusalFor(
       { message: describeFaults(faults) },
     );
   }
-  // Whoever asked while they were open was overtaken by the run that it waited for.
-  const late = queued === true ? unknownAnswers(start.interrupts, resume) : [];
+  // Of several answers the first one counts.
+  const settled = new Set(answered?.());
+  const late = unknownAnswers(start.interrupts, resume).filter((id) => settled.has(id));
   if (late.length === 0) return undefined;
   const message = `The run waited for its turn, and what it answers was settled meanwhile: ${late.join(", ")}`;
   return new RunnerError("interrupts-open", { threadId, runId, interruptIds, settled: late }, { message });

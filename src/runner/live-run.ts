@@ -5,6 +5,7 @@ import { isAnswer } from "../run/interrupts.js";
 import { Life, type RunLife } from "../run/life.js";
 import type { RunRow, StopRequest } from "../storage/run-store.js";
 import { acquire, type AcquireContext } from "./acquire.js";
+import type { RunStart } from "./baseline.js";
 import { Execution, type ExecutionContext } from "./execution.js";
 import { fenceRun, type FencedRun, type PlacedRequest } from "./fence.js";
 import { RunFeed } from "./run-feed.js";
@@ -49,6 +50,8 @@ export class LiveRun {
   /** Where it stands in the log: as this host's, or as a run of this id that was there before. */
   private ref: RunRef | undefined;
   private execution: Execution | undefined;
+  private fencedStart: RunStart | undefined;
+  private answeredIds: readonly string[] = [];
   private readonly cancelled = new AbortController();
   /** The live run of another host that this one waited for or superseded. */
   private waitedFor: number | undefined;
@@ -66,7 +69,7 @@ export class LiveRun {
     this.ended = new Promise((resolve) => (this.over = resolve));
     const waits = new Promise<void>((resolve) => (this.waits = resolve));
     if (request.queued === true) this.wait();
-    this.started = this.start();
+    this.started = this.begin();
     const started = this.started.then(
       () => undefined,
       () => undefined,
@@ -81,6 +84,21 @@ export class LiveRun {
   /** The run in the log, once it is there. */
   get inLog(): RunRef | undefined {
     return this.ref;
+  }
+
+  /** It runs, or ran, in this host. */
+  get isHere(): boolean {
+    return this.execution !== undefined;
+  }
+
+  /** What it starts from; undefined where the log says it, and for a run that was there before. */
+  get start(): RunStart | undefined {
+    return this.fencedStart;
+  }
+
+  /** The interrupts that were open when it started: it answers them. */
+  get answered(): readonly string[] {
+    return this.answeredIds;
   }
 
   /** What the committed events have rebuilt so far; undefined before the first is committed and while it is settling. */
@@ -120,7 +138,7 @@ export class LiveRun {
     return true;
   }
 
-  private async start(): Promise<RunRef> {
+  private async begin(): Promise<RunRef> {
     let lock: HeldLock | undefined;
     let fenceSent = false;
     try {
@@ -140,10 +158,7 @@ export class LiveRun {
       this.mustNotBeCancelled();
       this.life.go({ to: "turn" });
       const unseen = this.waitedFor;
-      const request =
-        unseen === undefined
-          ? this.request
-          : { ...this.request, unseen: () => unseen, queued: this.context.onConcurrentRun === "queue" };
+      const request = unseen === undefined ? this.request : { ...this.request, unseen: () => unseen };
       const result = await fenceRun(this.context, request, async () => {
         await this.reached("claiming.read");
         fenceSent = true;
@@ -204,6 +219,8 @@ export class LiveRun {
     const { agentId } = this.request;
     const { threadId, runId, runIndex, epoch } = fenced.claim;
     this.ref = { threadId, runId, runIndex, epoch, ...(agentId !== undefined && { agentId }) };
+    this.fencedStart = fenced.start;
+    this.answeredIds = fenced.answered;
     this.execution = new Execution(this.context, {
       request: this.request,
       fenced,

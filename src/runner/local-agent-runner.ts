@@ -26,6 +26,7 @@ import { isRunningAgent } from "./agent-pipeline.js";
 import { attach, type AttachContext, type AttachOptions } from "./attach.js";
 import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
 import { checkRequestWeight, eventLimits } from "./event-limits.js";
+import type { Asked } from "./baseline.js";
 import type { LiveRunRequest } from "./fence.js";
 import { History } from "./history.js";
 import type { LiveRun } from "./live-run.js";
@@ -196,7 +197,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       persistedInputMessages: request.persistedInputMessages,
       branchBefore: request.branchBefore,
     });
-    return streamFor(runsForOlder(request), eventsOfRun(this.attachContext(), run));
+    return streamFor(runsForOlder(request), eventsOfRun(this.attachContext(), run, request));
   }
 
   /**
@@ -254,9 +255,9 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     return this.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
   }
 
-  /** Frames of one run, from its first event to its settled end. */
-  runFrames(run: LiveRun, signal: AbortSignal): AsyncGenerator<Frame, void> {
-    return framesOfRun(this.attachContext(), run, signal);
+  /** Frames of one run, from its first event to its settled end, for who asked for it like this. */
+  runFrames(run: LiveRun, asked: Asked, signal: AbortSignal): AsyncGenerator<Frame, void> {
+    return framesOfRun(this.attachContext(), run, asked, signal);
   }
 
   /**

@@ -6,22 +6,27 @@ import { RunnerError } from "../run/errors.js";
 import { unpackChunk } from "../run/pack.js";
 import type { Cursor } from "../run/types.js";
 import type { Frame } from "../wire/shapes.js";
+import { withBase } from "../wire/frames.js";
 import { threadEvents } from "../wire/thread-events.js";
 import { ownEvent } from "./accept.js";
-import { isRun, toLiveRunInfo, type AttachContext } from "./attach.js";
+import { isRun, toFrame, toLiveRunInfo, type AttachContext } from "./attach.js";
+import { baselineFor, wholeBaseline, type Asked } from "./baseline.js";
 import { refOf, type LiveRun, type RunRef } from "./live-run.js";
-import { tailRun, type TailContext, type TailEnd } from "./tail.js";
+import { tailRun, type TailEnd } from "./tail.js";
 
 /** A run's events for each subscriber, from its first; unsubscribing does not stop it. */
-export const eventsOfRun = (context: TailContext, run: LiveRun): Observable<BaseEvent> =>
+export const eventsOfRun = (context: AttachContext, run: LiveRun, asked: Asked): Observable<BaseEvent> =>
   new Observable<BaseEvent>((subscriber) =>
     // Who never subscribes is not told of a refusal: that is no unhandled rejection.
     pump(subscriber, async (signal) => {
       const ref = await run.started;
+      const base = await baselineFor(context, run, asked);
       const chunks = tailRun(context, ref, run.feed, -1, signal);
       for (let next = await chunks.next(); ; next = await chunks.next()) {
         if (next.done !== true) {
-          for (const { event } of unpackChunk(next.value)) subscriber.next(ownEvent(event));
+          const events = unpackChunk(next.value).map(({ event }) => event);
+          const isFirst = next.value.firstSeq === 0;
+          for (const event of isFirst ? withBase(base, events) : events) subscriber.next(ownEvent(event));
           continue;
         }
         const failure = failureOf(run, next.value);
@@ -34,13 +39,15 @@ export const eventsOfRun = (context: TailContext, run: LiveRun): Observable<Base
 
 /** Frames of one run, from its first event to its settled end. */
 export async function* framesOfRun(
-  context: TailContext,
+  context: AttachContext,
   run: LiveRun,
+  asked: Asked,
   signal: AbortSignal,
 ): AsyncGenerator<Frame, void> {
   const ref = await run.started;
+  const base = await baselineFor(context, run, asked);
   yield { type: "run", run: toLiveRunInfo(ref) };
-  yield* framesBehind(ref, tailRun(context, ref, run.feed, -1, signal), (end) => failureOf(run, end), signal);
+  yield* framesBehind(ref, tailRun(context, ref, run.feed, -1, signal), base, (end) => failureOf(run, end), signal);
 }
 
 /**
@@ -63,14 +70,16 @@ export async function* framesOfRecorded(
   const live = context.liveRun(threadId);
   const feed = isRun(live, ref) ? live.feed : undefined;
   const seq = after?.seq ?? -1;
+  const base = seq < 0 ? await wholeBaseline(context, ref) : [];
   if (seq < 0) yield { type: "run", run: toLiveRunInfo(ref) };
   const failure = (end: TailEnd | undefined) => (typeof end === "object" ? end : undefined);
-  yield* framesBehind(ref, tailRun(context, ref, feed, seq, signal), failure, signal);
+  yield* framesBehind(ref, tailRun(context, ref, feed, seq, signal), base, failure, signal);
 }
 
 async function* framesBehind(
   ref: RunRef,
   chunks: ReturnType<typeof tailRun>,
+  base: readonly BaseEvent[],
   failure: (end: TailEnd | undefined) => { readonly error: unknown } | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<Frame, void> {
@@ -79,7 +88,7 @@ async function* framesBehind(
     for (;;) {
       const next = await chunks.next();
       if (next.done !== true) {
-        yield { type: "chunk", chunk: next.value };
+        yield toFrame(next.value, base);
         continue;
       }
       const failed = failure(next.value);

@@ -82,7 +82,8 @@ export class ThreadRuns {
     }
     // All of them: one that is taken out of the queue lets nobody past those before it.
     const ahead = Promise.all([before, ...queue].map((run) => run.ended));
-    const run = this.make({ ...request, turn: () => ahead.then(() => undefined), queued: true, unseen });
+    const answered = (): readonly string[] => [before, ...queue].flatMap((other) => other.answered);
+    const run = this.make({ ...request, turn: () => ahead.then(() => undefined), queued: true, unseen, answered });
     this.queues.set(threadId, [...queue, run]);
     return run;
   }

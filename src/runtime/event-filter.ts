@@ -17,7 +17,8 @@ function filterFrame(frame: Frame, filter: EventFilter): Frame {
     const isCut = entry.cuts !== undefined && (event as Delta).delta === (entry.event as Delta).delta;
     return [isCut ? { ...entry, event } : { event }];
   });
-  return { ...frame, chunk: { ...frame.chunk, entries } };
+  const base = frame.base?.flatMap((event) => filter(event) ?? []);
+  return { ...frame, chunk: { ...frame.chunk, entries }, ...(base !== undefined && { base }) };
 }
 
 /** An event that has text, where it is one. */

@@ -93,7 +93,7 @@ export class RuntimeRuns {
       is: "local",
       isRecorded: true,
       run: toLiveRunInfo(ref),
-      frames: (signal) => runner.runFrames(run, signal),
+      frames: (signal) => runner.runFrames(run, asked, signal),
       ...(run.is.is === "refused"
         ? onlyRead({ threadId })
         : {
@@ -164,7 +164,7 @@ export class RuntimeRuns {
         is: "local",
         isRecorded: false,
         run: { ...toLiveRunInfo(ref), unrecorded: true },
-        frames: (signal) => runner.runFrames(run, signal),
+        frames: (signal) => runner.runFrames(run, { input }, signal),
         ended: run.ended.then(() => ({ threadId })),
         left: () => {
           this.unrecordedRuns.delete(run);

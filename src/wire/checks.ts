@@ -39,6 +39,17 @@ function checkOptional(fields: Fields, field: string, type: "boolean" | "number"
 
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every((item) => typeof item === "string");
 
+function checkCursor(value: unknown, name: string): void {
+  if (value === undefined) return;
+  const cursor = fieldsOf(value, name);
+  for (const field of ["runIndex", "seq", "epoch"]) {
+    const least = field === "epoch" ? 0 : -1;
+    if (!Number.isSafeInteger(cursor[field]) || (cursor[field] as number) < least) {
+      refuse(`${name}.${field}`, `be a whole number, at least ${least}`);
+    }
+  }
+}
+
 export function checkRun(request: RunRequest): RunRequest {
   const fields = fieldsOf(request, "request");
   checkId(fields, "threadId");
@@ -54,7 +65,11 @@ export function checkRun(request: RunRequest): RunRequest {
   // A middleware may have all of it made into JSON, before the runner looks at it.
   const flaw = flawOf(fields);
   if (flaw !== undefined) throw new RunnerError("invalid-input", { field: "input" }, { message: `input ${flaw}` });
-  if (fields["partial"] !== undefined) checkOptional(fieldsOf(fields["partial"], "partial"), "stateSet", "boolean");
+  if (fields["partial"] !== undefined) {
+    const partial = fieldsOf(fields["partial"], "partial");
+    checkOptional(partial, "stateSet", "boolean");
+    checkCursor(partial["at"], "partial.at");
+  }
   if (fields["cut"] !== undefined && !isStrings(fields["cut"])) refuse("cut", "be an array of strings");
   checkOptional(fields, "branchBefore", "string");
   return request;
@@ -73,15 +88,7 @@ export function checkAttach(request: AttachRequest): AttachRequest {
   if (limit !== undefined && (!Number.isSafeInteger(limit) || (limit as number) < 1)) {
     refuse("limit", "be a whole number, at least 1");
   }
-  if (fields["after"] !== undefined) {
-    const after = fieldsOf(fields["after"], "after");
-    for (const field of ["runIndex", "seq", "epoch"]) {
-      const least = field === "epoch" ? 0 : -1;
-      if (!Number.isSafeInteger(after[field]) || (after[field] as number) < least) {
-        refuse(`after.${field}`, `be a whole number, at least ${least}`);
-      }
-    }
-  }
+  checkCursor(fields["after"], "after");
   return request;
 }
 

@@ -93,8 +93,20 @@ export function receiveFrames(port: MessagePort, lost: AbortSignal): Observable<
 }
 
 /** The events of a frame, deltas joined; none where it tells something else. */
-export const eventsOfFrame = (frame: Frame): readonly BaseEvent[] =>
-  frame.type === "prelude" ? frame.events : frame.type === "chunk" ? frame.chunk.entries.map(({ event }) => event) : [];
+export function eventsOfFrame(frame: Frame): readonly BaseEvent[] {
+  if (frame.type === "prelude") return frame.events;
+  return frame.type === "chunk"
+    ? withBase(
+        frame.base,
+        frame.chunk.entries.map(({ event }) => event),
+      )
+    : [];
+}
+
+/** The events of a chunk with the `base` of its frame in its place. */
+export function withBase<T>(base: readonly T[] = [], events: readonly T[]): readonly T[] {
+  return base.length === 0 ? events : [...events.slice(0, 1), ...base, ...events.slice(1)];
+}
 
 const FRAME_TYPES: ReadonlySet<unknown> = new Set<Frame["type"]>([
   "prelude",

@@ -228,9 +228,10 @@ export interface RunRequest {
   readonly input: RunAgentInput;
   /**
    * `input.messages` are only those that the thread does not have yet, and `input.state` is only given where the
-   * caller set it: the host completes both. Absent: the input is whole, as any AG-UI client sends it.
+   * caller set it: the host completes both. Absent: the input is whole, as any AG-UI client sends it. `at`: how far the
+   * caller has the thread; one that has less than the run starts from is given the state with it.
    */
-  readonly partial?: { readonly stateSet: boolean };
+  readonly partial?: { readonly stateSet: boolean; readonly at?: Cursor };
   /**
    * Ids of messages that the sender was shown and does not have any more. Absent: nobody knows what it was shown, so that
    * it lacks a message says nothing.
@@ -253,7 +254,8 @@ export type Frame =
       /** The thread has messages before the first one of the snapshot. */
       readonly earlier?: true;
     }
-  | { readonly type: "chunk"; readonly chunk: Chunk }
+  /** `base`: what this reader lacks of what the run starts from. It comes after the first event, and stands in no log. */
+  | { readonly type: "chunk"; readonly chunk: Chunk; readonly base?: readonly BaseEvent[] }
   /** A run begins for this reader. Precedes its first chunk. */
   | { readonly type: "run"; readonly run: LiveRun }
   /** The run is settled and its lock is free. Its terminal event was in the chunk before. */

@@ -1,7 +1,7 @@
 import { EventType, verifyEvents, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { RunnerError, type AgentRunnerRunRequest, type ThreadRunRequest } from "ag-ui-local-runtime";
 import type { FullAgentRunner } from "ag-ui-local-runtime/conformance";
-import { catchError, concat, defer, map, takeWhile, tap, throwError, type Observable } from "rxjs";
+import { catchError, concat, defer, filter, map, takeWhile, tap, throwError, type Observable } from "rxjs";
 
 type Break = (good: FullAgentRunner) => Partial<FullAgentRunner>;
 
@@ -92,6 +92,9 @@ export const BROKEN_FULL: Readonly<Record<string, Break>> = {
     ),
   "drops the state that a sender sets": (good) => ({
     run: (request) => good.run(asking(request, { input: { state: {} } })),
+  }),
+  "gives readers deltas alone": (good) => ({
+    run: (request) => good.run(request).pipe(filter(({ type }) => type !== EventType.STATE_SNAPSHOT)),
   }),
   "gives agents no state": (good) => ({
     run: (request) => good.run(asking(request, { given: (input) => ({ ...input, state: {} }) })),

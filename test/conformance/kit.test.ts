@@ -78,6 +78,7 @@ describe("a runner that breaks a promise of level full fails the case that is ab
     ["gives every failure one code", "end.rejected-is-not-failed"],
     ["answers every tool", "end.front-end-tools-are-not-answered"],
     ["takes what an agent says when it is stopped for a failure", "stop.whatever-the-agent-says"],
+    ["gives readers deltas alone", "state.base-is-given"],
     ["gives agents no state", "state.is-carried-over"],
     ["drops the state that a sender sets", "state.delta-only-runs"],
     ["drops the state that a sender sets", "state.set-by-the-sender"],

@@ -104,10 +104,15 @@ function placed(frame: Frame): readonly SseEvent[] {
   if (frame.type !== "chunk") return [];
   const { runIndex, epoch, firstSeq, entries } = frame.chunk;
   let seq = firstSeq - 1;
-  return entries.map(({ event, cuts }) => {
+  const events = entries.map(({ event, cuts }): SseEvent => {
     seq += cuts?.length ?? 1;
     return { event, cursor: { runIndex, seq, epoch } };
   });
+  const [first, ...rest] = events;
+  if (first === undefined || frame.base === undefined) return events;
+  // Who has only the first of them comes back for all.
+  const begins = [first.event, ...frame.base].map((event): SseEvent => ({ event }));
+  return [...begins.slice(0, -1), { ...first, ...begins.at(-1)! }, ...rest];
 }
 
 /** What `read` yields, to a reader that may leave while it is waited for. */

@@ -37,7 +37,8 @@ test("an own run that is not in the log any more is told as that to its tab (L10
   });
   const frames: Frame[] = [];
   const reading = (async () => {
-    for await (const frame of runner.runFrames(run, new AbortController().signal)) frames.push(frame);
+    for await (const frame of runner.runFrames(run, { input: inputOf("t", "r") }, new AbortController().signal))
+      frames.push(frame);
   })();
   await vi.waitFor(() => expect(frames.length).toBeGreaterThan(1));
   // Safari and "clear site data" empty a database without asking its connections.

@@ -83,6 +83,22 @@ export const CLIENT_CASES: readonly ContractCase[] = [
       },
     },
     {
+      name: `@ag-ui/client ${version}, which knows nothing of the thread, ends with the state that the log has (L2)`,
+      check: async (bench) => {
+        const threadId = bench.id("t");
+        await bench.run("rich", { threadId });
+        const client = new Client(version, bench.way, "/agent/adder/run", { threadId });
+        for (const count of [3, 4]) {
+          client.say(bench.id("user"), "go");
+          await bench.patience.within(client.run(), "the end of a run");
+          client.expectNoFailure();
+          const state = { count, seen: ["a", "b"] };
+          expectSame(client.view.state, state, "deltas must apply to the state that the run started from");
+          expectSame((await connected(bench, version, threadId)).state, state, "the log must have it too");
+        }
+      },
+    },
+    {
       name: `@ag-ui/client ${version} answers under the id of the run that asked`,
       check: async (bench) => {
         const [threadId, runId] = [bench.id("t"), bench.id("run")];

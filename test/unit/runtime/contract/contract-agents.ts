@@ -212,6 +212,12 @@ function makeAgents(stage: Stage): Record<string, AbstractAgent | (() => Promise
       yield* richEvents(input);
     }),
 
+    /** Adds one to the count of the state that it is given. */
+    adder: agent(async function* ({ state }) {
+      const { count } = state as { readonly count: number }; // of `rich`, which the cases run before
+      yield { type: EventType.STATE_DELTA, delta: [{ op: "replace", path: "/count", value: count + 1 }] };
+    }),
+
     /** As rich, but waits in front of its last event, each of the others being alone in its commit. */
     stepper: agent(async function* (input, { signal }) {
       const events = richEvents(input);

@@ -202,12 +202,23 @@ async function check(world: World): Promise<void> {
       const ended = read.filter(({ event }) => TERMINAL.includes(event.type));
       expect(ended, `a reader of ${runId}`).toHaveLength(1);
       if (world.deleted.has(threadId)) continue;
-      expect(joined(await runner.getRunEvents(runId, { threadId }))).toEqual(joined(read));
+      const recorded = await runner.getRunEvents(runId, { threadId });
+      expect(joined(recorded)).toEqual(joined(withoutBase(read, recorded)));
     }
     await bench.expectFree(threadId);
   }
   expect(await (await bench.get("/health")).json()).toMatchObject({ status: "ok", liveThreads: 0 });
 }
+
+/** What a reader was handed of its run: the state that it starts from, where the log does not say it, is no event of it. */
+function withoutBase(read: readonly Read[], recorded: readonly Placed[]): readonly Read[] {
+  const isBase = read[1]?.event.type === "STATE_SNAPSHOT" && !sameText(read[1].event, recorded[1]?.event);
+  return isBase ? read.toSpliced(1, 1) : read;
+}
+
+type Placed = Pick<Read, "event">;
+
+const sameText = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 const RUNNERS: readonly (readonly [string, () => LocalAgentRunner])[] = [
   ["in memory", () => new InMemoryAgentRunner({ store: "isolated", stopGraceMs: 20 })],

@@ -72,9 +72,12 @@ const resuming: readonly ContractCase[] = RESUMES.flatMap(([name, after]): reado
     name: `connect with ${name} goes on behind a run that its reader has`,
     check: async (bench) => {
       const threadId = bench.id("t");
-      const { id } = (await bench.run("echo", { threadId, says: "first" })).at(-1)!;
+      const first = await bench.run("echo", { threadId, says: "first" });
+      const id = first.at(-1)!.id;
       expectSame(await bench.history(threadId, after(id!)), [], "who has all of it must be given nothing");
-      const second = await bench.run("rich", { threadId });
+      // Who starts it has the first run, too.
+      const state = first.findLast(({ event }) => event.type === EventType.STATE_SNAPSHOT)?.event["snapshot"];
+      const second = await bench.run("rich", { threadId, input: { state } });
       const rest = await bench.history(threadId, after(id!));
       expectSame(joined(rest), joined(second), "who has the first run must be given the second");
     },
