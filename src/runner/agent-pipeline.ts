@@ -1,7 +1,7 @@
 import {
   enforceEvents,
   FunctionMiddleware,
-  HttpAgent,
+  type HttpAgent,
   transformChunks,
   verifyEvents,
   type AbstractAgent,
@@ -65,7 +65,9 @@ function isWatched(agent: AbstractAgent): boolean {
 function hasOwnRunAgent(agent: AbstractAgent): boolean {
   const { chain, base } = classesOf(agent);
   const found = chain.find((link) => Object.hasOwn(link, "runAgent"));
-  return found !== base && found !== HttpAgent.prototype;
+  if (found === undefined || found === base) return false;
+  // HttpAgent of any copy of the client. To import it would load its transports for agents that have none.
+  return Object.getPrototypeOf(found) !== base || !Object.hasOwn(found, "requestInit");
 }
 
 /** Gives `target` the messages as a copy that is made when somebody first reads it: most agents never do. */
