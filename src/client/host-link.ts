@@ -254,6 +254,7 @@ export class HostLink {
           attachments: data.attachments,
           ...(hello.agents !== undefined && { agents: hello.agents }),
           exclusion: hello.exclusion,
+          ...(data.error !== undefined && { error: data.error }),
         });
         resolve();
       };

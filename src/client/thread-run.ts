@@ -22,6 +22,8 @@ export type ThreadRun =
         /** Of an errored or broken run: what its RUN_ERROR says, or why its end cannot be written yet. */
         readonly error?: RunFailure;
       };
+      /** Why nothing is left of what this agent showed: `unknown-thread` (it was deleted), `storage-deleted`. */
+      readonly gone?: RunFailure;
     }
   | { readonly is: "running"; readonly runId: string; readonly runIndex: number };
 
@@ -31,6 +33,7 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
     case "run":
       return { is: "running", runId: frame.run.runId, runIndex: frame.run.runIndex };
     case "prelude":
+      if (frame.gone !== undefined) return { is: "idle", gone: frame.gone };
       return frame.live === undefined
         ? lastOf(frame.events)
         : { is: "running", runId: frame.live.runId, runIndex: frame.live.runIndex };

@@ -62,6 +62,11 @@ export type RunnerErrorCode =
   | "storage-blocked"
   /** The database's connection fell and could not be opened again. What was acknowledged is kept. */
   | "storage-lost"
+  /**
+   * The database was deleted: the user cleared the site's data, or a page deleted it. What it held is gone; the next run
+   * begins a new one. Drop what you show of its threads, and list them again.
+   */
+  | "storage-deleted"
   /** The origin's quota is used up. What was acknowledged is kept; free space and go on. */
   | "quota-exceeded"
   /** A stored record does not have the shape that this version writes. It was left as it is. */
@@ -104,6 +109,7 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "storage-unavailable": "The database cannot be opened",
   "storage-blocked": "Another tab holds an older version of the database: close or reload it",
   "storage-lost": "The connection to the database was lost",
+  "storage-deleted": "The database was deleted, and its threads with it",
   "quota-exceeded": "The storage quota is used up",
   "corrupt-record": "A stored record is not valid",
   outdated: "The database belongs to a newer version: reload the page",

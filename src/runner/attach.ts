@@ -1,6 +1,7 @@
 import { ringOrSilence } from "../platform/bell.js";
 import { compact } from "../run/compact.js";
 import { endOf } from "../run/message-page.js";
+import { RunnerError } from "../run/errors.js";
 import { emptyPrelude } from "../run/prelude.js";
 import { isSameDatabase } from "../run/epochs.js";
 import { isListening } from "../run/life.js";
@@ -121,7 +122,10 @@ async function nextStep(
   if (head === undefined || head.deleted === true) {
     if (!holds) return "end";
     const cursor = { runIndex: -1, seq: -1, epoch: head?.epoch ?? at?.epoch ?? 0 };
-    return { prelude: { type: "prelude", events: emptyPrelude(threadId, context.parts.makeId()), cursor } };
+    const { dbName, makeId } = context.parts;
+    // A thread that was deleted alone leaves its head.
+    const gone = toErrorData(new RunnerError(head ? "unknown-thread" : "storage-deleted", { threadId, dbName }));
+    return { prelude: { type: "prelude", events: emptyPrelude(threadId, makeId()), cursor, gone } };
   }
   context.recovery.watch(head.holder);
   const next =

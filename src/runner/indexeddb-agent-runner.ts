@@ -44,10 +44,10 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
         durability: "durable",
         locks,
         openChannel,
-        openStore: (onOutdated) =>
+        openStore: (events) =>
           indexedDBRunStore({
             dbName,
-            onOutdated,
+            ...events,
             openTimeoutMs,
             newEpochs: () => epochBefore(Math.random()),
           }),

@@ -1,5 +1,5 @@
 import type { BaseEvent } from "@ag-ui/client";
-import { mergeMap, type Observable } from "rxjs";
+import { filter, mergeMap, type Observable } from "rxjs";
 import { abortWith } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
@@ -42,7 +42,7 @@ import { Signals } from "./signals.js";
 import { Stopping } from "./stopping.js";
 import { ThreadRuns } from "./thread-runs.js";
 import { ThreadReader } from "./thread-reader.js";
-import { isEmpty, threadChanges, threadSummary, updateThread } from "./threads.js";
+import { hasNoThreads, isEmpty, threadChanges, threadSummary, updateThread } from "./threads.js";
 
 /**
  * Runs agents and keeps their threads in a store. What it hands out is in the store first; each thread has one live run
@@ -55,6 +55,8 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   readonly durability: Durability;
   /** Aborts, with a RunnerError `outdated`, when a newer build has taken the database over. */
   readonly outdated: AbortSignal;
+  /** The database was deleted, as a RunnerError `storage-deleted`. */
+  readonly deleted$: Observable<RunnerError>;
   /** What the limits cost. */
   readonly evicted$: Observable<Eviction>;
 
@@ -104,12 +106,13 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       eventLimits: eventLimits(options.eventLimits),
       ...(atFailurePoint !== undefined && { reached: atFailurePoint }),
       channel: hostChannel(openChannel(hostChannelName(dbName)), this.hostId),
-      store: openStore(async (deleted) => {
-        // Nobody asked for their end.
-        await this.settleAll("broken");
-        // Its epochs begin anew, so what is remembered would be taken for true.
-        if (deleted) this.history.forgetAll();
-        else outdated.abort(new RunnerError("outdated", { dbName }));
+      store: openStore({
+        onOutdated: async (deleted) => {
+          // Nobody asked for their end.
+          await this.settleAll("broken");
+          if (!deleted) outdated.abort(new RunnerError("outdated", { dbName }));
+        },
+        onGone: (deleted) => void this.beginAnew(deleted),
       }),
     };
     const { store, channel } = this.parts;
@@ -127,9 +130,8 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     );
     this.evicted$ = this.retention.evicted$;
     this.repacking = new Repacking(this.parts, () => this.runs.all().length === 0, signal);
-    this.threadChanges$ = threadChanges(this.signals.changed$, (threadId) =>
-      threadSummary(store, threadId, this.isOver),
-    );
+    this.deleted$ = this.signals.anew$.pipe(filter((error) => error !== undefined));
+    this.threadChanges$ = threadChanges(this.signals, (threadId) => threadSummary(store, threadId, this.isOver));
     signal.addEventListener("abort", () => this.readings.forEach((reading) => reading.abort()), { once: true });
     const hearing = channel.messages$.subscribe((message) => this.hear(message));
     signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
@@ -401,6 +403,17 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       own.heed(message.supersede === true ? "superseded" : "stopped");
       this.parts.channel.post({ type: "stop-ack", threadId, runId });
     } else if (type === "started" || type === "ended" || type === "changed") this.signals.touched(threadId);
+  }
+
+  /** Everybody looks again at what there is now: another database may stand in the place of the store's. */
+  private async beginAnew(deleted: boolean): Promise<void> {
+    // Epochs begin anew with the database: what is remembered would be taken for true.
+    this.history.forgetAll();
+    // Waits until whoever deletes it is done.
+    const isEmpty = await hasNoThreads(this.store).catch(() => false);
+    this.signals.beganAnew(
+      deleted || isEmpty ? new RunnerError("storage-deleted", { dbName: this.dbName }) : undefined,
+    );
   }
 
   protected readonly isOver = (threadId: string, runId: string): boolean =>

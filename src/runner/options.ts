@@ -37,6 +37,14 @@ export interface LocalAgentRunnerOptions {
   readonly atFailurePoint?: AtFailurePoint;
 }
 
+/** What happens to a store as a whole. */
+export interface StoreEvents {
+  /** It is about to be lost: to a newer build, or (`deleted`) for good. */
+  readonly onOutdated: (deleted: boolean) => Promise<void>;
+  /** It was let go of because it is `deleted`, or fell and may be deleted. */
+  readonly onGone: (deleted: boolean) => void;
+}
+
 /** What a runner keeps its threads in. */
 export interface RunnerPreset {
   readonly dbName: string;
@@ -45,8 +53,7 @@ export interface RunnerPreset {
   /** All hosts are in this process: none of them ends unless all do, or it says so. Default false. */
   readonly isOneProcess?: boolean;
   readonly openChannel: OpenChannel;
-  /** @param onOutdated the store is about to be lost: to a newer build, or (`deleted`) for good */
-  readonly openStore: (onOutdated: (deleted: boolean) => Promise<void>) => RunStore;
+  readonly openStore: (events: StoreEvents) => RunStore;
   /** Deletes everything; called after the store was closed. */
   readonly deleteStore: () => Promise<void>;
 }

@@ -1,5 +1,6 @@
 import { Subject, type Observable } from "rxjs";
 import { Bell } from "../platform/bell.js";
+import type { RunnerError } from "../run/errors.js";
 import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 
@@ -11,6 +12,7 @@ export class Signals {
   /** Of each reader its own, by thread. */
   private readonly bells = new Map<string, Set<Bell>>();
   private readonly changed = new Subject<string>();
+  private readonly anew = new Subject<RunnerError | undefined>();
   /** The last committed seq that other hosts are still to be told of. */
   private readonly advances = new Map<string, { readonly runId: string; readonly seq: number }>();
 
@@ -18,12 +20,23 @@ export class Signals {
     private readonly parts: Pick<RunnerParts, "channel" | "clock">,
     private readonly closed: AbortSignal,
   ) {
-    closed.addEventListener("abort", () => this.changed.complete(), { once: true });
+    const over = (): void => [this.changed, this.anew].forEach((signal) => signal.complete());
+    closed.addEventListener("abort", over, { once: true });
   }
 
   /** Threads whose entry in the list may have changed, in whichever host. */
   get changed$(): Observable<string> {
     return this.changed;
+  }
+
+  /** Nothing that was told of any thread need be true any more; why, where that is known. */
+  get anew$(): Observable<RunnerError | undefined> {
+    return this.anew;
+  }
+
+  beganAnew(error: RunnerError | undefined): void {
+    for (const bells of this.bells.values()) for (const bell of bells) bell.ring();
+    this.anew.next(error);
   }
 
   /** A thread changed otherwise than by a run that begins or ends here. */

@@ -1,8 +1,10 @@
-import { auditTime, buffer, concatMap, filter, from, share, type Observable } from "rxjs";
+import { auditTime, buffer, concatMap, filter, from, map, merge, share, type Observable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 import type { ThreadUpdate } from "../run/types.js";
 import type { RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
+import { toErrorData } from "../wire/errors.js";
 import { checkNumber } from "./checks.js";
+import type { Signals } from "./signals.js";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 
 const DEFAULT_LIMIT = 50;
@@ -36,6 +38,11 @@ export async function listThreads(
     ...(agentId !== undefined && { agentId }),
   });
   return threads.map((thread) => summary(thread, live.get(thread.threadId), isOver));
+}
+
+export async function hasNoThreads(store: RunStore): Promise<boolean> {
+  const found = await Promise.all([false, true].map((archived) => store.threads({ limit: 1, archived })));
+  return found.every((threads) => threads.length === 0);
 }
 
 export async function threadSummary(
@@ -72,10 +79,10 @@ export const isEmpty = (update: ThreadUpdate): boolean => Object.keys(update).le
  * follows a newer one.
  */
 export function threadChanges(
-  changed$: Observable<string>,
+  { changed$, anew$ }: Pick<Signals, "changed$" | "anew$">,
   read: (threadId: string) => Promise<ThreadSummary | undefined>,
 ): Observable<ThreadChange> {
-  return changed$.pipe(
+  const changes$ = changed$.pipe(
     buffer(changed$.pipe(auditTime(TOLD_AFTER_MS))),
     concatMap((threadIds) => from(new Set(threadIds))),
     concatMap((threadId) =>
@@ -86,6 +93,9 @@ export function threadChanges(
       ),
     ),
     filter((change) => change !== undefined),
-    share(),
   );
+  const all$ = anew$.pipe(
+    map((error): ThreadChange => ({ type: "anew", ...(error !== undefined && { error: toErrorData(error) }) })),
+  );
+  return merge(changes$, all$).pipe(share());
 }

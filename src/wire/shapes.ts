@@ -57,6 +57,8 @@ export type RuntimeStatus =
        */
       readonly agents?: readonly string[];
       readonly exclusion: Exclusion;
+      /** The database was deleted since this host started (`storage-deleted`): what it held is gone. */
+      readonly error?: RunnerErrorData;
     }
   | { readonly is: "reconnecting"; readonly attempt: number }
   | { readonly is: "failed"; readonly error: RunnerErrorData }
@@ -130,8 +132,8 @@ export interface RunEventsRequest extends NamedRun {
 export type ThreadChange =
   | { readonly type: "changed"; readonly thread: ThreadSummary }
   | { readonly type: "deleted"; readonly threadId: string }
-  /** Nobody told of changes for a while (the host ended): list again. */
-  | { readonly type: "anew" };
+  /** Nobody told of changes for a while (the host ended), or (`error`: `storage-deleted`) all is gone: list again. */
+  | { readonly type: "anew"; readonly error?: RunnerErrorData };
 
 /** A RunnerError as data. */
 export interface RunnerErrorData {
@@ -253,6 +255,8 @@ export type Frame =
       readonly live?: LiveRun;
       /** The thread has messages before the first one of the snapshot. */
       readonly earlier?: true;
+      /** Why there is nothing any more of what the reader shows: `unknown-thread`, `storage-deleted`. */
+      readonly gone?: RunnerErrorData;
     }
   /** `base`: what this reader lacks of what the run starts from. It comes after the first event, and stands in no log. */
   | { readonly type: "chunk"; readonly chunk: Chunk; readonly base?: readonly BaseEvent[] }
@@ -298,4 +302,5 @@ export interface StatusFrame {
   readonly tabs: number;
   readonly attachments: number;
   readonly durability: Durability;
+  readonly error?: RunnerErrorData;
 }

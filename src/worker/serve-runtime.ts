@@ -12,6 +12,7 @@ import {
   type HelloFailed,
   type HelloRetiring,
   type HostKind,
+  type RunnerErrorData,
   type StatusFrame,
 } from "../wire/shapes.js";
 import { AgentRuntime, coreOf } from "../runtime/agent-runtime.js";
@@ -98,14 +99,20 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   const watchers = new Set<(frame: StatusFrame) => void>();
   let tabs = 0;
   let attachments = 0;
+  /** The database was deleted since this host started. */
+  let deleted: RunnerErrorData | undefined;
   const status = (): StatusFrame => ({
     tabs,
     attachments,
     durability: home.local?.durability ?? "durable",
+    ...(deleted !== undefined && { error: deleted }),
   });
+  const tellStatus = (): void => {
+    for (const send of watchers) send(status());
+  };
   const countTabs = (change: 1 | -1): void => {
     tabs += change;
-    for (const send of watchers) send(status());
+    tellStatus();
   };
   let telling: Promise<void> | undefined;
   const countAttachments = (change: 1 | -1): void => {
@@ -113,7 +120,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
     // A page that is loading attaches many at once.
     telling ??= systemClock.after(ATTACHMENTS_TOLD_AFTER_MS).then(() => {
       telling = undefined;
-      for (const send of watchers) send(status());
+      tellStatus();
     });
   };
 
@@ -217,6 +224,10 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
     if (watched.has(runner)) return;
     watched.add(runner);
     runner.outdated.addEventListener("abort", () => void outdated(), { once: true });
+    runner.deleted$.subscribe((error) => {
+      deleted = toErrorData(error);
+      tellStatus();
+    });
   };
 
   /**

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { type LabTab, LabTabs, numbers, useBrowser } from "./driver/scripted.js";
 
 const given = useBrowser();
@@ -82,4 +82,45 @@ test("a database that is deleted in the middle of a run ends it, and the thread 
     await tab.shows("thread", 3);
     expect((await tab.view("thread")).messages.slice(0, -1)).toEqual(['user: {"n":3}']);
   }
+});
+
+/** What every tab must be told once the database is gone. */
+async function toldOfDeletion(tab: LabTab): Promise<void> {
+  const error = { code: "storage-deleted", message: expect.stringContaining("was deleted") };
+  await tab.tab.waitFor(() => window.lab.view("thread").messages.length === 0);
+  await tab.tab.waitFor(() => window.lab.changes.at(-1)?.type === "anew");
+  await tab.tab.waitFor(() => window.lab.status.is === "connected" && window.lab.status.error !== undefined);
+  const { run } = await tab.view("thread");
+  expect(run).toMatchObject({ is: "idle", gone: error });
+  expect(await tab.tab.evaluate(() => window.lab.changes.at(-1))).toMatchObject({ type: "anew", error });
+  expect(await tab.status()).toMatchObject({ is: "connected", error });
+}
+
+describe("a database that is deleted while nobody runs", () => {
+  const ways: [string, (tab: LabTab) => Promise<unknown>][] = [
+    ["by another tab", (tab) => tab.tab.evaluate((name) => window.lab.deleteDatabase(name), dbName())],
+  ];
+  if (inject("engine") === "chromium") {
+    ways.push(["by who clears the site's data", () => given.browser.clearSiteData(new URL(inject("pages")).origin)]);
+  }
+  test.each(ways)("%s is told at once to followers and watchers of every host (L2, L10)", async (_, remove) => {
+    const a = await (await tabs.open()).follow("count", "thread");
+    const b = await (await tabs.open()).follow("count", "thread");
+    const elsewhere = await (await tabs.open("two")).follow("count", "thread");
+    const all = [a, b, elsewhere];
+    for (const { tab } of all) await tab.evaluate(() => window.lab.watch());
+    await a.run("thread", { n: 5 });
+    for (const tab of all) await tab.shows("thread", 5);
+
+    const bystander = await tabs.open("three");
+    await bystander.tab.waitFor(() => "lab" in window);
+    await remove(bystander);
+    for (const tab of all) await toldOfDeletion(tab);
+
+    expect(await elsewhere.run("thread", { n: 3 })).toEqual({ ok: true });
+    for (const tab of all) {
+      await tab.shows("thread", 3);
+      expect((await tab.view("thread")).messages.slice(0, -1)).toEqual(['user: {"n":3}']);
+    }
+  });
 });

@@ -29,6 +29,11 @@ export interface ConnectionOptions<Schema extends DBSchema> {
    * not waited for any longer than a few seconds.
    */
   readonly onOutdated: (deleted: boolean) => Promise<void>;
+  /**
+   * The connection was given up to somebody who deletes the database, or fell (then it may be deleted: who clears the
+   * site's data closes connections by force). The next use opens it anew, after that.
+   */
+  readonly onGone?: (deleted: boolean) => void;
 }
 
 /**
@@ -128,6 +133,7 @@ export class DatabaseConnection<Schema extends DBSchema> {
       (db) => db.close(),
       () => undefined,
     );
+    this.options.onGone?.(true);
   }
 
   private async use<T>(work: (db: IDBPDatabase<Schema>) => Promise<T>): Promise<T> {
@@ -184,7 +190,7 @@ export class DatabaseConnection<Schema extends DBSchema> {
   }
 
   private async openNow(dropped: () => void): Promise<IDBPDatabase<Schema>> {
-    const { dbName, layout, clock, openTimeoutMs } = this.options;
+    const { dbName, layout, clock, openTimeoutMs, onGone } = this.options;
     const timeout = new AbortController();
     let blocked = false;
     let late = false;
@@ -198,7 +204,10 @@ export class DatabaseConnection<Schema extends DBSchema> {
         },
         blocked: () => (blocked = true),
         blocking: (_version, wanted) => void this.giveWay(wanted === null),
-        terminated: dropped,
+        terminated: () => {
+          dropped();
+          onGone?.(false);
+        },
       }),
     );
     const checked = opened.then((db) => {

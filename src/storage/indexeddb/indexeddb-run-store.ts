@@ -25,6 +25,8 @@ export interface IndexedDBRunStoreOptions {
   readonly openTimeoutMs?: number;
   /** A newer build waits to upgrade the database, or somebody to delete it: called before the connection is given up. */
   readonly onOutdated?: (deleted: boolean) => Promise<void>;
+  /** See ConnectionOptions. */
+  readonly onGone?: (deleted: boolean) => void;
   /** What the epochs of a new database count on from. Default 0; see {@link epochBefore}. */
   readonly newEpochs?: () => number;
 }
@@ -38,6 +40,7 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     clock: options.clock ?? systemClock,
     openTimeoutMs: options.openTimeoutMs ?? 10_000,
     onOutdated: options.onOutdated ?? (() => Promise.resolve()),
+    ...(options.onGone !== undefined && { onGone: options.onGone }),
   });
   return {
     claim: (request) => writes.claim(connection, codec, request),

@@ -34,6 +34,8 @@ export interface Browser {
    * @param bytes undefined: as much as before
    */
   setQuota(origin: string, bytes: number | undefined): Promise<void>;
+  /** What "Clear site data" of the developer tools does to an origin's storage. Chromium only. */
+  clearSiteData(origin: string): Promise<void>;
   /** Ends the browser and deletes its profile. */
   close(): Promise<void>;
   /**

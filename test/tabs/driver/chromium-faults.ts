@@ -5,6 +5,7 @@ export interface BrowserFaults {
   endSharedWorkers(nameHas: string): Promise<number>;
   setQuota(origin: string, bytes: number | undefined): Promise<void>;
   heapOf(workerHas: string): Promise<number>;
+  clearSiteData(origin: string): Promise<void>;
 }
 
 /** A session of its own for one piece of work. */
@@ -18,7 +19,13 @@ async function withSession<T>(target: Target, work: (session: CDPSession) => Pro
 }
 
 export function browserFaults(browser: PuppeteerBrowser): BrowserFaults {
-  let quotas: Promise<CDPSession> | undefined;
+  let storage: Promise<CDPSession> | undefined;
+  /** What the browser's own session refuses, on the page that it opened with. A quota is in force as long as this lives. */
+  const ofPage = (): Promise<CDPSession> =>
+    (storage ??= browser.pages().then(([first]) => {
+      if (!first) throw new Error("the browser has no page");
+      return first.createCDPSession();
+    }));
   return {
     endSharedWorkers: (nameHas) =>
       withSession(browser.target(), async (session) => {
@@ -48,13 +55,15 @@ export function browserFaults(browser: PuppeteerBrowser): BrowserFaults {
           await session.send("Target.detachFromTarget", { sessionId });
         }
       }),
-    async setQuota(origin, bytes) {
-      // In force as long as the session lives, and refused by the browser's own session: on the page that it opened with.
-      quotas ??= browser.pages().then(([first]) => {
-        if (!first) throw new Error("the browser has no page");
-        return first.createCDPSession();
+    async clearSiteData(origin) {
+      const session = await ofPage();
+      await session.send("Storage.clearDataForOrigin", {
+        origin,
+        storageTypes: "indexeddb,local_storage,cache_storage",
       });
-      const session = await quotas;
+    },
+    async setQuota(origin, bytes) {
+      const session = await ofPage();
       await session.send("Storage.overrideQuotaForOrigin", {
         origin,
         ...(bytes !== undefined && { quotaSize: bytes }),

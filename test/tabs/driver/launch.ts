@@ -65,6 +65,7 @@ export async function launch(
     endSharedWorkers: (nameHas = "") => started.endSharedWorkers(nameHas),
     setQuota: (origin, bytes) => started.setQuota(origin, bytes),
     heapOf: (workerHas) => started.heapOf(workerHas),
+    clearSiteData: (origin) => started.clearSiteData(origin),
     async close() {
       await end(() => started.quit());
       await rm(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });

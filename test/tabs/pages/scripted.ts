@@ -7,6 +7,7 @@ import {
   RunnerError,
   type RuntimeConnection,
   type RuntimeStatus,
+  type ThreadChange,
   type ThreadRun,
 } from "ag-ui-local-runtime/client";
 import type { FailurePoint } from "../../../src/run/failure-points.js";
@@ -58,6 +59,7 @@ class Lab {
   readonly RunnerError = RunnerError;
   readonly runtime: RuntimeConnection;
   status: RuntimeStatus = { is: "connecting" };
+  readonly changes: ThreadChange[] = [];
   private readonly opened = new Map<string, Opened>();
   private readonly held = new Map<string, () => void>();
   private ofAgents: Notes | undefined;
@@ -154,6 +156,19 @@ class Lab {
   notes(): Promise<Note[]> {
     this.ofAgents ??= new Notes(this.worker.split("#")[0]!);
     return this.ofAgents.all();
+  }
+
+  /** Notes each change of the list of threads from now on. */
+  watch(): void {
+    this.runtime.threads.watch().subscribe((change) => this.changes.push(change));
+  }
+
+  deleteDatabase(name: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const deleting = indexedDB.deleteDatabase(name);
+      deleting.onsuccess = () => resolve();
+      deleting.onerror = () => reject(deleting.error);
+    });
   }
 
   /** Lets an agent that waits for it (`permitted`) go on. */
