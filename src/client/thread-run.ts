@@ -33,7 +33,7 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
     case "run":
       return { is: "running", runId: frame.run.runId, runIndex: frame.run.runIndex };
     case "prelude":
-      if (frame.gone !== undefined) return { is: "idle", gone: frame.gone };
+      if (frame.gone !== undefined) return goneAfter(before, frame.gone);
       return frame.live === undefined
         ? lastOf(frame.events)
         : { is: "running", runId: frame.live.runId, runIndex: frame.live.runIndex };
@@ -54,6 +54,12 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
     default:
       return before;
   }
+}
+
+/** What is known of the last run stays known. */
+function goneAfter(before: ThreadRun, gone: RunFailure): ThreadRun {
+  const last = before.is === "idle" ? before.last : ({ runId: before.runId, status: "broken", error: gone } as const);
+  return { is: "idle", ...(last !== undefined && { last }), gone };
 }
 
 function lastOf(events: readonly BaseEvent[]): ThreadRun {

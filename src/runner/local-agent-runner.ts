@@ -44,6 +44,10 @@ import { ThreadRuns } from "./thread-runs.js";
 import { ThreadReader } from "./thread-reader.js";
 import { hasNoThreads, isEmpty, threadChanges, threadSummary, updateThread } from "./threads.js";
 
+/** How long until a store that was let go of is looked at again, at first and at most, in ms. */
+const REOPEN_MS = 25;
+const REOPEN_MAX_MS = 2_000;
+
 /**
  * Runs agents and keeps their threads in a store. What it hands out is in the store first; each thread has one live run
  * over all runners of the store. {@link IndexedDBAgentRunner} and {@link InMemoryAgentRunner} choose the store.
@@ -409,11 +413,16 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   private async beginAnew(deleted: boolean): Promise<void> {
     // Epochs begin anew with the database: what is remembered would be taken for true.
     this.history.forgetAll();
-    // Waits until whoever deletes it is done.
-    const isEmpty = await hasNoThreads(this.store).catch(() => false);
-    this.signals.beganAnew(
-      deleted || isEmpty ? new RunnerError("storage-deleted", { dbName: this.dbName }) : undefined,
-    );
+    const { clock } = this.parts;
+    const { signal } = this.closed;
+    // Waits until whoever deletes it is done: while a browser clears a site's data, nothing can be opened.
+    let isEmpty: boolean | undefined;
+    for (let pause = REOPEN_MS; isEmpty === undefined && pause <= REOPEN_MAX_MS && !signal.aborted; pause *= 2) {
+      isEmpty = await hasNoThreads(this.store).catch(() => undefined);
+      if (isEmpty === undefined) await clock.after(pause, signal);
+    }
+    const isGone = deleted || isEmpty === true;
+    this.signals.beganAnew(isGone ? new RunnerError("storage-deleted", { dbName: this.dbName }) : undefined);
   }
 
   protected readonly isOver = (threadId: string, runId: string): boolean =>

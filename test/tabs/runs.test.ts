@@ -275,12 +275,27 @@ describe("failures", () => {
     expect(await a.runUnseen("echo", "thread")).toEqual({ ok: true });
   });
 
+  test("why a run failed is told in every tab, of whichever host, before and after it (L2)", async () => {
+    const a = await (await tabs.open()).takePart("fail", "thread");
+    const before = [await (await tabs.open()).follow("fail", "thread")];
+    before.push(await (await tabs.open("two")).follow("fail", "thread"));
+    await a.run("thread", "first");
+    const later = [await (await tabs.open()).follow("fail", "thread")];
+    later.push(await (await tabs.open("two")).follow("fail", "thread"));
+    for (const tab of [a, ...before, ...later]) {
+      expect((await tab.settled("thread")).run).toMatchObject({
+        last: { status: "errored", error: { message: "the script broke", code: "AGENT_FAILED" } },
+      });
+    }
+  });
+
   test("an agent that the host does not have is refused (L13)", async () => {
     const a = await tabOn("echo");
     expect(await a.runUnseen("nobody", "thread")).toMatchObject({
       ok: false,
       name: "RunnerError",
       code: "unknown-agent",
+      message: expect.stringMatching(/: "nobody" \(there are .*"echo"/),
     });
   });
 
