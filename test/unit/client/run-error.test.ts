@@ -4,7 +4,7 @@ import { connectRuntime, type RuntimeConnection } from "../../../src/client/conn
 import type { LocalAgent } from "../../../src/client/local-agent.js";
 import type { ThreadRun } from "../../../src/client/thread-run.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
-import { agentOf, collect, counter, freshDb, inputOf, makeRunner, quiet, user } from "../runner/kit.js";
+import { agentOf, collect, counter, freshDb, inputOf, makeRunner, quiet, silent, user } from "../runner/kit.js";
 
 const agents = {
   failing: agentOf(async function* (input) {
@@ -81,7 +81,7 @@ test("a broken run tells what broke it", async () => {
   const dbName = freshDb();
   const runner = makeRunner({ dbName });
   await collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "r0") }));
-  const running = runner.run({ threadId: "t", agent: agents.counter.clone(), input: inputOf("t", "r") });
+  const running = runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "r") });
   await runner.settleAll("broken");
   await collect(running);
   const host = serveRuntime({ agents, runner });
