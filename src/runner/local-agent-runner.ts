@@ -416,12 +416,12 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     const { clock } = this.parts;
     const { signal } = this.closed;
     // Waits until whoever deletes it is done: while a browser clears a site's data, nothing can be opened.
-    let isEmpty: boolean | undefined;
-    for (let pause = REOPEN_MS; isEmpty === undefined && pause <= REOPEN_MAX_MS && !signal.aborted; pause *= 2) {
-      isEmpty = await hasNoThreads(this.store).catch(() => undefined);
-      if (isEmpty === undefined) await clock.after(pause, signal);
+    let hasNone: boolean | undefined;
+    for (let pause = REOPEN_MS; hasNone === undefined && pause <= REOPEN_MAX_MS && !signal.aborted; pause *= 2) {
+      hasNone = await hasNoThreads(this.store).catch(() => undefined);
+      if (hasNone === undefined) await clock.after(pause, signal);
     }
-    const isGone = deleted || isEmpty === true;
+    const isGone = deleted || hasNone === true;
     this.signals.beganAnew(isGone ? new RunnerError("storage-deleted", { dbName: this.dbName }) : undefined);
   }
 
