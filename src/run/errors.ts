@@ -69,7 +69,10 @@ export type RunnerErrorCode =
   | "storage-deleted"
   /** The origin's quota is used up. What was acknowledged is kept; free space and go on. */
   | "quota-exceeded"
-  /** A stored record does not have the shape that this version writes. It was left as it is. */
+  /**
+   * A stored record does not have the shape that this version writes, or holds what cannot be copied. It was left as it is;
+   * what can be read beside it is shown.
+   */
   | "corrupt-record"
   /** The database was written by a newer version, or a newer build took it over. Reload the page. */
   | "outdated";

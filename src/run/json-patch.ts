@@ -21,10 +21,10 @@ export interface PatchBounds {
   readonly depth: number;
 }
 
-export const PATCH_BOUNDS: PatchBounds = { operations: 10_000, copied: 4_000_000, depth: MAX_DEPTH };
+export const PATCH_BOUNDS: PatchBounds = { operations: 10_000, copied: 1_000_000, depth: MAX_DEPTH };
 
 /** No copy makes a document larger than this, see {@link weigh}. */
-export const MAX_COPIED_DOCUMENT = 16_000_000;
+export const MAX_COPIED_DOCUMENT = 4_000_000;
 
 export type PatchResult =
   /** `copied`: what its operations have copied, see {@link weigh}. */

@@ -22,7 +22,7 @@ export interface EventLimits {
   readonly maxEventBytes?: number;
   /** Operations of one STATE_DELTA or ACTIVITY_DELTA. Default 10,000, which is the most. */
   readonly maxPatchOperations?: number;
-  /** What the `copy` operations of one event copy. Default 4,000,000, which is the most. */
+  /** What the `copy` operations of one event copy. Default 1,000,000, which is the most. */
   readonly maxCopiedBytes?: number;
   /** Of a run: of its events, and what their patches copy. Default 256 MB (2^28). */
   readonly maxRunBytes?: number;

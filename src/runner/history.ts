@@ -5,7 +5,15 @@ import type { ThreadBase } from "../run/input-plan.js";
 import { endOf, pageOf, type MessagePart, type ThreadEnd } from "../run/message-page.js";
 import { settledPrelude } from "../run/prelude.js";
 import type { BaseEvent } from "@ag-ui/client";
-import type { Derived, RunClosing, RunRow, RunStore, StoredMessageRow, ThreadHead } from "../storage/run-store.js";
+import type {
+  Derived,
+  PersistedInput,
+  RunClosing,
+  RunRow,
+  RunStore,
+  StoredMessageRow,
+  ThreadHead,
+} from "../storage/run-store.js";
 import { closingEvents } from "../run/finalize.js";
 import { ChunkBuilder, lastSeq, sliceChunk } from "../run/pack.js";
 import type { Chunk, OpenConstructs, RunStatus } from "../run/types.js";
@@ -29,6 +37,9 @@ export const newThread = (): ThreadBase => ({
 const ENDS_IN_ERROR: ReadonlySet<RunStatus> = new Set<RunStatus>(["errored", "broken"]);
 
 const keyOf = (threadId: string, runIndex: number): string => JSON.stringify([threadId, runIndex]);
+
+/** The record, not the store, is what failed: it is of a wrong shape, or cannot be copied. */
+const isUnreadable = (error: unknown): boolean => !RunnerError.is(error) || RunnerError.is(error, "corrupt-record");
 
 /** What threads looked like after their runs: read from the store, kept while it is sure to be true. */
 export class History {
@@ -78,7 +89,7 @@ export class History {
     const { threadId } = head;
     const path = await this.derivedPath(head, runIndex);
     const rows = this.withUnwritten(head, path, runIndex, await this.store.messageRows(threadId, runIndex, path));
-    const after = await this.stateAfter(threadId, runIndex);
+    const after = await this.stateAfter(head, runIndex);
     return { runIndex, ...foldRows(rows), state: after.state, interrupts: after.interrupts };
   }
 
@@ -111,7 +122,7 @@ export class History {
     if (limit === undefined || runIndex < 0) return endOf(await this.baseAt(head, runIndex), limit);
     // Without `before` there is always a page.
     const { messages, earlier } = (await this.page(head, runIndex, undefined, limit))!;
-    const { state, interrupts } = await this.stateAfter(head.threadId, runIndex);
+    const { state, interrupts } = await this.stateAfter(head, runIndex);
     return { runIndex, messages, earlier, state, interrupts };
   }
 
@@ -125,11 +136,19 @@ export class History {
     return path;
   }
 
-  private async stateAfter(threadId: string, runIndex: number): Promise<Pick<ThreadBase, "state" | "interrupts">> {
-    const after =
-      this.unwritten.get(keyOf(threadId, runIndex))?.derived ?? (await this.store.stateAfter(threadId, runIndex));
-    if (after === undefined) throw new RunnerError("corrupt-record", { threadId, runIndex, store: "states" });
-    return after;
+  /** What stands in the log where the record of it cannot be read. */
+  private async stateAfter(head: ThreadHead, runIndex: number): Promise<Pick<ThreadBase, "state" | "interrupts">> {
+    const { threadId } = head;
+    try {
+      const after =
+        this.unwritten.get(keyOf(threadId, runIndex))?.derived ?? (await this.store.stateAfter(threadId, runIndex));
+      if (after === undefined) throw new RunnerError("corrupt-record", { threadId, runIndex, store: "states" });
+      return after;
+    } catch (error) {
+      // Of a cut thread the log does not say it.
+      if (!isUnreadable(error) || (head.cut === true && runIndex === head.first)) throw error;
+      return this.readAsFar(head, runIndex, async ({ content: { state, interrupts } }) => ({ state, interrupts }));
+    }
   }
 
   /** What some run of the path left behind is not in the store. */
@@ -210,16 +229,18 @@ export class History {
   }
 
   /**
-   * A settled run of whose chunks one is not valid: what stands before that, closed. Without it nothing could follow it,
-   * and the thread would be wedged.
+   * A settled run that cannot be read whole: what stands before what is not valid, closed. Without it nothing could follow
+   * it, and the thread would be wedged.
+   *
+   * @param input stands in for what the run was asked; nothing else of the run is read then
    */
-  private async readablePartOf(head: ThreadHead, runIndex: number): Promise<RecordedRun> {
-    const { run, view } = await this.startOf(head, runIndex);
+  private async readablePartOf(head: ThreadHead, runIndex: number, input?: PersistedInput): Promise<RecordedRun> {
+    const { run, view } = await this.startOf(head, runIndex, input);
     const { threadId, runId, epoch } = run;
     let open: OpenConstructs | undefined;
     try {
       for (
-        let chunk = await this.chunkAfter(run, -1);
+        let chunk = input === undefined ? await this.chunkAfter(run, -1) : undefined;
         chunk !== undefined;
         chunk = await this.chunkAfter(run, view.seq)
       ) {
@@ -227,7 +248,7 @@ export class History {
         open = chunk.open;
       }
     } catch (error) {
-      if (!RunnerError.is(error, "corrupt-record")) throw error;
+      if (!isUnreadable(error)) throw error;
     }
     const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: view.seq + 1 });
     const at = run.endedAt ?? run.startedAt;
@@ -244,9 +265,10 @@ export class History {
   private async startOf(
     head: ThreadHead,
     runIndex: number,
+    instead?: PersistedInput,
   ): Promise<{ readonly run: RunRow; readonly view: RecordedRun }> {
     const run = await this.run(head, runIndex);
-    const input = await this.store.input(head.threadId, runIndex);
+    const input = instead ?? (await this.store.input(head.threadId, runIndex));
     if (input === undefined) {
       throw new RunnerError("corrupt-record", { threadId: head.threadId, runIndex, store: "runs" });
     }
@@ -288,23 +310,41 @@ export class History {
   /** Adds what a run left behind that was settled without reading its content. The runs before it are derived. */
   private async derive(head: ThreadHead, runIndex: number): Promise<void> {
     const { threadId, underived: _underived, ...rest } = head;
-    const key = keyOf(threadId, runIndex);
-    let left = this.unwritten.get(key);
-    if (left === undefined) {
-      const whole = { ...rest, threadId };
-      const view = await this.viewOf(whole, runIndex).catch((error: unknown) => {
-        if (!RunnerError.is(error, "corrupt-record")) throw error;
-        return this.readablePartOf(whole, runIndex);
-      });
-      left = { closing: view.closing(), derived: view.derived() };
+    const known = this.unwritten.get(keyOf(threadId, runIndex));
+    if (known !== undefined) return this.writeDerived(threadId, runIndex, known.closing, known.derived);
+    return this.readAsFar({ ...rest, threadId }, runIndex, (view) =>
+      this.writeDerived(threadId, runIndex, view.closing(), view.derived()),
+    );
+  }
+
+  /** Reads a settled run: as far as it can be read, and as what is read of it can be used. */
+  private async readAsFar<T>(head: ThreadHead, runIndex: number, use: (view: RecordedRun) => Promise<T>): Promise<T> {
+    const tries = [
+      () => this.viewOf(head, runIndex),
+      () => this.readablePartOf(head, runIndex),
+      () => this.readablePartOf(head, runIndex, { messages: [] }),
+    ];
+    let failed: unknown;
+    for (const read of tries) {
+      try {
+        return await use(await read());
+      } catch (error) {
+        if (!isUnreadable(error)) throw error;
+        failed = error;
+      }
     }
+    throw failed;
+  }
+
+  private async writeDerived(threadId: string, runIndex: number, closing: RunClosing, derived: Derived): Promise<void> {
+    const key = keyOf(threadId, runIndex);
     try {
-      await this.store.derive(threadId, runIndex, left.closing, left.derived);
+      await this.store.derive(threadId, runIndex, closing, derived);
       this.unwritten.delete(key);
     } catch (error) {
       // What can be read is shown; it is derived again as long as it cannot be written.
       if (!RunnerError.is(error, "quota-exceeded")) throw error;
-      this.unwritten.set(key, left);
+      this.unwritten.set(key, { closing, derived });
     }
   }
 

@@ -1,5 +1,6 @@
 import { RunnerError } from "../run/errors.js";
-import type { Claim, ClaimRequest, RunRow, Settlement, StopRequest, ThreadHead } from "./run-store.js";
+import { readable, readableItems } from "../run/readable.js";
+import type { Claim, ClaimRequest, RunClosing, RunRow, Settlement, StopRequest, ThreadHead } from "./run-store.js";
 
 /*
  * What every store decides alike, from what it read in the transaction that it is going to write in.
@@ -190,3 +191,10 @@ export function branchesBefore(
   }
   return passing.has(activeRunIndex) ? removed : undefined;
 }
+
+/** What of them can be handed on. */
+export const readableClosing = ({ runStarted, customs, terminal }: RunClosing): RunClosing => ({
+  runStarted: readable(runStarted),
+  customs: readableItems(customs),
+  terminal: readable(terminal),
+});

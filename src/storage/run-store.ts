@@ -186,6 +186,7 @@ export interface ThreadRow {
  *   `append` acknowledges must survive the death of every process of the origin.
  * - Repeating a call after an ambiguous end must repeat nothing.
  * - Epochs must grow over the whole store and never be used twice.
+ * - What is handed out of payloads must be no deeper than what is recorded now, whatever stands there (see `readable`).
  * - A record that is not valid must be told, as RunnerError `corrupt-record`, to whoever reads what it belongs to, and left
  *   as it is; it must hide no other thread, and keep no live run from its end.
  */

@@ -3,15 +3,19 @@ import type { RunStatus } from "../../run/types.js";
 import type { ChunkRecord, Garbage, HeadRecord, MessageRecord, RunRecord, Stores, ThreadRecord } from "./schema.js";
 
 /*
- * What is read is checked before it is trusted: another build, a person or a fault may have written it.
+ * What is read is checked before it is trusted: another build, a person or a fault may have written it. Chromium reads a
+ * record as null that is too deep for the stack of the context that reads it.
  */
 
 /** Where a record stands that is not valid. Nothing of its content is told. */
-export const corrupt = (store: Stores, at: { readonly threadId: unknown; readonly runIndex?: unknown }): RunnerError =>
+export const corrupt = (
+  store: Stores,
+  at: { readonly threadId: unknown; readonly runIndex?: unknown } | null,
+): RunnerError =>
   new RunnerError("corrupt-record", {
     store,
-    ...(typeof at.threadId === "string" && { threadId: at.threadId }),
-    ...(typeof at.runIndex === "number" && { runIndex: at.runIndex }),
+    ...(typeof at?.threadId === "string" && { threadId: at.threadId }),
+    ...(typeof at?.runIndex === "number" && { runIndex: at.runIndex }),
   });
 
 /** No counter gets there; so one more is a number too. */
@@ -70,11 +74,12 @@ export function isHead(record: HeadRecord): boolean {
 }
 
 export function checkHead(record: HeadRecord | undefined): HeadRecord | undefined {
-  if (record === undefined || isHead(record)) return record;
+  if (record === undefined || (isRecord(record) && isHead(record))) return record;
   throw corrupt("heads", record);
 }
 
 export const isThread = (record: ThreadRecord): boolean =>
+  isRecord(record) &&
   isText(record.threadId) &&
   isText(record.title) &&
   isAbsentOr(isSet, record.named) &&
@@ -94,6 +99,7 @@ export function checkThread(record: ThreadRecord | undefined): ThreadRecord | un
 }
 
 export const isRun = (record: RunRecord): boolean =>
+  isRecord(record) &&
   isText(record.threadId) &&
   isIndex(record.runIndex) &&
   (isText(record.runId) || isListOf(isText, record.runId)) &&
@@ -137,6 +143,7 @@ const isOpen = (open: unknown): boolean =>
 
 /** As far as it can be told without its payload. */
 export const isChunk = (record: ChunkRecord): boolean =>
+  isRecord(record) &&
   isIndex(record.epoch) &&
   isIndex(record.firstSeq) &&
   isIndex(record.count) &&
@@ -148,10 +155,11 @@ export const isChunk = (record: ChunkRecord): boolean =>
 
 /** @param before the record that was read before it, where that is one of the same run */
 export const isMessage = (record: MessageRecord, before: MessageRecord | undefined): boolean =>
-  record.n === (before === undefined ? 0 : before.n + 1) && isMessageAlone(record);
+  isMessageAlone(record) && record.n === (before === undefined ? 0 : before.n + 1);
 
 /** As far as it can be told without the record before it. */
 export const isMessageAlone = (record: MessageRecord): boolean =>
+  isRecord(record) &&
   isIndex(record.runIndex) &&
   isIndex(record.n) &&
   isAbsentOr(isText, record.after) &&

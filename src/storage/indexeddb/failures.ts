@@ -20,11 +20,19 @@ export const isLost = (error: unknown): boolean =>
   /connection/i.test(String(error));
 
 /**
+ * What a value fails with that cannot be stored, or that is not what was stored (Chromium reads null where a value is too
+ * deep for its stack): the database itself works.
+ */
+const NOT_STORABLE: ReadonlySet<string> = new Set(["DataCloneError", "RangeError", "InternalError", "TypeError"]);
+
+/**
  * A storage failure as the RunnerError that tells what to do. Quota arrives as an abort, at times with an empty message
  * and null fields: only its name is sure.
  */
 export function toStorageError(error: unknown, dbName: string): RunnerError {
   if (RunnerError.is(error)) return error;
+  if (NOT_STORABLE.has(nameOf(error)))
+    return new RunnerError("corrupt-record", { dbName, cause: nameOf(error) }, { cause: error });
   const details = { dbName, cause: `${nameOf(error)}: ${(error as { message?: string } | null)?.message ?? ""}` };
   const code = nameOf(error) === "QuotaExceededError" ? "quota-exceeded" : "storage-lost";
   return new RunnerError(code, details, { cause: error });

@@ -81,8 +81,9 @@ async function endOfLog(
   ) {
     const { value: chunk } = cursor;
     if (isChunk(chunk)) return { nextSeq: chunk.firstSeq + chunk.count, open: chunk.open };
+    const [, , firstSeq] = cursor.primaryKey;
     // Numbers that no run has are not among those that are used here.
-    if (isIndex(chunk.firstSeq)) return { nextSeq: chunk.firstSeq + 1, open: undefined };
+    if (isIndex(firstSeq)) return { nextSeq: firstSeq + 1, open: undefined };
   }
   return { nextSeq: 0, open: undefined };
 }

@@ -1,6 +1,8 @@
 import type { BaseEvent, Interrupt, Message, State } from "@ag-ui/client";
+import { readable, readableItems } from "../../run/readable.js";
 import type { PackedEntry } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
+import { readableClosing } from "../decisions.js";
 import type { PersistedInput, RunClosing } from "../run-store.js";
 import { corrupt, isIndex, isRecord, isText } from "./checks.js";
 import type { ChunkRecord, MessageRecord, RunRecord, StateRecord } from "./schema.js";
@@ -30,14 +32,14 @@ const isClosing = (value: unknown): value is RunClosing =>
 export async function decodeInput(codec: PayloadCodec, record: RunRecord): Promise<PersistedInput> {
   const input = await codec.decode(record.input);
   if (!isInput(input)) throw corrupt("runs", record);
-  return input;
+  return { ...input, messages: readableItems(input.messages) };
 }
 
 export async function decodeClosing(codec: PayloadCodec, record: RunRecord): Promise<RunClosing | undefined> {
   if (record.closing === undefined) return undefined;
   const closing = await codec.decode(record.closing);
   if (!isClosing(closing)) throw corrupt("runs", record);
-  return closing;
+  return readableClosing(closing);
 }
 
 /** How many events the entry stands for; undefined where it is none. */
@@ -50,20 +52,20 @@ function eventsIn(entry: unknown): number | undefined {
   return cuts.reduce((sum, length) => sum + length, 0) === delta.length ? cuts.length : undefined;
 }
 
-export async function decodeEntries(codec: PayloadCodec, record: ChunkRecord): Promise<PackedEntry[]> {
+export async function decodeEntries(codec: PayloadCodec, record: ChunkRecord): Promise<readonly PackedEntry[]> {
   const entries = await codec.decode(record.entries);
   if (!Array.isArray(entries)) throw corrupt("chunks", record);
   let count = 0;
   for (const entry of entries) count += eventsIn(entry) ?? NaN;
   if (count !== record.count) throw corrupt("chunks", record);
   // Each entry was checked.
-  return entries as PackedEntry[];
+  return readableItems(entries as PackedEntry[]);
 }
 
 /** @returns undefined for a row that only resets */
 export async function decodeMessage(codec: PayloadCodec, record: MessageRecord): Promise<Message | undefined> {
   if (record.message === undefined) return undefined;
-  const message = await codec.decode(record.message);
+  const message = readable(await codec.decode(record.message));
   if (!isMessage(message) || message.id !== record.messageId) throw corrupt("messages", record);
   return message;
 }
@@ -72,8 +74,8 @@ export async function decodeState(
   codec: PayloadCodec,
   record: StateRecord,
 ): Promise<{ state: State; interrupts: Interrupt[] }> {
-  const state = await codec.decode(record.state);
-  const interrupts = await codec.decode(record.interrupts);
+  const state = readable(await codec.decode(record.state));
+  const interrupts = readable(await codec.decode(record.interrupts));
   if (!("state" in record) || !Array.isArray(interrupts) || !interrupts.every(isInterrupt))
     throw corrupt("states", record);
   // A state is whatever the agent makes it.

@@ -2,7 +2,7 @@ import type { Interrupt, Message, State } from "@ag-ui/client";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import type { PersistedInput, RunClosing, RunQuery, RunRow, StoredMessageRow } from "../run-store.js";
-import { checkHead, checkRun, corrupt, isHead, isMessage, isRun } from "./checks.js";
+import { checkHead, checkRun, corrupt, isHead, isMessage, isRecord, isRun } from "./checks.js";
 import type { Connection, ReadTransaction, WriteTransaction } from "./connection.js";
 import { countingRun, unlessCut } from "./heads.js";
 import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloads.js";
@@ -194,5 +194,6 @@ export async function readStateAfter(
   const record = await connection.read(["states"], (tx) => tx.objectStore("states").get([threadId, runIndex]));
   if (record === undefined || (await countingRun(connection, threadId, runIndex, "end")) === undefined)
     return undefined;
+  if (!isRecord(record)) throw corrupt("states", { threadId, runIndex });
   return decodeState(codec, record);
 }

@@ -1,5 +1,6 @@
 import type { Message } from "@ag-ui/client";
 import { byPlace, readPage, type MessageRows, type Place, type PlacedRow, type Span } from "../message-page.js";
+import { readableItems } from "../../run/readable.js";
 import type { RunStore } from "../run-store.js";
 import { rowsOf, type MemoryData, type MemoryThread } from "./memory-data.js";
 
@@ -14,7 +15,7 @@ export const memoryMessagePages = (data: MemoryData): Pick<RunStore, "messagePag
       const page = await readPage(rowsUpTo(thread, upTo, path), before, limit);
       // What was read while the thread was cut or deleted says nothing.
       if (thread.head.first !== first || thread.head.cut !== cut) continue;
-      return page && { messages: structuredClone([...page.contents]), earlier: page.earlier };
+      return page && { messages: structuredClone(readableItems(page.contents)), earlier: page.earlier };
     }
   },
 });

@@ -1,4 +1,6 @@
+import { readable, readableItems } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
+import { readableClosing } from "../decisions.js";
 import type { RunRow, RunStore, StoredMessageRow, ThreadRow } from "../run-store.js";
 import { placeAfter, runOf, runOfId, type MemoryData, type MemoryRun } from "./memory-data.js";
 
@@ -24,6 +26,18 @@ type Reads = Pick<
 /** Run and thread rows are flat. */
 const copyOf = <T extends RunRow | ThreadRow>(row: T): T => ({ ...row });
 
+/** Chunks are handed out as they are kept, each again and again. */
+const seen = new WeakMap<Chunk, Chunk>();
+
+function readableChunk(chunk: Chunk): Chunk {
+  const known = seen.get(chunk);
+  if (known !== undefined) return known;
+  const entries = readableItems(chunk.entries);
+  const shown = entries === chunk.entries ? chunk : { ...chunk, entries };
+  seen.set(chunk, shown);
+  return shown;
+}
+
 const rowOf = (run: MemoryRun | undefined): RunRow | undefined => run && copyOf(run.row);
 
 function chunksAfter(chunks: readonly Chunk[], afterSeq: number, limit: number): Chunk[] {
@@ -31,7 +45,7 @@ function chunksAfter(chunks: readonly Chunk[], afterSeq: number, limit: number):
   let events = 0;
   for (let place = placeAfter(chunks, afterSeq); place < chunks.length && events < limit; place++) {
     const chunk = chunks[place]!;
-    found.push(chunk);
+    found.push(readableChunk(chunk));
     events += chunk.count;
   }
   return found;
@@ -51,7 +65,7 @@ function messageRows(
     if (left.resets && left.messages.length === 0) rows.push({ runIndex, resets: true, row: undefined });
     left.messages.forEach((message, n) => rows.push({ runIndex, resets: left.resets && n === 0, row: message }));
   }
-  return structuredClone(rows);
+  return structuredClone(readableItems(rows)) as StoredMessageRow[];
 }
 
 export const memoryReads = (data: MemoryData): Reads => ({
@@ -87,9 +101,15 @@ export const memoryReads = (data: MemoryData): Reads => ({
     return rows;
   },
 
-  input: async (threadId, runIndex) => structuredClone(runOf(data, threadId, runIndex)?.input),
+  input: async (threadId, runIndex) => {
+    const input = runOf(data, threadId, runIndex)?.input;
+    return input && structuredClone({ ...input, messages: readableItems(input.messages) });
+  },
 
-  closing: async (threadId, runIndex) => structuredClone(runOf(data, threadId, runIndex)?.closing),
+  closing: async (threadId, runIndex) => {
+    const closing = runOf(data, threadId, runIndex)?.closing;
+    return closing && structuredClone(readableClosing(closing));
+  },
 
   chunks: async (threadId, runIndex, afterSeq, limit) =>
     chunksAfter(runOf(data, threadId, runIndex)?.chunks ?? [], afterSeq, limit),
@@ -104,7 +124,7 @@ export const memoryReads = (data: MemoryData): Reads => ({
 
   stateAfter: async (threadId, runIndex) => {
     const left = runOf(data, threadId, runIndex)?.left;
-    return left && structuredClone({ state: left.state, interrupts: left.interrupts });
+    return left && structuredClone({ state: readable(left.state), interrupts: readable(left.interrupts) });
   },
 
   thread: async (threadId) => {

@@ -382,7 +382,7 @@ test.each<[string, EventLimits]>([
   ["an event without end", { maxEventBytes: Infinity }],
   ["deeper than every reader goes", { maxDepth: 201 }],
   ["more operations than every reader applies", { maxPatchOperations: 10_001 }],
-  ["more copies than every reader makes", { maxCopiedBytes: 4_000_001 }],
+  ["more copies than every reader makes", { maxCopiedBytes: 1_000_001 }],
 ])("an option that is %s is refused", (_what, eventLimits) => {
   const [field] = Object.keys(eventLimits);
   expect(() => makeRunner({ eventLimits })).toThrow(
