@@ -1,6 +1,7 @@
 import { Observable } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { RunnerError } from "../run/errors.js";
+import { AGENT_NAMES, checkNames, type Names } from "../run/options.js";
 import type { ThreadUpdate } from "../run/types.js";
 import { checkRelayed, type RelayedHost, type RelayedRequest } from "../wire/relayed-request.js";
 import type {
@@ -48,6 +49,15 @@ export type ClientAgent<A> = Pick<LocalAgent, "agentId" | "threadId" | "isRunnin
 
 /** What a {@link LocalAgent} has beside what the client's class has. */
 export type LocalAgentOnly<A> = Omit<LocalAgent, keyof A>;
+const NAMES: Names<ConnectRuntimeOptions> = {
+  hosts: true,
+  startTimeoutMs: true,
+  callTimeoutMs: true,
+  extendedLifetime: true,
+  headers: true,
+};
+const AGENT: Names<LocalAgentConfig> = { ...AGENT_NAMES, messageLimit: true };
+const HOSTS: Names<HostFactories> = { shared: true, dedicated: true, page: true };
 
 /** A tab's connection to the runtime. */
 export interface RuntimeConnection {
@@ -123,8 +133,12 @@ export interface ThreadsApi {
 
 /**
  * Connects this tab to the runtime: at once, in the background. Calls wait for the connection.
+ *
+ * @throws RunnerError `invalid-input` for options that there are not
  */
 export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnection {
+  checkNames(options, NAMES, { of: "connectRuntime" });
+  checkNames(options.hosts, HOSTS, { of: "connectRuntime", within: "hosts" });
   const link = new HostLink({
     hosts: options.hosts,
     startTimeoutMs: options.startTimeoutMs ?? 15_000,
@@ -138,6 +152,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
   return {
     status$: link.status$.asObservable(),
     agent<A extends ClientAgent<A> | undefined>(agentId: string, config: Omit<LocalAgentConfig, "agentId"> = {}) {
+      checkNames(config, AGENT, { of: "agent()" });
       const threadId = config.threadId ?? randomId();
       for (const [field, id] of Object.entries({ agentId, threadId })) {
         if (typeof id === "string" && id !== "") continue;

@@ -1,3 +1,4 @@
+import { checkNames, type Names } from "../run/options.js";
 import { checkBasePath, isBelow } from "../wire/base-path.js";
 import type { RuntimeConnection } from "./connect-runtime.js";
 
@@ -14,6 +15,8 @@ export interface InstallRuntimeFetchOptions {
   /** Default: the global object. */
   readonly target?: FetchTarget;
 }
+
+const NAMES: Names<InstallRuntimeFetchOptions> = { basePath: true, target: true };
 
 /** A replacement of `fetch` that this module made. */
 interface Replacement {
@@ -34,8 +37,10 @@ const replacements = new WeakMap<object, Replacement>();
  */
 export function installRuntimeFetch(
   runtime: Pick<RuntimeConnection, "fetch">,
-  { basePath, target = globalThis }: InstallRuntimeFetchOptions,
+  options: InstallRuntimeFetchOptions,
 ): () => void {
+  checkNames(options, NAMES, { of: "installRuntimeFetch" });
+  const { basePath, target = globalThis } = options;
   const path = checkBasePath(basePath);
   const before = Object.getOwnPropertyDescriptor(target, "fetch");
   const original = target.fetch;

@@ -15,6 +15,7 @@ import {
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { systemClock, type Clock } from "../platform/clock.js";
 import { DEFAULT_DB_NAME, langGraphDbName } from "../platform/names.js";
+import { checkNames, type Names } from "../run/options.js";
 import { RunnerError } from "../run/errors.js";
 import { equalJson } from "../run/json.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
@@ -41,6 +42,8 @@ export interface IndexedDBSaverOptions {
   readonly clock?: Clock;
 }
 
+const NAMES: Names<IndexedDBSaverOptions> = { dbName: true, serde: true, openTimeoutMs: true, clock: true };
+
 /**
  * Keeps the checkpoints of LangGraph.js in IndexedDB: in a page, in workers, in Node on fake-indexeddb. Opens at the
  * first use. All savers of one `dbName`, in whichever context, see the same; each call is one transaction, so whoever
@@ -51,7 +54,9 @@ export interface IndexedDBSaverOptions {
 export class IndexedDBSaver extends BaseCheckpointSaver {
   private readonly connection: SaverConnection;
 
+  /** @throws RunnerError `invalid-input` for options that there are not */
   constructor(options: IndexedDBSaverOptions = {}) {
+    checkNames(options, NAMES, { of: "IndexedDBSaver" });
     const { dbName = DEFAULT_DB_NAME, serde, openTimeoutMs = 10_000, clock = systemClock } = options;
     super(serde);
     this.connection = new DatabaseConnection({

@@ -2,6 +2,7 @@ import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { locksOf } from "../platform/locks.js";
 import { DEFAULT_MEMORY_NAME, hostLifeLockName } from "../platform/names.js";
 import type { ThreadRecord } from "../run/contract.js";
+import { checkNames, type Names } from "../run/options.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import {
@@ -13,7 +14,7 @@ import {
   type MemoryHost,
 } from "./memory-home.js";
 import { checkId, checkOneOf } from "./checks.js";
-import type { LocalAgentRunnerOptions } from "./options.js";
+import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
 import type { ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 import { forOlder } from "./older-callers.js";
 import { atOnce, listAtOnce, ReadsAtOnce, type AtOnce, type ListAtOnce } from "./reads-at-once.js";
@@ -30,6 +31,8 @@ export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** How much history is kept. Default: 1,000 threads, 100 runs of each, 512 MB in all. */
   readonly limits?: MemoryLimits;
 }
+
+const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: true, store: true };
 
 /** A runner that nobody closed and nobody refers to any more lets go of what its home holds for it. */
 const abandoned = new FinalizationRegistry<{
@@ -55,6 +58,7 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
 
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: InMemoryAgentRunnerOptions = {}) {
+    checkNames(options, NAMES, { of: "InMemoryAgentRunner", elsewhere: LIMITS_ELSEWHERE });
     const { dbName = DEFAULT_MEMORY_NAME, store = "shared" } = options;
     checkId("dbName", dbName);
     checkOneOf("store", store, ["shared", "isolated"]);

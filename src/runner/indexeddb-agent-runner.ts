@@ -7,9 +7,11 @@ import { lazyLocks } from "../platform/lazy-locks.js";
 import type { LeaseLocksOptions } from "../lock/lease-locks.js";
 import { epochBefore } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
+import { checkNames, type Names } from "../run/options.js";
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
-import type { LocalAgentRunnerOptions } from "./options.js";
+import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
+import type { RunnerLimits } from "./retention.js";
 
 export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the database. All runners of one name, in whichever context, are one. Default "ag-ui-local-runtime". */
@@ -19,6 +21,15 @@ export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
   readonly openChannel?: OpenChannel;
   readonly locks?: Locks;
 }
+
+const NAMES: Names<IndexedDBAgentRunnerOptions> = {
+  ...RUNNER_NAMES,
+  dbName: true,
+  openTimeoutMs: true,
+  openChannel: true,
+  locks: true,
+};
+const LIMITS: Names<RunnerLimits> = { maxThreads: true, maxRunsPerThread: true };
 
 /**
  * Runs agents and keeps their threads in IndexedDB. What it hands out is committed first, so it survives the death of
@@ -33,6 +44,12 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
    * @throws RunnerError `invalid-input` for a wrong option
    */
   constructor(options: IndexedDBAgentRunnerOptions = {}) {
+    checkNames(options, NAMES, { of: "IndexedDBAgentRunner", elsewhere: LIMITS_ELSEWHERE });
+    checkNames(options.limits, LIMITS, {
+      of: "IndexedDBAgentRunner",
+      within: "limits",
+      elsewhere: { maxBytes: "the browser's quota bounds a database" },
+    });
     const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000, openChannel = openBroadcastChannel } = options;
     const { clock = systemClock } = options;
     const given = options.locks ?? defaultLocks();

@@ -4,6 +4,7 @@ import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
 import type { Logger } from "../platform/log.js";
 import { RunnerError } from "../run/errors.js";
+import type { Elsewhere, Names } from "../run/options.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
 import { checkOneOf, checkOption } from "./checks.js";
@@ -57,6 +58,27 @@ export interface RunnerPreset {
   /** Deletes everything; called after the store was closed. */
   readonly deleteStore: () => Promise<void>;
 }
+
+/** Of {@link LocalAgentRunnerOptions}. */
+export const RUNNER_NAMES: Names<LocalAgentRunnerOptions> = {
+  stopGraceMs: true,
+  maxRunMs: true,
+  onConcurrentRun: true,
+  maxQueuedRuns: true,
+  limits: true,
+  eventLimits: true,
+  logger: true,
+  clock: true,
+  makeId: true,
+  atFailurePoint: true,
+};
+
+/** CopilotKit's runners have them beside the others. */
+export const LIMITS_ELSEWHERE: Elsewhere = {
+  maxThreads: "write limits.maxThreads",
+  maxRunsPerThread: "write limits.maxRunsPerThread",
+  maxBytes: "write limits.maxBytes",
+};
 
 const POLICIES: readonly ConcurrentRunPolicy[] = ["throw", "supersede", "queue"];
 

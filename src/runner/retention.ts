@@ -1,5 +1,6 @@
 import { Subject, type Observable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
+import { checkNames, type Names } from "../run/options.js";
 import { checkOption } from "./checks.js";
 import type { RunRow } from "../storage/run-store.js";
 import type { History } from "./history.js";
@@ -26,8 +27,11 @@ export interface MemoryLimits extends RunnerLimits {
   readonly maxBytes?: number;
 }
 
+const LIMITS: Names<MemoryLimits> = { maxThreads: true, maxRunsPerThread: true, maxBytes: true };
+
 /** What is kept in memory where nothing else is said: as much as CopilotKit's runner keeps. */
 export function limitsInMemory(limits: MemoryLimits = {}): Required<MemoryLimits> {
+  checkLimits(limits);
   const { maxThreads = 1_000, maxRunsPerThread = 100, maxBytes = 512 * 1024 ** 2 } = limits;
   return { maxThreads, maxRunsPerThread, maxBytes };
 }
@@ -46,7 +50,9 @@ const DELETE_TRIES = 10;
 const KEPT_AT_A_CUT = 0.75;
 
 /** @throws RunnerError `invalid-input` */
-export function checkLimits({ maxThreads, maxRunsPerThread, maxBytes }: MemoryLimits): void {
+export function checkLimits(limits: MemoryLimits): void {
+  checkNames(limits, LIMITS, { of: "The runner", within: "limits" });
+  const { maxThreads, maxRunsPerThread, maxBytes } = limits;
   checkOption("limits.maxThreads", maxThreads, { least: 1, endless: true });
   checkOption("limits.maxRunsPerThread", maxRunsPerThread, { least: 1, endless: true });
   checkOption("limits.maxBytes", maxBytes, { least: 1, endless: true });

@@ -1,5 +1,6 @@
 import type { AbstractAgent, Middleware, RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
+import { checkNames, type Elsewhere, type Names } from "../run/options.js";
 import { once } from "./agents.js";
 import { forwardedHeaders, type ForwardHeadersOptions } from "./forward-headers.js";
 
@@ -57,6 +58,7 @@ export class AgentConfigurator {
   /** @throws RunnerError `invalid-input` */
   constructor(private readonly settings: AgentSettings) {
     const { a2ui, mcpApps, forwardHeaders } = settings;
+    checkMcpApps(mcpApps);
     this.forwarded = forwardedHeaders(forwardHeaders);
     this.a2ui = a2ui && once(checkedUse("a2ui", a2ui.use));
     this.mcpApps = mcpApps && once(checkedUse("mcpApps", mcpApps.use));
@@ -100,6 +102,22 @@ export class AgentConfigurator {
     const { MCPAppsMiddleware } = await this.mcpApps!();
     return new MCPAppsMiddleware({ mcpServers: servers.map(({ agentId: _agentId, ...server }) => server) });
   }
+}
+
+const MCP_APPS: Names<McpAppsOptions> = { use: true, servers: true };
+const MCP_SERVER: Names<McpAppsServer> = { type: true, url: true, headers: true, serverId: true, agentId: true };
+
+/** CopilotKit's have them in their types, and refuse them as well. */
+const TOOL_POLICY =
+  "the middleware knows no lists of tools: put a server in front of it that has only the tools that may be called";
+const SERVER_ELSEWHERE: Elsewhere = { includeTools: TOOL_POLICY, excludeTools: TOOL_POLICY };
+
+function checkMcpApps(mcpApps: McpAppsOptions | undefined): void {
+  const of = "AgentRuntime";
+  checkNames(mcpApps, MCP_APPS, { of, within: "mcpApps" });
+  mcpApps?.servers?.forEach((server, at) =>
+    checkNames(server, MCP_SERVER, { of, within: `mcpApps.servers[${at}]`, elsewhere: SERVER_ELSEWHERE }),
+  );
 }
 
 function checkedUse<T>(option: string, use: T): T {

@@ -4,7 +4,6 @@ import { consoleLogger, loggable, safeLogger, type Logger } from "../platform/lo
 import { messageOf, RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
-import { checkLogger } from "../runner/options.js";
 import { toErrorData } from "../wire/errors.js";
 import type { RunRequest } from "../wire/shapes.js";
 import { AgentRegistry } from "./agents.js";
@@ -16,7 +15,7 @@ import { GivenMessages } from "./given-messages.js";
 import { internalError, json } from "./http/responses.js";
 import { isRequest, isResponse, refusalOf } from "./middleware.js";
 import { tell } from "./metrics.js";
-import type { AgentRuntimeOptions } from "./options.js";
+import { checkRuntimeOptions, type AgentRuntimeOptions } from "./options.js";
 import { plainMessages } from "./plain-messages.js";
 import type { Admitted, Answer, Incoming, ResolvedRequest } from "./request.js";
 import { RunnerHome } from "./runner-home.js";
@@ -45,11 +44,11 @@ export class RuntimeCore {
     private readonly runtime: Runtime,
     readonly options: AgentRuntimeOptions,
   ) {
+    checkRuntimeOptions(options);
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
     const { eventLimits } = options;
     const { sseKeepAliveIntervalSeconds, maxBodyBytes } = options;
     checkNumbers({ sseKeepAliveIntervalSeconds, maxBodyBytes });
-    checkLogger(logger);
     this.agents = new AgentRegistry(agents);
     this.home = new RunnerHome(
       withoutUndefined({

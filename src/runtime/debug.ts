@@ -1,4 +1,5 @@
 import type { BaseEvent } from "@ag-ui/client";
+import { checkNames, type Names } from "../run/options.js";
 
 export interface DebugOptions {
   /** Requests and runs. Default true. */
@@ -11,6 +12,8 @@ export interface DebugOptions {
   readonly log?: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
+const NAMES: Names<DebugOptions> = { lifecycle: true, events: true, verbose: true, log: true };
+
 /** Undefined members print nothing. */
 export interface Debug {
   readonly lifecycle?: (message: string, details: Readonly<Record<string, unknown>>) => void;
@@ -19,6 +22,7 @@ export interface Debug {
 
 export function debugOf(option: boolean | DebugOptions | undefined): Debug {
   if (option === undefined || option === false) return {};
+  if (option !== true) checkNames(option, NAMES, { of: "AgentRuntime", within: "debug" });
   const { lifecycle = true, events = true, verbose = false, log } = option === true ? {} : option;
   const write = log ?? ((message, details) => console.debug(`[ag-ui-local-runtime] ${message}`, details));
   const print: typeof write = (message, details) => {

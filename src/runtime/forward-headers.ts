@@ -1,3 +1,5 @@
+import { checkNames, type Names } from "../run/options.js";
+
 /**
  * Which headers of a request its agent sends on: by default `x-*`, without those that proxies and platforms add, and
  * without the caller's credentials (`authorization`, `x-api-key`, `x-csrf-token`, `x-xsrf-token`), which go to the agent's
@@ -16,6 +18,7 @@ export interface ForwardHeadersOptions {
 
 /** They are for this runtime, not for whoever its agents ask. */
 const CREDENTIALS: ReadonlySet<string> = new Set(["authorization", "x-api-key", "x-csrf-token", "x-xsrf-token"]);
+const NAMES: Names<ForwardHeadersOptions> = { useDefaultDenylist: true, deny: true, denyPrefixes: true, allow: true };
 
 const DENIED_NAMES: ReadonlySet<string> = new Set([
   "x-cache",
@@ -42,6 +45,7 @@ const namesOf = (entries: readonly string[] | undefined): readonly string[] =>
 export function forwardedHeaders(
   options: ForwardHeadersOptions = {},
 ): (own: Readonly<Record<string, string>>, headers: Headers) => Record<string, string> {
+  checkNames(options, NAMES, { of: "AgentRuntime", within: "forwardHeaders" });
   const deny = new Set(namesOf(options.deny));
   const denyPrefixes = namesOf(options.denyPrefixes);
   const allow = new Set(namesOf(options.allow));

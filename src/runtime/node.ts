@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequest, sendResponse } from "@remix-run/node-fetch-server";
 import { hostCheck, hostRefused, isLoopback, isLoopbackHost, type AllowedHosts } from "./http/hosts.js";
+import { checkNames, type Names } from "../run/options.js";
 import { badRequest, internalError } from "./http/responses.js";
 import { isPlainTarget } from "./http/segments.js";
 
@@ -19,6 +20,8 @@ export interface NodeHandlerOptions {
    */
   readonly allowedHosts?: AllowedHosts;
 }
+
+const NAMES: Names<NodeHandlerOptions> = { host: true, protocol: true, trustProxy: true, allowedHosts: true };
 
 /** A listener of `http.createServer`, and a middleware of Connect and Express 4 and 5. It never calls `next`. */
 export type NodeHandler = (req: IncomingMessage, res: ServerResponse, next?: (error?: unknown) => void) => void;
@@ -43,6 +46,7 @@ export function createNodeHandler(
   handler: (request: Request) => Promise<Response> | Response,
   options: NodeHandlerOptions = {},
 ): NodeHandler {
+  checkNames(options, NAMES, { of: "createNodeHandler" });
   const isAllowed = hostRule(options);
   return (req, res) => {
     // Without a listener, a piece that comes when somebody else has ended the answer ends the process.

@@ -1,11 +1,90 @@
+import { checkNames, type Elsewhere, type Names } from "../run/options.js";
+import { eventLimits } from "../runner/event-limits.js";
+import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
 import type { AgentsConfig } from "./agents.js";
 import type { A2UIOptions, McpAppsOptions } from "./configure-agent.js";
 import type { DebugOptions } from "./debug.js";
 import type { ForwardHeadersOptions } from "./forward-headers.js";
 import type { RuntimeMetrics } from "./metrics.js";
 import type { AfterRequestMiddleware, BeforeRequestMiddleware, FilterEvent } from "./middleware.js";
+import { HOOKS_ELSEWHERE } from "./hooks-elsewhere.js";
 import type { RunnerHomeOptions } from "./runner-home.js";
 import type { TranscriptionService } from "./http/transcribe.js";
+
+/** Of {@link AgentRuntimeOptions}. */
+const NAMES: Names<AgentRuntimeOptions> = {
+  agents: true,
+  runner: true,
+  dbName: true,
+  stopGraceMs: true,
+  maxRunMs: true,
+  limits: true,
+  eventLimits: true,
+  openTimeoutMs: true,
+  memoryFallback: true,
+  logger: true,
+  beforeRequestMiddleware: true,
+  afterRequestMiddleware: true,
+  filterEvent: true,
+  transcriptionService: true,
+  a2ui: true,
+  mcpApps: true,
+  forwardHeaders: true,
+  sseKeepAliveIntervalSeconds: true,
+  maxBodyBytes: true,
+  metrics: true,
+  debug: true,
+};
+const METRICS: Names<RuntimeMetrics> = { runStarted: true, runEnded: true, liveThreads: true, error: true };
+
+const ofRunner = "give it to a runner of your own making, and that to runner";
+const ofHandler = "give it to createRuntimeHandler";
+const ofService = "it is of CopilotKit's service, which this runtime has no part of: leave it out";
+
+/** How CopilotKit's runtime calls what is here, and what is not. */
+const ELSEWHERE: Elsewhere = {
+  ...LIMITS_ELSEWHERE,
+  ...HOOKS_ELSEWHERE,
+  onConcurrentRun: ofRunner,
+  maxQueuedRuns: ofRunner,
+  locks: ofRunner,
+  openChannel: ofRunner,
+  store: ofRunner,
+  cors: ofHandler,
+  basePath: ofHandler,
+  endpoint: "give it to createRuntimeHandler, as basePath",
+  mode: ofHandler,
+  openGenerativeUI: "its middleware is used by agents: agent.use(…)",
+  middleware: "write beforeRequestMiddleware, afterRequestMiddleware",
+  onError: "write metrics: { error }",
+  actions: "write agents",
+  remoteEndpoints: "write agents",
+  intelligence: ofService,
+  identifyUser: "write beforeRequestMiddleware, which may refuse whoever it does not know",
+  memory: ofService,
+  generateThreadNames: ofService,
+  channels: ofService,
+  licenseToken: ofService,
+  telemetryId: ofService,
+  telemetryProperties: ofService,
+  exposeMemoryRoutes: ofService,
+  maxReconnectMs: ofService,
+  maxRejoinMs: ofService,
+  lockTtlSeconds: ofService,
+  lockKeyPrefix: ofService,
+  lockHeartbeatIntervalSeconds: ofService,
+};
+
+/** What can be told before anything is opened. @throws RunnerError `invalid-input` */
+export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
+  checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE });
+  checkOptions(options);
+  eventLimits(options.eventLimits);
+  const { metrics } = options;
+  // One that a class of somebody's made has fields of its own.
+  const isMade = typeof metrics === "object" && metrics !== null && metrics.constructor !== Object;
+  if (!isMade) checkNames(metrics, METRICS, { of: "AgentRuntime", within: "metrics" });
+}
 
 export interface AgentRuntimeOptions extends RunnerHomeOptions {
   /** See {@link AgentsConfig}. Each run gets a clone. */

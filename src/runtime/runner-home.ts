@@ -122,7 +122,8 @@ export class RunnerHome {
   private makeRunner(options: IndexedDBAgentRunnerOptions): LocalAgentRunner | Promise<LocalAgentRunner> {
     if (isBrowser() || typeof indexedDB !== "undefined") return new IndexedDBAgentRunner(options);
     return import("../runner/shared-memory-runner.js").then(({ sharedMemoryRunner }) => {
-      this.shared = sharedMemoryRunner(options);
+      const { openTimeoutMs: _openTimeoutMs, ...inMemory } = options;
+      this.shared = sharedMemoryRunner(inMemory);
       return this.shared.runner;
     });
   }

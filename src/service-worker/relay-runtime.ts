@@ -3,6 +3,7 @@ import { randomId } from "../platform/ids.js";
 import { defaultLocks, type Lives } from "../platform/locks.js";
 import { serviceWorkerLifeLockName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
+import { checkNames, type Names } from "../run/options.js";
 import { checkBasePath, isBelow } from "../wire/base-path.js";
 import { errorResponse } from "../wire/error-response.js";
 import { refusalOf, toRelayed, type RelayedRequest } from "../wire/relayed-request.js";
@@ -15,6 +16,8 @@ export interface RelayRuntimeOptions {
   /** How long a page has to answer that it is there before the next one is asked, in ms. Default 2,000. */
   readonly timeoutMs?: number;
 }
+
+const NAMES: Names<RelayRuntimeOptions> = { basePath: true, timeoutMs: true };
 
 /** How often a request that changes nothing is asked for, where hosts die before they answer. */
 const TRIES = 3;
@@ -38,10 +41,12 @@ const NO_HOST =
  * @throws RunnerError `invalid-input` for a base path that is none, or is "/"
  */
 export function relayRuntime(
-  { basePath, timeoutMs = 2_000 }: RelayRuntimeOptions,
+  options: RelayRuntimeOptions,
   // The types of a page are the only ones that there are here.
   scope: RelayScope = globalThis as unknown as RelayScope,
 ): () => void {
+  checkNames(options, NAMES, { of: "relayRuntime" });
+  const { basePath, timeoutMs = 2_000 } = options;
   const path = checkBasePath(basePath);
   if (!(timeoutMs > 0)) {
     throw new RunnerError("invalid-input", { field: "timeoutMs" }, { message: "timeoutMs must be a number above 0" });

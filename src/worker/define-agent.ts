@@ -2,6 +2,7 @@ import { AbstractAgent, type AgentConfig, type BaseEvent, type RunAgentInput } f
 import { EventType, type AGUIEvent } from "@ag-ui/core";
 import { Observable } from "rxjs";
 import { nextTask } from "../platform/clock.js";
+import { AGENT_NAMES, checkNames } from "../run/options.js";
 import { mustBeEvent, returns } from "../runner/lifecycle.js";
 
 /** What an agent function is given besides its input. */
@@ -108,5 +109,6 @@ export function defineAgent<E extends BaseEvent = never>(
   config?: AgentConfig,
 ): AbstractAgent;
 export function defineAgent(work: AgentFunction<BaseEvent>, config: AgentConfig = {}): AbstractAgent {
+  checkNames(config, AGENT_NAMES, { of: "defineAgent" });
   return new FunctionAgent(work, config);
 }

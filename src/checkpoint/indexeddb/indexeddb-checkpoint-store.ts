@@ -1,6 +1,7 @@
 import { systemClock, type Clock } from "../../platform/clock.js";
 import { randomId, type MakeId } from "../../platform/ids.js";
 import { checkpointDbName, DEFAULT_DB_NAME } from "../../platform/names.js";
+import { checkNames, type Names } from "../../run/options.js";
 import { RunnerError } from "../../run/errors.js";
 import { identityCodec, type PayloadCodec } from "../../storage/codec.js";
 import { DatabaseConnection } from "../../storage/indexeddb/database-connection.js";
@@ -33,6 +34,14 @@ export interface IndexedDBCheckpointStoreOptions {
   readonly codec?: PayloadCodec;
 }
 
+const NAMES: Names<IndexedDBCheckpointStoreOptions> = {
+  dbName: true,
+  openTimeoutMs: true,
+  clock: true,
+  ids: true,
+  codec: true,
+};
+
 /**
  * Keeps checkpoints in IndexedDB: what was saved survives the death of tab, worker and browser, and power loss. For
  * pages and workers; in Node it works on `fake-indexeddb`. Opens at the first use; after a call that failed the next one
@@ -46,6 +55,7 @@ export class IndexedDBCheckpointStore implements LocalCheckpointStore {
 
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: IndexedDBCheckpointStoreOptions = {}) {
+    checkNames(options, NAMES, { of: "IndexedDBCheckpointStore" });
     checkOptions(options);
     const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000 } = options;
     this.clock = options.clock ?? systemClock;

@@ -1,5 +1,6 @@
 import { systemClock, type Clock } from "../../platform/clock.js";
 import { randomId, type MakeId } from "../../platform/ids.js";
+import { checkNames, type Names } from "../../run/options.js";
 import { RunnerError } from "../../run/errors.js";
 import type { Checkpoint, CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
 import type {
@@ -19,6 +20,8 @@ export interface InMemoryCheckpointStoreOptions {
   readonly ids?: MakeId;
 }
 
+const NAMES: Names<InMemoryCheckpointStoreOptions> = { clock: true, ids: true };
+
 /** One key of two ids, whatever is in them. */
 const pair = (one: string, other: string): string => JSON.stringify([one, other]);
 
@@ -35,7 +38,10 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
   #turns = 0;
   #closed = false;
 
-  constructor({ clock = systemClock, ids = randomId }: InMemoryCheckpointStoreOptions = {}) {
+  /** @throws RunnerError `invalid-input` for options that there are not */
+  constructor(options: InMemoryCheckpointStoreOptions = {}) {
+    checkNames(options, NAMES, { of: "InMemoryCheckpointStore" });
+    const { clock = systemClock, ids = randomId } = options;
     this.#clock = clock;
     this.#ids = ids;
   }

@@ -1,4 +1,5 @@
 import { RunnerError } from "../../run/errors.js";
+import { checkNames, type Elsewhere, type Names } from "../../run/options.js";
 import { parseUrl } from "./url.js";
 
 /** What other origins may do. Nothing is told to them where the options are absent or false; `true` is `{}`. */
@@ -30,6 +31,22 @@ export interface Cors {
   apply(request: Request, response: Response): Response;
 }
 
+const NAMES: Names<CorsOptions> = {
+  origin: true,
+  methods: true,
+  allowHeaders: true,
+  exposeHeaders: true,
+  credentials: true,
+  maxAge: true,
+};
+/** As CopilotKit's handler and the package `cors` call them. */
+const ELSEWHERE: Elsewhere = {
+  allowMethods: "write cors.methods",
+  allowedMethods: "write cors.methods",
+  allowedHeaders: "write cors.allowHeaders",
+  exposedHeaders: "write cors.exposeHeaders",
+};
+
 const METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE"] as const;
 
 /** A token: what a method or the name of a header is made of. https://www.rfc-editor.org/rfc/rfc9110#name-tokens */
@@ -41,6 +58,8 @@ const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
  */
 export function createCors(options: boolean | CorsOptions | undefined): Cors | undefined {
   if (options === undefined || options === false) return undefined;
+  if (options !== true)
+    checkNames(options, NAMES, { of: "createRuntimeHandler", within: "cors", elsewhere: ELSEWHERE });
   const {
     origin = "*",
     methods = METHODS,

@@ -1,7 +1,10 @@
 import { answersThreadEndpoints } from "../../run/contract.js";
+import { RunnerError } from "../../run/errors.js";
+import { checkNames, type Elsewhere, type Names } from "../../run/options.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import { coreOf, type AgentRuntime } from "../agent-runtime.js";
 import type { RuntimeCore } from "../core.js";
+import { HOOKS_ELSEWHERE } from "../hooks-elsewhere.js";
 import { isResponse } from "../middleware.js";
 import type { Admitted, Answer, Asked, Incoming } from "../request.js";
 import { VERSION } from "../version.js";
@@ -27,6 +30,19 @@ export interface RuntimeHandlerOptions {
   readonly cors?: boolean | CorsOptions;
 }
 
+const NAMES: Names<RuntimeHandlerOptions> = {
+  runtime: true,
+  basePath: true,
+  mode: true,
+  cors: true,
+  allowedHosts: true,
+};
+const ELSEWHERE: Elsewhere = {
+  ...HOOKS_ELSEWHERE,
+  endpoint: "write basePath",
+  activateChannels: "there are no channels here: leave it out",
+};
+
 export type HandlerMode = "multi-route" | "single-route";
 
 /** What a request is answered by. */
@@ -47,7 +63,11 @@ export interface Handling {
  * @throws RunnerError `invalid-input` for options that are none
  */
 export function createRuntimeHandler(options: RuntimeHandlerOptions): (request: Request) => Promise<Response> {
+  checkNames(options, NAMES, { of: "createRuntimeHandler", elsewhere: ELSEWHERE });
   const { runtime, basePath = "", mode = "multi-route", cors, allowedHosts } = options;
+  if (mode !== "multi-route" && mode !== "single-route") {
+    throw new RunnerError("invalid-input", { field: "mode" }, { message: "mode must be multi-route or single-route" });
+  }
   const isAllowed = hostCheck(allowedHosts ?? ["*"]);
   const handling: Handling = { basePath: checkBasePath(basePath), mode, cors: createCors(cors) };
   const core = coreOf(runtime);

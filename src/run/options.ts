@@ -1,0 +1,51 @@
+import type { AgentConfig } from "@ag-ui/client";
+import { RunnerError } from "./errors.js";
+
+/** Names of all options: the compiler holds the list against the type. */
+export type Names<Options> = Readonly<Record<keyof Options, true>>;
+
+/** Of what every agent of AG-UI's client is told. */
+export const AGENT_NAMES: Names<AgentConfig> = {
+  agentId: true,
+  description: true,
+  threadId: true,
+  initialMessages: true,
+  initialState: true,
+  debug: true,
+};
+
+/** What is said of names that another library has for something here. */
+export type Elsewhere = Readonly<Record<string, string>>;
+
+interface Named {
+  /** Whose options: "AgentRuntime". */
+  readonly of: string;
+  /** Where the options stand among its own: "cors". */
+  readonly within?: string;
+  readonly elsewhere?: Elsewhere;
+}
+
+/**
+ * Refuses an option that nobody heeds: it is misspelt, or meant to protect something. `undefined` is none.
+ *
+ * @throws RunnerError `invalid-input`
+ */
+export function checkNames<Options extends object>(
+  given: Options | undefined,
+  names: Names<Options>,
+  named: Named,
+): void {
+  if (given === undefined) return;
+  const { of, within, elsewhere = {} } = named;
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    const field = within ?? "options";
+    throw new RunnerError("invalid-input", { field }, { message: `${of}: ${field} must be an object` });
+  }
+  // Not own names only: inherited ones are read, too.
+  for (const name in given) {
+    if (Object.hasOwn(names, name) || given[name] === undefined) continue;
+    const field = within === undefined ? name : `${within}.${name}`;
+    const instead = Object.hasOwn(elsewhere, name) ? elsewhere[name] : `there are ${Object.keys(names).join(", ")}`;
+    throw new RunnerError("invalid-input", { field }, { message: `${of} has no option ${field}: ${instead}` });
+  }
+}

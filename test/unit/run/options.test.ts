@@ -1,0 +1,158 @@
+import "fake-indexeddb/auto";
+import { IndexedDBAgentRunner, InMemoryAgentRunner, RunnerError } from "ag-ui-local-runtime";
+import { InMemoryCheckpointStore, IndexedDBCheckpointStore } from "ag-ui-local-runtime/checkpoint";
+import { connectRuntime, installRuntimeFetch } from "ag-ui-local-runtime/client";
+import { IndexedDBSaver } from "ag-ui-local-runtime/langgraph";
+import { createNodeHandler } from "ag-ui-local-runtime/node";
+import { AgentRuntime, createRuntimeHandler } from "ag-ui-local-runtime/runtime";
+import { relayRuntime } from "ag-ui-local-runtime/service-worker";
+import { defineAgent, serveRuntime } from "ag-ui-local-runtime/worker";
+import { describe, expect, test } from "vitest";
+
+/** A way to give options, and valid ones. */
+interface Taker {
+  readonly take: (options: never) => unknown;
+  readonly valid?: object;
+  /** Names of options that are options themselves. */
+  readonly within?: Readonly<Record<string, object>>;
+}
+
+const nothing = async function* (): AsyncGenerator<never> {};
+const agents = {};
+const use = () => Promise.reject(new Error("not loaded"));
+const runtime = () => new AgentRuntime({ agents });
+const ofRuntime: Omit<Taker, "take"> = {
+  valid: { agents },
+  within: {
+    limits: { maxThreads: 1 },
+    eventLimits: { maxDepth: 3 },
+    forwardHeaders: { allow: ["x-a"] },
+    debug: { log: () => undefined },
+    metrics: { runStarted: () => undefined },
+    mcpApps: { use, servers: [] },
+  },
+};
+
+const TAKERS: Readonly<Record<string, Taker>> = {
+  AgentRuntime: { take: (options) => new AgentRuntime(options), ...ofRuntime },
+  serveRuntime: { take: (options) => serveRuntime(options), ...ofRuntime },
+  createRuntimeHandler: {
+    take: (options) => createRuntimeHandler(options),
+    valid: { runtime: runtime() },
+    within: { cors: { origin: "https://example.com" } },
+  },
+  createNodeHandler: { take: (options) => createNodeHandler(() => new Response(), options) },
+  connectRuntime: {
+    take: (options) => connectRuntime(options).close(),
+    valid: { hosts: {} },
+    within: { hosts: {} },
+  },
+  agent: { take: (options) => connectRuntime({ hosts: {} }).agent("a", options) },
+  installRuntimeFetch: {
+    take: (options) => installRuntimeFetch({ fetch: () => Promise.reject(new Error("not asked")) }, options)(),
+    valid: { basePath: "/api", target: { fetch, location: { href: "http://a/", origin: "http://a" } } },
+  },
+  relayRuntime: { take: (options) => relayRuntime(options), valid: { basePath: "/api" } },
+  IndexedDBAgentRunner: {
+    take: (options) => new IndexedDBAgentRunner(options).close(),
+    within: { limits: { maxThreads: 1 }, eventLimits: {} },
+  },
+  InMemoryAgentRunner: {
+    take: (options) => new InMemoryAgentRunner(options).close(),
+    within: { limits: { maxBytes: 1 }, eventLimits: {} },
+  },
+  IndexedDBCheckpointStore: { take: (options) => new IndexedDBCheckpointStore(options) },
+  InMemoryCheckpointStore: { take: (options) => new InMemoryCheckpointStore(options) },
+  IndexedDBSaver: { take: (options) => new IndexedDBSaver(options) },
+  defineAgent: { take: (options) => defineAgent(nothing, options) },
+};
+
+/** What was thrown. */
+function refusal(take: () => unknown): { readonly field: unknown; readonly message: string } {
+  try {
+    take();
+  } catch (error) {
+    if (!RunnerError.is(error, "invalid-input")) throw error;
+    return { field: error.details["field"], message: error.message };
+  }
+  throw new Error("it was taken");
+}
+
+describe.each(Object.entries(TAKERS))("%s", (name, { take, valid = {}, within = {} }) => {
+  const taken = (options: object) => () => take(options as never);
+
+  test("refuses an option that it does not have, and names it", () => {
+    for (const wrong of ["onRequset", "constructor", "hasOwnProperty"]) {
+      const { field, message } = refusal(taken({ ...valid, [wrong]: true }));
+      expect(field).toBe(wrong);
+      expect(message).toContain(`no option ${wrong}`);
+    }
+    expect(refusal(taken(Object.assign(Object.create({ inherited: 1 }) as object, valid))).field).toBe("inherited");
+    for (const none of [null, [], "options"]) expect(() => take(none as never)).toThrow(RunnerError);
+  });
+
+  test.runIf(name !== "serveRuntime" && name !== "relayRuntime")("takes undefined for absent", async () => {
+    await taken({ ...valid, onRequset: undefined })();
+  });
+
+  for (const [option, given] of Object.entries(within)) {
+    test(`refuses an option of ${option} that it does not have, and names it`, () => {
+      const { field, message } = refusal(taken({ ...valid, [option]: { ...given, misspelt: 1 } }));
+      expect(field).toBe(`${option}.misspelt`);
+      expect(message).toContain(`${option}.misspelt`);
+    });
+  }
+});
+
+describe("what CopilotKit spells otherwise", () => {
+  const handler = (options: object) => () => createRuntimeHandler({ runtime: runtime(), ...options });
+  const runtimeOf = (options: object) => () => new AgentRuntime({ agents, ...options });
+  const server = (options: object) => ({ mcpApps: { use, servers: [{ type: "http", url: "http://a", ...options }] } });
+  const refuse = () => {
+    throw new Response(null, { status: 401 });
+  };
+
+  test.each<[string, () => unknown, string, string]>([
+    ["hooks.onRequest of a handler", handler({ hooks: { onRequest: refuse } }), "hooks", "beforeRequestMiddleware"],
+    ["hooks of a runtime", runtimeOf({ hooks: { onRequest: refuse } }), "hooks", "beforeRequestMiddleware"],
+    ["cors.allowMethods", handler({ cors: { allowMethods: ["GET"] } }), "cors.allowMethods", "cors.methods"],
+    ["cors.allowedHeaders", handler({ cors: { allowedHeaders: ["a"] } }), "cors.allowedHeaders", "cors.allowHeaders"],
+    ["endpoint", handler({ endpoint: "/api" }), "endpoint", "basePath"],
+    ["cors of a runtime", runtimeOf({ cors: true }), "cors", "createRuntimeHandler"],
+    ["maxThreads of a runtime", runtimeOf({ maxThreads: 1 }), "maxThreads", "limits.maxThreads"],
+    ["excludeTools", runtimeOf(server({ excludeTools: ["rm"] })), "mcpApps.servers[0].excludeTools", "tools"],
+    ["includeTools", runtimeOf(server({ includeTools: ["ls"] })), "mcpApps.servers[0].includeTools", "tools"],
+    ["a service's", runtimeOf({ licenseToken: "x" }), "licenseToken", "leave it out"],
+    [
+      "maxThreads of a runner",
+      () => new InMemoryAgentRunner({ maxThreads: 1 } as object),
+      "maxThreads",
+      "limits.maxThreads",
+    ],
+    [
+      "bytes of a database",
+      () => new IndexedDBAgentRunner({ limits: { maxBytes: 1 } as object }),
+      "limits.maxBytes",
+      "quota",
+    ],
+  ])("%s is refused, and said how it is written here", (_what, take, field, says) => {
+    const refused = refusal(take);
+    expect(refused.field).toBe(field);
+    expect(refused.message).toContain(says);
+  });
+
+  test("metrics may be an object of a class, with fields of its own; what a2ui takes is its package's affair", () => {
+    class Metrics {
+      readonly seen: unknown[] = [];
+      runStarted = (run: unknown) => void this.seen.push(run);
+    }
+    expect(() => new AgentRuntime({ agents, metrics: new Metrics() })).not.toThrow();
+    expect(() => new AgentRuntime({ agents, a2ui: { use, catalog: {}, whatever: 1 } })).not.toThrow();
+  });
+
+  test("a runtime tells at once what its runner would refuse later", () => {
+    expect(refusal(runtimeOf({ stopGraceMs: -1 })).field).toBe("stopGraceMs");
+    expect(refusal(runtimeOf({ limits: { maxThreads: 0 } })).field).toBe("limits.maxThreads");
+    expect(refusal(handler({ mode: "single" })).field).toBe("mode");
+  });
+});
