@@ -208,13 +208,24 @@ class AgentRun {
       return next.run(isBare ? given : whole(given)).pipe(this.tidied());
     });
     inner.middlewares = [outermost, ...inner.middlewares];
-    await agent.runAgent({
+    let failure: { readonly error: unknown } | undefined;
+    const parameters: RunAgentParameters = {
       runId: input.runId,
       tools: input.tools,
       context: input.context,
       forwardedProps: input.forwardedProps,
       ...(input.resume !== undefined && { resume: input.resume }),
-    });
+    };
+    // The last subscriber: the client would print the failure before it throws it, and the run's end tells it.
+    const heard: AgentStateMutation = { stopPropagation: true };
+    const quiet: AgentSubscriber = {
+      onRunFailed: ({ error }) => {
+        failure = { error };
+        return heard;
+      },
+    };
+    await agent.runAgent(parameters, watched ? quiet : undefined);
+    if (failure !== undefined) throw failure.error;
   }
 
   /**

@@ -1,6 +1,6 @@
 import { EventType } from "@ag-ui/client";
 import { firstValueFrom, Observable, of, throwError } from "rxjs";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Logger } from "../../../src/platform/log.js";
 import { agentOf, collect, counter, gated, inputOf, PRESETS, rawAgent, replay, silent } from "./kit.js";
 
@@ -30,6 +30,21 @@ describe.each(PRESETS)("the logger of a runner (%s)", (_name, makeRunner) => {
     const [[, error]] = lines as [[string, Error]];
     expect(error.name).toBe("TypeError");
     expect(error.stack).toContain("throwsDeepDown");
+  });
+
+  test("is all that is told of a failure, also of an agent that somebody watches from inside", async () => {
+    const printed = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    onTestFinished(() => printed.mockRestore());
+    const { lines, logger } = recorder();
+    const watched = failing.clone();
+    const failed = vi.fn();
+    watched.subscribe({ onRunFailed: failed });
+    const runner = makeRunner({ logger });
+    const events = await collect(runner.run({ threadId: "t", agent: watched, input: inputOf("t", "r") }));
+    expect(events.at(-1)).toMatchObject({ type: EventType.RUN_ERROR, message: "no such poem" });
+    expect(failed).toHaveBeenCalledOnce();
+    expect(lines.length).toBe(1);
+    expect(printed).not.toHaveBeenCalled();
   });
 
   test("is the console where none is given", async () => {
