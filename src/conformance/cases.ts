@@ -2,6 +2,7 @@ import { branchCases } from "./branch-cases.js";
 import type { ConformanceCase } from "./case.js";
 import { connectCases } from "./connect-cases.js";
 import { extendedConnectCases } from "./extended-connect-cases.js";
+import { limitCases } from "./limit-cases.js";
 import { misbehavingCases, ownEndCases } from "./misbehaving-cases.js";
 import { otherHostCases } from "./other-host-cases.js";
 import { readsCases } from "./reads-cases.js";
@@ -17,6 +18,7 @@ export const RUNNABLE_CASES = [
   ...stopCases,
   ...misbehavingCases,
   ...ownEndCases,
+  ...limitCases,
   ...otherHostCases,
   ...truthCases,
   ...branchCases,

@@ -24,7 +24,7 @@ async function beginThread(tab: Tab): Promise<void> {
 }
 
 /** What must hold of a thread whose second run was one of a misbehaving agent. */
-async function mustHold(bench: Bench, agent: MisbehavingAgent): Promise<void> {
+export async function mustHold(bench: Bench, agent: MisbehavingAgent): Promise<void> {
   const { make, isStopped, staysOn, state, ends, keeps, check } = agent;
   const tab = new Tab(bench.thread());
   const { thread } = tab;

@@ -1,7 +1,7 @@
 import { EventType, verifyEvents, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { RunnerError, type AgentRunnerRunRequest, type ThreadRunRequest } from "ag-ui-local-runtime";
 import type { FullAgentRunner } from "ag-ui-local-runtime/conformance";
-import { catchError, concat, defer, filter, map, takeWhile, tap, throwError, type Observable } from "rxjs";
+import { catchError, concat, concatMap, defer, filter, map, takeWhile, tap, throwError, type Observable } from "rxjs";
 
 type Break = (good: FullAgentRunner) => Partial<FullAgentRunner>;
 
@@ -81,6 +81,18 @@ export const BROKEN_FULL: Readonly<Record<string, Break>> = {
     hearing(good, (events$) => events$.pipe(takeWhile(({ type }) => type !== EventType.RUN_FINISHED, true))),
   "gives every failure one code": (good) =>
     mapped(good, (event) => (event.type === EventType.RUN_ERROR ? { ...event, code: "FAILED" } : event)),
+  "hands out the patches that it refuses": (good) => ({
+    run: (request) => {
+      const refused: BaseEvent[] = [];
+      const isPatch = (event: BaseEvent): boolean => event.type === EventType.STATE_DELTA && refused.push(event) > 0;
+      const agent = (events$: Observable<BaseEvent>) => events$.pipe(filter((event) => !isPatch(event)));
+      return good
+        .run(asking(request, { agent }))
+        .pipe(concatMap((event) => (isEnd(event) ? [...refused, event] : [event])));
+    },
+  }),
+  "leaves out what costs too much": (good) =>
+    hearing(good, (events$) => events$.pipe(filter((event) => event["name"] !== "costly"))),
   "answers every tool": (good) => ({
     run: (request) => good.run(asking(request, { input: { tools: [] } })),
   }),
