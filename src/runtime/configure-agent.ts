@@ -2,6 +2,7 @@ import type { AbstractAgent, Middleware, RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
 import { checkNames, type Elsewhere, type Names } from "../run/options.js";
 import { once } from "./agents.js";
+import { mcpRequestOf, serversFor, type McpRequest } from "./mcp-requests.js";
 import { forwardedHeaders, type ForwardHeadersOptions } from "./forward-headers.js";
 
 /** What the package does with it is its own; see `A2UIMiddlewareConfig` of `@ag-ui/a2ui-middleware`. */
@@ -25,12 +26,19 @@ export interface McpAppsServer {
   readonly serverId?: string;
   /** Only this agent. Default: all. */
   readonly agentId?: string;
+  /**
+   * The tools that the server's user interface may call through the runtime, with the headers above
+   * (`forwardedProps.__proxiedMCPRequest`). Default: none. What agents call is not asked about.
+   */
+  readonly allowedTools?: readonly string[];
 }
 
 export interface McpAppsOptions {
   /** How to load it, at the first run that uses it: `() => import("@ag-ui/mcp-apps-middleware")`. */
   readonly use: () => Promise<{
-    readonly MCPAppsMiddleware: new (config: { mcpServers: Omit<McpAppsServer, "agentId">[] }) => Middleware;
+    readonly MCPAppsMiddleware: new (config: {
+      mcpServers: Omit<McpAppsServer, "agentId" | "allowedTools">[];
+    }) => Middleware;
   }>;
   readonly servers: readonly McpAppsServer[];
 }
@@ -96,16 +104,34 @@ export class AgentConfigurator {
     return new A2UIMiddleware({ ...config, ...(inject !== undefined && { injectA2UITool: inject }) });
   }
 
-  private async mcpAppsOf({ agentId }: AgentOfRun): Promise<Middleware | undefined> {
-    const servers = (this.settings.mcpApps?.servers ?? []).filter((server) => (server.agentId ?? agentId) === agentId);
+  /** The servers that a run's user interface may ask what it asks; none: it is refused. */
+  mcpServersFor(agentId: string, request: McpRequest): readonly McpAppsServer[] {
+    return serversFor(request, this.serversOf(agentId));
+  }
+
+  private serversOf(agentId: string): readonly McpAppsServer[] {
+    return (this.settings.mcpApps?.servers ?? []).filter((server) => (server.agentId ?? agentId) === agentId);
+  }
+
+  private async mcpAppsOf({ agentId, input }: AgentOfRun): Promise<Middleware | undefined> {
+    const request = mcpRequestOf(input);
+    const servers = request === undefined ? this.serversOf(agentId) : this.mcpServersFor(agentId, request);
     if (servers.length === 0) return undefined;
     const { MCPAppsMiddleware } = await this.mcpApps!();
-    return new MCPAppsMiddleware({ mcpServers: servers.map(({ agentId: _agentId, ...server }) => server) });
+    const mcpServers = servers.map(({ agentId: _agentId, allowedTools: _allowedTools, ...server }) => server);
+    return new MCPAppsMiddleware({ mcpServers });
   }
 }
 
 const MCP_APPS: Names<McpAppsOptions> = { use: true, servers: true };
-const MCP_SERVER: Names<McpAppsServer> = { type: true, url: true, headers: true, serverId: true, agentId: true };
+const MCP_SERVER: Names<McpAppsServer> = {
+  type: true,
+  url: true,
+  headers: true,
+  serverId: true,
+  agentId: true,
+  allowedTools: true,
+};
 
 /** CopilotKit's have them in their types, and refuse them as well. */
 const TOOL_POLICY =
@@ -115,9 +141,13 @@ const SERVER_ELSEWHERE: Elsewhere = { includeTools: TOOL_POLICY, excludeTools: T
 function checkMcpApps(mcpApps: McpAppsOptions | undefined): void {
   const of = "AgentRuntime";
   checkNames(mcpApps, MCP_APPS, { of, within: "mcpApps" });
-  mcpApps?.servers?.forEach((server, at) =>
-    checkNames(server, MCP_SERVER, { of, within: `mcpApps.servers[${at}]`, elsewhere: SERVER_ELSEWHERE }),
-  );
+  mcpApps?.servers?.forEach((server, at) => {
+    const within = `mcpApps.servers[${at}]`;
+    checkNames(server, MCP_SERVER, { of, within, elsewhere: SERVER_ELSEWHERE });
+    if (server.allowedTools === undefined || Array.isArray(server.allowedTools)) return;
+    const field = `${within}.allowedTools`;
+    throw new RunnerError("invalid-input", { field }, { message: `${field} must be a list of names` });
+  });
 }
 
 function checkedUse<T>(option: string, use: T): T {

@@ -46,9 +46,9 @@ export class RuntimeCore {
   ) {
     checkRuntimeOptions(options);
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
-    const { eventLimits } = options;
+    const { eventLimits, unrecordedRuns } = options;
     const { sseKeepAliveIntervalSeconds, maxBodyBytes } = options;
-    checkNumbers({ sseKeepAliveIntervalSeconds, maxBodyBytes });
+    checkNumbers({ sseKeepAliveIntervalSeconds, maxBodyBytes, ...unrecordedRuns });
     this.agents = new AgentRegistry(agents);
     this.home = new RunnerHome(
       withoutUndefined({
@@ -73,7 +73,8 @@ export class RuntimeCore {
       metrics: options.metrics,
       debug: this.debug,
       observes: options.afterRequestMiddleware !== undefined,
-      stopGraceMs,
+      bounds: withoutUndefined({ stopGraceMs, maxRunMs, eventLimits }),
+      unrecordedRuns,
       logger: this.logger,
     });
   }

@@ -8,7 +8,7 @@ export type { ForwardHeadersOptions } from "./forward-headers.js";
 export type { CorsOptions } from "./http/cors.js";
 export type { AllowedHosts } from "./http/hosts.js";
 export type { TranscriptionService } from "./http/transcribe.js";
-export type { EndedRun, MeasuredRun, RuntimeFailure, RuntimeMetrics } from "./metrics.js";
+export type { AskedMcpServer, EndedRun, MeasuredRun, RuntimeFailure, RuntimeMetrics } from "./metrics.js";
 export type {
   AfterRequestContext,
   AfterRequestMiddleware,
@@ -17,7 +17,7 @@ export type {
   FilterContext,
   FilterEvent,
 } from "./middleware.js";
-export type { AgentRuntimeOptions } from "./options.js";
+export type { AgentRuntimeOptions, UnrecordedRunsOptions } from "./options.js";
 export type { RequestRoute, ResolvedRequest } from "./request.js";
 export type { PlainMessage } from "./plain-messages.js";
 export type { Runtime, RuntimeHealth } from "./runtime.js";

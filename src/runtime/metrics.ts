@@ -5,6 +5,17 @@ export interface MeasuredRun {
   readonly threadId: string;
   readonly runId: string;
   readonly agentId: string;
+  /** It stands in no log: a suggestion, or what the user interface of an MCP server asks. */
+  readonly unrecorded?: true;
+}
+
+/** What the user interface of an MCP server asked of that server, through the runtime. */
+export interface AskedMcpServer extends MeasuredRun {
+  readonly method: string;
+  /** Of `tools/call`. */
+  readonly tool?: string;
+  /** False: `mcpApps.servers` does not allow it, and no server was asked. */
+  readonly isAllowed: boolean;
 }
 
 /** A run that is over. */
@@ -29,6 +40,7 @@ export interface RuntimeMetrics {
   runEnded?(run: EndedRun): void;
   /** How many threads this runtime is running now, after each change. */
   liveThreads?(count: number): void;
+  mcpRequest?(request: AskedMcpServer): void;
   /** A request failed: refusals of a middleware, faults of an agent's set-up, what a middleware threw. Never a stop. */
   error?(failure: RuntimeFailure): void;
 }

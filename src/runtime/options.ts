@@ -29,13 +29,21 @@ const NAMES: Names<AgentRuntimeOptions> = {
   transcriptionService: true,
   a2ui: true,
   mcpApps: true,
+  unrecordedRuns: true,
   forwardHeaders: true,
   sseKeepAliveIntervalSeconds: true,
   maxBodyBytes: true,
   metrics: true,
   debug: true,
 };
-const METRICS: Names<RuntimeMetrics> = { runStarted: true, runEnded: true, liveThreads: true, error: true };
+const METRICS: Names<RuntimeMetrics> = {
+  runStarted: true,
+  runEnded: true,
+  liveThreads: true,
+  mcpRequest: true,
+  error: true,
+};
+const UNRECORDED: Names<UnrecordedRunsOptions> = { maxPerThread: true, maxInAll: true, maxRunMs: true };
 
 const ofRunner = "give it to a runner of your own making, and that to runner";
 const ofHandler = "give it to createRuntimeHandler";
@@ -80,10 +88,21 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE });
   checkOptions(options);
   eventLimits(options.eventLimits);
+  checkNames(options.unrecordedRuns, UNRECORDED, { of: "AgentRuntime", within: "unrecordedRuns" });
   const { metrics } = options;
   // One that a class of somebody's made has fields of its own.
   const isMade = typeof metrics === "object" && metrics !== null && metrics.constructor !== Object;
   if (!isMade) checkNames(metrics, METRICS, { of: "AgentRuntime", within: "metrics" });
+}
+
+/** Bounds of runs that stand in no log: suggestions, and what user interfaces of MCP servers ask. */
+export interface UnrecordedRunsOptions {
+  /** At once in a thread; more are answered with 429. Default 16. */
+  readonly maxPerThread?: number;
+  /** At once in all threads; more are answered with 429. Default 100. */
+  readonly maxInAll?: number;
+  /** How long each may take, in ms. Default: `maxRunMs`, at most 5 minutes. */
+  readonly maxRunMs?: number;
 }
 
 export interface AgentRuntimeOptions extends RunnerHomeOptions {
@@ -97,6 +116,7 @@ export interface AgentRuntimeOptions extends RunnerHomeOptions {
   readonly a2ui?: A2UIOptions;
   /** Gives agents the tools of MCP servers that come with a user interface. */
   readonly mcpApps?: McpAppsOptions;
+  readonly unrecordedRuns?: UnrecordedRunsOptions;
   readonly forwardHeaders?: ForwardHeadersOptions;
   /** A stream over HTTP that is silent for so long gets a comment, so that nothing on its way ends it. Default 15; 0: never. */
   readonly sseKeepAliveIntervalSeconds?: number;

@@ -3,6 +3,7 @@ import { EventType } from "@ag-ui/core";
 import type { Observable } from "rxjs";
 import { systemClock } from "../platform/clock.js";
 import type { Logger } from "../platform/log.js";
+import type { IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
 import type { AgentRunner, AgentRunnerRunRequest } from "../run/contract.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { Fold } from "../run/fold.js";
@@ -17,6 +18,9 @@ import type { AgentConfigurator } from "./configure-agent.js";
 import type { Debug } from "./debug.js";
 import { tell, type MeasuredRun, type RuntimeMetrics } from "./metrics.js";
 import type { Admitted, RequestEnd } from "./request.js";
+import { mcpRequestOf, RefusingAgent } from "./mcp-requests.js";
+import type { UnrecordedRunsOptions } from "./options.js";
+import { json } from "./http/responses.js";
 import type { RunnerHome } from "./runner-home.js";
 import type { ServedRun } from "./served-run.js";
 
@@ -28,9 +32,16 @@ export interface RuntimeRunsParts {
   readonly debug: Debug;
   /** Somebody is told of messages when a run is over. */
   readonly observes: boolean;
-  readonly stopGraceMs: number | undefined;
+  /** Of the runners of runs that are recorded nowhere. */
+  readonly bounds: Pick<IndexedDBAgentRunnerOptions, "stopGraceMs" | "maxRunMs" | "eventLimits">;
+  readonly unrecordedRuns: UnrecordedRunsOptions | undefined;
   readonly logger: Required<Logger>;
 }
+
+/** Defaults of `unrecordedRuns`. */
+const MAX_PER_THREAD = 16;
+const MAX_IN_ALL = 100;
+const MAX_UNRECORDED_MS = 300_000;
 
 /** Starts the runs of a runtime and sees how they end. */
 export class RuntimeRuns {
@@ -43,6 +54,8 @@ export class RuntimeRuns {
   /** How to end those that are recorded nowhere. */
   private readonly closers = new Set<() => Promise<void>>();
   private readonly threads = new Map<string, number>();
+  /** How many runs that are recorded nowhere each thread has. */
+  private readonly places = new Map<string, number>();
   private closed = false;
 
   constructor(private readonly parts: RuntimeRunsParts) {}
@@ -53,13 +66,13 @@ export class RuntimeRuns {
 
   /** @param shownAs how the sender is shown the thread's messages, where it cannot hold all of them */
   async start(request: Admitted, asked: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
+    if (mcpRequestOf(asked.input) !== undefined) return this.askMcpServer(request, asked);
     if (isSuggestion(asked.input)) return this.suggest(request, asked);
     const { agents, configurator, home } = this.parts;
     const { agentId, threadId } = asked;
     const input = { ...asked.input, threadId };
     const agent = await agents.clone(agentId, request.request);
     await configurator.configure({ agentId, agent, input, request: request.request });
-    if (isProxied(input)) return this.unrecorded(asked, agent, false);
     const runner = await home.open();
     if (!(runner instanceof LocalAgentRunner)) {
       const persistedInputMessages = asked.persistedInputMessages && [...asked.persistedInputMessages];
@@ -105,10 +118,36 @@ export class RuntimeRuns {
 
   /** Runs the agent as it is, without a2ui and mcpApps, and records nothing. */
   async suggest(request: Admitted, asked: RunRequest): Promise<ServedRun> {
+    if (mcpRequestOf(asked.input) !== undefined) return this.askMcpServer(request, asked);
     const { agents, configurator } = this.parts;
     const agent = await agents.clone(asked.agentId, request.request);
     configurator.addHeaders({ agent, request: request.request });
     return this.unrecorded(asked, agent, true);
+  }
+
+  /**
+   * Asks an MCP server what its user interface asks, through the agent's middleware (`mcpApps`). It is no part of the
+   * conversation, and comes while a run is live, too. What no server of the agent allows is answered as the middleware
+   * answers what it refuses: by the run's result.
+   */
+  private async askMcpServer(request: Admitted, asked: RunRequest): Promise<ServedRun> {
+    const { agents, configurator, metrics, logger, debug } = this.parts;
+    const { agentId, threadId } = asked;
+    const input = { ...asked.input, threadId };
+    const asks = mcpRequestOf(input)!;
+    const { method, tool } = asks;
+    const isAllowed = configurator.mcpServersFor(agentId, asks).length > 0;
+    const told = { threadId, runId: input.runId, agentId, method, ...(tool !== undefined && { tool }), isAllowed };
+    tell(metrics?.mcpRequest?.bind(metrics), told);
+    debug.lifecycle?.("MCP server asked", told);
+    const agent = await agents.clone(agentId, request.request);
+    if (!isAllowed) {
+      logger.warn("[ag-ui-local-runtime] Refused what a page asked of an MCP server", told);
+      return this.unrecorded(asked, new RefusingAgent(asks), false);
+    }
+    logger.info("[ag-ui-local-runtime] A page asked an MCP server", told);
+    await configurator.configure({ agentId, agent, input, request: request.request });
+    return this.unrecorded(asked, agent, false);
   }
 
   /** @returns false where no such run is live */
@@ -142,39 +181,69 @@ export class RuntimeRuns {
     agent: AbstractAgent,
     isAlone: boolean,
   ): Promise<ServedRun> {
-    const { stopGraceMs, logger } = this.parts;
-    // Few front ends ask for such runs.
-    const { InMemoryAgentRunner } = await import("../runner/in-memory-agent-runner.js");
-    if (this.closed) throw new RunnerError("closed");
-    const runner = new InMemoryAgentRunner({
-      store: "isolated",
-      logger,
-      ...(stopGraceMs !== undefined && { stopGraceMs }),
-    });
-    const close = (): Promise<void> => {
-      this.closers.delete(close);
-      return runner.close();
-    };
-    this.closers.add(close);
+    const { bounds, unrecordedRuns: caps = {}, logger } = this.parts;
+    const maxRunMs = caps.maxRunMs ?? Math.min(bounds.maxRunMs ?? Infinity, MAX_UNRECORDED_MS);
+    const leave = this.enter(threadId);
     try {
-      const run = runner.start({ threadId, agentId, agent, input: { ...input, threadId } });
-      const ref = await run.started;
-      this.unrecordedRuns.set(run, isAlone);
-      return {
-        is: "local",
-        isRecorded: false,
-        run: { ...toLiveRunInfo(ref), unrecorded: true },
-        frames: (signal) => runner.runFrames(run, { input }, signal),
-        ended: run.ended.then(() => ({ threadId })),
-        left: () => {
-          this.unrecordedRuns.delete(run);
-          void close();
-        },
+      // Few front ends ask for such runs.
+      const { InMemoryAgentRunner } = await import("../runner/in-memory-agent-runner.js");
+      if (this.closed) throw new RunnerError("closed");
+      const runner = new InMemoryAgentRunner({ store: "isolated", logger, ...bounds, maxRunMs });
+      const close = async (): Promise<void> => {
+        this.closers.delete(close);
+        await runner.close();
+        leave();
       };
+      this.closers.add(close);
+      try {
+        const run = runner.start({ threadId, agentId, agent, input: { ...input, threadId } });
+        const ref = await run.started;
+        this.unrecordedRuns.set(run, isAlone);
+        this.measure({ agentId, threadId, input }, run, true);
+        return {
+          is: "local",
+          isRecorded: false,
+          run: { ...toLiveRunInfo(ref), unrecorded: true },
+          frames: (signal) => runner.runFrames(run, { input }, signal),
+          ended: run.ended.then(() => ({ threadId })),
+          left: () => {
+            this.unrecordedRuns.delete(run);
+            void close();
+          },
+        };
+      } catch (error) {
+        void close();
+        throw error;
+      }
     } catch (error) {
-      void close();
+      leave();
       throw error;
     }
+  }
+
+  /**
+   * A place among the runs that are recorded nowhere.
+   *
+   * @returns to be called when it is free again
+   * @throws Response 429 where there is none
+   */
+  private enter(threadId: string): () => void {
+    const { maxPerThread = MAX_PER_THREAD, maxInAll = MAX_IN_ALL } = this.parts.unrecordedRuns ?? {};
+    const here = this.places.get(threadId) ?? 0;
+    const inAll = [...this.places.values()].reduce((sum, count) => sum + count, 0);
+    if (here >= maxPerThread || inAll >= maxInAll) {
+      const message = "Too many runs beside the log: see unrecordedRuns";
+      throw json({ error: "Too many requests", message }, 429, { "Retry-After": "1" });
+    }
+    this.places.set(threadId, here + 1);
+    let isFree = false;
+    return () => {
+      if (isFree) return;
+      isFree = true;
+      const left = (this.places.get(threadId) ?? 1) - 1;
+      if (left > 0) this.places.set(threadId, left);
+      else this.places.delete(threadId);
+    };
   }
 
   /** This request started the run. (Another one found it, here or in the log.) */
@@ -184,14 +253,14 @@ export class RuntimeRuns {
     return true;
   }
 
-  private measure({ agentId, threadId }: RunRequest, run: LiveRun): void {
+  private measure({ agentId, threadId }: RunRequest, run: LiveRun, unrecorded = false): void {
     const { metrics, debug } = this.parts;
     if (metrics === undefined && debug.lifecycle === undefined) {
       this.count(threadId, 1);
       void run.ended.then(() => this.count(threadId, -1));
       return;
     }
-    const over = this.begin({ threadId, agentId, runId: run.runId });
+    const over = this.begin({ threadId, agentId, runId: run.runId, ...(unrecorded && { unrecorded }) });
     void run.ended.then(() => {
       const { state, publishedSeq } = run.feed;
       over(publishedSeq + 1, state.is === "ended" ? state.status : "lost");
@@ -277,15 +346,6 @@ function onlyRead(end: RequestEnd): Pick<ServedRun, "left" | "ended"> {
 function isSuggestion({ forwardedProps }: RunAgentInput): boolean {
   const props = forwardedProps as { readonly toolChoice?: { readonly function?: { readonly name?: unknown } } } | null;
   return props?.toolChoice?.function?.name === "copilotkitSuggest";
-}
-
-/**
- * What the user interface of an MCP server asks of that server, through the agent's middleware (`mcpApps`). It is no part
- * of the conversation, and comes while a run is live, too.
- */
-function isProxied({ forwardedProps }: RunAgentInput): boolean {
-  const props = forwardedProps as { readonly __proxiedMCPRequest?: unknown } | null;
-  return Boolean(props?.__proxiedMCPRequest);
 }
 
 /** The messages that events of one run lead to, without those of its input. */

@@ -87,7 +87,7 @@ describe("a server that", () => {
     const calls = vi.fn(() => new Promise<void>(() => undefined));
     const hanging = await startMcpServer(calls);
     onTestFinished(() => hanging.close());
-    const servers = [{ type: "http", url: hanging.url, serverId: "w" }] as const;
+    const servers = [{ type: "http", url: hanging.url, serverId: "w", allowedTools: ["weather"] }] as const;
     const { tab } = served({ agents: { caller }, mcpApps: { use, servers } });
     const agent = tab().agent("caller", { threadId: "t" });
     const run = agent.runAgent({ runId: "r" });
@@ -107,7 +107,7 @@ describe("a server that", () => {
     const calls = vi.fn(() => new Promise<void>(() => undefined));
     const hanging = await startMcpServer(calls);
     onTestFinished(() => hanging.close());
-    const servers = [{ type: "http", url: hanging.url, serverId: "w" }] as const;
+    const servers = [{ type: "http", url: hanging.url, serverId: "w", allowedTools: ["weather"] }] as const;
     const { fetch } = served({ agents: { caller }, mcpApps: { use, servers } });
     const params = { name: "weather", arguments: {} };
     const proxied = { forwardedProps: { __proxiedMCPRequest: { serverId: "w", method: "tools/call", params } } };
@@ -127,7 +127,7 @@ describe("a server that", () => {
     const calls = vi.fn(() => new Promise<void>(() => undefined));
     const hanging = await startMcpServer(calls);
     onTestFinished(() => hanging.close());
-    const servers = [{ type: "http", url: hanging.url, serverId: "w" }] as const;
+    const servers = [{ type: "http", url: hanging.url, serverId: "w", allowedTools: ["weather"] }] as const;
     const [first, second] = [0, 1].map(() => served({ agents: { caller }, mcpApps: { use, servers } })) as [
       Served,
       Served,

@@ -57,7 +57,10 @@ export function describeMcpApps(name: string, servers: () => McpServers): void {
     const { agent, ...rest } = caller();
     return {
       ...rest,
-      ...served({ agents: { agent }, mcpApps: { use, servers: [{ type: "http", url, serverId: "w" }] } }),
+      ...served({
+        agents: { agent },
+        mcpApps: { use, servers: [{ type: "http", url, serverId: "w", allowedTools: ["weather"] }] },
+      }),
     };
   };
 
