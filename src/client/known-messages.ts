@@ -76,6 +76,12 @@ export class KnownMessages {
     return isWhole && cut.length === this.shown.size ? [] : cut;
   }
 
+  /** Something that the thread has was taken out of the messages. */
+  lacks(messages: readonly Message[]): boolean {
+    if (this.cut(messages, false).length > 0) return true;
+    return this.ids.size > 0 && !messages.some(({ id }) => this.ids.has(id));
+  }
+
   copy(): KnownMessages {
     const copy = new KnownMessages();
     for (const id of this.ids) copy.ids.add(id);

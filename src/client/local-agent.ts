@@ -29,6 +29,8 @@ export interface LocalAgentConfig extends AgentConfig {
   readonly messageLimit?: number;
 }
 
+const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] });
+
 /**
  * An agent that runs in the host, for any AG-UI front end. Its messages and state are those of the thread, whoever runs
  * it, as far as this agent was told: by its own runs, by {@link connectAgent}, or all the time by {@link follow}.
@@ -39,6 +41,8 @@ export class LocalAgent extends ThreadAgent {
   declare private ownCursor: Cursor | undefined;
   declare private follower: ThreadFollower | undefined;
   declare private follows: number;
+  /** How often it was detached. */
+  declare private detached: number;
   /** What the next `connect` of the pipeline subscribes to. */
   declare private session$: Observable<BaseEvent> | undefined;
 
@@ -59,6 +63,7 @@ export class LocalAgent extends ThreadAgent {
     super.adopt(link, known, cursor);
     this.follower = undefined;
     this.follows = 0;
+    this.detached = 0;
     this.session$ = undefined;
     this.ownCursor = undefined;
   }
@@ -68,7 +73,7 @@ export class LocalAgent extends ThreadAgent {
     const copy = super.clone() as LocalAgent;
     const stateSet = this.hostState !== this.state;
     // What is still being applied a copy has a part of: only a snapshot brings the rest.
-    const hasPart = this.runState$.value.is === "running" || this.reading || this.ownRuns.isApplying;
+    const hasPart = this.runState$.value.is === "running" || this.readings > 0 || this.ownRuns.isApplying;
     copy.adopt(this.link, this.known.copy(), hasPart ? undefined : this.cursor);
     if (!hasPart) copy.runState$.next(this.runState$.value);
     copy.toldOf = this.toldOf;
@@ -104,34 +109,49 @@ export class LocalAgent extends ThreadAgent {
   }
 
   /**
-   * The history, or what is missing of it, then the live run if there is one; resolves at its end. Waits for an own run
+   * The history, or what is missing of it, then the live run if there is one; resolves at its end. Where messages that it
+   * showed were taken out, all of it. Several calls read one after the other. Waits for an own run
    * that is under way: a hook of that run must not await it.
    */
   override async connectAgent(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
-    if (this.follower === undefined) {
-      this.keepToThread();
-      // An own run that is under way has the messages that it began with: it and a reading would overwrite one another.
-      const before = this.ownRuns.sessionsEnded();
-      this.reading = true;
-      return this.withoutLoaded(
-        this.ownRuns.session(
-          async () => {
-            try {
-              await before;
-              return await super.connectAgent(parameters, subscriber);
-            } finally {
-              // Not with the last frame: hooks may hold back what came before it.
-              this.snapshotsToCome = 0;
-              this.reading = false;
-            }
-          },
-          () => this.known.show(this.messages, "told"),
-        ),
-      );
+    const { follower } = this;
+    if (follower !== undefined) {
+      // It does that already; what was taken out here comes with a snapshot.
+      if (this.known.lacks(this.messages)) {
+        this.cursor = undefined;
+        follower.restart();
+      }
+      await follower.caughtUp();
+      return nothingNew();
     }
-    // A follower does that already.
-    await this.follower.caughtUp();
-    return { result: undefined, newMessages: [] };
+    this.keepToThread();
+    // An own run that is under way has the messages that it began with: it and a reading would overwrite one another.
+    const before = this.ownRuns.sessionsEnded();
+    const { detached } = this;
+    this.readings++;
+    return this.withoutLoaded(
+      this.ownRuns.session(
+        async () => {
+          try {
+            await before;
+            if (this.detached !== detached) return nothingNew();
+            if (this.known.lacks(this.messages)) this.cursor = undefined;
+            return await super.connectAgent(parameters, subscriber);
+          } finally {
+            // Not with the last frame: hooks may hold back what came before it.
+            this.snapshotsToCome = 0;
+            this.readings--;
+          }
+        },
+        () => this.known.show(this.messages, "told"),
+      ),
+    );
+  }
+
+  /** Readings that wait for their turn end by it, too. No run does. */
+  override detachActiveRun(): Promise<void> {
+    this.detached++;
+    return super.detachActiveRun();
   }
 
   /** Stops the run that this agent is running or following, in whichever host it is. */
@@ -192,7 +212,7 @@ export class LocalAgent extends ThreadAgent {
       const { runId } = input;
       this.ownRuns.begin(runId);
       const before = this.cursor;
-      const overlaps = this.reading;
+      const overlaps = this.readings > 0;
       /**
        * `gap`: runs stand before it that this agent was not told of, or was being told of when it began; or it rewrote the
        * part of the thread that this agent does not have.
@@ -237,7 +257,7 @@ export class LocalAgent extends ThreadAgent {
 
   /** Reading a thread answers no interrupt, so open ones are no reason to refuse it. */
   protected override async onInitialize(input: RunAgentInput, subscribers: AgentSubscriber[]): Promise<void> {
-    if (this.ownRuns.has(input.runId) || !this.reading) return super.onInitialize(input, subscribers);
+    if (this.ownRuns.has(input.runId) || this.readings === 0) return super.onInitialize(input, subscribers);
     const { pendingInterrupts } = this;
     this.pendingInterrupts = [];
     try {
@@ -264,7 +284,7 @@ export class LocalAgent extends ThreadAgent {
     return new ThreadFollower({
       frames: (after) => this.framesAfter(after, true),
       // The cursor of a reading that is under way stands in the middle of a run.
-      cursor: () => (this.reading ? undefined : this.cursor),
+      cursor: () => (this.readings > 0 ? undefined : this.cursor),
       cut: () => this.leftMidRun(),
       has: async ({ runIndex, seq, epoch }) => {
         await this.ownRuns.sessionsEnded();
@@ -292,14 +312,14 @@ export class LocalAgent extends ThreadAgent {
         await this.ownRuns.sessionsEnded();
         if (!isWanted()) return;
         this.session$ = events$;
-        this.reading = true;
+        this.readings++;
         try {
           await super.connectAgent();
           this.known.show(this.messages, "told");
         } finally {
           this.session$ = undefined;
           this.snapshotsToCome = 0;
-          this.reading = false;
+          this.readings--;
         }
       },
     });

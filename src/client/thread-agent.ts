@@ -26,8 +26,8 @@ export abstract class ThreadAgent extends ApplyingAgent {
   declare protected toldOf: string;
   /** Behind the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
   declare protected cursor: Cursor | undefined;
-  /** The pipeline reads the thread and runs nothing. */
-  declare protected reading: boolean;
+  /** Readings of the thread that are under way or wait for their turn: meanwhile the pipeline reads, and runs nothing. */
+  declare protected readings: number;
   /** The state that the host gave; another one was set by the caller. */
   declare protected hostState: unknown;
   declare protected ownRuns: OwnRuns;
@@ -48,7 +48,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     this.earlier = new EarlierMessages();
     this.joined = new JoinedDeltas();
     this.snapshotsToCome = 0;
-    this.reading = false;
+    this.readings = 0;
   }
 
   /** The thread has messages before the first one here, because of `messageLimit`. */
@@ -71,7 +71,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
   }
 
   protected override get appliesOwn(): boolean {
-    return !this.reading;
+    return this.readings === 0;
   }
 
   protected override gaveState(state: unknown): void {

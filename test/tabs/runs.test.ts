@@ -53,6 +53,38 @@ describe("following", () => {
     expect(await b.settled("thread")).toMatchObject({ text: numbers(100), run: { last: { status: "finished" } } });
   });
 
+  test.each(["no", "before", "between"])(
+    "readings that overlap, with a question open and follow() (%s), each bring the thread (L2)",
+    async (follow) => {
+      const a = await tabs.open("one");
+      const shown = await a.tab.evaluate(async (when) => {
+        const asker = window.lab.runtime.agent("asker", { threadId: "asked" });
+        asker.addMessage({ id: "may", role: "user", content: "may I?" });
+        await asker.runAgent();
+        const agent = window.lab.runtime.agent("asker", { threadId: "asked" });
+        const told: string[] = [];
+        const tell = (): void => {
+          const questions = agent.pendingInterrupts.map(({ id }) => id);
+          told.push(`${agent.messages.map(({ role }) => role).join()} ${questions.join()}`);
+        };
+        if (when === "before") agent.follow();
+        // What React's StrictMode makes of an effect that clears the messages and connects, twice.
+        for (let round = 0; round < 2; round++) {
+          agent.setMessages([]);
+          const one = agent.connectAgent();
+          const detached = agent.detachActiveRun();
+          if (when === "between") agent.follow();
+          agent.setMessages([]);
+          const two = agent.connectAgent();
+          await Promise.all([one, detached, two]);
+          tell();
+        }
+        return told;
+      }, follow);
+      expect(shown).toEqual(["user,assistant question", "user,assistant question"]);
+    },
+  );
+
   test("a run goes on when the tab that started it closes (L11)", async () => {
     const a = await tabOn("count");
     const b = await tabOn("count");
@@ -87,6 +119,47 @@ describe("following", () => {
         () => window.lab.view("thread").messages.join() === "user: one,assistant: one,user: other,assistant: other",
       );
     }
+  });
+
+  test("a page that fetches adds to a turn that it has not seen, and cuts off one that it has (L20)", async () => {
+    const [a, b] = [await tabs.open("one"), await tabs.open("one")];
+    /** Runs `echo` with messages of these ids, by the tab's HTTP face, and tells the thread's. */
+    const run = (lab: typeof a, runId: string, sent: readonly string[]): Promise<string[]> =>
+      lab.tab.evaluate(
+        async (id, messageIds) => {
+          const messages = messageIds.map((messageId) =>
+            messageId.startsWith("echo-")
+              ? { id: messageId, role: "assistant", content: "" }
+              : { id: messageId, role: "user", content: messageId },
+          );
+          const input = {
+            threadId: "fetched",
+            runId: id,
+            messages,
+            state: {},
+            tools: [],
+            context: [],
+            forwardedProps: {},
+          };
+          const headers = { "content-type": "application/json" };
+          const { runtime } = window.lab;
+          const init = { method: "POST", headers, body: JSON.stringify(input) };
+          await (await runtime.fetch("/agent/echo/run", init)).text();
+          const told = (await (await runtime.fetch("/threads/fetched/messages")).json()) as {
+            messages: { id: string }[];
+          };
+          return told.messages.map((message) => message.id);
+        },
+        runId,
+        sent,
+      );
+    await run(a, "r1", ["one"]);
+    expect(await run(b, "r2", ["two"])).toEqual(["one", "echo-r1", "two", "echo-r2"]);
+    // It has not seen the second turn.
+    const path = ["one", "echo-r1", "two", "echo-r2", "three", "echo-r3"];
+    expect(await run(a, "r3", ["one", "echo-r1", "three"])).toEqual(path);
+    // It has seen the third.
+    expect(await run(a, "r4", ["one", "echo-r1", "other"])).toEqual([...path.slice(0, 4), "other", "echo-r4"]);
   });
 
   testOn("chromium", "the reload of the only tab does not end a run (L11, extendedLifetime)", async () => {

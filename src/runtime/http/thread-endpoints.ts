@@ -1,5 +1,6 @@
 import { answersThreadEndpoints, type ThreadEndpointRunner, type ThreadRecord } from "../../run/contract.js";
 import { RunnerError } from "../../run/errors.js";
+import { equalJson } from "../../run/json.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import type { ThreadSummary } from "../../wire/shapes.js";
 import { threadRecordOf } from "../../wire/thread-record.js";
@@ -79,11 +80,12 @@ export async function events(core: RuntimeCore, request: Admitted, threadId: str
   return answer(json({ events: filter ? found.flatMap((event) => filter(event) ?? []) : found }), threadId);
 }
 
-/** GET `/threads/:threadId/state`: null for an unknown thread. */
+/** GET `/threads/:threadId/state`: null for an unknown thread, and for one without state: over HTTP `{}` counts as none. */
 export async function state(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
   const found = await (await reader(core)).getThreadState(threadId);
   const filter = core.filterFor(request, threadId);
-  return answer(json({ state: (filter ? filterState(found, filter) : found) ?? null }), threadId);
+  const shown: unknown = filter ? filterState(found, filter) : found;
+  return answer(json({ state: equalJson(shown, {}) ? null : (shown ?? null) }), threadId);
 }
 
 /** PATCH and DELETE `/threads/:threadId`. */

@@ -140,10 +140,18 @@ async function* fetching(input: RunAgentInput, { signal }: AgentContext): AsyncG
   await response.text();
 }
 
+/** Asks, and waits for an answer. */
+async function* asker({ threadId, runId }: RunAgentInput): AsyncGenerator<BaseEvent> {
+  yield* say(`asks-${runId}`, "May I?");
+  const interrupts = [{ id: "question", reason: "may I?" }];
+  yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } } as BaseEvent;
+}
+
 /** The agents of all test workers. `noted` writes into a database of its own beside `dbName`. */
 export const scriptedAgents = (dbName: string): Record<string, AbstractAgent> => ({
   count: defineAgent<BaseEvent>(count),
   noted: defineAgent<BaseEvent>(noting(new Notes(dbName))),
+  asker: defineAgent<BaseEvent>(asker),
   echo: defineAgent<BaseEvent>(echo),
   fill: defineAgent<BaseEvent>(fill),
   late: defineAgent<BaseEvent>(late),
