@@ -1,5 +1,6 @@
 import { transfer, wrap, type Remote } from "comlink";
 import { BehaviorSubject } from "rxjs";
+import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import { livesWhereAllowed } from "../platform/denied.js";
@@ -59,7 +60,7 @@ const isFinal = (code: RunnerErrorCode): boolean => code === "outdated" || code 
 export class HostLink {
   readonly status$ = new BehaviorSubject<RuntimeStatus>({ is: "connecting" });
 
-  private readonly closed = new AbortController();
+  private readonly closed = sharedController();
   private readonly beats =
     defaultLocks() === undefined
       ? lazyLives(async () => (await import("../platform/beats.js")).beatLives())
@@ -165,7 +166,7 @@ export class HostLink {
 
   /** @param after when to begin; at once where it is not given */
   private begin(after?: Promise<void>): void {
-    const ended = new AbortController();
+    const ended = sharedController();
     this.ended = ended;
     this.linking = after === undefined ? this.link(ended) : after.then(() => this.link(ended));
     this.linking.catch(() => undefined);

@@ -101,7 +101,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
       agentId,
       input: { ...input, messages: [...news], ...(!stateSet && { state: {} }) },
       // Amid a reading the cursor may stand where the state does not.
-      partial: { stateSet, ...(this.cursor !== undefined && !this.reading && { at: this.cursor }) },
+      partial: { stateSet, ...(this.cursor !== undefined && this.readings === 0 && { at: this.cursor }) },
     };
   }
 

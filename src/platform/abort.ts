@@ -14,3 +14,20 @@ export function abortWith(...signals: readonly AbortSignal[]): AbortController {
   }
   return controller;
 }
+
+/** What of Node is used where there is one. */
+interface NodeGlobal {
+  readonly process?: {
+    getBuiltinModule?(name: "node:events"): { setMaxListeners(n: number, target: AbortSignal): void };
+  };
+}
+
+/**
+ * A controller for something that much depends on, like a connection. Node takes a signal with more than ten listeners for
+ * a leak, and warns of it: https://nodejs.org/api/events.html#eventsdefaultmaxlisteners
+ */
+export function sharedController(): AbortController {
+  const controller = new AbortController();
+  (globalThis as NodeGlobal).process?.getBuiltinModule?.("node:events").setMaxListeners(0, controller.signal);
+  return controller;
+}

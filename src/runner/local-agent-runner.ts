@@ -1,6 +1,6 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { filter, mergeMap, type Observable } from "rxjs";
-import { abortWith } from "../platform/abort.js";
+import { abortWith, sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import type { HeldLock } from "../platform/locks.js";
@@ -76,9 +76,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   private readonly deleteStore: () => Promise<void>;
   protected readonly threadChanges$: Observable<ThreadChange>;
   private readonly locks: ReleasableLocks;
-  private readonly closed = new AbortController();
-  /** End when this runner closes. Kept here, because Node warns of a signal that many listen to. */
-  private readonly readings = new Set<AbortController>();
+  private readonly closed = sharedController();
   private readonly ready: Promise<HeldLock>;
   private opening: Promise<void> | undefined;
   private closing: Promise<void> | undefined;
@@ -136,7 +134,6 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     this.repacking = new Repacking(this.parts, () => this.runs.all().length === 0, signal);
     this.deleted$ = this.signals.anew$.pipe(filter((error) => error !== undefined));
     this.threadChanges$ = threadChanges(this.signals, (threadId) => threadSummary(store, threadId, this.isOver));
-    signal.addEventListener("abort", () => this.readings.forEach((reading) => reading.abort()), { once: true });
     const hearing = channel.messages$.subscribe((message) => this.hear(message));
     signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
     // The life lock stands before anything is claimed, so that whoever reads this host's id can watch it.
@@ -290,13 +287,10 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     open: (signal: AbortSignal) => AsyncGenerator<Frame, void>,
     signal: AbortSignal,
   ): AsyncGenerator<Frame, void> {
-    const reading = abortWith(signal);
-    this.readings.add(reading);
-    if (this.closed.signal.aborted) reading.abort();
+    const reading = abortWith(signal, this.closed.signal);
     try {
       yield* open(reading.signal);
     } finally {
-      this.readings.delete(reading);
       reading.abort();
     }
   }

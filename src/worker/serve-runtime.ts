@@ -1,3 +1,4 @@
+import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { isDenied, livesWhereAllowed } from "../platform/denied.js";
 import { lazyLives } from "../platform/lazy-locks.js";
@@ -93,7 +94,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
 
   const closers = new Set<() => void>();
   /** Aborts with the connections. */
-  let connected = new AbortController();
+  let connected = sharedController();
   /** How to end each tab's connection, by the tab's id. */
   const connectionOf = new Map<string, () => void>();
   const watchers = new Set<(frame: StatusFrame) => void>();
@@ -200,7 +201,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   const endConnections = (): void => {
     for (const end of closers) end();
     connected.abort();
-    connected = new AbortController();
+    connected = sharedController();
   };
 
   const close = async (): Promise<void> => {

@@ -1,3 +1,4 @@
+import { abortWith } from "../platform/abort.js";
 import type { Lives } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import type { PlacedEvent } from "../run/pack.js";
@@ -72,21 +73,13 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal, tabId: () => stri
     signal.addEventListener("abort", over, { once: true });
   };
 
-  /** Those that are not over. Kept here, because Node warns of a signal that many listen to. */
-  const calls = new Set<AbortController>();
-  signal.addEventListener("abort", () => calls.forEach((call) => call.abort()), { once: true });
-
   return ({ headers }: CallContext): HostApi => {
     const through = async <T>(
       call: Omit<Call, "headers" | "signal">,
       answer: (request: Admitted) => Promise<Answer<T>>,
     ): Promise<T> => {
-      const calling = new AbortController();
-      calls.add(calling);
-      const over = (): void => {
-        calls.delete(calling);
-        calling.abort();
-      };
+      const calling = abortWith(signal);
+      const over = (): void => calling.abort();
       try {
         return await core.serve(callRequest({ ...call, headers, signal: calling.signal }), async (request) => {
           const answered = await answer(request);

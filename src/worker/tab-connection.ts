@@ -1,4 +1,5 @@
 import { expose } from "comlink";
+import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { tabLifeLockName } from "../platform/names.js";
 import { guardedEndpoint } from "../wire/endpoint.js";
@@ -31,7 +32,7 @@ export function connectTab(
   onGone: () => void,
 ): { readonly port: MessagePort; readonly close: () => void } {
   const { lives } = parts;
-  const ended = new AbortController();
+  const ended = sharedController();
   const { signal } = ended;
 
   const { port1, port2 } = new MessageChannel();
