@@ -164,7 +164,7 @@ export const STREAMS: Readonly<Record<string, readonly SpecStream[]>> = {
     {
       name: "a run that its producer cancelled",
       stream: [STARTED, ...fine, { ...FINISHED, outcome: { type: "cancelled" } }],
-      status: "finished",
+      status: "stopped",
       messages: ok,
       events: { RUN_FINISHED: { outcome: { type: "cancelled" } } },
       interrupts: [],
@@ -193,6 +193,7 @@ export const STREAMS: Readonly<Record<string, readonly SpecStream[]>> = {
       name: "a message after RUN_ERROR",
       stream: [STARTED, ...fine, failed("broke", { code: "BROKE" }), ...says("late", "too late")],
       status: "errored",
+      code: REJECTED,
       messages: ok,
     },
     accepted(
@@ -284,7 +285,8 @@ export const STREAMS: Readonly<Record<string, readonly SpecStream[]>> = {
     ),
     rejected("an outcome that is a list", [STARTED, ...fine, { ...FINISHED, outcome: [] }]),
     rejected("metadata that is text", [STARTED, ...fine, opens("n", { metadata: "text" })]),
-    rejected("an event without a type", [STARTED, ...fine, { messageId: "n" }]),
+    // The reader of HttpAgent takes it for no event at all.
+    rejected("an event without a type", [STARTED, ...fine, { messageId: "n" }], { code: "AGENT_FAILED" }),
     accepted(
       "a patch operation with members of its own",
       run(...fine, state({ a: 1 }), patch({ op: "remove", path: "/a", value: 9 })),
@@ -470,6 +472,7 @@ export const STREAMS: Readonly<Record<string, readonly SpecStream[]>> = {
     ),
     accepted("a front-end tool that is called is not answered", run(...calls("c", "ask")), {
       input: { tools: [toolOf("ask")] },
+      messages: undefined,
       pending: ["c"],
       without: ["TOOL_CALL_RESULT"],
     }),
