@@ -236,7 +236,7 @@ describe("a host that dies", () => {
   test("that fails is answered 500", async () => {
     const { page } = pageWith(() => Promise.reject(new Error("bug")));
     const answer = (await serviceWorkerOf(page).fetch("/api").response)!;
-    expect([answer.status, await answer.json()]).toEqual([500, { error: "internal_error" }]);
+    expect([answer.status, await answer.json()]).toEqual([500, { error: "internal_error", id: expect.any(String) }]);
   });
 });
 
