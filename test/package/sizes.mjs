@@ -4,16 +4,16 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 51_200, whole: 80_500 },
-  "./worker": { own: 62_500, whole: 105_500 },
-  "./client": { own: 23_200, whole: 66_200 },
-  "./runtime": { own: 63_500, whole: 95_500 },
-  "./node": { own: 2_800, whole: 2_800 },
-  "./service-worker": { own: 5_700, whole: 5_700 },
+  ".": { own: 60_500, whole: 97_500 },
+  "./worker": { own: 75_000, whole: 122_000 },
+  "./client": { own: 26_000, whole: 69_500 },
+  "./runtime": { own: 76_000, whole: 123_000 },
+  "./node": { own: 5_000, whole: 5_000 },
+  "./service-worker": { own: 6_500, whole: 6_500 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
-  "./langgraph": { own: 7_200, whole: 235_000 },
-  "./checkpoint": { own: 8_300, whole: 8_300 },
-  "./conformance": { own: 19_000, whole: 61_000 },
+  "./langgraph": { own: 8_000, whole: 235_000 },
+  "./checkpoint": { own: 9_300, whole: 9_300 },
+  "./conformance": { own: 22_500, whole: 64_500 },
 };
 
 /** Bundles an entry and what it imports; `external` stays out. */
