@@ -1,8 +1,9 @@
 import { createServer } from "node:http";
 import { EventType, HttpAgent, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
+import { throwError } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
-import { agentOf, counter, inputOf, silent, user } from "../runner/kit.js";
+import { agentOf, counter, inputOf, rawAgent, silent, user } from "../runner/kit.js";
 import { runtimeWith } from "../runtime/kit.js";
 import { listening } from "../runtime/node-kit.js";
 import { parseEvents } from "../runtime/sse-kit.js";
@@ -65,9 +66,7 @@ describe("a stream of ours", () => {
   test("what we make ourselves has no field that is null", async () => {
     const handler = handlerOf({
       a: agentOf(counter(1)),
-      failing: agentOf(async function* () {
-        throw new Error("no");
-      }),
+      failing: rawAgent(() => throwError(() => new Error("no"))),
     });
     for (const agentId of ["a", "failing"]) {
       const { events } = await post(handler, agentId, { threadId: agentId, runId: "r", messages: [user("u")] });
