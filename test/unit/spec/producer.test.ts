@@ -1,11 +1,9 @@
-import { createServer } from "node:http";
-import { EventType, HttpAgent, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
+import { EventType, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
 import { throwError } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
 import { agentOf, counter, inputOf, rawAgent, silent, user } from "../runner/kit.js";
 import { runtimeWith } from "../runtime/kit.js";
-import { listening } from "../runtime/node-kit.js";
 import { parseEvents } from "../runtime/sse-kit.js";
 
 /** The version that the client of this project speaks. */
@@ -75,31 +73,6 @@ describe("a stream of ours", () => {
       expect(JSON.stringify(events)).not.toContain("null");
     }
   });
-
-  test("both sides declare their version", async () => {
-    const received: RunAgentInput[] = [];
-    const { url } = await listening(
-      createServer((req, res) => {
-        let body = "";
-        req.on("data", (piece) => (body += String(piece)));
-        req.on("end", () => {
-          const input = JSON.parse(body) as RunAgentInput;
-          received.push(input);
-          const { threadId, runId } = input;
-          res.writeHead(200, { "content-type": "text/event-stream" });
-          for (const type of ["RUN_STARTED", "RUN_FINISHED"])
-            res.write(`data: ${JSON.stringify({ type, threadId, runId })}\n\n`);
-          res.end();
-        });
-      }),
-    );
-    const handler = handlerOf({ http: new HttpAgent({ url }), own: agentOf(counter(1)) });
-    const { events } = await post(handler, "http", { ...inputOf("t", "r"), protocolVersion: VERSION });
-    expect(received[0]).toMatchObject({ protocolVersion: VERSION });
-    const own = await post(handler, "own", { ...inputOf("t2", "r"), protocolVersion: VERSION });
-    for (const [started] of [events!, own.events!])
-      expect(started).toMatchObject({ type: "RUN_STARTED", protocolVersion: VERSION });
-  });
 });
 
 describe("an input", () => {
@@ -108,23 +81,6 @@ describe("an input", () => {
     const { events } = await post(handlerOf({ a: agent }), "a", { threadId: "t", runId: "r", messages: [user("u")] });
     expect(events!.at(-1)).toMatchObject({ type: "RUN_FINISHED" });
     expect(given[0]).toMatchObject({ tools: [], context: [], state: {} });
-  });
-
-  test("an input with material that nobody knows runs, and the agent is not given it", async () => {
-    const { given, agent } = attentive();
-    const content = [
-      { type: "text", text: "look" },
-      { type: "hologram", value: 1 },
-    ];
-    const body = {
-      ...inputOf("t", "r", [{ id: "u", role: "user", content, future: 1 } as never]), // of a later version
-      future: { a: 1 },
-      tools: [{ name: "look", description: "looks", parameters: {}, future: 1 }],
-    };
-    const { status, events } = await post(handlerOf({ a: agent }), "a", body);
-    expect([status, events?.at(-1)?.type]).toEqual([200, "RUN_FINISHED"]);
-    expect(given[0]!.messages[0]).toMatchObject({ id: "u", content: [{ type: "text", text: "look" }] });
-    expect(JSON.stringify(given[0])).not.toMatch(/future|hologram/);
   });
 
   test.each<[string, unknown]>([
