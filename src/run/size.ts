@@ -2,6 +2,8 @@ import type { Chunk } from "./types.js";
 
 /** What a value costs beside its text: a field, a number, a bracket. */
 const FIELD = 8;
+/** Items of a list that is larger than this are not looked at, whatever may be counted. */
+const UNLISTED = 2 ** 30;
 
 export interface Weight {
   /** In UTF-16 code units of text that says about the same. */
@@ -43,8 +45,11 @@ export function weigh(
     depth = Math.max(depth, at);
     // Bytes are no fields: a file of some MB has too many to look at each.
     if (ArrayBuffer.isView(next) || next instanceof ArrayBuffer) size += next.byteLength;
-    else if (Array.isArray(next)) for (let n = next.length - 1; n >= 0; n--) put(next[n], at);
-    else if (next instanceof Map || next instanceof Set) for (const entry of next) put(entry, at);
+    else if (Array.isArray(next)) {
+      // A list without items may be longer than any memory: it is not looked through where its length says enough.
+      if (size + FIELD * next.length > Math.min(most, UNLISTED)) size += FIELD * next.length;
+      else for (let n = next.length - 1; n >= 0; n--) put(next[n], at);
+    } else if (next instanceof Map || next instanceof Set) for (const entry of next) put(entry, at);
     else {
       for (const key of Object.keys(next)) {
         size += key.length;

@@ -32,3 +32,7 @@ test("what holds itself, or one value in many places, is weighed once; bytes by 
   expect(sizeOf(new Uint8Array(1_000), 100_000)).toBe(1_008);
   expect(sizeOf({ file: new ArrayBuffer(1_000) }, 100_000)).toBe(1_020);
 });
+
+test("a list without items is not looked through, however long it says it is (L19)", () => {
+  expect(sizeOf(Object.assign([], { length: 4_000_000_000 }))).toBeGreaterThan(2 ** 30);
+});

@@ -74,7 +74,7 @@ test.each<[string, object]>([
   ["input.resume[0]", { resume: Array(1_000_000).fill(7) }],
   ["input.context", { context: Object.assign([], { length: 4_000_000_000 }) }],
   ["input.state", { state: nested(201) }],
-  ["input.messages", { messages: [{ ...user("m"), metadata: doubled(60) }] }],
+  ["input.messages[0]", { messages: [{ ...user("m"), metadata: doubled(60) }] }],
 ])("a runner refuses %s that is too much, before anything runs (L19)", (field, hostile) => {
   const run = { threadId: "t", agent: agentOf(counter(1)), input: { ...input, ...hostile } };
   expect(() => makeRunner().run(run)).toThrow(expect.objectContaining({ code: "invalid-input", details: { field } }));
