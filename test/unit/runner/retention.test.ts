@@ -132,7 +132,9 @@ describe.each(PRESETS)("%s: limits", (_name, makeRunner) => {
       "t2",
       "t3",
     ]);
-    expect(seen).toEqual(["t0", "t1"].map((threadId) => ({ type: "thread", threadId })));
+    // Told once the thread is gone.
+    const gone = ["t0", "t1"].map((threadId) => ({ type: "thread", threadId }));
+    await vi.waitFor(() => expect(seen).toEqual(gone));
     expect(await replay(runner, "t0")).toEqual([]);
     expect(await runner.getThreadMessages("t0")).toEqual([]);
     await runner.stop({ threadId: "live" });
