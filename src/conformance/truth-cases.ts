@@ -126,6 +126,34 @@ export const truthCases = cases([
     },
   },
   {
+    id: "input.keeps-no-secrets",
+    level: "full",
+    title: "what an agent echoes of its input is recorded without context and forwardedProps",
+    says: "RUN_STARTED.input of a recorded run must hold ids, the messages that are new to the thread (also those that only the agent names) and resume, and neither context nor forwardedProps.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      const system = { id: "the-agents-own", role: "system" as const, content: "be kind" };
+      const echoing = scriptedAgent(({ input, emit }) => {
+        emit(
+          { ...say.started(input), input: { ...input, messages: [system, ...input.messages] } },
+          say.finished(input),
+        );
+      });
+      const secret = "not to be stored";
+      const input = {
+        ...tab.ask("hello"),
+        context: [{ description: "who", value: secret }],
+        forwardedProps: { token: secret },
+      };
+      await tab.thread.run(echoing, input).all();
+      const events = await tab.thread.replay();
+      expectThat(!JSON.stringify(events).includes(secret), "context and forwardedProps must not be recorded");
+      const { messages } = await rebuild("the replay", events);
+      const ids = messages.map(({ id }) => id);
+      expectSame(ids, [system.id, input.messages[0]?.id], "the replay must have the messages that the agent names");
+    },
+  },
+  {
     id: "messages.agent-has-the-history",
     level: "full",
     title: "an agent is given the whole thread, though the sender sent only what is new",

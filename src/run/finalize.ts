@@ -1,7 +1,15 @@
-import { EventType } from "@ag-ui/core";
+import { EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import type { AGUIEvent } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import type { OpenConstructs, SettledStatus } from "./types.js";
+
+/** A RUN_STARTED of ours: it declares the version of the protocol, as AG-UI 1.0 has it. */
+export const startedEvent = (threadId: string, runId: string): BaseEvent => ({
+  type: EventType.RUN_STARTED,
+  threadId,
+  runId,
+  protocolVersion: PROTOCOL_VERSION,
+});
 
 /** How a run ends, for {@link closingEvents}. */
 export interface Ending {

@@ -8,6 +8,7 @@ import type {
   State,
   ToolCallStartEvent,
 } from "@ag-ui/client";
+import { startedEvent } from "./finalize.js";
 import { ALL_ACTIVITIES, type Fold } from "./fold.js";
 import type { LiveView } from "./live-view.js";
 import { lastOf, type MessagePart } from "./message-page.js";
@@ -211,7 +212,7 @@ export function livePrelude(fold: Fold, live: LiveView, { limit, forget = false 
 /** The events that leave a reader of the thread with nothing: it was deleted. `id` is the run's that they seem to be. */
 export function emptyPrelude(threadId: string, id: string): BaseEvent[] {
   return [
-    { type: EventType.RUN_STARTED, threadId, runId: id },
+    startedEvent(threadId, id),
     ...stateSnapshot({}),
     ...forgetMessages(id),
     messagesSnapshot([]),
@@ -230,10 +231,12 @@ export function settledPrelude(run: SettledRun, forget = false): BaseEvent[] {
   if (run.interrupted !== undefined) {
     const { threadId } = runStarted as unknown as RunStartedEvent;
     const { runId, interrupts } = run.interrupted;
-    events.push(
-      { type: EventType.RUN_STARTED, threadId, runId },
-      { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } },
-    );
+    events.push(startedEvent(threadId, runId), {
+      type: EventType.RUN_FINISHED,
+      threadId,
+      runId,
+      outcome: { type: "interrupt", interrupts },
+    });
   }
   events.push(
     runStarted,

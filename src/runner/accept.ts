@@ -1,4 +1,4 @@
-import { EventType } from "@ag-ui/core";
+import { EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import type { BaseEvent, Message, RunAgentInput, RunStartedEvent } from "@ag-ui/client";
 import { cloneJson } from "../run/json.js";
 
@@ -43,42 +43,79 @@ export function acceptEvent(given: BaseEvent): Accepted {
   }
 }
 
+/** What a run's recorded input may hold beside ids, messages and `resume`, where an option asks for it. */
+export const INPUT_FIELDS = ["tools", "context", "forwardedProps", "state"] as const;
+export type InputField = (typeof INPUT_FIELDS)[number];
+
+/** An agent may echo these; they may hold what nobody asked to have stored. */
+const ASKED_FOR: readonly InputField[] = ["context", "forwardedProps", "state"];
+
+/** What older readers require, and 1.0 leaves out where there is none. */
+const EMPTY = { tools: [], context: [], forwardedProps: {}, state: {} };
+
 /** The first events of a run in the log. */
 export function startingEvents(start: {
   /** The agent's own RUN_STARTED. */
   readonly given: BaseEvent | undefined;
   readonly request: RunAgentInput;
   readonly newMessages: readonly Message[];
+  /** The thread has a message of this id, or its sender kept it out of the log. */
+  readonly isKnown: (id: string) => boolean;
+  readonly records: readonly InputField[];
   /** Where the run's state is not the thread's. */
   readonly state?: unknown;
   /** Where the run starts a branch: all its messages. */
   readonly branchMessages?: readonly Message[];
 }): BaseEvent[] {
-  const { given, request, newMessages, state, branchMessages } = start;
-  const { threadId, runId } = request;
-  const own = given as RunStartedEvent | undefined;
+  const { given, request, newMessages, records, state, branchMessages } = start;
+  const { threadId, runId, parentRunId, resume } = request;
+  const own = given as RunStartedEvent | undefined; // its type says so
+  const echo: Partial<RunAgentInput> = { ...own?.input };
+  for (const field of ASKED_FOR) if (!records.includes(field)) delete echo[field];
+  const { messages, others } = withOthers(newMessages, own?.input?.messages ?? [], start.isKnown);
   const started = {
     type: EventType.RUN_STARTED,
     ...own,
     threadId,
     runId,
+    // What the log has is of this version, whichever the agent speaks: its events were checked and translated.
+    protocolVersion: PROTOCOL_VERSION,
     input: {
-      // What the caller sent in tools, context and forwardedProps is not kept unless the agent itself recorded it.
-      tools: [],
-      context: [],
-      forwardedProps: {},
-      state: {},
-      ...own?.input,
+      ...EMPTY,
+      ...Object.fromEntries(records.map((field) => [field, request[field] as unknown])),
+      ...echo,
       threadId,
       runId,
-      messages: [...newMessages],
-      ...(request.resume !== undefined && { resume: request.resume }),
+      ...(parentRunId !== undefined && { parentRunId }),
+      messages,
+      ...(resume !== undefined && { resume }),
     },
   };
   const events: BaseEvent[] = [started];
   if ("state" in start) events.push({ type: EventType.STATE_SNAPSHOT, snapshot: state } as BaseEvent);
   if (branchMessages !== undefined) {
-    events.push({ type: EventType.MESSAGES_SNAPSHOT, messages: [...branchMessages] } as BaseEvent);
+    events.push({ type: EventType.MESSAGES_SNAPSHOT, messages: [...branchMessages, ...others] } as BaseEvent);
   }
   return events;
+}
+
+/** The new messages, with those that only the agent names, in the order that it gives them. */
+function withOthers(
+  newMessages: readonly Message[],
+  named: readonly Message[],
+  isKnown: (id: string) => boolean,
+): { readonly messages: Message[]; readonly others: readonly Message[] } {
+  const left = new Map(newMessages.map((message) => [message.id, message]));
+  const messages: Message[] = [];
+  const others = new Map<string, Message>();
+  for (const message of named) {
+    const its = left.get(message.id);
+    if (its !== undefined) messages.push(its);
+    else if (!isKnown(message.id) && !others.has(message.id)) {
+      others.set(message.id, message);
+      messages.push(message);
+    }
+    left.delete(message.id);
+  }
+  return { messages: [...messages, ...left.values()], others: [...others.values()] };
 }

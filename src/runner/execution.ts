@@ -273,6 +273,8 @@ export class Execution {
       given,
       request: { ...request.input, threadId: request.threadId },
       newMessages: persisted.messages,
+      isKnown: this.knows(),
+      records: this.context.parts.recordInput,
       ...(!stateIsThreads && { state }),
       ...(plan.is === "branch" && { branchMessages: recordedOf(plan, persisted) }),
     });
@@ -280,6 +282,13 @@ export class Execution {
       fenced.gate.note(event);
       this.writer.add(event, now);
     }
+  }
+
+  /** Tells ids of messages that the thread has, or that came with the request. */
+  private knows(): (id: string) => boolean {
+    const { request, fenced } = this.its;
+    const asked = new Set([...request.input.messages, ...fenced.plan.newMessages].map(({ id }) => id));
+    return (id) => asked.has(id) || fenced.recorded.has(id);
   }
 
   private settle(ending: Ending): boolean {

@@ -14,7 +14,7 @@ import type {
   StoredMessageRow,
   ThreadHead,
 } from "../storage/run-store.js";
-import { closingEvents } from "../run/finalize.js";
+import { closingEvents, startedEvent } from "../run/finalize.js";
 import { ChunkBuilder, lastSeq, sliceChunk } from "../run/pack.js";
 import type { Chunk, OpenConstructs, RunStatus } from "../run/types.js";
 import { foldRows } from "./fold-rows.js";
@@ -252,7 +252,7 @@ export class History {
     }
     const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: view.seq + 1 });
     const at = run.endedAt ?? run.startedAt;
-    if (!view.started) builder.add({ type: EventType.RUN_STARTED, threadId, runId } as BaseEvent, at);
+    if (!view.started) builder.add(startedEvent(threadId, runId), at);
     const status = run.status === "running" ? "broken" : run.status;
     const message = "Part of this run cannot be read";
     for (const event of closingEvents(open, { status, threadId, runId, message, ids: randomId }))

@@ -103,6 +103,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       clock,
       makeId,
       logger: safeLogger(logger),
+      recordInput: [...(options.recordInput ?? [])],
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       eventLimits: eventLimits(options.eventLimits),

@@ -7,6 +7,7 @@ import { RunnerError } from "../run/errors.js";
 import type { Elsewhere, Names } from "../run/options.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
+import { INPUT_FIELDS, type InputField } from "./accept.js";
 import { checkOneOf, checkOption } from "./checks.js";
 import type { ConcurrentRunPolicy } from "./parts.js";
 import type { Durability } from "../wire/shapes.js";
@@ -32,6 +33,11 @@ export interface LocalAgentRunnerOptions {
   readonly eventLimits?: EventLimits;
   /** Where the errors of agents are printed, with their stack. Default: the console of the host. */
   readonly logger?: Logger;
+  /**
+   * What is stored of a run's input in its RUN_STARTED, beside ids, the new messages and `resume`: `tools`, `context`,
+   * `forwardedProps`, `state`. They may hold secrets. Default: none of them.
+   */
+  readonly recordInput?: readonly InputField[];
   readonly clock?: Clock;
   readonly makeId?: MakeId;
   /** Called between the steps of runs, for tests that end the host there. */
@@ -65,6 +71,7 @@ export const RUNNER_NAMES: Names<LocalAgentRunnerOptions> = {
   maxRunMs: true,
   onConcurrentRun: true,
   maxQueuedRuns: true,
+  recordInput: true,
   limits: true,
   eventLimits: true,
   logger: true,
@@ -90,6 +97,7 @@ export function checkOptions({
   maxQueuedRuns,
   limits,
   logger,
+  recordInput,
 }: LocalAgentRunnerOptions): void {
   checkOneOf("onConcurrentRun", onConcurrentRun ?? "throw", POLICIES);
   checkLimits(limits ?? {});
@@ -97,6 +105,7 @@ export function checkOptions({
   checkOption("maxRunMs", maxRunMs, { least: 1, endless: true });
   checkOption("maxQueuedRuns", maxQueuedRuns, { least: 0, endless: true });
   checkLogger(logger);
+  for (const field of recordInput ?? []) checkOneOf("recordInput", field, INPUT_FIELDS);
 }
 
 /** @throws RunnerError `invalid-input` */

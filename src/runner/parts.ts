@@ -4,6 +4,7 @@ import type { Locks } from "../platform/locks.js";
 import type { Logger } from "../platform/log.js";
 import type { HostChannel } from "../lock/protocol.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
+import type { InputField } from "./accept.js";
 import type { RunStore } from "../storage/run-store.js";
 import type { EventLimits } from "./event-limits.js";
 
@@ -34,6 +35,8 @@ export interface RunnerParts {
   /** How long a run may last before its agent is asked to end, in ms; absent: as long as it takes. */
   readonly maxRunMs?: number;
   readonly eventLimits: Required<EventLimits>;
+  /** What a run's recorded input holds beside ids, new messages and `resume`. */
+  readonly recordInput: readonly InputField[];
   /** See FailurePoint. */
   readonly reached?: AtFailurePoint;
 }

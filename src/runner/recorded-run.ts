@@ -54,6 +54,11 @@ export class RecordedRun {
     return this.view.fold;
   }
 
+  /** There is a message of this id. */
+  has(messageId: string): boolean {
+    return this.view.fold.message(messageId) !== undefined;
+  }
+
   /** Its first event is in it. */
   get started(): boolean {
     return this.last >= 0;

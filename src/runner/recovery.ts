@@ -1,8 +1,6 @@
-import { EventType } from "@ag-ui/core";
-import type { BaseEvent } from "@ag-ui/client";
 import { hostLifeLockName, threadLockName } from "../platform/names.js";
 import { messageOf, RunnerError } from "../run/errors.js";
-import { closingEvents } from "../run/finalize.js";
+import { closingEvents, startedEvent } from "../run/finalize.js";
 import { ChunkBuilder } from "../run/pack.js";
 import { askedAs } from "../storage/decisions.js";
 import type { StopRequest, ThreadHead } from "../storage/run-store.js";
@@ -83,7 +81,7 @@ export class Recovery {
         const { runId, runIndex, epoch } = row;
         const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: nextSeq });
         // Its input is added by whoever reads it: here nothing of the content is known.
-        if (nextSeq === 0) builder.add({ type: EventType.RUN_STARTED, threadId, runId } as BaseEvent, now);
+        if (nextSeq === 0) builder.add(startedEvent(threadId, runId), now);
         const ending = { status: as, threadId, runId, ...(as === "broken" && { message: why }), ids: makeId };
         for (const event of closingEvents(open, ending)) {
           builder.add(event, now);

@@ -55,6 +55,7 @@ const ELSEWHERE: Elsewhere = {
   ...HOOKS_ELSEWHERE,
   onConcurrentRun: ofRunner,
   maxQueuedRuns: ofRunner,
+  recordInput: ofRunner,
   locks: ofRunner,
   openChannel: ofRunner,
   store: ofRunner,

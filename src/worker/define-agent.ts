@@ -24,6 +24,8 @@ export type AgentFunction<E extends BaseEvent = AGUIEvent> = (
 /** How long an agent may yield without letting messages, storage and stops of its host through, in ms. */
 const SLICE_MS = 8;
 
+const isStart = (event: unknown): boolean => (event as BaseEvent | undefined)?.type === EventType.RUN_STARTED;
+
 class FunctionAgent extends AbstractAgent {
   private work: AgentFunction<BaseEvent>;
   private aborting: AbortController | undefined;
@@ -42,17 +44,22 @@ class FunctionAgent extends AbstractAgent {
       let isEnded = false;
       let yielded = 0;
       const drive = async (): Promise<void> => {
-        // At once, so that every reader sees the question before the agent has its first word.
-        subscriber.next({ type: EventType.RUN_STARTED, threadId, runId });
         const iterator = this.work(input, { signal })[Symbol.asyncIterator]();
         try {
+          let upcoming = iterator.next();
+          // Readers see the question before the agent has its first word, unless that is at once its own RUN_STARTED.
+          const early = await Promise.race([upcoming, nextTask()]).catch(() => undefined);
+          const startsItself = isStart(early?.value);
+          if (!startsItself) subscriber.next({ type: EventType.RUN_STARTED, threadId, runId });
           let sliceEnds = performance.now() + SLICE_MS;
-          while (!signal.aborted) {
-            const next = await iterator.next();
+          for (; !signal.aborted; upcoming = iterator.next()) {
+            const next = await upcoming;
             if (next.done === true) return;
             if (signal.aborted) break;
             mustBeEvent(next.value, ++yielded);
             const { type } = next.value;
+            // Said already.
+            if (yielded === 1 && isStart(next.value) && !startsItself) continue;
             isEnded =
               type === EventType.RUN_FINISHED ||
               type === EventType.RUN_ERROR ||

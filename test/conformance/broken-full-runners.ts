@@ -115,6 +115,17 @@ export const BROKEN_FULL: Readonly<Record<string, Break>> = {
     run: (request) =>
       good.run(asking(request, { given: (input) => ({ ...input, messages: input.messages.slice(-1) }) })),
   }),
+  "records what agents echo": (good) => {
+    const inputs = new Map<unknown, unknown>();
+    const agent = (events$: Observable<BaseEvent>): Observable<BaseEvent> =>
+      events$.pipe(tap((event) => event.type === EventType.RUN_STARTED && inputs.set(event["runId"], event["input"])));
+    const whole = (event: BaseEvent): BaseEvent =>
+      event.type === EventType.RUN_STARTED ? { ...event, input: inputs.get(event["runId"]) } : event;
+    return {
+      run: (request) => good.run(asking(request, { agent })),
+      connect: (request) => good.connect(request).pipe(map(whole)),
+    };
+  },
   "records all messages with each run": (good) => {
     const inputs = new Map<unknown, RunAgentInput>();
     const whole = (event: BaseEvent): BaseEvent =>

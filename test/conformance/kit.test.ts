@@ -84,6 +84,7 @@ describe("a runner that breaks a promise of level full fails the case that is ab
     ["gives agents no state", "state.is-carried-over"],
     ["drops the state that a sender sets", "state.delta-only-runs"],
     ["drops the state that a sender sets", "state.set-by-the-sender"],
+    ["records what agents echo", "input.keeps-no-secrets"],
     ["records all messages with each run", "messages.recorded-once"],
     ["gives agents the last message only", "messages.agent-has-the-history"],
     ["forgets open interrupts", "interrupt.is-kept-until-resumed"],
