@@ -1,9 +1,11 @@
-import { EventType, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
+import { createServer } from "node:http";
+import { EventType, HttpAgent, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
 import { throwError } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
 import { agentOf, counter, inputOf, rawAgent, silent, user } from "../runner/kit.js";
 import { runtimeWith } from "../runtime/kit.js";
+import { listening } from "../runtime/node-kit.js";
 import { parseEvents } from "../runtime/sse-kit.js";
 
 /** The version that the client of this project speaks. */
@@ -72,6 +74,31 @@ describe("a stream of ours", () => {
       expect(nulls).toEqual([]);
       expect(JSON.stringify(events)).not.toContain("null");
     }
+  });
+
+  test("both sides declare their version", async () => {
+    const received: RunAgentInput[] = [];
+    const { url } = await listening(
+      createServer((req, res) => {
+        let body = "";
+        req.on("data", (piece) => (body += String(piece)));
+        req.on("end", () => {
+          const input = JSON.parse(body) as RunAgentInput;
+          received.push(input);
+          const { threadId, runId } = input;
+          res.writeHead(200, { "content-type": "text/event-stream" });
+          for (const type of ["RUN_STARTED", "RUN_FINISHED"])
+            res.write(`data: ${JSON.stringify({ type, threadId, runId })}\n\n`);
+          res.end();
+        });
+      }),
+    );
+    const handler = handlerOf({ http: new HttpAgent({ url }), own: agentOf(counter(1)) });
+    const { events } = await post(handler, "http", { ...inputOf("t", "r"), protocolVersion: VERSION });
+    expect(received[0]).toMatchObject({ protocolVersion: VERSION });
+    const own = await post(handler, "own", { ...inputOf("t2", "r"), protocolVersion: VERSION });
+    for (const [started] of [events!, own.events!])
+      expect(started).toMatchObject({ type: "RUN_STARTED", protocolVersion: VERSION });
   });
 });
 

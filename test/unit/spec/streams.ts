@@ -848,7 +848,8 @@ export const STREAMS: Readonly<Record<string, readonly SpecStream[]>> = {
   versions: [
     accepted("a producer of the same version", [{ ...STARTED, protocolVersion: "1.0" }, ...fine, FINISHED]),
     accepted("a producer of a newer minor version", [{ ...STARTED, protocolVersion: "1.27" }, ...fine, FINISHED], {
-      events: { RUN_STARTED: { protocolVersion: "1.27" } },
+      // What is handed on was checked and stripped as of the version that is spoken here.
+      events: { RUN_STARTED: { protocolVersion: "1.0" } },
     }),
     accepted("a version that means nothing", [{ ...STARTED, protocolVersion: "soon" }, ...fine, FINISHED]),
     accepted("a producer of before there were versions", run(...fine)),
