@@ -8,6 +8,7 @@ import { quoted } from "../run/printable.js";
 import { unpackChunk, type PlacedEvent } from "../run/pack.js";
 import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import type { MessagePage, MessagePageQuery, RunListQuery, RunSummary } from "../wire/shapes.js";
+import { cloneJson } from "../run/json.js";
 import { ownEvent } from "./accept.js";
 import { checkId, checkMessageId, checkNumber, checkStatus, checkStrings } from "./checks.js";
 import type { History } from "./history.js";
@@ -103,7 +104,7 @@ export class ThreadReads {
   }
 
   async getThreadMessages(threadId: string): Promise<Message[]> {
-    return (await this.contentOf(threadId))?.messages.map((message) => structuredClone(message)) ?? [];
+    return (await this.contentOf(threadId))?.messages.map(cloneJson) ?? [];
   }
 
   async getMessagePage(threadId: string, place: Omit<MessagePageQuery, "threadId">): Promise<MessagePage> {

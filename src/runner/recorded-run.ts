@@ -1,3 +1,4 @@
+import { cloneJson } from "../run/json.js";
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
@@ -83,7 +84,8 @@ export class RecordedRun {
 
   /** The events that lead a reader of {@link before} up to here. A copy: the run may go on. */
   prelude(shown: Shown = {}): BaseEvent[] {
-    return structuredClone(this.view.prelude(shown));
+    // Texts are shared: a reader that waits costs no second copy of the thread.
+    return cloneJson(this.view.prelude(shown));
   }
 
   /** There are messages before those that such a prelude shows. */

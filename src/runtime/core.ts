@@ -47,8 +47,8 @@ export class RuntimeCore {
     checkRuntimeOptions(options);
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
     const { eventLimits, unrecordedRuns } = options;
-    const { sseKeepAliveIntervalSeconds, maxBodyBytes } = options;
-    checkNumbers({ sseKeepAliveIntervalSeconds, maxBodyBytes, ...unrecordedRuns });
+    const { sseKeepAliveIntervalSeconds, readerTimeoutSeconds, maxBodyBytes } = options;
+    checkNumbers({ sseKeepAliveIntervalSeconds, readerTimeoutSeconds, maxBodyBytes, ...unrecordedRuns });
     this.agents = new AgentRegistry(agents);
     this.home = new RunnerHome(
       withoutUndefined({

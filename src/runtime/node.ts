@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequest, sendResponse } from "@remix-run/node-fetch-server";
 import { hostCheck, hostRefused, isLoopback, isLoopbackHost, type AllowedHosts } from "./http/hosts.js";
+import { RunnerError } from "../run/errors.js";
 import { checkNames, type Names } from "../run/options.js";
 import { badRequest, internalError } from "./http/responses.js";
 import { isPlainTarget } from "./http/segments.js";
@@ -14,6 +15,11 @@ export interface NodeHandlerOptions {
   /** Whether `Forwarded` and `X-Forwarded-*` headers are believed. Only behind a proxy that sets them. */
   readonly trustProxy?: boolean;
   /**
+   * A connection whose client takes nothing for so long of what it was sent is ended. Default 60; 0: never. While there is
+   * nothing to take, it may wait.
+   */
+  readonly readerTimeoutSeconds?: number;
+  /**
    * Other hosts are answered with 403, see {@link AllowedHosts}. It is the `Host` header that counts, with `trustProxy`
    * what the proxy says of it. Default: on connections to a loopback address only loopback names and `host`, so that no
    * page of the internet reaches the server by a name that points at it (DNS rebinding); else all.
@@ -21,7 +27,13 @@ export interface NodeHandlerOptions {
   readonly allowedHosts?: AllowedHosts;
 }
 
-const NAMES: Names<NodeHandlerOptions> = { host: true, protocol: true, trustProxy: true, allowedHosts: true };
+const NAMES: Names<NodeHandlerOptions> = {
+  host: true,
+  protocol: true,
+  trustProxy: true,
+  readerTimeoutSeconds: true,
+  allowedHosts: true,
+};
 
 /** A listener of `http.createServer`, and a middleware of Connect and Express 4 and 5. It never calls `next`. */
 export type NodeHandler = (req: IncomingMessage, res: ServerResponse, next?: (error?: unknown) => void) => void;
@@ -47,13 +59,36 @@ export function createNodeHandler(
   options: NodeHandlerOptions = {},
 ): NodeHandler {
   checkNames(options, NAMES, { of: "createNodeHandler" });
+  checkTimeout(options);
   const isAllowed = hostRule(options);
   return (req, res) => {
     // Without a listener, a piece that comes when somebody else has ended the answer ends the process.
     res.on("error", () => undefined);
+    endWhereStalled(res, options);
     // Nobody waits for the answer where the client went while others had the request.
     if (!res.destroyed) void answer(req, res, { handler, options, isAllowed }).catch(() => res.destroy());
   };
+}
+
+const READER_TIMEOUT_SECONDS = 60;
+
+/** @throws RunnerError `invalid-input` */
+function checkTimeout({ readerTimeoutSeconds = 0 }: NodeHandlerOptions): void {
+  if (readerTimeoutSeconds >= 0 && readerTimeoutSeconds < 2_000_000) return;
+  const message = "readerTimeoutSeconds must be a number, 0 or more, of fewer seconds than timers know (2,000,000)";
+  throw new RunnerError("invalid-input", { field: "readerTimeoutSeconds" }, { message });
+}
+
+/** Bytes that nobody takes are kept in this process for as long as the connection is there. */
+function endWhereStalled(
+  res: ServerResponse,
+  { readerTimeoutSeconds = READER_TIMEOUT_SECONDS }: NodeHandlerOptions,
+): void {
+  if (readerTimeoutSeconds === 0) return;
+  // Counts from the last time that bytes went either way.
+  res.setTimeout(readerTimeoutSeconds * 1_000, () => {
+    if (res.writableLength > 0) res.destroy();
+  });
 }
 
 interface Serving {

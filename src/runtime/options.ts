@@ -32,6 +32,7 @@ const NAMES: Names<AgentRuntimeOptions> = {
   unrecordedRuns: true,
   forwardHeaders: true,
   sseKeepAliveIntervalSeconds: true,
+  readerTimeoutSeconds: true,
   maxBodyBytes: true,
   metrics: true,
   debug: true,
@@ -121,6 +122,11 @@ export interface AgentRuntimeOptions extends RunnerHomeOptions {
   readonly forwardHeaders?: ForwardHeadersOptions;
   /** A stream over HTTP that is silent for so long gets a comment, so that nothing on its way ends it. Default 15; 0: never. */
   readonly sseKeepAliveIntervalSeconds?: number;
+  /**
+   * A stream over HTTP whose reader takes nothing for so long of what it was sent is ended. Default 60; 0: never. What is
+   * relayed for a page is not ended: a page that sleeps costs no more than a window.
+   */
+  readonly readerTimeoutSeconds?: number;
   /** The longest body of a request, in bytes. Default 4 MB; a larger one is answered with 413. */
   readonly maxBodyBytes?: number;
   readonly metrics?: RuntimeMetrics;

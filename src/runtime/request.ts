@@ -45,6 +45,8 @@ export interface Incoming {
   /** Made where somebody looks at it, once. */
   readonly request: () => Request;
   readonly asked: Asked;
+  /** A host answers it for a page, over a port. */
+  readonly isRelayed?: boolean;
 }
 
 /** A request that the middleware let through. */

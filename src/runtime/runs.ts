@@ -8,6 +8,7 @@ import type { AgentRunner, AgentRunnerRunRequest } from "../run/contract.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { Fold } from "../run/fold.js";
 import { cloneJson } from "../run/json.js";
+import { sizeOf } from "../run/size.js";
 import type { SettledStatus } from "../run/types.js";
 import { toLiveRunInfo } from "../runner/attach.js";
 import type { LiveRun } from "../runner/live-run.js";
@@ -42,6 +43,9 @@ export interface RuntimeRunsParts {
 const MAX_PER_THREAD = 16;
 const MAX_IN_ALL = 100;
 const MAX_UNRECORDED_MS = 300_000;
+
+/** What of a foreign run's messages is told at most, see `sizeOf`. */
+const MAX_TOLD = 32 * 1024 * 1024;
 
 /** Starts the runs of a runtime and sees how they end. */
 export class RuntimeRuns {
@@ -293,19 +297,21 @@ export class RuntimeRuns {
 
   private foreign({ threadId, agentId, input }: RunRequest, events$: Observable<BaseEvent>): ServedRun {
     const over = this.begin({ threadId, agentId, runId: input.runId });
-    // Kept where somebody is told of them.
-    const seen: BaseEvent[] = [];
+    // Where somebody is told of them; of a flood the beginning.
+    const told = new Fold({ messages: [], state: {}, interrupts: [] });
+    let room = this.parts.observes ? MAX_TOLD : 0;
     let count = 0;
     const ended = new Promise<RequestEnd>((resolve) => {
       const end = (): void => {
         over(count);
-        resolve({ threadId, runId: input.runId, messages: () => Promise.resolve(messagesOf(seen)) });
+        resolve({ threadId, runId: input.runId, messages: () => Promise.resolve(told.messages) });
       };
       // Whether or not anybody else reads it: its end is what frees the thread.
       events$.subscribe({
         next: (event) => {
           count++;
-          if (this.parts.observes) seen.push(cloneJson(event));
+          if (event.type === EventType.RUN_STARTED || (room -= room > 0 ? sizeOf(event, room) : 0) <= 0) return;
+          told.apply(cloneJson(event));
         },
         error: end,
         complete: end,

@@ -14,6 +14,7 @@ import { streamOfEvents, streamOfFrames, type GivenEvent, type OpenFrames, type 
 /** The longest body of a request where nothing else is said, in bytes. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const KEEP_ALIVE_SECONDS = 15;
+const READER_TIMEOUT_SECONDS = 60;
 
 export const maxBodyOf = ({ options }: RuntimeCore): number => options.maxBodyBytes ?? MAX_BODY_BYTES;
 
@@ -70,7 +71,7 @@ export async function connect(core: RuntimeCore, request: Admitted, agentId: str
   if (!(runner instanceof LocalAgentRunner)) {
     const events$ = runner.connect({ threadId, agentId, headers: await core.headersFor(request, agentId) });
     const stream = streamOfEvents(events$, filter, signal);
-    return answerStream(core, input, stream.source, { ended: stream.over.then(() => ({ threadId })) });
+    return answerStream(core, request, input, stream.source, { ended: stream.over.then(() => ({ threadId })) });
   }
   const after = parseCursor(headers.get("last-event-id")) ?? parseCursor(lastSeenEventId);
   const open: OpenFrames = (until) =>
@@ -82,7 +83,7 @@ export async function connect(core: RuntimeCore, request: Admitted, agentId: str
   });
   if (begun !== undefined) void stream.over.then(begun.left);
   const messages = () => runner.getThreadMessages(threadId);
-  return answerStream(core, input, stream.source, { ended: stream.over.then(() => ({ threadId, messages })) });
+  return answerStream(core, request, input, stream.source, { ended: stream.over.then(() => ({ threadId, messages })) });
 }
 
 /** POST `/agent/:agentId/stop/:threadId`. */
@@ -168,18 +169,22 @@ function answerRun(core: RuntimeCore, request: Admitted, input: PostedRunInput, 
         })
       : streamOfEvents(served.events$, filter, signal);
   void stream.over.then(served.left);
-  return answerStream(core, input, stream.source, served);
+  return answerStream(core, request, input, stream.source, served);
 }
 
 function answerStream(
   core: RuntimeCore,
+  { isRelayed }: Admitted,
   { protocolVersion }: PostedRunInput,
   source: ReaderStream["source"],
   { ended }: Required<Pick<Answer<Response>, "ended">>,
 ): Answer<Response> {
   const { sseKeepAliveIntervalSeconds: seconds = KEEP_ALIVE_SECONDS } = core.options;
+  const { readerTimeoutSeconds = READER_TIMEOUT_SECONDS } = core.options;
   const value = sseResponse(source, {
     keepAliveMs: seconds * 1_000,
+    // What is relayed is bounded by a window, and a page that sleeps wakes up again.
+    readerTimeoutMs: isRelayed === true ? 0 : readerTimeoutSeconds * 1_000,
     map: eventMapper(protocolVersion),
   });
   const { status } = value;

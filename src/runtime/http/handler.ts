@@ -52,6 +52,8 @@ export interface Handling {
   /** How a request says what it is for. */
   readonly mode: HandlerMode;
   readonly cors: Cors | undefined;
+  /** A page asks, through its host. */
+  readonly isRelayed?: boolean;
   /** The page that asks, where that is known. */
   readonly page?: string | undefined;
 }
@@ -100,14 +102,15 @@ export async function handleRelayed(
   const { pathname } = url;
   const isBase = pathname === basePath || pathname === `${basePath}/`;
   if (!isBase && (basePath === "" || !pathname.startsWith(`${basePath}/`))) {
-    return handle(core, request, { basePath, mode: "multi-route", cors: undefined, page });
+    return handle(core, request, { basePath, mode: "multi-route", cors: undefined, isRelayed: true, page });
   }
   url.pathname = isBase ? "/" : pathname.slice(basePath.length);
   const { method, headers, signal } = request;
   // Whole already: Firefox can hand on no stream of it.
   const body = await request.arrayBuffer();
   const moved = new Request(url, { method, headers, signal, ...(body.byteLength > 0 && { body }) });
-  return handle(core, moved, { basePath: "", mode: isBase ? "single-route" : "multi-route", cors: undefined, page });
+  const mode = isBase ? "single-route" : "multi-route";
+  return handle(core, moved, { basePath: "", mode, cors: undefined, isRelayed: true, page });
 }
 
 async function answered(core: RuntimeCore, request: Request, handling: Handling): Promise<Response> {
@@ -123,7 +126,12 @@ async function answered(core: RuntimeCore, request: Request, handling: Handling)
     const { request: asked } = opened;
     const refused = refuseMethod(asked.method, route);
     if (refused !== undefined) throw refused;
-    const answer = await endpoint(core, { ...admitted, request: () => asked }, route, handling);
+    const answer = await endpoint(
+      core,
+      { ...admitted, request: () => asked, isRelayed: handling.isRelayed === true },
+      route,
+      handling,
+    );
     return asked.method === "HEAD" ? { ...answer, value: new Response(null, answer.value) } : answer;
   };
   try {

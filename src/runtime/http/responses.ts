@@ -1,3 +1,5 @@
+import { jsonBody } from "./json-pieces.js";
+
 /** The answers that every endpoint gives alike. Texts and codes are those of CopilotKit's runtime. */
 
 /** An answer of JSON. It is about one moment and one caller, so nobody keeps it, and no browser takes it for anything else. */
@@ -6,7 +8,7 @@ export function json(body: unknown, status = 200, headers?: HeadersInit): Respon
   all.set("Content-Type", "application/json");
   all.set("Cache-Control", "no-store");
   all.set("X-Content-Type-Options", "nosniff");
-  return new Response(JSON.stringify(body), { status, headers: all });
+  return new Response(jsonBody(body), { status, headers: all });
 }
 
 export function noContent(): Response {

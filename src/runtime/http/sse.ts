@@ -4,6 +4,8 @@ import { abortWith } from "../../platform/abort.js";
 import { systemClock, type Clock } from "../../platform/clock.js";
 import { RunnerError } from "../../run/errors.js";
 import type { Cursor } from "../../run/types.js";
+import { sizeOf } from "../../run/size.js";
+import { bytesOf, jsonPieces } from "./json-pieces.js";
 
 /** An event as it goes to a reader over HTTP. */
 export interface SseEvent {
@@ -15,6 +17,8 @@ export interface SseEvent {
 export interface SseOptions {
   /** A comment line is sent after so many ms of silence, while the reader waits for something to read. 0: none. */
   readonly keepAliveMs: number;
+  /** The body fails where its reader has taken nothing for so many ms of what it was given. 0: never. */
+  readonly readerTimeoutMs?: number;
   /** Rewrites each event for the reader. */
   readonly map?: ((event: BaseEvent) => BaseEvent) | undefined;
   /** Further headers. Content-Type, Cache-Control and X-Accel-Buffering are set here. */
@@ -24,10 +28,13 @@ export interface SseOptions {
 
 /** A piece of the body is about so large, in bytes; larger only where one event is. */
 const CHUNK_BYTES = 64 * 1024;
+/** A larger event (see `sizeOf`) is made into bytes piece by piece. */
+const LARGE = 256 * 1024;
 
 /**
  * Answers with a stream of events. The source is asked for a batch only where the reader has read all of the one before
- * and waits for more, so a reader that does not read costs one batch.
+ * and waits for more, and a large event is made into bytes as it is read: so a reader that does not read costs one batch,
+ * whose events it shares with others, and one piece of bytes.
  *
  * A source that fails in the middle of a run ends the stream with a RUN_ERROR, which stands in no log: `code` and
  * `message` are those of a {@link RunnerError}, or say no more than that the runtime failed. Where no run is open the body
@@ -39,7 +46,7 @@ const CHUNK_BYTES = 64 * 1024;
  * @throws RunnerError `invalid-input`: `keepAliveMs` is no number of ms
  */
 export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options: SseOptions): Response {
-  const { keepAliveMs, map, clock = systemClock } = options;
+  const { keepAliveMs, readerTimeoutMs = 0, map, clock = systemClock } = options;
   if (!(keepAliveMs >= 0)) {
     throw new RunnerError("invalid-input", { field: "keepAliveMs" }, { message: "keepAliveMs must be 0 or more" });
   }
@@ -51,6 +58,7 @@ export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options:
   const body = new EventBody(source, {
     map: map ?? ((event) => event),
     keepAliveMs: keepAliveMs === 0 ? Infinity : keepAliveMs,
+    readerTimeoutMs: readerTimeoutMs === 0 ? Infinity : readerTimeoutMs,
     clock,
   });
   // With no room of its own the stream asks only while somebody reads.
@@ -80,25 +88,47 @@ const KEEP_ALIVE = utf8.encode(": keep-alive\n\n");
  * What the AG-UI encoder's `encodeSSE` makes of an event (a test compares them), after its cursor. That package brings
  * protobuf, which would weigh on every worker; no reader of CopilotKit's runtime is sent it either.
  */
-function encoded({ event, cursor }: SseEvent): Uint8Array {
-  const id = cursor === undefined ? "" : `id: ${formatCursor(cursor)}\n`;
-  return utf8.encode(`${id}data: ${JSON.stringify(omitOptionalNulls(event, "Event"))}\n\n`);
+function encoded(event: SseEvent): Uint8Array {
+  return utf8.encode(`${lineOf(event)}${JSON.stringify(omitOptionalNulls(event.event, "Event"))}\n\n`);
 }
+
+/** The same, made as it is read. */
+function* encodedPieces(event: SseEvent): Generator<Uint8Array, void> {
+  const json = jsonPieces(omitOptionalNulls(event.event, "Event"));
+  yield* bytesOf(
+    (function* () {
+      yield lineOf(event);
+      yield* json;
+      yield "\n\n";
+    })(),
+  );
+}
+
+const lineOf = ({ cursor }: SseEvent): string => `${cursor === undefined ? "" : `id: ${formatCursor(cursor)}\n`}data: `;
 
 interface BodyOptions {
   readonly map: (event: BaseEvent) => BaseEvent;
   readonly keepAliveMs: number;
+  readonly readerTimeoutMs: number;
   readonly clock: Clock;
 }
 
 type Controller = ReadableStreamDefaultController<Uint8Array>;
 type Batch = IteratorResult<readonly SseEvent[], unknown>;
 
+/** What is left of a large event. */
+interface Rest {
+  readonly piece: Uint8Array;
+  readonly more: Generator<Uint8Array, void>;
+}
+
 /** The bytes of a stream of events, made where they are asked for. */
 class EventBody implements UnderlyingDefaultSource<Uint8Array> {
   readonly #source: AsyncIterator<readonly SseEvent[]>;
   readonly #options: BodyOptions;
   readonly #cancelled = new AbortController();
+  /** Nothing more is given. */
+  readonly #over = new AbortController();
   /** What the source was asked for and has not answered: a comment line can go out meanwhile. */
   #asked: Promise<Batch> | undefined;
   #batch: readonly SseEvent[] = [];
@@ -106,6 +136,11 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
   #taken = 0;
   /** An event that was made into bytes and was too large for the last piece. */
   #ahead: Uint8Array | undefined;
+  /** What is left of a large event, some of which went out. */
+  #rest: Rest | undefined;
+  /** Since when the reader has had something and asked for no more. */
+  #givenAt: number | undefined;
+  #isWatched = false;
   /** A RUN_STARTED went out and no terminal event after it. */
   #isOpen = false;
 
@@ -115,12 +150,19 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
   }
 
   async pull(controller: Controller): Promise<void> {
+    this.#givenAt = undefined;
     try {
-      while (this.#taken === this.#batch.length && this.#ahead === undefined) {
+      while (this.#taken === this.#batch.length && this.#ahead === undefined && this.#rest === undefined) {
         const next = await this.#next();
         if (this.#cancelled.signal.aborted) return;
-        if (next === "silence") return controller.enqueue(KEEP_ALIVE);
-        if (next.done === true) return controller.close();
+        if (next === "silence") {
+          this.#give(controller, KEEP_ALIVE);
+          return;
+        }
+        if (next.done === true) {
+          this.#over.abort();
+          return controller.close();
+        }
         this.#batch = next.value;
         this.#taken = 0;
       }
@@ -134,10 +176,40 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
 
   cancel(): void {
     this.#cancelled.abort();
+    this.#forget();
+    this.#release();
+  }
+
+  #forget(): void {
     this.#batch = [];
     this.#taken = 0;
     this.#ahead = undefined;
+    this.#rest = undefined;
+  }
+
+  #give(controller: Controller, bytes: Uint8Array): void {
+    const { clock, readerTimeoutMs } = this.#options;
+    controller.enqueue(bytes);
+    this.#givenAt = clock.elapsed();
+    if (this.#isWatched || readerTimeoutMs === Infinity) return;
+    this.#isWatched = true;
+    void this.#watch(controller, readerTimeoutMs);
+  }
+
+  /** One timer for all of the body: a piece is looked at once it may have lain for so long. */
+  async #watch(controller: Controller, readerTimeoutMs: number): Promise<void> {
+    const { clock } = this.#options;
+    for (let wait = readerTimeoutMs; ;) {
+      await clock.after(wait, this.#over.signal);
+      if (this.#over.signal.aborted) return;
+      const lain = this.#givenAt === undefined ? 0 : clock.elapsed() - this.#givenAt;
+      if (lain >= readerTimeoutMs) break;
+      wait = readerTimeoutMs - lain;
+    }
+    this.#forget();
     this.#release();
+    const message = `The reader took nothing for ${readerTimeoutMs} ms`;
+    controller.error(new RunnerError("timeout", {}, { message }));
   }
 
   /** The source's next batch, or that nothing came for so long. */
@@ -162,13 +234,22 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
 
   /** One piece of what is left of the batch. */
   #send(controller: Controller): void {
+    if (this.#rest !== undefined) return this.#sendRest(controller, this.#rest);
     const pieces: Uint8Array[] = this.#ahead === undefined ? [] : [this.#ahead];
     let size = this.#ahead?.byteLength ?? 0;
     this.#ahead = undefined;
     try {
       while (this.#taken < this.#batch.length && size < CHUNK_BYTES) {
-        const bytes = this.#encoded(this.#batch[this.#taken]!);
+        const next = this.#mapped(this.#batch[this.#taken]!);
+        const isLarge = sizeOf(next.event, LARGE) >= LARGE;
+        if (isLarge && size > 0) break;
         this.#taken++;
+        this.#note(next);
+        if (isLarge) {
+          const more = encodedPieces(next);
+          return this.#sendRest(controller, { piece: more.next().value!, more }); // its line, at least
+        }
+        const bytes = encoded(next);
         if (size > 0 && size + bytes.byteLength > CHUNK_BYTES) {
           this.#ahead = bytes;
           break;
@@ -178,25 +259,37 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
       }
     } finally {
       // An event that cannot be made into bytes does not take those before it along.
-      if (size > 0) controller.enqueue(joined(pieces, size));
+      if (size > 0) this.#give(controller, joined(pieces, size));
     }
   }
 
-  #encoded({ event, cursor }: SseEvent): Uint8Array {
+  /** A piece of a large event. The next one is made at once: so it is known whether there is one. */
+  #sendRest(controller: Controller, { piece, more }: Rest): void {
+    // Where the next one cannot be made, this event is torn.
+    this.#rest = { piece, more };
+    this.#give(controller, piece);
+    const { done, value } = more.next();
+    this.#rest = done === true ? undefined : { piece: value, more };
+  }
+
+  #mapped({ event, cursor }: SseEvent): SseEvent {
     const mapped = this.#options.map(event);
-    const bytes = encoded(cursor === undefined ? { event: mapped } : { event: mapped, cursor });
-    if (event.type === EventType.RUN_STARTED) this.#isOpen = true;
-    if (event.type === EventType.RUN_FINISHED || event.type === EventType.RUN_ERROR) this.#isOpen = false;
-    return bytes;
+    return cursor === undefined ? { event: mapped } : { event: mapped, cursor };
+  }
+
+  #note({ event: { type } }: SseEvent): void {
+    if (type === EventType.RUN_STARTED) this.#isOpen = true;
+    if (type === EventType.RUN_FINISHED || type === EventType.RUN_ERROR) this.#isOpen = false;
   }
 
   #fail(controller: Controller, error: unknown): void {
     const [code, message] = RunnerError.is(error)
       ? [error.code, error.message]
       : ["INTERNAL_ERROR", "The runtime failed"];
-    if (this.#isOpen) {
+    // In the middle of an event there is no place for another.
+    if (this.#isOpen && this.#rest === undefined) {
       try {
-        controller.enqueue(this.#encoded({ event: { type: EventType.RUN_ERROR, message, code } }));
+        controller.enqueue(encoded(this.#mapped({ event: { type: EventType.RUN_ERROR, message, code } })));
         return controller.close();
       } catch {
         // Then the body fails.
@@ -208,6 +301,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
 
   /** Tells the source that nothing more is read. What it still does fails for nobody. */
   #release(): void {
+    this.#over.abort();
     try {
       this.#source.return?.()?.then(undefined, () => undefined);
     } catch {

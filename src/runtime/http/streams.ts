@@ -1,6 +1,8 @@
 import type { BaseEvent } from "@ag-ui/client";
 import type { Observable } from "rxjs";
 import { abortWith } from "../../platform/abort.js";
+import { RunnerError } from "../../run/errors.js";
+import { sizeOf } from "../../run/size.js";
 import type { Frame } from "../../wire/shapes.js";
 import { threadEvents } from "../../wire/thread-events.js";
 import type { EventFilter } from "../event-filter.js";
@@ -49,7 +51,13 @@ export function streamOfFrames(
   });
 }
 
-/** The events of a runner of another make. What a reader does not take is kept for it: such a runner cannot be asked to wait. */
+/** What is kept for a reader of such a runner at most (see `sizeOf`): enough for a whole thread, which may come at once. */
+const MAX_KEPT = 32 * 1024 * 1024;
+
+/**
+ * The events of a runner of another make. Such a runner cannot be asked to wait, so what a reader does not take is kept for
+ * it; one that lags behind too far is not read for any more, and may connect again.
+ */
 export function streamOfEvents(
   events$: Observable<BaseEvent>,
   filter: EventFilter | undefined,
@@ -57,19 +65,27 @@ export function streamOfEvents(
 ): ReaderStream {
   return readerStream(signal, async function* (until) {
     let kept: SseEvent[] = [];
+    let size = 0;
     let end: { readonly error?: unknown } | undefined;
     let wake: () => void = () => undefined;
     const reading = events$.subscribe({
       next: (event) => {
-        kept.push({ event });
+        // All may come before there is anything to unsubscribe from.
+        if (end !== undefined) return;
+        size += sizeOf(event, MAX_KEPT);
+        if (size <= MAX_KEPT) kept.push({ event });
+        else {
+          kept = [];
+          end = { error: new RunnerError("timeout", {}, { message: "The reader lags behind too far" }) };
+        }
         wake();
       },
       error: (error: unknown) => {
-        end = { error };
+        end ??= { error };
         wake();
       },
       complete: () => {
-        end = {};
+        end ??= {};
         wake();
       },
     });
@@ -85,6 +101,7 @@ export function streamOfEvents(
           return shown === undefined ? [] : [{ event: shown }];
         });
         kept = [];
+        size = 0;
         if (events.length > 0) yield events;
         if (kept.length > 0 || end === undefined) continue;
         if ("error" in end) throw end.error;

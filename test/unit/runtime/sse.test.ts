@@ -182,6 +182,55 @@ describe("a reader", () => {
     expect(source.asked).toBe(1);
   });
 
+  test("that takes nothing for too long is ended and lets go of the source; one that waits is not (L14)", async () => {
+    const clock = new DrivenClock();
+    const source = new Source().give(...plain([started]));
+    const reader = sseResponse(source, { keepAliveMs: 0, readerTimeoutMs: 10, clock }).body!.getReader();
+    await reader.read();
+    const waiting = reader.read();
+    await vi.waitFor(() => expect(source.asked).toBe(2));
+    clock.pass(10);
+    await vi.waitFor(() => expect(clock.waiting).toBe(1));
+    source.give({ event: custom(1) });
+    expect((await waiting).done).toBe(false);
+    clock.pass(20);
+    await vi.waitFor(() => expect(source.returned).toBe(1));
+    await expect(reader.read()).rejects.toMatchObject({ code: "timeout" });
+    expect(clock.waiting).toBe(0);
+  });
+
+  test("that has read all leaves no timer behind", async () => {
+    const clock = new DrivenClock();
+    const source = new Source().give(...plain([started, finished])).end();
+    await sseResponse(source, { keepAliveMs: 0, readerTimeoutMs: 10, clock }).text();
+    expect(clock.waiting).toBe(0);
+  });
+
+  test("has a large event in pieces, as it is in one (L14)", async () => {
+    const events = [
+      started,
+      custom("é".repeat(1_000_000)),
+      custom(Array.from({ length: 50_000 }, (_, n) => ({ n }))),
+      finished,
+    ];
+    const chunks = await chunksOf(sseResponse(new Source().give(...numbered(events)).end(), SILENT));
+    expect(parseEvents(await text(chunks)).events.map(({ data }) => data)).toEqual(events);
+    for (const chunk of chunks) expect(chunk.byteLength).toBeLessThan(256 * 1024);
+  });
+
+  test("is cut off where a large event cannot be made: nothing is put into its middle", async () => {
+    const broken = custom([..."x".repeat(20)].map(() => "y".repeat(50_000)).concat(1n as never));
+    const source = new Source().give(...plain([started, broken]));
+    const reader = sseResponse(source, SILENT).body!.getReader();
+    let seen = "";
+    await expect(
+      (async () => {
+        for (;;) seen += new TextDecoder().decode((await reader.read()).value);
+      })(),
+    ).rejects.toThrow("The runtime failed");
+    expect(seen).not.toContain("RUN_ERROR");
+  });
+
   test("that cancels ends the source at once, though that does not answer", async () => {
     const source = new Source();
     const reader = sseResponse(source, SILENT).body!.getReader();
