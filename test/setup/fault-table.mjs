@@ -34,6 +34,7 @@ export const FAULTS = {
   "demo-pages": undefined,
   "dev-hot": undefined,
   "dev-reload": undefined,
+  "hostile-events": undefined,
   offline: undefined,
   presets: undefined,
 };

@@ -6,7 +6,7 @@ import type { Connection } from "./connection.js";
 import { mark, sweepThread } from "./garbage.js";
 import { readHead } from "./heads.js";
 import { readRunsFrom } from "./reads.js";
-import { encodeDerived, nextEpoch, putDerived, quietly, runRange } from "./records.js";
+import { encodeDerived, nextEpoch, putDerived, quietly, runRange, storable } from "./records.js";
 import type { ThreadRecord } from "./schema.js";
 
 /** The tombstone stands first, in one strict transaction; from then on nobody sees the rest, which goes in pieces. */
@@ -89,7 +89,7 @@ export async function cut(
     const alreadyWithout = head.cut === true ? 1 : 0;
     done = { epoch: await nextEpoch(tx, now), lost: upToBase - alreadyWithout + removed.length };
     quietly(tx.objectStore("heads").put(cutHead(now, done.epoch, runIndex, removed)));
-    quietly(runs.put({ ...run, prevRunIndex: null }));
+    quietly(runs.put({ ...storable(run), prevRunIndex: null }));
     // How much of it goes is not known without reading it.
     if (thread !== undefined && isThread(thread)) quietly(tx.objectStore("threads").put({ ...thread, bytes: 0 }));
     for (const [from, to] of pairs) quietly(runs.delete(runRange(threadId, from, to + 1)));

@@ -23,7 +23,13 @@ export const isLost = (error: unknown): boolean =>
  * What a value fails with that cannot be stored, or that is not what was stored (Chromium reads null where a value is too
  * deep for its stack): the database itself works.
  */
-const NOT_STORABLE: ReadonlySet<string> = new Set(["DataCloneError", "RangeError", "InternalError", "TypeError"]);
+const NOT_STORABLE: ReadonlySet<string> = new Set([
+  "DataCloneError",
+  "RangeError",
+  "InternalError",
+  "TypeError",
+  "DataError",
+]);
 
 /**
  * A storage failure as the RunnerError that tells what to do. Quota arrives as an abort, at times with an empty message

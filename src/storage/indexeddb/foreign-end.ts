@@ -4,7 +4,7 @@ import { freed, withoutUnderived } from "../decisions.js";
 import type { BuildForeignEnd, Derived, RunClosing, RunRow } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun } from "./checks.js";
 import type { Connection, WriteTransaction } from "./connection.js";
-import { encodeDerived, nextEpoch, putDerived, quietly, toRunRow } from "./records.js";
+import { encodeDerived, nextEpoch, putDerived, quietly, storable, toRunRow } from "./records.js";
 import type { RunRecord } from "./schema.js";
 import { touchThread } from "./writes.js";
 
@@ -54,7 +54,7 @@ export async function settleForeign(
     // What the end is made of stands outside of the payloads, so no codec is needed inside the transaction.
     const chunk = build(toRunRow(run), place.nextSeq, place.open);
     const eventCount = chunk.firstSeq + chunk.count;
-    ended = { ...run, status, epoch, endedAt, eventCount };
+    ended = { ...storable(run), status, epoch, endedAt, eventCount };
     quietly(tx.objectStore("chunks").put({ ...chunk, epoch }));
     quietly(runs.put(ended));
     await touchThread(tx, threadId, endedAt, status, eventCount);
@@ -107,7 +107,7 @@ export async function derive(
     const run = checkRun(runRecord);
     if (run === undefined || head?.underived?.includes(runIndex) !== true) return;
     putDerived(tx, records);
-    quietly(tx.objectStore("runs").put({ ...run, closing }));
+    quietly(tx.objectStore("runs").put({ ...storable(run), closing }));
     quietly(tx.objectStore("heads").put(withoutUnderived(head, (other) => other === runIndex)));
   });
 }

@@ -1,4 +1,5 @@
 import type { PayloadCodec } from "../codec.js";
+import { readable } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import type { Derived, RunRow, ThreadHead } from "../run-store.js";
 import { isHead, isIndex } from "./checks.js";
@@ -70,6 +71,16 @@ export function putDerived(tx: WriteTransaction, records: { messages: MessageRec
   for (const record of records.messages) quietly(tx.objectStore("messages").put(record));
   quietly(tx.objectStore("states").put(records.state));
 }
+
+/**
+ * A row that was read, to be written again: what an older build stored in it may be too deep for the stack here, and
+ * would keep the run from its end (L7).
+ */
+export const storable = (record: RunRecord): RunRecord => ({
+  ...record,
+  input: readable(record.input),
+  ...(record.closing !== undefined && { closing: readable(record.closing) }),
+});
 
 export function toRunRow(record: RunRecord): RunRow {
   const { input: _input, closing: _closing, runId, ...row } = record;

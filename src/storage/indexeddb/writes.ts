@@ -15,7 +15,7 @@ import type { Claim, ClaimRequest, ClaimResult, RunStore, Settlement, StopReques
 import { checkHead, checkRun, checkThread, corrupt, isThread } from "./checks.js";
 import type { Connection, WriteTransaction } from "./connection.js";
 import { runOfId } from "./reads.js";
-import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, runRange, toRunRow } from "./records.js";
+import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, runRange, storable, toRunRow } from "./records.js";
 
 export async function claim(connection: Connection, codec: PayloadCodec, request: ClaimRequest): Promise<ClaimResult> {
   const { threadId, runId, holder, startedAt } = request;
@@ -128,7 +128,7 @@ export async function settle(
     if (run === undefined || !holds(head, held)) throw fenced(held, head);
     if (stopDecides(head, settlement)) return "stop-requested";
     quietly(tx.objectStore("chunks").put(chunk));
-    quietly(tx.objectStore("runs").put({ ...run, status, endedAt, eventCount, closing }));
+    quietly(tx.objectStore("runs").put({ ...storable(run), status, endedAt, eventCount, closing }));
     quietly(tx.objectStore("heads").put(freed(head)));
     putDerived(tx, derived);
     await touchThread(tx, threadId, endedAt, status, eventCount, settlement.bytes);

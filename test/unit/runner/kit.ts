@@ -1,7 +1,7 @@
 import "fake-indexeddb/auto";
-import { EventType, verifyEvents, type BaseEvent, type Message, type RunAgentInput } from "@ag-ui/client";
-import { AbstractAgent } from "@ag-ui/client";
-import { lastValueFrom, Observable, toArray } from "rxjs";
+import { EventType, type BaseEvent } from "@ag-ui/client";
+import type { AbstractAgent } from "@ag-ui/client";
+import { Observable } from "rxjs";
 import { onTestFinished, vi } from "vitest";
 import type { Clock } from "../../../src/platform/clock.js";
 import { systemClock } from "../../../src/platform/clock.js";
@@ -13,7 +13,10 @@ import { InMemoryAgentRunner, type InMemoryAgentRunnerOptions } from "../../../s
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import type { Cursor } from "../../../src/run/types.js";
 import type { Frame } from "../../../src/wire/shapes.js";
-import { defineAgent, type AgentFunction } from "../../../src/worker/define-agent.js";
+import type { AgentFunction } from "../../../src/worker/define-agent.js";
+import { rawAgent } from "./plain-kit.js";
+
+export * from "./plain-kit.js";
 
 let names = 0;
 /** A database of the test's own. */
@@ -51,42 +54,6 @@ export const PRESETS: readonly [string, (options?: IndexedDBAgentRunnerOptions) 
 ];
 
 /** Tests yield what no compiler has seen. */
-export const agentOf = (work: AgentFunction<BaseEvent>): AbstractAgent =>
-  defineAgent<BaseEvent>(work, { agentId: "test" });
-
-/** An agent whose pipeline gets what `emit` does, unguarded. */
-export function rawAgent(run: (input: RunAgentInput) => Observable<BaseEvent>): AbstractAgent {
-  class RawAgent extends AbstractAgent {
-    override run(input: RunAgentInput): Observable<BaseEvent> {
-      return run(input);
-    }
-  }
-  return new RawAgent({ agentId: "raw" });
-}
-
-export const user = (id: string, content = `from ${id}`): Message => ({ id, role: "user", content });
-
-export function inputOf(
-  threadId: string,
-  runId: string,
-  messages = [user(`${runId}-u`)],
-  state: unknown = {},
-): RunAgentInput {
-  return { threadId, runId, messages, state, tools: [], context: [], forwardedProps: {} };
-}
-
-/** Counts to `n` in one message; waits for `gate` before each step from `gateFrom` on. */
-export const counter = (n: number, gate?: (step: number) => Promise<void> | undefined): AgentFunction =>
-  async function* (input) {
-    const messageId = `${input.runId}-a`;
-    yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
-    for (let step = 0; step < n; step++) {
-      await gate?.(step);
-      yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `${step} ` };
-    }
-    yield { type: EventType.TEXT_MESSAGE_END, messageId };
-  };
-
 export const counted = (n: number): string => Array.from({ length: n }, (_, step) => `${step} `).join("");
 
 /** Never ends until it is aborted. */
@@ -104,33 +71,6 @@ export const stubborn = (): AbstractAgent =>
         subscriber.next({ type: EventType.TEXT_MESSAGE_START, messageId: `${input.runId}-a`, role: "assistant" });
       }),
   );
-
-export const collect = (events$: Observable<BaseEvent>): Promise<BaseEvent[]> => lastValueFrom(events$.pipe(toArray()));
-
-/** All events of `connect`, as the verifier accepts them. */
-export const replay = (runner: LocalAgentRunner, threadId: string): Promise<BaseEvent[]> =>
-  collect(runner.connect({ threadId }).pipe(verifyEvents()));
-
-/** What an AG-UI client that shows `held` rebuilds from events. */
-export async function rebuild(
-  events: readonly BaseEvent[],
-  held: readonly Message[] = [],
-): Promise<{ messages: Message[]; state: unknown }> {
-  class Reader extends AbstractAgent {
-    override run(): Observable<BaseEvent> {
-      throw new Error("not used");
-    }
-    protected override connect(): Observable<BaseEvent> {
-      return new Observable((subscriber) => {
-        for (const event of structuredClone(events)) subscriber.next(event);
-        subscriber.complete();
-      });
-    }
-  }
-  const reader = new Reader({ initialMessages: [...held] });
-  await reader.connectAgent();
-  return { messages: reader.messages, state: reader.state };
-}
 
 export const textOf = (events: readonly BaseEvent[]): string =>
   events.map((event) => (event.type === EventType.TEXT_MESSAGE_CONTENT ? String(event["delta"]) : "")).join("");

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
 import { chunkOf, claimed, foreignEnd, settlement } from "../storage/kit.js";
-import { agentOf, collect, counter, inputOf, rebuild, replay, user } from "./kit.js";
+import { agentOf, collect, counter, inputOf, rebuild, replay, user } from "./plain-kit.js";
 
 /** A store as an older build left it, and a runner of this one over it. */
 export interface OldLog {
