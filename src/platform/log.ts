@@ -30,6 +30,16 @@ export function safeLogger(logger: Logger): Required<Logger> {
   return { error: level("error"), warn: level("warn"), info: level("info") };
 }
 
+/** Warns of each thing once. */
+export function warnOnce({ warn }: Logger): (message: string) => void {
+  const told = new Set<string>();
+  return (message) => {
+    if (told.has(message)) return;
+    told.add(message);
+    warn(message);
+  };
+}
+
 /** How many causes of an error are told. */
 const MAX_CAUSES = 5;
 

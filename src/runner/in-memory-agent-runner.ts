@@ -94,7 +94,7 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
   }
 
   override getThreadEvents(threadId: string): ListAtOnce<BaseEvent[], BaseEvent> {
-    return listAtOnce(super.getThreadEvents(threadId), () => this.now.events(threadId).map(forOlder));
+    return listAtOnce(super.getThreadEvents(threadId), () => this.now.events(threadId).map(forOlder(this.lost)));
   }
 
   override getThreadState(threadId: string): AtOnce<State | undefined, State | null> {

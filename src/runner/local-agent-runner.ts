@@ -19,6 +19,7 @@ import { RunnerError } from "../run/errors.js";
 import { isBusy } from "../run/life.js";
 import type { Cursor, ThreadUpdate } from "../run/types.js";
 import { hostChannel, type LockMessage } from "../lock/protocol.js";
+import { lostTo, type Lost } from "../wire/protocol-versions.js";
 import { checkAttach } from "../wire/checks.js";
 import type { RunStore } from "../storage/run-store.js";
 import type { Durability, Frame, ThreadChange, ThreadSummary } from "../wire/shapes.js";
@@ -65,6 +66,8 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   readonly evicted$: Observable<Eviction>;
 
   private readonly parts: RunnerParts;
+  /** Told of what callers of older versions are not given. */
+  protected readonly lost: Lost;
   private readonly history: History;
   private readonly recovery: Recovery;
   private readonly signals: Signals;
@@ -119,6 +122,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       }),
     };
     const { store, channel } = this.parts;
+    this.lost = lostTo(this.parts.logger);
     this.history = new History(store);
     this.signals = new Signals(this.parts, signal);
     this.recovery = new Recovery(this.parts, (threadId) => this.signals.touched(threadId), signal);
@@ -201,7 +205,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       persistedInputMessages: request.persistedInputMessages,
       branchBefore: request.branchBefore,
     });
-    return streamFor(runsForOlder(request), eventsOfRun(this.attachContext(), run, request));
+    return streamFor(runsForOlder(request), eventsOfRun(this.attachContext(), run, request), this.lost);
   }
 
   /**
@@ -214,7 +218,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
    */
   connect(request: ThreadConnectRequest): Observable<BaseEvent> {
     const events$ = this.connectWithCursor(request).pipe(mergeMap(({ events }) => events));
-    return streamFor(connectsForOlder(request), events$);
+    return streamFor(connectsForOlder(request), events$, this.lost);
   }
 
   /** As {@link connect}, for readers that come back: what they keep of the cursors is the `after` of their next connect. */

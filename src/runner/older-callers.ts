@@ -1,7 +1,7 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { map, type Observable } from "rxjs";
 import type { AgentRunnerConnectRequest, AgentRunnerRunRequest } from "../run/contract.js";
-import { eventMapper } from "../wire/protocol-versions.js";
+import { eventMapper, type Lost } from "../wire/protocol-versions.js";
 
 /*
  * CopilotKit's runtime 1.75 hands a runner's events on to clients before AG-UI 1.0 as they are, and names no version. It is
@@ -13,9 +13,11 @@ export const runsForOlder = ({ threadId, agent, input }: AgentRunnerRunRequest):
 
 export const connectsForOlder = ({ headers }: AgentRunnerConnectRequest): boolean => headers !== undefined;
 
-/** An event as clients before 1.0 read it. */
-export const forOlder = (event: BaseEvent): BaseEvent => toOlder?.(event) ?? event;
-const toOlder = eventMapper(undefined);
+/** Gives an event as clients before 1.0 read it. */
+export function forOlder(lost: Lost): (event: BaseEvent) => BaseEvent {
+  const toOlder = eventMapper(undefined, lost);
+  return (event) => toOlder?.(event) ?? event;
+}
 
-export const streamFor = (isOlder: boolean, events$: Observable<BaseEvent>): Observable<BaseEvent> =>
-  isOlder ? events$.pipe(map(forOlder)) : events$;
+export const streamFor = (isOlder: boolean, events$: Observable<BaseEvent>, lost: Lost): Observable<BaseEvent> =>
+  isOlder ? events$.pipe(map(forOlder(lost))) : events$;

@@ -1,10 +1,11 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
 import { randomId } from "../platform/ids.js";
-import { consoleLogger, loggable, safeLogger, type Logger } from "../platform/log.js";
+import { consoleLogger, loggable, safeLogger, type Logger, warnOnce } from "../platform/log.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
+import { lostTo, type Lost } from "../wire/protocol-versions.js";
 import type { RunRequest } from "../wire/shapes.js";
 import { AgentRegistry } from "./agents.js";
 import { AgentConfigurator } from "./configure-agent.js";
@@ -33,6 +34,9 @@ export class RuntimeCore {
   readonly debug: Debug;
   /** Never throws. */
   readonly logger: Required<Logger>;
+  /** Told of what readers of older versions are not given. */
+  readonly lost: Lost;
+  readonly warnOnce: (message: string) => void;
   private readonly configurator: AgentConfigurator;
   readonly given = new GivenMessages();
   private readonly runs: RuntimeRuns;
@@ -64,6 +68,8 @@ export class RuntimeCore {
       }),
     );
     this.logger = safeLogger(logger ?? consoleLogger);
+    this.lost = lostTo(this.logger);
+    this.warnOnce = warnOnce(this.logger);
     this.debug = debugOf(options.debug);
     this.configurator = new AgentConfigurator(options);
     this.runs = new RuntimeRuns({

@@ -1,6 +1,7 @@
-import { contentToText, EventType } from "@ag-ui/core";
+import { contentHasMedia, contentToText, EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import type { AGUIEventOf, ContentPart, RunAgentInput } from "@ag-ui/core";
 import type { BaseEvent, Message, MessagesSnapshotEvent } from "@ag-ui/client";
+import { warnOnce, type Logger } from "../platform/log.js";
 import { ALL_ACTIVITIES } from "../run/fold.js";
 import { equalJson } from "../run/json.js";
 
@@ -12,31 +13,42 @@ import { equalJson } from "../run/json.js";
  * What no rewriting of single events can give such a reader: a MESSAGES_SNAPSHOT that removes its last activity or
  * reasoning, or that gives the id of one another role. 0.0.59 keeps them, whatever `authoritativeActivityTypes` says.
  */
-const FROM_1_0 = /^[1-9]\d*\.\d+$/;
+const BEFORE_1_0 = /^0(?:\.\d+)*$/;
 
-type Before1 = { readonly [T in EventType]?: (event: AGUIEventOf<T>) => AGUIEventOf<T> };
+/** Told of what a reader cannot be given. AG-UI: what a downgrade loses is warned of. */
+export type Lost = (what: string) => void;
+
+/** Warns of each thing that is lost, once. */
+export function lostTo(logger: Logger): Lost {
+  const warn = warnOnce(logger);
+  return (what) => warn(`A reader before AG-UI 1.0 cannot be given ${what}. Upgrade its @ag-ui/client`);
+}
+
+type Before1 = { readonly [T in EventType]?: (event: AGUIEventOf<T>, lost: Lost) => AGUIEventOf<T> };
 
 /** What a reader below 1.0 rejects or misreads, by type. An event that it reads as it is comes back as it is. */
 const BEFORE_1: Before1 = {
   // It requires fields of the input that 1.0 leaves out where they are empty. The version would be another one's.
-  [EventType.RUN_STARTED]: ({ protocolVersion: _version, ...event }) =>
-    event.input === undefined ? event : { ...event, input: inputBefore1(event.input) },
+  [EventType.RUN_STARTED]: ({ protocolVersion: _version, ...event }, lost) =>
+    event.input === undefined ? event : { ...event, input: inputBefore1(event.input, lost) },
 
   // Rejected: the outcome "cancelled" (a stop would look like a failure), any field of an outcome but its own.
-  [EventType.RUN_FINISHED]: (event) => {
+  [EventType.RUN_FINISHED]: (event, lost) => {
     const { outcome, ...plain } = event;
+    if (outcome?.type === "cancelled") lost("the outcome of a run that was stopped: it looks finished");
+    if (outcome?.type === "success" && outcome.pendingToolCallIds !== undefined) lost("outcome.pendingToolCallIds");
     if (outcome?.type === "interrupt")
       return { ...plain, outcome: { type: "interrupt", interrupts: outcome.interrupts } };
     return outcome?.type === "success" ? { ...plain, outcome: { type: "success" } } : plain;
   },
 
   // Rejected: parts as the content of a tool message.
-  [EventType.TOOL_CALL_RESULT]: (event) =>
-    typeof event.content === "string" ? event : { ...event, content: contentToText(event.content) },
+  [EventType.TOOL_CALL_RESULT]: (event, lost) =>
+    typeof event.content === "string" ? event : { ...event, content: textOf(event.content, lost) },
 
-  [EventType.MESSAGES_SNAPSHOT]: (event) => ({
+  [EventType.MESSAGES_SNAPSHOT]: (event, lost) => ({
     ...event,
-    messages: forgets(event) ? [] : event.messages.map(messageBefore1),
+    messages: forgets(event) ? [] : event.messages.map((message) => messageBefore1(message, lost)),
   }),
 
   // Misread: it takes a state that is null, 0, "" or false for none and goes on showing the one before, which it
@@ -52,21 +64,25 @@ const BEFORE_1: Before1 = {
   }),
 };
 
-const TABLE: ReadonlyMap<string, (event: BaseEvent) => BaseEvent> = new Map(
-  // Each function stands under the type of the events that it is given.
-  Object.entries(BEFORE_1) as [string, (event: BaseEvent) => BaseEvent][],
-);
+type Rewrite = (event: BaseEvent, lost: Lost) => BaseEvent;
+
+// Each function stands under the type of the events that it is given.
+const TABLE: ReadonlyMap<string, Rewrite> = new Map(Object.entries(BEFORE_1) as [string, Rewrite][]);
 
 /**
  * How events are rewritten for a reader.
  *
- * @param version what the reader names, `major.minor`; absent or anything else is a version before 1.0
+ * @param version what the reader names: absent, or a number below 1, is a version before 1.0. AG-UI: a name that nobody
+ *   can interpret is handled like a newer version
  * @returns gives an event of the log as the reader accepts it, never changing its argument; undefined where every event
  * is read as it is (1.0 and newer)
  */
-export function eventMapper(version: string | undefined): ((event: BaseEvent) => BaseEvent) | undefined {
+export function eventMapper(
+  version: string | undefined,
+  lost: Lost = nobody,
+): ((event: BaseEvent) => BaseEvent) | undefined {
   if (isFrom1(version)) return undefined;
-  return (event) => TABLE.get(event.type)?.(event) ?? event;
+  return (event) => TABLE.get(event.type)?.(event, lost) ?? event;
 }
 
 /**
@@ -77,7 +93,7 @@ export function eventMapper(version: string | undefined): ((event: BaseEvent) =>
  * @returns undefined where every message is read as it is (1.0 and newer)
  */
 export function messageMapper(version: string | undefined): ((message: Message) => Message) | undefined {
-  return isFrom1(version) ? undefined : messageBefore1;
+  return isFrom1(version) ? undefined : (message) => messageBefore1(message, nobody);
 }
 
 /**
@@ -97,7 +113,17 @@ export function upgradeInput(body: unknown): unknown {
   );
 }
 
-const isFrom1 = (version: string | undefined): boolean => version !== undefined && FROM_1_0.test(version);
+const nobody = (): void => undefined;
+
+const isFrom1 = (version: string | undefined): boolean => version !== undefined && !BEFORE_1_0.test(version);
+
+/** A version that this library does not speak in full: a newer one, or none that can be interpreted. */
+export function isNewer(version: string | undefined): boolean {
+  if (!isFrom1(version)) return false;
+  const [, major, minor] = /^([1-9]\d*)\.(\d+)$/.exec(version!) ?? [];
+  const [ownMajor, ownMinor] = PROTOCOL_VERSION.split(".").map(Number);
+  return major === undefined || Number(major) > ownMajor! || (Number(major) === ownMajor && Number(minor) > ownMinor!);
+}
 
 /**
  * A snapshot of one placeholder, by which a prelude (`src/run/prelude.ts`) makes readers forget what they hold. One below
@@ -114,10 +140,10 @@ function forgets({ messages, metadata }: MessagesSnapshotEvent): boolean {
   );
 }
 
-function inputBefore1({ protocolVersion: _version, ...input }: RunAgentInput): RunAgentInput {
+function inputBefore1({ protocolVersion: _version, ...input }: RunAgentInput, lost: Lost): RunAgentInput {
   return {
     ...input,
-    messages: input.messages.map(messageBefore1),
+    messages: input.messages.map((message) => messageBefore1(message, lost)),
     tools: input.tools ?? [],
     context: input.context ?? [],
     forwardedProps: input.forwardedProps ?? {},
@@ -125,21 +151,30 @@ function inputBefore1({ protocolVersion: _version, ...input }: RunAgentInput): R
   };
 }
 
-function messageBefore1(message: Message): Message {
+function messageBefore1(message: Message, lost: Lost): Message {
   if (!Array.isArray(message.content)) return message;
   // Only users and tools have parts.
-  if (message.role === "tool") return { ...message, content: contentToText(message.content) };
-  return message.role === "user" ? { ...message, content: message.content.flatMap(partBefore1) } : message;
+  if (message.role === "tool") return { ...message, content: textOf(message.content, lost) };
+  if (message.role !== "user") return message;
+  return { ...message, content: message.content.flatMap((part) => partBefore1(part, lost)) };
+}
+
+function textOf(content: ContentPart[], lost: Lost): string {
+  if (contentHasMedia(content)) lost("media in the result of a tool");
+  return contentToText(content);
 }
 
 /** Before 1.0 parts have no ids, and a provider's file is a `binary` part with an id; one of unknown type is nothing. */
-function partBefore1(part: ContentPart): ContentPart[] {
+function partBefore1(part: ContentPart, lost: Lost): ContentPart[] {
   // One that such a reader sent itself: `binary`, which no type of 1.0 names.
   if (part.type !== "text" && !("source" in part)) return [part];
   const { id: _id, ...known } = part;
   if (known.type === "text" || known.source.type !== "file") return [known];
   const { mimeType, value } = known.source;
-  if (mimeType === undefined) return [];
+  if (mimeType === undefined) {
+    lost("a provider's file without mimeType");
+    return [];
+  }
   const filename: unknown = (known.metadata as { filename?: unknown } | undefined)?.filename;
   const binary = { type: "binary", mimeType, id: value, ...(typeof filename === "string" && { filename }) };
   return [binary as unknown as ContentPart];

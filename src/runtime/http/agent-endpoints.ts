@@ -1,7 +1,7 @@
 import { EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import { abortWith } from "../../platform/abort.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
-import { eventMapper, messageMapper } from "../../wire/protocol-versions.js";
+import { eventMapper, isNewer, messageMapper } from "../../wire/protocol-versions.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { RuntimeCore } from "../core.js";
 import type { Admitted, Answer } from "../request.js";
@@ -181,11 +181,14 @@ function answerStream(
 ): Answer<Response> {
   const { sseKeepAliveIntervalSeconds: seconds = KEEP_ALIVE_SECONDS } = core.options;
   const { readerTimeoutSeconds = READER_TIMEOUT_SECONDS } = core.options;
+  if (isNewer(protocolVersion)) {
+    core.warnOnce(`A reader names a version of AG-UI other than ${PROTOCOL_VERSION} and older ones; it is served that`);
+  }
   const value = sseResponse(source, {
     keepAliveMs: seconds * 1_000,
     // What is relayed is bounded by a window, and a page that sleeps wakes up again.
     readerTimeoutMs: isRelayed === true ? 0 : readerTimeoutSeconds * 1_000,
-    map: eventMapper(protocolVersion),
+    map: eventMapper(protocolVersion, core.lost),
   });
   const { status } = value;
   // Its body is the reader's.

@@ -7,7 +7,7 @@ import { closingEvents } from "../../../src/run/finalize.js";
 import { emptyPrelude } from "../../../src/run/prelude.js";
 import { RunView } from "../../../src/run/run-view.js";
 import { sseResponse } from "../../../src/runtime/http/sse.js";
-import { eventMapper, messageMapper, upgradeInput } from "../../../src/wire/protocol-versions.js";
+import { eventMapper, isNewer, lostTo, messageMapper, upgradeInput } from "../../../src/wire/protocol-versions.js";
 import { times } from "../property.js";
 import { RUN_ID, streams, THREAD_ID } from "../run/streams.js";
 import { readBy, sentBy, type Reading } from "./http-clients.js";
@@ -161,17 +161,59 @@ describe("the cases", () => {
 });
 
 describe("the mapper", () => {
-  test.each([undefined, "", "0.9", "0.0.59", "1", "1.0.0", "v1.0", " 1.0", "1.0\n", "latest", "00.1"])(
-    "takes %j for a version before 1.0",
-    (version) => {
-      expect(eventMapper(version)).toBeDefined();
-      expect(messageMapper(version)).toBeDefined();
-    },
-  );
+  test.each([undefined, "0", "0.9", "0.10", "0.0.59"])("takes %j for a version before 1.0", (version) => {
+    expect(eventMapper(version)).toBeDefined();
+    expect(messageMapper(version)).toBeDefined();
+    expect(isNewer(version)).toBe(false);
+  });
 
-  test.each(["1.0", "1.1", "1.10", "2.0", "10.3"])("has nothing to map for %s", (version) => {
+  test.each<[string, boolean]>([
+    ["1.0", false],
+    ...["1.1", "1.10", "2.0", "10.3"].map((version): [string, boolean] => [version, true]),
+    // What nobody can interpret is handled like a newer one.
+    ...["draft", "latest", "", "1", "1.0.0", "v1.0", " 1.0", "1.0\n", "00.1", "0x1"].map(
+      (version): [string, boolean] => [version, true],
+    ),
+  ])("has nothing to map for %j", (version, newer) => {
     expect(eventMapper(version)).toBeUndefined();
     expect(messageMapper(version)).toBeUndefined();
+    expect(isNewer(version)).toBe(newer);
+  });
+
+  test("tells what it cannot hand on, and nothing else", () => {
+    const lost: string[] = [];
+    const map = eventMapper(undefined, (what) => lost.push(what))!;
+    const ids = { threadId: "t", runId: "r" };
+    const file = { type: "image", source: { type: "file", value: "f" } };
+    const told = (event: object): readonly string[] => {
+      lost.length = 0;
+      map(event as BaseEvent);
+      return [...lost];
+    };
+    expect(told({ type: EventType.RUN_STARTED, ...ids, protocolVersion: "1.0" })).toEqual([]);
+    expect(told({ type: EventType.RUN_FINISHED, ...ids, outcome: { type: "success" } })).toEqual([]);
+    expect(told({ type: EventType.RUN_FINISHED, ...ids, outcome: { type: "cancelled" } })).toHaveLength(1);
+    const snapshot = (content: unknown) => ({
+      type: EventType.MESSAGES_SNAPSHOT,
+      messages: [{ id: "u", role: "user", content }],
+    });
+    expect(told(snapshot([{ type: "text", text: "t", id: "part" }]))).toEqual([]);
+    expect(told(snapshot([file]))).toHaveLength(1);
+    const result = (content: unknown) => ({
+      type: EventType.TOOL_CALL_RESULT,
+      messageId: "m",
+      toolCallId: "c",
+      content,
+    });
+    expect(told(result([{ type: "text", text: "t" }]))).toEqual([]);
+    expect(told(result([file]))).toHaveLength(1);
+  });
+
+  test("warns of each thing once, however many readers lack it", () => {
+    const warned: string[] = [];
+    const lost = lostTo({ error: () => undefined, warn: (message) => warned.push(message) });
+    for (const what of ["one", "other", "one"]) lost(what);
+    expect(warned.map((message) => /one|other/.exec(message)?.[0])).toEqual(["one", "other"]);
   });
 
   test.each(CASES)("never changes $name itself, and nothing twice", ({ events }) => {
