@@ -25,7 +25,9 @@ async function expectSame(runner: InMemoryAgentRunner, threadId: string): Promis
   const events = runner.getThreadEvents(threadId);
   expect(now(messages)).toEqual(plain(await messages));
   expect(now(state)).toEqual(await state);
-  expect(now(events)).toEqual(plain(await events));
+  // Whoever awaits nothing is of before AG-UI 1.0, and is told no version.
+  const unversioned = (await events).map(({ protocolVersion: _version, ...event }) => event);
+  expect(now(events)).toEqual(plain(unversioned));
   expect(messages.map(({ id }) => id)).toEqual((await messages).map(({ id }) => id));
   expect((await rebuild(events.filter(() => true))).messages).toEqual(await messages);
 }
