@@ -45,14 +45,20 @@ class FunctionAgent extends AbstractAgent {
       let yielded = 0;
       const drive = async (): Promise<void> => {
         const iterator = this.work(input, { signal })[Symbol.asyncIterator]();
+        const ask = (): Promise<IteratorResult<BaseEvent>> => {
+          const asked = iterator.next();
+          // Where the run ends meanwhile nobody awaits it any more.
+          asked.catch(() => undefined);
+          return asked;
+        };
         try {
-          let upcoming = iterator.next();
+          let upcoming = ask();
           // Readers see the question before the agent has its first word, unless that is at once its own RUN_STARTED.
           const early = await Promise.race([upcoming, nextTask()]).catch(() => undefined);
           const startsItself = isStart(early?.value);
           if (!startsItself) subscriber.next({ type: EventType.RUN_STARTED, threadId, runId });
           let sliceEnds = performance.now() + SLICE_MS;
-          for (; !signal.aborted; upcoming = iterator.next()) {
+          for (; !signal.aborted; upcoming = ask()) {
             const next = await upcoming;
             if (next.done === true) return;
             if (signal.aborted) break;
