@@ -4,11 +4,11 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 60_500, whole: 97_500 },
-  "./worker": { own: 75_000, whole: 122_000 },
+  ".": { own: 60_800, whole: 97_500 },
+  "./worker": { own: 75_500, whole: 122_000 },
   "./client": { own: 26_000, whole: 69_500 },
-  "./runtime": { own: 76_000, whole: 123_000 },
-  "./node": { own: 5_000, whole: 5_000 },
+  "./runtime": { own: 77_000, whole: 123_500 },
+  "./node": { own: 5_900, whole: 5_900 },
   "./service-worker": { own: 6_500, whole: 6_500 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
   "./langgraph": { own: 8_000, whole: 235_000 },
