@@ -31,12 +31,12 @@ export function safeLogger(logger: Logger): Required<Logger> {
 }
 
 /** Warns of each thing once. */
-export function warnOnce({ warn }: Logger): (message: string) => void {
+export function warnOnce({ warn }: Logger): Logger["warn"] {
   const told = new Set<string>();
-  return (message) => {
+  return (message, ...details) => {
     if (told.has(message)) return;
     told.add(message);
-    warn(message);
+    warn(message, ...details);
   };
 }
 

@@ -5,6 +5,8 @@
  * of megabytes, and copy every object. Here the search ends with the first issues, and costs less than parsing the JSON.
  */
 
+import { printable } from "./printable.js";
+
 /** What is wrong with a value, and where. */
 export interface Issue {
   readonly path: readonly PropertyKey[];
@@ -13,7 +15,39 @@ export interface Issue {
 }
 
 /** Finds what is wrong with a value. */
-export type Check = (value: unknown, search: Search) => void;
+export interface Check {
+  (value: unknown, search: Search): void;
+  /** The value without what it describes not; itself where that is nothing. */
+  readonly keep?: Keep;
+}
+
+/**
+ * @param found told the name of each field that is left out
+ * @param tag a field that tells the shape, and so is none that nobody knows
+ * @returns {@link UNKNOWN} where nothing is left of it
+ */
+type Keep = (value: unknown, found: (name: string) => void, tag?: string) => unknown;
+
+/** How many names a warning has. */
+const NAMES = 10;
+
+/** The names of what is left out of an input. */
+export class LeftOut {
+  private readonly names = new Set<string>();
+
+  readonly note = (name: string): void => {
+    if (this.names.size < NAMES) this.names.add(printable(name, 40));
+  };
+
+  /** @param warn called where something was left out */
+  tell(warn: (message: string, names: readonly string[]) => void): void {
+    if (this.names.size === 0) return;
+    warn("Fields or parts of a run's input that AG-UI does not describe are left out", [...this.names]);
+  }
+}
+
+/** What a newer version of AG-UI may describe, and this one does not. */
+const UNKNOWN = Symbol("unknown");
 
 class Search {
   readonly issues: Issue[] = [];
@@ -43,6 +77,21 @@ export function issuesOf(value: unknown, check: Check, most: number): readonly I
   return search.issues.slice(0, most);
 }
 
+/**
+ * A value without what AG-UI does not describe. That is no error: a newer peer may have sent it. As AG-UI says, an
+ * unknown field goes, an unknown member of a union takes the field or the element of a list with it in which it stands;
+ * what is known and malformed stays, for {@link issuesOf}.
+ *
+ * @param found told the name of each field that is left out
+ */
+export function known(value: unknown, check: Check, found: (name: string) => void = () => undefined): unknown {
+  const kept = check.keep === undefined ? value : check.keep(value, found);
+  return kept === UNKNOWN ? value : kept;
+}
+
+const keptOf = (check: Check, value: unknown, found: (name: string) => void): unknown =>
+  check.keep === undefined ? value : check.keep(value, found);
+
 type Fields = Readonly<Record<string, unknown>>;
 
 const isFields = (value: unknown): value is Fields =>
@@ -67,12 +116,27 @@ const present: Check = (value, search) => {
   if (value === null) search.add();
 };
 
-const listOf =
-  (item: Check): Check =>
-  (value, search) => {
+function listOf(item: Check): Check {
+  const check: Check = (value, search) => {
     if (!Array.isArray(value)) return search.add("array");
     for (let at = 0; at < value.length && !search.isOver; at++) search.within(at, value[at], item);
   };
+  const keep: Keep = (value, found) => {
+    if (!Array.isArray(value)) return value;
+    const kept: unknown[] = [];
+    let isWhole = true;
+    for (let at = 0; at < value.length; at++) {
+      // A list may say that it is of any length.
+      if (!Object.hasOwn(value, at)) return value;
+      const given: unknown = value[at];
+      const inner = keptOf(item, given, found);
+      isWhole &&= inner === given;
+      if (inner !== UNKNOWN) kept.push(inner);
+    }
+    return isWhole ? value : kept;
+  };
+  return item.keep === undefined ? check : Object.assign(check, { keep });
+}
 
 type Checks = Readonly<Record<string, Check>>;
 
@@ -80,6 +144,28 @@ type Checks = Readonly<Record<string, Check>>;
 function object(required: Checks, optional: Checks = {}): Check {
   const needed = Object.entries(required);
   const possible = Object.entries(optional);
+  const checks = new Map([...needed, ...possible]);
+  const keep: Keep = (value, found, tag) => {
+    if (!isFields(value)) return value;
+    const kept: Record<string, unknown> = {};
+    let isWhole = true;
+    for (const [field, given] of Object.entries(value)) {
+      const check = field === tag ? present : checks.get(field);
+      if (check === undefined) found(field);
+      const inner = check === undefined ? UNKNOWN : keptOf(check, given, found);
+      if (inner === UNKNOWN && Object.hasOwn(required, field)) return UNKNOWN;
+      isWhole &&= inner === given;
+      if (inner !== UNKNOWN) kept[field] = inner;
+    }
+    return isWhole ? value : kept;
+  };
+  return Object.assign(checkOf(needed, possible), { keep });
+}
+
+function checkOf(
+  needed: readonly (readonly [string, Check])[],
+  possible: readonly (readonly [string, Check])[],
+): Check {
   return (value, search) => {
     if (!isFields(value)) return search.add("object");
     for (const [field, check] of needed) search.within(field, value[field], check);
@@ -89,38 +175,66 @@ function object(required: Checks, optional: Checks = {}): Check {
   };
 }
 
-/** One of several shapes, told by a field. */
-function byField(field: string, shapes: Checks): Check {
+/**
+ * One of several shapes, told by a field.
+ *
+ * @param grows whether a later version may have a shape of this name
+ */
+function byField(field: string, shapes: Checks, grows: (tag: string) => boolean = () => false): Check {
   const unknown = oneOf();
-  return (value, search) => {
+  const shapeOf = (tag: unknown): Check | undefined =>
+    typeof tag === "string" && Object.hasOwn(shapes, tag) ? shapes[tag] : undefined;
+  const check: Check = (value, search) => {
     if (!isFields(value)) return search.add("object");
     const tag = value[field];
-    const shape = typeof tag === "string" && Object.hasOwn(shapes, tag) ? shapes[tag]! : undefined;
+    const shape = shapeOf(tag);
     if (shape === undefined) search.within(field, tag, unknown);
     else shape(value, search);
   };
+  const keep: Keep = (value, found) => {
+    if (!isFields(value)) return value;
+    const tag = value[field];
+    const shape = shapeOf(tag);
+    if (shape?.keep !== undefined) return shape.keep(value, found, field);
+    if (typeof tag !== "string" || !grows(tag)) return value;
+    found(field);
+    return UNKNOWN;
+  };
+  return Object.assign(check, { keep });
 }
 
 const metadata = record;
-const source = byField("type", {
-  data: object({ value: text, mimeType: text }),
-  url: object({ value: text }, { mimeType: text }),
-  file: object({ value: text }, { provider: text, mimeType: text }),
-});
+const source = byField(
+  "type",
+  {
+    data: object({ value: text, mimeType: text }),
+    url: object({ value: text }, { mimeType: text }),
+    file: object({ value: text }, { provider: text, mimeType: text }),
+  },
+  () => true,
+);
 const media = object({ source }, { id: text, metadata: present });
 const parts = listOf(
-  byField("type", {
-    text: object({ text }, { id: text, metadata: present }),
-    image: media,
-    audio: media,
-    video: media,
-    document: media,
-  }),
+  byField(
+    "type",
+    {
+      text: object({ text }, { id: text, metadata: present }),
+      image: media,
+      audio: media,
+      video: media,
+      document: media,
+    },
+    // A part of older versions: one that could not be upgraded is malformed.
+    (tag) => tag !== "binary",
+  ),
 );
-const content: Check = (value, search) => {
-  if (Array.isArray(value)) parts(value, search);
-  else if (typeof value !== "string") search.add();
-};
+const content: Check = Object.assign(
+  (value: unknown, search: Search) => {
+    if (Array.isArray(value)) parts(value, search);
+    else if (typeof value !== "string") search.add();
+  },
+  { keep: parts.keep! },
+);
 const toolCall = object(
   { id: text, type: oneOf("function"), function: object({ name: text, arguments: text }) },
   { encryptedValue: text, metadata },
@@ -150,6 +264,7 @@ export const INPUT = object(
   {
     protocolVersion: text,
     parentRunId: text,
+    state: () => undefined,
     tools: listOf(TOOL),
     context: listOf(CONTEXT),
     forwardedProps: present,

@@ -1,7 +1,7 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
 import { fingerprintOf } from "../run/input-plan.js";
-import { issuesOf, MESSAGE, RESUME_ENTRY, TOOL, type Check } from "../run/input-shape.js";
+import { CONTEXT, issuesOf, known, MESSAGE, RESUME_ENTRY, TOOL, type Check } from "../run/input-shape.js";
 import { cloneJson, flawOf } from "../run/json.js";
 import type { RunStatus, ThreadUpdate } from "../run/types.js";
 
@@ -34,13 +34,21 @@ function own<T>(value: T, field: string): T {
   }
 }
 
-function checkList(list: readonly unknown[], field: string, shape: Check): void {
-  if (!Array.isArray(list)) refuse(field, "be an array");
+/** @returns the list without what AG-UI does not describe: that makes no input invalid, and nobody is handed it */
+function checkList<T>(list: readonly T[], field: string, shape: Check, leftOut?: LeftOut): T[] {
+  if (!Array.isArray(list)) return refuse(field, "be an array");
+  const kept: T[] = [];
   const { length } = list;
   for (let at = 0; at < length; at++) {
-    if (issuesOf(list[at], shape, 1).length > 0) refuse(`${field}[${at}]`, "have the shape that AG-UI gives it");
+    const item = known(list[at], shape, leftOut) as T; // it has less than was given
+    if (issuesOf(item, shape, 1).length > 0) refuse(`${field}[${at}]`, "have the shape that AG-UI gives it");
+    kept.push(item);
   }
+  return kept;
 }
+
+/** Told the name of each field that is left out of an input. */
+type LeftOut = (field: string) => void;
 
 /**
  * Messages as the log may keep them. They become part of what every reader is handed, and readers parse it: one that
@@ -49,29 +57,30 @@ function checkList(list: readonly unknown[], field: string, shape: Check): void 
  * @returns a copy
  * @throws RunnerError `invalid-input`
  */
-export function checkMessages(messages: readonly Message[], field = "messages"): Message[] {
-  checkList(messages, field, MESSAGE);
-  return own([...messages], field);
+export function checkMessages(messages: readonly Message[], field = "messages", leftOut?: LeftOut): Message[] {
+  return own(checkList(messages, field, MESSAGE, leftOut), field);
 }
 
 /**
  * @returns the input, with a copy of what the log keeps of it
  * @throws RunnerError `invalid-input`
  */
-export function checkInput(input: RunAgentInput): RunAgentInput {
+export function checkInput(input: RunAgentInput, leftOut?: LeftOut): RunAgentInput {
   checkId("runId", input.runId);
-  checkList(input.tools, "input.tools", TOOL);
-  checkFlaw(input.tools, "input.tools");
-  if (!Array.isArray(input.context)) refuse("input.context", "be an array");
-  checkFlaw(input.context, "input.context");
-  if (input.resume !== undefined) checkList(input.resume, "input.resume", RESUME_ENTRY);
+  const tools = checkList(input.tools, "input.tools", TOOL, leftOut);
+  checkFlaw(tools, "input.tools");
+  const context = checkList(input.context, "input.context", CONTEXT, leftOut);
+  checkFlaw(context, "input.context");
+  const resume = input.resume && checkList(input.resume, "input.resume", RESUME_ENTRY, leftOut);
   if (input.parentRunId !== undefined && typeof input.parentRunId !== "string")
     refuse("input.parentRunId", "be a string");
   return {
     ...input,
-    messages: checkMessages(input.messages, "input.messages"),
+    tools,
+    context,
+    messages: checkMessages(input.messages, "input.messages", leftOut),
     state: own(input.state, "input.state"),
-    ...(input.resume !== undefined && { resume: own(input.resume, "input.resume") }),
+    ...(resume !== undefined && { resume: own(resume, "input.resume") }),
   };
 }
 

@@ -4,7 +4,7 @@ import { abortWith, sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import type { HeldLock } from "../platform/locks.js";
-import { consoleLogger, safeLogger } from "../platform/log.js";
+import { consoleLogger, safeLogger, warnOnce, type Logger } from "../platform/log.js";
 import { releasableLocks, type ReleasableLocks } from "../platform/releasable-locks.js";
 import { hostChannelName, hostLifeLockName } from "../platform/names.js";
 import type {
@@ -16,6 +16,7 @@ import type {
   ThreadRunRequest,
 } from "../run/contract.js";
 import { RunnerError } from "../run/errors.js";
+import { LeftOut } from "../run/input-shape.js";
 import { isBusy } from "../run/life.js";
 import type { Cursor, ThreadUpdate } from "../run/types.js";
 import { hostChannel, type LockMessage } from "../lock/protocol.js";
@@ -68,6 +69,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   private readonly parts: RunnerParts;
   /** Told of what callers of older versions are not given. */
   protected readonly lost: Lost;
+  private readonly warnOnce: Logger["warn"];
   private readonly history: History;
   private readonly recovery: Recovery;
   private readonly signals: Signals;
@@ -123,6 +125,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     };
     const { store, channel } = this.parts;
     this.lost = lostTo(this.parts.logger);
+    this.warnOnce = warnOnce(this.parts.logger);
     this.history = new History(store);
     this.signals = new Signals(this.parts, signal);
     this.recovery = new Recovery(this.parts, (threadId) => this.signals.touched(threadId), signal);
@@ -252,7 +255,9 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     checkRequestWeight(request.input, request.persistedInputMessages, this.parts.eventLimits);
     if (request.branchBefore !== undefined) checkMessageId("branchBefore", request.branchBefore);
     const persistedInputMessages = request.persistedInputMessages && checkMessages(request.persistedInputMessages);
-    const input = checkInput(request.input);
+    const leftOut = new LeftOut();
+    const input = checkInput(request.input, leftOut.note);
+    leftOut.tell(this.warnOnce);
     if (isRunningAgent(request.agent) && this.runs.current(request.threadId) === undefined) {
       throw new RunnerError(
         "invalid-input",

@@ -36,7 +36,7 @@ export class RuntimeCore {
   readonly logger: Required<Logger>;
   /** Told of what readers of older versions are not given. */
   readonly lost: Lost;
-  readonly warnOnce: (message: string) => void;
+  readonly warnOnce: Logger["warn"];
   private readonly configurator: AgentConfigurator;
   readonly given = new GivenMessages();
   private readonly runs: RuntimeRuns;

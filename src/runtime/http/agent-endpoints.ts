@@ -1,5 +1,6 @@
 import { EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import { abortWith } from "../../platform/abort.js";
+import { LeftOut } from "../../run/input-shape.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import { eventMapper, isNewer, messageMapper } from "../../wire/protocol-versions.js";
 import type { RunRequest } from "../../wire/shapes.js";
@@ -115,7 +116,10 @@ export async function stop(
 async function readInput(core: RuntimeCore, request: Admitted, agentId: string): Promise<PostedRunInput> {
   // Before the body: who asks for an agent that is not there is told that.
   await core.agents.require(agentId, request.request);
-  return parseRunInput(request.request(), maxBodyOf(core));
+  const leftOut = new LeftOut();
+  const input = await parseRunInput(request.request(), maxBodyOf(core), leftOut.note);
+  leftOut.tell(core.warnOnce);
+  return input;
 }
 
 /**

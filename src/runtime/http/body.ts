@@ -1,6 +1,6 @@
 import type { RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
-import { INPUT, issuesOf, type Issue } from "../../run/input-shape.js";
+import { INPUT, issuesOf, known as describedBy, type Issue } from "../../run/input-shape.js";
 import { flawOf } from "../../run/json.js";
 import type { ThreadUpdate } from "../../run/types.js";
 import { upgradeInput } from "../../wire/protocol-versions.js";
@@ -220,18 +220,23 @@ export type PostedRunInput = RunAgentInput & { readonly lastSeenEventId?: string
  *
  * @throws Response as {@link readJson}, and 400 `{ error, details }`; details names fields, never what stood in them
  */
-export async function parseRunInput(request: Request, maxBytes: number): Promise<PostedRunInput> {
+export async function parseRunInput(
+  request: Request,
+  maxBytes: number,
+  leftOut?: (field: string) => void,
+): Promise<PostedRunInput> {
   const body = await readJson(request, maxBytes);
   // Clients of every version post here.
-  const upgraded = upgradeInput(body);
+  const upgraded = describedBy(upgradeInput(body), INPUT, leftOut);
   const issues = issuesOf(upgraded, INPUT, MAX_DETAILS);
-  if (issues.length > 0) throw invalidBody(describe(issues, body));
+  if (issues.length > 0) throw invalidBody(describe(issues, upgraded));
   const posted = upgraded as Posted; // as was just seen
   for (const field of ["threadId", "runId", "parentRunId"] as const) {
     if (posted[field] === "") throw invalidBody(`${field}: must not be empty`);
   }
   const { threadId, runId, protocolVersion, parentRunId, state, messages, forwardedProps, resume } = posted;
-  const { tools = [], context = [], lastSeenEventId } = posted;
+  const { tools = [], context = [] } = posted;
+  const lastSeenEventId = fieldsOf(body)?.["lastSeenEventId"];
   return {
     threadId,
     runId,
@@ -248,8 +253,7 @@ export async function parseRunInput(request: Request, maxBytes: number): Promise
   };
 }
 
-type Posted = Partial<RunAgentInput> &
-  Pick<RunAgentInput, "threadId" | "runId" | "messages"> & { readonly lastSeenEventId?: unknown };
+type Posted = Partial<RunAgentInput> & Pick<RunAgentInput, "threadId" | "runId" | "messages">;
 
 /** Made of places alone: what stands in them, and a key, may be anything that was posted. */
 function describe(issues: readonly Issue[], body: unknown): string {

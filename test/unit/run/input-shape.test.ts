@@ -1,9 +1,11 @@
+import type { Message } from "@ag-ui/client";
 import { RunAgentInputSchema } from "@ag-ui/core/schemas";
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { INPUT, issuesOf } from "../../../src/run/input-shape.js";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { INPUT, issuesOf, known } from "../../../src/run/input-shape.js";
 import { flawOf } from "../../../src/run/json.js";
 import { times } from "../property.js";
+import { sentBy } from "../wire/http-clients.js";
 
 const input = { threadId: "t", runId: "r", messages: [] as unknown[] };
 
@@ -124,4 +126,66 @@ test("a value that stands in itself, or doubles with each level, is refused (L19
   const sparse: unknown[] = [];
   sparse.length = 4_000_000_000;
   expect(flawOf({ sparse })).toBe("has too many fields");
+});
+
+/** Values that a newer version may send: with fields, parts and sources that nobody knows. */
+const extra = fc.record({ newField: fc.constantFrom(1, null, { deep: true }) }, { requiredKeys: [] });
+const plus = (fields: fc.Arbitrary<object>): fc.Arbitrary<object> =>
+  fc.tuple(fields, extra).map(([one, other]) => ({ ...one, ...other }));
+const newerSource = plus(
+  fc.constantFrom<object>(
+    { type: "data", value: "v", mimeType: "m" },
+    { type: "url", value: "v" },
+    { type: "stream", of: 1 },
+  ),
+);
+const newerPart = fc.oneof(
+  plus(fc.constant({ type: "text", text: "t" })),
+  plus(fc.constant({ type: "hologram", beams: [1] })),
+  newerSource.chain((one) => plus(fc.constant({ type: "image", source: one }))),
+);
+const newerMessage = fc.oneof(
+  fc.array(newerPart, { maxLength: 3 }).chain((content) => plus(fc.constant({ id: "u", role: "user", content }))),
+  plus(
+    fc.constant({
+      id: "a",
+      role: "assistant",
+      toolCalls: [{ id: "c", type: "function", function: { name: "n", arguments: "", newField: 1 }, newField: 1 }],
+      metadata: { kept: { newField: 1 } },
+    }),
+  ),
+);
+
+test("what a newer version sends is left out as AG-UI's own client leaves it out, and the rest is valid", async () => {
+  const quiet = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  onTestFinished(() => quiet.mockRestore());
+  await fc.assert(
+    fc.asyncProperty(fc.array(newerMessage, { maxLength: 3 }), async (messages) => {
+      const [before, state] = [structuredClone(messages), { newField: 1 }];
+      const kept = known({ ...input, messages, state, newField: 1 }, INPUT) as { messages: unknown };
+      expect(issuesOf(kept, INPUT, 10)).toEqual([]);
+      expect(RunAgentInputSchema.safeParse(kept).success).toBe(true);
+      expect(messages).toEqual(before);
+      const sent = (await sentBy("1.0.0", { messages: messages as Message[], state }, {})) as typeof kept;
+      expect(kept.messages).toEqual(sent.messages);
+      expect(kept).toMatchObject({ state });
+    }),
+    times(300),
+  );
+});
+
+test("what is known stays the same value, malformed or not", () => {
+  const described = {
+    ...input,
+    messages: [{ id: "u", role: "user", content: [{ type: "text", text: "t", metadata: { any: 1 } }] }],
+    tools: [{ name: "n", description: "d", parameters: { any: 1 } }],
+    state: { any: 1 },
+    forwardedProps: { any: 1 },
+  };
+  expect(known(described, INPUT)).toBe(described);
+  const malformed = { ...input, messages: [{ id: "u", role: "wizard", content: 5 }] };
+  expect(known(malformed, INPUT)).toBe(malformed);
+  const sparse = { ...input, messages: Array.from({ length: 3 }) };
+  sparse.messages.length = 2 ** 32 - 1;
+  expect(issuesOf(known(sparse, INPUT), INPUT, 1)).toHaveLength(1);
 });
