@@ -110,6 +110,23 @@ describe("an input", () => {
     expect(given[0]).toMatchObject({ tools: [], context: [], state: {} });
   });
 
+  test("an input with material that nobody knows runs, and the agent is not given it", async () => {
+    const { given, agent } = attentive();
+    const content = [
+      { type: "text", text: "look" },
+      { type: "hologram", value: 1 },
+    ];
+    const body = {
+      ...inputOf("t", "r", [{ id: "u", role: "user", content, future: 1 } as never]), // of a later version
+      future: { a: 1 },
+      tools: [{ name: "look", description: "looks", parameters: {}, future: 1 }],
+    };
+    const { status, events } = await post(handlerOf({ a: agent }), "a", body);
+    expect([status, events?.at(-1)?.type]).toEqual([200, "RUN_FINISHED"]);
+    expect(given[0]!.messages[0]).toMatchObject({ id: "u", content: [{ type: "text", text: "look" }] });
+    expect(JSON.stringify(given[0])).not.toMatch(/future|hologram/);
+  });
+
   test.each<[string, unknown]>([
     ["no JSON", "{"],
     ["no object", "[]"],
