@@ -83,7 +83,7 @@ test("each issue that is told is one that AG-UI's own schema has, or stands with
       const told = RunAgentInputSchema.safeParse(body).error?.issues.map(({ path }) => path.join(".")) ?? [];
       for (const { path } of issuesOf(body, INPUT, 10)) {
         const place = path.join(".");
-        expect(told.some((known) => place === known || place.startsWith(`${known}.`) || known === "")).toBe(true);
+        expect(told.some((named) => place === named || place.startsWith(`${named}.`) || named === "")).toBe(true);
       }
     }),
     times(1_000),
