@@ -24,7 +24,7 @@ interface Definition {
 const on = (path: string, ...methods: readonly string[]): Definition => ({ pattern: path.split("/"), methods });
 
 /** The first that matches counts: `/threads/clear` is no thread. */
-const ROUTES: Readonly<Record<RouteName, Definition>> = {
+export const ROUTES: Readonly<Record<RouteName, Definition>> = {
   info: on("info", "GET", "HEAD"),
   health: on("health", "GET", "HEAD"),
   transcribe: on("transcribe", "POST"),

@@ -2,10 +2,15 @@ import type { AgentRunner } from "ag-ui-local-runtime";
 import type { ResolvedRequest } from "ag-ui-local-runtime/runtime";
 import { createRuntimeHandler, type AgentRuntime } from "ag-ui-local-runtime/runtime";
 import { createNodeHandler } from "ag-ui-local-runtime/node";
+import { serveRuntime } from "ag-ui-local-runtime/worker";
+import { transfer } from "comlink";
 import { EMPTY } from "rxjs";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { HostLink } from "../../../src/client/host-link.js";
+import { ROUTES } from "../../../src/runtime/http/routes.js";
+import type { HostApi } from "../../../src/wire/host-api.js";
 import { inputOf, user } from "../runner/kit.js";
-import { runtimeWith } from "./kit.js";
+import { answering, runtimeWith } from "./kit.js";
 import { say, serve } from "./node-kit.js";
 import { connectedTab, WAYS } from "./ways.js";
 
@@ -16,8 +21,10 @@ interface Case {
   readonly method: string;
   readonly path: string;
   readonly body?: unknown;
-  /** The envelope that asks for the same; absent: `resource/request`. */
-  readonly envelope?: { readonly method: string; readonly params?: object };
+  /** The envelope that asks for the same; absent: `resource/request`; null: there is none. */
+  readonly envelope?: { readonly method: string; readonly params?: object } | null;
+  /** The call of a tab that asks for the same, where there is one. */
+  readonly call?: (api: HostApi, port: MessagePort) => Promise<unknown>;
   readonly asked: Omit<ResolvedRequest, "agentIds">;
 }
 
@@ -26,8 +33,21 @@ const agentId = "coun/ter";
 const agent = "coun%2Fter";
 const threadId = "t/1";
 
+/** Each route, with each of its methods. */
 const CASES: readonly Case[] = [
-  { method: "GET", path: "/info", envelope: { method: "info" }, asked: { route: "info" } },
+  ...["GET", "HEAD"].map((method) => ({
+    method,
+    path: "/info",
+    // An envelope asks for it by its own method.
+    envelope: method === "GET" ? { method: "info" } : null,
+    asked: { route: "info" as const },
+  })),
+  ...["GET", "HEAD"].map((method) => ({
+    method,
+    path: "/health",
+    envelope: null,
+    asked: { route: "health" as const },
+  })),
   {
     method: "POST",
     path: "/transcribe",
@@ -41,6 +61,9 @@ const CASES: readonly Case[] = [
     body: input,
     envelope: { method: `agent/${verb}`, params: { agentId } },
     asked: { route: `agent/${verb}` as const, agentId, threadId, runId: "r" },
+    ...(verb === "run" && {
+      call: (api: HostApi, port: MessagePort) => api.run({ threadId, agentId, input }, transfer(port, [port])),
+    }),
   })),
   {
     method: "POST",
@@ -48,27 +71,72 @@ const CASES: readonly Case[] = [
     body: input,
     envelope: { method: "agent/connect", params: { agentId } },
     asked: { route: "agent/connect", agentId, threadId },
+    call: (api, port) => api.attach({ threadId, agentId }, transfer(port, [port])),
   },
-  {
+  ...[{ runId: "r" }, {}].map((body) => ({
     method: "POST",
     path: `/agent/${agent}/stop/${id}`,
-    body: { runId: "r" },
+    body,
     envelope: { method: "agent/stop", params: { agentId, threadId } },
-    asked: { route: "agent/stop", agentId, threadId, runId: "r" },
-  },
-  { method: "GET", path: "/threads?agentId=a", asked: { route: "threads/list", agentId: "a" } },
-  { method: "POST", path: "/threads/clear", body: {}, asked: { route: "threads/clear" } },
-  { method: "PATCH", path: `/threads/${id}`, body: { name: "n" }, asked: { route: "threads/update", threadId } },
-  { method: "DELETE", path: `/threads/${id}`, body: {}, asked: { route: "threads/delete", threadId } },
-  { method: "POST", path: `/threads/${id}/archive`, body: {}, asked: { route: "threads/archive", threadId } },
-  ...(["messages", "events", "state"] as const).map((what) => ({
-    method: "GET",
-    path: `/threads/${id}/${what}`,
-    asked: { route: `threads/${what}` as const, threadId },
+    asked: { route: "agent/stop" as const, agentId, threadId, ...body },
+    call: (api: HostApi) => api.stop({ agentId, threadId, ...body }),
   })),
+  ...["GET", "HEAD"].flatMap((method) =>
+    [{ agentId: "a" }, {}].map((named) => ({
+      method,
+      path: `/threads?${new URLSearchParams(named)}`,
+      asked: { route: "threads/list" as const, ...named },
+      call: (api: HostApi) => api.listThreads(named),
+    })),
+  ),
+  {
+    method: "POST",
+    path: "/threads/clear",
+    body: {},
+    asked: { route: "threads/clear" },
+    call: (api) => api.clearThreads(),
+  },
+  {
+    method: "PATCH",
+    path: `/threads/${id}`,
+    body: { name: "n" },
+    asked: { route: "threads/update", threadId },
+    call: (api) => api.updateThread({ threadId, changes: { title: "n" } }),
+  },
+  {
+    method: "DELETE",
+    path: `/threads/${id}`,
+    body: {},
+    asked: { route: "threads/delete", threadId },
+    call: (api) => api.deleteThread({ threadId }),
+  },
+  { method: "POST", path: `/threads/${id}/archive`, body: {}, asked: { route: "threads/archive", threadId } },
+  ...["GET", "HEAD"].flatMap((method) =>
+    (["Messages", "Events", "State"] as const).map((what) => ({
+      method,
+      path: `/threads/${id}/${what.toLowerCase()}`,
+      asked: { route: `threads/${what.toLowerCase() as Lowercase<typeof what>}` as const, threadId },
+      call: (api: HostApi) => api[`getThread${what}`]({ threadId }),
+    })),
+  ),
 ];
 
+test("there is a case for each route and each of its methods", () => {
+  const inTable = Object.entries(ROUTES).flatMap(([name, { methods }]) =>
+    methods.map((method) => `${method} ${name === "threads/update" && method === "DELETE" ? "threads/delete" : name}`),
+  );
+  expect([...new Set(CASES.map(({ method, asked }) => `${method} ${asked.route}`))].toSorted()).toEqual(
+    inTable.toSorted(),
+  );
+});
+
 type Send = (runtime: AgentRuntime, given: Case) => Promise<unknown>;
+
+/** Which cases can be asked for in this way. */
+interface Sender {
+  readonly send: Send;
+  readonly can: (given: Case) => boolean;
+}
 
 const requestOf = ({ method, path, body }: Case, base = "http://localhost"): Request =>
   new Request(`${base}${path}`, {
@@ -84,36 +152,86 @@ const envelopeOf = ({ method, path, body, envelope }: Case): Case => ({
   asked: {},
 });
 
-const SENDERS: Readonly<Record<string, Send>> = {
-  "an endpoint for each route": (runtime, given) => createRuntimeHandler({ runtime })(requestOf(given)),
-  "below a base path": (runtime, given) =>
-    createRuntimeHandler({ runtime, basePath: "/api/x" })(requestOf(given, "http://localhost/api/x")),
-  "one endpoint": (runtime, given) =>
-    createRuntimeHandler({ runtime, mode: "single-route" })(requestOf(envelopeOf(given))),
-  "Node's http": async (runtime, given) => {
-    const { url } = await serve(createNodeHandler(createRuntimeHandler({ runtime })));
-    return (await fetch(requestOf(given, url))).text();
+const any = (): boolean => true;
+const byEnvelope = ({ envelope }: Case): boolean => envelope !== null;
+
+const SENDERS: Readonly<Record<string, Sender>> = {
+  "an endpoint for each route": {
+    can: any,
+    send: (runtime, given) => createRuntimeHandler({ runtime })(requestOf(given)),
   },
-  "a relayed request": async (runtime, given) =>
-    (await connectedTab(runtime).fetch(requestOf(given, "http://localhost/api"), {}, { basePath: "/api" })).text(),
-  "a relayed envelope": async (runtime, given) => {
-    const request = requestOf(envelopeOf(given), "http://localhost/api");
-    return (await connectedTab(runtime).fetch(request, {}, { basePath: "/api" })).text();
+  "below a base path": {
+    can: any,
+    send: (runtime, given) =>
+      createRuntimeHandler({ runtime, basePath: "/api/x" })(requestOf(given, "http://localhost/api/x")),
+  },
+  "one endpoint": {
+    can: byEnvelope,
+    send: (runtime, given) => createRuntimeHandler({ runtime, mode: "single-route" })(requestOf(envelopeOf(given))),
+  },
+  "Node's http": {
+    can: any,
+    send: async (runtime, given) => {
+      const { url } = await serve(createNodeHandler(createRuntimeHandler({ runtime })));
+      return (await fetch(requestOf(given, url))).text();
+    },
+  },
+  "a relayed request": {
+    can: any,
+    send: async (runtime, given) =>
+      (await connectedTab(runtime).fetch(requestOf(given, "http://localhost/api"), {}, { basePath: "/api" })).text(),
+  },
+  "a relayed envelope": {
+    can: byEnvelope,
+    send: async (runtime, given) => {
+      const request = requestOf(envelopeOf(given), "http://localhost/api");
+      return (await connectedTab(runtime).fetch(request, {}, { basePath: "/api" })).text();
+    },
+  },
+  "a call of a tab": {
+    can: ({ call }) => call !== undefined,
+    send: async (runtime, given) => {
+      const host = serveRuntime(runtime);
+      const link = new HostLink({
+        hosts: { page: async () => host.connect() },
+        startTimeoutMs: 60_000,
+        callTimeoutMs: 60_000,
+        extendedLifetime: false,
+      });
+      const { port1, port2 } = new MessageChannel();
+      onTestFinished(() => {
+        link.close();
+        port1.close();
+      });
+      // Refused, as by every other way.
+      return link.call(({ api }) => given.call!(api, port2) as Promise<never>).catch((error: unknown) => error);
+    },
   },
 };
 
-describe.each(Object.entries(SENDERS))("what is asked for by %s", (_, send) => {
-  test.each(CASES.map((given) => [`${given.method} ${given.path}`, given] as const))("%s", async (_name, given) => {
-    const seen: unknown[] = [];
-    const runtime = runtimeWith({
-      beforeRequestMiddleware: ({ resolved: { agentIds: _agentIds, ...asked } }) => {
-        seen.push(asked);
-        return new Response("seen");
-      },
-    });
-    await send(runtime, given);
-    expect(seen).toEqual([given.asked]);
+const CASES_OF_SENDERS = Object.entries(SENDERS).flatMap(([name, { send, can }]) =>
+  CASES.filter(can).map((given) => [name, `${given.method} ${given.path}`, send, given] as const),
+);
+
+test.each(CASES_OF_SENDERS)("what is asked for by %s: %s", async (_, _name, send, given) => {
+  const seen: unknown[] = [];
+  let isReady = false;
+  const agents = { [agentId]: answering(() => "yes"), other: answering(() => "yes") };
+  const runtime = runtimeWith({
+    agents,
+    beforeRequestMiddleware: async ({ resolved: { agentIds, ...asked } }) => {
+      if (!isReady) return undefined;
+      seen.push([asked, (await agentIds())?.toSorted()]);
+      return new Response("seen");
+    },
   });
+  const caller = await WAYS[0]!.open(runtime);
+  for (const named of [agentId, "other"]) {
+    await caller.run(encodeURIComponent(named), inputOf(threadId, `of ${named}`, [user(named)]));
+  }
+  isReady = true;
+  await send(runtime, given);
+  expect(seen).toEqual([[given.asked, given.asked.threadId === undefined ? undefined : [agentId, "other"]]]);
 });
 
 describe.each(WAYS)("the middlewares, $name", (way) => {
