@@ -17,6 +17,7 @@ import type { RunRequest } from "../wire/shapes.js";
 import type { AgentRegistry } from "./agents.js";
 import type { AgentConfigurator } from "./configure-agent.js";
 import type { Debug } from "./debug.js";
+import { foreignEvents } from "./foreign-events.js";
 import { tell, type MeasuredRun, type RuntimeMetrics } from "./metrics.js";
 import type { Admitted, RequestEnd } from "./request.js";
 import { mcpRequestOf, RefusingAgent } from "./mcp-requests.js";
@@ -82,7 +83,7 @@ export class RuntimeRuns {
       const persistedInputMessages = asked.persistedInputMessages && [...asked.persistedInputMessages];
       handOver(agent, input);
       const run = { threadId, agent, input, ...(persistedInputMessages && { persistedInputMessages }) };
-      return this.foreign(asked, runForeign(runner, run));
+      return this.foreign(asked, await runForeign(runner, run));
     }
     const { partial, cut, branchBefore, persistedInputMessages } = asked;
     const run = runner.start({
@@ -310,8 +311,14 @@ export class RuntimeRuns {
       events$.subscribe({
         next: (event) => {
           count++;
-          if (event.type === EventType.RUN_STARTED || (room -= room > 0 ? sizeOf(event, room) : 0) <= 0) return;
-          told.apply(cloneJson(event));
+          if (event.type === EventType.RUN_STARTED || room <= 0) return;
+          try {
+            room -= sizeOf(event, room);
+            if (room > 0) told.apply(cloneJson(event));
+          } catch {
+            // Nothing has checked it: it may hold itself, or be nested too deep. What came before it is told.
+            room = 0;
+          }
         },
         error: end,
         complete: end,
@@ -328,10 +335,10 @@ function handOver(agent: AbstractAgent, { threadId, messages, state }: RunAgentI
   agent.threadId = threadId;
 }
 
-/** Every runner says it in these words, that of CopilotKit by a bare Error. @throws RunnerError `thread-busy`; what else it throws */
-function runForeign(runner: AgentRunner, request: AgentRunnerRunRequest): Observable<BaseEvent> {
+/** Errors: RunnerError `thread-busy`, which CopilotKit's runner says by a bare Error of these words; what else it throws. */
+async function runForeign(runner: AgentRunner, request: AgentRunnerRunRequest): Promise<Observable<BaseEvent>> {
   try {
-    return runner.run(request);
+    return await foreignEvents(runner.run(request));
   } catch (error) {
     if (RunnerError.is(error) || messageOf(error) !== "Thread already running") throw error;
     throw new RunnerError("thread-busy", { threadId: request.threadId }, { cause: error });

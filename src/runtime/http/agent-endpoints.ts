@@ -5,6 +5,7 @@ import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import { eventMapper, isNewer, messageMapper } from "../../wire/protocol-versions.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { RuntimeCore } from "../core.js";
+import { foreignEvents } from "../foreign-events.js";
 import type { Admitted, Answer } from "../request.js";
 import type { ServedRun } from "../served-run.js";
 import { parseRunInput, parseStopBody, type PostedRunInput } from "./body.js";
@@ -70,7 +71,8 @@ export async function connect(core: RuntimeCore, request: Admitted, agentId: str
   const runner = await core.home.open();
   const filter = core.filterFor(request, threadId);
   if (!(runner instanceof LocalAgentRunner)) {
-    const events$ = runner.connect({ threadId, agentId, headers: await core.headersFor(request, agentId) });
+    const asked = { threadId, agentId, headers: await core.headersFor(request, agentId) };
+    const events$ = await foreignEvents(runner.connect(asked));
     const stream = streamOfEvents(events$, filter, signal);
     return answerStream(core, request, input, stream.source, { ended: stream.over.then(() => ({ threadId })) });
   }

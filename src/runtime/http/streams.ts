@@ -1,5 +1,5 @@
 import type { BaseEvent } from "@ag-ui/client";
-import type { Observable } from "rxjs";
+import { map, type Observable } from "rxjs";
 import { abortWith } from "../../platform/abort.js";
 import { RunnerError } from "../../run/errors.js";
 import { sizeOf } from "../../run/size.js";
@@ -68,11 +68,13 @@ export function streamOfEvents(
     let size = 0;
     let end: { readonly error?: unknown } | undefined;
     let wake: () => void = () => undefined;
-    const reading = events$.subscribe({
-      next: (event) => {
+    // In the pipeline, where what an event throws when it is looked at is an error of the stream.
+    const weighed$ = events$.pipe(map((event) => ({ event, weight: sizeOf(event, MAX_KEPT) })));
+    const reading = weighed$.subscribe({
+      next: ({ event, weight }) => {
         // All may come before there is anything to unsubscribe from.
         if (end !== undefined) return;
-        size += sizeOf(event, MAX_KEPT);
+        size += weight;
         if (size <= MAX_KEPT) kept.push({ event });
         else {
           kept = [];

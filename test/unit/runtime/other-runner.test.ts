@@ -143,3 +143,76 @@ describe("a runner of another make", () => {
     },
   );
 });
+
+describe("a runner of another make that behaves oddly", () => {
+  const of$ = (...events: unknown[]) => from(events as BaseEvent[]); // as an agent may emit them
+  const started = { type: EventType.RUN_STARTED, threadId: "thread", runId: "run" };
+  const finished = { type: EventType.RUN_FINISHED, threadId: "thread", runId: "run" };
+  const own: Record<string, unknown> = { type: EventType.CUSTOM, name: "own" };
+  own["value"] = own;
+  const deep = JSON.parse(`${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`) as unknown;
+  const throwing = (field: string) =>
+    Object.defineProperty({ type: EventType.CUSTOM, name: "n" } as object, field, {
+      enumerable: true,
+      get: () => {
+        throw new Error("looked at");
+      },
+    });
+
+  /** One whose `run` and `connect` return this. */
+  function returning(given: () => unknown) {
+    const returns = given as OtherRunner["run"]; // whatever it is
+    const runner = Object.assign(new OtherRunner(), { run: returns, connect: returns });
+    const ended: unknown[] = [];
+    const runtime = runtimeWith({
+      runner,
+      agents: { counter: new HeadersAgent() },
+      afterRequestMiddleware: ({ path }) => void ended.push(path),
+    });
+    const handle = createRuntimeHandler({ runtime });
+    const ask = async (path: string) => {
+      const headers = { "content-type": "application/json" };
+      const response = await handle(
+        new Request(`http://local${path}`, { method: "POST", headers, body: JSON.stringify(input([])) }),
+      );
+      return { status: response.status, text: await response.text().catch(() => "cut off") };
+    };
+    return { ask, ended, runtime };
+  }
+
+  const ROUTES = ["/agent/counter/run", "/agent/counter/connect"];
+
+  test("may hand over its Observable later", async () => {
+    const { ask, ended } = returning(async () => of$(started, finished));
+    for (const path of ROUTES) expect((await ask(path)).text).toContain("RUN_FINISHED");
+    await expect.poll(() => ended).toEqual(ROUTES);
+  });
+
+  test("is as busy as one that throws where it says so later", async () => {
+    const { ask } = returning(() => Promise.reject(new Error("Thread already running")));
+    expect((await ask(ROUTES[0]!)).status).toBe(409);
+  });
+
+  // Any of these used to end the process, by an error or a rejection that nobody handled: the run of the test fails then.
+  test.each<[string, () => unknown, number]>([
+    ["no Observable", () => undefined, 500],
+    ["a Promise of none", async () => null, 500],
+    ["a Promise that rejects", () => Promise.reject(new Error("secret")), 500],
+    ["one that throws when it is subscribed to", () => ({ subscribe: () => JSON.stringify(throwing("value")) }), 200],
+    ["an event that is null", () => of$(started, null, finished), 200],
+    ["an event of no type", () => of$(started, {}, finished), 200],
+    ["an event that holds itself", () => of$(started, own, finished), 200],
+    ["an event that is nested too deep to be walked", () => of$(started, { ...own, value: deep }, finished), 200],
+    ["an event whose type throws", () => of$(started, throwing("type")), 200],
+    ["an event whose value throws", () => of$(started, throwing("value"), finished), 200],
+  ])("costs its own request and nothing else: %s", async (_, given, status) => {
+    const { ask, ended, runtime } = returning(given);
+    for (const path of ROUTES) {
+      const answer = await ask(path);
+      expect(answer.status).toBe(status);
+      expect(answer.text).not.toContain("secret");
+    }
+    await expect.poll(() => ended).toEqual(ROUTES);
+    expect(await runtime.health()).toMatchObject({ liveThreads: 0 });
+  });
+});
