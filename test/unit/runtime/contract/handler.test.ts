@@ -3,8 +3,10 @@ import { InMemoryAgentRunner } from "ag-ui-local-runtime";
 import { describeContract } from "./contract.suite.js";
 import { contractRuntime, handlerWay } from "./in-process.js";
 
-describeContract("a handler on IndexedDB", async () =>
-  handlerWay(contractRuntime({ dbName: `contract-${process.pid}` }), { basePath: "/api/copilotkit" }),
+describeContract(
+  "a handler on IndexedDB",
+  async () => handlerWay(contractRuntime({ dbName: `contract-${process.pid}` }), { basePath: "/api/copilotkit" }),
+  { whole: true },
 );
 
 describeContract("a handler in memory", async () => {
