@@ -303,7 +303,8 @@ export class Fold {
     if (document === undefined || document.root !== held.content) {
       document = new PatchedDocument(held.content ?? {}, this.#bounds);
     }
-    const result = document.apply(e.patch ?? []);
+    // Anything else is no message of AG-UI: nobody could be handed a snapshot with it.
+    const result = document.apply(e.patch ?? [], true);
     if (result.is === "unsafe" || result.is === "exceeds") return result;
     const activity = this.#messages.write(held);
     this.#messages.mergeMetadata(activity, e.metadata);

@@ -150,8 +150,12 @@ export class PatchedDocument {
     return this.#root;
   }
 
-  /** Applies a patch, all of it or nothing of it. What is taken back may leave the fields of an object in another order. */
-  apply(patch: unknown): PatchResult {
+  /**
+   * Applies a patch, all of it or nothing of it. What is taken back may leave the fields of an object in another order.
+   *
+   * @param isObject the document has to stay an object: another one is `unsafe`
+   */
+  apply(patch: unknown, isObject = false): PatchResult {
     const size = this.#size;
     this.#undo = [];
     this.#gone = [];
@@ -160,6 +164,7 @@ export class PatchedDocument {
       if (!Array.isArray(patch)) refuse();
       if (patch.length > this.#bounds.operations) exceed("operations", this.#bounds.operations);
       for (const operation of patch) this.#step(checked(operation));
+      if (isObject && (!isContainer(this.#root) || Array.isArray(this.#root))) unsafe("the whole must stay an object");
       if (this.#size !== undefined) for (const value of this.#gone) this.#grow(-weigh(value, {}).size);
       return { is: "applied", copied: this.#copied };
     } catch (error) {

@@ -12,7 +12,7 @@ import type { ThreadHead } from "../storage/run-store.js";
 import { toErrorData } from "../wire/errors.js";
 import type { Frame, LiveRun as LiveRunInfo, Replay } from "../wire/shapes.js";
 import { wholeBaseline } from "./baseline.js";
-import type { History } from "./history.js";
+import { hasNoRecord, isUnreadable, type History } from "./history.js";
 import { refOf, type LiveRun, type RunRef } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import type { Recovery } from "./recovery.js";
@@ -82,6 +82,12 @@ export async function* attach(
         }
         holds = true;
         const read = yield* readRun(context, next, signal);
+        if (read?.is === "unreadable") {
+          // Of a run that is over a snapshot tells what can be read.
+          if ((await parts.store.head(threadId))?.live?.runId === next.run.runId) throw read.error;
+          at = undefined;
+          continue;
+        }
         if (read?.is !== "lost") {
           at = read?.cursor;
           continue;
@@ -140,35 +146,41 @@ async function nextStep(
 }
 
 /** The last run of the path from its first event. No limit takes the events of that one. */
-async function lastRun({ parts }: AttachContext, head: ThreadHead): Promise<Position | "again"> {
-  const run = await parts.store.run(head.threadId, head.activeRunIndex);
-  return run === undefined ? "again" : { run: refOf(run), afterSeq: -1, alone: true };
+async function lastRun({ history }: AttachContext, head: ThreadHead): Promise<Position | "snapshot" | "again"> {
+  const run = await history.runIfThere(head, head.activeRunIndex);
+  if (run === undefined) return "again";
+  return hasNoRecord(run) ? "snapshot" : { run: refOf(run), afterSeq: -1, alone: true };
 }
 
 /** What a reader at `at` reads next; `snapshot` where its place is not on the active path. */
 async function nextPosition(
-  { parts, history }: AttachContext,
+  { history }: AttachContext,
   head: ThreadHead,
   at: Cursor | undefined,
   comesBack: boolean,
 ): Promise<Position | "snapshot" | "end"> {
   if (at === undefined || at.runIndex > head.activeRunIndex) return "snapshot";
-  const path = head.branched === true ? await history.pathTo(head.threadId, head.activeRunIndex) : undefined;
+  const path = head.branched === true ? await history.pathTo(head, head.activeRunIndex) : undefined;
   if (path !== undefined && !path.has(at.runIndex)) return "snapshot";
-  const run = await parts.store.run(head.threadId, at.runIndex);
+  const run = await history.runIfThere(head, at.runIndex);
   if (run === undefined || at.epoch > run.epoch || !isSameDatabase(at.epoch, run.epoch)) return "snapshot";
   const complete = run.status !== "running" && at.seq >= (run.eventCount ?? 0) - 1;
   // Its events were cut off: the messages and state that they led to are left.
   if (!complete && head.cut === true && at.runIndex === head.first) return "snapshot";
-  if (!complete || comesBack) return { run: refOf(run), afterSeq: at.seq };
+  if (!complete || (comesBack && !hasNoRecord(run))) return { run: refOf(run), afterSeq: at.seq };
   const nextIndex =
     path === undefined ? at.runIndex + 1 : [...path].filter((index) => index > at.runIndex).sort((a, b) => a - b)[0];
   if (nextIndex === undefined || nextIndex > head.activeRunIndex) return "end";
-  const next = await parts.store.run(head.threadId, nextIndex);
-  return next === undefined ? "end" : { run: refOf(next), afterSeq: -1 };
+  const next = await history.runIfThere(head, nextIndex);
+  if (next === undefined) return "end";
+  return hasNoRecord(next) ? "snapshot" : { run: refOf(next), afterSeq: -1 };
 }
 
-type ReadRun = { readonly is: "read"; readonly cursor: Cursor } | Extract<TailEnd, object>;
+type ReadRun =
+  | { readonly is: "read"; readonly cursor: Cursor }
+  /** What comes next cannot be read. */
+  | { readonly is: "unreadable"; readonly error: unknown }
+  | Extract<TailEnd, object>;
 
 /** One run from `afterSeq` to its end. @returns undefined where the run's events are gone */
 async function* readRun(
@@ -185,7 +197,13 @@ async function* readRun(
   const chunks = tailRun(context, run, feed, afterSeq, signal);
   try {
     for (;;) {
-      const next = await chunks.next();
+      let next: Awaited<ReturnType<typeof chunks.next>>;
+      try {
+        next = await chunks.next();
+      } catch (error) {
+        if (!isUnreadable(error) || seq !== afterSeq) throw error;
+        return { is: "unreadable", error };
+      }
       if (next.done !== true) {
         yield toFrame(next.value, base);
         seq = lastSeq(next.value);
@@ -209,7 +227,7 @@ export const isRun = (live: LiveRun | undefined, run: Pick<RunRef, "runIndex" | 
 async function compacted({ history }: AttachContext, head: ThreadHead): Promise<Prelude> {
   const { activeRunIndex, live } = head;
   const active = await history.run(head, activeRunIndex);
-  const last = live === undefined ? active : await history.runBefore(active);
+  const last = live === undefined ? active : await history.runBefore(head, active);
   const cursor =
     last === undefined
       ? { runIndex: activeRunIndex, seq: -1, epoch: active.epoch }

@@ -99,7 +99,7 @@ export class EventGate {
       case "applied":
         return this.count(result.copied);
       case "unsafe":
-        return { message: `${type} reaches for what is not the document's own: ${result.why}`, code: "INVALID_STREAM" };
+        return { message: `${type} has a patch that no reader may be handed: ${result.why}`, code: "INVALID_STREAM" };
       case "exceeds":
         return limit(LIMIT_OF[result.bound], `${type}: ${result.bound} of more than ${result.most}`);
     }

@@ -39,7 +39,35 @@ const ENDS_IN_ERROR: ReadonlySet<RunStatus> = new Set<RunStatus>(["errored", "br
 const keyOf = (threadId: string, runIndex: number): string => JSON.stringify([threadId, runIndex]);
 
 /** The record, not the store, is what failed: it is of a wrong shape, or cannot be copied. */
-const isUnreadable = (error: unknown): boolean => !RunnerError.is(error) || RunnerError.is(error, "corrupt-record");
+export const isUnreadable = (error: unknown): boolean =>
+  !RunnerError.is(error) || RunnerError.is(error, "corrupt-record");
+
+/** In place of a run whose record cannot be read: of it nothing is known but that it is over. */
+const standIn = ({ threadId, epoch, first = 0 }: ThreadHead, runIndex: number): RunRow => ({
+  threadId,
+  runIndex,
+  runId: `unreadable-run-${runIndex}`,
+  prevRunIndex: runIndex > first ? runIndex - 1 : null,
+  status: "broken",
+  epoch,
+  startedAt: 0,
+  endedAt: 0,
+  eventCount: 0,
+  fingerprint: "",
+});
+
+/** Its record cannot be read: every other run that is over has events. */
+export const hasNoRecord = (run: RunRow): boolean => run.eventCount === 0;
+
+const range = (from: number, to: number): number[] =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, n) => from + n);
+
+const inOrder = (rows: StoredMessageRow[]): StoredMessageRow[] => rows.sort((a, b) => a.runIndex - b.runIndex);
+
+function rowsFrom(runIndex: number, { messages, rewritten }: Derived): StoredMessageRow[] {
+  if (rewritten && messages.length === 0) return [{ runIndex, resets: true, row: undefined }];
+  return messages.map((row, n) => ({ runIndex, resets: rewritten && n === 0, row }));
+}
 
 /** What threads looked like after their runs: read from the store, kept while it is sure to be true. */
 export class History {
@@ -47,6 +75,8 @@ export class History {
   private readonly cache = new Map<string, { readonly epoch: number; readonly base: ThreadBase }>();
   /** What was derived and could not be written (the disk is full): it is read from here. */
   private readonly unwritten = new Map<string, { readonly closing: RunClosing; readonly derived: Derived }>();
+  /** By thread and run: rows that were read from the log, where those of the store cannot be read. */
+  private readonly salvaged = new Map<string, Map<number, readonly StoredMessageRow[]>>();
 
   constructor(private readonly store: RunStore) {}
 
@@ -76,19 +106,20 @@ export class History {
 
   forget(threadId: string): void {
     this.cache.delete(threadId);
+    this.salvaged.delete(threadId);
   }
 
   forgetAll(): void {
     this.cache.clear();
+    this.salvaged.clear();
     this.unwritten.clear();
   }
 
   /** The thread as it was after run `runIndex` (-1: before the first). */
   async baseAt(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
     if (runIndex < 0) return newThread();
-    const { threadId } = head;
     const path = await this.derivedPath(head, runIndex);
-    const rows = this.withUnwritten(head, path, runIndex, await this.store.messageRows(threadId, runIndex, path));
+    const rows = this.withUnwritten(head, path, runIndex, await this.rowsOf(head, path, runIndex));
     const after = await this.stateAfter(head, runIndex);
     return { runIndex, ...foldRows(rows), state: after.state, interrupts: after.interrupts };
   }
@@ -114,7 +145,12 @@ export class History {
     const path = await this.derivedPath(head, runIndex);
     // What is not in the store stands in no page of it; that is rare (the disk is full), and told from the whole.
     if (this.lacks(head, path, runIndex)) return pageOf((await this.baseAt(head, runIndex)).messages, before, limit);
-    return this.store.messagePage(threadId, runIndex, path, { before, limit });
+    try {
+      return await this.store.messagePage(threadId, runIndex, path, { before, limit });
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return pageOf((await this.baseAt(head, runIndex)).messages, before, limit);
+    }
   }
 
   /** The thread as it was after run `runIndex`, with `limit` of its messages, else with all. */
@@ -128,7 +164,7 @@ export class History {
 
   /** The runs from the first to `runIndex`, where not all are on the path; what they left behind is derived then. */
   private async derivedPath(head: ThreadHead, runIndex: number): Promise<Set<number> | undefined> {
-    const path = head.branched === true ? await this.pathTo(head.threadId, runIndex) : undefined;
+    const path = head.branched === true ? await this.pathTo(head, runIndex) : undefined;
     // From the first on: each is derived from what the ones before it left.
     for (const underived of head.underived ?? []) {
       if (underived <= runIndex && (path === undefined || path.has(underived))) await this.derive(head, underived);
@@ -163,23 +199,38 @@ export class History {
   }
 
   /** The runs from the first to `runIndex`. */
-  async pathTo(threadId: string, runIndex: number): Promise<Set<number>> {
-    const prev = new Map((await this.store.runs(threadId)).map((run) => [run.runIndex, run.prevRunIndex]));
+  async pathTo(head: ThreadHead, runIndex: number): Promise<Set<number>> {
     const path = new Set<number>();
-    for (let at: number | null | undefined = runIndex; at !== null && at !== undefined; at = prev.get(at)) path.add(at);
+    const { threadId } = head;
+    try {
+      const prev = new Map((await this.store.runs(threadId)).map((run) => [run.runIndex, run.prevRunIndex]));
+      for (let at: number | null | undefined = runIndex; at !== null && at !== undefined; at = prev.get(at)) {
+        path.add(at);
+      }
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      for (let at: number | null = runIndex; at !== null; at = (await this.run(head, at)).prevRunIndex) path.add(at);
+    }
     return path;
   }
 
-  /** A run that the head knows of. Errors: RunnerError `corrupt-record` */
-  async run({ threadId }: ThreadHead, runIndex: number): Promise<RunRow> {
-    const run = await this.store.run(threadId, runIndex);
-    if (run === undefined) throw new RunnerError("corrupt-record", { threadId, runIndex, store: "runs" });
-    return run;
+  /** A run that the head knows of; one that stands for it where its record cannot be read: see {@link hasNoRecord}. */
+  async run(head: ThreadHead, runIndex: number): Promise<RunRow> {
+    return (await this.runIfThere(head, runIndex)) ?? standIn(head, runIndex);
+  }
+
+  /** The same; undefined where there is none any more, or yet. */
+  async runIfThere(head: ThreadHead, runIndex: number): Promise<RunRow | undefined> {
+    const run = await this.store.run(head.threadId, runIndex).catch((error: unknown) => {
+      if (!isUnreadable(error)) throw error;
+    });
+    const isKnown = runIndex >= (head.first ?? 0) && runIndex < head.runCount;
+    return run ?? (isKnown ? standIn(head, runIndex) : undefined);
   }
 
   /** The run that `run` continues. */
-  async runBefore({ threadId, prevRunIndex }: RunRow): Promise<RunRow | undefined> {
-    return prevRunIndex === null ? undefined : this.store.run(threadId, prevRunIndex);
+  async runBefore(head: ThreadHead, { prevRunIndex }: RunRow): Promise<RunRow | undefined> {
+    return prevRunIndex === null ? undefined : this.runIfThere(head, prevRunIndex);
   }
 
   /** The thread as run `runIndex` found it. */
@@ -207,18 +258,32 @@ export class History {
    */
   async pathEvents(head: ThreadHead, upTo: number): Promise<BaseEvent[]> {
     const { threadId, first = 0 } = head;
-    const events: BaseEvent[] = [];
-    const path = head.branched === true ? [...(await this.pathTo(threadId, upTo))].sort((a, b) => a - b) : undefined;
+    let events: BaseEvent[] = [];
+    const path = head.branched === true ? [...(await this.pathTo(head, upTo))].sort((a, b) => a - b) : undefined;
     const count = path?.length ?? upTo - first + 1;
     for (let n = 0; n < count; n++) {
       const runIndex = path?.[n] ?? first + n;
-      if (head.cut === true && runIndex === first) {
-        events.push(...(await this.settledEvents(head, endOf(await this.baseAt(head, runIndex)))));
-      } else
-        for await (const chunk of this.chunksOf({ threadId, runIndex }, -1))
-          events.push(...chunk.entries.map(({ event }) => event));
+      const isCut = head.cut === true && runIndex === first;
+      const ofRun = isCut ? undefined : await this.eventsIfReadable(threadId, runIndex);
+      if (ofRun !== undefined) events.push(...ofRun);
+      // The snapshot says all that was before it too.
+      else events = await this.settledEvents(head, endOf(await this.baseAt(head, runIndex)));
     }
     return events;
+  }
+
+  private async eventsIfReadable(threadId: string, runIndex: number): Promise<BaseEvent[] | undefined> {
+    const events: BaseEvent[] = [];
+    try {
+      for await (const chunk of this.chunksOf({ threadId, runIndex }, -1)) {
+        for (const { event } of chunk.entries) events.push(event);
+      }
+      // A run that is over has events.
+      return events.length === 0 ? undefined : events;
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return undefined;
+    }
   }
 
   /** A run's view from its log, on the base that it started from. */
@@ -290,19 +355,28 @@ export class History {
     const { runIndex, state, messages, interrupts } = end;
     if (runIndex < 0) return [];
     const closing =
-      this.unwritten.get(keyOf(head.threadId, runIndex))?.closing ??
-      (await this.store.closing(head.threadId, runIndex));
-    if (closing === undefined) throw new RunnerError("corrupt-record", { threadId: head.threadId, store: "runs" });
+      this.unwritten.get(keyOf(head.threadId, runIndex))?.closing ?? (await this.closingOf(head, runIndex));
     const isOpen = closing.terminal.type === EventType.RUN_ERROR && interrupts.length > 0;
     const interrupted = isOpen ? { runId: await this.interruptedBefore(head, runIndex), interrupts } : undefined;
     return settledPrelude({ ...closing, state, messages, ...(interrupted && { interrupted }) }, forget);
+  }
+
+  /** What stands in the log where the record of it cannot be read. */
+  private async closingOf(head: ThreadHead, runIndex: number): Promise<RunClosing> {
+    try {
+      const closing = await this.store.closing(head.threadId, runIndex);
+      if (closing !== undefined) return closing;
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+    }
+    return this.readAsFar(head, runIndex, async (view) => view.closing());
   }
 
   /** The id of the run whose interrupts are still open after run `runIndex`, which ended in RUN_ERROR. */
   private async interruptedBefore(head: ThreadHead, runIndex: number): Promise<string> {
     let run: RunRow | undefined = await this.run(head, runIndex);
     // Of those that end in RUN_ERROR none touches interrupts, and of the others the last one set them.
-    while (run !== undefined && ENDS_IN_ERROR.has(run.status)) run = await this.runBefore(run);
+    while (run !== undefined && ENDS_IN_ERROR.has(run.status)) run = await this.runBefore(head, run);
     // A limit may have cut it off.
     return run?.runId ?? randomId();
   }
@@ -342,9 +416,36 @@ export class History {
       await this.store.derive(threadId, runIndex, closing, derived);
       this.unwritten.delete(key);
     } catch (error) {
-      // What can be read is shown; it is derived again as long as it cannot be written.
-      if (!RunnerError.is(error, "quota-exceeded")) throw error;
+      // What can be read is shown; it is derived again as long as it cannot be written, also since its run's record
+      // cannot be read.
+      if (!RunnerError.is(error, "quota-exceeded") && !isUnreadable(error)) throw error;
       this.unwritten.set(key, { closing, derived });
+    }
+  }
+
+  /** The rows of the path that are in the store; of a run whose rows cannot be read those that its log leads to. */
+  private async rowsOf(
+    head: ThreadHead,
+    path: ReadonlySet<number> | undefined,
+    upTo: number,
+  ): Promise<readonly StoredMessageRow[]> {
+    const { threadId, first = 0 } = head;
+    for (;;) {
+      const salvaged = this.salvaged.get(threadId) ?? new Map<number, readonly StoredMessageRow[]>();
+      const instead = [...salvaged].flatMap(([at, rows]) => (at <= upTo && path?.has(at) !== false ? rows : []));
+      const whole = path ?? (salvaged.size === 0 ? undefined : range(first, upTo));
+      const left = whole && new Set([...whole].filter((at) => !salvaged.has(at)));
+      try {
+        const rows = await this.store.messageRows(threadId, upTo, left);
+        return instead.length === 0 ? rows : inOrder([...rows, ...instead]);
+      } catch (error) {
+        const lost = RunnerError.is(error, "corrupt-record") ? error.details["runIndex"] : undefined;
+        if (typeof lost !== "number" || salvaged.has(lost)) throw error;
+        // Of a cut thread the log does not say it.
+        const isCut = head.cut === true && lost === first;
+        const derived = isCut ? undefined : await this.readAsFar(head, lost, async (view) => view.derived());
+        this.salvaged.set(threadId, salvaged.set(lost, derived === undefined ? [] : rowsFrom(lost, derived)));
+      }
     }
   }
 
@@ -358,10 +459,8 @@ export class History {
     const added = underived.flatMap((runIndex): StoredMessageRow[] => {
       const left = this.unwritten.get(keyOf(threadId, runIndex))?.derived;
       if (left === undefined || runIndex > upTo || path?.has(runIndex) === false) return [];
-      const { messages, rewritten } = left;
-      if (rewritten && messages.length === 0) return [{ runIndex, resets: true, row: undefined }];
-      return messages.map((row, n) => ({ runIndex, resets: rewritten && n === 0, row }));
+      return rowsFrom(runIndex, left);
     });
-    return added.length === 0 ? rows : [...rows, ...added].sort((a, b) => a.runIndex - b.runIndex);
+    return added.length === 0 ? rows : inOrder([...rows, ...added]);
   }
 }

@@ -6,12 +6,12 @@ import { isListening } from "../run/life.js";
 import { pageOf, type MessagePart } from "../run/message-page.js";
 import { quoted } from "../run/printable.js";
 import { unpackChunk, type PlacedEvent } from "../run/pack.js";
-import type { RunRow, ThreadHead } from "../storage/run-store.js";
+import type { RunQuery, RunRow, ThreadHead } from "../storage/run-store.js";
 import type { MessagePage, MessagePageQuery, RunListQuery, RunSummary } from "../wire/shapes.js";
 import { cloneJson } from "../run/json.js";
 import { ownEvent } from "./accept.js";
 import { checkId, checkMessageId, checkNumber, checkStatus, checkStrings } from "./checks.js";
-import type { History } from "./history.js";
+import { isUnreadable, type History } from "./history.js";
 import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import { steadily } from "./steadily.js";
@@ -51,13 +51,31 @@ export class ThreadReads {
     const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
     const status = checkStatus(query.status);
     if (limit === 0) return [];
-    const rows = await this.parts.store.runsBefore({
+    const wanted = {
       threadId,
       limit,
       ...(status !== undefined && { status }),
       ...(before !== undefined && { before }),
+    };
+    const rows = await this.parts.store.runsBefore(wanted).catch((error: unknown) => {
+      if (!isUnreadable(error)) throw error;
+      return this.readableRuns(wanted);
     });
     return rows.map(toRunSummary);
+  }
+
+  /** The same where some of the runs cannot be read: the others, one by one. */
+  private async readableRuns({ threadId, status, before = Infinity, limit }: RunQuery): Promise<RunRow[]> {
+    const { store } = this.parts;
+    const rows: RunRow[] = [];
+    const head = await store.head(threadId);
+    for (let at = Math.min(before, head?.runCount ?? 0) - 1; at >= (head?.first ?? 0) && rows.length < limit; at--) {
+      const row = await store.run(threadId, at).catch((error: unknown) => {
+        if (!isUnreadable(error)) throw error;
+      });
+      if (row !== undefined && (status === undefined || row.status === status)) rows.push(row);
+    }
+    return rows;
   }
 
   async agentIds(threadId: string): Promise<readonly string[] | undefined> {
@@ -68,7 +86,12 @@ export class ThreadReads {
       if ((await store.head(threadId))?.cut === true) return undefined;
       let before: number | undefined;
       for (;;) {
-        const rows = await store.runsBefore({ threadId, limit: MAX_RUNS, ...(before !== undefined && { before }) });
+        const page = { threadId, limit: MAX_RUNS, ...(before !== undefined && { before }) };
+        const rows = await store.runsBefore(page).catch((error: unknown) => {
+          if (!isUnreadable(error)) throw error;
+        });
+        // Nobody knows whose the one is that cannot be read.
+        if (rows === undefined) return undefined;
         for (const { agentId } of rows) {
           if (agentId === undefined) return undefined;
           found.add(agentId);

@@ -46,6 +46,7 @@ const isStop = (stop: unknown): boolean =>
   isRecord(stop) && isText(stop["runId"]) && (stop["as"] === "stopped" || stop["as"] === "superseded");
 
 export function isHead(record: HeadRecord): boolean {
+  if (!isRecord(record)) return false;
   const { live, first = 0, runCount, activeRunIndex, underived = [] } = record;
   const valid =
     isText(record.threadId) &&
@@ -74,7 +75,7 @@ export function isHead(record: HeadRecord): boolean {
 }
 
 export function checkHead(record: HeadRecord | undefined): HeadRecord | undefined {
-  if (record === undefined || (isRecord(record) && isHead(record))) return record;
+  if (record === undefined || isHead(record)) return record;
   throw corrupt("heads", record);
 }
 

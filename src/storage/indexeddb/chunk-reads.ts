@@ -21,7 +21,7 @@ export async function readChunks(
 ): Promise<Chunk[]> {
   for (let again = false; ; again = true) {
     const { records, isAll } = await readRecords(connection, threadId, runIndex, afterSeq, limit);
-    const run = await countingRun(connection, threadId, runIndex, "events");
+    const run = await countingRun(connection, threadId, runIndex);
     if (run === undefined) return [];
     const end = checkSequence(run, records, afterSeq);
     // A run that has ended since the chunks were read has more of them. One that had ended before has lost some.
@@ -60,7 +60,7 @@ async function readRecords(
       const isFirst = records.length === read;
       if (isChunk(record) && record.firstSeq + record.count <= (isFirst ? next : afterSeq + 1)) continue;
       // Since the page before, it was joined with what was read: whoever asks for more gets it.
-      if (read > 0 && isFirst && record.firstSeq < next) return { records, isAll: false };
+      if (read > 0 && isFirst && isChunk(record) && record.firstSeq < next) return { records, isAll: false };
       records.push(record);
       events += isChunk(record) ? record.count : Infinity;
       if (events >= limit) return { records, isAll: false };

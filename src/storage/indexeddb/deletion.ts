@@ -1,8 +1,8 @@
 import type { PayloadCodec } from "../codec.js";
 import { branchesBefore, cutHead, firstOf, mayCut, tombstone } from "../decisions.js";
-import type { CutBase } from "../run-store.js";
-import { checkHead, checkRun, isThread } from "./checks.js";
-import type { Connection } from "./connection.js";
+import type { CutBase, ThreadHead } from "../run-store.js";
+import { checkHead, checkRun, isHead, isIndex, isRecord, isThread } from "./checks.js";
+import type { Connection, WriteTransaction } from "./connection.js";
 import { mark, sweepThread } from "./garbage.js";
 import { readHead } from "./heads.js";
 import { readRunsFrom } from "./reads.js";
@@ -12,8 +12,9 @@ import type { ThreadRecord } from "./schema.js";
 /** The tombstone stands first, in one strict transaction; from then on nobody sees the rest, which goes in pieces. */
 export async function deleteThread(connection: Connection, threadId: string): Promise<boolean> {
   let epoch: number | undefined;
-  const deleted = await connection.write(["heads", "threads", "meta"], "strict", async (tx) => {
-    const head = checkHead(await tx.objectStore("heads").get(threadId));
+  const deleted = await connection.write(["heads", "threads", "runs", "meta"], "strict", async (tx) => {
+    const record = await tx.objectStore("heads").get(threadId);
+    const head = record !== undefined && isHead(record) ? record : await lostHead(tx, threadId, record);
     // From a first try whose end was not heard.
     if (head?.deleted === true && head.epoch === epoch) return true;
     if (head === undefined || head.deleted === true || head.live !== undefined) return false;
@@ -26,6 +27,15 @@ export async function deleteThread(connection: Connection, threadId: string): Pr
   // Also what an earlier call did not get to.
   await sweepThread(connection, threadId);
   return deleted;
+}
+
+/** In place of a head that is not valid, or is not there: a thread of whatever runs there are, so that it can go. */
+async function lostHead(tx: WriteTransaction, threadId: string, record: unknown): Promise<ThreadHead | undefined> {
+  const newest = await tx.objectStore("runs").openKeyCursor(runRange(threadId, 0, Infinity), "prev");
+  const runIndex = newest?.primaryKey[1];
+  if (runIndex === undefined && record === undefined) return undefined;
+  const epoch = isRecord(record) && isIndex(record["epoch"]) ? record["epoch"] : 0;
+  return { threadId, epoch, runCount: isIndex(runIndex) ? runIndex + 1 : 0, activeRunIndex: -1 };
 }
 
 /** Neighbours as pairs of the first and the last. */

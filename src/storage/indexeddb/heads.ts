@@ -15,7 +15,7 @@ export async function readLiveHeads(connection: Connection): Promise<ThreadHead[
 }
 
 /**
- * The run of which something was just read, where that counts. It is asked after the read and in a transaction of its
+ * The run of which events were just read, where they count. It is asked after the read and in a transaction of its
  * own: `heads` in one scope with bulk stores would hold up all appends, and rows of a run that counts now were all there
  * before.
  */
@@ -23,14 +23,18 @@ export async function countingRun(
   connection: Connection,
   threadId: string,
   runIndex: number,
-  what: "events" | "end",
 ): Promise<RunRecord | undefined> {
   const [headRecord, run] = await connection.read(["heads", "runs"], (tx) =>
     Promise.all([tx.objectStore("heads").get(threadId), tx.objectStore("runs").get([threadId, runIndex])]),
   );
   const head = checkHead(headRecord);
-  const counts = what === "events" ? !hasNoEvents(head, runIndex) : runIndex >= firstOf(head);
-  return counts ? checkRun(run) : undefined;
+  return hasNoEvents(head, runIndex) ? undefined : checkRun(run);
+}
+
+/** What was just read of the end of a run counts. Asked as {@link countingRun}; the run's own record is not read: it may not be valid. */
+export async function endCounts(connection: Connection, threadId: string, runIndex: number): Promise<boolean> {
+  const head = await readHead(connection, threadId);
+  return head !== undefined && runIndex >= firstOf(head) && runIndex < head.runCount;
 }
 
 /**

@@ -6,6 +6,7 @@ import { corrupt, isMessage, isMessageAlone } from "./checks.js";
 import type { Connection, ReadTransaction } from "./connection.js";
 import { unlessCut } from "./heads.js";
 import { decodeMessage } from "./payloads.js";
+import { messageRecordsIn } from "./records.js";
 import type { MessageRecord } from "./schema.js";
 
 /** Rows of one message that are looked at together: few messages are replaced more often. */
@@ -102,7 +103,7 @@ class Rows implements MessageRows<MessageRecord> {
         const upper = newest.primaryKey;
         const left = limit - rows.length;
         const oldest = left === 1 ? newest : await newest.advance(left - 1);
-        const records = await store.getAll(IDBKeyRange.bound(oldest?.primaryKey ?? start, upper));
+        const records = await messageRecordsIn(tx, IDBKeyRange.bound(oldest?.primaryKey ?? start, upper));
         this.checkSequence(records, oldest === null);
         for (const record of records.toReversed()) rows.push(this.rowOf(record));
       }
@@ -144,7 +145,7 @@ class Rows implements MessageRows<MessageRecord> {
       const index = tx.objectStore("messages").index("after");
       const found = await Promise.all(ids.map((id) => index.getAll(IDBKeyRange.only([this.threadId, id]))));
       ids.forEach((id, n) => {
-        const rows = found[n]!.filter((record) => this.counts(record)).map((record) => this.rowOf(record));
+        const rows = found[n]!.map((record) => this.rowOf(record)).filter((row) => this.counts(row));
         if (rows.length > 0) followers.set(id, rows);
       });
     });
@@ -196,7 +197,7 @@ class Rows implements MessageRows<MessageRecord> {
   }
 
   private rowOf(record: MessageRecord): Row {
-    if (!isMessageAlone(record)) throw corrupt("messages", record);
+    if (!isMessageAlone(record)) throw corrupt("messages", record ?? { threadId: this.threadId });
     const { runIndex, n, messageId, after, message } = record;
     return { runIndex, n, id: message === undefined ? undefined : messageId, after, content: record };
   }

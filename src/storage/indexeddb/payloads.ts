@@ -13,7 +13,12 @@ import type { ChunkRecord, MessageRecord, RunRecord, StateRecord } from "./schem
  */
 
 const isEvent = (value: unknown): value is BaseEvent => isRecord(value) && isText(value["type"]);
-const isMessage = (value: unknown): value is Message => isRecord(value) && isText(value["id"]) && isText(value["role"]);
+/** Older builds let a patch make anything of an activity's content. */
+const isMessage = (value: unknown): value is Message =>
+  isRecord(value) &&
+  isText(value["id"]) &&
+  isText(value["role"]) &&
+  (value["role"] !== "activity" || isRecord(value["content"]));
 const isInterrupt = (value: unknown): value is Interrupt => isRecord(value) && isText(value["id"]);
 
 const isInput = (value: unknown): value is PersistedInput =>

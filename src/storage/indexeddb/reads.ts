@@ -2,11 +2,11 @@ import type { Interrupt, Message, State } from "@ag-ui/client";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import type { PersistedInput, RunClosing, RunQuery, RunRow, StoredMessageRow } from "../run-store.js";
-import { checkHead, checkRun, corrupt, isHead, isMessage, isRecord, isRun } from "./checks.js";
+import { checkHead, checkRun, corrupt, isHead, isMessage, isMessageAlone, isRecord, isRun } from "./checks.js";
 import type { Connection, ReadTransaction, WriteTransaction } from "./connection.js";
-import { countingRun, unlessCut } from "./heads.js";
+import { endCounts, unlessCut } from "./heads.js";
 import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloads.js";
-import { PAGE, runRange, toRunRow } from "./records.js";
+import { messageRecordsIn, PAGE, runRange, toRunRow } from "./records.js";
 import type { MessageRecord, RunRecord } from "./schema.js";
 
 export async function readRun(
@@ -29,7 +29,9 @@ export async function runOfId(
 ): Promise<RunRecord | undefined> {
   const index = tx.objectStore("runs").index("runId");
   const newest = await index.get([threadId, runId]);
-  if (newest === undefined || fingerprint === undefined || newest.fingerprint === fingerprint) return newest;
+  if (newest === undefined || !isRun(newest) || fingerprint === undefined || newest.fingerprint === fingerprint) {
+    return newest;
+  }
   return (await index.get([threadId, [runId, fingerprint]])) ?? newest;
 }
 
@@ -131,7 +133,7 @@ async function readMessageRecords(
   let before: MessageRecord | undefined;
   for (;;) {
     const range = IDBKeyRange.bound(from, [threadId, upTo, Infinity], true);
-    const page = await connection.read(["messages"], (tx) => tx.objectStore("messages").getAll(range, 4 * PAGE));
+    const page = await connection.read(["messages"], (tx) => messageRecordsIn(tx, range, 4 * PAGE));
     for (const record of page) {
       if (path !== undefined && !path.has(record.runIndex)) continue;
       if (!isMessage(record, before?.runIndex === record.runIndex ? before : undefined))
@@ -178,6 +180,7 @@ export async function readMessageForms(
   const records = await unlessCut(connection, threadId, (first) =>
     connection.read(["messages"], async (tx) => {
       const found = await tx.objectStore("messages").index("messageId").getAll([threadId, messageId]);
+      if (!found.every(isMessageAlone)) throw corrupt("messages", { threadId });
       return found.filter(({ runIndex }) => runIndex >= first);
     }),
   );
@@ -192,8 +195,7 @@ export async function readStateAfter(
   runIndex: number,
 ): Promise<{ state: State; interrupts: Interrupt[] } | undefined> {
   const record = await connection.read(["states"], (tx) => tx.objectStore("states").get([threadId, runIndex]));
-  if (record === undefined || (await countingRun(connection, threadId, runIndex, "end")) === undefined)
-    return undefined;
+  if (record === undefined || !(await endCounts(connection, threadId, runIndex))) return undefined;
   if (!isRecord(record)) throw corrupt("states", { threadId, runIndex });
   return decodeState(codec, record);
 }

@@ -2,8 +2,8 @@ import type { PayloadCodec } from "../codec.js";
 import { readable } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import type { Derived, RunRow, ThreadHead } from "../run-store.js";
-import { isHead, isIndex } from "./checks.js";
-import type { WriteTransaction } from "./connection.js";
+import { isHead, isIndex, isRecord } from "./checks.js";
+import type { ReadTransaction, WriteTransaction } from "./connection.js";
 import { EPOCH, type ChunkRecord, type MessageRecord, type RunRecord, type StateRecord } from "./schema.js";
 
 /** Rows fetched in one transaction: a long read would make the appends of all threads wait behind it. */
@@ -34,6 +34,22 @@ export async function nextEpoch(tx: WriteTransaction, head: ThreadHead | undefin
 async function greatestEpoch(tx: WriteTransaction): Promise<number> {
   const heads = await tx.objectStore("heads").getAll();
   return heads.filter(isHead).reduce((greatest, { epoch }) => Math.max(greatest, epoch), 0);
+}
+
+/**
+ * The records of a range of `messages`. One that reads as null is told as a record of its place without content, which is
+ * not valid: whoever reads it learns whose run it is of.
+ */
+export async function messageRecordsIn(
+  tx: ReadTransaction,
+  range: IDBKeyRange,
+  limit?: number,
+): Promise<MessageRecord[]> {
+  const store = tx.objectStore("messages");
+  const records = await store.getAll(range, limit);
+  if (records.every(isRecord)) return records;
+  const keys = await store.getAllKeys(range, limit);
+  return keys.map(([threadId, runIndex, n], at) => records[at] ?? { threadId, runIndex, n });
 }
 
 export async function encodeChunk(codec: PayloadCodec, chunk: Chunk): Promise<ChunkRecord> {

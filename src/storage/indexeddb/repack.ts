@@ -25,7 +25,7 @@ export async function repack(
 ): Promise<void> {
   for (let joined = true; joined;) {
     joined = false;
-    const run = await countingRun(connection, threadId, runIndex, "events");
+    const run = await countingRun(connection, threadId, runIndex);
     if (run === undefined || run.status === "running") return;
     for (let next = 0; ;) {
       if (signal?.aborted === true) return;

@@ -12,7 +12,7 @@ import {
   stopDecides,
 } from "../decisions.js";
 import type { Claim, ClaimRequest, ClaimResult, RunStore, Settlement, StopRequest, ThreadHead } from "../run-store.js";
-import { checkHead, checkRun, checkThread, corrupt, isThread } from "./checks.js";
+import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
 import type { Connection, WriteTransaction } from "./connection.js";
 import { runOfId } from "./reads.js";
 import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, runRange, storable, toRunRow } from "./records.js";
@@ -28,7 +28,9 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
       tx.objectStore("threads").get(threadId),
     ]);
     const head = checkHead(headRecord);
-    const thread = checkThread(threadRecord);
+    // One that is not valid is left as it is; it must not keep the thread from its next run (L7).
+    const isSpoilt = threadRecord !== undefined && !isThread(threadRecord);
+    const thread = isSpoilt ? undefined : threadRecord;
     const decision = decideClaim(head, checkRun(sameRecord), request);
     if (decision.is === "moved") return decision;
     if (decision.is === "exists") return { is: "exists", run: toRunRow(decision.run) };
@@ -49,24 +51,24 @@ export async function claim(connection: Connection, codec: PayloadCodec, request
     if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
     // Its index allows one of an id: the former goes first.
     if (former !== undefined) quietly(runs.put({ ...former, runId: [runId, former.fingerprint] }));
-    const lastRun = checkRun(last);
-    quietly(runs.put({ ...claimedRun(request, runIndex, epoch, lastRun && toRunRow(lastRun).runId), input }));
+    // One that cannot be read is named as no parent; it must not keep the thread from its next run (L7).
+    const lastRunId = last !== undefined && isRun(last) ? toRunRow(last).runId : undefined;
+    quietly(runs.put({ ...claimedRun(request, runIndex, epoch, lastRunId), input }));
     quietly(tx.objectStore("heads").put(claimedHead(head, request, runIndex, epoch)));
-    quietly(
-      tx.objectStore("threads").put({
-        threadId,
-        title: request.title,
-        archived: 0,
-        pinned: 0,
-        createdAt: startedAt,
-        eventCount: 0,
-        ...thread,
-        ...(thread?.title === "" && thread.named === undefined && { title: request.title }),
-        ...(request.agentId !== undefined && { agentId: request.agentId }),
-        updatedAt: startedAt,
-        runCount: (thread?.runCount ?? 0) + 1,
-      }),
-    );
+    const row = {
+      threadId,
+      title: request.title,
+      archived: 0 as const,
+      pinned: 0 as const,
+      createdAt: startedAt,
+      eventCount: 0,
+      ...thread,
+      ...(thread?.title === "" && thread.named === undefined && { title: request.title }),
+      ...(request.agentId !== undefined && { agentId: request.agentId }),
+      updatedAt: startedAt,
+      runCount: (thread?.runCount ?? 0) + 1,
+    };
+    if (!isSpoilt) quietly(tx.objectStore("threads").put(row));
     return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes: thread?.bytes ?? 0 };
   });
 }
