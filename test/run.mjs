@@ -3,7 +3,7 @@
 //   npm run test:all            everything
 //   npm test -- unit chromium   these suites, whole; with --gate what the gate has of them
 //   npm test -- --list          their names
-//   npm test -- chromium firefox webkit --write-table    writes the README's table of faults
+//   npm test -- chromium firefox webkit --write-table    writes the table of faults in demo/guides/guarantees.md
 // With CI=true every browser must be there.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -214,7 +214,7 @@ function printSummary(results) {
   return sum("failed");
 }
 
-/** Where all engines ran without a failure: the README's table of faults says what they showed. */
+/** Where all engines ran without a failure: the table of faults says what they showed. */
 function checkTable() {
   if (isGate) return [];
   const engines = ["chromium", "firefox", "webkit"];

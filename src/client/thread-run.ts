@@ -70,7 +70,7 @@ function lastOf(events: readonly BaseEvent[]): ThreadRun {
     : { is: "idle", last: { runId: started.runId, ...end } };
 }
 
-/** How a run ended, from its terminal event (the table in the README). */
+/** How a run ended, from its terminal event (demo/guides/client.md has the table). */
 function endOf(
   event: BaseEvent | undefined,
 ): { readonly status: SettledStatus; readonly error?: RunFailure } | undefined {

@@ -1,5 +1,5 @@
-// The README's table of faults: law by law, fault by fault, browser by browser, from what really ran. `npm test` compares
-// it with its own results where it ran all engines; `npm test -- chromium firefox webkit --write-table` writes it.
+// The table of faults in demo/guides/guarantees.md: law by law, fault by fault, browser by browser, from what really ran. A run
+// of all engines compares it with its own results; `npm test -- chromium firefox webkit --write-table` writes it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { ROOT } from "./install.mjs";
@@ -25,6 +25,7 @@ export const FAULTS = {
   "no-locks": "no Web Locks (plain http)",
   smoke: "tabs that reload, close and race",
   "server-ends": "a server whose answer breaks off, an agent that fails when it is stopped",
+  "hostile-events": "an agent whose events are hostile",
   fetch: undefined,
   contract: undefined,
   checkpoints: undefined,
@@ -34,13 +35,12 @@ export const FAULTS = {
   "demo-pages": undefined,
   "dev-hot": undefined,
   "dev-reload": undefined,
-  "hostile-events": undefined,
   offline: undefined,
   presets: undefined,
 };
 
 const ENGINES = { chromium: "Chromium", firefox: "Firefox", webkit: "WebKitGTK" };
-const README = join(ROOT, "README.md");
+const GUIDE = "demo/guides/guarantees.md";
 const BEGIN = "<!-- faults: written by npm test -- --write-table -->";
 const END = "<!-- end of faults -->";
 
@@ -82,21 +82,21 @@ export function faultTable(reports) {
     .join("\n");
 }
 
-const readme = () => readFileSync(README, "utf8");
+const guide = () => readFileSync(join(ROOT, GUIDE), "utf8");
 
 const betweenMarks = () => {
-  const text = readme();
+  const text = guide();
   return text.slice(text.indexOf(BEGIN) + BEGIN.length, text.indexOf(END)).trim();
 };
 
-/** A sentence where the README has another table; undefined where it has this one. */
+/** A sentence where the guide has another table; undefined where it has this one. */
 export const staleTable = (table) =>
   betweenMarks() === table
     ? undefined
-    : "README.md: the table of faults is not what ran (npm test -- chromium firefox webkit --write-table writes it)";
+    : `${GUIDE}: the table of faults is not what ran (npm test -- chromium firefox webkit --write-table writes it)`;
 
 export function writeTable(table) {
-  const text = readme();
+  const text = guide();
   const from = text.indexOf(BEGIN) + BEGIN.length;
-  writeFileSync(README, `${text.slice(0, from)}\n\n${table}\n\n${text.slice(text.indexOf(END))}`);
+  writeFileSync(join(ROOT, GUIDE), `${text.slice(0, from)}\n\n${table}\n\n${text.slice(text.indexOf(END))}`);
 }
