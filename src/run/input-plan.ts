@@ -13,6 +13,8 @@ export interface ThreadBase {
    * has ended they are that one's, so that no run has to look at the whole history.
    */
   readonly runOf: Map<string, number>;
+  /** The run that added a message, where a later one replaced it. Handed on as `runOf` is. */
+  readonly addedBy: Map<string, number>;
   readonly index?: MessageIndex;
   readonly state: State;
   readonly interrupts: readonly Interrupt[];

@@ -35,12 +35,20 @@ export const lastOf = (messages: readonly Message[], limit: number): MessagePart
   pageOf(messages, undefined, limit)!;
 
 /** What a snapshot shows of a thread at the end of a path: of its messages perhaps only the last ones. */
-export type ThreadEnd = MessagePart & Pick<ThreadBase, "runIndex" | "state" | "interrupts">;
+export type ThreadEnd = MessagePart &
+  Pick<ThreadBase, "runIndex" | "state" | "interrupts"> & {
+    /** Where all messages are shown: the run that added a message. */
+    readonly addedBy?: (messageId: string) => number | undefined;
+  };
 
 /** @param limit how many of its messages are shown; absent: all */
-export const endOf = ({ runIndex, messages, state, interrupts }: ThreadBase, limit?: number): ThreadEnd => ({
-  runIndex,
-  state,
-  interrupts,
-  ...(limit === undefined ? { messages, earlier: false } : lastOf(messages, limit)),
-});
+export function endOf(base: ThreadBase, limit?: number): ThreadEnd {
+  const { runIndex, messages, state, interrupts } = base;
+  const end = { runIndex, state, interrupts };
+  if (limit !== undefined) return { ...end, ...lastOf(messages, limit) };
+  return { ...end, messages, earlier: false, addedBy: (id) => addedBy(base, id) };
+}
+
+/** The run that added a message. */
+export const addedBy = (base: Pick<ThreadBase, "runOf" | "addedBy">, messageId: string): number | undefined =>
+  base.addedBy.get(messageId) ?? base.runOf.get(messageId);

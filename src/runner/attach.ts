@@ -37,6 +37,8 @@ export interface AttachOptions {
   /** A snapshot shows at most so many of the last messages, and all that a live run has open or has added. Default: all. */
   readonly limit?: number;
   readonly follow?: boolean;
+  /** A snapshot of all messages begins with which run each is of, see `runNames`: for a reader that holds none of them. */
+  readonly named?: boolean;
 }
 
 /** How long a follower of an idle thread hears nothing before it looks into the log, in ms. */
@@ -121,7 +123,7 @@ async function nextStep(
   head: ThreadHead | undefined,
   at: Cursor | undefined,
   holds: boolean,
-  { threadId, replay, limit }: AttachOptions,
+  { threadId, replay, limit, named = false }: AttachOptions,
   comesBack: boolean,
 ): Promise<Position | { readonly prelude: Prelude } | "again" | "end"> {
   // Also where its whole database was deleted.
@@ -141,7 +143,9 @@ async function nextStep(
   if (next !== "snapshot") return next;
   // Events that add to what a reader shows would add it twice.
   const prelude =
-    replay === "events" && !holds ? await compacted(context, head) : await snapshot(context, head, limit, holds);
+    replay === "events" && !holds
+      ? await compacted(context, head)
+      : await snapshot(context, head, limit, holds, named && !holds);
   return prelude === undefined ? "again" : { prelude };
 }
 
@@ -253,6 +257,7 @@ async function snapshot(
   head: ThreadHead,
   limit: number | undefined,
   holds: boolean,
+  named: boolean,
 ): Promise<Prelude | undefined> {
   const { threadId } = head;
   // What it holds may begin later than what it is shown now.
@@ -261,9 +266,10 @@ async function snapshot(
     const end =
       limit === undefined ? endOf(await history.base(head)) : await history.endAt(head, head.activeRunIndex, limit);
     const last = await history.run(head, head.activeRunIndex);
+    const names = named ? await history.namesOf(head, end) : [];
     return {
       type: "prelude",
-      events: await history.settledEvents(head, end, forget),
+      events: [...names, ...(await history.settledEvents(head, end, forget))],
       cursor: { runIndex: last.runIndex, seq: (last.eventCount ?? 0) - 1, epoch: last.epoch },
       ...(end.earlier && { earlier: true }),
     };
@@ -275,7 +281,8 @@ async function snapshot(
   // A run of this host knows what it found: its thread need not be read.
   const before =
     (isLocal ? local.view?.before(limit) : undefined) ?? (await history.endAt(head, run.prevRunIndex ?? -1, limit));
-  const settled = await history.settledEvents(head, before, forget);
+  const names = named ? await history.namesOf(head, before) : [];
+  const settled = [...names, ...(await history.settledEvents(head, before, forget))];
   if (isLocal && !isListening(local.is)) {
     await local.ended;
     return undefined;

@@ -4,6 +4,7 @@ import { RunnerError } from "../run/errors.js";
 import type { ThreadBase } from "../run/input-plan.js";
 import { endOf, pageOf, type MessagePart, type ThreadEnd } from "../run/message-page.js";
 import { settledPrelude } from "../run/prelude.js";
+import { runNames } from "../run/run-names.js";
 import type { BaseEvent } from "@ag-ui/client";
 import type {
   Derived,
@@ -30,6 +31,7 @@ export const newThread = (): ThreadBase => ({
   runIndex: -1,
   messages: [],
   runOf: new Map(),
+  addedBy: new Map(),
   state: {},
   interrupts: [],
 });
@@ -370,6 +372,41 @@ export class History {
       if (!isUnreadable(error)) throw error;
     }
     return this.readAsFar(head, runIndex, async (view) => view.closing());
+  }
+
+  /**
+   * Events that tell which run each message is of, up to the last settled run: what the thread's snapshot, which comes in
+   * that run, does not tell.
+   */
+  async namesOf(head: ThreadHead, { runIndex: last, messages, addedBy }: ThreadEnd): Promise<BaseEvent[]> {
+    const idsOf = new Map<number, string[]>();
+    for (const { id } of messages) {
+      // Of a run that was cut off the base has the messages.
+      const by = Math.max(addedBy?.(id) ?? last, head.first ?? 0);
+      if (by === last) continue;
+      const ids = idsOf.get(by);
+      if (ids === undefined) idsOf.set(by, [id]);
+      else ids.push(id);
+    }
+    if (idsOf.size === 0) return [];
+    return runNames(
+      head.threadId,
+      (await this.runsAt(head, [...idsOf.keys()])).map(({ runIndex, runId, status }) => ({
+        runId,
+        status,
+        messageIds: idsOf.get(runIndex) ?? [],
+      })),
+    );
+  }
+
+  private async runsAt(head: ThreadHead, indexes: readonly number[]): Promise<RunRow[]> {
+    try {
+      const wanted = new Set(indexes);
+      return (await this.store.runs(head.threadId)).filter(({ runIndex }) => wanted.has(runIndex));
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return Promise.all(indexes.map((runIndex) => this.run(head, runIndex)));
+    }
   }
 
   /** The id of the run whose interrupts are still open after run `runIndex`, which ended in RUN_ERROR. */

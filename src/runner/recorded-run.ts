@@ -1,12 +1,12 @@
 import { cloneJson } from "../run/json.js";
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent } from "@ag-ui/client";
+import type { BaseEvent, Message } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
 import type { ThreadBase } from "../run/input-plan.js";
 import type { ThreadContent } from "../run/fold.js";
 import { lastSeq } from "../run/pack.js";
 import type { Shown } from "../run/prelude.js";
-import { endOf, type ThreadEnd } from "../run/message-page.js";
+import { addedBy, endOf, type ThreadEnd } from "../run/message-page.js";
 import { RunView } from "../run/run-view.js";
 import type { Chunk } from "../run/types.js";
 import type { Derived, MessageRow, PersistedInput, RunClosing, RunStore } from "../storage/run-store.js";
@@ -106,7 +106,7 @@ export class RecordedRun {
   derived(): Derived {
     const { messages, touched, rewritten, doubled, state, interrupts } = this.view.fold;
     if (rewritten || doubled) {
-      return { messages: messages.map((message) => ({ message })), rewritten: true, state, interrupts };
+      return { messages: messages.map((message) => this.rowOf(message)), rewritten: true, state, interrupts };
     }
     const rows: MessageRow[] = [];
     // From the end, where most of it is, and no further than there is something.
@@ -117,19 +117,29 @@ export class RecordedRun {
       if (touched.has(message.id)) {
         const before = messages[at - 1];
         const inserted = beforeKept && !isOld && before !== undefined;
-        rows.push({ message, ...(inserted && { after: before.id }) });
+        rows.push({ ...this.rowOf(message), ...(inserted && { after: before.id }) });
         beforeKept ||= isOld;
       } else beforeKept = true;
     }
     return { messages: rows.toReversed(), rewritten, state, interrupts };
   }
 
+  private rowOf(message: Message): MessageRow {
+    const by = addedBy(this.start, message.id);
+    return { message, ...(by !== undefined && { addedBy: by }) };
+  }
+
   /** The thread after this run, which has ended; takes the place of the base that it started from. */
   base(runIndex: number): ThreadBase {
     const { messages, touched, doubled, state, interrupts } = this.view.fold;
     const rewritten = doubled || this.view.fold.rewritten;
-    const runOf = rewritten ? new Map(messages.map((message) => [message.id, runIndex])) : this.start.runOf;
-    if (!rewritten) for (const id of touched) runOf.set(id, runIndex);
-    return { runIndex, messages, runOf, index: this.view.fold.handOnIndex(), state, interrupts };
+    const runOf = rewritten ? new Map<string, number>() : this.start.runOf;
+    const added = rewritten ? new Map<string, number>() : this.start.addedBy;
+    for (const id of rewritten ? messages.map((message) => message.id) : touched) {
+      const by = addedBy(this.start, id);
+      if (by !== undefined && by !== runIndex) added.set(id, by);
+      runOf.set(id, runIndex);
+    }
+    return { runIndex, messages, runOf, addedBy: added, index: this.view.fold.handOnIndex(), state, interrupts };
   }
 }

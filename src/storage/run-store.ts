@@ -116,6 +116,8 @@ export interface MessageRow {
   readonly message: Message;
   /** The message that it follows, where it was not added at the end. */
   readonly after?: string;
+  /** The index of the run that added it, where this is a later one. Older builds did not write it. */
+  readonly addedBy?: number;
 }
 
 /** A message row as it stands in the log; `row` is absent where the run left no message at all. */

@@ -4,7 +4,7 @@ import { IndexedDBAgentRunner, InMemoryAgentRunner, type AgentRunner } from "ag-
 import { createNodeHandler } from "ag-ui-local-runtime/node";
 import { AgentRuntime, createRuntimeHandler } from "ag-ui-local-runtime/runtime";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { agentOn, agents, BASE, copilotKit, type CoreAgent, frontEnd, Gate, serve, textsOf } from "./kit.js";
+import { agentOn, agents, BASE, copilotKit, type CoreAgent, frontEnd, Gate, runsOf, serve, textsOf } from "./kit.js";
 
 type Mode = "multi-route" | "single-route";
 
@@ -47,6 +47,24 @@ const PAIRS: Readonly<Record<string, Pair>> = {
   "our IndexedDBAgentRunner in CopilotKit's runtime": { serve: inTheirs, makeRunner: durable, threads: false },
   "our runner in our runtime": { serve: inOurs, makeRunner: inMemory, threads: true },
 };
+
+/** A whole run whose ids the test chooses. */
+async function postRun(
+  url: string,
+  transport: "rest" | "single",
+  agentId: string,
+  { threadId, runId, content }: { readonly threadId: string; readonly runId: string; readonly content: string },
+): Promise<void> {
+  const messages = [{ id: `${runId}-user`, role: "user", content }];
+  const body = { threadId, runId, messages, state: {}, tools: [], context: [], forwardedProps: {} };
+  const single = { method: "agent/run", params: { agentId }, body };
+  const response = await fetch(transport === "rest" ? `${url}/agent/${agentId}/run` : url, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(transport === "rest" ? body : single),
+  });
+  expect(await response.text()).toContain("RUN_FINISHED");
+}
 
 const ask = (agent: CoreAgent, content: string): void =>
   agent.addMessage({ id: `${agent.threadId}-${content}`, role: "user", content });
@@ -109,6 +127,48 @@ describe.each(Object.entries(PAIRS))("%s", (_name, pair) => {
       expect(textsOf(again)).toEqual(["user: go", "assistant: half whole"]);
       expect([...errors, ...reloaded.errors]).toEqual([]);
     });
+
+    if (pair.serve === inOurs && pair.makeRunner !== theirs) {
+      test("after a reload each message is of its own run, that of a live run too", async () => {
+        const { url, errors, gate, threadId } = await begin();
+        const send = (agentId: string, runId: string, content: string) =>
+          postRun(url, transport, agentId, { threadId, runId, content });
+        for (const [runId, content] of [
+          ["run-1", "one"],
+          ["run-2", "two"],
+          ["run-3", "three"],
+        ] as const) {
+          await send("counter", runId, content);
+        }
+        const reload = async () => {
+          const { core, errors: seen } = await frontEnd(url, transport);
+          const agent = core.getAgent("counter")!;
+          agent.threadId = threadId;
+          return { core, agent, seen };
+        };
+        const settled = await reload();
+        await settled.core.connectAgent({ agent: settled.agent });
+        const all = ["run-1", "run-1", "run-2", "run-2", "run-3", "run-3"];
+        expect(runsOf(settled.core, "counter", settled.agent)).toEqual(all);
+        expect(settled.agent.messages.map(({ id }) => id)).toEqual(
+          ["run-1", "run-2", "run-3"].flatMap((runId) => [`${runId}-user`, `${runId}-answer`]),
+        );
+        // Again, with all of them held: nothing is given away from its run.
+        await settled.core.connectAgent({ agent: settled.agent });
+        expect(runsOf(settled.core, "counter", settled.agent)).toEqual(all);
+
+        const running = send("slow", "run-4", "four");
+        const live = await reload();
+        const connected = live.core.connectAgent({ agent: live.agent });
+        await vi.waitFor(() => expect(textsOf(live.agent).at(-1)).toBe("assistant: half "));
+        expect(runsOf(live.core, "counter", live.agent)).toEqual([...all, "run-4", "run-4"]);
+        gate.release();
+        await Promise.all([running, connected]);
+        expect(textsOf(live.agent).at(-1)).toBe("assistant: half whole");
+        expect(runsOf(live.core, "counter", live.agent)).toEqual([...all, "run-4", "run-4"]);
+        expect([...errors, ...settled.seen, ...live.seen]).toEqual([]);
+      });
+    }
 
     test("a stop ends the run, is no error for anybody, and the thread takes the next run", async () => {
       const { url, core, errors, runner, threadId } = await begin();

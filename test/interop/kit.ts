@@ -18,6 +18,7 @@ export interface Core {
   runAgent(params: { agent: CoreAgent }): Promise<unknown>;
   connectAgent(params: { agent: CoreAgent }): Promise<unknown>;
   stopAgent(params: { agent: CoreAgent }): void;
+  getRunIdForMessage(agentId: string, threadId: string, messageId: string): string | undefined;
   subscribe(subscriber: { onError: (error: { code: string; error: Error }) => void }): unknown;
 }
 
@@ -84,6 +85,10 @@ export function agentOn(core: Core, agentId: string, threadId: string): CoreAgen
   agent.threadId = threadId;
   return agent;
 }
+
+/** Which run each message of the agent is of, as the front end knows it. */
+export const runsOf = (core: Core, agentId: string, { threadId, messages }: CoreAgent): (string | undefined)[] =>
+  messages.map(({ id }) => core.getRunIdForMessage(agentId, threadId, id));
 
 /** Whichever version's messages. */
 interface Said {

@@ -3,6 +3,7 @@ import { abortWith } from "../../platform/abort.js";
 import { LeftOut } from "../../run/input-shape.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import { eventMapper, isNewer, messageMapper } from "../../wire/protocol-versions.js";
+import { holdsNothing } from "../../run/run-names.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { RuntimeCore } from "../core.js";
 import { foreignEvents } from "../foreign-events.js";
@@ -66,7 +67,7 @@ export async function suggest(core: RuntimeCore, request: Admitted, agentId: str
  */
 export async function connect(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
-  const { threadId, lastSeenEventId } = input;
+  const { threadId, messages, lastSeenEventId } = input;
   const { headers, signal } = request.request();
   const runner = await core.home.open();
   const filter = core.filterFor(request, threadId);
@@ -78,15 +79,19 @@ export async function connect(core: RuntimeCore, request: Admitted, agentId: str
   }
   const after = parseCursor(headers.get("last-event-id")) ?? parseCursor(lastSeenEventId);
   const open: OpenFrames = (until) =>
-    runner.attach({ threadId, follow: false, ...(after !== undefined && { after }) }, until);
+    runner.attach(
+      { threadId, follow: false, named: holdsNothing(messages), ...(after !== undefined && { after }) },
+      until,
+    );
   // What there is comes at once, or not at all: then the answer says why. What comes after a cursor may take its time.
   const begun = after === undefined ? await begin(open, signal) : undefined;
   const stream = streamOfFrames(threadId, begun?.open ?? open, filter, signal, {
     given: notingFor(core, request, threadId),
   });
   if (begun !== undefined) void stream.over.then(begun.left);
-  const messages = () => runner.getThreadMessages(threadId);
-  return answerStream(core, request, input, stream.source, { ended: stream.over.then(() => ({ threadId, messages })) });
+  const all = () => runner.getThreadMessages(threadId);
+  const ended = stream.over.then(() => ({ threadId, messages: all }));
+  return answerStream(core, request, input, stream.source, { ended });
 }
 
 /** POST `/agent/:agentId/stop/:threadId`. */

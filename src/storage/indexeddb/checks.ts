@@ -164,6 +164,7 @@ export const isMessageAlone = (record: MessageRecord): boolean =>
   isIndex(record.runIndex) &&
   isIndex(record.n) &&
   isAbsentOr(isText, record.after) &&
+  isAbsentOr(isIndex, record.addedBy) &&
   (record.resets === undefined || (record.resets === 1 && record.n === 0)) &&
   (record.message === undefined ? record.resets === 1 : isText(record.messageId));
 

@@ -160,12 +160,15 @@ export async function readMessageRows(
   );
   return Promise.all(
     records.map(async (record) => {
-      const { runIndex, after, resets } = record;
+      const { runIndex, after, addedBy, resets } = record;
       const message = await decodeMessage(codec, record);
       return {
         runIndex,
         resets: resets === 1,
-        row: message === undefined ? undefined : { message, ...(after !== undefined && { after }) },
+        row:
+          message === undefined
+            ? undefined
+            : { message, ...(after !== undefined && { after }), ...(addedBy !== undefined && { addedBy }) },
       };
     }),
   );

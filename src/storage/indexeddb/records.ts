@@ -63,12 +63,13 @@ export async function encodeDerived(
   derived: Derived,
 ): Promise<{ messages: MessageRecord[]; state: StateRecord }> {
   const messages: MessageRecord[] = await Promise.all(
-    derived.messages.map(async ({ message, after }, n) => ({
+    derived.messages.map(async ({ message, after, addedBy }, n) => ({
       threadId,
       runIndex,
       n,
       messageId: message.id,
       ...(after !== undefined && { after }),
+      ...(addedBy !== undefined && { addedBy }),
       ...(derived.rewritten && n === 0 && { resets: 1 as const }),
       message: await codec.encode(message),
     })),

@@ -63,6 +63,7 @@ export interface MessageRecord {
   n: number;
   messageId?: string;
   after?: string;
+  addedBy?: number;
   /** The thread's messages begin anew with this row. */
   resets?: 1;
   /** Payload: Message; absent in a row that only resets. */

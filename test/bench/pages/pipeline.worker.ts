@@ -106,7 +106,7 @@ function stages(n: number): Record<string, () => unknown> {
       return String(fold.messages.at(-1)?.content).length;
     },
     [`recorded run, chunks of ${CHUNK}`]: () => {
-      const run = new RecordedRun({ ...base, runIndex: -1, runOf: new Map() }, { messages: [] });
+      const run = new RecordedRun({ ...base, runIndex: -1, runOf: new Map(), addedBy: new Map() }, { messages: [] });
       for (const chunk of chunks) run.applyChunk(chunk);
     },
     [`structured clone, chunks of ${CHUNK}`]: () => {

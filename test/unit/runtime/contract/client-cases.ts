@@ -60,6 +60,67 @@ export const CLIENT_CASES: readonly ContractCase[] = [
       },
     },
     {
+      name: `connect tells @ag-ui/client ${version} which run each message is of, and shows all as the log has them`,
+      check: async (bench) => {
+        const threadId = bench.id("t");
+        const [first, stopped, last, live, edit] = ["run", "run", "run", "run", "run"].map((kind) =>
+          bench.id(kind),
+        ) as [string, string, string, string, string]; // as many as there are names
+        await bench.run("rich", { threadId, runId: first });
+        const { reader: held } = await bench.hold({ threadId, runId: stopped, props: { open: ["text"] } });
+        await bench.stop(threadId);
+        await bench.patience.within(held.all(), "the end of a stopped run");
+        await bench.run("rich", { threadId, runId: last });
+
+        const read = async (): Promise<Client> => {
+          const reader = new Client(version, bench.way, "/agent/echo/connect", { threadId });
+          await bench.patience.within(reader.run(), "the end of a connect");
+          return reader;
+        };
+        const expectNamed = async (reader: Client, runIds: readonly string[]): Promise<void> => {
+          reader.expectNoFailure();
+          const ids = reader.view.messages.map(({ id }) => id);
+          const named = ids.map((id) => reader.runOf.get(id));
+          const own = ids.map((id) => runIds.find((runId) => id.startsWith(`${runId}-`)));
+          expectSame(named, own, "each message must be of the run that added it");
+          expectSame(
+            ids,
+            (await bench.messages(threadId)).map(({ id }) => id),
+            "messages must be in their order",
+          );
+        };
+        const settled = await read();
+        await expectNamed(settled, [first, stopped, last]);
+        expectSame(
+          settled.view.messages.slice(1, 6),
+          richMessages(first),
+          "nothing of the names may be left in the messages",
+        );
+        const again = new Client(version, bench.way, "/agent/echo/connect", {
+          threadId,
+          messages: settled.view.messages.slice(0, 2),
+        });
+        await bench.patience.within(again.run(), "the end of a connect");
+        expectSame(again.view.messages, settled.view.messages, "who holds messages must be led to the same");
+
+        const { letOn } = await bench.hold({ threadId, runId: live, props: { open: ["text"] } });
+        const during = new Client(version, bench.way, "/agent/echo/connect", { threadId });
+        const reading = during.run();
+        await bench.patience.within(during.told(`CUSTOM ${WAITS}`), "the live run");
+        await letOn();
+        await bench.patience.within(reading, "the end of a live run");
+        await expectNamed(during, [first, stopped, last, live]);
+
+        // What a person edits is said in another run.
+        const messages = [{ id: `${last}-user`, role: "user" as const, content: "edited" }];
+        await bench.run("echo", { threadId, runId: edit, input: { messages } });
+        const edited = await read();
+        expectSame(edited.runOf.get(`${last}-user`), edit, "an edited message is of the run that it was sent with");
+        expectSame(edited.runOf.get(`${first}-user`), first, "those before it stay of theirs");
+        expectSame(edited.runOf.get(`${edit}-answer`), edit, "its answer is of the same run");
+      },
+    },
+    {
       name: `an interrupt and its answer go through @ag-ui/client ${version}`,
       check: async (bench) => {
         const [threadId, runId, next] = [bench.id("t"), bench.id("run"), bench.id("run")];

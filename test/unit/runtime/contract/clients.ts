@@ -21,6 +21,8 @@ export class Client {
   readonly types: string[] = [];
   /** Of each RUN_STARTED. */
   readonly runIds: string[] = [];
+  /** The run that each message is of, as front ends (CopilotKit's) note it. */
+  readonly runOf = new Map<string, string>();
   /** Why runs failed for it. */
   readonly failures: string[] = [];
   private readonly agent: Client1;
@@ -47,6 +49,13 @@ export class Client {
         for (const look of this.seen) look();
       },
       onRunStartedEvent: ({ event }) => void this.runIds.push(event.runId),
+      onMessagesSnapshotEvent: ({ event }) => {
+        for (const { id } of event.messages) if (!this.runOf.has(id)) this.runOf.set(id, this.runIds.at(-1)!);
+      },
+      onNewMessage: ({ message }) => {
+        const runId = this.runIds.at(-1);
+        if (runId !== undefined) this.runOf.set(message.id, runId);
+      },
       onRunErrorEvent: ({ event }) => void this.failures.push(String(event["message"])),
       onRunFailed: ({ error }) => void this.failures.push(error.message),
     });

@@ -2,7 +2,7 @@ import "fake-indexeddb/auto";
 import { PROTOCOL_VERSION } from "@ag-ui/core";
 import fc from "fast-check";
 import { IndexedDBAgentRunner, InMemoryAgentRunner } from "ag-ui-local-runtime";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { LocalAgentRunner } from "../../../../src/runner/local-agent-runner.js";
 import { times } from "../../property.js";
 import { freshDb, rebuild, replay } from "../../runner/kit.js";
@@ -207,7 +207,10 @@ async function check(world: World): Promise<void> {
     }
     await bench.expectFree(threadId);
   }
-  expect(await (await bench.get("/health")).json()).toMatchObject({ status: "ok", liveThreads: 0 });
+  // What is recorded nowhere ends when its reader has gone.
+  await vi.waitFor(async () =>
+    expect(await (await bench.get("/health")).json()).toMatchObject({ status: "ok", liveThreads: 0 }),
+  );
 }
 
 /** What a reader was handed of its run: the state that it starts from, where the log does not say it, is no event of it. */
