@@ -39,6 +39,20 @@ export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
   };
 }
 
+/**
+ * Calls a function of the runtime's options. A RunnerError of its own says nothing of the request that led to the call: it
+ * is a fault of the runtime, as whatever else it throws.
+ */
+export async function called<T>(option: string, call: () => T | Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!RunnerError.is(error)) throw error;
+    const message = `The function given as ${option} failed: ${error.message}`;
+    throw new RunnerError("host-failed", { field: option }, { message, cause: error });
+  }
+}
+
 type OfRequest = (request: () => Request) => Agents | Promise<Agents>;
 
 /** A request that needs its agents in several places is asked about once. */
@@ -60,8 +74,15 @@ export class AgentRegistry {
   /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-agent` for what is none */
   constructor(config: AgentsConfig) {
     if (typeof config === "function") {
-      const shared = once(config as () => Agents | Promise<Agents>); // of no parameters, where it is used
-      this.agents = config.length === 0 ? shared : oncePerRequest((request) => config({ request: request() }));
+      const make = config as () => Agents | Promise<Agents>; // of no parameters, where it is used
+      const shared = once(() => called("agents", make));
+      this.agents =
+        config.length === 0
+          ? shared
+          : oncePerRequest((asked) => {
+              const request = asked();
+              return called("agents", () => config({ request }));
+            });
     } else {
       // Told to whoever asks for an agent.
       if (config instanceof Promise) config.catch(() => undefined);
@@ -115,7 +136,9 @@ export class AgentRegistry {
     let load = this.loaded.get(source);
     if (load === undefined) {
       // What is no agent counts as a failure: it is loaded again.
-      load = once(async () => checkAgent(agentId, await source(), "The function that loads it returned "));
+      load = once(async () =>
+        checkAgent(agentId, await called("agents", source), "The function that loads it returned "),
+      );
       this.loaded.set(source, load);
     }
     return load();

@@ -1,7 +1,7 @@
 import type { AbstractAgent, Middleware, RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
 import { checkNames, type Elsewhere, type Names } from "../run/options.js";
-import { once } from "./agents.js";
+import { called, once } from "./agents.js";
 import { mcpRequestOf, serversFor, type McpRequest } from "./mcp-requests.js";
 import { forwardedHeaders, type ForwardHeadersOptions } from "./forward-headers.js";
 
@@ -150,9 +150,9 @@ function checkMcpApps(mcpApps: McpAppsOptions | undefined): void {
   });
 }
 
-function checkedUse<T>(option: string, use: T): T {
-  if (typeof use === "function") return use;
+function checkedUse<T>(option: string, use: () => Promise<T>): () => Promise<T> {
   const field = `${option}.use`;
+  if (typeof use === "function") return () => called(field, use);
   throw new RunnerError(
     "invalid-input",
     { field },

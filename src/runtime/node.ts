@@ -134,6 +134,10 @@ async function answer(
 
 /** @throws where the client's words make no URL or no headers */
 function toRequest(req: FrameworkRequest, res: ServerResponse, options: NodeHandlerOptions): Request {
+  // Node reads the first, a proxy in front may have read another. https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6
+  const { rawHeaders = [] } = req as Partial<IncomingMessage>;
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
+  if (hosts.length > 1) throw new TypeError("There is more than one host");
   const target = targetOf(req);
   const request = wasRead(req) ? rebuilt(req, res, target, options) : withUrl(req, target, res, options);
   // A Host like "a/b?" would make a path of its own, in front of the real one.

@@ -41,9 +41,11 @@ export function hostCheck(allowed: AllowedHosts): (host: string | undefined) => 
   const rules = allowed.map((entry: unknown) => {
     const rule = typeof entry === "string" ? parse(entry) : undefined;
     if (rule === undefined) throw invalid("allowedHosts must hold host names, without a protocol or a path");
+    // No other pattern is read as one: it would let nobody in.
+    if (rule.name.includes("*") && entry !== "*") throw invalid(`allowedHosts has "*" by itself, or ".example.com"`);
     return rule;
   });
-  if (rules.some(({ name, port }) => name === "*" && port === "")) return () => true;
+  if (rules.some(({ name }) => name === "*")) return () => true;
   return (host) => {
     const asked = parse(host ?? "");
     return (

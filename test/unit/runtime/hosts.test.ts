@@ -1,3 +1,4 @@
+import { RunnerError } from "ag-ui-local-runtime";
 import { createNodeHandler, type NodeHandlerOptions } from "ag-ui-local-runtime/node";
 import { createRuntimeHandler, type AgentRuntimeOptions } from "ag-ui-local-runtime/runtime";
 import { describe, expect, test, vi } from "vitest";
@@ -48,6 +49,11 @@ describe("a server on a loopback address", () => {
     expect(await statusOf("evil.example", { trustProxy: true }, forged)).toBe(403);
   });
 
+  test("answers nobody who names two hosts", async () => {
+    expect(await statusOf("localhost", {}, "Host: evil.example\r\n")).toBe(400);
+    expect(await statusOf("localhost", {}, "host: localhost\r\n")).toBe(400);
+  });
+
   test("answers the name that its URLs have", async () => {
     expect(await statusOf("a.example", { host: "a.example" })).toBe(200);
     expect(await statusOf("b.example", { host: "a.example" })).toBe(403);
@@ -87,7 +93,7 @@ describe("allowedHosts", () => {
     expect(await statusOf("a.example", options, "X-Forwarded-Host: b.example\r\n")).toBe(403);
   });
 
-  test.each([["http://a.example"], ["a.example/x"], [""], [7]])("%j is no host", (entry) => {
+  test.each([["http://a.example"], ["a.example/x"], [""], [7], ["*.a.example"], ["*:80"]])("%j is no host", (entry) => {
     const allowedHosts = [entry as string];
     const wrong = expect.objectContaining({ code: "invalid-input", details: { field: "allowedHosts" } });
     expect(() => createNodeHandler(async () => new Response(), { allowedHosts })).toThrow(wrong);
@@ -98,12 +104,27 @@ describe("allowedHosts", () => {
 const secret = (): never => {
   throw new Error("the secret");
 };
+/** As an option that there is not does, in a function of the runtime's options. */
+const misconfigured = (): never => {
+  throw new RunnerError("invalid-input", { field: "the secret" }, { message: "the secret" });
+};
+const ofOptions = {
+  "a factory of agents": (fails: () => never) => ({ agents: fails }),
+  "a factory of a request's agents": (fails: () => never) => ({ agents: (_context: object) => fails() }),
+  "the loading of an agent": (fails: () => never) => ({ agents: { counter: fails } }),
+  "the loading of a2ui": (fails: () => never) => ({ a2ui: { use: fails } }),
+  "the loading of mcpApps": (fails: () => never) => ({
+    mcpApps: { use: fails, servers: [{ type: "http" as const, url: "http://localhost:9" }] },
+  }),
+  beforeRequestMiddleware: (fails: () => never) => ({ beforeRequestMiddleware: fails }),
+};
 
-describe.each<[string, Partial<AgentRuntimeOptions>]>([
-  ["a factory of agents", { agents: secret }],
-  ["the loading of an agent", { agents: { counter: secret } }],
-  ["beforeRequestMiddleware", { beforeRequestMiddleware: secret }],
-])("what %s throws", (_, options) => {
+describe.each<[string, Partial<AgentRuntimeOptions>]>(
+  Object.entries(ofOptions).flatMap(([name, options]): [string, Partial<AgentRuntimeOptions>][] => [
+    [name, options(secret)],
+    [`${name} (an error of this library)`, options(misconfigured)],
+  ]),
+)("what %s throws", (_, options) => {
   const ask = async (debug: boolean) => {
     const error = vi.fn();
     const runtime = runtimeWith({
@@ -126,7 +147,7 @@ describe.each<[string, Partial<AgentRuntimeOptions>]>([
     expect(error).toHaveBeenCalledWith(
       expect.stringContaining(told.id),
       { path: "/agent/counter/run" },
-      expect.objectContaining({ message: "the secret" }),
+      expect.objectContaining({ message: expect.stringContaining("the secret") as string }),
     );
   });
 
