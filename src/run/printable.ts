@@ -1,6 +1,9 @@
 /** The longest value that a message quotes, in characters. */
 const MAX_VALUE = 80;
 
+/** How much of what a run failed with is printed, in characters; the stack comes beside it. */
+const MAX_REPORT = 2_000;
+
 /** What a console, a page or a terminal would not show as it is: control, format and private characters, half surrogates. */
 const UNSEEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
@@ -17,3 +20,15 @@ export function quoted(value: unknown): string {
   const whole = value.length <= MAX_VALUE;
   return printable(JSON.stringify(whole ? value : `${value.slice(0, MAX_VALUE)}…`), Infinity);
 }
+
+/** A run, for the log of the host. */
+export function runName(run: {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly agentId?: string | undefined;
+}): string {
+  const agent = run.agentId === undefined ? "" : ` (agent ${quoted(run.agentId)})`;
+  return `Run ${quoted(run.runId)} of thread ${quoted(run.threadId)}${agent}`;
+}
+
+export const failureLine = (name: string, why: string): string => `${name} failed: ${printable(why, MAX_REPORT)}`;

@@ -8,7 +8,7 @@ import type { InputPlan } from "../run/input-plan.js";
 import type { FailurePoint } from "../run/failure-points.js";
 import { isListening, type AskedStatus, type Life, type RunLife } from "../run/life.js";
 import { lastSeq } from "../run/pack.js";
-import { printable, quoted } from "../run/printable.js";
+import { failureLine, runName } from "../run/printable.js";
 import type { RunErrorCode } from "../run/run-error-codes.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 import type { PersistedInput, StopRequest } from "../storage/run-store.js";
@@ -26,9 +26,6 @@ import type { RunFeed } from "./run-feed.js";
 
 /** How often a live run that appends nothing looks into its head row, in ms. */
 const HEAD_CHECK_MS = 1_000;
-
-/** How much of what a run failed with is printed, in characters; the stack comes beside it. */
-const MAX_REPORT = 2_000;
 
 /** How long an agent may go on after the end that it has said (to fail after all, to begin another run), in ms. */
 const LATE_MS = 250;
@@ -304,8 +301,7 @@ export class Execution {
   private get name(): string {
     const { threadId, runId } = this.its.fenced.claim;
     const { agentId } = this.its.request;
-    const agent = agentId === undefined ? "" : ` (agent ${quoted(agentId)})`;
-    return `Run ${quoted(runId)} of thread ${quoted(threadId)}${agent}`;
+    return runName({ threadId, runId, agentId });
   }
 
   /** Prints what an errored run ended with, once. */
@@ -315,7 +311,7 @@ export class Execution {
     const { message, code } = "terminal" in ending ? (ending.terminal as RunErrorEvent) : ending;
     const what = code === undefined || code === "AGENT_FAILED" ? message : `${code}: ${message}`;
     const details = "thrown" in ending ? [loggable(ending.thrown)] : [];
-    this.context.parts.logger.error(`${this.name} failed: ${printable(what, MAX_REPORT)}`, ...details);
+    this.context.parts.logger.error(failureLine(this.name, what), ...details);
   }
 
   private async writeEnd(ending: Ending): Promise<void> {
@@ -408,7 +404,9 @@ export class Execution {
 
   private abortAgent(): void {
     try {
-      this.its.request.agent.abortRun();
+      // An async one may reject, and nobody else would hear of that.
+      const asked: unknown = this.its.request.agent.abortRun();
+      void Promise.resolve(asked).catch(() => undefined);
     } catch {
       // An agent that cannot even be asked to stop is not waited for any less.
     }

@@ -50,7 +50,7 @@ export class RuntimeCore {
   ) {
     checkRuntimeOptions(options);
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
-    const { eventLimits, unrecordedRuns } = options;
+    const { eventLimits, recordInput, unrecordedRuns } = options;
     const { sseKeepAliveIntervalSeconds, readerTimeoutSeconds, maxBodyBytes } = options;
     checkNumbers({ sseKeepAliveIntervalSeconds, readerTimeoutSeconds, maxBodyBytes, ...unrecordedRuns });
     this.agents = new AgentRegistry(agents);
@@ -62,6 +62,7 @@ export class RuntimeCore {
         maxRunMs,
         limits,
         eventLimits,
+        recordInput,
         openTimeoutMs,
         memoryFallback,
         logger,

@@ -12,6 +12,7 @@ const STATUS: Readonly<Partial<Record<RunnerErrorCode, number>>> = {
   cancelled: 409,
   fenced: 409,
   deleted: 410,
+  "storage-deleted": 410,
   closed: 503,
   "host-lost": 503,
   "no-host": 503,

@@ -1,3 +1,4 @@
+import { RunnerError } from "../run/errors.js";
 import { checkNames, type Elsewhere, type Names } from "../run/options.js";
 import { eventLimits } from "../runner/event-limits.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
@@ -20,6 +21,7 @@ const NAMES: Names<AgentRuntimeOptions> = {
   maxRunMs: true,
   limits: true,
   eventLimits: true,
+  recordInput: true,
   openTimeoutMs: true,
   memoryFallback: true,
   logger: true,
@@ -56,7 +58,6 @@ const ELSEWHERE: Elsewhere = {
   ...HOOKS_ELSEWHERE,
   onConcurrentRun: ofRunner,
   maxQueuedRuns: ofRunner,
-  recordInput: ofRunner,
   locks: ofRunner,
   openChannel: ofRunner,
   store: ofRunner,
@@ -85,10 +86,20 @@ const ELSEWHERE: Elsewhere = {
   lockHeartbeatIntervalSeconds: ofService,
 };
 
+/** Options of the runner that is made, which one that is given has or has not. */
+const OF_MADE_RUNNER = ["dbName", "limits", "recordInput", "openTimeoutMs", "memoryFallback"] as const;
+
 /** What can be told before anything is opened. @throws RunnerError `invalid-input` */
 export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE });
   checkOptions(options);
+  if (options.runner !== undefined) {
+    const unheeded = OF_MADE_RUNNER.find((name) => options[name] !== undefined);
+    if (unheeded !== undefined) {
+      const message = `AgentRuntime has a runner, which does not heed the option ${unheeded}: ${ofRunner}`;
+      throw new RunnerError("invalid-input", { field: unheeded }, { message });
+    }
+  }
   eventLimits(options.eventLimits);
   checkNames(options.unrecordedRuns, UNRECORDED, { of: "AgentRuntime", within: "unrecordedRuns" });
   const { metrics } = options;

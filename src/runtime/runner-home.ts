@@ -11,11 +11,12 @@ import { toOpenError } from "../storage/indexeddb/failures.js";
 
 export interface RunnerHomeOptions extends Pick<
   IndexedDBAgentRunnerOptions,
-  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "openTimeoutMs" | "logger"
+  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "recordInput" | "openTimeoutMs" | "logger"
 > {
   /**
    * A runner of your own making, instead of one that is made from the options beside it: an IndexedDBAgentRunner in a
-   * browser (and where there is `indexedDB`), else an InMemoryAgentRunner. Tabs need one of this library.
+   * browser (and where there is `indexedDB`), else an InMemoryAgentRunner. Tabs need one of this library. `dbName`,
+   * `limits`, `recordInput`, `openTimeoutMs` and `memoryFallback` are its own options then, and refused here.
    */
   readonly runner?: AgentRunner;
   /**

@@ -2,12 +2,13 @@ import type { AbstractAgent, BaseEvent, Message, RunAgentInput } from "@ag-ui/cl
 import { EventType } from "@ag-ui/core";
 import type { Observable } from "rxjs";
 import { systemClock } from "../platform/clock.js";
-import type { Logger } from "../platform/log.js";
+import { loggable, type Logger } from "../platform/log.js";
 import type { IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
 import type { AgentRunner, AgentRunnerRunRequest } from "../run/contract.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { Fold } from "../run/fold.js";
 import { cloneJson } from "../run/json.js";
+import { failureLine, runName } from "../run/printable.js";
 import { sizeOf } from "../run/size.js";
 import type { SettledStatus } from "../run/types.js";
 import { toLiveRunInfo } from "../runner/attach.js";
@@ -303,6 +304,10 @@ export class RuntimeRuns {
     let room = this.parts.observes ? MAX_TOLD : 0;
     let count = 0;
     const ended = new Promise<RequestEnd>((resolve) => {
+      const failed = (why: string, ...details: unknown[]): void => {
+        const name = runName({ threadId, runId: input.runId, agentId });
+        this.parts.logger.error(failureLine(name, why), ...details);
+      };
       const end = (): void => {
         over(count);
         resolve({ threadId, runId: input.runId, messages: () => Promise.resolve(told.messages) });
@@ -311,6 +316,7 @@ export class RuntimeRuns {
       events$.subscribe({
         next: (event) => {
           count++;
+          if (event.type === EventType.RUN_ERROR) failed(String(event["message"]));
           if (event.type === EventType.RUN_STARTED || room <= 0) return;
           try {
             room -= sizeOf(event, room);
@@ -320,7 +326,10 @@ export class RuntimeRuns {
             room = 0;
           }
         },
-        error: end,
+        error: (error: unknown) => {
+          failed(messageOf(error), loggable(error));
+          end();
+        },
         complete: end,
       });
     });

@@ -12,3 +12,9 @@ test("a thread that is not there is the caller's to know, and no failure of the 
     threadId: "t",
   });
 });
+
+test("a database that was deleted is gone, like a run that was deleted", () => {
+  for (const code of ["deleted", "storage-deleted"] as const) {
+    expect(errorResponse(new RunnerError(code, { threadId: "t" })).status).toBe(410);
+  }
+});

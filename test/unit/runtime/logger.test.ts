@@ -1,4 +1,8 @@
 import type { Logger } from "ag-ui-local-runtime/runtime";
+import { EventType, type BaseEvent } from "@ag-ui/client";
+import { InMemoryAgentRunner, type AgentRunner } from "ag-ui-local-runtime";
+import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
+import { of, throwError, type Observable } from "rxjs";
 import { describe, expect, test } from "vitest";
 import { inputOf } from "../runner/kit.js";
 import { runtimeWith } from "./kit.js";
@@ -20,6 +24,38 @@ describe.each(WAYS)("the logger of a runtime, $name", (way) => {
     expect(lines.length).toBe(1);
   });
 });
+
+test("the logger is told of a failed run of a runner of another make", async () => {
+  const lines: unknown[][] = [];
+  const logger: Logger = { error: (...line) => void lines.push(line), warn: () => undefined };
+  const started = { type: EventType.RUN_STARTED, threadId: "t", runId: "r" };
+  const ends = [of(started, { type: EventType.RUN_ERROR, message: "said" }), throwError(() => new Error("thrown"))];
+  const runner: AgentRunner = {
+    run: () => ends.shift() as Observable<BaseEvent>,
+    connect: () => of(),
+    isRunning: () => Promise.resolve(false),
+    stop: () => Promise.resolve(false),
+  };
+  const handle = createRuntimeHandler({ runtime: runtimeWith({ logger, runner }) });
+  while (ends.length > 0) {
+    const init = { method: "POST", headers: { "content-type": "application/json" } };
+    const body = JSON.stringify(inputOf("t", "r"));
+    const response = await handle(new Request("http://local/agent/counter/run", { ...init, body }));
+    await response.text().catch(() => undefined);
+  }
+  const name = 'Run "r" of thread "t" (agent "counter")';
+  await expect.poll(() => lines).toEqual([[`${name} failed: said`], [`${name} failed: thrown`, expect.any(Error)]]);
+});
+
+test.each(["dbName", "limits", "recordInput", "openTimeoutMs", "memoryFallback"] as const)(
+  "%s beside a runner, which does not heed it, is refused when the runtime is made",
+  (name) => {
+    const values = { dbName: "x", limits: {}, recordInput: [], openTimeoutMs: 5, memoryFallback: true };
+    const options = { runner: new InMemoryAgentRunner({ dbName: "y" }), [name]: values[name] };
+    const refusal = { code: "invalid-input", details: { field: name } };
+    expect(() => runtimeWith(options)).toThrow(expect.objectContaining(refusal));
+  },
+);
 
 test("a logger without methods is refused when the runtime is made", () => {
   expect(() => runtimeWith({ logger: {} as Logger })).toThrow(expect.objectContaining({ code: "invalid-input" }));

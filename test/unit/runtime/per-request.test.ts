@@ -19,7 +19,12 @@ const waiting = defineAgent(async function* (_input, { signal }) {
 });
 
 const runtimeWith = (options: Partial<AgentRuntimeOptions> = {}): AgentRuntime =>
-  new AgentRuntime({ agents: { hello, waiting }, dbName: "per-request", stopGraceMs: 50, ...options });
+  new AgentRuntime({
+    agents: { hello, waiting },
+    stopGraceMs: 50,
+    ...(options.runner === undefined && { dbName: "per-request" }),
+    ...options,
+  });
 
 const post = (path: string, runId: string, threadId: string): Request =>
   new Request(`http://local${path}`, {

@@ -78,6 +78,15 @@ const AGENTS: Readonly<Record<string, () => Promise<AbstractAgent> | AbstractAge
   HttpAgent: async () => new HttpAgent({ url: await unending() }),
   "an agent on fetch that throws": async () => new FetchAgent(await unending()),
   "a graph of LangGraph.js": graphAgent,
+  "an agent that cannot be asked to stop, and says so later": async () => {
+    class Unasked extends FetchAgent {
+      override abortRun(): void {
+        super.abortRun();
+        return Promise.reject(new Error("cannot")) as unknown as void; // an async method, as the type allows
+      }
+    }
+    return new Unasked(await unending());
+  },
   "an agent function that throws": async () =>
     agentOf(async function* ({ runId }, { signal }) {
       yield* said(runId);
