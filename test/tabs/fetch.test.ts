@@ -39,6 +39,53 @@ const waitForAbort = (tab: Tab, id: string) =>
     return typeof answer !== "string" && (JSON.parse(answer.text) as { aborted: boolean }).aborted;
   }, id);
 
+/** A front end's list of the messages of one thread, and what it does with it. */
+class Chat {
+  messages: { readonly id: string; readonly role: string; readonly content: string }[] = [];
+
+  constructor(private readonly tab: Tab) {}
+
+  /** Says something new after what it has. */
+  async say(runId: string): Promise<void> {
+    this.messages.push({ id: runId, role: "user", content: `says ${runId}` });
+    await this.post("run", runId);
+    this.messages.push({ id: `${runId}-a`, role: "assistant", content: "answer" });
+  }
+
+  /** Takes the thread as it is now. */
+  async connect(): Promise<void> {
+    this.messages = [];
+    const text = await this.post("connect", "connect");
+    const snapshots = text.split("\n").filter((line) => line.includes('"MESSAGES_SNAPSHOT"'));
+    const last = snapshots.at(-1)!.replace(/^data: /, "");
+    this.messages = (JSON.parse(last) as Pick<Chat, "messages">).messages;
+  }
+
+  /** Ids of the messages on the thread's path. */
+  async path(): Promise<string[]> {
+    const answer = await this.tab.evaluate(() => window.fetching.api("/threads/t/messages"));
+    if (typeof answer === "string") throw new Error(answer);
+    return (JSON.parse(answer.text) as Pick<Chat, "messages">).messages.map(({ id }) => id);
+  }
+
+  private async post(route: string, runId: string): Promise<string> {
+    const rest = { state: {}, tools: [], context: [], forwardedProps: {}, protocolVersion: "1.0" };
+    const body = JSON.stringify({ threadId: "t", runId, messages: this.messages, ...rest });
+    const answer = await this.tab.evaluate(
+      (to, sent) =>
+        window.fetching.api(`/agent/answerer/${to}`, {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: sent,
+        }),
+      route,
+      body,
+    );
+    expect(answer).toMatchObject({ status: 200, text: expect.stringContaining("RUN_FINISHED") });
+    return (answer as { text: string }).text;
+  }
+}
+
 async function endHost(tab: Tab): Promise<void> {
   if (given.browser.engine !== "chromium") return tab.evaluate(() => window.fetching.endHost());
   expect(await given.browser.endSharedWorkers(worker)).toBe(1);
@@ -137,6 +184,11 @@ describe.each(["install", "service-worker"])("fetch, by way of %s,", (way) => {
     );
   });
 
+  test("of two pages with lists of messages that are stale takes no turn from the path, but what a page cuts (L20)", async () => {
+    const [a, b] = [new Chat(await open(way)), new Chat(await open(way))];
+    await takeTurns(a, b);
+  });
+
   test("of other addresses is left alone, and all of it once it is undone", async () => {
     const tab = await open(way);
     const page = await tab.evaluate(() => window.fetching.ask(location.href));
@@ -150,7 +202,33 @@ describe.each(["install", "service-worker"])("fetch, by way of %s,", (way) => {
   });
 });
 
+/** @param a and `b` show one thread, and are told nothing of what the other one does */
+async function takeTurns(a: Chat, b: Chat): Promise<void> {
+  await a.say("one");
+  await b.connect();
+  await b.say("two");
+  await a.say("three");
+  await b.say("four");
+  const all = ["one", "one-a", "two", "two-a", "three", "three-a", "four", "four-a"];
+  expect(await a.path()).toEqual(all);
+  // What it was given, and does not send any more, it has cut.
+  await a.connect();
+  expect(a.messages.map(({ id }) => id)).toEqual(all);
+  a.messages = a.messages.slice(0, 6);
+  await a.say("five");
+  expect(await b.path()).toEqual([...all.slice(0, 6), "five", "five-a"]);
+  // The other one has not cut what it never had.
+  await b.say("six");
+  expect((await b.path()).slice(6)).toEqual(expect.arrayContaining(["five", "five-a", "six", "six-a"]));
+}
+
 describe("a service worker", () => {
+  test("tells pages apart that have no runtime of their own: none takes a turn of the other one from the path (L20)", async () => {
+    const [a, b] = [new Chat(await open("service-worker", "&none")), new Chat(await open("service-worker", "&none"))];
+    await open("service-worker");
+    await takeTurns(a, b);
+  });
+
   test("answers 503 where no page has a runtime", async () => {
     const tab = await open("service-worker", "&none");
     expect(await tab.evaluate(() => window.fetching.api("/echo"))).toMatchObject({

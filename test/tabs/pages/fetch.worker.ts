@@ -1,5 +1,6 @@
+import { EventType } from "@ag-ui/core";
 import type { BeforeRequestContext } from "ag-ui-local-runtime/runtime";
-import { serveRuntime } from "ag-ui-local-runtime/worker";
+import { defineAgent, serveRuntime } from "ag-ui-local-runtime/worker";
 import { obeyLab } from "./scripted-control.js";
 import { ownName } from "./worker-name.js";
 
@@ -58,4 +59,12 @@ async function scripted({ request, path }: BeforeRequestContext): Promise<Respon
 }
 
 obeyLab();
-serveRuntime({ agents: {}, dbName: ownName().split("#")[0]!, beforeRequestMiddleware: scripted });
+/** Answers at once; the answer's id is known before. */
+const answerer = defineAgent(async function* ({ runId }) {
+  const messageId = `${runId}-a`;
+  yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+  yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "answer" };
+  yield { type: EventType.TEXT_MESSAGE_END, messageId };
+});
+
+serveRuntime({ agents: { answerer }, dbName: ownName().split("#")[0]!, beforeRequestMiddleware: scripted });

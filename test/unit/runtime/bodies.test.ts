@@ -72,7 +72,7 @@ test.each<[string, object]>([
   ["input.messages[0]", { messages: Array(1_000_000).fill(0) }],
   ["input.tools[0]", { tools: Array(1_000_000).fill(7) }],
   ["input.resume[0]", { resume: Array(1_000_000).fill(7) }],
-  ["input.context", { context: Object.assign([], { length: 4_000_000_000 }) }],
+  ["input.context[0]", { context: Object.assign([], { length: 4_000_000_000 }) }],
   ["input.state", { state: nested(201) }],
   ["input.messages[0]", { messages: [{ ...user("m"), metadata: doubled(60) }] }],
 ])("a runner refuses %s that is too much, before anything runs (L19)", (field, hostile) => {
