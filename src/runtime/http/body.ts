@@ -142,11 +142,12 @@ export async function buffered(request: Request, maxBytes: number): Promise<Requ
   return again;
 }
 
-/** A request that carries a value as JSON; nobody need parse it again. */
+/** A request that carries a value as JSON, which nobody need parse again; a string is the body as it is. */
 export function carrying(value: unknown, url: URL, init: RequestInit): Request {
-  const bytes = new TextEncoder().encode(JSON.stringify(value));
+  const isText = typeof value === "string";
+  const bytes = new TextEncoder().encode(isText ? value : JSON.stringify(value));
   const request = new Request(url, { ...init, body: bytes });
-  known.set(request, { bytes, parsed: { value } });
+  known.set(request, isText ? { bytes } : { bytes, parsed: { value } });
   return request;
 }
 

@@ -115,8 +115,7 @@ function inner(outer: Request, url: URL, method: string, body: unknown): Request
   const { signal } = outer;
   if (body === undefined || method === "GET" || method === "HEAD") return new Request(url, { method, headers, signal });
   headers.set("Content-Type", "application/json");
-  const init = { method, headers, signal };
-  return typeof body === "string" ? new Request(url, { ...init, body }) : carrying(body, url, init);
+  return carrying(body, url, { method, headers, signal });
 }
 
 function needed(body: unknown): unknown {

@@ -1,5 +1,5 @@
 import type { AgentRunner } from "ag-ui-local-runtime";
-import type { ResolvedRequest } from "ag-ui-local-runtime/runtime";
+import type { BeforeRequestContext, ResolvedRequest } from "ag-ui-local-runtime/runtime";
 import { createRuntimeHandler, type AgentRuntime } from "ag-ui-local-runtime/runtime";
 import { createNodeHandler } from "ag-ui-local-runtime/node";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
@@ -327,6 +327,26 @@ describe("what is wrong with a request is told behind the middleware, which sees
     );
     expect([answer.status, seen]).toEqual([status, [asked]]);
   });
+});
+
+test("an envelope whose body is a text is read as that, with and without a middleware", async () => {
+  for (const watched of [false, true]) {
+    const seen: unknown[] = [];
+    const beforeRequestMiddleware = ({ resolved: { agentIds: _agentIds, ...asked } }: BeforeRequestContext): void => {
+      seen.push(asked);
+    };
+    const runtime = runtimeWith(watched ? { beforeRequestMiddleware } : {});
+    const handler = createRuntimeHandler({ runtime, mode: "single-route" });
+    const ask = async (text: string): Promise<number> => {
+      const body = JSON.stringify({ method: "agent/connect", params: { agentId: "counter" }, body: text });
+      const answer = await handler(new Request("http://localhost/", { method: "POST", headers: JSON_TYPE, body }));
+      await answer.body?.cancel();
+      return answer.status;
+    };
+    expect([await ask(JSON.stringify(input)), await ask("no JSON")]).toEqual([200, 400]);
+    const asked = { route: "agent/connect", agentId: "counter" };
+    expect(seen).toEqual(watched ? [{ ...asked, threadId }, asked] : []);
+  }
 });
 
 describe("a path over Node's http", () => {
