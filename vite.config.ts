@@ -3,6 +3,7 @@ import { playwright } from "@vitest/browser-playwright";
 import type { Plugin } from "vite";
 import { VitePWA } from "vite-plugin-pwa";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { guidePages } from "./demo/guide-pages/plugin.js";
 import { chromiumFlags, findBrowser } from "./test/setup/browsers.mjs";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -118,7 +119,7 @@ export default defineConfig(({ mode }) =>
       }
     : {
         root: at("demo"),
-        plugins: [devServerPolicy, offline],
+        plugins: [devServerPolicy, offline, guidePages(at("demo/guides"))],
         resolve: { alias },
         worker: { format: "es" },
         server: { host: "127.0.0.1", port: 5173, fs: { allow: [at(".")] } },

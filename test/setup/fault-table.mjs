@@ -31,6 +31,7 @@ export const FAULTS = {
   checkpoints: undefined,
   research: undefined,
   demo: undefined,
+  "demo-guides": undefined,
   "demo-hostile": undefined,
   "demo-pages": undefined,
   "dev-hot": undefined,

@@ -189,6 +189,7 @@ function welcome(app: App): TemplateResult {
               </ul>`
           : nothing
       }
+      <p class="fine"><a href="/guides/index.html">Guides</a>: how this works, and how to put agents into an app.</p>
     </div>
   `;
 }

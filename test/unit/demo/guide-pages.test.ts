@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { guidePage } from "../../../demo/guide-pages/page.js";
+
+const INDEX = "# Guides\n\n## First\n\n- [One & two](one.md): says so\n- [Three](three.md)\n";
+
+const bodyOf = (markdown: string): string => {
+  const html = guidePage("one", `# One\n\n${markdown}`, INDEX);
+  return html.slice(html.indexOf("</h1>"), html.indexOf("</main>"));
+};
+
+test("links lead to pages and headings; files of the repository are told, not linked", () => {
+  const body = bodyOf("[a](three.md#part) [b](#here) [c](../../src/index.ts) [d](https://example.com/)");
+  expect(body).toContain(
+    '<a href="three.html#part">a</a> <a href="#here">b</a> c <a href="https://example.com/">d</a>',
+  );
+});
+
+test("headings have the ids that links to them name", () => {
+  expect(bodyOf("## What `it` does, twice\n\n## What it does, twice")).toMatch(
+    /id="what-it-does-twice"[^]*id="what-it-does-twice-1"/,
+  );
+});
+
+test("markup in a guide is shown as text, comments are left out, no link runs code", () => {
+  const body = bodyOf('<!-- for editors -->\n\n<img src=x onerror="a()">\n\n[x](javascript:a%28%29)\n\n`<b>`');
+  expect(body).not.toMatch(/for editors|<img|<b>|javascript:/);
+  expect(body).toContain("&#60;img");
+});
+
+test("the navigation has the groups and links of the list of guides, and says which is shown", () => {
+  const html = guidePage("one", "# One", INDEX);
+  expect(html).toMatch(/<h2>First<\/h2>\s*<ul><li><a href="one.html" aria-current="page">One &#38; two<\/a>/);
+  expect(html).toContain('<a href="three.html">Three</a>');
+});
+
+test("a guide without a title is told", () => {
+  expect(() => guidePage("one", "Text", INDEX)).toThrow(/# Title/);
+});
