@@ -10,6 +10,8 @@ export interface Weight {
   readonly size: number;
   /** How deep lists and objects stand in each other: 0 for text and numbers, 1 for `{}`. */
   readonly depth: number;
+  /** It holds what has no place in JSON, so that some reader fails at it. Bytes count less than a BigInt. */
+  readonly odd?: "BigInt" | "bytes";
 }
 
 export interface WeighOptions {
@@ -28,6 +30,7 @@ export function weigh(
 ): Weight {
   let size = 0;
   let depth = 0;
+  let odd: Weight["odd"];
   const left: unknown[] = [value];
   const depths: number[] = [0];
   const seen = once === true ? new Set<object>() : undefined;
@@ -40,12 +43,15 @@ export function weigh(
     const at = depths.pop()! + 1;
     size += FIELD;
     if (typeof next === "string") size += next.length;
+    if (typeof next === "bigint") odd = "BigInt";
     if (typeof next !== "object" || next === null || seen?.has(next) === true) continue;
     seen?.add(next);
     depth = Math.max(depth, at);
     // Bytes are no fields: a file of some MB has too many to look at each.
-    if (ArrayBuffer.isView(next) || next instanceof ArrayBuffer) size += next.byteLength;
-    else if (Array.isArray(next)) {
+    if (ArrayBuffer.isView(next) || next instanceof ArrayBuffer) {
+      size += next.byteLength;
+      odd ??= "bytes";
+    } else if (Array.isArray(next)) {
       // A list without items may be longer than any memory: it is not looked through where its length says enough.
       if (size + FIELD * next.length > Math.min(most, UNLISTED)) size += FIELD * next.length;
       else for (let n = next.length - 1; n >= 0; n--) put(next[n], at);
@@ -58,7 +64,7 @@ export function weigh(
       }
     }
   }
-  return { size, depth };
+  return { size, depth, ...(odd !== undefined && { odd }) };
 }
 
 /**

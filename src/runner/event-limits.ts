@@ -61,13 +61,20 @@ export function eventLimits(given: EventLimits = {}): Required<EventLimits> {
   return { ...DEFAULTS, ...Object.fromEntries(set) };
 }
 
-function checkWeight(field: string, value: unknown, { maxDepth, maxEventBytes }: Required<EventLimits>): void {
-  const { size, depth } = weigh(value, { size: maxEventBytes, depth: maxDepth });
+function checkWeight(
+  field: string,
+  value: unknown,
+  { maxDepth, maxEventBytes }: Required<EventLimits>,
+  mustBeJson = true,
+): void {
+  const { size, depth, odd } = weigh(value, { size: maxEventBytes, depth: maxDepth });
   const refuse = (must: string): never => {
     throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
   };
   if (depth > maxDepth) refuse(`be no deeper than ${maxDepth} levels (eventLimits.maxDepth)`);
   if (size > maxEventBytes) refuse(`have no more than ${maxEventBytes} bytes (eventLimits.maxEventBytes)`);
+  if (odd === "BigInt" || (odd === "bytes" && mustBeJson))
+    refuse(`hold no ${odd}, which JSON has not: send it as text`);
 }
 
 /**
@@ -88,6 +95,6 @@ export function checkRequestWeight(
   // Never stored unless the agent itself records them: their size is the caller's affair.
   const { tools, context, forwardedProps } = input;
   for (const [field, value] of Object.entries({ tools, context, forwardedProps })) {
-    checkWeight(`input.${field}`, value, { ...limits, maxEventBytes: Infinity });
+    checkWeight(`input.${field}`, value, { ...limits, maxEventBytes: Infinity }, false);
   }
 }

@@ -7,7 +7,16 @@ const MAX_DEPTH = 100;
 
 const isSmall = (value: unknown): boolean => sizeOf(value, PIECE_LENGTH) < PIECE_LENGTH;
 
-/** What `JSON.stringify` gives, in pieces that are made one by one: whoever reads slowly holds one of them, not the whole. */
+/** What `JSON.stringify` gives; where it fails at a BigInt, which an older build may have recorded, that is text. */
+export function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return JSON.stringify(value, (_key, inner: unknown) => (typeof inner === "bigint" ? String(inner) : inner));
+  }
+}
+
+/** What {@link jsonText} gives, in pieces that are made one by one: whoever reads slowly holds one of them, not the whole. */
 export function* jsonPieces(value: unknown, depth = 0): Generator<string, void> {
   if (typeof value === "string" && value.length > PIECE_LENGTH) {
     yield '"';
@@ -20,7 +29,7 @@ export function* jsonPieces(value: unknown, depth = 0): Generator<string, void> 
   }
   const isList = Array.isArray(value);
   if ((!isList && !isFields(value)) || depth >= MAX_DEPTH || isSmall(value)) {
-    yield JSON.stringify(value);
+    yield jsonText(value);
     return;
   }
   let before = isList ? "[" : "{";
@@ -69,7 +78,7 @@ export function* bytesOf(pieces: Iterable<string>): Generator<Uint8Array<ArrayBu
 
 /** The body of an answer of JSON; one that is large is made as it is read. */
 export function jsonBody(value: unknown): string | ReadableStream<Uint8Array<ArrayBuffer>> {
-  if (isSmall(value)) return JSON.stringify(value);
+  if (isSmall(value)) return jsonText(value);
   const pieces = bytesOf(jsonPieces(value));
   return new ReadableStream(
     {

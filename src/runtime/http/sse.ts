@@ -5,7 +5,7 @@ import { systemClock, type Clock } from "../../platform/clock.js";
 import { RunnerError } from "../../run/errors.js";
 import type { Cursor } from "../../run/types.js";
 import { sizeOf } from "../../run/size.js";
-import { bytesOf, jsonPieces } from "./json-pieces.js";
+import { bytesOf, jsonPieces, jsonText } from "./json-pieces.js";
 
 /** An event as it goes to a reader over HTTP. */
 export interface SseEvent {
@@ -89,7 +89,7 @@ const KEEP_ALIVE = utf8.encode(": keep-alive\n\n");
  * protobuf, which would weigh on every worker; no reader of CopilotKit's runtime is sent it either.
  */
 function encoded(event: SseEvent): Uint8Array {
-  return utf8.encode(`${lineOf(event)}${JSON.stringify(omitOptionalNulls(event.event, "Event"))}\n\n`);
+  return utf8.encode(`${lineOf(event)}${jsonText(omitOptionalNulls(event.event, "Event"))}\n\n`);
 }
 
 /** The same, made as it is read. */

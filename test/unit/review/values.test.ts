@@ -1,6 +1,6 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { describe, expect, test } from "vitest";
-import { agentOf, collect, counter, eventsOfFrame, framesUntil, inputOf, PRESETS } from "../runner/kit.js";
+import { agentOf, collect, counter, eventsOfFrame, framesUntil, inputOf, PRESETS, user } from "../runner/kit.js";
 
 /**
  * Values that are not JSON, as careless agents put them into their events, and how their run ends: what has no end, or
@@ -27,7 +27,65 @@ const VALUES: Readonly<Record<string, { readonly make: () => unknown; readonly s
   "of many bytes": { status: "finished", make: () => new Uint8Array(2_000_000) },
 };
 
+const BIG = { is: 7n };
+const BYTES = { are: new Uint8Array(2) };
+const activity = (content: object): BaseEvent => ({
+  type: EventType.ACTIVITY_SNAPSHOT,
+  messageId: "act",
+  activityType: "x",
+  content,
+});
+const snapshot = (value: object): BaseEvent => ({ type: EventType.STATE_SNAPSHOT, snapshot: value });
+const patch = (value: object): BaseEvent => ({
+  type: EventType.STATE_DELTA,
+  delta: [{ op: "add", path: "/v", value }],
+});
+const begun = (metadata: object): BaseEvent => ({
+  type: EventType.TEXT_MESSAGE_START,
+  messageId: "m",
+  role: "assistant",
+  metadata,
+});
+
 describe.each(PRESETS)("%s", (_name, makeRunner) => {
+  test.each<[string, BaseEvent]>([
+    ["a BigInt in the state", snapshot(BIG)],
+    ["a BigInt in a patch", patch(BIG)],
+    ["a BigInt in an activity", activity(BIG)],
+    ["a BigInt in metadata", begun(BIG)],
+    ["a BigInt in a custom event", { type: EventType.CUSTOM, name: "c", value: BIG }],
+    ["a BigInt as the result", { type: EventType.RUN_FINISHED, threadId: "t", runId: "r", result: 7n }],
+    ["bytes in the state", snapshot(BYTES)],
+    ["bytes in a patch", patch(BYTES)],
+    ["bytes in an activity", activity(BYTES)],
+    ["bytes in metadata", begun(BYTES)],
+  ])(
+    "%s would fail readers over HTTP, or tabs: it ends its run, and the thread goes on (L19)",
+    async (_what, event) => {
+      const runner = makeRunner();
+      const agent = agentOf(async function* () {
+        yield event;
+      });
+      const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
+      expect(events.at(-1)).toMatchObject({ type: EventType.RUN_ERROR, code: "INVALID_STREAM" });
+      await collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "next") }));
+      const told = (await framesUntil(runner, { threadId: "t" })).flatMap(eventsOfFrame);
+      expect(JSON.parse(JSON.stringify(told))).toEqual(told);
+      expect(told.at(-1)).toMatchObject({ type: EventType.RUN_FINISHED, runId: "next" });
+    },
+  );
+
+  test.each<[string, object]>([
+    ["input.state", { state: BIG }],
+    ["input.state", { state: BYTES }],
+    ["input.messages[0]", { messages: [{ ...user("u"), metadata: BIG }] }],
+    ["input.forwardedProps", { forwardedProps: BIG }],
+  ])("a request whose %s has no JSON is refused", (field, hostile) => {
+    const input = { ...inputOf("t", "r"), ...hostile };
+    const run = { threadId: "t", agent: agentOf(counter(1)), input };
+    expect(() => makeRunner().run(run)).toThrow(expect.objectContaining({ code: "invalid-input", details: { field } }));
+  });
+
   test.each(Object.keys(VALUES))(
     "an event with a value %s starves nobody, and the thread goes on (L7)",
     async (name) => {

@@ -41,3 +41,9 @@ test("no piece is much longer than it may be, whatever is large", () => {
   };
   for (const piece of jsonPieces(large)) expect(piece.length).toBeLessThanOrEqual(PIECE_LENGTH);
 });
+
+test("a BigInt that an older build recorded is text, in small values and in pieces of large ones", () => {
+  const text = "x".repeat(2 * PIECE_LENGTH);
+  expect(JSON.parse([...jsonPieces({ n: 7n })].join(""))).toEqual({ n: "7" });
+  expect(JSON.parse([...jsonPieces({ text, list: [7n] })].join(""))).toEqual({ text, list: ["7"] });
+});
