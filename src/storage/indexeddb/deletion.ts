@@ -12,9 +12,7 @@ import type { ThreadRecord } from "./schema.js";
 /** The tombstone stands first, in one strict transaction; from then on nobody sees the rest, which goes in pieces. */
 export async function deleteThread(connection: Connection, threadId: string): Promise<boolean> {
   let epoch: number | undefined;
-  const deleted = await connection.write(["heads", "threads", "runs", "meta"], "strict", async (tx) => {
-    const record = await tx.objectStore("heads").get(threadId);
-    const head = record !== undefined && isHead(record) ? record : await lostHead(tx, threadId, record);
+  const bury = async (tx: WriteTransaction, head: ThreadHead | undefined): Promise<boolean> => {
     // From a first try whose end was not heard.
     if (head?.deleted === true && head.epoch === epoch) return true;
     if (head === undefined || head.deleted === true || head.live !== undefined) return false;
@@ -23,6 +21,15 @@ export async function deleteThread(connection: Connection, threadId: string): Pr
     quietly(tx.objectStore("threads").delete(threadId));
     await mark(tx, threadId, { epoch, below: head.runCount, chunksBelow: head.runCount, runs: [] });
     return true;
+  };
+  let deleted = await connection.write(["heads", "threads", "meta"], "strict", async (tx) => {
+    const record = await tx.objectStore("heads").get(threadId);
+    return record !== undefined && isHead(record) ? bury(tx, record) : undefined;
+  });
+  // Runs beside heads hold up appends: only where no head says what there is.
+  deleted ??= await connection.write(["heads", "threads", "runs", "meta"], "strict", async (tx) => {
+    const record = await tx.objectStore("heads").get(threadId);
+    return bury(tx, record !== undefined && isHead(record) ? record : await lostHead(tx, threadId, record));
   });
   // Also what an earlier call did not get to.
   await sweepThread(connection, threadId);

@@ -1,6 +1,6 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
 import { checkGarbage, checkHead, corrupt } from "./checks.js";
-import type { Connection, WriteTransaction } from "./connection.js";
+import type { Connection, ReadTransaction, WriteTransaction } from "./connection.js";
 import { quietly, runRange } from "./records.js";
 import type { Garbage } from "./schema.js";
 
@@ -26,6 +26,12 @@ export async function mark(tx: WriteTransaction, threadId: string, garbage: Garb
     runs: [...(before?.runs ?? []), ...garbage.runs],
   };
   quietly(meta.put(all, keyOf(threadId)));
+}
+
+/** A cut took the run off the path; what is left of it is still to be deleted. Needs `meta` in the transaction. */
+export async function isCutOff(tx: ReadTransaction, threadId: string, runIndex: number): Promise<boolean> {
+  const garbage = checkGarbage(await tx.objectStore("meta").get(keyOf(threadId)), threadId);
+  return garbage?.runs.some(([first, last]) => first <= runIndex && runIndex <= last) === true;
 }
 
 const BULK = ["chunks", "messages", "states", "runs"] as const;

@@ -1,6 +1,7 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
 import type { ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, isHead } from "./checks.js";
+import { isCutOff } from "./garbage.js";
 import type { Connection } from "./connection.js";
 import type { RunRecord } from "./schema.js";
 
@@ -32,9 +33,13 @@ export async function countingRun(
 }
 
 /** What was just read of the end of a run counts. Asked as {@link countingRun}; the run's own record is not read: it may not be valid. */
-export async function endCounts(connection: Connection, threadId: string, runIndex: number): Promise<boolean> {
-  const head = await readHead(connection, threadId);
-  return head !== undefined && runIndex >= firstOf(head) && runIndex < head.runCount;
+export function endCounts(connection: Connection, threadId: string, runIndex: number): Promise<boolean> {
+  return connection.read(["heads", "runs", "meta"], async (tx) => {
+    const head = checkHead(await tx.objectStore("heads").get(threadId));
+    if (head === undefined || runIndex < firstOf(head) || runIndex >= head.runCount) return false;
+    const key = await tx.objectStore("runs").getKey([threadId, runIndex]);
+    return key !== undefined || !(await isCutOff(tx, threadId, runIndex));
+  });
 }
 
 /**
