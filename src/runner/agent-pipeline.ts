@@ -16,6 +16,7 @@ import {
 import {
   concat,
   defer,
+  identity,
   ignoreElements,
   of,
   pipe,
@@ -29,6 +30,7 @@ import {
 import { messageOf } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
 import { InvalidStream, StreamCourse, tidyLifecycle, type CourseHost } from "./lifecycle.js";
+import { RepeatedDeltas } from "./repeated-deltas.js";
 
 /** What the pipeline uses of AbstractAgent and replaces on one instance; the class keeps it protected or private. */
 interface Inner {
@@ -147,6 +149,7 @@ export async function runAgent(agent: AbstractAgent, input: Input, host: Pipelin
 /** One run of an agent: what is put on the agent for it, and how its events are taken. */
 class AgentRun {
   private readonly course: StreamCourse;
+  private readonly repeated = new RepeatedDeltas();
   private readonly watched: boolean;
   /** Protected or private in the class; replaced on this instance alone. */
   private readonly inner: Inner;
@@ -279,12 +282,23 @@ class AgentRun {
 
   private tidied(): MonoTypeOperatorFunction<BaseEvent> {
     const stream = { failed: () => (this.failed = true), isCutOff: () => this.connection === "broken" };
-    return pipe(takeWhile(this.host.mayPass), tidyLifecycle(this.course, stream));
+    // Who watches the run from inside the agent is shown every event.
+    const isShown = this.watched || this.agent.debugLogger !== undefined;
+    const repeated = this.repeated.around((event, made) => {
+      this.course.pass(event);
+      this.host.next(made);
+    });
+    return pipe(takeWhile(this.host.mayPass), isShown ? identity : repeated, tidyLifecycle(this.course, stream));
   }
 
-  /** Notes with which error the checks rejected the stream. */
+  /** Behind the checks: notes what they made of each event, or with which error they rejected the stream. */
   private checked(events$: Observable<BaseEvent>): Observable<BaseEvent> {
-    return events$.pipe(tap({ error: (error: unknown) => (this.rejected = { error }) }));
+    return events$.pipe(
+      tap({
+        next: (event) => this.repeated.leave(event),
+        error: (error: unknown) => (this.rejected = { error }),
+      }),
+    );
   }
 
   /** In the place of the default apply stage. One empty mutation: a pipeline that emits nothing makes runAgent reject. */

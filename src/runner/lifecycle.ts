@@ -180,6 +180,12 @@ export class StreamCourse {
     return [event];
   }
 
+  /** An event that goes on as it is: it repeats the one before but for its text. */
+  pass(event: BaseEvent): void {
+    this.count++;
+    this.current = event;
+  }
+
   /** Tells the host of an end that was said, or unsaid, since the last call. */
   tell(take: () => void): void {
     const { held } = this;
