@@ -1,4 +1,5 @@
 import { RunnerError } from "../run/errors.js";
+import { checkNames, type Names } from "../run/options.js";
 import type { Checkpoint, CheckpointOrigin } from "./checkpoint.js";
 import type { CheckpointListQuery, CheckpointPatch, CheckpointPlace, PruneQuery } from "./checkpoint-store.js";
 
@@ -139,9 +140,12 @@ export interface ListRange {
   readonly after: CheckpointPlace | undefined;
 }
 
+const LIST_QUERY: Names<CheckpointListQuery> = { runId: true, limit: true, before: true, after: true };
+
 /** @throws RunnerError `invalid-input` */
 export function checkListQuery(query: CheckpointListQuery = {}): ListRange {
   checkObject("query", query);
+  checkNames(query, LIST_QUERY, { of: "list" });
   // Read once: it is the caller's.
   const { runId, limit, before, after } = query;
   checkOptional("runId", runId, (value) => typeof value === "string", "be a string");
@@ -162,9 +166,12 @@ export interface PruneRange {
   readonly olderThan: number;
 }
 
+const PRUNE_QUERY: Names<PruneQuery> = { keep: true, olderThan: true, runId: true, evenLast: true };
+
 /** @throws RunnerError `invalid-input` */
 export function checkPruneQuery(query: PruneQuery): PruneRange {
   checkObject("query", query);
+  checkNames(query, PRUNE_QUERY, { of: "prune" });
   const { keep, olderThan, runId, evenLast } = query;
   if (keep === undefined && olderThan === undefined) refuse("keep", "be given, or olderThan");
   checkOptional("keep", keep, isCount, COUNT);

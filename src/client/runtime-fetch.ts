@@ -1,6 +1,7 @@
 import { transfer } from "comlink";
 import { abortWith } from "../platform/abort.js";
 import { RunnerError } from "../run/errors.js";
+import { checkNames } from "../run/options.js";
 import { checkBasePath } from "../wire/base-path.js";
 import { errorResponse } from "../wire/error-response.js";
 import { relayResponse } from "../wire/relay-response.js";
@@ -18,8 +19,10 @@ export async function runtimeFetch(
   link: HostLink,
   input: RequestInfo | URL,
   init?: RequestInit,
-  { basePath = "" }: RuntimeFetchOptions = {},
+  options: RuntimeFetchOptions = {},
 ): Promise<Response> {
+  checkNames(options, { basePath: true }, { of: "fetch" });
+  const { basePath = "" } = options;
   const path = basePath === "" ? "" : checkBasePath(basePath);
   const request = requestOf(input, init);
   const { method, signal } = request;

@@ -49,3 +49,9 @@ export function checkNames<Options extends object>(
     throw new RunnerError("invalid-input", { field }, { message: `${of} has no option ${field}: ${instead}` });
   }
 }
+
+/** @throws RunnerError `invalid-input` for what is given and no list */
+export function checkList(field: string, given: unknown): void {
+  if (given === undefined || Array.isArray(given)) return;
+  throw new RunnerError("invalid-input", { field }, { message: `${field} must be a list` });
+}

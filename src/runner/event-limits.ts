@@ -1,5 +1,6 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
+import { checkNames, type Names } from "../run/options.js";
 import { PATCH_BOUNDS } from "../run/json-patch.js";
 import { weigh } from "../run/size.js";
 import { checkOption } from "./checks.js";
@@ -42,23 +43,34 @@ const DEFAULTS: Required<EventLimits> = {
   maxThreadBytes: 2 ** 30,
 };
 
+const NAMES: Names<EventLimits> = {
+  maxDepth: true,
+  maxEventBytes: true,
+  maxPatchOperations: true,
+  maxCopiedBytes: true,
+  maxRunBytes: true,
+  maxRunEvents: true,
+  maxThreadBytes: true,
+};
+
 /** Every reader has these, so none may accept more than the others. */
 const FIXED: ReadonlySet<string> = new Set<keyof EventLimits>(["maxDepth", "maxPatchOperations", "maxCopiedBytes"]);
 
 /** @throws RunnerError `invalid-input`, also for limits that there are not */
 export function eventLimits(given: EventLimits = {}): Required<EventLimits> {
-  for (const [name, value] of Object.entries(given)) {
+  checkNames(given, NAMES, { of: "The runner", within: "eventLimits" });
+  const limits = { ...DEFAULTS };
+  // As they are read: inherited ones count, too.
+  for (const name of Object.keys(DEFAULTS) as (keyof EventLimits)[]) {
+    const value = given[name];
+    if (value === undefined) continue;
     const field = `eventLimits.${name}`;
-    if (!Object.hasOwn(DEFAULTS, name)) {
-      const message = `${field} is no limit: there are ${Object.keys(DEFAULTS).join(", ")}`;
-      throw new RunnerError("invalid-input", { field }, { message });
-    }
     const isFixed = FIXED.has(name);
-    const most = DEFAULTS[name as keyof EventLimits]; // one of them
+    const most = DEFAULTS[name];
     checkOption(field, value, { least: 1, endless: !isFixed && name !== "maxEventBytes", ...(isFixed && { most }) });
+    limits[name] = value;
   }
-  const set = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { ...DEFAULTS, ...Object.fromEntries(set) };
+  return limits;
 }
 
 function checkWeight(

@@ -1,6 +1,7 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { compact } from "../run/compact.js";
 import { RunnerError } from "../run/errors.js";
+import { checkNames, type Names } from "../run/options.js";
 import type { ThreadContent } from "../run/fold.js";
 import { isListening } from "../run/life.js";
 import { pageOf, type MessagePart } from "../run/message-page.js";
@@ -16,6 +17,7 @@ import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import { steadily } from "./steadily.js";
 
+const RUN_QUERY: Names<RunListQuery> = { status: true, limit: true, before: true };
 const DEFAULT_RUNS = 50;
 const MAX_RUNS = 500;
 const DEFAULT_MESSAGES = 50;
@@ -47,6 +49,7 @@ export class ThreadReads {
 
   async listRuns(threadId: string, query: RunListQuery): Promise<readonly RunSummary[]> {
     checkId("threadId", threadId);
+    checkNames(query, RUN_QUERY, { of: "listRuns" });
     const limit = checkNumber("limit", query.limit, DEFAULT_RUNS, MAX_RUNS);
     const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
     const status = checkStatus(query.status);

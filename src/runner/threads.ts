@@ -1,5 +1,6 @@
 import { auditTime, buffer, concatMap, filter, from, map, merge, share, type Observable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
+import { checkNames, type Names } from "../run/options.js";
 import type { ThreadUpdate } from "../run/types.js";
 import type { RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
 import { toErrorData } from "../wire/errors.js";
@@ -7,6 +8,7 @@ import { checkNumber } from "./checks.js";
 import type { Signals } from "./signals.js";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 
+const QUERY: Names<ThreadListQuery> = { limit: true, before: true, agentId: true, archived: true };
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 500;
 /** Changes that come closer together are read and told as one, and out of the way of the run that makes them, in ms. */
@@ -25,6 +27,7 @@ export async function listThreads(
   query: ThreadListQuery,
   isOver: IsOver,
 ): Promise<readonly ThreadSummary[]> {
+  checkNames(query, QUERY, { of: "listThreads" });
   const { agentId, archived = false } = query;
   const limit = checkNumber("limit", query.limit, DEFAULT_LIMIT, MAX_LIMIT);
   const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);

@@ -1,10 +1,11 @@
 import type { AgentRunner } from "../run/contract.js";
+import { RunnerError } from "../run/errors.js";
 import { RuntimeCore } from "./core.js";
 import type { AgentRuntimeOptions } from "./options.js";
 import type { Runtime, RuntimeHealth } from "./runtime.js";
 
 /** What a runtime is inside, for the ways in. */
-let core: (runtime: AgentRuntime) => RuntimeCore;
+let core: (runtime: AgentRuntime) => RuntimeCore | undefined;
 
 /**
  * Agents, the runner that runs them, and what stands around them. Every way in leads through it: `serveRuntime` for tabs,
@@ -14,7 +15,8 @@ export class AgentRuntime implements Runtime {
   readonly #core: RuntimeCore;
 
   static {
-    core = (runtime) => runtime.#core;
+    // Whatever a caller without types gives.
+    core = (runtime) => (typeof runtime === "object" && #core in runtime ? runtime.#core : undefined);
   }
 
   /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-input` */
@@ -36,4 +38,13 @@ export class AgentRuntime implements Runtime {
   }
 }
 
-export const coreOf = (runtime: AgentRuntime): RuntimeCore => core(runtime);
+/** @throws RunnerError `invalid-input` for what is no AgentRuntime of this library */
+export function coreOf(runtime: AgentRuntime): RuntimeCore {
+  const found = core(runtime);
+  if (found !== undefined) return found;
+  throw new RunnerError(
+    "invalid-input",
+    { field: "runtime" },
+    { message: "runtime must be a new AgentRuntime({ … })" },
+  );
+}

@@ -1,6 +1,6 @@
 import type { AbstractAgent, Middleware, RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
-import { checkNames, type Elsewhere, type Names } from "../run/options.js";
+import { checkList, checkNames, type Elsewhere, type Names } from "../run/options.js";
 import { called, once } from "./agents.js";
 import { mcpRequestOf, serversFor, type McpRequest } from "./mcp-requests.js";
 import { forwardedHeaders, type ForwardHeadersOptions } from "./forward-headers.js";
@@ -141,12 +141,11 @@ const SERVER_ELSEWHERE: Elsewhere = { includeTools: TOOL_POLICY, excludeTools: T
 function checkMcpApps(mcpApps: McpAppsOptions | undefined): void {
   const of = "AgentRuntime";
   checkNames(mcpApps, MCP_APPS, { of, within: "mcpApps" });
+  checkList("mcpApps.servers", mcpApps?.servers);
   mcpApps?.servers?.forEach((server, at) => {
     const within = `mcpApps.servers[${at}]`;
     checkNames(server, MCP_SERVER, { of, within, elsewhere: SERVER_ELSEWHERE });
-    if (server.allowedTools === undefined || Array.isArray(server.allowedTools)) return;
-    const field = `${within}.allowedTools`;
-    throw new RunnerError("invalid-input", { field }, { message: `${field} must be a list of names` });
+    checkList(`${within}.allowedTools`, server.allowedTools);
   });
 }
 

@@ -102,10 +102,26 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   }
   eventLimits(options.eventLimits);
   checkNames(options.unrecordedRuns, UNRECORDED, { of: "AgentRuntime", within: "unrecordedRuns" });
-  const { metrics } = options;
+  for (const name of ["beforeRequestMiddleware", "afterRequestMiddleware", "filterEvent"] as const) {
+    checkFunction(name, options[name]);
+  }
+  const { metrics, runner, transcriptionService } = options;
+  if (runner !== undefined) {
+    for (const name of ["run", "connect", "isRunning", "stop"] as const)
+      checkFunction(`runner.${name}`, runner?.[name]);
+  }
+  if (transcriptionService !== undefined) {
+    checkFunction("transcriptionService.transcribeFile", transcriptionService?.transcribeFile);
+  }
   // One that a class of somebody's made has fields of its own.
   const isMade = typeof metrics === "object" && metrics !== null && metrics.constructor !== Object;
   if (!isMade) checkNames(metrics, METRICS, { of: "AgentRuntime", within: "metrics" });
+}
+
+function checkFunction(field: string, given: unknown): void {
+  if (given === undefined && !field.includes(".")) return;
+  if (typeof given === "function") return;
+  throw new RunnerError("invalid-input", { field }, { message: `AgentRuntime: ${field} must be a function` });
 }
 
 /** Bounds of runs that stand in no log: suggestions, and what user interfaces of MCP servers ask. */

@@ -69,6 +69,9 @@ export function createCors(options: boolean | CorsOptions | undefined): Cors | u
   } = options === true ? {} : options;
   const { credentials = false, maxAge } = rest;
   const origins = typeof origin === "string" ? [origin] : origin;
+  if (typeof origins !== "function" && !Array.isArray(origins)) {
+    refuse("cors.origin", "must be an origin, a list of them, or a function of one");
+  }
   const everyone = typeof origins !== "function" && origins.includes("*");
   checkTokens("cors.methods", methods);
   checkTokens("cors.allowHeaders", allowHeaders ?? []);

@@ -150,6 +150,41 @@ describe("what CopilotKit spells otherwise", () => {
     expect(() => new AgentRuntime({ agents, a2ui: { use, catalog: {}, whatever: 1 } })).not.toThrow();
   });
 
+  test.each<[string, () => unknown, string]>([
+    ["a middleware that is no function", runtimeOf({ beforeRequestMiddleware: {} }), "beforeRequestMiddleware"],
+    ["no middleware where one is meant", runtimeOf({ afterRequestMiddleware: null }), "afterRequestMiddleware"],
+    ["a filter that is no function", runtimeOf({ filterEvent: "x" }), "filterEvent"],
+    ["a runner that cannot run", runtimeOf({ runner: { connect: () => undefined } }), "runner.run"],
+    ["no runner where one is meant", runtimeOf({ runner: null }), "runner.run"],
+    ["a service of another shape", runtimeOf({ transcriptionService: {} }), "transcriptionService.transcribeFile"],
+    ["a list that is none", runtimeOf({ forwardHeaders: { allow: "x-a" } }), "forwardHeaders.allow"],
+    ["servers that are no list", runtimeOf({ mcpApps: { use, servers: {} } }), "mcpApps.servers"],
+    ["tools that are no list", runtimeOf(server({ allowedTools: "ls" })), "mcpApps.servers[0].allowedTools"],
+    ["limits that are none", runtimeOf({ eventLimits: null }), "eventLimits"],
+    ["limits in a list", runtimeOf({ eventLimits: [] }), "eventLimits"],
+    [
+      "a wrong limit that is inherited",
+      runtimeOf({ eventLimits: Object.create({ maxDeep: 1 }) }),
+      "eventLimits.maxDeep",
+    ],
+    ["a limit that is inherited", runtimeOf({ eventLimits: Object.create({ maxDepth: -1 }) }), "eventLimits.maxDepth"],
+    ["an origin that is a pattern", handler({ cors: { origin: /example/ } }), "cors.origin"],
+    ["no runtime", handler({ runtime: undefined }), "runtime"],
+    ["a runtime of another make", handler({ runtime: { agents } }), "runtime"],
+  ])("%s is refused at once, by name", (_what, take, field) => {
+    expect(refusal(take).field).toBe(field);
+  });
+
+  test.each<[string, () => Promise<unknown>]>([
+    ["threads", () => new InMemoryAgentRunner({ store: "isolated" }).listThreads({ agentID: "a" } as object)],
+    ["runs", () => new InMemoryAgentRunner({ store: "isolated" }).listRuns("t", { agentID: "a" } as object)],
+    ["checkpoints", () => new InMemoryCheckpointStore().list("g", { agentID: "a" } as object)],
+    ["what to prune", () => new InMemoryCheckpointStore().prune({ keep: 1, agentID: "a" } as object)],
+    ["a fetch", () => connectRuntime({ hosts: {} }).fetch("/x", {}, { agentID: "a" } as object)],
+  ])("a query of %s that would find more than was asked for is refused", async (_what, ask) => {
+    await expect(ask()).rejects.toMatchObject({ code: "invalid-input", details: { field: "agentID" } });
+  });
+
   test("a runtime tells at once what its runner would refuse later", () => {
     expect(refusal(runtimeOf({ stopGraceMs: -1 })).field).toBe("stopGraceMs");
     expect(refusal(runtimeOf({ limits: { maxThreads: 0 } })).field).toBe("limits.maxThreads");
