@@ -138,15 +138,22 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
   #ahead: Uint8Array | undefined;
   /** What is left of a large event, some of which went out. */
   #rest: Rest | undefined;
-  /** Since when the reader has had something and asked for no more. */
+  /** Since when the reader has had something, or the whole answer, and asked for no more. */
   #givenAt: number | undefined;
-  #isWatched = false;
   /** A RUN_STARTED went out and no terminal event after it. */
   #isOpen = false;
 
   constructor(source: AsyncIterable<readonly SseEvent[]>, options: BodyOptions) {
     this.#source = source[Symbol.asyncIterator]();
     this.#options = options;
+  }
+
+  /** From now on: an answer that nobody ever reads is held by its run, and its run by it. */
+  start(controller: Controller): void {
+    const { clock, readerTimeoutMs } = this.#options;
+    if (readerTimeoutMs === Infinity) return;
+    this.#givenAt = clock.elapsed();
+    void this.#watch(controller, readerTimeoutMs);
   }
 
   async pull(controller: Controller): Promise<void> {
@@ -188,12 +195,8 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
   }
 
   #give(controller: Controller, bytes: Uint8Array): void {
-    const { clock, readerTimeoutMs } = this.#options;
     controller.enqueue(bytes);
-    this.#givenAt = clock.elapsed();
-    if (this.#isWatched || readerTimeoutMs === Infinity) return;
-    this.#isWatched = true;
-    void this.#watch(controller, readerTimeoutMs);
+    this.#givenAt = this.#options.clock.elapsed();
   }
 
   /** One timer for all of the body: a piece is looked at once it may have lain for so long. */

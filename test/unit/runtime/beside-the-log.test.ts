@@ -55,6 +55,28 @@ describe("runs beside the log", () => {
     expect((await ask("/agent/silent/suggest", inputOf("t", "r"))).status).toBe(200);
   });
 
+  test.each(["silent", "counter"])(
+    "leave no place behind where nobody ever reads their answer, live or over: %s (L14)",
+    async (agentId) => {
+      // Not over a connection, which takes what it is given.
+      const handler = createRuntimeHandler({
+        runtime: runtimeWith({ unrecordedRuns: { maxInAll: 1 }, readerTimeoutSeconds: 0.05 }),
+      });
+      const ask = (path: string, body: object): Promise<Response> =>
+        handler(
+          new Request(`http://localhost${path}`, {
+            method: "POST",
+            headers: { "content-type": "application/json" },
+            body: JSON.stringify(body),
+          }),
+        );
+      const path = `/agent/${agentId}/suggest`;
+      const unread = await ask(path, inputOf("t", "1"));
+      await vi.waitFor(async () => expect((await ask(path, inputOf("t", "2"))).status).toBe(200), 10_000);
+      await expect(unread.text()).rejects.toMatchObject({ code: "timeout" });
+    },
+  );
+
   test("a tab is refused in the same words", async () => {
     const runtime = runtimeWith({ unrecordedRuns: { maxInAll: 0 } });
     const agent = connectedTab(runtime).agent("counter", { threadId: "t" });

@@ -219,13 +219,20 @@ describe("a reader", () => {
   });
 
   test("is cut off where a large event cannot be made: nothing is put into its middle", async () => {
-    const broken = custom([..."x".repeat(20)].map(() => "y".repeat(50_000)).concat(1n as never));
+    const unsaid = {
+      toJSON: () => {
+        throw new Error("no JSON");
+      },
+    };
+    const broken = custom([..."x".repeat(20)].map(() => "y".repeat(50_000)).concat(unsaid as never));
     const source = new Source().give(...plain([started, broken]));
     const reader = sseResponse(source, SILENT).body!.getReader();
     let seen = "";
     await expect(
       (async () => {
-        for (;;) seen += new TextDecoder().decode((await reader.read()).value);
+        for (let next = await reader.read(); !next.done; next = await reader.read()) {
+          seen += new TextDecoder().decode(next.value);
+        }
       })(),
     ).rejects.toThrow("The runtime failed");
     expect(seen).not.toContain("RUN_ERROR");
