@@ -34,14 +34,31 @@ export function sameJson(a: unknown, b: unknown): boolean {
   return alike(a, b, true);
 }
 
+/** @param most no more than one beyond it is looked for */
+function definedKeys(of: Record<string, unknown>, most: number): string[] {
+  const defined: string[] = [];
+  for (const key of Object.keys(of)) {
+    if (of[key] === undefined) continue;
+    defined.push(key);
+    if (defined.length > most) break;
+  }
+  return defined;
+}
+
 function alike(a: unknown, b: unknown, inOrder: boolean): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return Object.is(a, b);
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    // Lists of other lengths are not looked through: one of them may be far longer than what asks.
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    for (let at = 0; at < a.length; at++) if (!alike(a[at], b[at], inOrder)) return false;
+    return true;
+  }
   const left = a as Record<string, unknown>;
   const right = b as Record<string, unknown>;
-  const keys = Object.keys(left).filter((key) => left[key] !== undefined);
-  const others = Object.keys(right).filter((key) => right[key] !== undefined);
+  // The one that is expected says how much of the other is worth a look.
+  const others = definedKeys(right, Infinity);
+  const keys = definedKeys(left, others.length);
   if (keys.length !== others.length) return false;
   return keys.every(
     (key, at) => (inOrder ? others[at] === key : Object.hasOwn(right, key)) && alike(left[key], right[key], inOrder),

@@ -412,3 +412,21 @@ describe("json", () => {
     expect(equalJson(b, a)).toBe(false);
   });
 });
+
+test("a test that fails looks at no more of the document than it brings (L19)", () => {
+  let looks = 0;
+  const watched = <T extends object>(target: T): T =>
+    new Proxy(target, {
+      get: (of, key, self: unknown) => {
+        looks++;
+        return Reflect.get(of, key, self) as unknown;
+      },
+    });
+  const list = watched(Array.from({ length: 10_000 }, () => 0));
+  const fields = watched(Object.fromEntries(list.map((_, n) => [`k${n}`, 0])));
+  looks = 0;
+  const document = new PatchedDocument({ list, fields });
+  expect(document.apply([{ op: "test", path: "/list", value: [0] }])).toEqual({ is: "refused" });
+  expect(document.apply([{ op: "test", path: "/fields", value: { k0: 0 } }])).toEqual({ is: "refused" });
+  expect(looks).toBeLessThan(20);
+});
