@@ -140,7 +140,12 @@ describe("a source that fails", () => {
   });
 
   test("to give what JSON can hold has sent what came before, and is ended", async () => {
-    const source = new Source().give(...plain([started, custom(1), custom(1n), custom(2)]));
+    const unwritable = {
+      toJSON: () => {
+        throw new TypeError("no JSON");
+      },
+    };
+    const source = new Source().give(...plain([started, custom(1), custom(unwritable), custom(2)]));
     const body = sseResponse(source, SILENT);
     const { events } = parseEvents(await body.text());
     expect(events.map(({ data }) => data)).toEqual([
