@@ -126,9 +126,9 @@ function listOf(item: Check): Check {
     const kept: unknown[] = [];
     let isWhole = true;
     for (let at = 0; at < value.length; at++) {
-      // A list may say that it is of any length.
-      if (!Object.hasOwn(value, at)) return value;
       const given: unknown = value[at];
+      // Every list here is of objects: one with anything else is refused as it is. It may say that it is of any length.
+      if (!isFields(given)) return value;
       const inner = keptOf(item, given, found);
       isWhole &&= inner === given;
       if (inner !== UNKNOWN) kept.push(inner);

@@ -40,6 +40,8 @@ interface Inner {
     events$: Observable<BaseEvent>,
     subscribers: AgentSubscriber[],
   ): Observable<AgentStateMutation>;
+  onInitialize(input: RunAgentInput, subscribers: AgentSubscriber[]): Promise<void>;
+  onFinalize(input: RunAgentInput, subscribers: AgentSubscriber[]): Promise<void>;
   onError(input: RunAgentInput, error: Error, subscribers: AgentSubscriber[]): Observable<AgentStateMutation>;
   prepareRunAgentInput(parameters?: RunAgentParameters): RunAgentInput;
 }
@@ -86,7 +88,9 @@ function setLazily(target: { messages: Message[] }, copy: () => Message[]): void
 }
 
 /** What the pipeline puts on the agent itself; all of it is as it was when the run is over. */
-const REPLACED = ["messages", "apply", "onError", "run", "middlewares", "fetch"] as const;
+const REPLACED = ["messages", "apply", "onInitialize", "onFinalize", "onError", "run", "middlewares", "fetch"] as const;
+
+const nothing = async (): Promise<void> => undefined;
 
 /** @returns puts everything back */
 function remember(agent: AbstractAgent): () => void {
@@ -180,6 +184,8 @@ class AgentRun {
   async direct(): Promise<void> {
     const { agent, inner, host, watched, input } = this;
     agent.messages = watched ? this.messages() : [];
+    // They copy messages and state for each subscriber, and there is none.
+    if (!watched) inner.onInitialize = inner.onFinalize = nothing;
     const apply = inner.apply.bind(agent);
     inner.apply = (runInput, events$, subscribers) => {
       const checked$ = this.checked(events$);

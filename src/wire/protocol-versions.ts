@@ -195,6 +195,8 @@ function withoutNull(fields: Fields, field: string): Fields {
 function withEach(fields: Fields, field: string, rewrite: (entry: Fields) => Fields): Fields {
   const list = fields[field];
   if (!Array.isArray(list)) return fields;
+  // One that begins with anything else is refused as it is, and may be long.
+  if (list.length === 0 || !isObject(list[0])) return fields;
   return { ...fields, [field]: list.map((entry: unknown) => (isObject(entry) ? rewrite(entry) : entry)) };
 }
 

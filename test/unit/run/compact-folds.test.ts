@@ -195,8 +195,9 @@ describe("activities", () => {
       failed,
     ];
     expect(await check(taken, { ...NOTHING, messages: [user("u")] })).toEqual(taken);
+    // Only older builds have recorded it.
     const list = [started(), activity("a", {}), activityPatch("a", { op: "replace", path: "", value: [1] }), failed];
-    expect(await check(list)).toEqual(list);
+    expect(compact(list, NOTHING)).toEqual(list);
   });
 
   test("what passes none: a rawEvent, text of the same id, a MESSAGES_SNAPSHOT", async () => {
