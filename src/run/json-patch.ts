@@ -17,11 +17,18 @@ export interface PatchBounds {
   readonly operations: number;
   /** What the operations of one patch copy, see {@link weigh}. */
   readonly copied: number;
+  /** Items of lists that the operations of one patch push aside: one at the start of a list moves all of it. */
+  readonly moved: number;
   /** Levels of a document. */
   readonly depth: number;
 }
 
-export const PATCH_BOUNDS: PatchBounds = { operations: 10_000, copied: 1_000_000, depth: MAX_DEPTH };
+export const PATCH_BOUNDS: PatchBounds = {
+  operations: 10_000,
+  copied: 1_000_000,
+  moved: 100_000_000,
+  depth: MAX_DEPTH,
+};
 
 /** No copy makes a document larger than this, see {@link weigh}. */
 export const MAX_COPIED_DOCUMENT = 4_000_000;
@@ -137,6 +144,7 @@ export class PatchedDocument {
   // Of the patch that is being applied:
   #undo: Undo[] = [];
   #copied = 0;
+  #moved = 0;
   /** What went out of the document. */
   #gone: unknown[] = [];
 
@@ -159,7 +167,7 @@ export class PatchedDocument {
     const size = this.#size;
     this.#undo = [];
     this.#gone = [];
-    this.#copied = 0;
+    this.#copied = this.#moved = 0;
     try {
       if (!Array.isArray(patch)) refuse();
       if (patch.length > this.#bounds.operations) exceed("operations", this.#bounds.operations);
@@ -351,8 +359,15 @@ export class PatchedDocument {
     const { parent, key } = place;
     if (!Array.isArray(parent)) return this.#put(place, value);
     const index = Number(key) < 0 ? Math.max(0, parent.length + Number(key)) : Math.min(Number(key), parent.length);
+    this.#push(parent, index);
     this.#undo.push(() => parent.splice(index, 1));
     parent.splice(index, 0, value);
+  }
+
+  /** Counts the items of a list that make room from an index on, or close up. */
+  #push(list: readonly unknown[], from: number): void {
+    this.#moved += list.length - from;
+    if (this.#moved > this.#bounds.moved) exceed("moved", this.#bounds.moved);
   }
 
   #put({ parent, key }: Place, value: unknown): void {
@@ -370,6 +385,7 @@ export class PatchedDocument {
   #take({ parent, key }: Place): void {
     const old = parent[key];
     if (Array.isArray(parent)) {
+      this.#push(parent, Number(key));
       this.#undo.push(() => parent.splice(Number(key), 0, old));
       parent.splice(Number(key), 1);
     } else {

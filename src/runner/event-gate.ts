@@ -41,6 +41,7 @@ function plainDelta(event: BaseEvent): string | undefined {
 const LIMIT_OF: Record<keyof PatchBounds, keyof EventLimits> = {
   operations: "maxPatchOperations",
   copied: "maxCopiedBytes",
+  moved: "maxPatchOperations",
   depth: "maxDepth",
 };
 

@@ -21,7 +21,10 @@ export interface EventLimits {
   readonly maxDepth?: number;
   /** Of one event. Default 16 MB (2^24). */
   readonly maxEventBytes?: number;
-  /** Operations of one STATE_DELTA or ACTIVITY_DELTA. Default 10,000, which is the most. */
+  /**
+   * Operations of one STATE_DELTA or ACTIVITY_DELTA. Default 10,000, which is the most. Whatever is set, they push aside
+   * 100,000,000 items of lists at most.
+   */
   readonly maxPatchOperations?: number;
   /** What the `copy` operations of one event copy. Default 1,000,000, which is the most. */
   readonly maxCopiedBytes?: number;

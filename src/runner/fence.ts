@@ -2,6 +2,7 @@ import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
 import { describeFaults, isAnswer, resumeFaults, unknownAnswers } from "../run/interrupts.js";
 import { Fold } from "../run/fold.js";
+import { PATCH_BOUNDS } from "../run/json-patch.js";
 import { equalJson } from "../run/json.js";
 import { asKnown, planInput, replacementsIn, titleOf, type InputPlan, type ThreadBase } from "../run/input-plan.js";
 import type { HeldLock } from "../platform/locks.js";
@@ -155,7 +156,11 @@ export async function fenceRun(
         start: stateIsThreads ? { state, runIndex, epoch: end.epoch } : undefined,
         persisted,
         recorded: new RecordedRun(start, persisted),
-        gate: new EventGate(parts.eventLimits, new Fold(start, { operations, copied, depth }), result.bytes),
+        gate: new EventGate(
+          parts.eventLimits,
+          new Fold(start, { ...PATCH_BOUNDS, operations, copied, depth }),
+          result.bytes,
+        ),
       },
     };
   }

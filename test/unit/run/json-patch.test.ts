@@ -298,7 +298,7 @@ const nested = (depth: number): unknown => {
 };
 
 describe("what a patch may cost (L19)", () => {
-  const bounds = { operations: 3, copied: 100, depth: 5 };
+  const bounds = { operations: 3, copied: 100, moved: 5, depth: 5 };
   const add = { op: "add", path: "/a", value: 0 };
   const text = "x".repeat(92); // 100 with what a value costs itself
 
@@ -316,6 +316,28 @@ describe("what a patch may cost (L19)", () => {
         { op: "copy", from: "/text", path: "/c" },
       ].toSpliced(1, 1),
       "copied",
+    ],
+    [
+      "pushes aside as many items as it may",
+      { list: [1, 2, 3, 4, 5] },
+      [{ op: "add", path: "/list/0", value: 0 }],
+      "applied",
+    ],
+    ["pushes aside more", { list: [1, 2, 3, 4, 5, 6] }, [{ op: "add", path: "/list/0", value: 0 }], "moved"],
+    [
+      "pushes aside more in two operations",
+      { list: [1, 2, 3] },
+      [
+        { op: "remove", path: "/list/0" },
+        { op: "move", from: "/list/0", path: "/list/0" },
+      ],
+      "moved",
+    ],
+    [
+      "adds at the end of a long list",
+      { list: [1, 2, 3, 4, 5, 6] },
+      [{ op: "add", path: "/list/-", value: 0 }],
+      "applied",
     ],
     ["adds as deep as it may", {}, [{ op: "add", path: "/a", value: nested(4) }], "applied"],
     ["adds deeper", {}, [{ op: "add", path: "/a", value: nested(5) }], "depth"],
