@@ -85,6 +85,50 @@ describe("following", () => {
     },
   );
 
+  test.each([false, true])(
+    "connects that are detached in the middle of a live run, messages cleared between, each show it (follow: %s; L2, L11)",
+    async (follows) => {
+      type Kept = typeof globalThis & { over?: Promise<string> };
+      const [a, b] = [await tabOn("count"), await tabs.open("one")];
+      await a.hold("thread");
+      await a.start("thread", { n: 100, everyMs: 1, heldAt: 50 });
+      await a.counted("thread", 5);
+      const shown = await b.tab.evaluate(async (follow) => {
+        const agent = window.lab.runtime.agent("count", { threadId: "thread" });
+        const textOf = (): string => {
+          const content = agent.messages.findLast(({ role }) => role === "assistant")?.content;
+          return typeof content === "string" ? content : "";
+        };
+        const live = async (): Promise<string> => {
+          while (!textOf().startsWith("0 1 2")) await new Promise((resolve) => setTimeout(resolve, 5));
+          return agent.messages.map(({ role }) => role).join();
+        };
+        if (follow) agent.follow();
+        const told: string[] = [];
+        for (let round = 0; round < 5; round++) {
+          agent.setMessages([]);
+          const one = agent.connectAgent();
+          // At once, as StrictMode does, and once the live run shows.
+          if (round % 2 === 1) told.push(await live());
+          const detached = agent.detachActiveRun();
+          agent.setMessages([]);
+          const two = agent.connectAgent();
+          told.push(await live());
+          await agent.detachActiveRun();
+          await Promise.all([one, detached, two]);
+        }
+        agent.setMessages([]);
+        (globalThis as Kept).over = agent.connectAgent().then(textOf);
+        told.push(await live());
+        return told;
+      }, follows);
+      expect(shown).toEqual(Array(8).fill("user,assistant"));
+      await a.letGo("thread");
+      expect(await b.tab.evaluate(() => (globalThis as Kept).over)).toBe(numbers(100));
+      expect(await a.settled("thread")).toMatchObject({ text: numbers(100), run: { last: { status: "finished" } } });
+    },
+  );
+
   test("a run goes on when the tab that started it closes (L11)", async () => {
     const a = await tabOn("count");
     const b = await tabOn("count");
