@@ -4,15 +4,15 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 60_800, whole: 97_500 },
-  "./worker": { own: 75_500, whole: 122_000 },
+  ".": { own: 62_800, whole: 99_300 },
+  "./worker": { own: 78_000, whole: 124_200 },
   "./client": { own: 26_000, whole: 69_500 },
-  "./runtime": { own: 77_000, whole: 123_500 },
+  "./runtime": { own: 79_900, whole: 126_000 },
   "./node": { own: 5_900, whole: 5_900 },
   "./service-worker": { own: 6_500, whole: 6_500 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
   "./langgraph": { own: 8_000, whole: 235_000 },
-  "./checkpoint": { own: 9_300, whole: 9_300 },
+  "./checkpoint": { own: 9_400, whole: 9_400 },
   "./conformance": { own: 22_500, whole: 64_500 },
 };
 
