@@ -29,7 +29,10 @@ const moduleOf = (edition: string): string => `
         subscriber.next({ type: "RUN_STARTED", threadId, runId });
         subscriber.next({ type: "TEXT_MESSAGE_START", messageId: runId, role: "assistant" });
         subscriber.next({ type: "TEXT_MESSAGE_CONTENT", messageId: runId, delta: "${edition} answers" });
-        if (!runId.startsWith("open")) subscriber.complete();
+        if (runId.startsWith("open")) return;
+        subscriber.next({ type: "TEXT_MESSAGE_END", messageId: runId });
+        subscriber.next({ type: "RUN_FINISHED", threadId, runId });
+        subscriber.complete();
       });
     }
   }
