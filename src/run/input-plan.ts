@@ -112,10 +112,15 @@ function firstToLeave(base: ThreadBase, input: Sent, { cut, outdated, unseen = I
   const left = cut === undefined ? regeneratedAt() : cutAt(new Set(cut));
   return replaced < 0 || left < 0 ? Math.max(replaced, left) : Math.min(replaced, left);
 
-  /** What is lacking in front of something that the sender has stays: only the end of a history is cut. */
+  /**
+   * A cut takes the end of a history. What is lacking in front of all that the sender has stays: it may show, and send, the
+   * newest messages alone.
+   */
   function cutAt(ids: ReadonlySet<string>): number {
     const isCut = (message: Message): boolean => isCompared(message) && ids.has(message.id);
-    return messages.findLastIndex(isCut) > lastKnown ? messages.findIndex(isCut) : -1;
+    const firstKnown = messages.findIndex(({ id }) => sent.has(id));
+    if (messages.findLastIndex(isCut) <= lastKnown) return -1;
+    return messages.findIndex((message, at) => at > firstKnown && isCut(message));
   }
 
   function regeneratedAt(): number {

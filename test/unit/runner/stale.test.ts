@@ -140,6 +140,7 @@ describe("what a sender has cut of what it was given leaves, and nothing else (L
     ["a turn that is not the newest", ["r1-a"], [u1, user("n")], ["u1", "n"]],
     ["something in the middle", ["r1-a"], [u1, u2, a2, user("n")], [...whole, "n"]],
     ["something in the middle and the end", ["r1-a", "r2-a"], [u1, u2, user("n")], ["u1", "u2", "n"]],
+    ["the beginning, of which it shows nothing", ["u1", "r1-a", "r2-a"], [user("u2", "other")], ["u1", "r1-a", "u2"]],
     ["all that it was given of the end", ["u2", "r2-a"], [user("n")], ["u1", "r1-a", "n"]],
     ["what the path has not", ["gone"], [u1, a1, user("n")], [...whole, "n"]],
   ])("%s", async (_what, cut, sent, shown) => {

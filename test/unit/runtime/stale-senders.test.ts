@@ -252,15 +252,16 @@ test("whatever stale and fresh senders do, no turn leaves the path unasked, and 
             await it.run(`r${n}`);
             const after = await path();
 
-            const placeOf = (messages: readonly Message[]): number => {
+            const placeOf = (messages: readonly Message[], from = 0): number => {
               const gone = new Set(ids(messages));
-              const found = before.findIndex(({ id }) => gone.has(id));
+              const found = before.findIndex(({ id }, place) => place >= from && gone.has(id));
               return found < 0 ? before.length : found;
             };
             const lastOf = (messages: readonly Message[]): number =>
               before.findLastIndex(({ id }) => ids(messages).includes(id));
-            // Only the end of what the thread has is cut.
-            const cutAt = lastOf(cut) > lastOf(sent) ? placeOf(cut) : before.length;
+            // Only the end of what the thread has is cut, and what is in front of all that was sent stays.
+            const firstSent = before.findIndex(({ id }) => ids(sent).includes(id));
+            const cutAt = lastOf(cut) > lastOf(sent) ? placeOf(cut, firstSent + 1) : before.length;
             // What the sender asked to leave, by what it was known to have, or by what it sent. A client may hold messages in
             // another order than the thread.
             let asked = before.length;
