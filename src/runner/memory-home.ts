@@ -3,6 +3,7 @@ import { inProcessChannels } from "../platform/in-process-channel.js";
 import { inProcessLockManager } from "../platform/in-process-locks.js";
 import type { LockManagerLike } from "../platform/lock-manager.js";
 import { memoryHomesKey } from "../platform/names.js";
+import { epochBefore } from "../run/epochs.js";
 import { emptyMemoryData, type MemoryData } from "../storage/memory/memory-data.js";
 
 /** A runner, as its home knows it. */
@@ -22,7 +23,7 @@ export interface MemoryHome {
 
 /** A home that nobody else finds. */
 export const newMemoryHome = (): MemoryHome => ({
-  data: emptyMemoryData(),
+  data: emptyMemoryData(epochBefore(Math.random())),
   locks: inProcessLockManager(),
   openChannel: inProcessChannels(),
   runners: new Set(),

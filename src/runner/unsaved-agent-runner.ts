@@ -2,6 +2,7 @@ import { openBroadcastChannel } from "../platform/channel.js";
 import { inProcessChannels } from "../platform/in-process-channel.js";
 import { inProcessLockManager } from "../platform/in-process-locks.js";
 import { locksOf, type Locks } from "../platform/locks.js";
+import { epochBefore } from "../run/epochs.js";
 import { emptyMemoryData } from "../storage/memory/memory-data.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
@@ -15,7 +16,7 @@ import { limitsInMemory } from "./retention.js";
  */
 export class UnsavedAgentRunner extends LocalAgentRunner {
   constructor(dbName: string, locks: Locks | undefined, options: LocalAgentRunnerOptions) {
-    const data = emptyMemoryData();
+    const data = emptyMemoryData(epochBefore(Math.random()));
     super(
       {
         dbName,

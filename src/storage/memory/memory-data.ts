@@ -67,8 +67,9 @@ export interface MemoryLeft {
   readonly interrupts: readonly Interrupt[];
 }
 
-export const emptyMemoryData = (): MemoryData => ({
-  epoch: 0,
+/** @param epoch what the epochs count on from, see `epochBefore` */
+export const emptyMemoryData = (epoch = 0): MemoryData => ({
+  epoch,
   threads: new Map(),
   live: new Set(),
   deleted: new Set(),

@@ -2,6 +2,8 @@ import { createServer, type ViteDevServer } from "vite";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { memoryHomesKey } from "../../../src/platform/names.js";
 import { InMemoryAgentRunner, resetInMemoryStore } from "../../../src/runner/in-memory-agent-runner.js";
+import { isSameDatabase } from "../../../src/run/epochs.js";
+import { newMemoryHome } from "../../../src/runner/memory-home.js";
 import {
   agentOf,
   collect,
@@ -17,6 +19,17 @@ import {
 
 const run = (runner: InMemoryAgentRunner, runId: string, agent = agentOf(counter(3))) =>
   collect(runner.run({ threadId: "t", agent, input: inputOf("t", runId) }));
+
+test("two memories share no epoch: what a reader had of the one says nothing of the other (L2)", () => {
+  const random = vi.spyOn(Math, "random");
+  onTestFinished(() => random.mockRestore());
+  const [one, other] = [0.25, 0.5].map((drawn) => {
+    random.mockReturnValueOnce(drawn);
+    return newMemoryHome().data.epoch;
+  }) as [number, number];
+  expect(isSameDatabase(one + 1, one + 2)).toBe(true);
+  expect(isSameDatabase(one + 1, other + 1)).toBe(false);
+});
 
 describe("in-memory runners of one process", () => {
   test("are one: what one ran the others show, and a thread is busy for all", async () => {
