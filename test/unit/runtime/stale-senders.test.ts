@@ -254,7 +254,7 @@ test("whatever stale and fresh senders do, no turn leaves the path unasked, and 
 
             const placeOf = (messages: readonly Message[], from = 0): number => {
               const gone = new Set(ids(messages));
-              const found = before.findIndex(({ id }, place) => place >= from && gone.has(id));
+              const found = before.findIndex(({ id }, nth) => nth >= from && gone.has(id));
               return found < 0 ? before.length : found;
             };
             const lastOf = (messages: readonly Message[]): number =>
