@@ -6,6 +6,7 @@ import { faults } from "./faults.js";
 import { firstAttach } from "./first-attach.js";
 import { latency } from "./latency.js";
 import { liveAttach } from "./live-attach.js";
+import { perRequest } from "./per-request.js";
 import { pipeline } from "./pipeline.js";
 import { runStart } from "./run-start.js";
 import { runners } from "./runners.js";
@@ -29,4 +30,5 @@ export const GROUPS: Readonly<Record<string, (context: Context) => Promise<void>
   threads,
   checkpoints,
   bodies,
+  "per-request": perRequest,
 };

@@ -1,0 +1,54 @@
+import { EventType } from "@ag-ui/client";
+import { AgentRuntime } from "../../src/runtime/agent-runtime.js";
+import { createRuntimeHandler } from "../../src/runtime/http/handler.js";
+import { defineAgent } from "../../src/worker/define-agent.js";
+import type { Context } from "./context.js";
+import { figure, inTurn } from "./figures.js";
+
+const REQUESTS = 1_000;
+
+const hello = defineAgent(async function* ({ runId }) {
+  const messageId = `${runId}-a`;
+  yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+  yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "hello" };
+  yield { type: EventType.TEXT_MESSAGE_END, messageId };
+});
+
+let served = 0;
+
+/** Runs the agent once in a thread of its own, as a handler of a server in Node does, without a database. */
+async function serve(runtime: AgentRuntime): Promise<void> {
+  const id = `r${served++}`;
+  const input = { threadId: id, runId: id, messages: [], tools: [], context: [], state: {}, forwardedProps: {} };
+  const request = new Request("http://localhost/agent/hello/run", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(input),
+  });
+  await (await createRuntimeHandler({ runtime })(request)).text();
+}
+
+const make = (dbName: string): AgentRuntime => new AgentRuntime({ agents: { hello }, dbName });
+
+/** A runtime that is made for each request, as handlers of Next.js may do, beside one for all. The goal: 1.5 times. */
+export async function perRequest({ samples, figures }: Context): Promise<void> {
+  const one = make("bench-one");
+  const timed = (runtime: () => AgentRuntime) => async (): Promise<number> => {
+    const since = performance.now();
+    for (let n = 0; n < REQUESTS; n++) await serve(runtime());
+    return performance.now() - since;
+  };
+  const taken = await inTurn(samples, { one: timed(() => one), each: timed(() => make("bench-each")) });
+  await one.close();
+  const group = `per request: ${REQUESTS.toLocaleString("en-US")} runs, in memory, in Node`;
+  const forAll = figure(group, "one runtime for all", "ms", taken.one);
+  figures.push(
+    forAll,
+    figure(
+      group,
+      "a runtime for each",
+      "times",
+      taken.each.map((ms) => ms / forAll.median),
+    ),
+  );
+}
