@@ -77,6 +77,11 @@ export class ThreadFollower {
     if (this.failure !== undefined) throw this.failure.error;
   }
 
+  /** The session that applies a run was left in the middle (`detachActiveRun`). */
+  get isLeft(): boolean {
+    return this.session?.events.isLeft === true;
+  }
+
   /** Begins anew, with a snapshot. */
   restart(): void {
     this.end();

@@ -43,6 +43,8 @@ export class LocalAgent extends ThreadAgent {
   declare private follows: number;
   /** How often it was detached. */
   declare private detached: number;
+  /** Ends the readings of a following agent that wait for its follower. */
+  declare private waiting: Set<() => void>;
   /** What the next `connect` of the pipeline subscribes to. */
   declare private session$: Observable<BaseEvent> | undefined;
 
@@ -64,6 +66,7 @@ export class LocalAgent extends ThreadAgent {
     this.follower = undefined;
     this.follows = 0;
     this.detached = 0;
+    this.waiting = new Set();
     this.session$ = undefined;
     this.ownCursor = undefined;
   }
@@ -116,12 +119,15 @@ export class LocalAgent extends ThreadAgent {
   override async connectAgent(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
     const { follower } = this;
     if (follower !== undefined) {
-      // It does that already; what was taken out here comes with a snapshot.
-      if (this.known.lacks(this.messages)) {
+      // It does that already; what was taken out here, or missed by a detachment, comes with a snapshot.
+      if (follower.isLeft || this.known.lacks(this.messages)) {
         this.cursor = undefined;
         follower.restart();
       }
-      await follower.caughtUp();
+      let leave!: () => void;
+      const left = new Promise<void>((resolve) => (leave = resolve));
+      this.waiting.add(leave);
+      await Promise.race([follower.caughtUp(), left]).finally(() => this.waiting.delete(leave));
       return nothingNew();
     }
     this.keepToThread();
@@ -151,6 +157,7 @@ export class LocalAgent extends ThreadAgent {
   /** Readings that wait for their turn end by it, too. No run does. */
   override detachActiveRun(): Promise<void> {
     this.detached++;
+    for (const leave of this.waiting) leave();
     return super.detachActiveRun();
   }
 

@@ -1,11 +1,12 @@
 import { EventType } from "@ag-ui/client";
+import { InMemoryAgentRunner } from "../../src/runner/in-memory-agent-runner.js";
 import { AgentRuntime } from "../../src/runtime/agent-runtime.js";
 import { createRuntimeHandler } from "../../src/runtime/http/handler.js";
 import { defineAgent } from "../../src/worker/define-agent.js";
 import type { Context } from "./context.js";
 import { figure, inTurn } from "./figures.js";
 
-const REQUESTS = 1_000;
+const REQUESTS = 250;
 
 const hello = defineAgent(async function* ({ runId }) {
   const messageId = `${runId}-a`;
@@ -28,7 +29,8 @@ async function serve(runtime: AgentRuntime): Promise<void> {
   await (await createRuntimeHandler({ runtime })(request)).text();
 }
 
-const make = (dbName: string): AgentRuntime => new AgentRuntime({ agents: { hello }, dbName });
+const make = (dbName: string): AgentRuntime =>
+  new AgentRuntime({ agents: { hello }, runner: new InMemoryAgentRunner({ dbName }) });
 
 /** A runtime that is made for each request, as handlers of Next.js may do, beside one for all. The goal: 1.5 times. */
 export async function perRequest({ samples, figures }: Context): Promise<void> {
