@@ -24,11 +24,15 @@ export function inProcessChannels(): OpenChannel {
         if (closed) return;
         // What cannot be cloned is told to the sender, whoever listens; what it changes afterwards nobody sees.
         const sent = structuredClone(message);
-        for (const other of members) {
-          if (other === self) continue;
-          if (other.deref() === undefined) leave(other);
-          else queueMicrotask(() => other.deref()?.next(structuredClone(sent)));
-        }
+        const others = [...members].filter((other) => other !== self);
+        // One task for all: a process may have many that listen and have nothing to do with it.
+        queueMicrotask(() => {
+          for (const other of others) {
+            const there = other.deref();
+            if (there === undefined) leave(other);
+            else if (there.observed) there.next(structuredClone(sent));
+          }
+        });
       },
       messages$: messages$.asObservable(),
       close() {
