@@ -12,10 +12,11 @@ import type { ThreadHead } from "../storage/run-store.js";
 import { toErrorData } from "../wire/errors.js";
 import type { Frame, LiveRun as LiveRunInfo, Replay } from "../wire/shapes.js";
 import { wholeBaseline } from "./baseline.js";
-import { hasNoRecord, isUnreadable, type History } from "./history.js";
+import type { History } from "./history.js";
 import { refOf, type LiveRun, type RunRef } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import type { Recovery } from "./recovery.js";
+import { hasNoRecord, isUnreadable } from "./run-log.js";
 import { steadily } from "./steadily.js";
 import { tailRun, type TailContext, type TailEnd } from "./tail.js";
 
@@ -151,7 +152,7 @@ async function nextStep(
 
 /** The last run of the path from its first event. No limit takes the events of that one. */
 async function lastRun({ history }: AttachContext, head: ThreadHead): Promise<Position | "snapshot" | "again"> {
-  const run = await history.runIfThere(head, head.activeRunIndex);
+  const run = await history.log.runIfThere(head, head.activeRunIndex);
   if (run === undefined) return "again";
   return hasNoRecord(run) ? "snapshot" : { run: refOf(run), afterSeq: -1, alone: true };
 }
@@ -164,9 +165,9 @@ async function nextPosition(
   comesBack: boolean,
 ): Promise<Position | "snapshot" | "end"> {
   if (at === undefined || at.runIndex > head.activeRunIndex) return "snapshot";
-  const path = head.branched === true ? await history.pathTo(head, head.activeRunIndex) : undefined;
+  const path = head.branched === true ? await history.log.pathTo(head, head.activeRunIndex) : undefined;
   if (path !== undefined && !path.has(at.runIndex)) return "snapshot";
-  const run = await history.runIfThere(head, at.runIndex);
+  const run = await history.log.runIfThere(head, at.runIndex);
   if (run === undefined || at.epoch > run.epoch || !isSameDatabase(at.epoch, run.epoch)) return "snapshot";
   const complete = run.status !== "running" && at.seq >= (run.eventCount ?? 0) - 1;
   // Its events were cut off: the messages and state that they led to are left.
@@ -175,7 +176,7 @@ async function nextPosition(
   const nextIndex =
     path === undefined ? at.runIndex + 1 : [...path].filter((index) => index > at.runIndex).sort((a, b) => a - b)[0];
   if (nextIndex === undefined || nextIndex > head.activeRunIndex) return "end";
-  const next = await history.runIfThere(head, nextIndex);
+  const next = await history.log.runIfThere(head, nextIndex);
   if (next === undefined) return "end";
   return hasNoRecord(next) ? "snapshot" : { run: refOf(next), afterSeq: -1 };
 }
@@ -230,8 +231,8 @@ export const isRun = (live: LiveRun | undefined, run: Pick<RunRef, "runIndex" | 
 /** The settled history as plain AG-UI readers get it. */
 async function compacted({ history }: AttachContext, head: ThreadHead): Promise<Prelude> {
   const { activeRunIndex, live } = head;
-  const active = await history.run(head, activeRunIndex);
-  const last = live === undefined ? active : await history.runBefore(head, active);
+  const active = await history.log.run(head, activeRunIndex);
+  const last = live === undefined ? active : await history.log.runBefore(head, active);
   const cursor =
     last === undefined
       ? { runIndex: activeRunIndex, seq: -1, epoch: active.epoch }
@@ -265,7 +266,7 @@ async function snapshot(
   if (head.live === undefined) {
     const end =
       limit === undefined ? endOf(await history.base(head)) : await history.endAt(head, head.activeRunIndex, limit);
-    const last = await history.run(head, head.activeRunIndex);
+    const last = await history.log.run(head, head.activeRunIndex);
     const names = named ? await history.namesOf(head, end) : [];
     return {
       type: "prelude",
@@ -275,7 +276,7 @@ async function snapshot(
     };
   }
 
-  const run = await history.run(head, head.live.runIndex);
+  const run = await history.log.run(head, head.live.runIndex);
   const local = liveRun(threadId);
   const isLocal = isRun(local, run);
   // A run of this host knows what it found: its thread need not be read.

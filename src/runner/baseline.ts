@@ -72,7 +72,7 @@ function hasState({ input, partial }: Asked, { state, runIndex, epoch }: RunStar
 /** Where a run of the log starts; undefined for the first one of a thread, or where what was before it was cut off. */
 function startOf({ parts, history }: BaselineContext, { threadId, runIndex }: Place): Promise<RunStart | undefined> {
   return steadily(parts.store, threadId, async (head) => {
-    const before = head && (await history.runIfThere(head, runIndex))?.prevRunIndex;
+    const before = head && (await history.log.runIfThere(head, runIndex))?.prevRunIndex;
     if (before === undefined || before === null || before < firstOf(head)) return undefined;
     const { state } = await history.endAt(head!, before, 1);
     return { state, runIndex: before, epoch: head!.epoch };

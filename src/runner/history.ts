@@ -16,15 +16,14 @@ import type {
   ThreadHead,
 } from "../storage/run-store.js";
 import { closingEvents, startedEvent } from "../run/finalize.js";
-import { ChunkBuilder, lastSeq, sliceChunk } from "../run/pack.js";
-import type { Chunk, OpenConstructs, RunStatus } from "../run/types.js";
+import { ChunkBuilder } from "../run/pack.js";
+import type { OpenConstructs, RunStatus } from "../run/types.js";
 import { foldRows } from "./fold-rows.js";
-import { completed, RecordedRun } from "./recorded-run.js";
+import { RecordedRun } from "./recorded-run.js";
+import { isUnreadable, RunLog } from "./run-log.js";
 
 /** Threads whose end is kept in memory, so that a follow-up run need not read its history. */
 const CACHED_THREADS = 16;
-/** Events fetched from the log at a time. */
-const PAGE_EVENTS = 8_192;
 
 /** A thread before its first run. */
 export const newThread = (): ThreadBase => ({
@@ -39,27 +38,6 @@ export const newThread = (): ThreadBase => ({
 const ENDS_IN_ERROR: ReadonlySet<RunStatus> = new Set<RunStatus>(["errored", "broken"]);
 
 const keyOf = (threadId: string, runIndex: number): string => JSON.stringify([threadId, runIndex]);
-
-/** The record, not the store, is what failed: it is of a wrong shape, or cannot be copied. */
-export const isUnreadable = (error: unknown): boolean =>
-  !RunnerError.is(error) || RunnerError.is(error, "corrupt-record");
-
-/** In place of a run whose record cannot be read: of it nothing is known but that it is over. */
-const standIn = ({ threadId, epoch, first = 0 }: ThreadHead, runIndex: number): RunRow => ({
-  threadId,
-  runIndex,
-  runId: `unreadable-run-${runIndex}`,
-  prevRunIndex: runIndex > first ? runIndex - 1 : null,
-  status: "broken",
-  epoch,
-  startedAt: 0,
-  endedAt: 0,
-  eventCount: 0,
-  fingerprint: "",
-});
-
-/** Its record cannot be read: every other run that is over has events. */
-export const hasNoRecord = (run: RunRow): boolean => run.eventCount === 0;
 
 const range = (from: number, to: number): number[] =>
   Array.from({ length: Math.max(0, to - from + 1) }, (_, n) => from + n);
@@ -80,7 +58,11 @@ export class History {
   /** By thread and run: rows that were read from the log, where those of the store cannot be read. */
   private readonly salvaged = new Map<string, Map<number, readonly StoredMessageRow[]>>();
 
-  constructor(private readonly store: RunStore) {}
+  readonly log: RunLog;
+
+  constructor(private readonly store: RunStore) {
+    this.log = new RunLog(store);
+  }
 
   /** The thread at the end of its active path. `head` must have no live run. */
   async base(head: ThreadHead): Promise<ThreadBase> {
@@ -166,7 +148,7 @@ export class History {
 
   /** The runs from the first to `runIndex`, where not all are on the path; what they left behind is derived then. */
   private async derivedPath(head: ThreadHead, runIndex: number): Promise<Set<number> | undefined> {
-    const path = head.branched === true ? await this.pathTo(head, runIndex) : undefined;
+    const path = head.branched === true ? await this.log.pathTo(head, runIndex) : undefined;
     // From the first on: each is derived from what the ones before it left.
     for (const underived of head.underived ?? []) {
       if (underived <= runIndex && (path === undefined || path.has(underived))) await this.derive(head, underived);
@@ -200,58 +182,9 @@ export class History {
     );
   }
 
-  /** The runs from the first to `runIndex`. */
-  async pathTo(head: ThreadHead, runIndex: number): Promise<Set<number>> {
-    const path = new Set<number>();
-    const { threadId } = head;
-    try {
-      const prev = new Map((await this.store.runs(threadId)).map((run) => [run.runIndex, run.prevRunIndex]));
-      for (let at: number | null | undefined = runIndex; at !== null && at !== undefined; at = prev.get(at)) {
-        path.add(at);
-      }
-    } catch (error) {
-      if (!isUnreadable(error)) throw error;
-      for (let at: number | null = runIndex; at !== null; at = (await this.run(head, at)).prevRunIndex) path.add(at);
-    }
-    return path;
-  }
-
-  /** A run that the head knows of; one that stands for it where its record cannot be read: see {@link hasNoRecord}. */
-  async run(head: ThreadHead, runIndex: number): Promise<RunRow> {
-    return (await this.runIfThere(head, runIndex)) ?? standIn(head, runIndex);
-  }
-
-  /** The same; undefined where there is none any more, or yet. */
-  async runIfThere(head: ThreadHead, runIndex: number): Promise<RunRow | undefined> {
-    const run = await this.store.run(head.threadId, runIndex).catch((error: unknown) => {
-      if (!isUnreadable(error)) throw error;
-    });
-    const isKnown = runIndex >= (head.first ?? 0) && runIndex < head.runCount;
-    return run ?? (isKnown ? standIn(head, runIndex) : undefined);
-  }
-
-  /** The run that `run` continues. */
-  async runBefore(head: ThreadHead, { prevRunIndex }: RunRow): Promise<RunRow | undefined> {
-    return prevRunIndex === null ? undefined : this.runIfThere(head, prevRunIndex);
-  }
-
   /** The thread as run `runIndex` found it. */
   async baseBefore(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
-    return this.baseAt(head, (await this.run(head, runIndex)).prevRunIndex ?? -1);
-  }
-
-  /** The committed chunks of a run with events after `afterSeq`, in order, up to now. */
-  async *chunksOf(run: { readonly threadId: string; readonly runIndex: number }, afterSeq: number) {
-    for (let seq = afterSeq; ;) {
-      const chunks = await completed(this.store, await this.store.chunks(run.threadId, run.runIndex, seq, PAGE_EVENTS));
-      for (const chunk of chunks) {
-        const rest = sliceChunk(chunk, seq + 1);
-        if (rest === undefined) continue;
-        yield rest;
-        seq = lastSeq(rest);
-      }
-      if (chunks.length === 0) return;
-    }
+    return this.baseAt(head, (await this.log.run(head, runIndex)).prevRunIndex ?? -1);
   }
 
   /**
@@ -261,12 +194,12 @@ export class History {
   async pathEvents(head: ThreadHead, upTo: number): Promise<BaseEvent[]> {
     const { threadId, first = 0 } = head;
     let events: BaseEvent[] = [];
-    const path = head.branched === true ? [...(await this.pathTo(head, upTo))].sort((a, b) => a - b) : undefined;
+    const path = head.branched === true ? [...(await this.log.pathTo(head, upTo))].sort((a, b) => a - b) : undefined;
     const count = path?.length ?? upTo - first + 1;
     for (let n = 0; n < count; n++) {
       const runIndex = path?.[n] ?? first + n;
       const isCut = head.cut === true && runIndex === first;
-      const ofRun = isCut ? undefined : await this.eventsIfReadable(threadId, runIndex);
+      const ofRun = isCut ? undefined : await this.log.eventsIfReadable(threadId, runIndex);
       if (ofRun !== undefined) events.push(...ofRun);
       // The snapshot says all that was before it too.
       else events = await this.settledEvents(head, endOf(await this.baseAt(head, runIndex)));
@@ -274,24 +207,10 @@ export class History {
     return events;
   }
 
-  private async eventsIfReadable(threadId: string, runIndex: number): Promise<BaseEvent[] | undefined> {
-    const events: BaseEvent[] = [];
-    try {
-      for await (const chunk of this.chunksOf({ threadId, runIndex }, -1)) {
-        for (const { event } of chunk.entries) events.push(event);
-      }
-      // A run that is over has events.
-      return events.length === 0 ? undefined : events;
-    } catch (error) {
-      if (!isUnreadable(error)) throw error;
-      return undefined;
-    }
-  }
-
   /** A run's view from its log, on the base that it started from. */
   async viewOf(head: ThreadHead, runIndex: number): Promise<RecordedRun> {
     const { run, view } = await this.startOf(head, runIndex);
-    for await (const chunk of this.chunksOf(run, -1)) view.applyChunk(chunk);
+    for await (const chunk of this.log.chunksOf(run, -1)) view.applyChunk(chunk);
     return view;
   }
 
@@ -307,9 +226,9 @@ export class History {
     let open: OpenConstructs | undefined;
     try {
       for (
-        let chunk = input === undefined ? await this.chunkAfter(run, -1) : undefined;
+        let chunk = input === undefined ? await this.log.chunkAfter(run, -1) : undefined;
         chunk !== undefined;
-        chunk = await this.chunkAfter(run, view.seq)
+        chunk = await this.log.chunkAfter(run, view.seq)
       ) {
         view.applyChunk(chunk);
         open = chunk.open;
@@ -334,18 +253,12 @@ export class History {
     runIndex: number,
     instead?: PersistedInput,
   ): Promise<{ readonly run: RunRow; readonly view: RecordedRun }> {
-    const run = await this.run(head, runIndex);
+    const run = await this.log.run(head, runIndex);
     const input = instead ?? (await this.store.input(head.threadId, runIndex));
     if (input === undefined) {
       throw new RunnerError("corrupt-record", { threadId: head.threadId, runIndex, store: "runs" });
     }
     return { run, view: new RecordedRun(await this.baseAt(head, run.prevRunIndex ?? -1), input) };
-  }
-
-  /** The next chunk alone, so that one that is not valid does not hide those before it. */
-  private async chunkAfter(run: RunRow, seq: number): Promise<Chunk | undefined> {
-    const [chunk] = await completed(this.store, await this.store.chunks(run.threadId, run.runIndex, seq, 1));
-    return chunk && sliceChunk(chunk, seq + 1);
   }
 
   /**
@@ -391,7 +304,7 @@ export class History {
     if (idsOf.size === 0) return [];
     return runNames(
       head.threadId,
-      (await this.runsAt(head, [...idsOf.keys()])).map(({ runIndex, runId, status }) => ({
+      (await this.log.runsAt(head, [...idsOf.keys()])).map(({ runIndex, runId, status }) => ({
         runId,
         status,
         messageIds: idsOf.get(runIndex) ?? [],
@@ -399,21 +312,11 @@ export class History {
     );
   }
 
-  private async runsAt(head: ThreadHead, indexes: readonly number[]): Promise<RunRow[]> {
-    try {
-      const wanted = new Set(indexes);
-      return (await this.store.runs(head.threadId)).filter(({ runIndex }) => wanted.has(runIndex));
-    } catch (error) {
-      if (!isUnreadable(error)) throw error;
-      return Promise.all(indexes.map((runIndex) => this.run(head, runIndex)));
-    }
-  }
-
   /** The id of the run whose interrupts are still open after run `runIndex`, which ended in RUN_ERROR. */
   private async interruptedBefore(head: ThreadHead, runIndex: number): Promise<string> {
-    let run: RunRow | undefined = await this.run(head, runIndex);
+    let run: RunRow | undefined = await this.log.run(head, runIndex);
     // Of those that end in RUN_ERROR none touches interrupts, and of the others the last one set them.
-    while (run !== undefined && ENDS_IN_ERROR.has(run.status)) run = await this.runBefore(head, run);
+    while (run !== undefined && ENDS_IN_ERROR.has(run.status)) run = await this.log.runBefore(head, run);
     // A limit may have cut it off.
     return run?.runId ?? randomId();
   }

@@ -12,7 +12,8 @@ import type { MessagePage, MessagePageQuery, RunListQuery, RunSummary } from "..
 import { cloneJson } from "../run/json.js";
 import { ownEvent } from "./accept.js";
 import { checkId, checkMessageId, checkNumber, checkStatus, checkStrings } from "./checks.js";
-import { isUnreadable, type History } from "./history.js";
+import type { History } from "./history.js";
+import { isUnreadable } from "./run-log.js";
 import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "./parts.js";
 import { steadily } from "./steadily.js";
@@ -118,7 +119,7 @@ export class ThreadReads {
     if (named === undefined || limit === 0) return [];
     return steadily(this.parts.store, named.threadId, async () => {
       const found: PlacedEvent[] = [];
-      for await (const chunk of this.history.chunksOf(named, after)) {
+      for await (const chunk of this.history.log.chunksOf(named, after)) {
         for (const placed of unpackChunk(chunk)) {
           if (types !== undefined && !types.has(placed.event.type)) continue;
           found.push({ ...placed, event: ownEvent(placed.event) });
@@ -216,7 +217,7 @@ export class ThreadReads {
     const live = await this.liveContent(threadId, head, head.live.runIndex);
     if (live === "again") return live;
     if (live !== "nothing") return pageOf(live.messages, before, limit);
-    const { prevRunIndex } = await this.history.run(head, head.live.runIndex);
+    const { prevRunIndex } = await this.history.log.run(head, head.live.runIndex);
     return this.history.page(head, prevRunIndex ?? -1, before, limit);
   }
 

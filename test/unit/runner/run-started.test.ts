@@ -2,6 +2,7 @@ import { EventType, type BaseEvent, type Message, type RunAgentInput, type RunSt
 import { PROTOCOL_VERSION } from "@ag-ui/core";
 import { from } from "rxjs";
 import { describe, expect, test } from "vitest";
+import { nextTask } from "../../../src/platform/clock.js";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import {
@@ -70,7 +71,7 @@ describe.each(PRESETS)("%s: the RUN_STARTED of a run", (_name, makeRunner) => {
   ])("may be yielded by a defineAgent function, %s", async (_when, isLate) => {
     const runner = makeRunner({ dbName: freshDb() });
     const agent = agentOf(async function* ({ threadId, runId }) {
-      if (isLate) await new Promise((resolve) => setTimeout(resolve, 5));
+      if (isLate) await nextTask();
       yield { type: EventType.RUN_STARTED, threadId, runId, protocolVersion: "1.0" };
       yield { type: EventType.CUSTOM, name: "n", value: 1 };
     });

@@ -68,7 +68,7 @@ async function grow(store: RunStore, all: readonly Step[]): Promise<void> {
 /** All pages of the thread at the end of run `upTo`, from the last to the first. */
 async function pagesOf(store: RunStore, upTo: number, limit: number): Promise<StoredMessagePage[]> {
   const head = (await store.head("t"))!;
-  const path = head.branched === true ? await new History(store).pathTo(head, upTo) : undefined;
+  const path = head.branched === true ? await new History(store).log.pathTo(head, upTo) : undefined;
   const pages: StoredMessagePage[] = [];
   for (let before: string | undefined; ; before = pages.at(-1)!.messages[0]!.id) {
     const page = await store.messagePage("t", upTo, path, { before, limit });
@@ -93,7 +93,7 @@ export function describeMessagePages(name: string, makeStore: () => RunStore, ru
           await grow(store, all);
           const head = (await store.head("t"))!;
           const history = new History(store);
-          const on = [...(await history.pathTo(head, head.activeRunIndex))].filter((at) => at >= (head.first ?? 0));
+          const on = [...(await history.log.pathTo(head, head.activeRunIndex))].filter((at) => at >= (head.first ?? 0));
           // Its end and, as while a run is live, a run before that.
           for (const runIndex of [head.activeRunIndex, on[upTo % on.length]!]) {
             const { messages } = await history.baseAt(head, runIndex);
