@@ -8,9 +8,9 @@ export {
 export { LocalAgentRunner } from "./runner/local-agent-runner.js";
 export type { LocalAgentRunnerOptions } from "./runner/options.js";
 export type { ConcurrentRunPolicy } from "./runner/parts.js";
-export type { RunEventsQuery, RunName } from "./runner/reads.js";
-export type { Eviction, MemoryLimits, RunnerLimits } from "./runner/retention.js";
-export type { EventLimits } from "./runner/event-limits.js";
+export type { RunEventsQuery, RunName } from "./runner/read/reads.js";
+export type { Eviction, MemoryLimits, RunnerLimits } from "./runner/keep/retention.js";
+export type { EventLimits } from "./runner/agent/event-limits.js";
 export { compact } from "./run/compact.js";
 export type { PlacedEvent } from "./run/pack.js";
 export type {

@@ -11,7 +11,7 @@ import { checkNames, type Names } from "../run/options.js";
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
-import type { RunnerLimits } from "./retention.js";
+import type { RunnerLimits } from "./keep/retention.js";
 
 export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the database. All runners of one name, in whichever context, are one. Default "ag-ui-local-runtime". */

@@ -7,12 +7,12 @@ import { RunnerError } from "../run/errors.js";
 import type { Elsewhere, Names } from "../run/options.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
-import { INPUT_FIELDS, type InputField } from "./accept.js";
+import { INPUT_FIELDS, type InputField } from "./agent/accept.js";
 import { checkOneOf, checkOption } from "./checks.js";
 import type { ConcurrentRunPolicy } from "./parts.js";
 import type { Durability } from "../wire/shapes.js";
-import type { EventLimits } from "./event-limits.js";
-import { checkLimits, type RunnerLimits } from "./retention.js";
+import type { EventLimits } from "./agent/event-limits.js";
+import { checkLimits, type RunnerLimits } from "./keep/retention.js";
 
 /** What every runner of the project can be told. */
 export interface LocalAgentRunnerOptions {

@@ -4,9 +4,9 @@ import type { Locks } from "../platform/locks.js";
 import type { Logger } from "../platform/log.js";
 import type { HostChannel } from "../lock/protocol.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
-import type { InputField } from "./accept.js";
+import type { InputField } from "./agent/accept.js";
 import type { RunStore } from "../storage/run-store.js";
-import type { EventLimits } from "./event-limits.js";
+import type { EventLimits } from "./agent/event-limits.js";
 
 /**
  * What happens to a run that is asked for while another run of its thread is live.

@@ -5,8 +5,8 @@ import { Fold } from "../run/fold.js";
 import { settledPrelude } from "../run/prelude.js";
 import type { MemoryData, MemoryRun, MemoryThread } from "../storage/memory/memory-data.js";
 import { threadRecordOf } from "../wire/thread-record.js";
-import { ownEvent } from "./accept.js";
-import { withInput } from "./recorded-run.js";
+import { ownEvent } from "./agent/accept.js";
+import { withInput } from "./history/recorded-run.js";
 
 /**
  * A promise of what can also be had at once: CopilotKit's runtime 1.75 reads a runner's threads without awaiting them.

@@ -12,8 +12,8 @@ import type {
   ThreadSummary,
 } from "../wire/shapes.js";
 import { checkId } from "./checks.js";
-import type { RunEventsQuery, RunName, ThreadReads } from "./reads.js";
-import { listThreads, threadSummary } from "./threads.js";
+import type { RunEventsQuery, RunName, ThreadReads } from "./read/reads.js";
+import { listThreads, threadSummary } from "./read/threads.js";
 
 /** What a runner tells of its threads without running anything. */
 export abstract class ThreadReader {

@@ -7,7 +7,7 @@ import { emptyMemoryData } from "../storage/memory/memory-data.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import type { LocalAgentRunnerOptions } from "./options.js";
-import { limitsInMemory } from "./retention.js";
+import { limitsInMemory } from "./keep/retention.js";
 
 /**
  * Takes the place of the IndexedDBAgentRunner of a host that can keep nothing: its threads are gone with it. Locks and

@@ -1,6 +1,6 @@
 import { RunnerError } from "../run/errors.js";
 import { checkNames, type Elsewhere, type Names } from "../run/options.js";
-import { eventLimits } from "../runner/event-limits.js";
+import { eventLimits } from "../runner/agent/event-limits.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
 import type { AgentsConfig } from "./agents.js";
 import type { A2UIOptions, McpAppsOptions } from "./configure-agent.js";

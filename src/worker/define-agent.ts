@@ -3,7 +3,7 @@ import { EventType, type AGUIEvent } from "@ag-ui/core";
 import { Observable } from "rxjs";
 import { nextTask } from "../platform/clock.js";
 import { AGENT_NAMES, checkNames } from "../run/options.js";
-import { mustBeEvent, returns } from "../runner/lifecycle.js";
+import { mustBeEvent, returns } from "../runner/agent/lifecycle.js";
 
 /** What an agent function is given besides its input. */
 export interface AgentContext {

@@ -8,13 +8,24 @@ import { gateFiles } from "../setup/gate.mjs";
 
 const SRC = fileURLToPath(new URL("../../src", import.meta.url));
 
-/** The floors of the layout: a file imports from its own room or from a lower floor. */
+/**
+ * The floors of the layout: a file imports from its own place or from a lower floor. Its place is the longest of these
+ * that its path begins with, so the folders of a room can have floors of their own between those of two rooms.
+ */
 const FLOORS: Readonly<Record<string, number>> = {
   platform: 0,
   run: 1,
   storage: 2,
   wire: 2,
   lock: 3,
+  "runner/checks.ts": 3.1,
+  "runner/agent": 3.2,
+  "runner/parts.ts": 3.3,
+  "runner/history": 3.4,
+  "runner/claim": 3.5,
+  "runner/live": 3.6,
+  "runner/read": 3.7,
+  "runner/keep": 3.7,
   runner: 4,
   runtime: 5,
   checkpoint: 5,
@@ -34,9 +45,14 @@ function roomOf(file: string): string {
   return file.includes("/") ? file.slice(0, file.indexOf("/")) : "";
 }
 
+/** The longest of {@link FLOORS} that the file stands in; its room where there is none. */
+function placeOf(file: string): string {
+  const places = Object.keys(FLOORS).filter((place) => file === place || file.startsWith(`${place}/`));
+  return places.reduce((longest, place) => (place.length > longest.length ? place : longest), roomOf(file));
+}
+
 function floorOf(file: string): number {
-  const room = roomOf(file);
-  return room === "" ? Number.POSITIVE_INFINITY : (FLOORS[room] ?? Number.NaN);
+  return roomOf(file) === "" ? Number.POSITIVE_INFINITY : (FLOORS[placeOf(file)] ?? Number.NaN);
 }
 
 /** One sentence for each import that the layout forbids. */
@@ -46,7 +62,7 @@ function violations(graph: Graph): string[] {
     ...imports.flatMap((imported) => {
       if (graph[imported] === undefined) return [`${file} imports ${imported}, which is not there`];
       if (roomOf(imported) === "") return [`${file} imports the entry file ${imported}`];
-      if (roomOf(imported) === roomOf(file) || floorOf(imported) < floorOf(file)) return [];
+      if (placeOf(imported) === placeOf(file) || floorOf(imported) < floorOf(file)) return [];
       return [`${file} (floor ${floorOf(file)}) imports ${imported} (floor ${floorOf(imported)})`];
     }),
   ]);
@@ -142,6 +158,7 @@ describe("the checker", () => {
 
   test.each([
     ["an import upward", { "run/a.ts": ["runner/b.ts"], "runner/b.ts": [] }],
+    ["an import upward within a room", { "runner/claim/a.ts": ["runner/live/b.ts"], "runner/live/b.ts": [] }],
     ["rooms of one floor", { "worker/a.ts": ["client/b.ts"], "client/b.ts": [] }],
     ["the entry file", { "client/a.ts": ["index.ts"], "index.ts": [] }],
     ["an unknown room", { "helpers/a.ts": [] }],

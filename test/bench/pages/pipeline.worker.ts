@@ -1,10 +1,10 @@
 import { enforceEvents, transformChunks, verifyEvents } from "@ag-ui/client";
 import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
 import { from, lastValueFrom, Observable, type OperatorFunction } from "rxjs";
-import { acceptEvent } from "../../../src/runner/accept.js";
-import { runAgent, type PipelineHost } from "../../../src/runner/agent-pipeline.js";
-import { LogWriter } from "../../../src/runner/log-writer.js";
-import { RecordedRun } from "../../../src/runner/recorded-run.js";
+import { acceptEvent } from "../../../src/runner/agent/accept.js";
+import { runAgent, type PipelineHost } from "../../../src/runner/agent/agent-pipeline.js";
+import { LogWriter } from "../../../src/runner/live/log-writer.js";
+import { RecordedRun } from "../../../src/runner/history/recorded-run.js";
 import { Fold } from "../../../src/run/fold.js";
 import { OpenConstructTracker } from "../../../src/run/open-constructs.js";
 import { ChunkBuilder } from "../../../src/run/pack.js";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { unpackChunk } from "../../../src/run/pack.js";
 import { chunkSize } from "../../../src/run/size.js";
 import type { Chunk } from "../../../src/run/types.js";
-import { catchUp, FRAME_EVENTS, FRAME_SIZE } from "../../../src/runner/catch-up.js";
+import { catchUp, FRAME_EVENTS, FRAME_SIZE } from "../../../src/runner/read/catch-up.js";
 import { times } from "../property.js";
 import { chunkOf, delta } from "../storage/kit.js";
 

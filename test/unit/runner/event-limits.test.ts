@@ -2,7 +2,7 @@ import { EventType, type BaseEvent, type Message } from "@ag-ui/client";
 import { FunctionMiddleware } from "@ag-ui/client";
 import { from, map } from "rxjs";
 import { describe, expect, test } from "vitest";
-import type { EventLimits } from "../../../src/runner/event-limits.js";
+import type { EventLimits } from "../../../src/runner/agent/event-limits.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import { agentOf, collect, counter, inputOf, makeRunner, PRESETS, rawAgent, rebuild, replay, user } from "./kit.js";
 

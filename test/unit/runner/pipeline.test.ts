@@ -12,7 +12,7 @@ import { from, map, Observable, of } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
 import type { OpenConstructs } from "../../../src/run/types.js";
 import { OpenConstructTracker } from "../../../src/run/open-constructs.js";
-import { runAgent } from "../../../src/runner/agent-pipeline.js";
+import { runAgent } from "../../../src/runner/agent/agent-pipeline.js";
 import { inputOf, rawAgent, user } from "./kit.js";
 
 const input: RunAgentInput = inputOf("t", "r", [user("u1"), user("u2")], { list: [1] });

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { nextTask } from "../../../src/platform/clock.js";
-import { Repacking } from "../../../src/runner/repacking.js";
+import { Repacking } from "../../../src/runner/keep/repacking.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
 import { emptyMemoryData, memoryRunStore } from "../../../src/storage/memory/memory-run-store.js";

@@ -2,7 +2,7 @@ import { EventType } from "@ag-ui/client";
 import { openDB } from "idb";
 import { describe, expect, test, vi } from "vitest";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
-import { limitsInMemory, type Eviction } from "../../../src/runner/retention.js";
+import { limitsInMemory, type Eviction } from "../../../src/runner/keep/retention.js";
 import {
   agentOf,
   collect,

@@ -4,7 +4,7 @@ import { RunnerError } from "../../../src/run/errors.js";
 import { Fold } from "../../../src/run/fold.js";
 import { lastSeq, unpackChunk } from "../../../src/run/pack.js";
 import type { Cursor } from "../../../src/run/types.js";
-import type { AttachOptions } from "../../../src/runner/attach.js";
+import type { AttachOptions } from "../../../src/runner/read/attach.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import type { MemoryData } from "../../../src/storage/memory/memory-run-store.js";
 import { eventsOfFrame } from "../../../src/wire/frames.js";

@@ -2,7 +2,7 @@ import type { Message } from "@ag-ui/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { pageOf } from "../../../src/run/message-page.js";
-import { History } from "../../../src/runner/history.js";
+import { History } from "../../../src/runner/history/history.js";
 import type { Derived, MessageRow, RunStore, StoredMessagePage } from "../../../src/storage/run-store.js";
 import { times } from "../property.js";
 import { claimed, settlement } from "./kit.js";

@@ -1,0 +1,121 @@
+import { EventType, PROTOCOL_VERSION } from "@ag-ui/core";
+import type { BaseEvent, Message, RunAgentInput, RunStartedEvent } from "@ag-ui/client";
+import { cloneJson } from "../../run/json.js";
+
+/** Events that hold nothing but strings of their own: the schema check made them, and nobody else has them. */
+const PLAIN: ReadonlySet<string> = new Set([
+  EventType.TEXT_MESSAGE_START,
+  EventType.TEXT_MESSAGE_CONTENT,
+  EventType.TEXT_MESSAGE_END,
+  EventType.TOOL_CALL_START,
+  EventType.TOOL_CALL_ARGS,
+  EventType.TOOL_CALL_END,
+  EventType.REASONING_START,
+  EventType.REASONING_MESSAGE_START,
+  EventType.REASONING_MESSAGE_CONTENT,
+  EventType.REASONING_MESSAGE_END,
+  EventType.REASONING_END,
+  EventType.STEP_STARTED,
+  EventType.STEP_FINISHED,
+]);
+
+/** A copy that whoever is handed it may change. */
+export function ownEvent(event: BaseEvent): BaseEvent {
+  const isPlain = PLAIN.has(event.type) && event.rawEvent === undefined && event.metadata === undefined;
+  return isPlain ? { ...event } : structuredClone(event);
+}
+
+export type Accepted =
+  { readonly is: "accepted"; readonly event: BaseEvent } | { readonly is: "refused"; readonly reason: string };
+
+/**
+ * Takes an event that the pipeline verified into the log's keeping: what the agent may still hold and change is copied,
+ * what cannot be stored is refused.
+ */
+export function acceptEvent(given: BaseEvent): Accepted {
+  if (PLAIN.has(given.type) && given.rawEvent === undefined && given.metadata === undefined) {
+    return { is: "accepted", event: given };
+  }
+  try {
+    return { is: "accepted", event: cloneJson(given) };
+  } catch (error) {
+    return { is: "refused", reason: `${given.type} holds what cannot be stored: ${String(error)}` };
+  }
+}
+
+/** What a run's recorded input may hold beside ids, messages and `resume`, where an option asks for it. */
+export const INPUT_FIELDS = ["tools", "context", "forwardedProps", "state"] as const;
+export type InputField = (typeof INPUT_FIELDS)[number];
+
+/** An agent may echo these; they may hold what nobody asked to have stored. */
+const ASKED_FOR: readonly InputField[] = ["context", "forwardedProps", "state"];
+
+/** What older readers require, and 1.0 leaves out where there is none. */
+const EMPTY = { tools: [], context: [], forwardedProps: {}, state: {} };
+
+/** The first events of a run in the log. */
+export function startingEvents(start: {
+  /** The agent's own RUN_STARTED. */
+  readonly given: BaseEvent | undefined;
+  readonly request: RunAgentInput;
+  readonly newMessages: readonly Message[];
+  /** The thread has a message of this id, or its sender kept it out of the log. */
+  readonly isKnown: (id: string) => boolean;
+  readonly records: readonly InputField[];
+  /** Where the run's state is not the thread's. */
+  readonly state?: unknown;
+  /** Where the run starts a branch: all its messages. */
+  readonly branchMessages?: readonly Message[];
+}): BaseEvent[] {
+  const { given, request, newMessages, records, state, branchMessages } = start;
+  const { threadId, runId, parentRunId, resume } = request;
+  const own = given as RunStartedEvent | undefined; // its type says so
+  const echo: Partial<RunAgentInput> = { ...own?.input };
+  for (const field of ASKED_FOR) if (!records.includes(field)) delete echo[field];
+  const { messages, others } = withOthers(newMessages, own?.input?.messages ?? [], start.isKnown);
+  const started = {
+    type: EventType.RUN_STARTED,
+    ...own,
+    threadId,
+    runId,
+    // What the log has is of this version, whichever the agent speaks: its events were checked and translated.
+    protocolVersion: PROTOCOL_VERSION,
+    input: {
+      ...EMPTY,
+      ...Object.fromEntries(records.map((field) => [field, request[field] as unknown])),
+      ...echo,
+      threadId,
+      runId,
+      ...(parentRunId !== undefined && { parentRunId }),
+      messages,
+      ...(resume !== undefined && { resume }),
+    },
+  };
+  const events: BaseEvent[] = [started];
+  if ("state" in start) events.push({ type: EventType.STATE_SNAPSHOT, snapshot: state } as BaseEvent);
+  if (branchMessages !== undefined) {
+    events.push({ type: EventType.MESSAGES_SNAPSHOT, messages: [...branchMessages, ...others] } as BaseEvent);
+  }
+  return events;
+}
+
+/** The new messages, with those that only the agent names, in the order that it gives them. */
+function withOthers(
+  newMessages: readonly Message[],
+  named: readonly Message[],
+  isKnown: (id: string) => boolean,
+): { readonly messages: Message[]; readonly others: readonly Message[] } {
+  const left = new Map(newMessages.map((message) => [message.id, message]));
+  const messages: Message[] = [];
+  const others = new Map<string, Message>();
+  for (const message of named) {
+    const its = left.get(message.id);
+    if (its !== undefined) messages.push(its);
+    else if (!isKnown(message.id) && !others.has(message.id)) {
+      others.set(message.id, message);
+      messages.push(message);
+    }
+    left.delete(message.id);
+  }
+  return { messages: [...messages, ...left.values()], others: [...others.values()] };
+}

@@ -1,0 +1,128 @@
+import { EventType } from "@ag-ui/core";
+import type { BaseEvent } from "@ag-ui/client";
+import { messageOf } from "../../run/errors.js";
+import type { Fold } from "../../run/fold.js";
+import type { PatchBounds, PatchResult } from "../../run/json-patch.js";
+import { weigh, type Weight } from "../../run/size.js";
+import type { EventLimits } from "./event-limits.js";
+
+/** Why an event ends its run. */
+export interface Refusal {
+  readonly message: string;
+  readonly code: "EVENT_LIMIT" | "INVALID_STREAM";
+}
+
+const DELTAS: ReadonlySet<string> = new Set([
+  EventType.TEXT_MESSAGE_CONTENT,
+  EventType.REASONING_MESSAGE_CONTENT,
+  EventType.TOOL_CALL_ARGS,
+]);
+
+/** Nothing of them goes into messages or state, which AG-UI's client freezes: it fails at bytes there. */
+const MAY_HOLD_BYTES: ReadonlySet<string> = new Set([
+  EventType.CUSTOM,
+  EventType.RAW,
+  EventType.STEP_STARTED,
+  EventType.STEP_FINISHED,
+  EventType.RUN_FINISHED,
+]);
+
+/** Longer ids are counted. */
+const SHORT_ID = 256;
+
+/** The text of a delta that holds nothing else: its size, without a look at its fields. */
+function plainDelta(event: BaseEvent): string | undefined {
+  if (!DELTAS.has(event.type) || event.metadata !== undefined || event.rawEvent !== undefined) return undefined;
+  const { delta, messageId, toolCallId } = event as Readonly<Record<string, unknown>>;
+  const id = messageId ?? toolCallId;
+  return typeof delta === "string" && typeof id === "string" && id.length <= SHORT_ID ? delta : undefined;
+}
+
+const LIMIT_OF: Record<keyof PatchBounds, keyof EventLimits> = {
+  operations: "maxPatchOperations",
+  copied: "maxCopiedBytes",
+  moved: "maxPatchOperations",
+  depth: "maxDepth",
+};
+
+const limit = (name: keyof EventLimits, message: string): Refusal => ({
+  message: `${message} (eventLimits.${name})`,
+  code: "EVENT_LIMIT",
+});
+
+/**
+ * What the events of one run may cost, and whether each may be recorded: what this lets through, every reader rebuilds
+ * alike, at a cost in proportion to what was sent.
+ */
+export class EventGate {
+  private bytes = 0;
+  private events = 0;
+
+  /**
+   * @param fold what the run starts from; it is given all that goes into the log but text
+   * @param threadBytes of the thread's runs before this one
+   */
+  constructor(
+    private readonly limits: Required<EventLimits>,
+    private readonly fold: Fold,
+    private readonly threadBytes: number,
+  ) {}
+
+  /** Of the run so far, with what its patches have copied. */
+  get size(): number {
+    return this.bytes;
+  }
+
+  /** Looks at an event as the agent emitted it, before anything else goes down into it. */
+  weigh(event: BaseEvent): Refusal | undefined {
+    const { maxDepth, maxEventBytes } = this.limits;
+    try {
+      const text = plainDelta(event);
+      const { size, depth, odd }: Weight =
+        text === undefined ? weigh(event, { size: maxEventBytes, depth: maxDepth }) : { size: text.length, depth: 1 };
+      if (depth > maxDepth) return limit("maxDepth", `${event.type} is deeper than ${maxDepth} levels`);
+      if (size > maxEventBytes) return limit("maxEventBytes", `${event.type} has more than ${maxEventBytes} bytes`);
+      if (odd === "BigInt" || (odd === "bytes" && !MAY_HOLD_BYTES.has(event.type))) {
+        return { message: `${event.type} holds ${odd}, which JSON has not: send it as text`, code: "INVALID_STREAM" };
+      }
+      return this.count(size);
+    } catch (error) {
+      return { message: `An event cannot be read: ${messageOf(error)}`, code: "INVALID_STREAM" };
+    }
+  }
+
+  /** Looks at an event that is valid in itself, before it is recorded. */
+  admit(event: BaseEvent): Refusal | undefined {
+    const { maxRunEvents } = this.limits;
+    if (++this.events > maxRunEvents) return limit("maxRunEvents", `The run has more than ${maxRunEvents} events`);
+    if (DELTAS.has(event.type)) return undefined;
+    const result = this.fold.apply(event);
+    return result && this.judge(event, result);
+  }
+
+  /** An event that the runner adds. */
+  note(event: BaseEvent): void {
+    this.fold.apply(event);
+  }
+
+  private judge({ type }: BaseEvent, result: PatchResult): Refusal | undefined {
+    switch (result.is) {
+      case "refused":
+        return undefined;
+      case "applied":
+        return this.count(result.copied);
+      case "unsafe":
+        return { message: `${type} has a patch that no reader may be handed: ${result.why}`, code: "INVALID_STREAM" };
+      case "exceeds":
+        return limit(LIMIT_OF[result.bound], `${type}: ${result.bound} of more than ${result.most}`);
+    }
+  }
+
+  private count(bytes: number): Refusal | undefined {
+    const { maxRunBytes, maxThreadBytes } = this.limits;
+    this.bytes += bytes;
+    if (this.bytes > maxRunBytes) return limit("maxRunBytes", `The run has more than ${maxRunBytes} bytes`);
+    const isFull = this.threadBytes + this.bytes > maxThreadBytes;
+    return isFull ? limit("maxThreadBytes", `The thread has more than ${maxThreadBytes} bytes`) : undefined;
+  }
+}

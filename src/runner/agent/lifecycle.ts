@@ -1,0 +1,285 @@
+import { EventType } from "@ag-ui/core";
+import type { BaseEvent } from "@ag-ui/client";
+import { Observable, type MonoTypeOperatorFunction } from "rxjs";
+import { endsOf } from "../../run/finalize.js";
+import { cloneJson, equalJson } from "../../run/json.js";
+import { printable, quoted } from "../../run/printable.js";
+import type { OpenConstructs } from "../../run/types.js";
+
+const TYPES: ReadonlySet<unknown> = new Set(Object.values(EventType));
+const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
+
+/** Which of the constructs was last opened by a chunk event: chunk expansion ends those by itself. */
+class ChunkOpened {
+  private readonly ids = new Set<string>();
+
+  note(event: BaseEvent): void {
+    switch (event.type) {
+      case EventType.TEXT_MESSAGE_CHUNK:
+        return this.add("text", event["messageId"]);
+      case EventType.REASONING_MESSAGE_CHUNK:
+        return this.add("reasoning", event["messageId"]);
+      case EventType.TOOL_CALL_CHUNK:
+        return this.add("call", event["toolCallId"]);
+      case EventType.TEXT_MESSAGE_START:
+        return this.drop("text", event["messageId"]);
+      case EventType.REASONING_MESSAGE_START:
+        return this.drop("reasoning", event["messageId"]);
+      case EventType.TOOL_CALL_START:
+        return this.drop("call", event["toolCallId"]);
+      default:
+        return;
+    }
+  }
+
+  without(open: OpenConstructs): OpenConstructs {
+    if (this.ids.size === 0) return open;
+    const opened = (kind: string, id: string): boolean => this.ids.has(`${kind}/${id}`);
+    return {
+      ...open,
+      textMessages: open.textMessages.filter((id) => !opened("text", id)),
+      reasoningMessages: open.reasoningMessages.filter((id) => !opened("reasoning", id)),
+      toolCalls: open.toolCalls.filter(({ toolCallId }) => !opened("call", toolCallId)),
+    };
+  }
+
+  private add(kind: string, id: unknown): void {
+    if (typeof id === "string") this.ids.add(`${kind}/${id}`);
+  }
+
+  private drop(kind: string, id: unknown): void {
+    this.ids.delete(`${kind}/${String(id)}`);
+  }
+}
+
+/** What an agent emits is anything: what cannot be compared is no repeat. */
+function copyOf(event: BaseEvent): BaseEvent | undefined {
+  try {
+    return cloneJson(event);
+  } catch {
+    return undefined;
+  }
+}
+
+const isSame = (a: BaseEvent, b: BaseEvent): boolean => {
+  try {
+    return equalJson(a, b);
+  } catch {
+    return false;
+  }
+};
+
+/** RUN_FINISHED events that were not yielded: the agent's function has returned. */
+export const returns = new WeakSet<BaseEvent>();
+
+/**
+ * The end of a run as its agent has said it. More may follow: a failure after all, or another run. So it is taken when
+ * the stream ends or, earlier, when somebody calls `take`.
+ */
+export interface SaidEnd {
+  readonly take: () => void;
+  /** It is the end of the run that was asked for, and not of one that the stream restates before it. */
+  readonly isAskedFor: boolean;
+  /** The agent has not said it but returned: a stop that it had not heard of goes before. */
+  readonly isReturn: boolean;
+}
+
+/** The run as the host knows it, for {@link StreamCourse}. */
+export interface CourseHost {
+  /** The run that was asked for. */
+  readonly runId: string;
+  /** What the events that were accepted so far have left open. */
+  readonly open: () => OpenConstructs | undefined;
+  /** Gives the messageId of each tool result that is made up. */
+  readonly makeId: () => string;
+  /** The agent has said how the run ends; undefined: its stream goes on with another run. */
+  readonly said: (end: SaidEnd | undefined) => void;
+  /** The agent emitted something that AG-UI does not know; it is left out. */
+  readonly dropped: (message: string) => void;
+}
+
+/** Why the stream of an agent was rejected: it is not what AG-UI says. */
+export class InvalidStream extends Error {}
+
+/**
+ * @param position of it in its stream, from 0
+ * @throws InvalidStream where it is no event of any type
+ */
+export function mustBeEvent(given: unknown, position: number): asserts given is BaseEvent {
+  const isObject = typeof given === "object" && given !== null;
+  if (isObject && "type" in given && typeof given.type === "string") return;
+  const what = Array.isArray(given) ? "array" : given === null ? "null" : quoted(given);
+  throw new InvalidStream(`event ${position} is not an AG-UI event: it has no type (it is ${what})`);
+}
+
+/**
+ * What one stream of an agent says about the course of its run, and what it should have said:
+ * - An exact repeat of RUN_STARTED, of the terminal event or of the step event directly before it is dropped.
+ * - What is still open when the agent itself finishes the run is closed first.
+ * - A stream may hold several runs. They are recorded as one, the run that was asked for: only the first RUN_STARTED and
+ *   the last terminal event count.
+ * - RUN_ERROR after RUN_FINISHED replaces it. Any other event after the terminal one is an error.
+ */
+export class StreamCourse {
+  private readonly chunkOpened = new ChunkOpened();
+  private count = 0;
+  private current: BaseEvent | undefined;
+  private hasBegun = false;
+  private started: BaseEvent | undefined;
+  private step: BaseEvent | undefined;
+  private held: BaseEvent | undefined;
+  private told: BaseEvent | undefined;
+  private isReturn = false;
+
+  constructor(private readonly host: CourseHost) {}
+
+  /** Where the stream is, for messages: the first event is 0. */
+  get place(): string {
+    return this.current === undefined ? "the stream" : `event ${this.count - 1} (${printable(this.current.type, 60)})`;
+  }
+
+  /** The agent's own end of the run, so far; undefined again once it was taken. */
+  get end(): BaseEvent | undefined {
+    return this.held;
+  }
+
+  /** The fields of the event where the stream is: a misspelt one is easily seen among them. */
+  get fields(): string {
+    const names = Object.keys(this.current ?? {});
+    return (
+      names
+        .slice(0, 12)
+        .map((name) => printable(name, 40))
+        .join(", ") + (names.length > 12 ? ", …" : "")
+    );
+  }
+
+  /**
+   * @returns what goes on in the place of `given`
+   * @throws InvalidStream
+   */
+  next(event: BaseEvent): readonly BaseEvent[] {
+    this.current = undefined;
+    mustBeEvent(event, this.count++);
+    this.current = event;
+    if (!TYPES.has(event.type)) {
+      this.host.dropped(`${this.place} has a type that AG-UI does not know; it was left out`);
+      return [];
+    }
+    if (this.held !== undefined) return this.afterEnd(this.held, event);
+    if (this.isRepeat(event)) return [];
+    if (event.type === EventType.RUN_STARTED) this.hasBegun = true;
+    else if (event.type === EventType.RUN_FINISHED) {
+      this.hold(event);
+      const left = this.host.open();
+      return endsOf(left && this.chunkOpened.without(left), { status: "finished", ids: this.host.makeId });
+    } else if (event.type === EventType.RUN_ERROR) {
+      this.hold(event);
+      return [];
+    } else this.chunkOpened.note(event);
+    return [event];
+  }
+
+  /** An event that goes on as it is: it repeats the one before but for its text. */
+  pass(event: BaseEvent): void {
+    this.count++;
+    this.current = event;
+  }
+
+  /** Tells the host of an end that was said, or unsaid, since the last call. */
+  tell(take: () => void): void {
+    const { held } = this;
+    if (held === this.told) return;
+    this.told = held;
+    if (held === undefined) return this.host.said(undefined);
+    // RUN_ERROR does not name its run.
+    const runId = held["runId"] ?? this.started?.["runId"];
+    const isAskedFor = runId === undefined || runId === this.host.runId;
+    this.host.said({ take, isAskedFor, isReturn: this.isReturn });
+  }
+
+  /** @returns the terminal event, once */
+  take(): BaseEvent | undefined {
+    const { held } = this;
+    this.held = this.told = undefined;
+    return held;
+  }
+
+  private afterEnd(held: BaseEvent, event: BaseEvent): readonly BaseEvent[] {
+    if (event.type === EventType.RUN_STARTED) return this.anotherRun(held, event);
+    if (isSame(held, event)) return [];
+    if (held.type === EventType.RUN_FINISHED && event.type === EventType.RUN_ERROR) {
+      this.hold(event);
+      return [];
+    }
+    throw new InvalidStream(`${this.place} comes after ${held.type}, which ended the run`);
+  }
+
+  /** A run starts with nothing open, and the log has one RUN_STARTED for all of them. */
+  private anotherRun(held: BaseEvent, started: BaseEvent): readonly BaseEvent[] {
+    this.held = undefined;
+    this.started = copyOf(started);
+    if (!this.hasBegun) {
+      this.hasBegun = true;
+      return [started];
+    }
+    if (held.type === EventType.RUN_FINISHED) return [];
+    const left = this.host.open();
+    return endsOf(left && this.chunkOpened.without(left), { status: "errored", ids: this.host.makeId });
+  }
+
+  /** As it was emitted: the agent may go on with the object. */
+  private hold(event: BaseEvent): void {
+    this.held = copyOf(event) ?? event;
+    this.isReturn = returns.has(event);
+  }
+
+  private isRepeat(event: BaseEvent): boolean {
+    if (event.type === EventType.RUN_STARTED) {
+      if (this.started !== undefined && equalJson(this.started, event)) return true;
+      this.started ??= copyOf(event);
+    }
+    const repeats = this.step !== undefined && equalJson(this.step, event);
+    this.step = STEPS.has(event.type) ? copyOf(event) : undefined;
+    return repeats;
+  }
+}
+
+/**
+ * Has a stream take its course, before its events are checked.
+ *
+ * @param stream.failed called when the stream itself throws
+ * @param stream.isCutOff its connection broke: what it throws then says nothing of a run that has ended
+ */
+export function tidyLifecycle(
+  course: StreamCourse,
+  stream: { readonly failed: () => void; readonly isCutOff: () => boolean },
+): MonoTypeOperatorFunction<BaseEvent> {
+  return (events$) =>
+    new Observable((subscriber) => {
+      const take = (): void => {
+        const end = course.take();
+        if (end !== undefined) subscriber.next(end);
+      };
+      return events$.subscribe({
+        next: (event) => {
+          try {
+            for (const tidied of course.next(event)) subscriber.next(tidied);
+            course.tell(take);
+          } catch (error) {
+            subscriber.error(error);
+          }
+        },
+        error: (error: unknown) => {
+          // An agent that says RUN_ERROR and throws has said why.
+          if (course.end?.type === EventType.RUN_ERROR || stream.isCutOff()) take();
+          stream.failed();
+          subscriber.error(error);
+        },
+        complete: () => {
+          take();
+          subscriber.complete();
+        },
+      });
+    });
+}

@@ -1,0 +1,104 @@
+import { claimThread, threadFreed } from "../../lock/claim.js";
+import { deliverStop } from "../../lock/stop.js";
+import type { HeldLock } from "../../platform/locks.js";
+import { RunnerError } from "../../run/errors.js";
+import type { ClaimRequest, RunRow } from "../../storage/run-store.js";
+import type { ConcurrentRunPolicy, RunnerParts } from "../parts.js";
+import type { Recovery } from "./recovery.js";
+
+export interface AcquireContext {
+  readonly parts: RunnerParts;
+  readonly recovery: Recovery;
+  readonly onConcurrentRun: ConcurrentRunPolicy;
+}
+
+/** How long a stop of another host's run waits for its acknowledgement beyond the grace, in ms. */
+export const STOP_ACK_MS = 2_000;
+/** How often a run that was to be superseded is found live again before the thread counts as busy. */
+const SUPERSEDE_TRIES = 3;
+
+/**
+ * The thread's lock for a run, or this very run where it is live in another host. A live run of another host is waited
+ * for or ended first, where the policy says so.
+ *
+ * @param waiting `busy` is called, with the index of the live run, when it comes to waiting; `signal` ends it
+ * @throws RunnerError `thread-busy`, `cancelled`
+ */
+export async function acquire(
+  { parts, recovery, onConcurrentRun }: AcquireContext,
+  asked: Pick<ClaimRequest, "threadId" | "runId" | "fingerprint" | "answers">,
+  waiting: {
+    readonly busy: (runIndex: number | undefined, policy: ConcurrentRunPolicy) => void;
+    readonly signal: AbortSignal;
+  },
+): Promise<{ readonly lock: HeldLock } | { readonly run: RunRow }> {
+  const { threadId, runId, fingerprint, answers } = asked;
+  for (let tries = 0; ; tries++) {
+    try {
+      return { lock: await claimThread(parts, threadId, runId) };
+    } catch (error) {
+      if (!RunnerError.is(error, "thread-busy")) throw error;
+      const { runId: liveId, holderId } = error.details;
+      recovery.watch(holderId);
+      const run = liveId === runId ? await parts.store.runById(threadId, runId, fingerprint) : undefined;
+      // An answer waits for the run that it would take the id of, as it would for any other.
+      if (run !== undefined && (run.fingerprint === fingerprint || answers !== true)) return { run };
+      if (onConcurrentRun === "throw" || (onConcurrentRun === "supersede" && tries >= SUPERSEDE_TRIES)) throw error;
+      const { runIndex } = error.details;
+      waiting.busy(typeof runIndex === "number" ? runIndex : undefined, onConcurrentRun);
+      const isEnded =
+        onConcurrentRun === "supersede" &&
+        liveId !== undefined &&
+        (await endForeign({ parts, recovery }, threadId, liveId));
+      if (!isEnded) await threadFreed(parts, threadId, waiting.signal);
+      if (waiting.signal.aborted) throw new RunnerError("cancelled", { threadId, runId });
+    }
+  }
+}
+
+/**
+ * Asks another host to end its run in favour of one of ours.
+ *
+ * @returns true where the run has ended
+ */
+async function endForeign(
+  context: Omit<AcquireContext, "onConcurrentRun">,
+  threadId: string,
+  runId: string,
+): Promise<boolean> {
+  const { store, clock } = context.parts;
+  const asked = await store.requestStop(threadId, runId, clock.now(), "superseded");
+  return asked === undefined || stopForeign(context, threadId, runId, true);
+}
+
+/**
+ * Carries a stop request that stands in the log to the run's holder; where that one is frozen or hung, ends the run in
+ * its place.
+ *
+ * @param acknowledged called when the holder has heard of it
+ * @returns true where it was ended in its place
+ */
+export async function stopForeign(
+  { parts, recovery }: Omit<AcquireContext, "onConcurrentRun">,
+  threadId: string,
+  runId: string,
+  supersede: boolean,
+  acknowledged?: () => void,
+): Promise<boolean> {
+  const patienceMs = parts.stopGraceMs + STOP_ACK_MS;
+  const stolen = await deliverStop(parts, { threadId, runId, supersede }, patienceMs, acknowledged);
+  if (stolen === undefined) return false;
+  const as = supersede ? "superseded" : "stopped";
+  try {
+    await parts.reached?.("stopping.stolen", threadId);
+    const head = await parts.store.head(threadId);
+    if (head?.live?.runId === runId) await recovery.settleOrphan(head, as);
+  } catch (error) {
+    // Nobody executes it any more.
+    recovery.settleLater(threadId, runId, { as, error });
+    throw error;
+  } finally {
+    await stolen.release();
+  }
+  return true;
+}

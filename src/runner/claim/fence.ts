@@ -1,0 +1,226 @@
+import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
+import { RunnerError } from "../../run/errors.js";
+import { describeFaults, isAnswer, resumeFaults, unknownAnswers } from "../../run/interrupts.js";
+import { Fold } from "../../run/fold.js";
+import { PATCH_BOUNDS } from "../../run/json-patch.js";
+import { equalJson } from "../../run/json.js";
+import { asKnown, planInput, replacementsIn, titleOf, type InputPlan, type ThreadBase } from "../../run/input-plan.js";
+import type { HeldLock } from "../../platform/locks.js";
+import { firstOf } from "../../storage/decisions.js";
+import type { Claim, PersistedInput, RunRow } from "../../storage/run-store.js";
+import { EventGate } from "../agent/event-gate.js";
+import type { RunRequest } from "../../wire/shapes.js";
+import type { RunStart } from "../history/baseline.js";
+import { newThread, type History } from "../history/history.js";
+import type { RunnerParts } from "../parts.js";
+import { RecordedRun } from "../history/recorded-run.js";
+import type { Recovery } from "./recovery.js";
+import { steadily } from "../history/steadily.js";
+
+/** What is asked of a run. `input.messages` and `input.state` are only what is new where `partial` is given. */
+export interface LiveRunRequest {
+  readonly threadId: string;
+  readonly agentId: string | undefined;
+  readonly agent: AbstractAgent;
+  readonly input: RunAgentInput;
+  readonly partial?: RunRequest["partial"] | undefined;
+  /** What the way in knows of the sender: see `SenderKnowledge`. */
+  readonly cut?: readonly string[] | undefined;
+  readonly branchBefore?: string | undefined;
+  readonly persistedInputMessages?: readonly Message[] | undefined;
+  /** How the sender was shown the thread's messages, where it cannot hold all of them. */
+  readonly shownAs?: ((message: Message) => Message) | undefined;
+}
+
+/** A checked request in the place that it has among the thread's runs. */
+export interface PlacedRequest extends LiveRunRequest {
+  /** Equal for equal inputs. */
+  readonly fingerprint: string;
+  /** What this run waits for before it claims the thread; it may hand the thread's lock over. Asked for once. */
+  readonly turn?: () => Promise<HeldLock | undefined>;
+  /** It waits for live runs. */
+  readonly queued?: boolean;
+  /** The first run that was not over when this one was asked for, where that one waited for it. */
+  readonly unseen?: () => number | undefined;
+  /** The interrupts that the runs which it waited for have answered. */
+  readonly answered?: () => readonly string[];
+}
+
+/** A run whose fence stands in the log: what it starts from. */
+export interface FencedRun {
+  readonly claim: Claim;
+  readonly plan: InputPlan;
+  /** The state that the agent is given. */
+  readonly state: unknown;
+  /** It is the state that the thread has, so the log need not say it. */
+  readonly stateIsThreads: boolean;
+  /** That state, where the log does not say it. */
+  readonly start: RunStart | undefined;
+  /** The interrupts that were open. */
+  readonly answered: readonly string[];
+  /** What of the input goes into the log. */
+  readonly persisted: PersistedInput;
+  /** What the committed events have led to; nothing yet. */
+  readonly recorded: RecordedRun;
+  /** What the events of its agent may cost. */
+  readonly gate: EventGate;
+}
+
+export type FenceResult =
+  | { readonly is: "fenced"; readonly run: FencedRun }
+  /** The run id was used before. */
+  | { readonly is: "exists"; readonly run: RunRow }
+  /** The thread went on each time that its end was read. */
+  | { readonly is: "moved" };
+
+/** How often the base is read again when the thread went on under it. */
+const TRIES = 3;
+
+/**
+ * Reads what a run starts from and writes the fence. The caller holds the thread's lock, so whoever left a live run
+ * behind is gone: it is settled first.
+ *
+ * @param sending called before the fence is sent: from then on it may stand, whatever this function then throws
+ */
+export async function fenceRun(
+  { parts, history, recovery }: { readonly parts: RunnerParts; readonly history: History; readonly recovery: Recovery },
+  request: PlacedRequest,
+  sending: () => Promise<void>,
+): Promise<FenceResult> {
+  const { threadId, agentId, input, partial, shownAs, cut, branchBefore, fingerprint } = request;
+
+  const readEnd = (): Promise<{ readonly epoch: number; readonly base: ThreadBase }> =>
+    steadily(parts.store, threadId, async (before) => {
+      const head = before?.live === undefined ? before : await recovery.settleOrphan(before, "broken");
+      if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
+      return { epoch: head.epoch, base: await history.base(head) };
+    });
+  /** Undefined where what this host knew of the thread is old: the run was cut off, by another host. */
+  const startOf = (runIndex: number): Promise<ThreadBase | undefined> =>
+    steadily(parts.store, threadId, async (head) => {
+      if (head === undefined || head.deleted === true) return newThread();
+      return runIndex >= 0 && runIndex < firstOf(head) ? undefined : history.baseAt(head, runIndex);
+    });
+
+  for (let tries = 0; tries < TRIES; tries++) {
+    // What this host knows of the thread's end is tried without a look: the fence finds out if it is old.
+    const known = tries === 0 ? history.last(threadId) : undefined;
+    const end = known ?? (await readEnd());
+    const messages = shownAs === undefined ? input.messages : [...asKnown(end.base, input.messages, shownAs)];
+    const outdated = partial === undefined ? await outdatedIn(parts, threadId, end.base, messages) : undefined;
+    const sender = { partial: partial !== undefined, cut, branchBefore, outdated, unseen: request.unseen?.() };
+    const plan = planInput(end.base, { ...input, messages }, sender);
+    const start = plan?.is === "branch" ? await startOf(plan.afterRunIndex) : end.base;
+    if (start === undefined) continue;
+    const refusal = plan === undefined ? noBranchPoint(request) : refusalFor(request, start, parts.clock.now());
+    if (plan === undefined || refusal !== undefined) {
+      // The same run sent again answers what it was asked then.
+      const same = await parts.store.runById(threadId, input.runId, fingerprint);
+      if (same?.fingerprint === fingerprint) return { is: "exists", run: same };
+      if (known === undefined) throw refusal;
+      continue;
+    }
+    const persisted: PersistedInput = {
+      messages: request.persistedInputMessages ?? plan.newMessages,
+      ...(input.resume !== undefined && { resume: input.resume }),
+    };
+    await sending();
+    const result = await parts.store.claim({
+      threadId,
+      runId: input.runId,
+      ...(agentId !== undefined && { agentId }),
+      ...(input.parentRunId !== undefined && { parentRunId: input.parentRunId }),
+      holder: parts.hostId,
+      startedAt: parts.clock.now(),
+      base: end.base.runIndex < 0 ? undefined : { activeRunIndex: end.base.runIndex, epoch: end.epoch },
+      prevRunIndex: start.runIndex < 0 ? null : start.runIndex,
+      input: persisted,
+      fingerprint,
+      ...(isAnswer(input) && { answers: true }),
+      title: titleOf(persisted.messages),
+    });
+    if (result.is === "exists") return result;
+    if (result.is === "moved") continue;
+    const stateSet = isStateSet(request);
+    const { maxPatchOperations: operations, maxCopiedBytes: copied, maxDepth: depth } = parts.eventLimits;
+    const stateIsThreads = !stateSet && (plan.is === "continue" || equalJson(start.state, end.base.state));
+    const { state, runIndex } = start;
+    return {
+      is: "fenced",
+      run: {
+        claim: result.claim,
+        plan,
+        state: stateSet ? (input.state as unknown) : state,
+        stateIsThreads,
+        answered: start.interrupts.map(({ id }) => id),
+        start: stateIsThreads ? { state, runIndex, epoch: end.epoch } : undefined,
+        persisted,
+        recorded: new RecordedRun(start, persisted),
+        gate: new EventGate(
+          parts.eventLimits,
+          new Fold(start, { ...PATCH_BOUNDS, operations, copied, depth }),
+          result.bytes,
+        ),
+      },
+    };
+  }
+  return { is: "moved" };
+}
+
+function noBranchPoint({ threadId, branchBefore }: PlacedRequest): RunnerError {
+  const message = `The thread's path has no message "${branchBefore}" to branch before`;
+  return new RunnerError("invalid-input", { threadId, field: "branchBefore", messageId: branchBefore }, { message });
+}
+
+/** Why the run may not start: the thread waits for answers that the request does not give. */
+function refusalFor(
+  { threadId, input, answered }: PlacedRequest,
+  start: ThreadBase,
+  now: number,
+): RunnerError | undefined {
+  const { runId, resume } = input;
+  const interruptIds = start.interrupts.map(({ id }) => id);
+  const faults = resumeFaults(start.interrupts, resume, now);
+  if (faults !== undefined) {
+    return new RunnerError(
+      "interrupts-open",
+      { threadId, runId, interruptIds, ...faults },
+      { message: describeFaults(faults) },
+    );
+  }
+  // Of several answers the first one counts.
+  const settled = new Set(answered?.());
+  const late = unknownAnswers(start.interrupts, resume).filter((id) => settled.has(id));
+  if (late.length === 0) return undefined;
+  const message = `The run waited for its turn, and what it answers was settled meanwhile: ${late.join(", ")}`;
+  return new RunnerError("interrupts-open", { threadId, runId, interruptIds, settled: late }, { message });
+}
+
+/** Ids of messages that the sender has as they were before somebody edited them. */
+async function outdatedIn(
+  { store }: RunnerParts,
+  threadId: string,
+  base: ThreadBase,
+  sent: readonly Message[],
+): Promise<ReadonlySet<string>> {
+  const outdated = new Set<string>();
+  for (const { message, isLast } of replacementsIn(base, sent)) {
+    if (isLast) continue;
+    const { id, content } = message;
+    const forms = await store.messageForms(threadId, id).catch((error: unknown) => {
+      // What cannot be read any more keeps no run from its start.
+      if (RunnerError.is(error, "corrupt-record")) return [];
+      throw error;
+    });
+    if (forms.some((form) => equalJson(form.content, content))) outdated.add(id);
+  }
+  return outdated;
+}
+
+/** `{}` is what a fresh AG-UI agent always sends: over the bare contract it counts as not set. */
+function isStateSet({ input, partial }: LiveRunRequest): boolean {
+  if (partial !== undefined) return partial.stateSet;
+  const { state } = input;
+  if (state === undefined || state === null) return false;
+  return typeof state !== "object" || Array.isArray(state) || Object.keys(state).length > 0;
+}

@@ -1,0 +1,406 @@
+import { EventType } from "@ag-ui/core";
+import { randomId } from "../../platform/ids.js";
+import { RunnerError } from "../../run/errors.js";
+import type { ThreadBase } from "../../run/input-plan.js";
+import { endOf, pageOf, type MessagePart, type ThreadEnd } from "../../run/message-page.js";
+import { settledPrelude } from "../../run/prelude.js";
+import { runNames } from "../../run/run-names.js";
+import type { BaseEvent } from "@ag-ui/client";
+import type {
+  Derived,
+  PersistedInput,
+  RunClosing,
+  RunRow,
+  RunStore,
+  StoredMessageRow,
+  ThreadHead,
+} from "../../storage/run-store.js";
+import { closingEvents, startedEvent } from "../../run/finalize.js";
+import { ChunkBuilder } from "../../run/pack.js";
+import type { OpenConstructs, RunStatus } from "../../run/types.js";
+import { foldRows } from "./fold-rows.js";
+import { RecordedRun } from "./recorded-run.js";
+import { isUnreadable, RunLog } from "./run-log.js";
+
+/** Threads whose end is kept in memory, so that a follow-up run need not read its history. */
+const CACHED_THREADS = 16;
+
+/** A thread before its first run. */
+export const newThread = (): ThreadBase => ({
+  runIndex: -1,
+  messages: [],
+  runOf: new Map(),
+  addedBy: new Map(),
+  state: {},
+  interrupts: [],
+});
+
+const ENDS_IN_ERROR: ReadonlySet<RunStatus> = new Set<RunStatus>(["errored", "broken"]);
+
+const keyOf = (threadId: string, runIndex: number): string => JSON.stringify([threadId, runIndex]);
+
+const range = (from: number, to: number): number[] =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, n) => from + n);
+
+const inOrder = (rows: StoredMessageRow[]): StoredMessageRow[] => rows.sort((a, b) => a.runIndex - b.runIndex);
+
+function rowsFrom(runIndex: number, { messages, rewritten }: Derived): StoredMessageRow[] {
+  if (rewritten && messages.length === 0) return [{ runIndex, resets: true, row: undefined }];
+  return messages.map((row, n) => ({ runIndex, resets: rewritten && n === 0, row }));
+}
+
+/** What threads looked like after their runs: read from the store, kept while it is sure to be true. */
+export class History {
+  /** By thread, with the epoch that it was read at; in order of use. */
+  private readonly cache = new Map<string, { readonly epoch: number; readonly base: ThreadBase }>();
+  /** What was derived and could not be written (the disk is full): it is read from here. */
+  private readonly unwritten = new Map<string, { readonly closing: RunClosing; readonly derived: Derived }>();
+  /** By thread and run: rows that were read from the log, where those of the store cannot be read. */
+  private readonly salvaged = new Map<string, Map<number, readonly StoredMessageRow[]>>();
+
+  readonly log: RunLog;
+
+  constructor(private readonly store: RunStore) {
+    this.log = new RunLog(store);
+  }
+
+  /** The thread at the end of its active path. `head` must have no live run. */
+  async base(head: ThreadHead): Promise<ThreadBase> {
+    const cached = this.cache.get(head.threadId);
+    if (cached?.epoch === head.epoch && cached.base.runIndex === head.activeRunIndex) {
+      this.remember(head.threadId, head.epoch, cached.base);
+      return cached.base;
+    }
+    const base = await this.baseAt(head, head.activeRunIndex);
+    this.remember(head.threadId, head.epoch, base);
+    return base;
+  }
+
+  /** The thread's end as this host last knew it, with the epoch of that: whoever writes on it has to check that. */
+  last(threadId: string): { readonly epoch: number; readonly base: ThreadBase } | undefined {
+    return this.cache.get(threadId);
+  }
+
+  remember(threadId: string, epoch: number, base: ThreadBase): void {
+    this.cache.delete(threadId);
+    this.cache.set(threadId, { epoch, base });
+    const oldest = this.cache.keys().next().value;
+    if (this.cache.size > CACHED_THREADS && oldest !== undefined) this.cache.delete(oldest);
+  }
+
+  forget(threadId: string): void {
+    this.cache.delete(threadId);
+    this.salvaged.delete(threadId);
+  }
+
+  forgetAll(): void {
+    this.cache.clear();
+    this.salvaged.clear();
+    this.unwritten.clear();
+  }
+
+  /** The thread as it was after run `runIndex` (-1: before the first). */
+  async baseAt(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
+    if (runIndex < 0) return newThread();
+    const path = await this.derivedPath(head, runIndex);
+    const rows = this.withUnwritten(head, path, runIndex, await this.rowsOf(head, path, runIndex));
+    const after = await this.stateAfter(head, runIndex);
+    return { runIndex, ...foldRows(rows), state: after.state, interrupts: after.interrupts };
+  }
+
+  /**
+   * Messages of the thread as it was after run `runIndex`: the `limit` ones before that of the id `before`, or the last
+   * ones. They may be the cache's own.
+   *
+   * @returns undefined where there is no message of the id `before`
+   */
+  async page(
+    head: ThreadHead,
+    runIndex: number,
+    before: string | undefined,
+    limit: number,
+  ): Promise<MessagePart | undefined> {
+    if (runIndex < 0) return pageOf([], before, limit);
+    const { threadId } = head;
+    const cached = this.cache.get(threadId);
+    if (cached?.epoch === head.epoch && cached.base.runIndex === runIndex) {
+      return pageOf(cached.base.messages, before, limit);
+    }
+    const path = await this.derivedPath(head, runIndex);
+    // What is not in the store stands in no page of it; that is rare (the disk is full), and told from the whole.
+    if (this.lacks(head, path, runIndex)) return pageOf((await this.baseAt(head, runIndex)).messages, before, limit);
+    try {
+      return await this.store.messagePage(threadId, runIndex, path, { before, limit });
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return pageOf((await this.baseAt(head, runIndex)).messages, before, limit);
+    }
+  }
+
+  /** The thread as it was after run `runIndex`, with `limit` of its messages, else with all. */
+  async endAt(head: ThreadHead, runIndex: number, limit: number | undefined): Promise<ThreadEnd> {
+    if (limit === undefined || runIndex < 0) return endOf(await this.baseAt(head, runIndex), limit);
+    // Without `before` there is always a page.
+    const { messages, earlier } = (await this.page(head, runIndex, undefined, limit))!;
+    const { state, interrupts } = await this.stateAfter(head, runIndex);
+    return { runIndex, messages, earlier, state, interrupts };
+  }
+
+  /** The runs from the first to `runIndex`, where not all are on the path; what they left behind is derived then. */
+  private async derivedPath(head: ThreadHead, runIndex: number): Promise<Set<number> | undefined> {
+    const path = head.branched === true ? await this.log.pathTo(head, runIndex) : undefined;
+    // From the first on: each is derived from what the ones before it left.
+    for (const underived of head.underived ?? []) {
+      if (underived <= runIndex && (path === undefined || path.has(underived))) await this.derive(head, underived);
+    }
+    return path;
+  }
+
+  /** What stands in the log where the record of it cannot be read. */
+  private async stateAfter(head: ThreadHead, runIndex: number): Promise<Pick<ThreadBase, "state" | "interrupts">> {
+    const { threadId } = head;
+    try {
+      const after =
+        this.unwritten.get(keyOf(threadId, runIndex))?.derived ?? (await this.store.stateAfter(threadId, runIndex));
+      if (after === undefined) throw new RunnerError("corrupt-record", { threadId, runIndex, store: "states" });
+      return after;
+    } catch (error) {
+      // Of a cut thread the log does not say it.
+      if (!isUnreadable(error) || (head.cut === true && runIndex === head.first)) throw error;
+      return this.readAsFar(head, runIndex, async ({ content: { state, interrupts } }) => ({ state, interrupts }));
+    }
+  }
+
+  /** What some run of the path left behind is not in the store. */
+  private lacks(
+    { threadId, underived = [] }: ThreadHead,
+    path: ReadonlySet<number> | undefined,
+    upTo: number,
+  ): boolean {
+    return underived.some(
+      (runIndex) => runIndex <= upTo && path?.has(runIndex) !== false && this.unwritten.has(keyOf(threadId, runIndex)),
+    );
+  }
+
+  /** The thread as run `runIndex` found it. */
+  async baseBefore(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
+    return this.baseAt(head, (await this.log.run(head, runIndex)).prevRunIndex ?? -1);
+  }
+
+  /**
+   * The events of the active path from its first run to `upTo`, joined as they are stored; of what was cut off, the
+   * snapshot that is left.
+   */
+  async pathEvents(head: ThreadHead, upTo: number): Promise<BaseEvent[]> {
+    const { threadId, first = 0 } = head;
+    let events: BaseEvent[] = [];
+    const path = head.branched === true ? [...(await this.log.pathTo(head, upTo))].sort((a, b) => a - b) : undefined;
+    const count = path?.length ?? upTo - first + 1;
+    for (let n = 0; n < count; n++) {
+      const runIndex = path?.[n] ?? first + n;
+      const isCut = head.cut === true && runIndex === first;
+      const ofRun = isCut ? undefined : await this.log.eventsIfReadable(threadId, runIndex);
+      if (ofRun !== undefined) events.push(...ofRun);
+      // The snapshot says all that was before it too.
+      else events = await this.settledEvents(head, endOf(await this.baseAt(head, runIndex)));
+    }
+    return events;
+  }
+
+  /** A run's view from its log, on the base that it started from. */
+  async viewOf(head: ThreadHead, runIndex: number): Promise<RecordedRun> {
+    const { run, view } = await this.startOf(head, runIndex);
+    for await (const chunk of this.log.chunksOf(run, -1)) view.applyChunk(chunk);
+    return view;
+  }
+
+  /**
+   * A settled run that cannot be read whole: what stands before what is not valid, closed. Without it nothing could follow
+   * it, and the thread would be wedged.
+   *
+   * @param input stands in for what the run was asked; nothing else of the run is read then
+   */
+  private async readablePartOf(head: ThreadHead, runIndex: number, input?: PersistedInput): Promise<RecordedRun> {
+    const { run, view } = await this.startOf(head, runIndex, input);
+    const { threadId, runId, epoch } = run;
+    let open: OpenConstructs | undefined;
+    try {
+      for (
+        let chunk = input === undefined ? await this.log.chunkAfter(run, -1) : undefined;
+        chunk !== undefined;
+        chunk = await this.log.chunkAfter(run, view.seq)
+      ) {
+        view.applyChunk(chunk);
+        open = chunk.open;
+      }
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+    }
+    const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: view.seq + 1 });
+    const at = run.endedAt ?? run.startedAt;
+    if (!view.started) builder.add(startedEvent(threadId, runId), at);
+    const status = run.status === "running" ? "broken" : run.status;
+    const message = "Part of this run cannot be read";
+    for (const event of closingEvents(open, { status, threadId, runId, message, ids: randomId }))
+      builder.add(event, at);
+    view.applyChunk(builder.take()!);
+    return view;
+  }
+
+  /** A run and its view before its first event. */
+  private async startOf(
+    head: ThreadHead,
+    runIndex: number,
+    instead?: PersistedInput,
+  ): Promise<{ readonly run: RunRow; readonly view: RecordedRun }> {
+    const run = await this.log.run(head, runIndex);
+    const input = instead ?? (await this.store.input(head.threadId, runIndex));
+    if (input === undefined) {
+      throw new RunnerError("corrupt-record", { threadId: head.threadId, runIndex, store: "runs" });
+    }
+    return { run, view: new RecordedRun(await this.baseAt(head, run.prevRunIndex ?? -1), input) };
+  }
+
+  /**
+   * Events that rebuild the thread up to the end of a settled run.
+   *
+   * @param forget the reader holds messages, and they would stand in the way
+   */
+  async settledEvents(head: ThreadHead, end: ThreadEnd, forget = false): Promise<BaseEvent[]> {
+    const { runIndex, state, messages, interrupts } = end;
+    if (runIndex < 0) return [];
+    const closing =
+      this.unwritten.get(keyOf(head.threadId, runIndex))?.closing ?? (await this.closingOf(head, runIndex));
+    const isOpen = closing.terminal.type === EventType.RUN_ERROR && interrupts.length > 0;
+    const interrupted = isOpen ? { runId: await this.interruptedBefore(head, runIndex), interrupts } : undefined;
+    return settledPrelude({ ...closing, state, messages, ...(interrupted && { interrupted }) }, forget);
+  }
+
+  /** What stands in the log where the record of it cannot be read. */
+  private async closingOf(head: ThreadHead, runIndex: number): Promise<RunClosing> {
+    try {
+      const closing = await this.store.closing(head.threadId, runIndex);
+      if (closing !== undefined) return closing;
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+    }
+    return this.readAsFar(head, runIndex, async (view) => view.closing());
+  }
+
+  /**
+   * Events that tell which run each message is of, up to the last settled run: what the thread's snapshot, which comes in
+   * that run, does not tell.
+   */
+  async namesOf(head: ThreadHead, { runIndex: last, messages, addedBy }: ThreadEnd): Promise<BaseEvent[]> {
+    const idsOf = new Map<number, string[]>();
+    for (const { id } of messages) {
+      // Of a run that was cut off the base has the messages.
+      const by = Math.max(addedBy?.(id) ?? last, head.first ?? 0);
+      if (by === last) continue;
+      const ids = idsOf.get(by);
+      if (ids === undefined) idsOf.set(by, [id]);
+      else ids.push(id);
+    }
+    if (idsOf.size === 0) return [];
+    return runNames(
+      head.threadId,
+      (await this.log.runsAt(head, [...idsOf.keys()])).map(({ runIndex, runId, status }) => ({
+        runId,
+        status,
+        messageIds: idsOf.get(runIndex) ?? [],
+      })),
+    );
+  }
+
+  /** The id of the run whose interrupts are still open after run `runIndex`, which ended in RUN_ERROR. */
+  private async interruptedBefore(head: ThreadHead, runIndex: number): Promise<string> {
+    let run: RunRow | undefined = await this.log.run(head, runIndex);
+    // Of those that end in RUN_ERROR none touches interrupts, and of the others the last one set them.
+    while (run !== undefined && ENDS_IN_ERROR.has(run.status)) run = await this.log.runBefore(head, run);
+    // A limit may have cut it off.
+    return run?.runId ?? randomId();
+  }
+
+  /** Adds what a run left behind that was settled without reading its content. The runs before it are derived. */
+  private async derive(head: ThreadHead, runIndex: number): Promise<void> {
+    const { threadId, underived: _underived, ...rest } = head;
+    const known = this.unwritten.get(keyOf(threadId, runIndex));
+    if (known !== undefined) return this.writeDerived(threadId, runIndex, known.closing, known.derived);
+    return this.readAsFar({ ...rest, threadId }, runIndex, (view) =>
+      this.writeDerived(threadId, runIndex, view.closing(), view.derived()),
+    );
+  }
+
+  /** Reads a settled run: as far as it can be read, and as what is read of it can be used. */
+  private async readAsFar<T>(head: ThreadHead, runIndex: number, use: (view: RecordedRun) => Promise<T>): Promise<T> {
+    const tries = [
+      () => this.viewOf(head, runIndex),
+      () => this.readablePartOf(head, runIndex),
+      () => this.readablePartOf(head, runIndex, { messages: [] }),
+    ];
+    let failed: unknown;
+    for (const read of tries) {
+      try {
+        return await use(await read());
+      } catch (error) {
+        if (!isUnreadable(error)) throw error;
+        failed = error;
+      }
+    }
+    throw failed;
+  }
+
+  private async writeDerived(threadId: string, runIndex: number, closing: RunClosing, derived: Derived): Promise<void> {
+    const key = keyOf(threadId, runIndex);
+    try {
+      await this.store.derive(threadId, runIndex, closing, derived);
+      this.unwritten.delete(key);
+    } catch (error) {
+      // What can be read is shown; it is derived again as long as it cannot be written, also since its run's record
+      // cannot be read.
+      if (!RunnerError.is(error, "quota-exceeded") && !isUnreadable(error)) throw error;
+      this.unwritten.set(key, { closing, derived });
+    }
+  }
+
+  /** The rows of the path that are in the store; of a run whose rows cannot be read those that its log leads to. */
+  private async rowsOf(
+    head: ThreadHead,
+    path: ReadonlySet<number> | undefined,
+    upTo: number,
+  ): Promise<readonly StoredMessageRow[]> {
+    const { threadId, first = 0 } = head;
+    for (;;) {
+      const salvaged = this.salvaged.get(threadId) ?? new Map<number, readonly StoredMessageRow[]>();
+      const instead = [...salvaged].flatMap(([at, rows]) => (at <= upTo && path?.has(at) !== false ? rows : []));
+      const whole = path ?? (salvaged.size === 0 ? undefined : range(first, upTo));
+      const left = whole && new Set([...whole].filter((at) => !salvaged.has(at)));
+      try {
+        const rows = await this.store.messageRows(threadId, upTo, left);
+        return instead.length === 0 ? rows : inOrder([...rows, ...instead]);
+      } catch (error) {
+        const lost = RunnerError.is(error, "corrupt-record") ? error.details["runIndex"] : undefined;
+        if (typeof lost !== "number" || salvaged.has(lost)) throw error;
+        // Of a cut thread the log does not say it.
+        const isCut = head.cut === true && lost === first;
+        const derived = isCut ? undefined : await this.readAsFar(head, lost, async (view) => view.derived());
+        this.salvaged.set(threadId, salvaged.set(lost, derived === undefined ? [] : rowsFrom(lost, derived)));
+      }
+    }
+  }
+
+  /** The rows of the path in their order, those included that are not in the store yet. */
+  private withUnwritten(
+    { threadId, underived = [] }: ThreadHead,
+    path: ReadonlySet<number> | undefined,
+    upTo: number,
+    rows: readonly StoredMessageRow[],
+  ): readonly StoredMessageRow[] {
+    const added = underived.flatMap((runIndex): StoredMessageRow[] => {
+      const left = this.unwritten.get(keyOf(threadId, runIndex))?.derived;
+      if (left === undefined || runIndex > upTo || path?.has(runIndex) === false) return [];
+      return rowsFrom(runIndex, left);
+    });
+    return added.length === 0 ? rows : inOrder([...rows, ...added]);
+  }
+}

@@ -1,0 +1,145 @@
+import { cloneJson } from "../../run/json.js";
+import { EventType } from "@ag-ui/core";
+import type { BaseEvent, Message } from "@ag-ui/client";
+import { RunnerError } from "../../run/errors.js";
+import type { ThreadBase } from "../../run/input-plan.js";
+import type { ThreadContent } from "../../run/fold.js";
+import { lastSeq } from "../../run/pack.js";
+import type { Shown } from "../../run/prelude.js";
+import { addedBy, endOf, type ThreadEnd } from "../../run/message-page.js";
+import { RunView } from "../../run/run-view.js";
+import type { Chunk } from "../../run/types.js";
+import type { Derived, MessageRow, PersistedInput, RunClosing, RunStore } from "../../storage/run-store.js";
+
+/** RUN_STARTED with the messages that the run was asked with, where it was made without knowing them. */
+export function withInput(started: BaseEvent, { messages }: PersistedInput): BaseEvent {
+  if (started.type !== EventType.RUN_STARTED || started["input"] !== undefined) return started;
+  const { threadId, runId } = started as BaseEvent & { threadId: string; runId: string };
+  return {
+    ...started,
+    input: { threadId, runId, messages: [...messages], tools: [], context: [], forwardedProps: {}, state: {} },
+  };
+}
+
+/** A run that was settled before its first event was committed: its messages stand in its row. */
+export async function completed(store: Pick<RunStore, "input">, chunks: readonly Chunk[]): Promise<readonly Chunk[]> {
+  const [first, ...rest] = chunks;
+  const entry = first?.entries[0];
+  if (first?.firstSeq !== 0 || entry?.event.type !== EventType.RUN_STARTED || entry.event["input"] !== undefined) {
+    return chunks;
+  }
+  const input = await store.input(first.threadId, first.runIndex);
+  if (input === undefined) return chunks;
+  return [{ ...first, entries: [{ event: withInput(entry.event, input) }, ...first.entries.slice(1)] }, ...rest];
+}
+
+/** What the committed events of one run have led to, on the base that the run started from. */
+export class RecordedRun {
+  private readonly view: RunView;
+  private last = -1;
+
+  constructor(
+    private readonly start: ThreadBase,
+    private readonly input: PersistedInput,
+  ) {
+    this.view = new RunView(start);
+  }
+
+  /** The last event that is in it. */
+  get seq(): number {
+    return this.last;
+  }
+
+  /** Messages and state so far; live, see {@link Fold}. */
+  get content(): ThreadContent {
+    return this.view.fold;
+  }
+
+  /** There is a message of this id. */
+  has(messageId: string): boolean {
+    return this.view.fold.message(messageId) !== undefined;
+  }
+
+  /** Its first event is in it. */
+  get started(): boolean {
+    return this.last >= 0;
+  }
+
+  /** Its terminal event is in it. */
+  get ended(): boolean {
+    return this.view.live.terminal !== undefined;
+  }
+
+  applyChunk(chunk: Chunk): void {
+    for (const { event } of chunk.entries) {
+      this.view.apply(event.type === EventType.RUN_STARTED ? withInput(event, this.input) : event);
+    }
+    this.last = lastSeq(chunk);
+  }
+
+  /** The thread as the run found it, with `limit` of its messages, else with all. */
+  before(limit?: number): ThreadEnd {
+    return endOf(this.start, limit);
+  }
+
+  /** The events that lead a reader of {@link before} up to here. A copy: the run may go on. */
+  prelude(shown: Shown = {}): BaseEvent[] {
+    // Texts are shared: a reader that waits costs no second copy of the thread.
+    return cloneJson(this.view.prelude(shown));
+  }
+
+  /** There are messages before those that such a prelude shows. */
+  hasEarlier(limit: number | undefined): boolean {
+    return this.view.hasEarlier(limit);
+  }
+
+  /** Of a run that has ended. */
+  closing(): RunClosing {
+    const { runStarted, customs, terminal } = this.view.live;
+    if (runStarted === undefined || terminal === undefined)
+      throw new RunnerError("corrupt-record", { store: "chunks" });
+    const { input: _input, ...withoutInput } = runStarted;
+    return { runStarted: withoutInput as BaseEvent, customs, terminal };
+  }
+
+  /** The messages that the run added or changed, in their places, and what it left behind. */
+  derived(): Derived {
+    const { messages, touched, rewritten, doubled, state, interrupts } = this.view.fold;
+    if (rewritten || doubled) {
+      return { messages: messages.map((message) => this.rowOf(message)), rewritten: true, state, interrupts };
+    }
+    const rows: MessageRow[] = [];
+    // From the end, where most of it is, and no further than there is something.
+    let beforeKept = false;
+    for (let at = messages.length - 1; at >= 0 && rows.length < touched.size; at--) {
+      const message = messages[at]!;
+      const isOld = this.start.runOf.has(message.id);
+      if (touched.has(message.id)) {
+        const before = messages[at - 1];
+        const inserted = beforeKept && !isOld && before !== undefined;
+        rows.push({ ...this.rowOf(message), ...(inserted && { after: before.id }) });
+        beforeKept ||= isOld;
+      } else beforeKept = true;
+    }
+    return { messages: rows.toReversed(), rewritten, state, interrupts };
+  }
+
+  private rowOf(message: Message): MessageRow {
+    const by = addedBy(this.start, message.id);
+    return { message, ...(by !== undefined && { addedBy: by }) };
+  }
+
+  /** The thread after this run, which has ended; takes the place of the base that it started from. */
+  base(runIndex: number): ThreadBase {
+    const { messages, touched, doubled, state, interrupts } = this.view.fold;
+    const rewritten = doubled || this.view.fold.rewritten;
+    const runOf = rewritten ? new Map<string, number>() : this.start.runOf;
+    const added = rewritten ? new Map<string, number>() : this.start.addedBy;
+    for (const id of rewritten ? messages.map((message) => message.id) : touched) {
+      const by = addedBy(this.start, id);
+      if (by !== undefined && by !== runIndex) added.set(id, by);
+      runOf.set(id, runIndex);
+    }
+    return { runIndex, messages, runOf, addedBy: added, index: this.view.fold.handOnIndex(), state, interrupts };
+  }
+}

@@ -1,0 +1,116 @@
+import { RunnerError } from "../../run/errors.js";
+import { lastSeq, sliceChunk } from "../../run/pack.js";
+import type { BaseEvent } from "@ag-ui/client";
+import type { Chunk } from "../../run/types.js";
+import type { RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
+import { completed } from "./recorded-run.js";
+
+/** Events fetched from the log at a time. */
+const PAGE_EVENTS = 8_192;
+
+/** The record, not the store, is what failed: it is of a wrong shape, or cannot be copied. */
+export const isUnreadable = (error: unknown): boolean =>
+  !RunnerError.is(error) || RunnerError.is(error, "corrupt-record");
+
+/** In place of a run whose record cannot be read: of it nothing is known but that it is over. */
+const standIn = ({ threadId, epoch, first = 0 }: ThreadHead, runIndex: number): RunRow => ({
+  threadId,
+  runIndex,
+  runId: `unreadable-run-${runIndex}`,
+  prevRunIndex: runIndex > first ? runIndex - 1 : null,
+  status: "broken",
+  epoch,
+  startedAt: 0,
+  endedAt: 0,
+  eventCount: 0,
+  fingerprint: "",
+});
+
+/** Its record cannot be read: every other run that is over has events. */
+export const hasNoRecord = (run: RunRow): boolean => run.eventCount === 0;
+
+/** The runs of a thread and their events as the store has them, with stand-ins for what cannot be read. */
+export class RunLog {
+  constructor(private readonly store: RunStore) {}
+
+  /** The runs from the first to `runIndex`. */
+  async pathTo(head: ThreadHead, runIndex: number): Promise<Set<number>> {
+    const path = new Set<number>();
+    const { threadId } = head;
+    try {
+      const prev = new Map((await this.store.runs(threadId)).map((run) => [run.runIndex, run.prevRunIndex]));
+      for (let at: number | null | undefined = runIndex; at !== null && at !== undefined; at = prev.get(at)) {
+        path.add(at);
+      }
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      for (let at: number | null = runIndex; at !== null; at = (await this.run(head, at)).prevRunIndex) path.add(at);
+    }
+    return path;
+  }
+
+  /** A run that the head knows of; one that stands for it where its record cannot be read: see {@link hasNoRecord}. */
+  async run(head: ThreadHead, runIndex: number): Promise<RunRow> {
+    return (await this.runIfThere(head, runIndex)) ?? standIn(head, runIndex);
+  }
+
+  /** The same; undefined where there is none any more, or yet. */
+  async runIfThere(head: ThreadHead, runIndex: number): Promise<RunRow | undefined> {
+    const run = await this.store.run(head.threadId, runIndex).catch((error: unknown) => {
+      if (!isUnreadable(error)) throw error;
+    });
+    const isKnown = runIndex >= (head.first ?? 0) && runIndex < head.runCount;
+    return run ?? (isKnown ? standIn(head, runIndex) : undefined);
+  }
+
+  /** The run that `run` continues. */
+  async runBefore(head: ThreadHead, { prevRunIndex }: RunRow): Promise<RunRow | undefined> {
+    return prevRunIndex === null ? undefined : this.runIfThere(head, prevRunIndex);
+  }
+
+  /** The committed chunks of a run with events after `afterSeq`, in order, up to now. */
+  async *chunksOf(run: { readonly threadId: string; readonly runIndex: number }, afterSeq: number) {
+    for (let seq = afterSeq; ;) {
+      const chunks = await completed(this.store, await this.store.chunks(run.threadId, run.runIndex, seq, PAGE_EVENTS));
+      for (const chunk of chunks) {
+        const rest = sliceChunk(chunk, seq + 1);
+        if (rest === undefined) continue;
+        yield rest;
+        seq = lastSeq(rest);
+      }
+      if (chunks.length === 0) return;
+    }
+  }
+
+  /** Undefined where they cannot be read. */
+  async eventsIfReadable(threadId: string, runIndex: number): Promise<BaseEvent[] | undefined> {
+    const events: BaseEvent[] = [];
+    try {
+      for await (const chunk of this.chunksOf({ threadId, runIndex }, -1)) {
+        for (const { event } of chunk.entries) events.push(event);
+      }
+      // A run that is over has events.
+      return events.length === 0 ? undefined : events;
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return undefined;
+    }
+  }
+
+  /** The next chunk alone, so that one that is not valid does not hide those before it. */
+  async chunkAfter(run: RunRow, seq: number): Promise<Chunk | undefined> {
+    const [chunk] = await completed(this.store, await this.store.chunks(run.threadId, run.runIndex, seq, 1));
+    return chunk && sliceChunk(chunk, seq + 1);
+  }
+
+  /** The runs of these indexes. */
+  async runsAt(head: ThreadHead, indexes: readonly number[]): Promise<RunRow[]> {
+    try {
+      const wanted = new Set(indexes);
+      return (await this.store.runs(head.threadId)).filter(({ runIndex }) => wanted.has(runIndex));
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return Promise.all(indexes.map((runIndex) => this.run(head, runIndex)));
+    }
+  }
+}

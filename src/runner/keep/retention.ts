@@ -1,0 +1,192 @@
+import { Subject, type Observable } from "rxjs";
+import { RunnerError } from "../../run/errors.js";
+import { checkNames, type Names } from "../../run/options.js";
+import { checkOption } from "../checks.js";
+import type { RunRow } from "../../storage/run-store.js";
+import type { History } from "../history/history.js";
+import type { RunnerParts } from "../parts.js";
+import type { Signals } from "../live/signals.js";
+
+/** How much history is kept. What is over it goes, the oldest first; live and pinned threads never do. */
+export interface RunnerLimits {
+  /** Threads that are kept; those updated least recently go. Default: all. */
+  readonly maxThreads?: number;
+  /**
+   * Runs of a thread whose events are kept, those of other branches included (the cut is made in advance, so it may be a
+   * quarter fewer). Of the older ones of the active path, messages and state are left. Default: all.
+   */
+  readonly maxRunsPerThread?: number;
+}
+
+/** The same where memory is what history is kept in. */
+export interface MemoryLimits extends RunnerLimits {
+  /**
+   * About how many bytes the runs that are over may take in all, in UTF-16 code units of their JSON. Threads go whole, those
+   * updated least recently first; the one that was updated last stays, however large. Default: any.
+   */
+  readonly maxBytes?: number;
+}
+
+const LIMITS: Names<MemoryLimits> = { maxThreads: true, maxRunsPerThread: true, maxBytes: true };
+
+/** What is kept in memory where nothing else is said: as much as CopilotKit's runner keeps. */
+export function limitsInMemory(limits: MemoryLimits = {}): Required<MemoryLimits> {
+  checkLimits(limits);
+  const { maxThreads = 1_000, maxRunsPerThread = 100, maxBytes = 512 * 1024 ** 2 } = limits;
+  return { maxThreads, maxRunsPerThread, maxBytes };
+}
+
+/** What a limit cost. */
+export type Eviction =
+  | { readonly type: "thread"; readonly threadId: string }
+  /** So many runs lost their events; messages and state at the cut are kept. */
+  | { readonly type: "runs"; readonly threadId: string; readonly runs: number };
+
+/** Threads that are listed at a time. */
+const PAGE = 100;
+/** How often a thread is found live again before it is left. */
+const DELETE_TRIES = 10;
+/** A cut costs what the thread shows, so it is made for several runs at a time. */
+const KEPT_AT_A_CUT = 0.75;
+
+/** @throws RunnerError `invalid-input` */
+export function checkLimits(limits: MemoryLimits): void {
+  checkNames(limits, LIMITS, { of: "The runner", within: "limits" });
+  const { maxThreads, maxRunsPerThread, maxBytes } = limits;
+  checkOption("limits.maxThreads", maxThreads, { least: 1, endless: true });
+  checkOption("limits.maxRunsPerThread", maxRunsPerThread, { least: 1, endless: true });
+  checkOption("limits.maxBytes", maxBytes, { least: 1, endless: true });
+}
+
+/** Deletes threads, and keeps the log within its limits. */
+export class Retention {
+  private readonly evicted = new Subject<Eviction>();
+  /** One after the other: each looks at what the one before left. */
+  private working: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly parts: Pick<RunnerParts, "store">,
+    private readonly history: History,
+    private readonly signals: Signals,
+    private readonly limits: MemoryLimits,
+    /** Runs of the thread are live or wait here. */
+    private readonly isBusy: (threadId: string) => boolean,
+    private readonly closed: AbortSignal,
+  ) {
+    closed.addEventListener("abort", () => this.evicted.complete(), { once: true });
+  }
+
+  get evicted$(): Observable<Eviction> {
+    return this.evicted;
+  }
+
+  /** Looks after the limits, now that a run of the thread has ended. */
+  enforce(threadId: string): void {
+    const { maxThreads = Infinity, maxRunsPerThread = Infinity, maxBytes = Infinity } = this.limits;
+    if (Math.min(maxThreads, maxRunsPerThread, maxBytes) === Infinity) return;
+    this.working = this.working
+      .then(async () => {
+        if (this.closed.aborted) return;
+        if (maxRunsPerThread !== Infinity) await this.cutRuns(threadId, maxRunsPerThread);
+        if (Math.min(maxThreads, maxBytes) !== Infinity) await this.evictThreads(maxThreads, maxBytes);
+        // What fails now is met again, and told, by whoever next reads or writes; the next run's end tries again.
+      })
+      .catch(() => undefined);
+  }
+
+  /** Resolves when nothing of it is under way. */
+  async idle(): Promise<void> {
+    await this.working;
+  }
+
+  /** @returns false where the thread is live or not there */
+  private async delete(threadId: string): Promise<boolean> {
+    // Also where it fails: the thread may be gone, and only some of what it leaves still be there.
+    let mayBeGone = true;
+    try {
+      return (mayBeGone = await this.parts.store.deleteThread(threadId));
+    } finally {
+      if (mayBeGone) {
+        this.history.forget(threadId);
+        this.signals.changedHere(threadId);
+      }
+    }
+  }
+
+  /**
+   * Deletes every thread.
+   *
+   * @param end ends the runs of a thread
+   * @throws RunnerError `thread-busy`
+   */
+  async clear(end: (threadId: string) => Promise<void>): Promise<number> {
+    let deleted = 0;
+    for (const archived of [false, true]) {
+      for (;;) {
+        const page = await this.parts.store.threads({ limit: PAGE, archived });
+        if (page.length === 0) break;
+        for (const { threadId } of page) {
+          if (await this.deleteEnded(threadId, end)) deleted++;
+        }
+      }
+    }
+    return deleted;
+  }
+
+  /**
+   * Deletes a thread, after the end of its live run.
+   *
+   * @param end ends the runs of a thread
+   * @returns false where it is not there, or somebody else deleted it
+   * @throws RunnerError `thread-busy`
+   */
+  async deleteEnded(threadId: string, end: (threadId: string) => Promise<void>): Promise<boolean> {
+    const { store } = this.parts;
+    for (let tries = 0; ; tries++) {
+      if (await this.delete(threadId)) return true;
+      const live = (await store.head(threadId))?.live;
+      // While it is live its row is not looked at: one that is not valid keeps no thread from being deleted.
+      if (live === undefined && (await store.thread(threadId)) === undefined) return false;
+      if (tries === DELETE_TRIES) throw new RunnerError("thread-busy", { threadId, ...live });
+      await end(threadId);
+    }
+  }
+
+  private async cutRuns(threadId: string, most: number): Promise<void> {
+    const { store } = this.parts;
+    const [head, thread] = await Promise.all([store.head(threadId), store.thread(threadId)]);
+    if (head === undefined || head.live !== undefined || head.deleted === true || thread?.pinned === true) return;
+    const emptied = head.cut === true ? 1 : 0;
+    if (head.runCount - (head.first ?? 0) - emptied <= most) return;
+    const runs = await store.runs(threadId);
+    if (runs.length - emptied <= most) return;
+    const runIndex = baseOf(runs, head.activeRunIndex, Math.ceil(most * KEPT_AT_A_CUT));
+    const { messages, state, interrupts } = await this.history.baseAt(head, runIndex);
+    const lost = await store.cut(threadId, head.epoch, { runIndex, messages, state, interrupts });
+    if (lost === undefined || lost === 0) return;
+    this.history.forget(threadId);
+    this.evicted.next({ type: "runs", threadId, runs: lost });
+  }
+
+  private async evictThreads(most: number, mostBytes: number): Promise<void> {
+    for (const threadId of await this.parts.store.threadsBeyond(most, mostBytes)) {
+      if (!this.isBusy(threadId) && (await this.delete(threadId))) this.evicted.next({ type: "thread", threadId });
+    }
+  }
+}
+
+/** The first run of the path to `active` that leaves at most `keep` runs which come from it, of whichever branch. */
+function baseOf(runs: readonly RunRow[], active: number, keep: number): number {
+  const prevOf = new Map(runs.map(({ runIndex, prevRunIndex }) => [runIndex, prevRunIndex]));
+  const following = new Map<number, number>();
+  for (const { runIndex, prevRunIndex } of runs.toReversed()) {
+    if (prevRunIndex === null) continue;
+    following.set(prevRunIndex, (following.get(prevRunIndex) ?? 0) + 1 + (following.get(runIndex) ?? 0));
+  }
+  let base = active;
+  for (let at: number | null | undefined = active; at !== null && at !== undefined; at = prevOf.get(at)) {
+    if ((following.get(at) ?? 0) > keep) break;
+    base = at;
+  }
+  return base;
+}

@@ -1,0 +1,438 @@
+import { EventType } from "@ag-ui/core";
+import type { BaseEvent, Message, RunErrorEvent, RunFinishedEvent } from "@ag-ui/client";
+import type { HeldLock } from "../../platform/locks.js";
+import { loggable } from "../../platform/log.js";
+import { messageOf, RunnerError } from "../../run/errors.js";
+import { closingEvents } from "../../run/finalize.js";
+import type { InputPlan } from "../../run/input-plan.js";
+import type { FailurePoint } from "../../run/failure-points.js";
+import { isListening, type AskedStatus, type Life, type RunLife } from "../../run/life.js";
+import { lastSeq } from "../../run/pack.js";
+import { failureLine, runName } from "../../run/printable.js";
+import type { RunErrorCode } from "../../run/run-error-codes.js";
+import type { Chunk, SettledStatus } from "../../run/types.js";
+import type { PersistedInput, StopRequest } from "../../storage/run-store.js";
+import { acceptEvent, startingEvents } from "../agent/accept.js";
+import { BrokenConnection, runAgent } from "../agent/agent-pipeline.js";
+import type { Refusal } from "../agent/event-gate.js";
+import type { FencedRun, PlacedRequest } from "../claim/fence.js";
+import type { History } from "../history/history.js";
+import { InvalidStream, type SaidEnd } from "../agent/lifecycle.js";
+import { LogWriter } from "./log-writer.js";
+import type { RunnerParts } from "../parts.js";
+import type { RecordedRun } from "../history/recorded-run.js";
+import type { OrphanEnd, Recovery } from "../claim/recovery.js";
+import type { RunFeed } from "./run-feed.js";
+
+/** How often a live run that appends nothing looks into its head row, in ms. */
+const HEAD_CHECK_MS = 1_000;
+
+/** How long an agent may go on after the end that it has said (to fail after all, to begin another run), in ms. */
+const LATE_MS = 250;
+
+export interface ExecutionContext {
+  readonly parts: RunnerParts;
+  readonly history: History;
+  readonly recovery: Recovery;
+}
+
+/** What a run is executed with. */
+export interface ExecutionParts {
+  readonly request: PlacedRequest;
+  readonly fenced: FencedRun;
+  /** The thread's, held. */
+  readonly lock: HeldLock;
+  readonly life: Life;
+  readonly feed: RunFeed;
+  /** Events up to `seq` are committed. */
+  readonly advanced: (seq: number) => void;
+  /** Nothing is left to do. */
+  readonly over: () => void;
+}
+
+type Ending =
+  | { readonly status: "finished" | "stopped" | "errored"; readonly terminal: BaseEvent; readonly isReturn?: boolean }
+  | { readonly status: "stopped" | "superseded" | "broken" }
+  | { readonly status: "errored"; readonly message: string; readonly code: RunErrorCode; readonly thrown?: unknown };
+
+/** The end of a run that was asked to end and did not end itself. */
+const askedEnding = (as: AskedStatus): Ending =>
+  as === "errored"
+    ? { status: as, message: "The run took longer than it may (maxRunMs)", code: "RUN_TIMEOUT" }
+    : { status: as };
+
+const CUT_OFF = "The agent's stream ended without RUN_FINISHED or RUN_ERROR";
+
+/** The end of a run whose agent has failed. */
+function failedEnding(thrown: unknown): Ending {
+  const failed = { status: "errored", message: messageOf(thrown), thrown } as const;
+  if (thrown instanceof InvalidStream) return { ...failed, code: "INVALID_STREAM" };
+  if (!(thrown instanceof BrokenConnection)) return { ...failed, code: "AGENT_FAILED" };
+  return { ...failed, message: `${CUT_OFF}: ${failed.message}`, code: "INCOMPLETE_STREAM" };
+}
+
+/** What the end of a run is that its host cannot write: what it was asked to end as counts. */
+function givenUpAs(life: RunLife): OrphanEnd {
+  const asked = life.is === "stopping" ? life.as : life.is === "settling" ? life.status : undefined;
+  return asked === "stopped" || asked === "superseded" ? asked : "broken";
+}
+
+/** All messages of a branch that the log is to have: the caller may keep some of the new ones out of it. */
+function recordedOf(plan: InputPlan, { messages }: PersistedInput): Message[] {
+  const recorded = new Set(messages.map(({ id }) => id));
+  const left = new Set(plan.newMessages.map(({ id }) => id).filter((id) => !recorded.has(id)));
+  return plan.messages().filter(({ id }) => !left.has(id));
+}
+
+/** A run that stands in the log: what its agent says goes there, then to its readers, until its end is written. */
+export class Execution {
+  private readonly writer: LogWriter;
+  private readonly ended = new AbortController();
+  private begun = false;
+  private reported = false;
+  /** The agent has said its end, which is not taken yet. */
+  private said: (SaidEnd & { readonly over: AbortController }) | undefined;
+  private lastHeard: number;
+  /** Takes the lock over when the run has ended. */
+  private heir: ((lock: HeldLock | undefined) => void) | undefined;
+
+  constructor(
+    private readonly context: ExecutionContext,
+    private readonly its: ExecutionParts,
+  ) {
+    const { parts } = context;
+    const { fenced, feed, request } = its;
+    this.lastHeard = parts.clock.elapsed();
+    this.writer = new LogWriter(parts.store, fenced.claim, new Set(request.input.tools.map((tool) => tool.name)), {
+      committed: (chunk) => {
+        this.lastHeard = parts.clock.elapsed();
+        fenced.recorded.applyChunk(chunk);
+        feed.publish(chunk);
+        its.advanced(lastSeq(chunk));
+      },
+      reached: (point) => this.reached(point),
+      stopRequested: (as) => this.heed(as),
+      failed: (error) => this.lose(error),
+    });
+  }
+
+  /** What the committed events have rebuilt so far; undefined before the first is committed and while it is settling. */
+  get view(): RecordedRun | undefined {
+    const { life, fenced } = this.its;
+    return isListening(life.now) && fenced.recorded.started ? fenced.recorded : undefined;
+  }
+
+  /** Starts the agent. Call once, when everybody has been told that the run is there. */
+  begin(): void {
+    const { lock, request, fenced } = this.its;
+    const { clock, maxRunMs, makeId } = this.context.parts;
+    // Stolen by a host that took us for dead: the log is not ours any more.
+    void lock.gone.then(() => this.lose(this.fencedError()));
+    void this.watchHead();
+    if (maxRunMs !== undefined) void clock.after(maxRunMs, this.ended.signal).then(() => this.askToEnd("errored"));
+
+    const { threadId, agent, input } = request;
+    const { plan, state } = fenced;
+    runAgent(
+      agent,
+      { ...input, threadId, state },
+      {
+        messages: plan.messages,
+        mayPass: (event) => !this.refuses(this.its.fenced.gate.weigh(event)),
+        next: (event) => this.accept(event),
+        open: () => this.writer.open,
+        makeId,
+        said: (end) => this.hearEnd(end),
+        dropped: (message) => this.context.parts.logger.warn(`${this.name}: ${message}`),
+      },
+    ).then(
+      (failure) =>
+        this.end(
+          failure === undefined
+            ? { status: "errored", message: CUT_OFF, code: "INCOMPLETE_STREAM" }
+            : failedEnding(failure),
+        ),
+      (thrown: unknown) => this.end(failedEnding(thrown)),
+    );
+  }
+
+  /**
+   * Asks the agent to end; the run is settled within `stopGraceMs`, however the agent behaves.
+   *
+   * @returns false where it is ending already
+   */
+  askToEnd(as: AskedStatus): boolean {
+    this.takeEnd();
+    if (!this.its.life.go({ to: "stop", as })) return false;
+    const { clock, stopGraceMs } = this.context.parts;
+    void this.reached("stopping.heard");
+    this.abortAgent();
+    void this.reached("stopping.aborted");
+    void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(askedEnding(as)));
+    return true;
+  }
+
+  /** Somebody else's request, which stands in the log or came from another host. */
+  heed(as: StopRequest["as"]): void {
+    this.takeEnd();
+    // Settled before it is aborted: what the agent emits then is not heard any more.
+    if (as !== "superseded") this.askToEnd(as);
+    else if (this.settle({ status: as })) this.abortAgent();
+  }
+
+  /**
+   * Ends the run at once, in favour of another one of this host.
+   *
+   * @returns the thread's lock; undefined where it has to be claimed
+   */
+  handOver(): Promise<HeldLock | undefined> {
+    if (this.ended.signal.aborted) return Promise.resolve(undefined);
+    const handed = new Promise<HeldLock | undefined>((resolve) => (this.heir = resolve));
+    this.heed("superseded");
+    return handed;
+  }
+
+  private accept(given: BaseEvent): void {
+    if (!isListening(this.its.life.now)) return;
+    const accepted = acceptEvent(given);
+    if (accepted.is === "refused") {
+      return void this.end({ status: "errored", message: accepted.reason, code: "INVALID_STREAM" });
+    }
+    const { event } = accepted;
+    if (this.refuses(this.its.fenced.gate.admit(event))) return;
+    switch (event.type) {
+      case EventType.RUN_STARTED:
+        return this.record(event);
+      case EventType.RUN_FINISHED:
+        return this.acceptFinish(event as RunFinishedEvent); // verified
+      case EventType.RUN_ERROR:
+        return void this.end({ status: "errored", terminal: event });
+      default:
+        this.writer.add(event, this.context.parts.clock.now());
+    }
+  }
+
+  /** Ends the run where one of its events may not be recorded. @returns whether it may not */
+  private refuses(refusal: Refusal | undefined): boolean {
+    if (refusal === undefined) return false;
+    if (this.end({ status: "errored", ...refusal })) this.abortAgent();
+    return true;
+  }
+
+  /** The agent's own end counts also after it was asked to stop, but not as a success that it is not. */
+  private acceptFinish(event: RunFinishedEvent): void {
+    const { threadId, runId } = this.its.fenced.claim;
+    const { now } = this.its.life;
+    const terminal = { ...event, threadId, runId };
+    const isCancelled = event.outcome?.type === "cancelled";
+    // The end of a run that the stream restated is not the end of this one.
+    const isOwn = event.runId === runId && (!isCancelled || (now.is === "stopping" && now.as === "stopped"));
+    const isReturn = this.said?.isReturn === true;
+    const ending: Ending = { status: isCancelled ? "stopped" : "finished", terminal, isReturn };
+    if (isOwn) this.settle(ending);
+    else this.end(ending);
+  }
+
+  /** Ends the run, as what it was asked to end as where it was: whatever its agent says then, a stop is no error. */
+  private end(ending: Ending): boolean {
+    const { now } = this.its.life;
+    return this.settle(now.is === "stopping" ? askedEnding(now.as) : ending);
+  }
+
+  /** The agent has said its end: it is taken when its stream ends, or a little later. */
+  private hearEnd(end: SaidEnd | undefined): void {
+    this.said?.over.abort();
+    this.said = undefined;
+    const { life } = this.its;
+    if (end === undefined || !isListening(life.now)) return;
+    const { clock, stopGraceMs } = this.context.parts;
+    const over = new AbortController();
+    this.said = { ...end, over };
+    if (life.now.is === "stopping") return this.takeEnd();
+    const wait = end.isAskedFor ? Math.min(LATE_MS, stopGraceMs) : stopGraceMs;
+    void clock.after(wait, over.signal).then(() => {
+      if (!over.signal.aborted) end.take();
+    });
+  }
+
+  /** Nothing more is waited for where the run's own end was said. */
+  private takeEnd(): void {
+    if (this.said?.isAskedFor === true) this.said.take();
+  }
+
+  /** RUN_STARTED, given or made, and what the run needs to replay true. */
+  private record(given: BaseEvent | undefined): void {
+    this.begun = true;
+    const { request, fenced } = this.its;
+    const { plan, state, stateIsThreads, persisted } = fenced;
+    const now = this.context.parts.clock.now();
+    const events = startingEvents({
+      given,
+      request: { ...request.input, threadId: request.threadId },
+      newMessages: persisted.messages,
+      isKnown: this.knows(),
+      records: this.context.parts.recordInput,
+      ...(!stateIsThreads && { state }),
+      ...(plan.is === "branch" && { branchMessages: recordedOf(plan, persisted) }),
+    });
+    for (const event of events) {
+      fenced.gate.note(event);
+      this.writer.add(event, now);
+    }
+  }
+
+  /** Tells ids of messages that the thread has, or that came with the request. */
+  private knows(): (id: string) => boolean {
+    const { request, fenced } = this.its;
+    const asked = new Set([...request.input.messages, ...fenced.plan.newMessages].map(({ id }) => id));
+    return (id) => asked.has(id) || fenced.recorded.has(id);
+  }
+
+  private settle(ending: Ending): boolean {
+    if (!this.its.life.go({ to: "settle", status: ending.status })) return false;
+    this.writeEnd(ending).catch((error: unknown) => {
+      this.report(ending);
+      this.lose(error);
+    });
+    return true;
+  }
+
+  /** The run, for the log of the host. */
+  private get name(): string {
+    const { threadId, runId } = this.its.fenced.claim;
+    const { agentId } = this.its.request;
+    return runName({ threadId, runId, agentId });
+  }
+
+  /** Prints what an errored run ended with, once. */
+  private report(ending: Ending): void {
+    if (ending.status !== "errored" || this.reported) return;
+    this.reported = true;
+    const { message, code } = "terminal" in ending ? (ending.terminal as RunErrorEvent) : ending;
+    const what = code === undefined || code === "AGENT_FAILED" ? message : `${code}: ${message}`;
+    const details = "thrown" in ending ? [loggable(ending.thrown)] : [];
+    this.context.parts.logger.error(failureLine(this.name, what), ...details);
+  }
+
+  private async writeEnd(ending: Ending): Promise<void> {
+    const { parts, history } = this.context;
+    const { fenced, life } = this.its;
+    const { claim, recorded } = fenced;
+    const { threadId, runId, runIndex, epoch } = claim;
+    await this.reached("settling.decided");
+    if (!this.begun) this.record(undefined);
+    await this.writer.drain();
+    if (life.now.is !== "settling") return;
+    await this.reached("settling.drained");
+
+    const events = closingEvents(this.writer.open, { threadId, runId, ids: parts.makeId, ...ending });
+    const chunk = this.writer.finish(events, parts.clock.now());
+    recorded.applyChunk(chunk);
+    const result = await parts.store.settle(claim, {
+      status: ending.status,
+      endedAt: parts.clock.now(),
+      chunk,
+      ownTerminal: "terminal" in ending && ending.isReturn !== true,
+      closing: recorded.closing(),
+      derived: recorded.derived(),
+      bytes: fenced.gate.size,
+    });
+    if (result === "stop-requested") return this.endAsAsked();
+    this.report(ending);
+    await this.reached("settling.committed");
+    history.remember(threadId, epoch, recorded.base(runIndex));
+    await this.free(ending.status, [chunk]);
+  }
+
+  /** A request that was not heard yet stands in the log: it decides. */
+  private async endAsAsked(): Promise<void> {
+    const { recovery, parts } = this.context;
+    const { threadId, runId, runIndex } = this.its.fenced.claim;
+    await this.reached("settling.overruled");
+    const head = await parts.store.head(threadId);
+    const status = head?.stop?.as ?? "stopped";
+    this.its.life.go({ to: "decide", status });
+    if (head?.live?.runId === runId) await recovery.settleOrphan(head, status);
+    await this.free(status, await parts.store.chunks(threadId, runIndex, this.its.feed.publishedSeq, Infinity));
+  }
+
+  /** The lock is free, or its heir's, before anybody sees the end: who starts a run on it is never refused. */
+  private async free(status: SettledStatus, end: readonly Chunk[]): Promise<void> {
+    const { life, lock, feed } = this.its;
+    // Settled before the lock goes, which else looks stolen.
+    life.go({ to: "settled" });
+    if (this.heir === undefined) await lock.release();
+    else this.heir(lock);
+    await this.reached("settling.released");
+    for (const chunk of end) feed.publish(chunk);
+    feed.settled(status);
+    // Who runs the same agent again on the end that was just shown must find it free: nothing is awaited without need.
+    const { reached } = this.context.parts;
+    if (reached !== undefined) await reached("settling.published", this.its.fenced.claim.threadId);
+    this.leave();
+  }
+
+  /** Another host ends the run, or the log cannot be written. Readers go on in the log. */
+  private lose(error: unknown): void {
+    const { life, lock, feed, fenced } = this.its;
+    const as = givenUpAs(life.now);
+    if (!life.go({ to: "lose" })) return;
+    // What failed may be the moment's trouble, and who took the lock may not have settled the run: it is ended if that
+    // can be written.
+    void this.reached("losing.lost")
+      .then(() => this.context.recovery.breakOff(fenced.claim, as, error))
+      .then(() => lock.release())
+      .then(() => {
+        feed.lose(RunnerError.is(error, "fenced") ? undefined : error);
+        this.abortAgent();
+        this.leave();
+      });
+  }
+
+  private leave(): void {
+    this.ended.abort();
+    this.said?.over.abort();
+    this.heir?.(undefined);
+    this.its.over();
+    // An agent that still runs is let go; nothing of it is written or shown any more.
+    try {
+      void this.its.request.agent.detachActiveRun().catch(() => undefined);
+    } catch {
+      // Its own affair.
+    }
+  }
+
+  private abortAgent(): void {
+    try {
+      // An async one may reject, and nobody else would hear of that.
+      const asked: unknown = this.its.request.agent.abortRun();
+      void Promise.resolve(asked).catch(() => undefined);
+    } catch {
+      // An agent that cannot even be asked to stop is not waited for any less.
+    }
+  }
+
+  /** A stop request or a takeover is noticed even if the run appends nothing and no message arrives. */
+  private async watchHead(): Promise<void> {
+    const { clock, store } = this.context.parts;
+    const { life, fenced } = this.its;
+    const { threadId, runId, epoch } = fenced.claim;
+    while (!this.ended.signal.aborted) {
+      await clock.after(HEAD_CHECK_MS, this.ended.signal);
+      if (!isListening(life.now) || clock.elapsed() - this.lastHeard < HEAD_CHECK_MS) continue;
+      const head = await store.head(threadId).catch(() => undefined);
+      if (head === undefined) continue;
+      if (head.epoch !== epoch) this.lose(this.fencedError());
+      else if (head.stop?.runId === runId) this.heed(head.stop.as);
+    }
+  }
+
+  private async reached(point: FailurePoint): Promise<void> {
+    await this.context.parts.reached?.(point, this.its.fenced.claim.threadId);
+  }
+
+  private fencedError(): RunnerError {
+    const { threadId, runId } = this.its.fenced.claim;
+    return new RunnerError("fenced", { threadId, runId });
+  }
+}

@@ -1,0 +1,88 @@
+import type { BaseEvent } from "@ag-ui/client";
+import type { FailurePoint } from "../../run/failure-points.js";
+import { ChunkBuilder } from "../../run/pack.js";
+import { OpenConstructTracker } from "../../run/open-constructs.js";
+import type { Chunk, OpenConstructs } from "../../run/types.js";
+import type { Claim, RunStore, StopRequest } from "../../storage/run-store.js";
+
+/** Events of one chunk at most: a record has a largest size, and a frame is held for each reader that is slow. */
+const MAX_EVENTS = 4_096;
+
+export interface LogWriterEvents {
+  readonly reached: (point: FailurePoint) => Promise<void>;
+  /** The chunk is committed: from now on it may be shown. */
+  committed(chunk: Chunk): void;
+  stopRequested(as: StopRequest["as"]): void;
+  /** The log cannot be written: RunnerError `fenced`, or a storage error. */
+  failed(error: unknown): void;
+}
+
+/**
+ * Writes a run's events to the log: at once while the log is idle, else as soon as the last commit ended, so a burst
+ * makes larger chunks.
+ */
+export class LogWriter {
+  private readonly builder: ChunkBuilder;
+  private readonly tracker: OpenConstructTracker;
+  /** Whole chunks of a burst, before what is in the builder. */
+  private full: Chunk[] = [];
+  private writing: Promise<void> | undefined;
+  private broken = false;
+
+  constructor(
+    private readonly store: Pick<RunStore, "append">,
+    private readonly claim: Claim,
+    frontEndTools: ReadonlySet<string>,
+    private readonly events: LogWriterEvents,
+  ) {
+    this.builder = new ChunkBuilder(claim);
+    this.tracker = new OpenConstructTracker(frontEndTools);
+  }
+
+  /** What is open after all events that were added. */
+  get open(): OpenConstructs | undefined {
+    return this.tracker.snapshot();
+  }
+
+  add(event: BaseEvent, at: number): void {
+    if (this.broken) return;
+    this.tracker.note(event);
+    this.builder.add(event, at);
+    if (this.builder.count >= MAX_EVENTS) this.full.push(this.builder.take(this.tracker.snapshot())!);
+    // A burst that comes in one task becomes one chunk.
+    this.writing ??= Promise.resolve().then(() => this.write());
+  }
+
+  /** Resolves when everything added is committed, or the log failed. */
+  async drain(): Promise<void> {
+    await this.writing;
+  }
+
+  /** Packs the events that end the run, for the settling transaction. Call after `drain`. */
+  finish(events: readonly BaseEvent[], at: number): Chunk {
+    for (const event of events) this.builder.add(event, at);
+    return this.builder.take()!;
+  }
+
+  private async write(): Promise<void> {
+    try {
+      for (let chunk = this.take(); chunk !== undefined; chunk = this.take()) {
+        await this.events.reached("appending.packed");
+        const { stop } = await this.store.append(this.claim, chunk);
+        await this.events.reached("appending.committed");
+        this.events.committed(chunk);
+        await this.events.reached("appending.published");
+        if (stop !== undefined) this.events.stopRequested(stop);
+      }
+    } catch (error) {
+      this.broken = true;
+      this.events.failed(error);
+    } finally {
+      this.writing = undefined;
+    }
+  }
+
+  private take(): Chunk | undefined {
+    return this.full.shift() ?? this.builder.take(this.tracker.snapshot());
+  }
+}

@@ -1,0 +1,72 @@
+import { Bell } from "../../platform/bell.js";
+import { lastSeq } from "../../run/pack.js";
+import { chunkSize } from "../../run/size.js";
+import type { Chunk, SettledStatus } from "../../run/types.js";
+
+/** Committed chunks that are kept in memory for readers that keep up; who falls behind reads the log. */
+const KEPT = 64;
+/** Their size at most (see `sizeOf`), the newest aside. */
+const KEPT_SIZE = 1_024 * 1_024;
+
+/** What a live run of this host has handed out: its newest committed chunks, and its end. */
+export class RunFeed {
+  readonly bell = new Bell();
+  private chunks: Chunk[] = [];
+  private size = 0;
+  private last = -1;
+  private count = 0;
+  private end:
+    | { readonly is: "open" }
+    | { readonly is: "ended"; readonly status: SettledStatus }
+    | { readonly is: "lost"; readonly error: unknown } = {
+    is: "open",
+  };
+
+  /** How many chunks were handed out. */
+  get published(): number {
+    return this.count;
+  }
+
+  /** The last seq that may be shown. */
+  get publishedSeq(): number {
+    return this.last;
+  }
+
+  /** How the run ended for its readers; `lost`: read on in the log, or fail with `error` where there is one. */
+  get state(): RunFeed["end"] {
+    return this.end;
+  }
+
+  /** Hands out a committed chunk. */
+  publish(chunk: Chunk): void {
+    this.chunks.push(chunk);
+    this.count++;
+    this.size += chunkSize(chunk);
+    while (this.chunks.length > KEPT || (this.size > KEPT_SIZE && this.chunks.length > 1)) {
+      this.size -= chunkSize(this.chunks.shift()!);
+    }
+    this.last = lastSeq(chunk);
+    this.bell.ring();
+  }
+
+  settled(status: SettledStatus): void {
+    this.end = { is: "ended", status };
+    this.bell.ring();
+  }
+
+  lose(error?: unknown): void {
+    if (this.end.is === "open") this.end = { is: "lost", error };
+    this.bell.ring();
+  }
+
+  /** Chunks with events after `seq`, or undefined where memory does not reach back that far. */
+  after(seq: number): readonly Chunk[] | undefined {
+    if (seq >= this.last) return [];
+    const first = this.chunks[0];
+    if (first === undefined || first.firstSeq > seq + 1) return undefined;
+    // Readers keep up, so what they miss is at the end.
+    let from = this.chunks.length - 1;
+    while (from > 0 && this.chunks[from]!.firstSeq > seq + 1) from--;
+    return this.chunks.slice(from);
+  }
+}

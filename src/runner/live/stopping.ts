@@ -1,0 +1,95 @@
+import { threadFreed } from "../../lock/claim.js";
+import { isBusy } from "../../run/life.js";
+import { stopForeign } from "../claim/acquire.js";
+import { checkId } from "../checks.js";
+import type { LiveRun } from "./live-run.js";
+import type { RunnerParts } from "../parts.js";
+import type { Recovery } from "../claim/recovery.js";
+import type { ThreadRuns } from "./thread-runs.js";
+
+/** Ends runs on request: those of this host, and through the log those of others. */
+export class Stopping {
+  constructor(
+    readonly parts: RunnerParts,
+    readonly recovery: Recovery,
+    private readonly runs: ThreadRuns,
+    private readonly closed: AbortSignal,
+  ) {}
+
+  /** See `AgentRunner.stop`. */
+  async stop(threadId: string, runId: string | undefined): Promise<boolean> {
+    checkId("threadId", threadId);
+    if (runId !== undefined) checkId("runId", runId);
+    const { store, clock } = this.parts;
+    const own = this.runs.find(threadId, runId);
+    if (own !== undefined && isBusy(own.is)) {
+      // Still claiming: it is stopped as soon as it runs, and a refused run has nothing to stop.
+      if (own.is.is === "claiming") await own.claimed;
+      if (own.is.is === "queued") return runId === undefined ? this.stopInLog(threadId, runId) : own.stop();
+      const stopping = own.stop();
+      if (stopping) await store.requestStop(threadId, own.runId, clock.now()).catch(() => undefined);
+      return stopping;
+    }
+    // It has ended already; a request in the log would outlive it.
+    if (own?.is.is === "settling" || own?.is.is === "settled") return false;
+    return this.stopInLog(threadId, runId);
+  }
+
+  /** Ends all runs of this host. */
+  async endAll(as: "stopped" | "broken"): Promise<void> {
+    await Promise.all(this.runs.all().map((run) => endRun(run, as)));
+  }
+
+  /** Ends the runs of a thread here; asks for the end of another host's, and waits until it may have come. */
+  async endThread(threadId: string): Promise<void> {
+    const own = this.runs.all().filter((run) => run.threadId === threadId);
+    await Promise.all(own.map((run) => endRun(run, "stopped")));
+    if (own.length > 0) return;
+    // It may end before the request is written.
+    const freed = threadFreed(this.parts, threadId, this.closed);
+    await this.stop(threadId, undefined);
+    await freed;
+  }
+
+  /** Stops the run that the log names as live, in whichever host it is. */
+  private async stopInLog(threadId: string, runId: string | undefined): Promise<boolean> {
+    const { store, clock, channel, reached } = this.parts;
+    // Its holder need not wait until the request is written.
+    if (runId !== undefined) channel.post({ type: "stop", threadId, runId });
+    let asked: Awaited<ReturnType<typeof store.requestStop>>;
+    try {
+      asked = await store.requestStop(threadId, runId, clock.now());
+    } catch (error) {
+      return this.stopUnwritten(threadId, runId, error);
+    }
+    if (asked === undefined) return false;
+    await reached?.("stopping.requested", threadId);
+    // Said again even if somebody asked before: that one may have died before it was heard.
+    // The request stands in the log: where it cannot be delivered, who reads the head row finds it.
+    stopForeign(this, threadId, asked.runId, false).catch(() => undefined);
+    return asked.first;
+  }
+
+  /** Where the request cannot be written, its holder has to hear of it (or to be silent, and to lose its lock). */
+  private async stopUnwritten(threadId: string, runId: string | undefined, error: unknown): Promise<boolean> {
+    const live = (await this.parts.store.head(threadId))?.live;
+    if (live === undefined || (runId !== undefined && live.runId !== runId)) return false;
+    // It is over, and only its end is not written.
+    if (this.recovery.owes(threadId, live.runId) !== undefined) return false;
+    return new Promise((resolve, reject) => {
+      // Taken from a holder that did not answer, it is over as well, although that cannot be written either.
+      stopForeign(this, threadId, live.runId, false, () => resolve(true)).then(
+        () => resolve(true),
+        () => (this.recovery.owes(threadId, live.runId) === undefined ? reject(error) : resolve(true)),
+      );
+    });
+  }
+}
+
+async function endRun(run: LiveRun, as: "stopped" | "broken"): Promise<void> {
+  // Before it has started only a queued one can be stopped.
+  run.stop(as);
+  await run.started.catch(() => undefined);
+  run.stop(as);
+  await run.ended;
+}

@@ -1,0 +1,119 @@
+import { RunnerError } from "../../run/errors.js";
+import { isAnswer } from "../../run/interrupts.js";
+import { isBusy } from "../../run/life.js";
+import type { LiveRunRequest, PlacedRequest } from "../claim/fence.js";
+import { LiveRun, type LiveRunContext } from "./live-run.js";
+
+/** What the runner has checked. */
+export type CheckedRequest = LiveRunRequest & Pick<PlacedRequest, "fingerprint">;
+
+/** The runs of this host that are not over: of each thread the current one, and those that wait behind it. */
+export class ThreadRuns {
+  private readonly runs = new Map<string, LiveRun>();
+  private readonly queues = new Map<string, LiveRun[]>();
+  private readonly context: LiveRunContext;
+
+  /**
+   * @param ready what every run waits for
+   * @param maxQueuedRuns how many runs of a thread may wait
+   */
+  constructor(
+    context: LiveRunContext,
+    private readonly ready: Promise<unknown>,
+    private readonly maxQueuedRuns: number,
+  ) {
+    this.context = {
+      ...context,
+      events: {
+        ...context.events,
+        ended: (run) => {
+          this.forget(run);
+          context.events.ended(run);
+        },
+      },
+    };
+  }
+
+  /** The thread's run that is next to end. */
+  current(threadId: string): LiveRun | undefined {
+    return this.runs.get(threadId);
+  }
+
+  /** The run of this id, or the current one where no id is given. */
+  find(threadId: string, runId: string | undefined): LiveRun | undefined {
+    const current = this.runs.get(threadId);
+    if (runId === undefined || current?.runId === runId) return current;
+    return this.queues.get(threadId)?.find((run) => run.runId === runId);
+  }
+
+  /** The current run of each thread, and those that wait. One that is superseded is over before its successor starts. */
+  all(): readonly LiveRun[] {
+    return [...this.runs.values(), ...[...this.queues.values()].flat()];
+  }
+
+  /**
+   * Starts a run, or lets it wait.
+   *
+   * @throws RunnerError `thread-busy`, `run-exists`
+   */
+  start(request: CheckedRequest): LiveRun {
+    const { threadId, input, fingerprint } = request;
+    const same = this.find(threadId, input.runId);
+    if (same !== undefined && isBusy(same.is)) {
+      if (same.fingerprint === fingerprint) return same;
+      if (!isAnswer(input)) throw new RunnerError("run-exists", { threadId, runId: same.runId });
+    }
+    const before = this.runs.get(threadId);
+    const queue = this.queues.get(threadId) ?? [];
+    if (before === undefined) return this.add(request);
+    if (!isBusy(before.is) && queue.length === 0) {
+      return this.add({ ...request, turn: () => before.ended.then(() => undefined) });
+    }
+    const { onConcurrentRun, parts } = this.context;
+    const unseen = (): number | undefined => firstOf([before, ...queue]);
+    if (onConcurrentRun === "supersede") return this.add({ ...request, turn: () => before.supersede(), unseen });
+    if (onConcurrentRun === "throw" || queue.length >= this.maxQueuedRuns) {
+      throw new RunnerError("thread-busy", {
+        threadId,
+        runId: before.runId,
+        holderId: parts.hostId,
+        ...(queue.length > 0 && { queued: queue.length }),
+      });
+    }
+    // All of them: one that is taken out of the queue lets nobody past those before it.
+    const ahead = Promise.all([before, ...queue].map((run) => run.ended));
+    const answered = (): readonly string[] => [before, ...queue].flatMap((other) => other.answered);
+    const run = this.make({ ...request, turn: () => ahead.then(() => undefined), queued: true, unseen, answered });
+    this.queues.set(threadId, [...queue, run]);
+    return run;
+  }
+
+  private add(request: PlacedRequest): LiveRun {
+    const run = this.make(request);
+    this.runs.set(request.threadId, run);
+    return run;
+  }
+
+  private make(request: PlacedRequest): LiveRun {
+    return new LiveRun({ ...request, turn: () => this.ready.then(() => request.turn?.()) }, this.context);
+  }
+
+  /** A run is over: the next in the queue takes its place. */
+  private forget(run: LiveRun): void {
+    const { threadId } = run;
+    const left = this.queues.get(threadId)?.filter((other) => other !== run) ?? [];
+    if (this.runs.get(threadId) === run) {
+      const next = left.shift();
+      if (next === undefined) this.runs.delete(threadId);
+      else this.runs.set(threadId, next);
+    }
+    if (left.length > 0) this.queues.set(threadId, left);
+    else this.queues.delete(threadId);
+  }
+}
+
+/** The first of the runs that stands in the log. */
+function firstOf(runs: readonly LiveRun[]): number | undefined {
+  const indexes = runs.flatMap(({ inLog }) => inLog?.runIndex ?? []);
+  return indexes.length === 0 ? undefined : Math.min(...indexes);
+}

@@ -1,0 +1,310 @@
+import { ringOrSilence } from "../../platform/bell.js";
+import { compact } from "../../run/compact.js";
+import { endOf } from "../../run/message-page.js";
+import { RunnerError } from "../../run/errors.js";
+import { emptyPrelude } from "../../run/prelude.js";
+import { isSameDatabase } from "../../run/epochs.js";
+import { isListening } from "../../run/life.js";
+import { lastSeq } from "../../run/pack.js";
+import type { BaseEvent } from "@ag-ui/client";
+import type { Chunk, Cursor } from "../../run/types.js";
+import type { ThreadHead } from "../../storage/run-store.js";
+import { toErrorData } from "../../wire/errors.js";
+import type { Frame, LiveRun as LiveRunInfo, Replay } from "../../wire/shapes.js";
+import { wholeBaseline } from "../history/baseline.js";
+import type { History } from "../history/history.js";
+import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
+import type { RunnerParts } from "../parts.js";
+import type { Recovery } from "../claim/recovery.js";
+import { hasNoRecord, isUnreadable } from "../history/run-log.js";
+import { steadily } from "../history/steadily.js";
+import { tailRun, type TailContext, type TailEnd } from "./tail.js";
+
+export interface AttachContext extends TailContext {
+  readonly parts: RunnerParts;
+  readonly history: History;
+  readonly recovery: Recovery;
+  /** The thread's run of this host that is not over yet. */
+  readonly liveRun: (threadId: string) => LiveRun | undefined;
+}
+
+export interface AttachOptions {
+  readonly threadId: string;
+  readonly after?: Cursor;
+  /** The reader shows something of the thread and cannot say what: where there is nothing, it is told so. */
+  readonly holds?: boolean;
+  /** How a reader that has nothing gets the settled history. Default `snapshot`. */
+  readonly replay?: Replay;
+  /** A snapshot shows at most so many of the last messages, and all that a live run has open or has added. Default: all. */
+  readonly limit?: number;
+  readonly follow?: boolean;
+  /** A snapshot of all messages begins with which run each is of, see `runNames`: for a reader that holds none of them. */
+  readonly named?: boolean;
+}
+
+/** How long a follower of an idle thread hears nothing before it looks into the log, in ms. */
+const SILENCE_MS = 10_000;
+
+/**
+ * Everything that a reader of a thread is handed: what it misses, then the live run, then (`follow`) each later run.
+ * Frames cover consecutive seq ranges without gap or overlap.
+ */
+export async function* attach(
+  context: AttachContext,
+  options: AttachOptions,
+  signal: AbortSignal,
+): AsyncGenerator<Frame, void> {
+  const { parts } = context;
+  const { threadId, follow = false } = options;
+  // Heard from before the first look, so that a run that starts in between is not missed.
+  const { bell, release } = context.bell(threadId);
+  let at: Cursor | undefined = options.after;
+  // Whoever comes back may have seen a run's last event and not that it is settled: that is told again.
+  let comesBack = true;
+  let toldIdle = false;
+  /** It shows something of the thread, whatever its cursor says. */
+  let holds = options.holds === true || (at !== undefined && at.runIndex >= 0);
+  /** The run that is over and still stands as live in the log. */
+  let lostRunId: string | undefined;
+  try {
+    while (!signal.aborted) {
+      const seen = bell.count;
+      const next = await steadily(parts.store, threadId, async (head) => {
+        const isLost = lostRunId !== undefined && head?.live?.runId === lostRunId;
+        return isLost ? "end" : nextStep(context, head, at, holds, options, comesBack);
+      });
+      comesBack = false;
+      if (next === "again") continue;
+      if (next !== "end") {
+        lostRunId = undefined;
+        if ("prelude" in next) {
+          yield next.prelude;
+          at = next.prelude.cursor;
+          holds = at.runIndex >= 0;
+          continue;
+        }
+        holds = true;
+        const read = yield* readRun(context, next, signal);
+        if (read?.is === "unreadable") {
+          // Of a run that is over a snapshot tells what can be read.
+          if ((await parts.store.head(threadId))?.live?.runId === next.run.runId) throw read.error;
+          at = undefined;
+          continue;
+        }
+        if (read?.is !== "lost") {
+          at = read?.cursor;
+          continue;
+        }
+        if (!follow) throw read.error;
+        // Its end, once it is written, comes with a snapshot: until then nobody may take it for live.
+        const { runIndex, runId } = next.run;
+        yield { type: "lost", runIndex, runId, error: toErrorData(read.error) };
+        lostRunId = runId;
+        at = undefined;
+        continue;
+      }
+      if (!follow) break;
+      if (!toldIdle) yield { type: "idle" };
+      toldIdle = true;
+      await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal);
+    }
+    if (!signal.aborted) yield { type: "end" };
+  } finally {
+    release();
+  }
+}
+
+/** `alone`: what was before the run does not come. */
+type Position = { readonly run: RunRef; readonly afterSeq: number; readonly alone?: true };
+type Prelude = Frame & { readonly type: "prelude" };
+
+/** What a reader at `at` is handed next; `again`: the thread is just changing, look again. */
+async function nextStep(
+  context: AttachContext,
+  head: ThreadHead | undefined,
+  at: Cursor | undefined,
+  holds: boolean,
+  { threadId, replay, limit, named = false }: AttachOptions,
+  comesBack: boolean,
+): Promise<Position | { readonly prelude: Prelude } | "again" | "end"> {
+  // Also where its whole database was deleted.
+  if (head === undefined || head.deleted === true) {
+    if (!holds) return "end";
+    const cursor = { runIndex: -1, seq: -1, epoch: head?.epoch ?? at?.epoch ?? 0 };
+    const { dbName, makeId } = context.parts;
+    // A thread that was deleted alone leaves its head.
+    const gone = toErrorData(new RunnerError(head ? "unknown-thread" : "storage-deleted", { threadId, dbName }));
+    return { prelude: { type: "prelude", events: emptyPrelude(threadId, makeId()), cursor, gone } };
+  }
+  context.recovery.watch(head.holder);
+  const next =
+    at === undefined && !holds && replay === "last-run"
+      ? await lastRun(context, head)
+      : await nextPosition(context, head, at, comesBack);
+  if (next !== "snapshot") return next;
+  // Events that add to what a reader shows would add it twice.
+  const prelude =
+    replay === "events" && !holds
+      ? await compacted(context, head)
+      : await snapshot(context, head, limit, holds, named && !holds);
+  return prelude === undefined ? "again" : { prelude };
+}
+
+/** The last run of the path from its first event. No limit takes the events of that one. */
+async function lastRun({ history }: AttachContext, head: ThreadHead): Promise<Position | "snapshot" | "again"> {
+  const run = await history.log.runIfThere(head, head.activeRunIndex);
+  if (run === undefined) return "again";
+  return hasNoRecord(run) ? "snapshot" : { run: refOf(run), afterSeq: -1, alone: true };
+}
+
+/** What a reader at `at` reads next; `snapshot` where its place is not on the active path. */
+async function nextPosition(
+  { history }: AttachContext,
+  head: ThreadHead,
+  at: Cursor | undefined,
+  comesBack: boolean,
+): Promise<Position | "snapshot" | "end"> {
+  if (at === undefined || at.runIndex > head.activeRunIndex) return "snapshot";
+  const path = head.branched === true ? await history.log.pathTo(head, head.activeRunIndex) : undefined;
+  if (path !== undefined && !path.has(at.runIndex)) return "snapshot";
+  const run = await history.log.runIfThere(head, at.runIndex);
+  if (run === undefined || at.epoch > run.epoch || !isSameDatabase(at.epoch, run.epoch)) return "snapshot";
+  const complete = run.status !== "running" && at.seq >= (run.eventCount ?? 0) - 1;
+  // Its events were cut off: the messages and state that they led to are left.
+  if (!complete && head.cut === true && at.runIndex === head.first) return "snapshot";
+  if (!complete || (comesBack && !hasNoRecord(run))) return { run: refOf(run), afterSeq: at.seq };
+  const nextIndex =
+    path === undefined ? at.runIndex + 1 : [...path].filter((index) => index > at.runIndex).sort((a, b) => a - b)[0];
+  if (nextIndex === undefined || nextIndex > head.activeRunIndex) return "end";
+  const next = await history.log.runIfThere(head, nextIndex);
+  if (next === undefined) return "end";
+  return hasNoRecord(next) ? "snapshot" : { run: refOf(next), afterSeq: -1 };
+}
+
+type ReadRun =
+  | { readonly is: "read"; readonly cursor: Cursor }
+  /** What comes next cannot be read. */
+  | { readonly is: "unreadable"; readonly error: unknown }
+  | Extract<TailEnd, object>;
+
+/** One run from `afterSeq` to its end. @returns undefined where the run's events are gone */
+async function* readRun(
+  context: AttachContext,
+  { run, afterSeq, alone }: Position,
+  signal: AbortSignal,
+): AsyncGenerator<Frame, ReadRun | undefined> {
+  const { threadId, runIndex, runId, epoch } = run;
+  const live = context.liveRun(threadId);
+  const feed = isRun(live, run) ? live.feed : undefined;
+  const base = alone === true ? await wholeBaseline(context, run) : [];
+  if (afterSeq < 0) yield { type: "run", run: toLiveRunInfo(run) };
+  let seq = afterSeq;
+  const chunks = tailRun(context, run, feed, afterSeq, signal);
+  try {
+    for (;;) {
+      let next: Awaited<ReturnType<typeof chunks.next>>;
+      try {
+        next = await chunks.next();
+      } catch (error) {
+        if (!isUnreadable(error) || seq !== afterSeq) throw error;
+        return { is: "unreadable", error };
+      }
+      if (next.done !== true) {
+        yield toFrame(next.value, base);
+        seq = lastSeq(next.value);
+        continue;
+      }
+      if (next.value === undefined && !signal.aborted) return undefined;
+      if (typeof next.value === "object") return next.value;
+      if (next.value !== undefined) yield { type: "settled", runIndex, runId, status: next.value };
+      return { is: "read", cursor: { runIndex, seq, epoch } };
+    }
+  } finally {
+    await chunks.return(undefined);
+  }
+}
+
+/** What runs here is this run, not one of the same index in a database that was begun anew. */
+export const isRun = (live: LiveRun | undefined, run: Pick<RunRef, "runIndex" | "epoch">): live is LiveRun =>
+  live?.inLog?.runIndex === run.runIndex && isSameDatabase(live.inLog.epoch, run.epoch);
+
+/** The settled history as plain AG-UI readers get it. */
+async function compacted({ history }: AttachContext, head: ThreadHead): Promise<Prelude> {
+  const { activeRunIndex, live } = head;
+  const active = await history.log.run(head, activeRunIndex);
+  const last = live === undefined ? active : await history.log.runBefore(head, active);
+  const cursor =
+    last === undefined
+      ? { runIndex: activeRunIndex, seq: -1, epoch: active.epoch }
+      : { runIndex: last.runIndex, seq: (last.eventCount ?? 0) - 1, epoch: last.epoch };
+  const events = last === undefined ? [] : compact(await history.pathEvents(head, last.runIndex));
+  return { type: "prelude", events, cursor };
+}
+
+/** @param base comes with the run's first chunk */
+export const toFrame = (chunk: Chunk, base: readonly BaseEvent[]): Frame =>
+  chunk.firstSeq === 0 && base.length > 0 ? { type: "chunk", chunk, base } : { type: "chunk", chunk };
+
+export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): LiveRunInfo => ({
+  runIndex,
+  runId,
+  epoch,
+  ...(agentId !== undefined && { agentId }),
+});
+
+/** Everything up to now as events that rebuild it. Undefined: the thread is just changing, look again. */
+async function snapshot(
+  { parts, history, liveRun }: AttachContext,
+  head: ThreadHead,
+  limit: number | undefined,
+  holds: boolean,
+  named: boolean,
+): Promise<Prelude | undefined> {
+  const { threadId } = head;
+  // What it holds may begin later than what it is shown now.
+  const forget = holds && limit !== undefined;
+  if (head.live === undefined) {
+    const end =
+      limit === undefined ? endOf(await history.base(head)) : await history.endAt(head, head.activeRunIndex, limit);
+    const last = await history.log.run(head, head.activeRunIndex);
+    const names = named ? await history.namesOf(head, end) : [];
+    return {
+      type: "prelude",
+      events: [...names, ...(await history.settledEvents(head, end, forget))],
+      cursor: { runIndex: last.runIndex, seq: (last.eventCount ?? 0) - 1, epoch: last.epoch },
+      ...(end.earlier && { earlier: true }),
+    };
+  }
+
+  const run = await history.log.run(head, head.live.runIndex);
+  const local = liveRun(threadId);
+  const isLocal = isRun(local, run);
+  // A run of this host knows what it found: its thread need not be read.
+  const before =
+    (isLocal ? local.view?.before(limit) : undefined) ?? (await history.endAt(head, run.prevRunIndex ?? -1, limit));
+  const names = named ? await history.namesOf(head, before) : [];
+  const settled = [...names, ...(await history.settledEvents(head, before, forget))];
+  if (isLocal && !isListening(local.is)) {
+    await local.ended;
+    return undefined;
+  }
+  const view = isLocal ? local.view : await history.viewOf(head, run.runIndex);
+  // It was settled while its log was read: a prelude shows a live run without its end.
+  if (view?.ended === true) return undefined;
+  if (view?.started !== true) {
+    // Nothing of the run is committed yet: the history, then the run from its first event.
+    const cursor = { runIndex: run.runIndex, seq: -1, epoch: run.epoch };
+    const live = toLiveRunInfo(refOf(run));
+    // What a reader holds is of a thread that was deleted, or of another branch.
+    const events = holds && settled.length === 0 ? emptyPrelude(threadId, parts.makeId()) : settled;
+    return { type: "prelude", events, cursor, live, ...(before.earlier && { earlier: true }) };
+  }
+  const shown = { ...(limit !== undefined && { limit }), forget: forget && settled.length === 0 };
+  return {
+    type: "prelude",
+    events: [...settled, ...view.prelude(shown)],
+    cursor: { runIndex: run.runIndex, seq: view.seq, epoch: run.epoch },
+    live: toLiveRunInfo(refOf(run)),
+    ...(view.hasEarlier(limit) && { earlier: true }),
+  };
+}

@@ -1,0 +1,141 @@
+import type { BaseEvent } from "@ag-ui/client";
+import { Observable } from "rxjs";
+import type { ConnectedEvents } from "../../run/contract.js";
+import { isSameDatabase } from "../../run/epochs.js";
+import { RunnerError } from "../../run/errors.js";
+import { unpackChunk } from "../../run/pack.js";
+import type { Cursor } from "../../run/types.js";
+import type { Frame } from "../../wire/shapes.js";
+import { withBase } from "../../wire/frames.js";
+import { threadEvents } from "../../wire/thread-events.js";
+import { ownEvent } from "../agent/accept.js";
+import { isRun, toFrame, toLiveRunInfo, type AttachContext } from "./attach.js";
+import { baselineFor, wholeBaseline, type Asked } from "../history/baseline.js";
+import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
+import { tailRun, type TailEnd } from "./tail.js";
+
+/** A run's events for each subscriber, from its first; unsubscribing does not stop it. */
+export const eventsOfRun = (context: AttachContext, run: LiveRun, asked: Asked): Observable<BaseEvent> =>
+  new Observable<BaseEvent>((subscriber) =>
+    // Who never subscribes is not told of a refusal: that is no unhandled rejection.
+    pump(subscriber, async (signal) => {
+      const ref = await run.started;
+      const base = await baselineFor(context, run, asked);
+      const chunks = tailRun(context, ref, run.feed, -1, signal);
+      for (let next = await chunks.next(); ; next = await chunks.next()) {
+        if (next.done !== true) {
+          const events = unpackChunk(next.value).map(({ event }) => event);
+          const isFirst = next.value.firstSeq === 0;
+          for (const event of isFirst ? withBase(base, events) : events) subscriber.next(ownEvent(event));
+          continue;
+        }
+        const failure = failureOf(run, next.value);
+        if (failure !== undefined) throw failure.error;
+        if (next.value === undefined && !signal.aborted) throw deleted(ref);
+        return;
+      }
+    }),
+  );
+
+/** Frames of one run, from its first event to its settled end. */
+export async function* framesOfRun(
+  context: AttachContext,
+  run: LiveRun,
+  asked: Asked,
+  signal: AbortSignal,
+): AsyncGenerator<Frame, void> {
+  const ref = await run.started;
+  const base = await baselineFor(context, run, asked);
+  yield { type: "run", run: toLiveRunInfo(ref) };
+  yield* framesBehind(ref, tailRun(context, ref, run.feed, -1, signal), base, (end) => failureOf(run, end), signal);
+}
+
+/**
+ * Frames of one run as the log has it, from its first event or from `after` on to its settled end, whether or not its
+ * branch is the active one. Throws RunnerError `deleted` where there is none, or its events are gone.
+ */
+export async function* framesOfRecorded(
+  context: AttachContext,
+  { threadId, runId, after }: { readonly threadId: string; readonly runId: string; readonly after?: Cursor },
+  signal: AbortSignal,
+): AsyncGenerator<Frame, void> {
+  const { store } = context.parts;
+  // Several runs may have the id: the cursor says which.
+  const row = after === undefined ? await store.runById(threadId, runId) : await store.run(threadId, after.runIndex);
+  const isThis =
+    after === undefined || (row?.runId === runId && after.epoch <= row.epoch && isSameDatabase(after.epoch, row.epoch));
+  if (row === undefined || !isThis) throw new RunnerError("deleted", { threadId, runId });
+  const ref = refOf(row);
+  context.recovery.watch((await context.parts.store.head(threadId))?.holder);
+  const live = context.liveRun(threadId);
+  const feed = isRun(live, ref) ? live.feed : undefined;
+  const seq = after?.seq ?? -1;
+  const base = seq < 0 ? await wholeBaseline(context, ref) : [];
+  if (seq < 0) yield { type: "run", run: toLiveRunInfo(ref) };
+  const failure = (end: TailEnd | undefined) => (typeof end === "object" ? end : undefined);
+  yield* framesBehind(ref, tailRun(context, ref, feed, seq, signal), base, failure, signal);
+}
+
+async function* framesBehind(
+  ref: RunRef,
+  chunks: ReturnType<typeof tailRun>,
+  base: readonly BaseEvent[],
+  failure: (end: TailEnd | undefined) => { readonly error: unknown } | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<Frame, void> {
+  const { runIndex, runId } = ref;
+  try {
+    for (;;) {
+      const next = await chunks.next();
+      if (next.done !== true) {
+        yield toFrame(next.value, base);
+        continue;
+      }
+      const failed = failure(next.value);
+      if (failed !== undefined) throw failed.error;
+      if (next.value === undefined && !signal.aborted) throw deleted(ref);
+      if (typeof next.value === "string") yield { type: "settled", runIndex, runId, status: next.value };
+      yield { type: "end" };
+      return;
+    }
+  } finally {
+    await chunks.return(undefined);
+  }
+}
+
+/** The events of an attachment that is opened for each subscriber. */
+export const eventsOfFrames = (
+  threadId: string,
+  open: (signal: AbortSignal) => AsyncGenerator<Frame, void>,
+): Observable<ConnectedEvents> =>
+  new Observable<ConnectedEvents>((subscriber) =>
+    pump(subscriber, async (signal) => {
+      const eventsOf = threadEvents(threadId);
+      for await (const frame of open(signal)) {
+        const part = eventsOf(frame);
+        if (part !== undefined) subscriber.next({ ...part, events: part.events.map(ownEvent) });
+      }
+    }),
+  );
+
+const deleted = ({ threadId, runId }: RunRef): RunnerError => new RunnerError("deleted", { threadId, runId });
+
+/** Why a run failed for who asked for it: its host could not go on writing it. Also where its end is in the log by now. */
+function failureOf(run: LiveRun, end: TailEnd | undefined): { readonly error: unknown } | undefined {
+  if (typeof end === "object") return end;
+  const { state } = run.feed;
+  return state.is === "lost" && state.error !== undefined ? state : undefined;
+}
+
+/** Runs `work` for one subscriber; its unsubscribing aborts the work. */
+function pump(
+  subscriber: { readonly complete: () => void; readonly error: (error: unknown) => void },
+  work: (signal: AbortSignal) => Promise<void>,
+): () => void {
+  const reading = new AbortController();
+  work(reading.signal).then(
+    () => subscriber.complete(),
+    (error: unknown) => subscriber.error(error),
+  );
+  return () => reading.abort();
+}

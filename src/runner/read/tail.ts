@@ -1,0 +1,138 @@
+import { EventType } from "@ag-ui/core";
+import { filter } from "rxjs";
+import { ringOrSilence, type Bell } from "../../platform/bell.js";
+import { lastSeq } from "../../run/pack.js";
+import { isSameDatabase } from "../../run/epochs.js";
+import type { Chunk, SettledStatus } from "../../run/types.js";
+import { catchUp, FRAME_EVENTS } from "./catch-up.js";
+import type { RunnerParts } from "../parts.js";
+import { completed } from "../history/recorded-run.js";
+import type { Recovery } from "../claim/recovery.js";
+import type { RunRef } from "../live/live-run.js";
+import type { RunFeed } from "../live/run-feed.js";
+
+/** How long a follower of another host's run hears nothing before it looks into the log, in ms. */
+const SILENCE_MS = 2_000;
+
+export interface TailContext {
+  readonly parts: Pick<RunnerParts, "store" | "channel" | "clock">;
+  readonly recovery: Pick<Recovery, "owes" | "endAbandoned">;
+  /** The caller's own; rings when a run of the thread starts or ends, in whichever host. */
+  readonly bell: (threadId: string) => { readonly bell: Bell; readonly release: () => void };
+}
+
+/** How a run ended for its reader; `lost`: it is over, and why its end cannot be written. */
+export type TailEnd = SettledStatus | { readonly is: "lost"; readonly error: unknown };
+
+/**
+ * Reads a run's committed chunks after `afterSeq`, without gap or overlap, then goes on with each new one until the run
+ * is settled or `signal` aborts. Everyone reads this way: during the run, after it, in the holder and in other hosts.
+ *
+ * @param feed the run's feed where it is live in this host
+ * @returns how the run ended; undefined when `signal` aborted first, or the events that are missing are not there any
+ *   more (deleted, or cut off, or the whole database is another one)
+ */
+export async function* tailRun(
+  context: TailContext,
+  run: RunRef,
+  feed: RunFeed | undefined,
+  afterSeq: number,
+  signal: AbortSignal,
+): AsyncGenerator<Chunk, TailEnd | undefined> {
+  const { parts, recovery } = context;
+  const { threadId, runId } = run;
+  // A database that was deleted and begun anew has other runs under the same indexes.
+  const isOther = ({ epoch }: { readonly epoch: number }): boolean => !isSameDatabase(epoch, run.epoch);
+  let seq = afterSeq;
+  if (feed !== undefined) {
+    while (!signal.aborted && feed.state.is !== "lost") {
+      const seen = feed.bell.count;
+      const { state, publishedSeq } = feed;
+      const kept = feed.after(seq);
+      const { chunks, ahead } = kept === undefined ? await readUpTo(parts, run, seq, publishedSeq) : { chunks: kept };
+      const before = seq;
+      if (chunks.some(isOther)) return undefined;
+      for (const chunk of catchUp(chunks, seq)) {
+        seq = lastSeq(chunk);
+        yield chunk;
+        if (signal.aborted) return undefined;
+      }
+      // Neither in memory nor in the log any more: what is left says how it stands.
+      if (kept === undefined && seq === before && ahead !== true) break;
+      if (state.is === "ended" && seq >= publishedSeq) return state.status;
+      if (seq >= feed.publishedSeq || ahead === true) await feed.bell.wait(seen, signal);
+    }
+  }
+
+  const { bell, release } = context.bell(threadId);
+  const hearing = parts.channel.messages$
+    .pipe(filter(({ type, runId: its }) => type === "advanced" && its === runId))
+    // A message that names what was read already tells nothing.
+    .subscribe((message) => (message.seq ?? Infinity) > seq && bell.ring());
+  try {
+    /** It has read up to an end of the log once, so from now on others tell when there is more. */
+    let caughtUp = false;
+    let silent = false;
+    let status: SettledStatus | undefined;
+    while (!signal.aborted) {
+      const seen = bell.count;
+      const chunks = await completed(parts.store, await parts.store.chunks(threadId, run.runIndex, seq, FRAME_EVENTS));
+      if (chunks.some(isOther)) return undefined;
+      let isEnd = false;
+      for (const chunk of catchUp(chunks, seq)) {
+        seq = lastSeq(chunk);
+        isEnd = endsRun(chunk);
+        yield chunk;
+        if (signal.aborted) return undefined;
+      }
+      if (chunks.length === 0) {
+        // How the run stood at a look that found all there is. What is settled has all its chunks in the log: where it
+        // was settled after the look, that is done again, and then what is missing was deleted or cut off.
+        if (status !== undefined) return undefined;
+        const row = await parts.store.run(threadId, run.runIndex);
+        if (row === undefined || isOther(row)) return undefined;
+        if (row.status !== "running") {
+          if (seq >= (row.eventCount ?? 0) - 1) return row.status;
+          ({ status } = row);
+          continue;
+        }
+        caughtUp = true;
+        // Silence proves nothing; that nobody holds the thread's lock does.
+        const lost = silent ? await recovery.endAbandoned(threadId, runId) : recovery.owes(threadId, runId);
+        if (lost !== undefined) return { is: "lost", error: lost.error };
+      } else if (!caughtUp || isEnd || status !== undefined || isFull(chunks)) {
+        status = undefined;
+        continue;
+      }
+      silent = !(await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal));
+    }
+    return undefined;
+  } finally {
+    hearing.unsubscribe();
+    release();
+  }
+}
+
+const isFull = (chunks: readonly Chunk[]): boolean => chunks.reduce((sum, { count }) => sum + count, 0) >= FRAME_EVENTS;
+
+/** A run's terminal event is its last, and stands in the log from the moment that the run is settled. */
+function endsRun(chunk: Chunk): boolean {
+  const last = chunk.entries.at(-1)?.event.type;
+  return last === EventType.RUN_FINISHED || last === EventType.RUN_ERROR;
+}
+
+/**
+ * The end of a run stands in the log a moment before its lock is free; it is shown after that.
+ *
+ * @returns `ahead`: all that there is ends later than what may be shown, since its records were joined
+ */
+async function readUpTo(
+  { store }: Pick<RunnerParts, "store">,
+  { threadId, runIndex }: { readonly threadId: string; readonly runIndex: number },
+  seq: number,
+  publishedSeq: number,
+): Promise<{ readonly chunks: readonly Chunk[]; readonly ahead?: boolean }> {
+  const all = await store.chunks(threadId, runIndex, seq, FRAME_EVENTS);
+  const chunks = all.filter((chunk) => lastSeq(chunk) <= publishedSeq);
+  return { chunks, ahead: chunks.length === 0 && all.length > 0 };
+}

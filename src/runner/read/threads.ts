@@ -1,0 +1,104 @@
+import { auditTime, buffer, concatMap, filter, from, map, merge, share, type Observable } from "rxjs";
+import { RunnerError } from "../../run/errors.js";
+import { checkNames, type Names } from "../../run/options.js";
+import type { ThreadUpdate } from "../../run/types.js";
+import type { RunStore, ThreadHead, ThreadRow } from "../../storage/run-store.js";
+import { toErrorData } from "../../wire/errors.js";
+import { checkNumber } from "../checks.js";
+import type { Signals } from "../live/signals.js";
+import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../../wire/shapes.js";
+
+const QUERY: Names<ThreadListQuery> = { limit: true, before: true, agentId: true, archived: true };
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 500;
+/** Changes that come closer together are read and told as one, and out of the way of the run that makes them, in ms. */
+const TOLD_AFTER_MS = 30;
+
+/** A run stands as live in the log and is over: its end cannot be written. */
+type IsOver = (threadId: string, runId: string) => boolean;
+
+const summary = (thread: ThreadRow, head: ThreadHead | undefined, isOver: IsOver): ThreadSummary => ({
+  ...thread,
+  ...(head?.live !== undefined && !isOver(head.threadId, head.live.runId) && { live: head.live }),
+});
+
+export async function listThreads(
+  store: RunStore,
+  query: ThreadListQuery,
+  isOver: IsOver,
+): Promise<readonly ThreadSummary[]> {
+  checkNames(query, QUERY, { of: "listThreads" });
+  const { agentId, archived = false } = query;
+  const limit = checkNumber("limit", query.limit, DEFAULT_LIMIT, MAX_LIMIT);
+  const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
+  if (limit === 0 || (before !== undefined && before <= 0)) return [];
+  // In this order: a run that ends in between is shown as live, and told of by the next change; never as neither.
+  const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
+  const threads = await store.threads({
+    limit,
+    archived: Boolean(archived),
+    ...(before !== undefined && { before }),
+    ...(agentId !== undefined && { agentId }),
+  });
+  return threads.map((thread) => summary(thread, live.get(thread.threadId), isOver));
+}
+
+export async function hasNoThreads(store: RunStore): Promise<boolean> {
+  const found = await Promise.all([false, true].map((archived) => store.threads({ limit: 1, archived })));
+  return found.every((threads) => threads.length === 0);
+}
+
+export async function threadSummary(
+  store: RunStore,
+  threadId: string,
+  isOver: IsOver,
+): Promise<ThreadSummary | undefined> {
+  const head = await store.head(threadId);
+  const thread = await store.thread(threadId);
+  return thread && summary(thread, head, isOver);
+}
+
+/**
+ * @param update checked
+ * @throws RunnerError `unknown-thread`
+ */
+export async function updateThread(
+  store: RunStore,
+  threadId: string,
+  update: ThreadUpdate,
+  isOver: IsOver,
+): Promise<ThreadSummary> {
+  const head = await store.head(threadId);
+  const thread = isEmpty(update) ? await store.thread(threadId) : await store.updateThread(threadId, update);
+  if (thread === undefined) throw new RunnerError("unknown-thread", { threadId });
+  return summary(thread, head, isOver);
+}
+
+/** It changes nothing. */
+export const isEmpty = (update: ThreadUpdate): boolean => Object.keys(update).length === 0;
+
+/**
+ * The changed threads as they then are, read once for all who watch, one after the other so that an older reading never
+ * follows a newer one.
+ */
+export function threadChanges(
+  { changed$, anew$ }: Pick<Signals, "changed$" | "anew$">,
+  read: (threadId: string) => Promise<ThreadSummary | undefined>,
+): Observable<ThreadChange> {
+  const changes$ = changed$.pipe(
+    buffer(changed$.pipe(auditTime(TOLD_AFTER_MS))),
+    concatMap((threadIds) => from(new Set(threadIds))),
+    concatMap((threadId) =>
+      read(threadId).then(
+        (thread): ThreadChange => (thread === undefined ? { type: "deleted", threadId } : { type: "changed", thread }),
+        // Told again with the next change.
+        () => undefined,
+      ),
+    ),
+    filter((change) => change !== undefined),
+  );
+  const all$ = anew$.pipe(
+    map((error): ThreadChange => ({ type: "anew", ...(error !== undefined && { error: toErrorData(error) }) })),
+  );
+  return merge(changes$, all$).pipe(share());
+}
