@@ -9,7 +9,7 @@ import { RunnerError } from "../../../src/run/errors.js";
 import type { Cursor } from "../../../src/run/types.js";
 import type { HostApi } from "../../../src/wire/host-api.js";
 import type { Frame, RunRequest } from "../../../src/wire/shapes.js";
-import { answerOf, makeHost, STEPS } from "../client/kit.js";
+import { answerOf, makeHost, STEPS } from "./kit.js";
 import { counted, inputOf, makeRunner, user } from "../runner/kit.js";
 
 /** A run before, so that who reads has a cursor. */

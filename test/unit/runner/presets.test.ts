@@ -18,7 +18,7 @@ import {
   silent,
   stubborn,
   user,
-} from "../runner/kit.js";
+} from "./kit.js";
 
 /** What a hostile reading of the runner found, kept so that it is not found again. */
 const ids = (messages: readonly { id: string }[]): string[] => messages.map(({ id }) => id);

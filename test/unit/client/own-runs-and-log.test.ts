@@ -24,7 +24,7 @@ import {
   silent,
   user,
 } from "../runner/kit.js";
-import { answerOf, halfWay, lagging, makeHost, STEPS } from "../client/kit.js";
+import { answerOf, halfWay, lagging, makeHost, STEPS } from "./kit.js";
 
 test("an own run that is not in the log any more is told as that to its tab (L10, L13)", async () => {
   const runner = makeRunner();

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime } from "../../../src/client/connect-runtime.js";
 import type { LocalAgent } from "../../../src/client/local-agent.js";
 import { agentOf, collect, counter, gated, inputOf, user } from "../runner/kit.js";
-import { hostWith } from "../client/kit.js";
+import { hostWith } from "./kit.js";
 
 const RUNS = 6;
 

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime } from "../../../src/client/connect-runtime.js";
 import { nextTask } from "../../../src/platform/clock.js";
 import { gated, user } from "../runner/kit.js";
-import { hostWith } from "../client/kit.js";
+import { hostWith } from "./kit.js";
 
 async function reader(messageLimit?: number) {
   const { runner, hosts } = await hostWith(3);

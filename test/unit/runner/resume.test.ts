@@ -1,7 +1,7 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { AgentRuntime, createRuntimeHandler, type FilterEvent } from "ag-ui-local-runtime/runtime";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { agentOf, counter, freshDb, gated, inputOf, makeRunner, rebuild, user } from "../runner/kit.js";
+import { agentOf, counter, freshDb, gated, inputOf, makeRunner, rebuild, user } from "./kit.js";
 
 const post = (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Request =>
   new Request(`http://localhost${path}`, {

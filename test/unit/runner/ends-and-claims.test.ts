@@ -27,7 +27,7 @@ import {
   silent,
   textOf,
   user,
-} from "../runner/kit.js";
+} from "./kit.js";
 
 /** A channel that writes down what is posted on it. */
 function tappedChannel(): { openChannel: OpenChannel; posted: { type: string; runId?: string }[] } {

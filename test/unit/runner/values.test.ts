@@ -1,6 +1,6 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { describe, expect, test } from "vitest";
-import { agentOf, collect, counter, eventsOfFrame, framesUntil, inputOf, PRESETS, user } from "../runner/kit.js";
+import { agentOf, collect, counter, eventsOfFrame, framesUntil, inputOf, PRESETS, user } from "./kit.js";
 
 /**
  * Values that are not JSON, as careless agents put them into their events, and how their run ends: what has no end, or

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import type { Frame } from "../../../src/wire/shapes.js";
 import { agentOf, counter, freshDb, inputOf, silent } from "../runner/kit.js";
-import { runtimeWith } from "../runtime/kit.js";
+import { runtimeWith } from "./kit.js";
 
 const post = (path: string, body: unknown, init: RequestInit = {}): Request =>
   new Request(`http://localhost${path}`, {

@@ -2,8 +2,8 @@ import type { BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
 import { describe, expect, test } from "vitest";
 import { collect, inputOf, user } from "../runner/kit.js";
 import { authorisation } from "../../../demo/recipes/authorisation.js";
-import { runtimeWith } from "../runtime/kit.js";
-import { connectedTab } from "../runtime/ways.js";
+import { runtimeWith } from "./kit.js";
+import { connectedTab } from "./ways.js";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
