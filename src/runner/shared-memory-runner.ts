@@ -3,7 +3,7 @@ import { InMemoryAgentRunner, type InMemoryAgentRunnerOptions } from "./in-memor
 
 type SharedOptions = Pick<
   InMemoryAgentRunnerOptions,
-  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "logger"
+  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "recordInput" | "logger"
 >;
 
 /** A runner in memory, for as long as it is not released. */
@@ -29,8 +29,9 @@ const entries = new Set<Entry>();
  * @throws RunnerError `invalid-input`
  */
 export function sharedMemoryRunner(options: SharedOptions): SharedRunner {
-  const { logger, dbName = DEFAULT_MEMORY_NAME, stopGraceMs, maxRunMs, limits = {}, eventLimits = {} } = options;
-  const key = keyOf([{ dbName, stopGraceMs, maxRunMs }, limits, eventLimits]);
+  // Whatever else there is: no option of one runtime may hold for another.
+  const { logger, dbName = DEFAULT_MEMORY_NAME, limits = {}, eventLimits = {}, ...others } = options;
+  const key = keyOf([{ dbName, ...others }, limits, eventLimits]);
   let entry = [...entries].find((known) => known.key === key && known.logger === logger);
   if (entry === undefined) {
     entry = { runner: new InMemoryAgentRunner(options), key, logger, users: 0 };

@@ -116,6 +116,22 @@ describe("a runtime for each request", () => {
     expect(await state.json()).toMatchObject({ threads: [{ id: "t" }] });
   });
 
+  test("a runtime stores of inputs what it was told to, whatever another one on its store was told", async () => {
+    const stored = async (threadId: string, options: Partial<AgentRuntimeOptions>): Promise<string> => {
+      const runtime = runtimeWith(options);
+      onTestFinished(() => runtime.close());
+      const handle = createRuntimeHandler({ runtime });
+      const request = post("/agent/hello/run", "r", threadId);
+      const body = { ...((await request.json()) as object), forwardedProps: { token: "secret" } };
+      const { url, method, headers } = request;
+      await (await handle(new Request(url, { method, headers, body: JSON.stringify(body) }))).text();
+      return (await handle(new Request(`http://local/threads/${threadId}/events`))).text();
+    };
+    expect(await stored("told", { recordInput: ["forwardedProps"] })).toContain("secret");
+    expect(await stored("not-told", {})).not.toContain("secret");
+    expect(await stored("told-again", { recordInput: ["forwardedProps"] })).toContain("secret");
+  });
+
   test("a public runtime reads nothing of a guarded one of another dbName", async () => {
     const guarded = runtimeWith({
       dbName: "guarded",
