@@ -1,5 +1,5 @@
 import type { BaseEvent } from "@ag-ui/client";
-import { filter, mergeMap, type Observable } from "rxjs";
+import { filter, mergeMap, share, tap, type Observable } from "rxjs";
 import { abortWith, sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
@@ -73,6 +73,8 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   private readonly history: History;
   private readonly recovery: Recovery;
   private readonly signals: Signals;
+  /** What other hosts say, heard once however many here need it. */
+  private readonly heard$: Observable<LockMessage>;
   private readonly runs: ThreadRuns;
   private readonly stopping: Stopping;
   protected readonly reads: ThreadReads;
@@ -127,7 +129,11 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     this.lost = lostTo(this.parts.logger);
     this.warnOnce = warnOnce(this.parts.logger);
     this.history = new History(store);
-    this.signals = new Signals(this.parts, signal);
+    this.heard$ = channel.messages$.pipe(
+      tap((message) => this.hear(message)),
+      share(),
+    );
+    this.signals = new Signals(this.parts, () => this.heard$.subscribe(), signal);
     this.recovery = new Recovery(this.parts, (threadId) => this.signals.touched(threadId), signal);
     this.reads = new ThreadReads(this.parts, this.history, (threadId) => this.runs.current(threadId));
     this.retention = new Retention(
@@ -142,8 +148,9 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     this.repacking = new Repacking(this.parts, () => this.runs.all().length === 0, signal);
     this.deleted$ = this.signals.anew$.pipe(filter((error) => error !== undefined));
     this.threadChanges$ = threadChanges(this.signals, (threadId) => threadSummary(store, threadId, this.isOver));
-    const hearing = channel.messages$.subscribe((message) => this.hear(message));
-    signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
+    // A host that has nothing to do ends the runs of those that die; in one process nobody dies alone, and a runner hears
+    // the others only while it has a run or a reader, so that a server may make one for each request.
+    if (!isOneProcess) this.heard$.subscribe();
     // The life lock stands before anything is claimed, so that whoever reads this host's id can watch it.
     this.ready = this.locks.hold(hostLifeLockName(dbName, this.hostId));
     this.runs = new ThreadRuns(
@@ -265,7 +272,10 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
         { message: "The agent is running already: pass a clone" },
       );
     }
-    return this.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
+    const run = this.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
+    const hearing = this.heard$.subscribe();
+    void run.ended.then(() => hearing.unsubscribe());
+    return run;
   }
 
   /** Frames of one run, from its first event to its settled end, for who asked for it like this. */

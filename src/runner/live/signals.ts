@@ -1,4 +1,4 @@
-import { Subject, type Observable } from "rxjs";
+import { Subject, using, type Observable, type Unsubscribable } from "rxjs";
 import { Bell } from "../../platform/bell.js";
 import type { RunnerError } from "../../run/errors.js";
 import type { LiveRun } from "./live-run.js";
@@ -18,6 +18,8 @@ export class Signals {
 
   constructor(
     private readonly parts: Pick<RunnerParts, "channel" | "clock">,
+    /** Listens to the other hosts until it is unsubscribed; what matters to readers here comes back through {@link touched}. */
+    private readonly listen: () => Unsubscribable,
     private readonly closed: AbortSignal,
   ) {
     const over = (): void => [this.changed, this.anew].forEach((signal) => signal.complete());
@@ -26,7 +28,7 @@ export class Signals {
 
   /** Threads whose entry in the list may have changed, in whichever host. */
   get changed$(): Observable<string> {
-    return this.changed;
+    return using(this.listen, () => this.changed);
   }
 
   /** Nothing that was told of any thread need be true any more; why, where that is known. */
@@ -74,9 +76,11 @@ export class Signals {
     const bell = new Bell();
     const bells = this.bells.get(threadId) ?? new Set();
     this.bells.set(threadId, bells.add(bell));
+    const listening = this.listen();
     return {
       bell,
       release: () => {
+        listening.unsubscribe();
         bells.delete(bell);
         if (bells.size === 0 && this.bells.get(threadId) === bells) this.bells.delete(threadId);
       },

@@ -68,6 +68,24 @@ describe.each<[string, () => OpenChannel]>([
     expect([a!.heard, b!.heard, c!.heard]).toEqual([[], [], []]);
   });
 
+  test("who stops listening hears nothing more, and who listens again hears what comes then", async () => {
+    const [a, b, witness] = opened(3);
+    const [, silent] = opened(2);
+    const heard: unknown[] = [];
+    const listen = () => b!.channel.messages$.subscribe((message) => heard.push(message));
+    listen().unsubscribe();
+    a!.channel.post("while nobody listened here");
+    await delivered(witness!.heard, 1);
+    const listening = listen();
+    a!.channel.post("again");
+    await delivered(heard, 1);
+    listening.unsubscribe();
+    a!.channel.post("after");
+    await delivered(witness!.heard, 3);
+    expect(heard).toEqual(["again"]);
+    expect(silent!.heard).toEqual([]);
+  });
+
   test("another name hears nothing", async () => {
     const [a, b] = opened(2);
     const [other] = opened(1);

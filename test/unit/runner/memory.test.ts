@@ -1,14 +1,16 @@
+import { Observable } from "rxjs";
 import { createServer, type ViteDevServer } from "vite";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { memoryHomesKey } from "../../../src/platform/names.js";
 import { InMemoryAgentRunner, resetInMemoryStore } from "../../../src/runner/in-memory-agent-runner.js";
 import { isSameDatabase } from "../../../src/run/epochs.js";
-import { newMemoryHome } from "../../../src/runner/memory-home.js";
+import { newMemoryHome, sharedMemoryHome } from "../../../src/runner/memory-home.js";
 import {
   agentOf,
   collect,
   counted,
   counter,
+  framesUntil,
   inputOf,
   makeMemoryRunner,
   replay,
@@ -29,6 +31,74 @@ test("two memories share no epoch: what a reader had of the one says nothing of 
   }) as [number, number];
   expect(isSameDatabase(one + 1, one + 2)).toBe(true);
   expect(isSameDatabase(one + 1, other + 1)).toBe(false);
+});
+
+/** Counts those that listen to a channel of this store. */
+function countListeners(dbName: string): () => number {
+  const home = sharedMemoryHome(dbName);
+  const { openChannel } = home;
+  let listeners = 0;
+  const spy = vi.spyOn(home, "openChannel").mockImplementation((name) => {
+    const channel = openChannel(name);
+    const messages$ = new Observable<unknown>((subscriber) => {
+      listeners++;
+      subscriber.add(() => listeners--);
+      return channel.messages$.subscribe(subscriber);
+    });
+    return { ...channel, messages$ };
+  });
+  onTestFinished(() => spy.mockRestore());
+  return () => listeners;
+}
+
+describe("an in-memory runner hears the others while it has something to hear for (L15)", () => {
+  const dbName = "hearing";
+
+  test("an idle one does not, also after reads; one with a live run does, until it has ended", async () => {
+    const listeners = countListeners(dbName);
+    const runner = makeMemoryRunner({ dbName });
+    await runner.opened;
+    expect(listeners()).toBe(0);
+    const live = run(runner, "r0", agentOf(silent));
+    // From the call on: whoever claims the thread next must be answered.
+    expect(listeners()).toBe(1);
+    await vi.waitFor(async () => expect(await runner.getRunEvents("r0")).toHaveLength(2));
+    expect(listeners()).toBe(1);
+    await runner.stop({ threadId: "t", runId: "r0" });
+    await live;
+    await vi.waitFor(() => expect(listeners()).toBe(0));
+    await Promise.all([runner.listThreads(), runner.listRuns("t"), replay(runner, "t")]);
+    await vi.waitFor(() => expect(listeners()).toBe(0));
+  });
+
+  test("one that refuses a run, or that was asked for a run it has, lets go as well", async () => {
+    const listeners = countListeners(dbName);
+    const [one, other] = [makeMemoryRunner({ dbName }), makeMemoryRunner({ dbName })];
+    const live = run(one, "r0", agentOf(silent));
+    await vi.waitFor(async () => expect(await one.getRunEvents("r0")).toHaveLength(2));
+    await expect(run(other, "r1")).rejects.toMatchObject({ code: "thread-busy" });
+    expect(() => void run(one, "r2")).toThrow(expect.objectContaining({ code: "thread-busy" }));
+    const again = run(one, "r0", agentOf(silent));
+    await vi.waitFor(() => expect(listeners()).toBe(1));
+    await other.stop({ threadId: "t", runId: "r0" });
+    await Promise.all([live, again]);
+    await vi.waitFor(() => expect(listeners()).toBe(0));
+  });
+
+  test("a follower and a watcher of the list do, until they leave; each is told what others run", async () => {
+    const listeners = countListeners(dbName);
+    const [one, other] = [makeMemoryRunner({ dbName }), makeMemoryRunner({ dbName })];
+    const changes: unknown[] = [];
+    const watching = other.watchThreads().subscribe((change) => changes.push(change));
+    const following = framesUntil(other, { threadId: "t", follow: true }, ({ type }) => type === "settled");
+    expect(listeners()).toBe(1);
+    await run(one, "r0");
+    await vi.waitFor(() => expect(changes).toContainEqual(expect.objectContaining({ type: "changed" })));
+    expect((await following).at(-1)).toMatchObject({ type: "settled", status: "finished" });
+    await vi.waitFor(() => expect(listeners()).toBe(1));
+    watching.unsubscribe();
+    await vi.waitFor(() => expect(listeners()).toBe(0));
+  });
 });
 
 describe("in-memory runners of one process", () => {
