@@ -1,5 +1,5 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent } from "@ag-ui/client";
+import type { BaseEvent, RunErrorEvent } from "@ag-ui/client";
 import type { Bench } from "./bench.js";
 import { cases, type RunnableCase } from "./case.js";
 import { expectSame, expectThat, shown } from "./expect.js";
@@ -141,6 +141,25 @@ export const ownEndCases = cases([
           ...agent,
           ends: EventType.RUN_ERROR,
           check: ({ events }) => expectSame(events.at(-1)?.["message"], "after the end", "the agent's own words"),
+        });
+      }
+    },
+  },
+  {
+    id: "end.failure-keeps-its-reason",
+    level: "full",
+    title: "what comes after RUN_ERROR is left out",
+    says: "A run ends with the first RUN_ERROR that its agent emits, message and code unchanged; nothing that the stream holds after it is recorded or takes its place.",
+    async check(bench) {
+      for (const agent of named("goes-on-after-error")) {
+        await mustHold(bench, {
+          ...agent,
+          check: ({ events, replay }) => {
+            const { message, code } = events.at(-1) as RunErrorEvent; // the case says that it ends with one
+            expectSame([message, code], ["out of tokens", undefined], "the agent's own words");
+            const late = replay.some((event) => event["messageId"] === "too-late");
+            expectThat(!late, "what comes after it must not be on replay");
+          },
         });
       }
     },

@@ -76,6 +76,7 @@ describe("a runner that breaks a promise of level full fails the case that is ab
     ["hears nothing after RUN_FINISHED", "end.rejected-is-not-failed"],
     ["hears nothing after RUN_FINISHED", "end.several-runs-in-a-stream"],
     ["gives every failure one code", "end.rejected-is-not-failed"],
+    ["gives every failure one code", "end.failure-keeps-its-reason"],
     ["hands out the patches that it refuses", "limits.own-properties-only"],
     ["leaves out what costs too much", "limits.costly-events"],
     ["answers every tool", "end.front-end-tools-are-not-answered"],

@@ -42,6 +42,16 @@ export const BREAKING_PROTOCOL = agents([
     }),
   },
   {
+    name: "goes-on-after-error",
+    does: "emits events after its RUN_ERROR",
+    ends: EventType.RUN_ERROR,
+    keeps: SAID,
+    make: afterSaying(({ input, emit }) => {
+      emit(say.failed("out of tokens"));
+      emit(say.textStart("too-late"), say.text("too-late", "too late"), say.textEnd("too-late"), say.finished(input));
+    }),
+  },
+  {
     name: "two-terminals",
     does: "emits RUN_FINISHED and then RUN_ERROR",
     keeps: SAID,

@@ -287,7 +287,11 @@ class AgentRun {
   }
 
   private tidied(): MonoTypeOperatorFunction<BaseEvent> {
-    const stream = { failed: () => (this.failed = true), isCutOff: () => this.connection === "broken" };
+    const stream = {
+      failed: () => (this.failed = true),
+      wentOn: this.host.dropped,
+      isCutOff: () => this.connection === "broken",
+    };
     // Who watches the run from inside the agent is shown every event.
     const isShown = this.watched || this.agent.debugLogger !== undefined;
     const repeated = this.repeated.around((event, made) => {

@@ -2,6 +2,7 @@ import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import { Observable, type MonoTypeOperatorFunction } from "rxjs";
 import { endsOf } from "../../run/finalize.js";
+import { messageOf } from "../../run/errors.js";
 import { cloneJson, equalJson } from "../../run/json.js";
 import { printable, quoted } from "../../run/printable.js";
 import type { OpenConstructs } from "../../run/types.js";
@@ -82,6 +83,8 @@ export interface SaidEnd {
   readonly isAskedFor: boolean;
   /** The agent has not said it but returned: a stop that it had not heard of goes before. */
   readonly isReturn: boolean;
+  /** It has failed: nothing that its stream holds after that is another reason. */
+  readonly isFailure: boolean;
 }
 
 /** The run as the host knows it, for {@link StreamCourse}. */
@@ -118,7 +121,8 @@ export function mustBeEvent(given: unknown, position: number): asserts given is 
  * - What is still open when the agent itself finishes the run is closed first.
  * - A stream may hold several runs. They are recorded as one, the run that was asked for: only the first RUN_STARTED and
  *   the last terminal event count.
- * - RUN_ERROR after RUN_FINISHED replaces it. Any other event after the terminal one is an error.
+ * - RUN_ERROR after RUN_FINISHED replaces it. Any other event after the terminal one is an error; after RUN_ERROR the run
+ *   ends with that, and the rest is left out.
  */
 export class StreamCourse {
   private readonly chunkOpened = new ChunkOpened();
@@ -138,9 +142,9 @@ export class StreamCourse {
     return this.current === undefined ? "the stream" : `event ${this.count - 1} (${printable(this.current.type, 60)})`;
   }
 
-  /** The agent's own end of the run, so far; undefined again once it was taken. */
-  get end(): BaseEvent | undefined {
-    return this.held;
+  /** The agent has said that the run failed, and that was not taken yet. */
+  get hasFailed(): boolean {
+    return this.held?.type === EventType.RUN_ERROR;
   }
 
   /** The fields of the event where the stream is: a misspelt one is easily seen among them. */
@@ -195,7 +199,7 @@ export class StreamCourse {
     // RUN_ERROR does not name its run.
     const runId = held["runId"] ?? this.started?.["runId"];
     const isAskedFor = runId === undefined || runId === this.host.runId;
-    this.host.said({ take, isAskedFor, isReturn: this.isReturn });
+    this.host.said({ take, isAskedFor, isReturn: this.isReturn, isFailure: this.hasFailed });
   }
 
   /** @returns the terminal event, once */
@@ -249,11 +253,16 @@ export class StreamCourse {
  * Has a stream take its course, before its events are checked.
  *
  * @param stream.failed called when the stream itself throws
+ * @param stream.wentOn called with what came after the run's failure
  * @param stream.isCutOff its connection broke: what it throws then says nothing of a run that has ended
  */
 export function tidyLifecycle(
   course: StreamCourse,
-  stream: { readonly failed: () => void; readonly isCutOff: () => boolean },
+  stream: {
+    readonly failed: () => void;
+    readonly wentOn: (what: string) => void;
+    readonly isCutOff: () => boolean;
+  },
 ): MonoTypeOperatorFunction<BaseEvent> {
   return (events$) =>
     new Observable((subscriber) => {
@@ -267,12 +276,16 @@ export function tidyLifecycle(
             for (const tidied of course.next(event)) subscriber.next(tidied);
             course.tell(take);
           } catch (error) {
+            if (course.hasFailed) {
+              stream.wentOn(messageOf(error));
+              take();
+            }
             subscriber.error(error);
           }
         },
         error: (error: unknown) => {
           // An agent that says RUN_ERROR and throws has said why.
-          if (course.end?.type === EventType.RUN_ERROR || stream.isCutOff()) take();
+          if (course.hasFailed || stream.isCutOff()) take();
           stream.failed();
           subscriber.error(error);
         },

@@ -215,7 +215,11 @@ export class Execution {
   /** Ends the run where one of its events may not be recorded. @returns whether it may not */
   private refuses(refusal: Refusal | undefined): boolean {
     if (refusal === undefined) return false;
-    if (this.end({ status: "errored", ...refusal })) this.abortAgent();
+    if (this.said?.isFailure === true) {
+      this.context.parts.logger.warn(`${this.name}: ${refusal.message}`);
+      this.said.take();
+      this.abortAgent();
+    } else if (this.end({ status: "errored", ...refusal })) this.abortAgent();
     return true;
   }
 

@@ -1,6 +1,14 @@
-import { EventType, type BaseEvent } from "@ag-ui/client";
+import {
+  AbstractAgent,
+  EventType,
+  type AgentSubscriber,
+  type BaseEvent,
+  type RunAgentParameters,
+  type RunAgentResult,
+} from "@ag-ui/client";
 import { concat, from, NEVER, Observable, Subject, takeUntil, throwError } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
+import type { Logger } from "../../../src/platform/log.js";
 import { collect, inputOf, makeRunner, rawAgent, rebuild, replay, textOf, user } from "./kit.js";
 
 const started = (runId = "r"): BaseEvent => ({ type: EventType.RUN_STARTED, threadId: "t", runId });
@@ -21,6 +29,24 @@ const restated: BaseEvent = {
   messages: [{ id: "old", role: "user", content: "once" }, user("r-u")],
 };
 const types = (events: readonly BaseEvent[]): string[] => events.map(({ type }) => type);
+
+/** Hands its events to whoever runs it, without a pipeline. */
+class OwnRunAgent extends AbstractAgent {
+  constructor(private readonly stream: readonly BaseEvent[]) {
+    super();
+  }
+
+  run(): Observable<BaseEvent> {
+    return from(this.stream);
+  }
+
+  override async runAgent(_parameters?: RunAgentParameters, subscriber: AgentSubscriber = {}): Promise<RunAgentResult> {
+    for (const event of this.stream) {
+      await subscriber.onEvent?.({ event } as Parameters<NonNullable<AgentSubscriber["onEvent"]>>[0]); // all that is read
+    }
+    return { result: undefined, newMessages: [] };
+  }
+}
 
 /** What is recorded of a stream that comes event by event, and is as `after` says then. */
 async function recorded(
@@ -128,14 +154,6 @@ describe("after RUN_FINISHED", () => {
     expect({ status, messages }).toEqual({ status: expected, messages: ["r-u", "m"] });
   });
 
-  test("after RUN_ERROR nothing but another run is taken", async () => {
-    const { events } = await recorded([started(), failed(), ...answer()]);
-    expect(events.at(-1)).toMatchObject({
-      code: "INVALID_STREAM",
-      message: expect.stringContaining("TEXT_MESSAGE_START"),
-    });
-  });
-
   test("an agent that throws has failed", async () => {
     const late = throwError(() => new Error("boom"));
     const { events } = await recorded([started(), ...answer(), finished()], late);
@@ -167,6 +185,42 @@ describe("after RUN_FINISHED", () => {
     await runner.stop({ threadId: "t" });
     expect((await events).at(-1)).not.toHaveProperty("outcome");
     expect(await runner.getRun("r")).toMatchObject({ status: "finished" });
+  });
+});
+
+describe("after RUN_ERROR nothing but another run is taken, and what the agent said stands (L7)", () => {
+  const mine = { ...failed("mine"), code: "MINE" };
+  const deep = { type: EventType.CUSTOM, name: "deep", value: [[[[[[1]]]]]] };
+  const big = { type: EventType.CUSTOM, name: "big", value: 1n };
+
+  test.each<[string, readonly unknown[], RegExp | undefined]>([
+    ["a message", answer("late"), /TEXT_MESSAGE_START.* comes after RUN_ERROR/],
+    ["RUN_FINISHED", [finished()], /RUN_FINISHED.* comes after RUN_ERROR/],
+    ["another failure", [failed("another")], /RUN_ERROR.* comes after RUN_ERROR/],
+    ["what is no event", ["?"], /not an AG-UI event/],
+    ["what cannot be stored", [big], /BigInt/],
+    ["more than may be sent", [deep], /maxDepth/],
+    ["the same failure again", [mine], undefined],
+  ])("%s", async (_what, late, warning) => {
+    for (const end of [[], [finished()]]) {
+      const stream = [started(), ...answer(), ...end, mine, ...late] as BaseEvent[]; // an agent may emit anything
+      for (const agent of [rawAgent(() => from(stream)), new OwnRunAgent(stream)]) {
+        const [warn, error] = [vi.fn<Logger["warn"]>(), vi.fn<Logger["error"]>()];
+        const runner = makeRunner({ logger: { error, warn }, eventLimits: { maxDepth: 5 } });
+        const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
+        expect(types(events)).toEqual([EventType.RUN_STARTED, ...types(answer()), EventType.RUN_ERROR]);
+        expect(events.at(-1)).toMatchObject({ message: "mine", code: "MINE" });
+        expect(await runner.getRun("r")).toMatchObject({ status: "errored" });
+        expect(error.mock.calls).toEqual([[expect.stringContaining("MINE: mine")]]);
+        expect(warn.mock.calls).toEqual(warning === undefined ? [] : [[expect.stringMatching(warning)]]);
+      }
+    }
+  });
+
+  test("another run", async () => {
+    const { events, status } = await recorded([started("old"), mine, started(), ...answer(), finished()]);
+    expect(events.at(-1)).toMatchObject({ type: EventType.RUN_FINISHED });
+    expect(status).toBe("finished");
   });
 });
 

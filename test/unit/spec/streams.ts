@@ -193,7 +193,8 @@ export const STREAMS: Readonly<Record<string, readonly SpecStream[]>> = {
       name: "a message after RUN_ERROR",
       stream: [STARTED, ...fine, failed("broke", { code: "BROKE" }), ...says("late", "too late")],
       status: "errored",
-      code: REJECTED,
+      code: "BROKE",
+      says: "broke",
       messages: ok,
     },
     accepted(
