@@ -41,13 +41,24 @@ export function checkNames<Options extends object>(
     const field = within ?? "options";
     throw new RunnerError("invalid-input", { field }, { message: `${of}: ${field} must be an object` });
   }
-  // Not own names only: inherited ones are read, too.
-  for (const name in given) {
-    if (Object.hasOwn(names, name) || given[name] === undefined) continue;
-    const field = within === undefined ? name : `${within}.${name}`;
-    const instead = Object.hasOwn(elsewhere, name) ? elsewhere[name] : `there are ${Object.keys(names).join(", ")}`;
+  for (const name of namesIn(given)) {
+    if (Object.hasOwn(names, name) || Reflect.get(given, name) === undefined) continue;
+    const label = String(name);
+    const field = within === undefined ? label : `${within}.${label}`;
+    const instead = Object.hasOwn(elsewhere, label) ? elsewhere[label] : `there are ${Object.keys(names).join(", ")}`;
     throw new RunnerError("invalid-input", { field }, { message: `${of} has no option ${field}: ${instead}` });
   }
+}
+
+/** All names that reading an option may find, inherited ones too, but for those that every object has. */
+function namesIn(given: object): readonly PropertyKey[] {
+  const names = Reflect.ownKeys(given);
+  let link = Object.getPrototypeOf(given) as object | null;
+  for (; link !== null; link = Object.getPrototypeOf(link) as object | null) {
+    const isRoot = Object.getPrototypeOf(link) === null && Object.hasOwn(link, "hasOwnProperty");
+    if (!isRoot) names.push(...Reflect.ownKeys(link).filter((name) => name !== "constructor"));
+  }
+  return names;
 }
 
 /** @throws RunnerError `invalid-input` for what is given and no list */

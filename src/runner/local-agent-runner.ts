@@ -315,6 +315,12 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     }
   }
 
+  /** What every run of this runner is held to. */
+  get bounds(): Pick<RunnerParts, "stopGraceMs" | "maxRunMs" | "eventLimits"> {
+    const { stopGraceMs, maxRunMs, eventLimits: bounds } = this.parts;
+    return { stopGraceMs, eventLimits: bounds, ...(maxRunMs !== undefined && { maxRunMs }) };
+  }
+
   protected get store(): RunStore {
     return this.parts.store;
   }

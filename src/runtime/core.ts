@@ -80,7 +80,8 @@ export class RuntimeCore {
       metrics: options.metrics,
       debug: this.debug,
       observes: options.afterRequestMiddleware !== undefined,
-      bounds: withoutUndefined({ stopGraceMs, maxRunMs, eventLimits }),
+      bounds:
+        runner instanceof LocalAgentRunner ? runner.bounds : withoutUndefined({ stopGraceMs, maxRunMs, eventLimits }),
       unrecordedRuns,
       logger: this.logger,
     });

@@ -12,7 +12,7 @@ export interface ForwardHeadersOptions {
   readonly deny?: readonly string[];
   /** Beginnings of such names. */
   readonly denyPrefixes?: readonly string[];
-  /** Only these are sent on, of whatever name. The one way to send credentials on. */
+  /** Only these are sent on, of whatever name; of an empty list none. The one way to send credentials on. */
   readonly allow?: readonly string[];
 }
 
@@ -49,14 +49,14 @@ export function forwardedHeaders(
   for (const name of ["deny", "denyPrefixes", "allow"] as const) checkList(`forwardHeaders.${name}`, options[name]);
   const deny = new Set(namesOf(options.deny));
   const denyPrefixes = namesOf(options.denyPrefixes);
-  const allow = new Set(namesOf(options.allow));
+  const allow = options.allow && new Set(namesOf(options.allow));
   const { useDefaultDenylist = true } = options;
   const isDenied = (name: string): boolean => deny.has(name) || denyPrefixes.some((prefix) => name.startsWith(prefix));
   const isAdded = (name: string): boolean =>
     useDefaultDenylist && (DENIED_NAMES.has(name) || DENIED_PREFIXES.some((prefix) => name.startsWith(prefix)));
   const isForwarded = (name: string): boolean => {
     if (isDenied(name)) return false;
-    if (allow.size > 0) return allow.has(name);
+    if (allow !== undefined) return allow.has(name);
     return name.startsWith("x-") && !CREDENTIALS.has(name) && !isAdded(name);
   };
   return (own, headers) => {

@@ -87,7 +87,16 @@ const ELSEWHERE: Elsewhere = {
 };
 
 /** Options of the runner that is made, which one that is given has or has not. */
-const OF_MADE_RUNNER = ["dbName", "limits", "recordInput", "openTimeoutMs", "memoryFallback"] as const;
+const OF_MADE_RUNNER = [
+  "dbName",
+  "stopGraceMs",
+  "maxRunMs",
+  "limits",
+  "eventLimits",
+  "recordInput",
+  "openTimeoutMs",
+  "memoryFallback",
+] as const;
 
 /** What can be told before anything is opened. @throws RunnerError `invalid-input` */
 export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
@@ -96,7 +105,7 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   if (options.runner !== undefined) {
     const unheeded = OF_MADE_RUNNER.find((name) => options[name] !== undefined);
     if (unheeded !== undefined) {
-      const message = `AgentRuntime has a runner, which does not heed the option ${unheeded}: ${ofRunner}`;
+      const message = `AgentRuntime has a runner, which does not heed the option ${unheeded}: give it to the runner`;
       throw new RunnerError("invalid-input", { field: unheeded }, { message });
     }
   }
@@ -130,7 +139,7 @@ export interface UnrecordedRunsOptions {
   readonly maxPerThread?: number;
   /** At once in all threads; more are answered with 429. Default 100. */
   readonly maxInAll?: number;
-  /** How long each may take, in ms. Default: `maxRunMs`, at most 5 minutes. */
+  /** How long each may take, in ms. Default: `maxRunMs` of the runner, at most 5 minutes. */
   readonly maxRunMs?: number;
 }
 

@@ -15,8 +15,8 @@ export interface RunnerHomeOptions extends Pick<
 > {
   /**
    * A runner of your own making, instead of one that is made from the options beside it: an IndexedDBAgentRunner in a
-   * browser (and where there is `indexedDB`), else an InMemoryAgentRunner. Tabs need one of this library. `dbName`,
-   * `limits`, `recordInput`, `openTimeoutMs` and `memoryFallback` are its own options then, and refused here.
+   * browser (and where there is `indexedDB`), else an InMemoryAgentRunner. Tabs need one of this library. All options
+   * that it would be made from are its own then, and refused here; of runs beside the log its bounds hold too.
    */
   readonly runner?: AgentRunner;
   /**

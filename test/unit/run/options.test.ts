@@ -87,13 +87,47 @@ describe.each(Object.entries(TAKERS))("%s", (name, { take, valid = {}, within = 
       expect(field).toBe(wrong);
       expect(message).toContain(`no option ${wrong}`);
     }
-    expect(refusal(taken(Object.assign(Object.create({ inherited: 1 }) as object, valid))).field).toBe("inherited");
+    const heirTo = (parent: object): object => Object.assign(Object.create(parent) as object, valid);
+    expect(refusal(taken(heirTo({ inherited: 1 }))).field).toBe("inherited");
+    expect(refusal(taken(heirTo(Object.defineProperty({}, "hidden", { value: 1 })))).field).toBe("hidden");
+    expect(
+      refusal(
+        taken(
+          Object.assign(
+            new (class Options {
+              get misspelt() {
+                return 1;
+              }
+            })(),
+            valid,
+          ),
+        ),
+      ).field,
+    ).toBe("misspelt");
+    expect(refusal(taken({ ...valid, [Symbol("secret")]: 1 })).field).toBe("Symbol(secret)");
+    expect(() => taken(Object.assign(new Map(), valid))()).toThrow(RunnerError);
     for (const none of [null, [], "options"]) expect(() => take(none as never)).toThrow(RunnerError);
   });
 
   test.runIf(name !== "serveRuntime" && name !== "relayRuntime")("takes undefined for absent", async () => {
     await taken({ ...valid, onRequset: undefined })();
   });
+
+  test.runIf(name !== "serveRuntime" && name !== "relayRuntime")(
+    "takes what it has from objects of any kind: without a prototype, inherited, of a class of fields",
+    async () => {
+      await taken(Object.assign(Object.create(null) as object, valid))();
+      await taken(Object.create(valid) as object)();
+      await taken(
+        Object.assign(
+          new (class Options {
+            readonly absent = undefined;
+          })(),
+          valid,
+        ),
+      )();
+    },
+  );
 
   for (const [option, given] of Object.entries(within)) {
     test(`refuses an option of ${option} that it does not have, and names it`, () => {
@@ -183,6 +217,25 @@ describe("what CopilotKit spells otherwise", () => {
     ["a fetch", () => connectRuntime({ hosts: {} }).fetch("/x", {}, { agentID: "a" } as object)],
   ])("a query of %s that would find more than was asked for is refused", async (_what, ask) => {
     await expect(ask()).rejects.toMatchObject({ code: "invalid-input", details: { field: "agentID" } });
+  });
+
+  test.each<[string, object]>(
+    Object.entries({
+      dbName: "a",
+      stopGraceMs: 1,
+      maxRunMs: 1,
+      limits: {},
+      eventLimits: {},
+      recordInput: [],
+      openTimeoutMs: 1,
+      memoryFallback: true,
+    }).map(([name, value]) => [name, { [name]: value }]),
+  )("%s beside a runner, which would not heed it, is refused", (name, option) => {
+    const runner = new InMemoryAgentRunner({ store: "isolated" });
+    const { field, message } = refusal(runtimeOf({ runner, ...option }));
+    expect(field).toBe(name);
+    expect(message).toContain("give it to the runner");
+    expect(refusal(() => serveRuntime({ agents, runner, ...option })).field).toBe(name);
   });
 
   test("a runtime tells at once what its runner would refuse later", () => {

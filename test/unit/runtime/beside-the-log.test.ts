@@ -1,4 +1,5 @@
 import { EventType, type RunAgentInput } from "@ag-ui/client";
+import { InMemoryAgentRunner } from "ag-ui-local-runtime";
 import { createNodeHandler } from "ag-ui-local-runtime/node";
 import {
   createRuntimeHandler,
@@ -88,6 +89,7 @@ describe("runs beside the log", () => {
 
   test.each<[string, Partial<AgentRuntimeOptions>]>([
     ["maxRunMs", { maxRunMs: 20 }],
+    ["maxRunMs of a runner that is given", { runner: new InMemoryAgentRunner({ store: "isolated", maxRunMs: 20 }) }],
     ["unrecordedRuns.maxRunMs", { maxRunMs: 600_000, unrecordedRuns: { maxRunMs: 20 } }],
   ])("last no longer than %s", async (_, options) => {
     const ask = await asking(runtimeWith(options));

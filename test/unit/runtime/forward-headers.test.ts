@@ -51,8 +51,9 @@ test("what is denied is never sent on", () => {
   expect(forwarded({ allow: ["authorization", "x-user"], deny: ["authorization"] })).toEqual({ "x-user": "ada" });
 });
 
-test("an empty list, and empty names, deny and allow nothing", () => {
-  expect(forwarded({ allow: [], deny: [""], denyPrefixes: [" "] })).toEqual(forwarded());
+test("an empty list, and empty names, deny nothing; as what is allowed they allow nothing", () => {
+  expect(forwarded({ deny: [""], denyPrefixes: [" "] })).toEqual(forwarded());
+  for (const allow of [[], [""]]) expect(forwarded({ allow })).toEqual({});
 });
 
 test("the agent's own headers win, however they are spelled", () => {

@@ -21,8 +21,7 @@ const waiting = defineAgent(async function* (_input, { signal }) {
 const runtimeWith = (options: Partial<AgentRuntimeOptions> = {}): AgentRuntime =>
   new AgentRuntime({
     agents: { hello, waiting },
-    stopGraceMs: 50,
-    ...(options.runner === undefined && { dbName: "per-request" }),
+    ...(options.runner === undefined && { dbName: "per-request", stopGraceMs: 50 }),
     ...options,
   });
 

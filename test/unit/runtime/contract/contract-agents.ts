@@ -302,7 +302,6 @@ const SERVICE_SECRET = "key sk-secret was refused: 401";
 export function contractRuntimeOptions() {
   return {
     agents: makeAgents(new Stage()),
-    stopGraceMs: 50,
     maxBodyBytes: MAX_BODY_BYTES,
     transcriptionService: {
       transcribeFile: async ({ audioFile, mimeType, size }) => {

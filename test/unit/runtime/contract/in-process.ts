@@ -20,4 +20,8 @@ export function handlerWay(
 
 /** A runtime with the contract's agents. `dbName`: where IndexedDB is, its database. */
 export const contractRuntime = (options: Partial<ConstructorParameters<typeof AgentRuntime>[0]> = {}): AgentRuntime =>
-  new AgentRuntime({ ...contractRuntimeOptions(), ...options });
+  new AgentRuntime({
+    ...contractRuntimeOptions(),
+    ...(options.runner === undefined && { stopGraceMs: 50 }),
+    ...options,
+  });

@@ -79,7 +79,7 @@ async function runOf(runtime: AgentRuntime): Promise<string | undefined> {
 }
 
 const hosts = (): AgentRuntime =>
-  contractRuntime({ runner: new InMemoryAgentRunner({ store: "isolated", stopGraceMs: 20 }), stopGraceMs: 20 });
+  contractRuntime({ runner: new InMemoryAgentRunner({ store: "isolated", stopGraceMs: 20 }) });
 
 describe.each([
   ["multi-route", drawnRequest],
