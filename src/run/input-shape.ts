@@ -5,6 +5,7 @@
  * of megabytes, and copy every object. Here the search ends with the first issues, and costs less than parsing the JSON.
  */
 
+import { isRecord } from "./json.js";
 import { printable } from "./printable.js";
 
 /** What is wrong with a value, and where. */
@@ -108,7 +109,7 @@ const oneOf =
   };
 
 const record: Check = (value, search) => {
-  if (!isFields(value)) search.add();
+  if (!isRecord(value)) search.add();
 };
 
 /** Any value: what is optional may be absent, and never null. */

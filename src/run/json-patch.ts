@@ -1,4 +1,4 @@
-import { cloneJson, equalJson, MAX_DEPTH } from "./json.js";
+import { cloneJson, equalJson, isRecord, MAX_DEPTH } from "./json.js";
 import { weigh } from "./size.js";
 
 /*
@@ -172,7 +172,7 @@ export class PatchedDocument {
       if (!Array.isArray(patch)) refuse();
       if (patch.length > this.#bounds.operations) exceed("operations", this.#bounds.operations);
       for (const operation of patch) this.#step(checked(operation));
-      if (isObject && (!isContainer(this.#root) || Array.isArray(this.#root))) unsafe("the whole must stay an object");
+      if (isObject && !isRecord(this.#root)) unsafe("the whole must stay an object");
       if (this.#size !== undefined) for (const value of this.#gone) this.#grow(-weigh(value, {}).size);
       return { is: "applied", copied: this.#copied };
     } catch (error) {
@@ -264,7 +264,7 @@ export class PatchedDocument {
     }
     if (this.#own.has(value)) return value;
     // A date, a map: their content is no field.
-    if (!Array.isArray(value) && Object.prototype.toString.call(value) !== "[object Object]") refuse();
+    if (!Array.isArray(value) && !isRecord(value)) refuse();
     const copy: unknown = Array.isArray(value) ? [...value] : { ...value };
     this.#own.add(copy as object);
     return copy as Container; // of a container

@@ -11,6 +11,10 @@ export function assignOwn(target: object, source: object | null): void {
     for (const key of Object.keys(source)) setOwn(target, key, (source as Record<string, unknown>)[key]);
 }
 
+/** Fields and nothing else, in JSON too: not a list, and not a Date, which is text there. */
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  Object.prototype.toString.call(value) === "[object Object]";
+
 /** A deep copy. Faster than structuredClone on JSON, and the same on what is no JSON. */
 export function cloneJson<T>(value: T): T {
   if (typeof value !== "object" || value === null) {

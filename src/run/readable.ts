@@ -1,4 +1,4 @@
-import { MAX_DEPTH } from "./json.js";
+import { isRecord, MAX_DEPTH } from "./json.js";
 import { weigh } from "./size.js";
 
 /** Levels of a payload, with those that it has around what agents made. */
@@ -22,7 +22,7 @@ export function readable<T>(stored: T): T {
   const holders = new Set<object>();
   const inside = (value: object, at: number): unknown => {
     if (Array.isArray(value)) return value.map((item) => cut(item, at + 1));
-    if (Object.prototype.toString.call(value) !== "[object Object]") return null;
+    if (!isRecord(value)) return null;
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, cut(inner, at + 1)]));
   };
   const cut = (value: unknown, at: number): unknown => {

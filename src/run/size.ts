@@ -56,6 +56,7 @@ export function weigh(
       if (size + FIELD * next.length > Math.min(most, UNLISTED)) size += FIELD * next.length;
       else for (let n = next.length - 1; n >= 0; n--) put(next[n], at);
     } else if (next instanceof Map || next instanceof Set) for (const entry of next) put(entry, at);
+    else if (next instanceof BigInt) odd = "BigInt";
     else {
       for (const key of Object.keys(next)) {
         size += key.length;

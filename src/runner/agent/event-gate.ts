@@ -1,7 +1,8 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent } from "@ag-ui/client";
+import type { BaseEvent, MessagesSnapshotEvent, RunFinishedEvent } from "@ag-ui/client";
 import { messageOf } from "../../run/errors.js";
 import type { Fold } from "../../run/fold.js";
+import { isRecord } from "../../run/json.js";
 import type { PatchBounds, PatchResult } from "../../run/json-patch.js";
 import { weigh, type Weight } from "../../run/size.js";
 import type { EventLimits } from "./event-limits.js";
@@ -36,6 +37,28 @@ function plainDelta(event: BaseEvent): string | undefined {
   const { delta, messageId, toolCallId } = event as Readonly<Record<string, unknown>>;
   const id = messageId ?? toolCallId;
   return typeof delta === "string" && typeof id === "string" && id.length <= SHORT_ID ? delta : undefined;
+}
+
+/** Says of an event that the schemas have seen whether each record in it is one in JSON, too: they take a Date for one. */
+function hasRecords(event: BaseEvent): boolean {
+  const isFit = ({ metadata }: { readonly metadata?: unknown }): boolean =>
+    metadata === undefined || isRecord(metadata);
+  if (!isFit(event)) return false;
+  switch (event.type) {
+    case EventType.ACTIVITY_SNAPSHOT:
+      return isRecord(event["content"]);
+    case EventType.RUN_FINISHED: {
+      const { outcome } = event as RunFinishedEvent;
+      return outcome?.type !== "interrupt" || outcome.interrupts.every(isFit);
+    }
+    case EventType.MESSAGES_SNAPSHOT:
+      return (event as MessagesSnapshotEvent).messages.every((message) => {
+        if (message.role === "activity" && !isRecord(message.content)) return false;
+        return isFit(message) && (message.role !== "assistant" || (message.toolCalls ?? []).every(isFit));
+      });
+    default:
+      return true;
+  }
 }
 
 const LIMIT_OF: Record<keyof PatchBounds, keyof EventLimits> = {
@@ -95,6 +118,9 @@ export class EventGate {
   admit(event: BaseEvent): Refusal | undefined {
     const { maxRunEvents } = this.limits;
     if (++this.events > maxRunEvents) return limit("maxRunEvents", `The run has more than ${maxRunEvents} events`);
+    if (!hasRecords(event)) {
+      return { message: `${event.type} holds what is no object in JSON, where one must be`, code: "INVALID_STREAM" };
+    }
     if (DELTAS.has(event.type)) return undefined;
     const result = this.fold.apply(event);
     return result && this.judge(event, result);

@@ -40,6 +40,16 @@ const patch = (value: object): BaseEvent => ({
   type: EventType.STATE_DELTA,
   delta: [{ op: "add", path: "/v", value }],
 });
+const messages = (message: object): BaseEvent => ({
+  type: EventType.MESSAGES_SNAPSHOT,
+  messages: [{ id: "m", ...message }],
+});
+const interrupt = (metadata: object): BaseEvent => ({
+  type: EventType.RUN_FINISHED,
+  threadId: "t",
+  runId: "r",
+  outcome: { type: "interrupt", interrupts: [{ id: "i", reason: "x", metadata }] },
+});
 const begun = (metadata: object): BaseEvent => ({
   type: EventType.TEXT_MESSAGE_START,
   messageId: "m",
@@ -55,6 +65,13 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
     ["a BigInt in metadata", begun(BIG)],
     ["a BigInt in a custom event", { type: EventType.CUSTOM, name: "c", value: BIG }],
     ["a BigInt as the result", { type: EventType.RUN_FINISHED, threadId: "t", runId: "r", result: 7n }],
+    ["a BigInt in its object", snapshot({ is: Object(7n) })],
+    ["a BigInt in its object, in a custom event", { type: EventType.CUSTOM, name: "c", value: Object(7n) }],
+    ["a date as an activity", activity(new Date(0))],
+    ["a date as metadata", begun(new Date(0))],
+    ["a date as the metadata of an interrupt", interrupt(new Date(0))],
+    ["a date as an activity of a snapshot", messages({ role: "activity", activityType: "x", content: new Date(0) })],
+    ["a date as metadata in a snapshot", messages({ role: "user", content: "x", metadata: new Date(0) })],
     ["bytes in the state", snapshot(BYTES)],
     ["bytes in a patch", patch(BYTES)],
     ["bytes in an activity", activity(BYTES)],
@@ -75,7 +92,22 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
     },
   );
 
+  test("an activity that a patch makes a date would fail readers over HTTP, too", async () => {
+    const runner = makeRunner();
+    const agent = agentOf(async function* () {
+      yield activity({});
+      const patch = [{ op: "replace", path: "", value: new Date(0) }];
+      yield { type: EventType.ACTIVITY_DELTA, messageId: "act", activityType: "x", patch };
+    });
+    const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
+    expect(events.at(-1)).toMatchObject({ type: EventType.RUN_ERROR, code: "INVALID_STREAM" });
+    expect(await runner.getThreadMessages("t")).toContainEqual(
+      expect.objectContaining({ role: "activity", content: {} }),
+    );
+  });
+
   test.each<[string, object]>([
+    ["input.messages[0]", { messages: [{ ...user("u"), metadata: new Date(0) }] }],
     ["input.state", { state: BIG }],
     ["input.state", { state: BYTES }],
     ["input.messages[0]", { messages: [{ ...user("u"), metadata: BIG }] }],
