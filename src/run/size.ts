@@ -56,9 +56,11 @@ export function weigh(
       if (size + FIELD * next.length > Math.min(most, UNLISTED)) size += FIELD * next.length;
       else for (let n = next.length - 1; n >= 0; n--) put(next[n], at);
     } else if (next instanceof Map || next instanceof Set) for (const entry of next) put(entry, at);
-    else if (next instanceof BigInt) odd = "BigInt";
     else {
-      for (const key of Object.keys(next)) {
+      const keys = Object.keys(next);
+      // In its object it has no fields.
+      if (keys.length === 0 && Object.prototype.toString.call(next) === "[object BigInt]") odd = "BigInt";
+      for (const key of keys) {
         size += key.length;
         // It was seen to have the key.
         put((next as Record<string, unknown>)[key], at);

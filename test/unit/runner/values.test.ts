@@ -96,8 +96,8 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
     const runner = makeRunner();
     const agent = agentOf(async function* () {
       yield activity({});
-      const patch = [{ op: "replace", path: "", value: new Date(0) }];
-      yield { type: EventType.ACTIVITY_DELTA, messageId: "act", activityType: "x", patch };
+      const whole = [{ op: "replace", path: "", value: new Date(0) }];
+      yield { type: EventType.ACTIVITY_DELTA, messageId: "act", activityType: "x", patch: whole };
     });
     const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
     expect(events.at(-1)).toMatchObject({ type: EventType.RUN_ERROR, code: "INVALID_STREAM" });
