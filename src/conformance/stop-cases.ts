@@ -172,7 +172,7 @@ export const stopCases = cases([
     id: "stop.whatever-the-agent-says",
     level: "full",
     title: "a stopped run is no error, whatever its agent says then",
-    says: 'An agent that throws, emits RUN_ERROR or nonsense, or completes when it was asked to stop was stopped: RUN_FINISHED, outcome { type: "cancelled" }.',
+    says: 'An agent that throws, emits RUN_ERROR, RUN_FINISHED or nonsense, or completes when it was asked to stop was stopped: RUN_FINISHED, outcome { type: "cancelled" }.',
     async check(bench) {
       for (const { name, make } of HARD_TO_STOP) {
         const tab = new Tab(bench.thread());

@@ -94,6 +94,18 @@ export const HARD_TO_STOP = agents([
       }),
   },
   {
+    name: "finishes-after-stop",
+    does: "finishes as if nothing had been asked when it was asked to stop",
+    isStopped: true,
+    keeps: SAID,
+    make: () =>
+      scriptedAgent(async (stage) => {
+        begin(stage);
+        await whenAborted(stage.signal);
+        stage.emit(say.textEnd(answerId(stage.input)), say.finished(stage.input));
+      }),
+  },
+  {
     name: "emits-after-stop",
     does: "goes on emitting when it was asked to stop, and when its run is over",
     isStopped: true,

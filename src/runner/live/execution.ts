@@ -223,17 +223,19 @@ export class Execution {
     return true;
   }
 
-  /** The agent's own end counts also after it was asked to stop, but not as a success that it is not. */
+  /** What the agent said before it was asked to end counts; after that, what it was asked to end as. */
   private acceptFinish(event: RunFinishedEvent): void {
     const { threadId, runId } = this.its.fenced.claim;
     const { now } = this.its.life;
-    const terminal = { ...event, threadId, runId };
     const isCancelled = event.outcome?.type === "cancelled";
-    // The end of a run that the stream restated is not the end of this one.
-    const isOwn = event.runId === runId && (!isCancelled || (now.is === "stopping" && now.as === "stopped"));
-    const isReturn = this.said?.isReturn === true;
-    const ending: Ending = { status: isCancelled ? "stopped" : "finished", terminal, isReturn };
-    if (isOwn) this.settle(ending);
+    const terminal = { ...event, threadId, runId };
+    const ending: Ending = {
+      status: isCancelled ? "stopped" : "finished",
+      terminal,
+      isReturn: this.said?.isReturn === true,
+    };
+    // It says itself that it was stopped, and what it knows besides.
+    if (isCancelled && event.runId === runId && now.is === "stopping" && now.as === "stopped") this.settle(ending);
     else this.end(ending);
   }
 

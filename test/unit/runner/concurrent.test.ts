@@ -1,6 +1,7 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
+import { concat, of, Subject } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
-import { systemClock, type Clock } from "../../../src/platform/clock.js";
+import { nextTask, systemClock, type Clock } from "../../../src/platform/clock.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import {
   agentOf,
@@ -9,6 +10,7 @@ import {
   counter,
   inputOf,
   PRESETS,
+  rawAgent,
   rebuild,
   replay,
   silent,
@@ -178,6 +180,58 @@ describe.each(PRESETS)("%s: maxRunMs (L7)", (_name, makeRunner) => {
     expect(events.at(-2)?.type).toBe(EventType.TEXT_MESSAGE_END);
     await replay(runner, "t");
     expect(last(await run(runner, "next", agentOf(counter(1)))).type).toBe(EventType.RUN_FINISHED);
+  });
+
+  describe("an end that the agent says itself counts by its order (L18)", () => {
+    const finish = { type: EventType.RUN_FINISHED, threadId: "t", runId: "r" } as const;
+
+    /** A run whose agent says its end at the call, and whose deadline passes at the call. */
+    async function timed(ends: "by itself" | "when it is asked to") {
+      let pass = (): void => undefined;
+      const passed = new Promise<void>((resolve) => (pass = resolve));
+      const clock: Clock = {
+        ...systemClock,
+        after: (ms, signal) => (ms === 12_345 ? passed : systemClock.after(ms === 54_321 ? Infinity : ms, signal)),
+      };
+      const runner = makeRunner({ maxRunMs: 12_345, stopGraceMs: 54_321, clock });
+      const said$ = new Subject<BaseEvent>();
+      const started: BaseEvent = { type: EventType.RUN_STARTED, threadId: "t", runId: "r" };
+      const agent = Object.assign(
+        rawAgent(() => concat(of(started), said$)),
+        { abortRun: () => ends === "when it is asked to" && said$.next(finish) },
+      );
+      const events = run(runner, "r", agent);
+      await vi.waitFor(async () => expect(await runner.getRunEvents("r")).toHaveLength(1));
+      return { runner, said$, pass, events };
+    }
+
+    test("before the deadline: finished, though its stream goes on beyond it", async () => {
+      const { said$, pass, events, runner } = await timed("by itself");
+      said$.next(finish);
+      pass();
+      expect(last(await events)).toMatchObject(finish);
+      expect(await statuses(runner)).toEqual(["r finished"]);
+    });
+
+    test("after it, asked to end or not yet heard of that: errored, RUN_TIMEOUT", async () => {
+      for (const ends of ["by itself", "when it is asked to"] as const) {
+        const { said$, pass, events, runner } = await timed(ends);
+        pass();
+        await nextTask();
+        said$.next(finish);
+        expect(last(await events)).toMatchObject({ type: EventType.RUN_ERROR, code: "RUN_TIMEOUT" });
+        expect(await statuses(runner)).toEqual(["r errored"]);
+        await runner.destroy();
+      }
+    });
+
+    test("after a stop: stopped", async () => {
+      const { said$, events, runner } = await timed("when it is asked to");
+      await runner.stop({ threadId: "t" });
+      said$.next(finish);
+      expect(last(await events)).toMatchObject(cancelled);
+      expect(await statuses(runner)).toEqual(["r stopped"]);
+    });
   });
 
   test("one that ignores that as well is settled within the grace", async () => {
