@@ -56,7 +56,8 @@ function terminalEvent(how: Ending): BaseEvent {
  *
  * A tool result is made up for a call whose end was missing, and, where the run was ended from outside, for a call that
  * has no result. It says as JSON what happened: `{ status, message }`. A front-end tool's call never gets one (the page
- * answers it), nor does any call of a stream that was cut off (its result may exist).
+ * answers it), nor does one that the agent says is waited for (an interrupt is about it), nor any call of a stream that was
+ * cut off (its result may exist).
  */
 export function closingEvents(open: OpenConstructs | undefined, how: Ending): BaseEvent[] {
   return [...endsOf(open, how), terminalEvent(how)];
@@ -65,7 +66,10 @@ export function closingEvents(open: OpenConstructs | undefined, how: Ending): Ba
 /** The end of everything that is open. */
 export function endsOf(
   open: OpenConstructs | undefined,
-  how: Pick<Ending, "status" | "message" | "code" | "ids">,
+  how: Pick<Ending, "status" | "message" | "code" | "ids"> & {
+    /** Calls that get no result: the agent says that theirs is to come. */
+    readonly awaited?: ReadonlySet<unknown>;
+  },
 ): BaseEvent[] {
   const message = how.message ?? SENTENCES[how.status];
   const events: AGUIEvent[] = [];
@@ -84,7 +88,8 @@ export function endsOf(
     for (const messageId of open.reasoningSpans) events.push({ type: EventType.REASONING_END, messageId });
     for (const { toolCallId, answered, frontEnd } of open.toolCalls) {
       events.push({ type: EventType.TOOL_CALL_END, toolCallId });
-      if (!answered && !frontEnd && how.code !== "INCOMPLETE_STREAM") events.push(result(toolCallId));
+      const isAwaited = frontEnd || how.code === "INCOMPLETE_STREAM" || how.awaited?.has(toolCallId) === true;
+      if (!answered && !isAwaited) events.push(result(toolCallId));
     }
     if (how.status !== "finished" && how.status !== "errored") {
       for (const { toolCallId, frontEnd } of open.unanswered) if (!frontEnd) events.push(result(toolCallId));

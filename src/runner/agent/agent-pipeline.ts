@@ -161,7 +161,7 @@ class AgentRun {
   rejected: { readonly error: unknown } | undefined;
   /** The agent itself threw. */
   private failed = false;
-  private connection: "open" | "broken" = "open";
+  private connection: "open" | "over" = "open";
 
   constructor(
     private readonly agent: AbstractAgent,
@@ -278,7 +278,7 @@ class AgentRun {
       if (error instanceof InvalidStream) return error;
       return new InvalidStream(`${this.course.place}: ${this.faultOf(error)}`, { cause: error });
     }
-    return this.connection === "broken" ? new BrokenConnection(messageOf(error), { cause: error }) : error;
+    return this.connection === "over" ? new BrokenConnection(messageOf(error), { cause: error }) : error;
   }
 
   /** The agent's own: what it does to them must not reach the thread as the host keeps it. */
@@ -290,7 +290,7 @@ class AgentRun {
     const stream = {
       failed: () => (this.failed = true),
       wentOn: this.host.dropped,
-      isCutOff: () => this.connection === "broken",
+      isCutOff: () => this.connection === "over",
     };
     // Who watches the run from inside the agent is shown every event.
     const isShown = this.watched || this.agent.debugLogger !== undefined;
@@ -332,7 +332,7 @@ class AgentRun {
     return `${faults.join("; ")} (its fields: ${this.course.fields})`;
   }
 
-  /** HttpAgent: a connection that breaks in the middle of an answer is told apart from what the agent throws. */
+  /** HttpAgent: an answer that ends in the middle of an event, or breaks off, is told apart from what the agent throws. */
   private watchConnection(): void {
     const { agent } = this;
     if (!("fetch" in agent) || typeof agent.fetch !== "function") return;
@@ -341,30 +341,39 @@ class AgentRun {
       this.connection = "open";
       const response = await fetch(url, init);
       watchBody(response.body, () => {
-        if (init.signal?.aborted !== true) this.connection = "broken";
+        // What a server refuses with is read whole, and is no answer.
+        if (response.ok && init.signal?.aborted !== true) this.connection = "over";
       });
       return response;
     };
   }
 }
 
-/** A connection that broke before the agent had said its end. */
+/** An answer that broke off before the agent had said its end. */
 export class BrokenConnection extends Error {}
 
-function watchBody(body: ReadableStream<Uint8Array> | null, broken: () => void): void {
+/** @param over called when nothing more comes: what fails after that fails at what is left of an event */
+function watchBody(body: ReadableStream<Uint8Array> | null, over: () => void): void {
   if (body === null) return;
   const getReader = body.getReader.bind(body) as () => ReadableStreamDefaultReader<Uint8Array>;
   // HttpAgent asks for no other reader.
   body.getReader = (() => {
     const reader = getReader();
     const [read, cancel] = [reader.read.bind(reader), reader.cancel.bind(reader)];
-    reader.read = () =>
-      read().catch((error: unknown) => {
-        broken();
+    let isLeft = false;
+    reader.read = async () => {
+      const result = await read().catch((error: unknown) => {
+        over();
         throw error;
       });
+      if (result.done && !isLeft) over();
+      return result;
+    };
     // To cancel a stream that has failed fails too, and HttpAgent leaves that rejection to nobody: it ends a Node process.
-    reader.cancel = (reason) => cancel(reason).catch(() => undefined);
+    reader.cancel = (reason) => {
+      isLeft = true;
+      return cancel(reason).catch(() => undefined);
+    };
     return reader;
   }) as typeof body.getReader;
 }

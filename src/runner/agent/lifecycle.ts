@@ -70,6 +70,14 @@ const isSame = (a: BaseEvent, b: BaseEvent): boolean => {
   }
 };
 
+/** Tool calls whose results come later, as RUN_FINISHED says that nothing has checked yet. */
+function awaitedAfter({ outcome }: BaseEvent): ReadonlySet<unknown> {
+  const { interrupts, pendingToolCallIds } = (outcome ?? {}) as Readonly<Record<string, unknown>>;
+  const ids = (list: unknown): readonly unknown[] => (Array.isArray(list) ? list : []);
+  const asked = ids(interrupts).map((interrupt) => (interrupt as { readonly toolCallId?: unknown } | null)?.toolCallId);
+  return new Set([...asked, ...ids(pendingToolCallIds)]);
+}
+
 /** RUN_FINISHED events that were not yielded: the agent's function has returned. */
 export const returns = new WeakSet<BaseEvent>();
 
@@ -176,7 +184,8 @@ export class StreamCourse {
     else if (event.type === EventType.RUN_FINISHED) {
       this.hold(event);
       const left = this.host.open();
-      return endsOf(left && this.chunkOpened.without(left), { status: "finished", ids: this.host.makeId });
+      const how = { status: "finished", ids: this.host.makeId, awaited: awaitedAfter(event) } as const;
+      return endsOf(left && this.chunkOpened.without(left), how);
     } else if (event.type === EventType.RUN_ERROR) {
       this.hold(event);
       return [];

@@ -271,3 +271,23 @@ describe.each(PRESETS)("%s: an answer under the id of the run that asked", (_nam
     expect(asked(await collect(runner.connect({ threadId: "t", replay: "snapshot" })))).toEqual([]);
   });
 });
+
+test.each<[string, object]>([
+  ["an interrupt is about", { type: "interrupt", interrupts: [{ id: "i", reason: "tool_call", toolCallId: "asked" }] }],
+  ["the agent names as pending", { type: "success", pendingToolCallIds: ["asked"] }],
+])("a call that %s gets no made-up result where its end is missing: a later run has it", async (_does, outcome) => {
+  const runner = makeDurable();
+  const pausing = agentOf(async function* ({ threadId, runId }) {
+    for (const toolCallId of ["asked", "forgotten"]) {
+      yield { type: EventType.TOOL_CALL_START, toolCallId, toolCallName: "send", parentMessageId: "calls" };
+    }
+    yield { type: EventType.RUN_FINISHED, threadId, runId, outcome };
+  });
+  const answering = agentOf(async function* () {
+    yield { type: EventType.TOOL_CALL_RESULT, messageId: "result", toolCallId: "asked", content: "sent" };
+  });
+  await run(runner, "r1", pausing);
+  await run(runner, "r2", answering, { resume: [yes("i")] });
+  const results = (await runner.getThreadMessages("t")).filter(({ role }) => role === "tool");
+  expect(results).toMatchObject([{ toolCallId: "forgotten" }, { toolCallId: "asked", content: "sent" }]);
+});

@@ -52,6 +52,11 @@ describe("a server that ends its stream without a terminal event: the run is err
   test.each<readonly [string, Answering, readonly string[]]>([
     ["in the middle of an answer", streaming([started, ...answer], end), ["RUN_STARTED", "TEXT_MESSAGE_END"]],
     ["by a broken connection", streaming([started, ...answer], destroy), ["RUN_STARTED", "TEXT_MESSAGE_END"]],
+    [
+      "in the middle of an event",
+      streaming([started, ...answer], (response) => response.end('data: {"type":"TEXT_MES')),
+      ["TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"],
+    ],
     ["in a tool call", streaming([started, ...call], end), ["TOOL_CALL_ARGS", "TOOL_CALL_END"]],
     ["in a tool call, by a broken connection", streaming([started, ...call], destroy), ["TOOL_CALL_END"]],
     ["after RUN_STARTED", streaming([started], end), ["RUN_STARTED"]],
@@ -71,10 +76,13 @@ describe("a server that ends its stream without a terminal event: the run is err
     expect(rejections).toEqual([]);
   });
 
-  test("a connection that breaks after RUN_FINISHED takes nothing back", async () => {
+  test.each<readonly [string, Answering]>([
+    ["breaks", destroy],
+    ["ends in the middle of an event", (response) => response.end('data: {"type":"CUS')],
+  ])("a connection that %s after RUN_FINISHED takes nothing back", async (_does, then) => {
     const rejections = unhandled();
     const runner = makeRunner();
-    const agent = await agentThatAnswers(streaming([started, finished], destroy));
+    const agent = await agentThatAnswers(streaming([started, finished], then));
     const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
     expect(types(events)).toEqual([EventType.RUN_STARTED, EventType.RUN_FINISHED]);
     expect(rejections).toEqual([]);
@@ -83,6 +91,11 @@ describe("a server that ends its stream without a terminal event: the run is err
 
 test.each<readonly [string, Answering, string]>([
   ["refuses", (response) => response.writeHead(503).end("busy"), "AGENT_FAILED"],
+  [
+    "sends what is no event",
+    streaming([started, finished], (response) => response.end("data: [DONE]\n\n")),
+    "AGENT_FAILED",
+  ],
   ["sends what AG-UI does not allow", streaming([started, { ...answer[1]!, messageId: "?" }], end), "INVALID_STREAM"],
   [
     "reports its own failure",
