@@ -1,5 +1,5 @@
 import type { BaseEvent } from "@ag-ui/client";
-import type { Observable, Subscription } from "rxjs";
+import { concatMap, EMPTY, from, type Observable, type Subscription } from "rxjs";
 import { systemClock } from "../platform/clock.js";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
@@ -11,23 +11,17 @@ export interface FollowerParts {
   readonly frames: (after: Cursor | undefined) => Observable<Frame>;
   /** Where to begin: behind the last run that was seen whole. */
   readonly cursor: () => Cursor | undefined;
-  /** A run that the agent itself started and reads by itself. */
-  readonly isOwn: (runId: string) => boolean;
-  /** All frames of an own run were passed over. */
-  readonly passed: (runId: string) => void;
+  /** Another stream of the agent brings the thread now: an own run, or a reading. */
+  readonly isHeld: () => boolean;
   readonly note: (frame: Frame) => void;
   readonly eventsOf: (frame: Frame) => readonly BaseEvent[];
-  /** The agent has everything up to there, by its own runs. Waits until none of them is being applied. */
-  readonly has: (cursor: Cursor) => Promise<boolean>;
-  /** Everything comes again, with all own runs that are over. */
-  readonly anew: () => void;
   /** The session that applies a run ended before the run. */
   readonly cut: () => void;
   /** A run was seen whole. */
   readonly settled: (cursor: Cursor) => void;
   /**
-   * Applies one run's events to the agent, as the client's pipeline does, once no own run is being applied; ends when they
-   * end. Does nothing where they are not wanted any more by then.
+   * Applies one run's events to the agent, as the client's pipeline does, once no other stream is being applied; ends when
+   * they end. Does nothing where they are not wanted any more by then.
    */
   readonly session: (events$: Observable<BaseEvent>, isWanted: () => boolean) => Promise<void>;
 }
@@ -35,25 +29,27 @@ export interface FollowerParts {
 interface Session {
   readonly events: Unicast;
   readonly applied: Promise<void>;
-  /** The pipeline refused what it was given. */
-  refused: boolean;
 }
 
-/** How long until a reading that failed is begun anew, at first and at most, in ms. */
+/** How long until a failed reading is started again, at first and at most, in ms. */
 const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 
-/** How often a follower begins anew with a snapshot after events that the pipeline refused. */
+/** How often a follower starts again with a snapshot after events that the pipeline refused. */
 const FRESH_STARTS = 3;
 
-/** Applies the runs of a thread to an agent, one session of the client's pipeline for each, in order. */
+/**
+ * Applies the runs of a thread to an agent, one session of the client's pipeline for each, in order. It has no attachment
+ * while another stream of the agent brings the thread ({@link hold}), so each chunk is sent to the tab once.
+ */
 export class ThreadFollower {
   private reading: Subscription | undefined;
   private session: Session | undefined;
-  /** The own run whose frames are passed over; `missed`: with it, history that only a snapshot brings. */
-  private passing: { readonly runIndex: number; readonly missed: boolean } | undefined;
-  private queue: Promise<void> = Promise.resolve();
-  /** Resolves when the history is there, or why it cannot be had now is known; another one when it has to come anew. */
+  /** The next reading begins with a snapshot, whatever the cursor says. */
+  private isStale = false;
+  /** The reading ends with the session that is under way. */
+  private letsGo = false;
+  /** Resolves when the history is there, or why it cannot be read now is known; replaced when it has to come again. */
   private catchUp!: Promise<void>;
   private resolveCatchUp: (() => void) | undefined;
   /** Why nothing is read now. */
@@ -64,10 +60,10 @@ export class ThreadFollower {
 
   constructor(private readonly parts: FollowerParts) {
     this.mustCatchUp();
-    this.read(parts.cursor());
+    this.read();
   }
 
-  /** Resolves when the history is there and no run is being followed. Errors: why it cannot be had now. */
+  /** Resolves when the history is there and no run is being followed. Errors: why it cannot be read now. */
   async caughtUp(): Promise<void> {
     for (let waitedFor: Promise<void> | undefined; waitedFor !== this.catchUp;) {
       waitedFor = this.catchUp;
@@ -82,12 +78,30 @@ export class ThreadFollower {
     return this.session?.events.isLeft === true;
   }
 
-  /** Begins anew, with a snapshot. */
+  /** Begins again, with a snapshot. */
   restart(): void {
     this.end();
-    this.parts.anew();
+    this.isStale = true;
     this.mustCatchUp();
-    this.read(undefined);
+    this.read();
+  }
+
+  /** Another stream of the agent begins. What is being applied here is applied to its end first. */
+  hold(): void {
+    if (this.session === undefined) this.end();
+    else this.letsGo = true;
+  }
+
+  /** The other streams have ended: goes on behind what they brought. */
+  release(): void {
+    if (this.reading !== undefined) return;
+    if (this.parts.cursor() === undefined) this.mustCatchUp();
+    this.read();
+  }
+
+  close(): void {
+    this.end();
+    this.caughtUpNow();
   }
 
   private mustCatchUp(): void {
@@ -99,15 +113,11 @@ export class ThreadFollower {
     this.resolveCatchUp = undefined;
   }
 
-  close(): void {
-    this.end();
-    this.caughtUpNow();
-  }
-
   private end(): void {
     this.generation++;
     this.reading?.unsubscribe();
-    this.passing = undefined;
+    this.reading = undefined;
+    this.letsGo = false;
     const { session } = this;
     this.session = undefined;
     if (session === undefined) return;
@@ -115,142 +125,129 @@ export class ThreadFollower {
     this.parts.cut();
   }
 
-  private read(after: Cursor | undefined): void {
-    const generation = ++this.generation;
-    let cursor = after;
+  private read(): void {
+    const after = this.isStale ? undefined : this.parts.cursor();
     // What is there already needs no frame: a thread without news has none.
     if (after !== undefined) this.caughtUpNow();
-    this.reading = this.parts.frames(after).subscribe({
-      next: (frame) => {
-        this.failure = undefined;
-        cursor = cursorBehind(frame, cursor);
-        const behind = cursor;
-        // One after the other: a session begins when the one before it is applied.
-        this.queue = this.queue
-          .then(() => this.take(frame, behind, generation))
-          .catch((error: unknown) => (generation === this.generation ? this.failed(error) : undefined));
-      },
-      error: (error: unknown) => this.failed(error),
-    });
+    if (this.parts.isHeld()) return;
+    let cursor = after;
+    this.reading = this.parts
+      .frames(after)
+      // One after the other: a session begins when the one before it is applied.
+      .pipe(
+        concatMap((frame) => {
+          this.failure = undefined;
+          this.isStale = false;
+          cursor = cursorBehind(frame, cursor);
+          const taking = this.take(frame, cursor);
+          return taking === undefined ? EMPTY : from(taking);
+        }),
+      )
+      .subscribe({ error: (error: unknown) => this.failed(error) });
   }
 
   /** A follower has nobody to tell; what it followed goes on, so it does too. */
   private failed(error: unknown): void {
     this.end();
     this.failure = { error };
+    this.isStale = true;
     this.caughtUpNow();
     if (RunnerError.is(error, "closed")) return;
     const { generation, pause } = this;
     this.pause = Math.min(2 * pause, RETRY_MAX_MS);
     void systemClock.after(pause).then(() => {
-      if (generation !== this.generation) return;
-      this.parts.anew();
-      this.read(undefined);
+      if (generation === this.generation) this.read();
     });
   }
 
-  private async take(frame: Frame, behind: Cursor | undefined, generation: number): Promise<void> {
-    if (generation !== this.generation) return;
-    const begun = frame.type === "run" ? frame.run : frame.type === "prelude" ? frame.live : undefined;
-    if (frame.type === "prelude") this.passing = undefined;
-    if (this.passing === undefined && begun !== undefined && this.parts.isOwn(begun.runId)) {
-      const missed = frame.type === "prelude" && frame.events.length > 0;
-      this.passing = { runIndex: begun.runIndex, missed };
-    }
-    // The thread went on without what this follower knew, so nothing of that comes any more.
-    if (frame.type === "prelude") await this.abandon();
-    if (generation !== this.generation) return;
-    if (this.passing !== undefined) {
-      const { runIndex, missed } = this.passing;
-      if (frame.type !== "settled" || frame.runIndex !== runIndex) return;
-      this.passing = undefined;
-      this.parts.passed(frame.runId);
-      if (missed) this.restart();
-      return;
-    }
+  /** @returns a promise where the next frame has to wait */
+  private take(frame: Frame, behind: Cursor | undefined): Promise<void> | void {
     switch (frame.type) {
       case "idle":
         this.pause = RETRY_MS;
-        this.caughtUpNow();
-        return;
+        return this.caughtUpNow();
       case "prelude":
-        if (frame.live === undefined && (await this.parts.has(frame.cursor))) return this.caughtUpNow();
-        if (generation !== this.generation) return;
-        await this.begin();
-        this.push(frame);
-        this.parts.note(frame);
-        if (frame.live === undefined) await this.finish(behind);
-        return;
+        // The thread went on without what this follower knew: none of that comes any more.
+        return this.letsGo ? this.leave() : this.afterSession(() => this.show(frame, behind));
       case "run":
-        if (this.session === undefined) await this.begin();
-        this.parts.note(frame);
-        return;
+        if (this.session === undefined) this.begin();
+        return this.parts.note(frame);
       case "chunk":
         this.parts.note(frame);
-        this.push(frame);
-        return;
+        return this.push(frame);
       case "settled":
         this.parts.note(frame);
-        await this.finish(behind);
-        return;
+        return this.finish(behind);
       case "lost":
-        await this.abandon();
-        this.parts.cut();
-        this.parts.note(frame);
-        this.caughtUpNow();
-        return;
+        return this.afterSession(() => {
+          this.parts.cut();
+          this.parts.note(frame);
+          this.caughtUpNow();
+          this.leave();
+        });
       default:
-        return;
     }
   }
 
-  private async abandon(): Promise<void> {
-    const { session } = this;
-    if (session === undefined) return;
-    session.events.complete();
-    await session.applied;
-    if (this.session === session) this.session = undefined;
+  private show(frame: Frame & { readonly type: "prelude" }, behind: Cursor | undefined): Promise<void> | void {
+    this.begin();
+    this.push(frame);
+    this.parts.note(frame);
+    if (frame.live === undefined) return this.finish(behind);
   }
 
-  private async begin(): Promise<void> {
-    await this.session?.applied;
+  private begin(): void {
     const events = new Unicast();
-    const generation = this.generation;
-    const session: Session = {
-      events,
-      refused: false,
-      applied: this.parts
-        .session(events.events$, () => generation === this.generation)
-        .then(
-          () => {
-            this.freshStarts = 0;
-            this.pause = RETRY_MS;
-          },
-          (error: unknown) => {
-            session.refused = true;
-            if (generation !== this.generation) return;
-            // The client's pipeline has printed why. A snapshot needs nothing of what came before.
-            if (this.freshStarts++ < FRESH_STARTS) this.restart();
-            else this.failed(error);
-          },
-        ),
-    };
-    this.session = session;
+    const { generation } = this;
+    const isWanted = (): boolean => generation === this.generation;
+    const applied = this.parts.session(events.events$, isWanted).then(
+      () => {
+        this.freshStarts = 0;
+        this.pause = RETRY_MS;
+      },
+      (error: unknown) => {
+        if (!isWanted()) return;
+        // The client's pipeline has printed why. A snapshot needs nothing of what came before.
+        if (this.freshStarts++ < FRESH_STARTS) this.restart();
+        else this.failed(error);
+      },
+    );
+    this.session = { events, applied };
   }
 
   private push(frame: Frame): void {
     for (const event of this.parts.eventsOf(frame)) this.session?.events.next(event);
   }
 
-  private async finish(behind: Cursor | undefined): Promise<void> {
-    const { session } = this;
-    session?.events.complete();
-    await session?.applied;
-    if (session?.refused === true) return;
-    // Detached in the middle (`detachActiveRun`): what it misses comes with a snapshot.
-    if (session?.events.isLeft === true) return this.restart();
-    if (this.session === session) this.session = undefined;
-    if (behind !== undefined) this.parts.settled(behind);
-    this.caughtUpNow();
+  /** Ends the session, and goes on when it is applied, unless the reading was ended meanwhile. */
+  private afterSession(next: () => Promise<void> | void): Promise<void> | void {
+    const { session, generation } = this;
+    if (session === undefined) return next();
+    session.events.complete();
+    return session.applied.then(() => {
+      if (generation !== this.generation) return;
+      this.session = undefined;
+      return next();
+    });
+  }
+
+  private finish(behind: Cursor | undefined): Promise<void> | void {
+    const { isLeft, generation } = this;
+    return this.afterSession(() => {
+      // Detached in the middle (`detachActiveRun`): what it misses comes with a snapshot.
+      if (isLeft) this.parts.cut();
+      if (isLeft) return this.restart();
+      if (behind !== undefined) this.parts.settled(behind);
+      if (generation !== this.generation) return;
+      this.caughtUpNow();
+      this.leave();
+    });
+  }
+
+  /** Ends the reading where another stream of the agent has begun; goes on at once where that one is over. */
+  private leave(): void {
+    if (!this.letsGo) return;
+    this.end();
+    this.read();
   }
 }

@@ -8,7 +8,6 @@ import type {
   RunAgentResult,
 } from "@ag-ui/client";
 import { defer, finalize, mergeMap, type Observable, tap } from "rxjs";
-import { isLaterEpoch } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import type { LiveRun } from "../wire/shapes.js";
@@ -41,6 +40,8 @@ export class LocalAgent extends ThreadAgent {
   declare private ownCursor: Cursor | undefined;
   declare private follower: ThreadFollower | undefined;
   declare private follows: number;
+  /** Own runs and readings that stream now: meanwhile the follower has no attachment. */
+  declare private holds: number;
   /** How often it was detached. */
   declare private detached: number;
   /** Ends the readings of a following agent that wait for its follower. */
@@ -65,6 +66,7 @@ export class LocalAgent extends ThreadAgent {
     super.adopt(link, known, cursor);
     this.follower = undefined;
     this.follows = 0;
+    this.holds = 0;
     this.detached = 0;
     this.waiting = new Set();
     this.session$ = undefined;
@@ -134,6 +136,7 @@ export class LocalAgent extends ThreadAgent {
     // An own run that is under way has the messages that it began with: it and a reading would overwrite one another.
     const before = this.ownRuns.sessionsEnded();
     const { detached } = this;
+    const release = this.hold();
     this.readings++;
     return this.withoutLoaded(
       this.ownRuns.session(
@@ -147,6 +150,7 @@ export class LocalAgent extends ThreadAgent {
             // Not with the last frame: hooks may hold back what came before it.
             this.snapshotsToCome = 0;
             this.readings--;
+            release();
           }
         },
         () => this.known.show(this.messages, "told"),
@@ -187,7 +191,6 @@ export class LocalAgent extends ThreadAgent {
       if (--this.follows > 0) return;
       this.follower?.close();
       this.follower = undefined;
-      this.ownRuns.forgetOver();
     };
   }
 
@@ -217,6 +220,8 @@ export class LocalAgent extends ThreadAgent {
   override run(input: RunAgentInput): Observable<BaseEvent> {
     return defer(() => {
       const { runId } = input;
+      const request = this.requestOf(input);
+      const release = this.hold();
       this.ownRuns.begin(runId);
       const before = this.cursor;
       const overlaps = this.readings > 0;
@@ -226,7 +231,7 @@ export class LocalAgent extends ThreadAgent {
        */
       let settled: "no" | "whole" | "gap" = "no";
       let run: LiveRun | undefined;
-      const frames$ = runFrames(this.link, this.requestOf(input), (accepted) => {
+      const frames$ = runFrames(this.link, request, (accepted) => {
         run = accepted;
         if (run.unrecorded !== true) this.ownRuns.accepted++;
         if (this.ownRuns.isAbortAsked(runId)) this.requestStop(runId);
@@ -248,11 +253,12 @@ export class LocalAgent extends ThreadAgent {
         // What a middleware does with events, it does with each.
         this.hasMiddlewares ? mergeMap((event) => this.joined.eventsOf(event)) : this.joined.before(),
         finalize(() => {
-          this.ownRuns.end(runId, settled === "whole" && this.follower !== undefined);
-          if (settled === "whole" || run === undefined || run.unrecorded === true) return;
-          if (settled === "no") this.leftMidRun();
-          // Only a snapshot puts what is missing into its place.
-          this.follower?.restart();
+          this.ownRuns.end(runId);
+          const isRecorded = run !== undefined && run.unrecorded !== true;
+          if (isRecorded && settled === "no") this.leftMidRun();
+          // Only a snapshot puts what is missing into its place, and takes away what a branch leaves behind.
+          if (isRecorded && (settled !== "whole" || request.partial === undefined)) this.follower?.restart();
+          release();
         }),
       );
     });
@@ -264,7 +270,7 @@ export class LocalAgent extends ThreadAgent {
 
   /** Reading a thread answers no interrupt, so open ones are no reason to refuse it. */
   protected override async onInitialize(input: RunAgentInput, subscribers: AgentSubscriber[]): Promise<void> {
-    if (this.ownRuns.has(input.runId) || this.readings === 0) return super.onInitialize(input, subscribers);
+    if (this.readings === 0) return super.onInitialize(input, subscribers);
     const { pendingInterrupts } = this;
     this.pendingInterrupts = [];
     try {
@@ -280,6 +286,15 @@ export class LocalAgent extends ThreadAgent {
     return { ...result, newMessages: result.newMessages.filter(({ id }) => !this.earlier.isLoaded(id)) };
   }
 
+  /** An own run or a reading brings the thread instead of the follower, until what this returns is called. */
+  private hold(): () => void {
+    this.holds++;
+    this.follower?.hold();
+    return () => {
+      if (--this.holds === 0) this.follower?.release();
+    };
+  }
+
   private requestStop(runId: string): void {
     // Whether it arrived shows in the run's end.
     const { threadId, agentId } = this;
@@ -292,22 +307,9 @@ export class LocalAgent extends ThreadAgent {
       frames: (after) => this.framesAfter(after, true),
       // The cursor of a reading that is under way stands in the middle of a run.
       cursor: () => (this.readings > 0 ? undefined : this.cursor),
+      isHeld: () => this.holds > 0,
       cut: () => this.leftMidRun(),
-      has: async ({ runIndex, seq, epoch }) => {
-        await this.ownRuns.sessionsEnded();
-        const { cursor } = this;
-        if (cursor === undefined) return false;
-        const isThere = cursor.runIndex === runIndex && cursor.epoch === epoch && cursor.seq >= seq;
-        return isThere || isLaterEpoch(cursor.epoch, epoch);
-      },
-      anew: () => this.ownRuns.forgetOver(),
-      isOwn: (runId) => this.ownRuns.has(runId),
-      passed: (runId) => this.ownRuns.passed(runId),
-      note: (frame) => {
-        // Looked up before the own run stood in the log.
-        const older = frame.type === "prelude" && frame.live === undefined && this.ownRuns.live.length > 0;
-        if (!older) this.noteRun(frame);
-      },
+      note: (frame) => this.noteRun(frame),
       eventsOf: (frame) => this.eventsOf(frame),
       settled: (cursor) => {
         const { isMoved } = this.earlier;

@@ -138,7 +138,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
   /** Nothing tells of the run any more that this agent has seen part of: only a snapshot brings the rest. */
   protected leftMidRun(): void {
     this.cursor = undefined;
-    if (this.ownRuns.areUnderWay) return;
+    if (this.ownRuns.live.length > 0) return;
     // Whether it still runs is not known here any more; the host knows, and refuses a second one.
     this.runState$.next({ is: "idle" });
   }

@@ -5,6 +5,7 @@ import type { HostLink } from "../../../src/client/host-link.js";
 import { ThreadFollower, type FollowerParts } from "../../../src/client/follower.js";
 import { runFrames } from "../../../src/client/frames.js";
 import type { LocalAgent } from "../../../src/client/local-agent.js";
+import type { OwnRuns } from "../../../src/client/own-runs.js";
 import { RunnerError } from "../../../src/run/errors.js";
 import type { Cursor } from "../../../src/run/types.js";
 import type { HostApi } from "../../../src/wire/host-api.js";
@@ -111,13 +112,20 @@ test("a refused run leaves no port open (L14)", async () => {
 });
 
 /** A follower whose frames the test sends. */
-function makeFollower(isOwn: (runId: string) => boolean = () => false): {
+function makeFollower(): {
   send: (...frames: Frame[]) => void;
   fail: (error: unknown) => void;
   sessions: BaseEvent[][];
   asked: (Cursor | undefined)[];
   follower: ThreadFollower;
+  /** Another stream brings the thread. */
+  hold: () => void;
+  /** Its stream has ended there. */
+  release: (cursor: Cursor) => void;
+  isReading: () => boolean;
 } {
+  let held = false;
+  let at: Cursor | undefined;
   const subscribers: Subscriber<Frame>[] = [];
   const sessions: BaseEvent[][] = [];
   const asked: (Cursor | undefined)[] = [];
@@ -126,9 +134,8 @@ function makeFollower(isOwn: (runId: string) => boolean = () => false): {
       asked.push(after);
       return new Observable((subscriber) => void subscribers.push(subscriber));
     },
-    cursor: () => undefined,
-    isOwn,
-    passed: () => undefined,
+    cursor: () => at,
+    isHeld: () => held,
     note: () => undefined,
     eventsOf: (frame) =>
       frame.type === "prelude"
@@ -136,10 +143,8 @@ function makeFollower(isOwn: (runId: string) => boolean = () => false): {
         : frame.type === "chunk"
           ? frame.chunk.entries.map(({ event }) => event)
           : [],
-    settled: () => undefined,
-    cut: () => undefined,
-    has: async () => false,
-    anew: () => undefined,
+    settled: (cursor) => void (at = cursor),
+    cut: () => void (at = undefined),
     session: (events$) => {
       const events: BaseEvent[] = [];
       sessions.push(events);
@@ -156,6 +161,16 @@ function makeFollower(isOwn: (runId: string) => boolean = () => false): {
     asked,
     send: (...frames) => frames.forEach((frame) => subscribers.at(-1)!.next(frame)),
     fail: (error) => subscribers.at(-1)!.error(error),
+    hold: () => {
+      held = true;
+      follower.hold();
+    },
+    release: (cursor) => {
+      held = false;
+      at = cursor;
+      follower.release();
+    },
+    isReading: () => subscribers.at(-1)?.closed === false,
   };
 }
 
@@ -189,10 +204,55 @@ test("a follower whose run was cut off by a snapshot goes on with the snapshot (
   );
 });
 
-test("a follower that passes over an own run stops passing when a snapshot takes its place (L13)", async () => {
-  const { send, sessions } = makeFollower((runId) => runId === "r1");
-  send(begin(1), chunk(1, "own"), prelude(2, "b"), begin(3), chunk(3, "c"), settled(3));
-  await vi.waitFor(() => expect(sessions.map((events) => events.map(({ name }) => name))).toEqual([["b"], ["c"]]));
+const namesIn = (sessions: readonly BaseEvent[][]): unknown[][] => sessions.map((it) => it.map(({ name }) => name));
+
+test("a follower has no attachment while another stream brings the thread, and goes on behind that (L2)", async () => {
+  const { send, sessions, asked, hold, release, isReading, follower } = makeFollower();
+  send(prelude(0, "a"));
+  await vi.waitFor(() => expect(namesIn(sessions)).toEqual([["a"]]));
+  await follower.caughtUp();
+  hold();
+  expect(isReading()).toBe(false);
+  // What is there already is known, and need not be waited for.
+  await follower.caughtUp();
+  const cursor = { runIndex: 1, seq: 3, epoch: 1 };
+  release(cursor);
+  expect(asked).toEqual([undefined, cursor]);
+  send(begin(2), chunk(2, "c"), settled(2));
+  await vi.waitFor(() => expect(namesIn(sessions)).toEqual([["a"], ["c"]]));
+});
+
+test("a follower that is held in the middle of a run sees it to its end, and applies nothing behind it (L2)", async () => {
+  const { send, sessions, asked, hold, release, isReading } = makeFollower();
+  send(begin(1), chunk(1, "a"));
+  hold();
+  send(settled(1), begin(2), chunk(2, "own"), settled(2));
+  await vi.waitFor(() => expect(isReading()).toBe(false));
+  const cursor = { runIndex: 2, seq: 0, epoch: 1 };
+  release(cursor);
+  send(begin(3), chunk(3, "c"), settled(3));
+  await vi.waitFor(() => expect(namesIn(sessions)).toEqual([["a"], ["c"]]));
+  expect(asked).toEqual([undefined, cursor]);
+});
+
+test("a follower that is held and released before the run that it applies has ended reads nothing twice (L2)", async () => {
+  const { send, sessions, asked, hold, release } = makeFollower();
+  send(begin(1), chunk(1, "a"));
+  hold();
+  release({ runIndex: 0, seq: 0, epoch: 1 });
+  send(settled(1), begin(2), chunk(2, "b"));
+  await vi.waitFor(() => expect(asked).toEqual([undefined, { runIndex: 1, seq: 0, epoch: 1 }]));
+  send(begin(2), chunk(2, "b"), settled(2));
+  await vi.waitFor(() => expect(namesIn(sessions)).toEqual([["a"], ["b"]]));
+});
+
+test("a snapshot that is due is asked for when a held follower goes on, whatever the cursor says (L2)", async () => {
+  const { asked, hold, release, follower } = makeFollower();
+  hold();
+  follower.restart();
+  expect(asked).toEqual([undefined]);
+  release({ runIndex: 2, seq: 0, epoch: 1 });
+  expect(asked).toEqual([undefined, undefined]);
 });
 
 test("a follower whose reading failed ends its session, and reads again (L10, L13)", async () => {
@@ -276,7 +336,7 @@ test("a follower whose session is detached in the middle of a run has the whole 
   await vi.waitFor(() => expect(answerOf(reader)).toBe(counted(STEPS)));
 });
 
-test("an agent that follows forgets the runs that it has passed over (L14)", async () => {
+test("an agent that follows forgets the runs that are over (L14)", async () => {
   const { connect } = makeHost();
   const agent = connect().agent("counter", { threadId: "t" });
   await firstRun(agent);
@@ -285,8 +345,8 @@ test("an agent that follows forgets the runs that it has passed over (L14)", asy
     agent.addMessage(user(`u${n}`));
     await agent.runAgent();
   }
-  const { ownRuns } = agent as unknown as { ownRuns: Map<string, unknown> };
-  await vi.waitFor(() => expect([...ownRuns.keys()]).toEqual([]));
+  const { ownRuns } = agent as unknown as { ownRuns: OwnRuns };
+  await vi.waitFor(() => expect(ownRuns.live).toEqual([]));
   expect(agent.messages).toHaveLength(12);
 });
 

@@ -210,14 +210,11 @@ test("events that the pipeline refuses do not make a follower begin anew without
         });
       }),
     cursor: () => undefined,
-    isOwn: () => false,
-    passed: () => undefined,
+    isHeld: () => false,
     note: () => undefined,
     eventsOf: (frame) => (frame.type === "prelude" ? frame.events : []),
     settled: () => undefined,
     cut: () => undefined,
-    has: async () => false,
-    anew: () => undefined,
     session: (events$) =>
       new Promise((_resolve, reject) => {
         events$

@@ -224,13 +224,27 @@ test("an attachment of a tab is told of when the tab goes", async () => {
   const runtime = runtimeWith({ afterRequestMiddleware });
   const tab = connectedTab(runtime);
   const agent = tab.agent("counter", { threadId: "t" });
-  agent.follow();
   await agent.runAgent({ runId: "r" });
   await toldOf(told, 1);
   expect(runsOf(told)).toEqual(["r"]);
+  const reader = tab.agent("counter", { threadId: "t" });
+  reader.follow();
+  await reader.connectAgent();
   await tab.close();
   await toldOf(told, 2);
   expect(told.at(-1)).toMatchObject({ path: "/agent/counter/connect", threadId: "t", texts: ["0 1 2 "] });
+});
+
+test("an attachment of a following agent ends for the time of its own run, and is told of then", async () => {
+  const { told, afterRequestMiddleware } = recorder();
+  const tab = connectedTab(runtimeWith({ afterRequestMiddleware }));
+  const agent = tab.agent("counter", { threadId: "t" });
+  agent.follow();
+  await agent.connectAgent();
+  await agent.runAgent({ runId: "r" });
+  await toldOf(told, 2);
+  expect(told.map(({ path }) => path).toSorted()).toEqual(["/agent/counter/connect", "/agent/counter/run"]);
+  expect(runsOf(told).filter((runId) => runId !== undefined)).toEqual(["r"]);
 });
 
 test("a suggestion is told of without an id: nothing of it is kept", async () => {
