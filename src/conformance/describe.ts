@@ -5,6 +5,7 @@ import { Bench, type RunnerUnderTest } from "./bench.js";
 import type { Level, RunnableCase } from "./case.js";
 import { RUNNABLE_CASES, type CaseId } from "./cases.js";
 import { messageOf } from "../run/errors.js";
+import { checkNames, type Names } from "../run/options.js";
 import { ConformanceError } from "./expect.js";
 import { Patience } from "./patience.js";
 
@@ -37,6 +38,17 @@ export interface DescribeAgentRunnerOptions {
   readonly framework?: TestFramework;
 }
 
+const NAMES: Names<DescribeAgentRunnerOptions> = {
+  create: true,
+  destroy: true,
+  reopen: true,
+  crash: true,
+  run: true,
+  level: true,
+  skip: true,
+  patienceMs: true,
+  framework: true,
+};
 const PATIENCE_MS = 10_000;
 /** A case waits for several things, one after the other. */
 const WAITS_PER_CASE = 6;
@@ -75,9 +87,10 @@ async function runCase({ id, says, check }: RunnableCase, subject: RunnerUnderTe
  * in the report with the reason.
  *
  * @param name of the runner in the report
- * @throws Error for a skip without a reason or of an unknown case
+ * @throws Error for a skip without a reason or of an unknown case; RunnerError `invalid-input` for an unknown option
  */
 export function describeAgentRunner(name: string, options: DescribeAgentRunnerOptions): void {
+  checkNames(options, NAMES, { of: "describeAgentRunner" });
   const { level = "full", skip = {}, patienceMs = PATIENCE_MS, framework = globalFramework(), ...subject } = options;
   const { describe, it } = framework;
   checkSkips(skip);

@@ -199,8 +199,8 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal, tabId: () => stri
           const asked = await rewritten(admitted, query, (by) =>
             by.rewrittenQuery<typeof query>(admitted, MESSAGE_QUERY),
           );
-          const place = checkMessagePageQuery({ ...asked, ...ids });
-          const page: MessagePage = await runner.getMessagePage(ids.threadId, place);
+          const { threadId: asShown, ...place } = checkMessagePageQuery({ ...asked, ...ids });
+          const page: MessagePage = await runner.getMessagePage(asShown, place);
           const filter = core.filterFor(admitted, ids.threadId);
           return filter ? { ...page, messages: filterMessages(page.messages, filter) } : page;
         });
@@ -218,9 +218,9 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal, tabId: () => stri
       getRun: (request) =>
         data(namedRun("runs/get", checkNamedRun(request), []), (_, { runId, ...name }) => runner.getRun(runId, name)),
       getRunEvents: (request) => {
-        checkNamedRun(request);
+        const { runId: _asked, ...query } = checkNamedRun(request);
         return data(namedRun("runs/events", request, ["events"]), async (admitted, { runId, ...name }) => {
-          const events = await runner.getRunEvents(runId, { ...request, ...name });
+          const events = await runner.getRunEvents(runId, { ...query, ...name });
           const threadId = name.threadId ?? (await runner.getRun(runId))?.threadId ?? "";
           const filter = core.filterFor(admitted, threadId);
           if (filter === undefined) return events;

@@ -19,6 +19,7 @@ import type { RunnerParts } from "../parts.js";
 import { steadily } from "../history/steadily.js";
 
 const RUN_QUERY: Names<RunListQuery> = { status: true, limit: true, before: true };
+const PAGE: Names<Omit<MessagePageQuery, "threadId">> = { before: true, limit: true };
 const DEFAULT_RUNS = 50;
 const MAX_RUNS = 500;
 const DEFAULT_MESSAGES = 50;
@@ -39,6 +40,9 @@ export interface RunEventsQuery extends RunName {
   /** At most this many. Default 1,000, at most 100,000. */
   readonly limit?: number;
 }
+
+const RUN_NAME: Names<RunName> = { threadId: true };
+const EVENTS_QUERY: Names<RunEventsQuery> = { ...RUN_NAME, types: true, after: true, limit: true };
 
 /** What the log says about threads and their runs. All answers are copies. */
 export class ThreadReads {
@@ -107,11 +111,13 @@ export class ThreadReads {
   }
 
   async getRun(runId: string, name: RunName): Promise<RunSummary | undefined> {
+    checkNames(name, RUN_NAME, { of: "getRun" });
     const row = await this.rowOf(runId, name);
     return row && toRunSummary(row);
   }
 
   async getRunEvents(runId: string, query: RunEventsQuery): Promise<readonly PlacedEvent[]> {
+    checkNames(query, EVENTS_QUERY, { of: "getRunEvents" });
     const limit = checkNumber("limit", query.limit, DEFAULT_EVENTS, MAX_EVENTS);
     const after = checkNumber("after", query.after, -1);
     const types = query.types && new Set(checkStrings("types", query.types));
@@ -136,6 +142,7 @@ export class ThreadReads {
 
   async getMessagePage(threadId: string, place: Omit<MessagePageQuery, "threadId">): Promise<MessagePage> {
     checkId("threadId", threadId);
+    checkNames(place, PAGE, { of: "getMessagePage" });
     const { before } = place;
     const limit = checkNumber("limit", place.limit, DEFAULT_MESSAGES, MAX_MESSAGES);
     if (before !== undefined) checkMessageId("before", before);

@@ -2,6 +2,7 @@ import "fake-indexeddb/auto";
 import { IndexedDBAgentRunner, InMemoryAgentRunner, RunnerError } from "ag-ui-local-runtime";
 import { InMemoryCheckpointStore, IndexedDBCheckpointStore } from "ag-ui-local-runtime/checkpoint";
 import { connectRuntime, installRuntimeFetch } from "ag-ui-local-runtime/client";
+import { describeAgentRunner } from "ag-ui-local-runtime/conformance";
 import { IndexedDBSaver } from "ag-ui-local-runtime/langgraph";
 import { createNodeHandler } from "ag-ui-local-runtime/node";
 import { AgentRuntime, createRuntimeHandler } from "ag-ui-local-runtime/runtime";
@@ -212,6 +213,16 @@ describe("what CopilotKit spells otherwise", () => {
   test.each<[string, () => Promise<unknown>]>([
     ["threads", () => new InMemoryAgentRunner({ store: "isolated" }).listThreads({ agentID: "a" } as object)],
     ["runs", () => new InMemoryAgentRunner({ store: "isolated" }).listRuns("t", { agentID: "a" } as object)],
+    ["a run", () => new InMemoryAgentRunner({ store: "isolated" }).getRun("r", { agentID: "a" } as object)],
+    [
+      "a run's events",
+      () => new InMemoryAgentRunner({ store: "isolated" }).getRunEvents("r", { agentID: "a" } as object),
+    ],
+    ["messages", () => new InMemoryAgentRunner({ store: "isolated" }).getMessagePage("t", { agentID: "a" } as object)],
+    [
+      "a conformance suite",
+      async () => describeAgentRunner("x", { create: () => new InMemoryAgentRunner(), agentID: 1 } as never),
+    ],
     ["checkpoints", () => new InMemoryCheckpointStore().list("g", { agentID: "a" } as object)],
     ["what to prune", () => new InMemoryCheckpointStore().prune({ keep: 1, agentID: "a" } as object)],
     ["a fetch", () => connectRuntime({ hosts: {} }).fetch("/x", {}, { agentID: "a" } as object)],
