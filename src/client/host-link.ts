@@ -4,7 +4,7 @@ import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import { livesWhereAllowed } from "../platform/denied.js";
-import { lazyLives } from "../platform/lazy-locks.js";
+import { lazyLives } from "../platform/context-locks.js";
 import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
 import { hostLifeLockName, tabLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
@@ -61,11 +61,8 @@ export class HostLink {
   readonly status$ = new BehaviorSubject<RuntimeStatus>({ is: "connecting" });
 
   private readonly closed = sharedController();
-  private readonly beats =
-    defaultLocks() === undefined
-      ? lazyLives(async () => (await import("../platform/beats.js")).beatLives())
-      : undefined;
-  private readonly lives: Lives = livesWhereAllowed(defaultLocks() ?? this.beats!);
+  private readonly channelLives = defaultLocks() === undefined ? lazyLives() : undefined;
+  private readonly lives: Lives = livesWhereAllowed(defaultLocks() ?? this.channelLives!);
   private readonly tabId = randomId();
   private life: HeldLock | undefined;
   private linking!: Promise<LinkedHost>;
@@ -150,7 +147,7 @@ export class HostLink {
     this.status$.next({ is: "closed" });
     this.status$.complete();
     await this.life?.release();
-    await this.beats?.close();
+    await this.channelLives?.close();
   }
 
   /** A page in the back/forward cache hears nothing, and what is posted to it may throw it out: it lets go of its host. */

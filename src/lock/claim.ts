@@ -9,6 +9,7 @@ import type { HostChannel, LockMessage } from "./protocol.js";
 
 export interface ClaimParts {
   readonly dbName: string;
+  readonly hostId: string;
   readonly locks: Locks;
   readonly channel: HostChannel;
   readonly store: Pick<RunStore, "head">;
@@ -72,16 +73,33 @@ async function isOrphan({ dbName, locks, clock }: ClaimParts, { holder }: Thread
 }
 
 /**
+ * True where another host has a live run of the thread, as far as anybody can tell without Web Locks: the thread's lock is
+ * this context's own there and does not say it. The run counts until its holder has been silent for so long that it is
+ * settled as broken. Two hosts may both find a thread free: the fence's transaction lets one of them in.
+ */
+export const runsElsewhere = (
+  { locks, hostId }: { readonly locks: Locks; readonly hostId: string },
+  head: ThreadHead | undefined,
+): boolean => locks.contextOnly === true && head?.live !== undefined && head.holder !== hostId;
+
+/** Undefined where another run of the thread has the lock, or runs in another host. */
+async function tryClaim(parts: ClaimParts, threadId: string): Promise<HeldLock | undefined> {
+  const { locks, store, dbName } = parts;
+  // With Web Locks nobody has to look.
+  const head = locks.contextOnly === true ? await store.head(threadId) : undefined;
+  return runsElsewhere(parts, head) ? undefined : locks.tryHold(threadLockName(dbName, threadId));
+}
+
+/**
  * Takes the thread's lock for a run. Never queues on it (a queued waiter makes the next claim fail).
  *
  * Errors: RunnerError `thread-busy`, with the live `runId` in its details where it is known.
  */
 export async function claimThread(parts: ClaimParts, threadId: string, runId: string): Promise<HeldLock> {
-  const { locks, store, channel, clock } = parts;
-  const name = threadLockName(parts.dbName, threadId);
+  const { store, channel, clock } = parts;
   const deadline = clock.elapsed() + SETTLING_MS;
   for (;;) {
-    const lock = await locks.tryHold(name);
+    const lock = await tryClaim(parts, threadId);
     if (lock !== undefined) return lock;
 
     const isAnswer = (message: LockMessage): boolean => message.threadId === threadId && ANSWERS.has(message.type);

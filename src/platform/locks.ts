@@ -26,7 +26,15 @@ export interface ThreadLocks {
 }
 
 /** Web Locks as the runtime uses them, or what stands in for them. */
-export interface Locks extends Lives, ThreadLocks {}
+export interface Locks extends Lives, ThreadLocks {
+  /**
+   * Thread locks exclude this context alone (there are no Web Locks): holding one does not say that no other host
+   * executes a run of the thread. The thread's head row does; see `runsElsewhere`.
+   */
+  readonly contextOnly?: boolean | undefined;
+  /** There where the locks are one runner's own: it calls this when it has closed. */
+  close?(): Promise<void>;
+}
 
 function request(manager: LockManagerLike, name: string, options: LockOptions): Promise<HeldLock | undefined> {
   return new Promise((resolve, reject) => {

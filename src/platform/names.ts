@@ -16,10 +16,10 @@ export const DEFAULT_MEMORY_NAME = "memory";
 export const hostChannelName = (dbName: string): string => `${PREFIX}:${dbName}:hosts`;
 
 /** The BroadcastChannel on which contexts say that they live, where there are no Web Locks. */
-export const beatChannelName = `${PREFIX}:beats`;
+export const livesChannelName = `${PREFIX}:beats`;
 
-/** The database of the leases that stand in for the threads' Web Locks where there are none. */
-export const leaseDbName = (dbName: string): string => `${dbName}.leases`;
+/** The database of leases that earlier builds kept where there are no Web Locks; deleted when it is met. */
+export const formerLeaseDbName = (dbName: string): string => `${dbName}.leases`;
 
 /** The database of checkpoints, beside the log's. */
 export const checkpointDbName = (dbName: string): string => `${dbName}.checkpoints`;

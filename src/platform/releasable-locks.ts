@@ -23,6 +23,7 @@ export function releasableLocks(inner: Locks): ReleasableLocks {
     hold: async (name) => keep(await inner.hold(name)),
     steal: async (name) => keep(await inner.steal(name)),
     whenFree: (name, signal) => inner.whenFree(name, signal),
+    contextOnly: inner.contextOnly,
     releaseAll() {
       released = true;
       for (const lock of held) void lock.release();

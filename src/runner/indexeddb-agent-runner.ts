@@ -2,9 +2,8 @@ import { deleteDB } from "idb";
 import { openBroadcastChannel, type OpenChannel } from "../platform/channel.js";
 import { systemClock, type Clock } from "../platform/clock.js";
 import { defaultLocks, type Locks } from "../platform/locks.js";
-import { DEFAULT_DB_NAME, leaseDbName } from "../platform/names.js";
-import { lazyLocks } from "../platform/lazy-locks.js";
-import type { LeaseLocksOptions } from "../lock/lease-locks.js";
+import { DEFAULT_DB_NAME, formerLeaseDbName } from "../platform/names.js";
+import { contextLocks } from "../platform/context-locks.js";
 import { epochBefore } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
 import { checkNames, type Names } from "../run/options.js";
@@ -39,7 +38,8 @@ const LIMITS: Names<RunnerLimits> = { maxThreads: true, maxRunsPerThread: true }
  */
 export class IndexedDBAgentRunner extends LocalAgentRunner {
   /**
-   * Where the browser has no Web Locks (plain http), leases in a database stand in for them.
+   * Where the browser has no Web Locks (plain http), the fence in the thread's head row enforces alone, and hosts ask one
+   * another over a BroadcastChannel whether they live.
    *
    * @throws RunnerError `invalid-input` for a wrong option
    */
@@ -52,9 +52,7 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
     });
     const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000, openChannel = openBroadcastChannel } = options;
     const { clock = systemClock } = options;
-    const given = options.locks ?? defaultLocks();
-    const leases = given === undefined ? lazyLeases({ dbName, openTimeoutMs, openChannel, clock }) : undefined;
-    const locks = given ?? leases!;
+    const locks = options.locks ?? defaultLocks() ?? contextLocks({ openChannel, clock });
     super(
       {
         dbName,
@@ -69,20 +67,23 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
             newEpochs: () => epochBefore(Math.random()),
           }),
         deleteStore: async () => {
-          await deleteDatabase(dbName, clock, openTimeoutMs);
-          if (leases === undefined) return;
-          await leases.close();
-          await deleteDatabase(leaseDbName(dbName), clock, openTimeoutMs);
+          for (const name of [dbName, formerLeaseDbName(dbName)]) await deleteDatabase(name, clock, openTimeoutMs);
         },
       },
       options,
     );
-    if (leases !== undefined) this.onClosed(() => void leases.close());
+    this.onClosed(() => void locks.close?.());
+    // Earlier builds kept leases in a database of their own where there were no Web Locks. While a run is live it may be one
+    // of theirs, which would end as broken without its lease: then a later start deletes them. An old and a new build at
+    // once do not see each other's claims, so the old one can break a live run of this one; the fence keeps the log right.
+    if (locks.contextOnly === true) {
+      void this.opened
+        .then(() => this.store.liveHeads())
+        .then((live) => (live.length === 0 ? deleteDB(formerLeaseDbName(dbName)) : undefined))
+        .catch(() => undefined);
+    }
   }
 }
-
-const lazyLeases = (options: LeaseLocksOptions): ReturnType<typeof lazyLocks> =>
-  lazyLocks(async () => (await import("../lock/lease-locks.js")).leaseLocks(options));
 
 /** Waits for the connections that other contexts have: ours give way. */
 async function deleteDatabase(dbName: string, clock: Clock, timeoutMs: number): Promise<void> {

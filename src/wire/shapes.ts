@@ -30,11 +30,11 @@ export type Durability = "durable" | "memory";
 export type Survives = "nothing" | "tab-close" | "reload";
 
 /**
- * What keeps a thread to one live run: Web Locks; or, where the page has none (plain http), leases in a database. That is
- * weaker: a host that is blocked for several seconds can lose its run to another one, and a dead host's thread is free
- * after about as long. What the log holds is right in both.
+ * What keeps a thread to one live run: Web Locks; or, where the page has none (plain http), the fence in the log alone,
+ * and hosts that ask one another whether they live. That is weaker: a host that is blocked for 8 seconds can lose its run,
+ * and a dead host's thread is free only after about as long. What the log holds is right in both.
  */
-export type Exclusion = "locks" | "leases";
+export type Exclusion = "locks" | "fence";
 
 /** How a tab stands with its host. One value of `runtime.status$`. */
 export type RuntimeStatus =

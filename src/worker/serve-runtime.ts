@@ -1,7 +1,7 @@
 import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { isDenied, livesWhereAllowed } from "../platform/denied.js";
-import { lazyLives } from "../platform/lazy-locks.js";
+import { lazyLives } from "../platform/context-locks.js";
 import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
 import { hostLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
@@ -85,9 +85,8 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   const { kind, listen } = hostScope();
   const core = coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
   const webLocks = defaultLocks();
-  const beats =
-    webLocks === undefined ? lazyLives(async () => (await import("../platform/beats.js")).beatLives()) : undefined;
-  const lives: Lives = livesWhereAllowed(webLocks ?? beats!);
+  const channelLives = webLocks === undefined ? lazyLives() : undefined;
+  const lives: Lives = livesWhereAllowed(webLocks ?? channelLives!);
   const { home } = core;
   // Who may know them is for a middleware to say, where there is one.
   const agentIds = core.options.beforeRequestMiddleware === undefined ? core.agents.ids : undefined;
@@ -187,7 +186,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
         dbName: runner.dbName,
         kind,
         ...(agentIds !== undefined && { agents: agentIds }),
-        exclusion: webLocks === undefined ? "leases" : "locks",
+        exclusion: webLocks === undefined ? "fence" : "locks",
         port,
       };
       raw.postMessage(hello, [port]);
@@ -208,7 +207,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
     endConnections();
     await core.close();
     hideLives();
-    await beats?.close();
+    await channelLives?.close();
   };
 
   /** Live runs are settled by now. A worker ends, so that tabs that come next start the one of the newer build. */

@@ -58,7 +58,7 @@ describe("a host whose IndexedDB refuses to open", () => {
       const url = tabs.url("memory-no-locks").replace("hosts.html", "no-locks.html");
       const tab = await new LabTab(await given.browser.newTab(url)).follow("count", "thread");
       expect(await tab.run("thread", { n: 3 })).toEqual({ ok: true });
-      expect(await tab.status()).toMatchObject({ durability: "memory", exclusion: "leases" });
+      expect(await tab.status()).toMatchObject({ durability: "memory", exclusion: "fence" });
       await tab.tab.close();
     });
 

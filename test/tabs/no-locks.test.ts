@@ -39,6 +39,24 @@ const tabOn = async (agentId: string, host = "one", threadId = "thread") =>
 const connectedTabs = ({ tab }: LabTab, count: number): Promise<unknown> =>
   tab.waitFor((n) => window.lab.status.is === "connected" && window.lab.status.tabs === n, count);
 
+/** The chunks of the thread's first run as they stand in the log, as text. */
+const chunksOf = ({ tab }: LabTab): Promise<string> =>
+  tab.evaluate(
+    (name) =>
+      new Promise<string>((resolve, reject) => {
+        const opening = indexedDB.open(name);
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const ofRun = IDBKeyRange.bound(["thread", 0], ["thread", 0, []]);
+          const reading = opening.result.transaction("chunks").objectStore("chunks").getAll(ofRun);
+          opening.result.close();
+          reading.onsuccess = () => resolve(JSON.stringify(reading.result));
+          reading.onerror = () => reject(reading.error);
+        };
+      }),
+    tabs.dbName,
+  );
+
 describe("pages and workers whose navigator has no locks", () => {
   /** The page and the workers of these tabs have lost their Web Locks before any other code of theirs ran. */
   class TabsWithoutLocks extends HostTabs {
@@ -55,10 +73,10 @@ describe("pages and workers whose navigator has no locks", () => {
     tabs = new TabsWithoutLocks();
   });
 
-  test("the status says that leases stand in for them (L5)", async () => {
+  test("the status says that the fence alone keeps a thread to one run (L5)", async () => {
     const tab = await tabOn("count");
     await connectedTabs(tab, 1);
-    expect(await tab.status()).toMatchObject({ host: "shared-worker", durability: "durable", exclusion: "leases" });
+    expect(await tab.status()).toMatchObject({ host: "shared-worker", durability: "durable", exclusion: "fence" });
     expect(await tab.tab.evaluate(() => navigator.locks)).toBe(undefined);
   });
 
@@ -164,24 +182,6 @@ describe("pages and workers whose navigator has no locks", () => {
     await holder.shows("thread", 7);
   });
 
-  /** The chunks of the thread's first run as they stand in the log, as text. */
-  const chunksOf = ({ tab }: LabTab): Promise<string> =>
-    tab.evaluate(
-      (name) =>
-        new Promise<string>((resolve, reject) => {
-          const opening = indexedDB.open(name);
-          opening.onerror = () => reject(opening.error);
-          opening.onsuccess = () => {
-            const ofRun = IDBKeyRange.bound(["thread", 0], ["thread", 0, []]);
-            const reading = opening.result.transaction("chunks").objectStore("chunks").getAll(ofRun);
-            opening.result.close();
-            reading.onsuccess = () => resolve(JSON.stringify(reading.result));
-            reading.onerror = () => reject(reading.error);
-          };
-        }),
-      tabs.dbName,
-    );
-
   test("a holder that is blocked for long loses its thread, writes no more, and its tab sees why (L6)", async () => {
     const holder = await tabOn("count", "deaf");
     const other = await tabOn("count", "two");
@@ -242,7 +242,7 @@ describe("an origin that is not secure", () => {
     const [holder, other] = both as [LabTab, LabTab];
     expect(await holder.tab.evaluate(() => isSecureContext)).toBe(false);
     await connectedTabs(other, 1);
-    expect(await other.status()).toMatchObject({ host: "shared-worker", durability: "durable", exclusion: "leases" });
+    expect(await other.status()).toMatchObject({ host: "shared-worker", durability: "durable", exclusion: "fence" });
 
     expect(await run(holder, "whole", { n: 50, everyMs: 5 })).toBe("ok");
     for (const tab of both) await tab.shows("thread", 50);
@@ -256,5 +256,52 @@ describe("an origin that is not secure", () => {
     expect(await stopped).toBe("ok");
     expect(await run(other, "next", { n: 5 })).toBe("ok");
     for (const tab of both) await tab.shows("thread", 5);
+  });
+
+  test("of runs started at once on two hosts none breaks another: 10 times (L5)", async () => {
+    const both = [await tabOn("count"), await tabOn("count", "two")];
+    let taken = 0;
+    for (let round = 0; round < 10; round++) {
+      const outcomes = await Promise.all(both.map((tab, n) => run(tab, `${round}-${n}`, { n: 20, everyMs: 5 })));
+      // The two need not overlap; two runs that both succeed came one after the other.
+      expect(outcomes).toContain("ok");
+      for (const outcome of outcomes) expect(["ok", "RunnerError: Thread already running"]).toContain(outcome);
+      taken += outcomes.filter((outcome) => outcome === "ok").length;
+    }
+    for (const { tab } of both) {
+      await tab.waitFor((least) => window.lab.view("thread").ends.length >= least, taken);
+      const ends = await tab.evaluate(() => window.lab.view("thread").ends);
+      expect(ends).toEqual(Array.from({ length: taken }, () => ({ type: "RUN_FINISHED" })));
+    }
+  });
+
+  const broken = { type: "RUN_ERROR", code: "RUN_BROKEN", message: expect.any(String) };
+
+  test("the host of a run dies: it is broken for all, and the thread works (L8, L9)", async () => {
+    const both = [await tabOn("count"), await tabOn("count", "two")];
+    const [holder, other] = both as [LabTab, LabTab];
+    void run(holder, "doomed", LONG).catch(() => undefined);
+    for (const tab of both) await tab.counted("thread", 20);
+    await tabs.endHost(holder);
+    for (const tab of both) expect((await tab.settled("thread")).ends).toEqual([broken]);
+    await connectedTabs(holder, 1);
+    expect(await run(other, "next", { n: 5 })).toBe("ok");
+    expect(await run(holder, "last", { n: 7 })).toBe("ok");
+    await other.shows("thread", 7);
+  });
+
+  test("a holder that is blocked for long loses its thread, and writes no more when it wakes (L6)", async () => {
+    const [holder, other] = [await tabOn("count"), await tabOn("count", "two")];
+    const blocked = run(holder, "taken", { n: 60, everyMs: 50, blockMs: BLOCKED_MS });
+    await other.counted("thread", 20);
+    expect((await other.settled("thread")).ends).toEqual([broken]);
+    expect(await run(other, "next", { n: 5 })).toBe("ok");
+    const chunks = await chunksOf(other);
+    await blocked;
+    await holder.shows("thread", 5);
+    expect((await holder.view("thread")).ends).toEqual([broken, { type: "RUN_FINISHED" }]);
+    await connectedTabs(holder, 1);
+    expect(await run(holder, "last", { n: 7 })).toBe("ok");
+    expect(await chunksOf(other)).toBe(chunks);
   });
 });

@@ -149,10 +149,10 @@ function facts(status: Connected): TemplateResult {
       </div>
     </dl>
     ${
-      status.exclusion === "leases"
+      status.exclusion === "fence"
         ? html`<p class="fine">
             This address is not secure (http), so the browser offers no locks: a tab that ended is noticed only after
-            some seconds.
+            some seconds, and a run whose tab or worker is blocked for as long may be cut off.
           </p>`
         : nothing
     }

@@ -5,6 +5,7 @@ import { Fold } from "../../run/fold.js";
 import { PATCH_BOUNDS } from "../../run/json-patch.js";
 import { equalJson } from "../../run/json.js";
 import { asKnown, planInput, replacementsIn, titleOf, type InputPlan, type ThreadBase } from "../../run/input-plan.js";
+import { runsElsewhere } from "../../lock/claim.js";
 import type { HeldLock } from "../../platform/locks.js";
 import { firstOf } from "../../storage/decisions.js";
 import type { Claim, PersistedInput, RunRow } from "../../storage/run-store.js";
@@ -71,14 +72,16 @@ export type FenceResult =
   /** The run id was used before. */
   | { readonly is: "exists"; readonly run: RunRow }
   /** The thread went on each time that its end was read. */
-  | { readonly is: "moved" };
+  | { readonly is: "moved" }
+  /** Without Web Locks: another host's run came first. */
+  | { readonly is: "taken" };
 
 /** How often the base is read again when the thread went on under it. */
 const TRIES = 3;
 
 /**
  * Reads what a run starts from and writes the fence. The caller holds the thread's lock, so whoever left a live run
- * behind is gone: it is settled first.
+ * behind is gone (without Web Locks: where it was this host): it is settled first.
  *
  * @param sending called before the fence is sent: from then on it may stand, whatever this function then throws
  */
@@ -89,8 +92,9 @@ export async function fenceRun(
 ): Promise<FenceResult> {
   const { threadId, agentId, input, partial, shownAs, cut, branchBefore, fingerprint } = request;
 
-  const readEnd = (): Promise<{ readonly epoch: number; readonly base: ThreadBase }> =>
+  const readEnd = (): Promise<{ readonly epoch: number; readonly base: ThreadBase } | undefined> =>
     steadily(parts.store, threadId, async (before) => {
+      if (runsElsewhere(parts, before)) return undefined;
       const head = before?.live === undefined ? before : await recovery.settleOrphan(before, "broken");
       if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
       return { epoch: head.epoch, base: await history.base(head) };
@@ -106,6 +110,7 @@ export async function fenceRun(
     // What this host knows of the thread's end is tried without a look: the fence finds out if it is old.
     const known = tries === 0 ? history.last(threadId) : undefined;
     const end = known ?? (await readEnd());
+    if (end === undefined) return { is: "taken" };
     const messages = shownAs === undefined ? input.messages : [...asKnown(end.base, input.messages, shownAs)];
     const outdated = partial === undefined ? await outdatedIn(parts, threadId, end.base, messages) : undefined;
     const sender = { partial: partial !== undefined, cut, branchBefore, outdated, unseen: request.unseen?.() };

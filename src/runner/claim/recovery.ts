@@ -1,3 +1,4 @@
+import { runsElsewhere } from "../../lock/claim.js";
 import { hostLifeLockName, threadLockName } from "../../platform/names.js";
 import { messageOf, RunnerError } from "../../run/errors.js";
 import { closingEvents, startedEvent } from "../../run/finalize.js";
@@ -25,8 +26,8 @@ const isHopeless = (error: unknown): boolean =>
   RunnerError.is(error, "closed") || RunnerError.is(error, "outdated") || RunnerError.is(error, "corrupt-record");
 
 /**
- * Settles the runs that other hosts left behind. A host holds a Web Lock for life; when it falls, whoever watches it
- * takes each of its threads' locks and ends the run in the log.
+ * Settles the runs that other hosts left behind. A host holds a lock for life; when it falls, whoever watches it takes
+ * each of its threads' locks and ends the run in the log.
  */
 export class Recovery {
   private readonly watched = new Set<string>();
@@ -124,7 +125,7 @@ export class Recovery {
 
   /**
    * Ends a run that stands as live and that nobody executes: its thread's lock is free. For who has heard nothing of it
-   * for long.
+   * for long. Without Web Locks the lock tells nothing of other hosts: their life is watched instead.
    *
    * @returns why its end cannot be written; undefined where it is written, or somebody executes the run, or may
    */
@@ -133,7 +134,11 @@ export class Recovery {
     if (owed !== undefined) return owed;
     let held = false;
     try {
-      const isIt = (head: ThreadHead): OrphanVerdict => (head.live?.runId === runId ? { as: "broken" } : undefined);
+      const isIt = (head: ThreadHead): OrphanVerdict => {
+        const isElsewhere = runsElsewhere(this.parts, head);
+        if (isElsewhere) this.watch(head.holder);
+        return head.live?.runId === runId && !isElsewhere ? { as: "broken" } : undefined;
+      };
       await this.settleIf(isIt, threadId, () => (held = true));
       return undefined;
     } catch (error) {

@@ -143,30 +143,33 @@ export class LiveRun {
     let fenceSent = false;
     try {
       lock = await this.turn();
-      if (lock === undefined) {
-        const claimed = await acquire(this.context, this, {
-          busy: (runIndex, policy) => {
-            this.waitedFor ??= runIndex;
-            if (policy === "queue") this.wait();
-          },
-          signal: this.cancelled.signal,
+      for (;;) {
+        if (lock === undefined) {
+          const claimed = await acquire(this.context, this, {
+            busy: (runIndex, policy) => {
+              this.waitedFor ??= runIndex;
+              if (policy === "queue") this.wait();
+            },
+            signal: this.cancelled.signal,
+          });
+          if ("run" in claimed) return this.join(claimed.run);
+          lock = claimed.lock;
+        }
+        await this.reached("claiming.locked");
+        this.mustNotBeCancelled();
+        this.life.go({ to: "turn" });
+        const unseen = this.waitedFor;
+        const request = unseen === undefined ? this.request : { ...this.request, unseen: () => unseen };
+        const result = await fenceRun(this.context, request, async () => {
+          await this.reached("claiming.read");
+          fenceSent = true;
         });
-        if ("run" in claimed) return this.join(claimed.run);
-        lock = claimed.lock;
+        if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
+        if (result.is === "fenced") return await this.execute(result.run, lock);
+        await lock.release();
+        if (result.is === "exists") return this.join(result.run);
+        lock = undefined;
       }
-      await this.reached("claiming.locked");
-      this.mustNotBeCancelled();
-      this.life.go({ to: "turn" });
-      const unseen = this.waitedFor;
-      const request = unseen === undefined ? this.request : { ...this.request, unseen: () => unseen };
-      const result = await fenceRun(this.context, request, async () => {
-        await this.reached("claiming.read");
-        fenceSent = true;
-      });
-      if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
-      if (result.is === "fenced") return await this.execute(result.run, lock);
-      await lock.release();
-      return this.join(result.run);
     } catch (error) {
       this.life.go({ to: "refuse" });
       await this.reached("claiming.refused");

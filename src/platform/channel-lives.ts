@@ -1,0 +1,149 @@
+import { openBroadcastChannel, type OpenChannel } from "./channel.js";
+import { systemClock, type Clock } from "./clock.js";
+import type { HeldLock, Lives } from "./locks.js";
+import { livesChannelName } from "./names.js";
+
+/**
+ * History of the messages: 1, the first. Those of another version are not heard. Builds that said `lives` each second,
+ * unasked, answer `who` as well, so both kinds of builds hear of each other's lives.
+ */
+const PROTOCOL = 1;
+/** How often the holders of watched names are asked, in ms. */
+const ASK_MS = 2_000;
+/** A holder that leaves so many questions in a row unanswered counts as dead. */
+const DEAD_AFTER = 4;
+
+/** `who`: whoever holds one of these names is asked to say so. `lives`: it does. `released`: it has let go of them. */
+interface LifeMessage {
+  readonly v: typeof PROTOCOL;
+  readonly type: "who" | "lives" | "released";
+  readonly names: readonly string[];
+}
+
+function isLifeMessage(value: unknown): value is LifeMessage {
+  const { v, type, names } = (value ?? {}) as Partial<Record<keyof LifeMessage, unknown>>;
+  return (
+    v === PROTOCOL &&
+    (type === "who" || type === "lives" || type === "released") &&
+    Array.isArray(names) &&
+    names.every((name) => typeof name === "string")
+  );
+}
+
+interface Watch {
+  readonly name: string;
+  /** Questions in a row without an answer. */
+  unanswered: number;
+  readonly end: (free: boolean) => void;
+}
+
+export interface ChannelLivesOptions {
+  readonly clock?: Clock;
+  readonly openChannel?: OpenChannel;
+}
+
+/**
+ * Life locks where there are no Web Locks: who watches a name asks for its holder over a BroadcastChannel, and silence is
+ * its end. A hint, no proof: messages can be lost or forged, and a living holder can be too busy to answer. So what
+ * follows from an end must be safe when there was none. A holder needs no timer, so a throttled one answers too.
+ */
+export class ChannelLives implements Lives {
+  private readonly held = new Map<string, () => void>();
+  private readonly watches = new Set<Watch>();
+  private readonly clock: Clock;
+  private readonly channel;
+  private readonly hearing: { unsubscribe(): void };
+  private asking = false;
+  private closed = false;
+
+  constructor({ clock = systemClock, openChannel = openBroadcastChannel }: ChannelLivesOptions = {}) {
+    this.clock = clock;
+    this.channel = openChannel(livesChannelName);
+    this.hearing = this.channel.messages$.subscribe((message) => isLifeMessage(message) && this.hear(message));
+  }
+
+  hold(name: string): Promise<HeldLock> {
+    let end!: () => void;
+    const gone = new Promise<void>((resolve) => (end = resolve));
+    this.held.set(name, end);
+    return Promise.resolve({
+      release: () => {
+        // The name may be held anew by now.
+        if (this.held.get(name) === end) this.letGo([name]);
+        return gone;
+      },
+      gone,
+    });
+  }
+
+  whenFree(name: string, signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted || this.closed) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const aborted = (): void => watch.end(false);
+      const watch: Watch = {
+        name,
+        unanswered: 0,
+        end: (free) => {
+          this.watches.delete(watch);
+          signal.removeEventListener("abort", aborted);
+          resolve(free);
+        },
+      };
+      signal.addEventListener("abort", aborted, { once: true });
+      this.watches.add(watch);
+      if (!this.asking) void this.ask();
+    });
+  }
+
+  /** Lets go of what is held; what is watched counts as aborted. */
+  close(): void {
+    this.letGo([...this.held.keys()]);
+    this.closed = true;
+    for (const watch of this.watches) watch.end(false);
+    this.hearing.unsubscribe();
+    this.channel.close();
+  }
+
+  /** Asks for as long as something is watched. */
+  private async ask(): Promise<void> {
+    this.asking = true;
+    while (this.watches.size > 0) {
+      const asked = [...this.watches].filter(({ name }) => !this.held.has(name));
+      for (const watch of asked) watch.unanswered++;
+      if (asked.length > 0) this.post("who", [...new Set(asked.map(({ name }) => name))]);
+      const since = this.clock.elapsed();
+      await this.clock.after(ASK_MS);
+      // This context slept (frozen, blocked, throttled): answers may be there that it has not heard yet.
+      if (this.clock.elapsed() - since > 2 * ASK_MS) continue;
+      for (const watch of asked) if (watch.unanswered >= DEAD_AFTER) watch.end(true);
+    }
+    this.asking = false;
+  }
+
+  private hear({ type, names }: LifeMessage): void {
+    if (type === "who") {
+      const ours = names.filter((name) => this.held.has(name));
+      if (ours.length > 0) this.post("lives", ours);
+      return;
+    }
+    for (const watch of this.watches) {
+      if (!names.includes(watch.name)) continue;
+      if (type === "lives") watch.unanswered = 0;
+      else watch.end(true);
+    }
+  }
+
+  private letGo(names: readonly string[]): void {
+    for (const name of names) {
+      this.held.get(name)?.();
+      this.held.delete(name);
+    }
+    if (names.length > 0) this.post("released", names);
+    // A channel does not hear itself.
+    this.hear({ v: PROTOCOL, type: "released", names });
+  }
+
+  private post(type: LifeMessage["type"], names: readonly string[]): void {
+    this.channel.post({ v: PROTOCOL, type, names } satisfies LifeMessage);
+  }
+}

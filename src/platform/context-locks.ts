@@ -1,0 +1,29 @@
+import type { ChannelLivesOptions } from "./channel-lives.js";
+import { inProcessLockManager } from "./in-process-locks.js";
+import { locksOf, type Lives, type Locks } from "./locks.js";
+
+/*
+ * What stands in for Web Locks where a page has none (plain http).
+ */
+
+/** Life locks over a BroadcastChannel. Their code is loaded at the first use: few pages need it. */
+export function lazyLives(options?: ChannelLivesOptions): Lives & { close(): Promise<void> } {
+  let loading: Promise<Lives & { close(): void }> | undefined;
+  const lives = (): Promise<Lives> =>
+    (loading ??= import("./channel-lives.js")
+      .then(({ ChannelLives }) => new ChannelLives(options))
+      .catch((error: unknown) => {
+        loading = undefined;
+        throw error;
+      }));
+  return {
+    hold: async (name) => (await lives()).hold(name),
+    whenFree: async (name, signal) => (await lives()).whenFree(name, signal),
+    close: async () => (await loading)?.close(),
+  };
+}
+
+/** The locks of one runner: those of threads exclude this context alone, see {@link Locks.contextOnly}. */
+export function contextLocks(options?: ChannelLivesOptions): Locks {
+  return { ...locksOf(inProcessLockManager()), ...lazyLives(options), contextOnly: true };
+}
