@@ -2,8 +2,9 @@ import "fake-indexeddb/auto";
 import { IndexedDBAgentRunner, InMemoryAgentRunner, type AgentRunner } from "ag-ui-local-runtime";
 import { describeAgentRunner } from "ag-ui-local-runtime/conformance";
 import { describe, it } from "vitest";
+import { contextLocks } from "../../src/platform/context-locks.js";
 import { inProcessLockManager } from "../../src/platform/in-process-locks.js";
-import { mortalLocks } from "../unit/runner/kit.js";
+import { fastClock, mortalLocks } from "../unit/runner/kit.js";
 import { FakeRedis } from "./fake-redis.js";
 import { RedisAgentRunner } from "./redis-runner.js";
 import { remoteRunnerOptions } from "./wire-runner.js";
@@ -36,6 +37,22 @@ describeAgentRunner("IndexedDBAgentRunner", {
   ...given,
   create: () => mortalRunner(freshDb()),
   reopen: (runner) => mortalRunner(as(IndexedDBAgentRunner, runner).dbName),
+  crash: (runner) => deaths.get(runner)?.(),
+  destroy: (runner) => as(IndexedDBAgentRunner, runner).close(),
+});
+
+/** A host of a page on plain http, which is silent from its crash on. Five times as impatient as they are. */
+function runnerWithoutLocks(dbName: string): IndexedDBAgentRunner {
+  const locks = contextLocks({ clock: fastClock(5) });
+  const runner = new IndexedDBAgentRunner({ dbName, locks, stopGraceMs: 50 });
+  deaths.set(runner, async () => locks.close?.());
+  return runner;
+}
+
+describeAgentRunner("IndexedDBAgentRunner without Web Locks", {
+  ...given,
+  create: () => runnerWithoutLocks(freshDb()),
+  reopen: (runner) => runnerWithoutLocks(as(IndexedDBAgentRunner, runner).dbName),
   crash: (runner) => deaths.get(runner)?.(),
   destroy: (runner) => as(IndexedDBAgentRunner, runner).close(),
 });
