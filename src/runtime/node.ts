@@ -103,11 +103,19 @@ type HostRule = (req: IncomingMessage, request: Request) => boolean;
 function hostRule({ allowedHosts, host, trustProxy }: NodeHandlerOptions): HostRule {
   if (allowedHosts === undefined) {
     const isOwn = host === undefined ? () => false : hostCheck([host]);
-    return ({ socket, headers }) =>
-      !isLoopback(socket.localAddress ?? "") || isLoopbackHost(headers.host) || isOwn(headers.host);
+    return (req) => {
+      const asked = hostOf(req);
+      return !isLoopback(req.socket.localAddress ?? "") || isLoopbackHost(asked) || isOwn(asked);
+    };
   }
   const isListed = hostCheck(allowedHosts);
-  return ({ headers }, { url }) => isListed(trustProxy === true ? new URL(url).host : headers.host);
+  return (req, { url }) => isListed(trustProxy === true ? new URL(url).host : hostOf(req));
+}
+
+/** HTTP/2 has it elsewhere; where it has both, they are the same. https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1 */
+function hostOf({ headers }: IncomingMessage): string | undefined {
+  const authority = headers[":authority"];
+  return typeof authority === "string" ? authority : headers.host;
 }
 
 async function answer(

@@ -1,7 +1,9 @@
+import { connect, createServer, type OutgoingHttpHeaders } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { RunnerError } from "ag-ui-local-runtime";
 import { createNodeHandler, type NodeHandlerOptions } from "ag-ui-local-runtime/node";
 import { createRuntimeHandler, type AgentRuntimeOptions } from "ag-ui-local-runtime/runtime";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { inputOf } from "../runner/kit.js";
 import { runtimeWith } from "./kit.js";
 import { exchange, serve } from "./node-kit.js";
@@ -12,6 +14,37 @@ async function statusOf(host: string | undefined, options: NodeHandlerOptions = 
   const answer = await exchange(port, `GET /info HTTP/1.0\r\n${line}${more}\r\n`);
   return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
 }
+
+/** What a server of HTTP/2 on a loopback address says. */
+async function statusOver2(headers: OutgoingHttpHeaders, options: NodeHandlerOptions = {}): Promise<number> {
+  const handler = createNodeHandler(createRuntimeHandler({ runtime: runtimeWith() }), options);
+  // Of its compatibility layer, which has all that the handler uses.
+  const server = createServer(handler as unknown as Parameters<typeof createServer>[0]);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  onTestFinished(() => {
+    client.destroy();
+    server.close();
+  });
+  const request = client.request({ ":path": "/info", ...headers });
+  return new Promise((resolve, reject) => {
+    request.once("response", (answer) => resolve(Number(answer[":status"])));
+    request.once("error", reject);
+  });
+}
+
+describe("HTTP/2, which names the host in :authority", () => {
+  test.each<[string, OutgoingHttpHeaders, NodeHandlerOptions, number]>([
+    ["a loopback name", { ":authority": "localhost:4000" }, {}, 200],
+    ["another name on a loopback address", { ":authority": "evil.example" }, {}, 403],
+    ["another name, and a loopback one as Host", { ":authority": "evil.example", host: "localhost" }, {}, 400],
+    ["a listed name", { ":authority": "a.example" }, { allowedHosts: ["a.example"] }, 200],
+    ["an unlisted name", { ":authority": "localhost" }, { allowedHosts: ["a.example"] }, 403],
+    ["the name that its URLs have", { ":authority": "a.example" }, { host: "a.example" }, 200],
+  ])("%s", async (_name, headers, options, status) => {
+    expect(await statusOver2(headers, options)).toBe(status);
+  });
+});
 
 describe("a server on a loopback address", () => {
   test.each([
