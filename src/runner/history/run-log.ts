@@ -105,12 +105,26 @@ export class RunLog {
 
   /** The runs of these indexes. */
   async runsAt(head: ThreadHead, indexes: readonly number[]): Promise<RunRow[]> {
+    const wanted = new Set(indexes);
+    return (await this.runs(head)).filter(({ runIndex }) => wanted.has(runIndex));
+  }
+
+  /** All runs that are there, of every branch; one that stands for each whose record cannot be read. */
+  async runs(head: ThreadHead): Promise<readonly RunRow[]> {
+    const { threadId, first = 0, runCount } = head;
     try {
-      const wanted = new Set(indexes);
-      return (await this.store.runs(head.threadId)).filter(({ runIndex }) => wanted.has(runIndex));
+      return await this.store.runs(threadId);
     } catch (error) {
       if (!isUnreadable(error)) throw error;
-      return Promise.all(indexes.map((runIndex) => this.run(head, runIndex)));
     }
+    const runs: RunRow[] = [];
+    for (let runIndex = first; runIndex < runCount; runIndex++) {
+      const run = await this.store.run(threadId, runIndex).catch((error: unknown) => {
+        if (!isUnreadable(error)) throw error;
+        return standIn(head, runIndex);
+      });
+      if (run !== undefined) runs.push(run);
+    }
+    return runs;
   }
 }

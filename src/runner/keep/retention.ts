@@ -1,9 +1,12 @@
 import { Subject, type Observable } from "rxjs";
-import { RunnerError } from "../../run/errors.js";
+import { loggable, warnOnce, type Logger } from "../../platform/log.js";
+import { messageOf, RunnerError } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
+import { quoted } from "../../run/printable.js";
 import { checkOption } from "../checks.js";
 import type { RunRow } from "../../storage/run-store.js";
 import type { History } from "../history/history.js";
+import { hasNoRecord } from "../history/run-log.js";
 import type { RunnerParts } from "../parts.js";
 import type { Signals } from "../live/signals.js";
 
@@ -63,9 +66,10 @@ export class Retention {
   private readonly evicted = new Subject<Eviction>();
   /** One after the other: each looks at what the one before left. */
   private working: Promise<void> = Promise.resolve();
+  private readonly warnOnce: Logger["warn"];
 
   constructor(
-    private readonly parts: Pick<RunnerParts, "store">,
+    private readonly parts: Pick<RunnerParts, "store" | "logger">,
     private readonly history: History,
     private readonly signals: Signals,
     private readonly limits: MemoryLimits,
@@ -73,6 +77,7 @@ export class Retention {
     private readonly isBusy: (threadId: string) => boolean,
     private readonly closed: AbortSignal,
   ) {
+    this.warnOnce = warnOnce(parts.logger);
     closed.addEventListener("abort", () => this.evicted.complete(), { once: true });
   }
 
@@ -87,11 +92,20 @@ export class Retention {
     this.working = this.working
       .then(async () => {
         if (this.closed.aborted) return;
-        if (maxRunsPerThread !== Infinity) await this.cutRuns(threadId, maxRunsPerThread);
+        if (maxRunsPerThread !== Infinity) {
+          await this.cutRuns(threadId, maxRunsPerThread).catch((error: unknown) => this.failed(error, threadId));
+        }
         if (Math.min(maxThreads, maxBytes) !== Infinity) await this.evictThreads(maxThreads, maxBytes);
-        // What fails now is met again, and told, by whoever next reads or writes; the next run's end tries again.
       })
-      .catch(() => undefined);
+      .catch((error: unknown) => this.failed(error));
+  }
+
+  /** Told once for each thread; the next run's end tries again. */
+  private failed(error: unknown, threadId?: string): void {
+    if (this.closed.aborted) return;
+    const what = threadId === undefined ? "The threads are" : `Thread ${quoted(threadId)} is`;
+    const code = error instanceof RunnerError ? `${error.code}: ` : "";
+    this.warnOnce(`${what} not kept within its limits: ${code}${messageOf(error)}`, loggable(error));
   }
 
   /** Resolves when nothing of it is under way. */
@@ -158,9 +172,10 @@ export class Retention {
     if (head === undefined || head.live !== undefined || head.deleted === true || thread?.pinned === true) return;
     const emptied = head.cut === true ? 1 : 0;
     if (head.runCount - (head.first ?? 0) - emptied <= most) return;
-    const runs = await store.runs(threadId);
+    const runs = await this.history.log.runs(head);
     if (runs.length - emptied <= most) return;
     const runIndex = baseOf(runs, head.activeRunIndex, Math.ceil(most * KEPT_AT_A_CUT));
+    if (runIndex === undefined) throw new RunnerError("corrupt-record", { threadId, store: "runs" });
     const { messages, state, interrupts } = await this.history.baseAt(head, runIndex);
     const lost = await store.cut(threadId, head.epoch, { runIndex, messages, state, interrupts });
     if (lost === undefined || lost === 0) return;
@@ -170,23 +185,29 @@ export class Retention {
 
   private async evictThreads(most: number, mostBytes: number): Promise<void> {
     for (const threadId of await this.parts.store.threadsBeyond(most, mostBytes)) {
-      if (!this.isBusy(threadId) && (await this.delete(threadId))) this.evicted.next({ type: "thread", threadId });
+      if (this.isBusy(threadId)) continue;
+      const isGone = await this.delete(threadId).catch((error: unknown) => this.failed(error, threadId));
+      if (isGone === true) this.evicted.next({ type: "thread", threadId });
     }
   }
 }
 
-/** The first run of the path to `active` that leaves at most `keep` runs which come from it, of whichever branch. */
-function baseOf(runs: readonly RunRow[], active: number, keep: number): number {
+/**
+ * The first run of the path to `active` that leaves at most `keep` runs which come from it, of whichever branch; undefined
+ * where no record of such a run can be read.
+ */
+function baseOf(runs: readonly RunRow[], active: number, keep: number): number | undefined {
   const prevOf = new Map(runs.map(({ runIndex, prevRunIndex }) => [runIndex, prevRunIndex]));
   const following = new Map<number, number>();
   for (const { runIndex, prevRunIndex } of runs.toReversed()) {
     if (prevRunIndex === null) continue;
     following.set(prevRunIndex, (following.get(prevRunIndex) ?? 0) + 1 + (following.get(runIndex) ?? 0));
   }
-  let base = active;
+  const unreadable = new Set(runs.filter(hasNoRecord).map(({ runIndex }) => runIndex));
+  let base: number | undefined;
   for (let at: number | null | undefined = active; at !== null && at !== undefined; at = prevOf.get(at)) {
     if ((following.get(at) ?? 0) > keep) break;
-    base = at;
+    if (!unreadable.has(at)) base = at;
   }
   return base;
 }

@@ -1,8 +1,10 @@
 import { EventType } from "@ag-ui/client";
 import { openDB } from "idb";
 import { describe, expect, test, vi } from "vitest";
+import type { Logger } from "../../../src/platform/log.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import { limitsInMemory, type Eviction } from "../../../src/runner/keep/retention.js";
+import { rawOf } from "../storage/raw.js";
 import {
   agentOf,
   collect,
@@ -255,5 +257,51 @@ describe("limits in memory", () => {
     for (let n = 0; n < 102; n++) await run(endless, `r${n}`, "t", agentOf(nothing));
     await endless.close();
     expect(kept).toEqual([]);
+  });
+});
+
+describe("limits, where a record of a run cannot be read (L19)", () => {
+  /** Runs r0 to r4 in "t", of which the records at `unreadable` are broken, and a runner with limits. */
+  async function broken(unreadable: readonly number[], branched: boolean) {
+    const dbName = freshDb();
+    const before = makeDurable({ dbName });
+    for (let n = 0; n < 5; n++) {
+      const kept = branched && n === 3 ? (await before.getThreadMessages("t")).slice(0, 2) : undefined;
+      const input = inputOf("t", `r${n}`, kept && [...kept, user("r1-u", "edited")]);
+      await collect(before.run({ threadId: "t", agent: tally(), input }));
+    }
+    const warn = vi.fn<Logger["warn"]>();
+    const runner = makeDurable({ dbName, limits: { maxRunsPerThread: 4 }, logger: { error: () => undefined, warn } });
+    const shown = ids(await runner.getThreadMessages("t"));
+    const raw = await rawOf(dbName);
+    for (const runIndex of unreadable) {
+      const record = (await raw.get("runs", ["t", runIndex]))!;
+      await raw.put("runs", { ...record, status: 7 as never });
+    }
+    return { runner, warn, seen: evictionsOf(runner), shown };
+  }
+
+  test.each([[[1]], [[0, 2]], [[3]], [[2, 3, 4]]])(
+    "%j: older runs are cut off, nothing that is shown goes",
+    async (unreadable) => {
+      const { runner, warn, seen, shown } = await broken(unreadable, false);
+      for (const runId of ["r5", "r6", "r7"]) await run(runner, runId);
+      await vi.waitFor(() => expect(seen).toContainEqual(expect.objectContaining({ type: "runs", threadId: "t" })));
+      const { messages, state } = await rebuild(await replay(runner, "t"));
+      expect(ids(messages)).toEqual([...shown, ...["r5", "r6", "r7"].flatMap((id) => [`${id}-u`, `${id}-a`])]);
+      expect(state).toEqual({ n: 8 });
+      expect(warn).not.toHaveBeenCalled();
+    },
+  );
+
+  test("where nothing can be cut that is told once, and the other threads are kept within theirs", async () => {
+    const { runner, warn, seen } = await broken([2, 4], true);
+    for (const runId of ["r5", "r6"]) await run(runner, runId);
+    for (let n = 0; n < 5; n++) await run(runner, `o${n}`, "other");
+    await vi.waitFor(() => expect(seen).toContainEqual(expect.objectContaining({ type: "runs", threadId: "other" })));
+    expect(warn.mock.calls).toEqual([
+      [expect.stringMatching(/"t" is not kept within its limits: corrupt-record/), expect.any(Error)],
+    ]);
+    expect(ids(await runner.getThreadMessages("t"))).toContain("r6-a");
   });
 });
