@@ -125,7 +125,7 @@ export class Recovery {
 
   /**
    * Ends a run that stands as live and that nobody executes: its thread's lock is free. For who has heard nothing of it
-   * for long. Without Web Locks the lock tells nothing of other hosts: their life is watched instead.
+   * for long. Without Web Locks the lock tells nothing of other hosts, and only the end of their life does: see `watch`.
    *
    * @returns why its end cannot be written; undefined where it is written, or somebody executes the run, or may
    */
@@ -134,11 +134,8 @@ export class Recovery {
     if (owed !== undefined) return owed;
     let held = false;
     try {
-      const isIt = (head: ThreadHead): OrphanVerdict => {
-        const isElsewhere = runsElsewhere(this.parts, head);
-        if (isElsewhere) this.watch(head.holder);
-        return head.live?.runId === runId && !isElsewhere ? { as: "broken" } : undefined;
-      };
+      const isIt = (head: ThreadHead): OrphanVerdict =>
+        head.live?.runId === runId && !runsElsewhere(this.parts, head) ? { as: "broken" } : undefined;
       await this.settleIf(isIt, threadId, () => (held = true));
       return undefined;
     } catch (error) {

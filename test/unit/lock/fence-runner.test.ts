@@ -1,10 +1,11 @@
+import { NEVER } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { EventType } from "@ag-ui/client";
 import type { Channel, OpenChannel } from "../../../src/platform/channel.js";
 import type { Clock } from "../../../src/platform/clock.js";
 import { contextLocks } from "../../../src/platform/context-locks.js";
 import { inProcessChannels } from "../../../src/platform/in-process-channel.js";
-import { formerLeaseDbName, livesChannelName } from "../../../src/platform/names.js";
+import { formerLeaseDbName, hostChannelName, livesChannelName } from "../../../src/platform/names.js";
 import type { IndexedDBAgentRunner, IndexedDBAgentRunnerOptions } from "../../../src/runner/indexeddb-agent-runner.js";
 import {
   agentOf,
@@ -180,6 +181,22 @@ test("without Web Locks a host that starts finds what a dead one left, and settl
   await isFree(next);
   await run(next, "next");
   expect(await next.runner.listRuns("t")).toMatchObject([{ runId: "next" }, { runId: "r", status: "broken" }]);
+});
+
+test("without Web Locks a follower notices the death of a host that it has not heard of (L9, L13)", async () => {
+  const [dbName, open] = [freshDb(), inProcessChannels()];
+  const dying = hostOn(dbName, open);
+  const deaf: OpenChannel = (name) => {
+    const channel = open(name);
+    return name === hostChannelName(dbName) ? { ...channel, messages$: NEVER } : channel;
+  };
+  const follower = hostOn(dbName, deaf);
+  await follower.runner.opened;
+  void run(dying, "r", silent).catch(() => undefined);
+  await vi.waitFor(async () => expect(await follower.runner.getRunEvents("r")).toHaveLength(2));
+  const frames = framesUntil(follower.runner, { threadId: "t" });
+  dying.freeze();
+  expect(await frames).toContainEqual(expect.objectContaining({ type: "settled", status: "broken" }));
 });
 
 test("without Web Locks a living host's silent run is not ended by who follows it (L5, L9)", async () => {
