@@ -1,5 +1,6 @@
 import { EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import { abortWith } from "../../platform/abort.js";
+import { loggable } from "../../platform/log.js";
 import { LeftOut } from "../../run/input-shape.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import { eventMapper, isNewer, messageMapper } from "../../wire/protocol-versions.js";
@@ -180,15 +181,17 @@ function answerRun(core: RuntimeCore, request: Admitted, input: PostedRunInput, 
         })
       : streamOfEvents(served.events$, filter, signal);
   void stream.over.then(served.left);
-  return answerStream(core, request, input, stream.source, served);
+  return answerStream(core, request, input, stream.source, served, served.is === "foreign");
 }
 
+/** @param isTold what the source fails with is in the log already */
 function answerStream(
   core: RuntimeCore,
-  { isRelayed }: Admitted,
+  { isRelayed, path }: Admitted,
   { protocolVersion }: PostedRunInput,
   source: ReaderStream["source"],
   { ended }: Required<Pick<Answer<Response>, "ended">>,
+  isTold = false,
 ): Answer<Response> {
   const { sseKeepAliveIntervalSeconds: seconds = KEEP_ALIVE_SECONDS } = core.options;
   const { readerTimeoutSeconds = READER_TIMEOUT_SECONDS } = core.options;
@@ -200,6 +203,10 @@ function answerStream(
     // What is relayed is bounded by a window, and a page that sleeps wakes up again.
     readerTimeoutMs: isRelayed === true ? 0 : readerTimeoutSeconds * 1_000,
     map: eventMapper(protocolVersion, core.lost),
+    failed: (error, isEvent) => {
+      if (isTold && !isEvent) return;
+      core.logger.error("[ag-ui-local-runtime] A stream of events failed", { path }, loggable(error));
+    },
   });
   const { status } = value;
   // Its body is the reader's.

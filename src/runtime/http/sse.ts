@@ -21,6 +21,8 @@ export interface SseOptions {
   readonly readerTimeoutMs?: number;
   /** Rewrites each event for the reader. */
   readonly map?: ((event: BaseEvent) => BaseEvent) | undefined;
+  /** Told of what ends the stream and is not for its reader to know. `isEvent`: an event cannot be made into bytes. */
+  readonly failed?: (error: unknown, isEvent: boolean) => void;
   /** Further headers. Content-Type, Cache-Control and X-Accel-Buffering are set here. */
   readonly headers?: HeadersInit;
   readonly clock?: Clock;
@@ -59,6 +61,7 @@ export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options:
     map: map ?? ((event) => event),
     keepAliveMs: keepAliveMs === 0 ? Infinity : keepAliveMs,
     readerTimeoutMs: readerTimeoutMs === 0 ? Infinity : readerTimeoutMs,
+    failed: options.failed,
     clock,
   });
   // With no room of its own the stream asks only while somebody reads.
@@ -110,6 +113,7 @@ interface BodyOptions {
   readonly map: (event: BaseEvent) => BaseEvent;
   readonly keepAliveMs: number;
   readonly readerTimeoutMs: number;
+  readonly failed: SseOptions["failed"];
   readonly clock: Clock;
 }
 
@@ -158,6 +162,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
 
   async pull(controller: Controller): Promise<void> {
     this.#givenAt = undefined;
+    let isEvent = false;
     try {
       while (this.#taken === this.#batch.length && this.#ahead === undefined && this.#rest === undefined) {
         const next = await this.#next();
@@ -173,10 +178,12 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
         this.#batch = next.value;
         this.#taken = 0;
       }
+      isEvent = true;
       this.#send(controller);
     } catch (error) {
       if (this.#cancelled.signal.aborted) return;
       this.#release();
+      if (!RunnerError.is(error)) this.#options.failed?.(error, isEvent);
       this.#fail(controller, error);
     }
   }

@@ -2,7 +2,7 @@ import type { Logger } from "ag-ui-local-runtime/runtime";
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { InMemoryAgentRunner, type AgentRunner } from "ag-ui-local-runtime";
 import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
-import { of, throwError, type Observable } from "rxjs";
+import { concat, of, throwError, type Observable } from "rxjs";
 import { describe, expect, test } from "vitest";
 import { inputOf } from "../runner/kit.js";
 import { runtimeWith } from "./kit.js";
@@ -45,6 +45,38 @@ test("the logger is told of a failed run of a runner of another make", async () 
   }
   const name = 'Run "r" of thread "t" (agent "counter")';
   await expect.poll(() => lines).toEqual([[`${name} failed: said`], [`${name} failed: thrown`, expect.any(Error)]]);
+});
+
+test("the logger is told once of what ends a stream, of which its reader is told nothing", async () => {
+  const lines: unknown[][] = [];
+  const logger: Logger = { error: (...line) => void lines.push(line), warn: () => undefined };
+  const started = { type: EventType.RUN_STARTED, threadId: "t", runId: "r" };
+  const unspeakable = { type: EventType.CUSTOM, name: "c", value: { toJSON: () => failing() } };
+  const failing = (): never => {
+    throw new Error("unspeakable");
+  };
+  const runner: AgentRunner = {
+    run: () => of(started, unspeakable),
+    connect: () =>
+      concat(
+        of(started),
+        throwError(() => new Error("unreadable")),
+      ),
+    isRunning: () => Promise.resolve(false),
+    stop: () => Promise.resolve(false),
+  };
+  const handle = createRuntimeHandler({ runtime: runtimeWith({ logger, runner }) });
+  for (const route of ["run", "connect"]) {
+    const init = { method: "POST", headers: { "content-type": "application/json" } };
+    const body = JSON.stringify(inputOf("t", "r"));
+    const response = await handle(new Request(`http://local/agent/counter/${route}`, { ...init, body }));
+    expect(await response.text()).toContain('"code":"INTERNAL_ERROR"');
+  }
+  const failed = "[ag-ui-local-runtime] A stream of events failed";
+  expect(lines).toEqual([
+    [failed, { path: "/agent/counter/run" }, expect.objectContaining({ message: "unspeakable" })],
+    [failed, { path: "/agent/counter/connect" }, expect.objectContaining({ message: "unreadable" })],
+  ]);
 });
 
 test.each(["dbName", "limits", "recordInput", "openTimeoutMs", "memoryFallback"] as const)(
