@@ -75,8 +75,14 @@ const provide = {
 /** Absent: Playwright looks for its own. */
 const chromium = findBrowser("chromium");
 
-/** Limits of a test and a hook, in ms. They end what hangs: no test may come near them on a busy machine. */
-const generous = (limit: number) => ({ testTimeout: limit, hookTimeout: limit });
+/**
+ * Limits of a test and a hook, in ms. They end what hangs: no test may come near them on a busy machine. TEST_LIMIT_MS is
+ * for who breaks things on purpose and does not want to wait that long.
+ */
+const generous = (given: number) => {
+  const limit = Number(process.env["TEST_LIMIT_MS"] ?? given);
+  return { testTimeout: limit, hookTimeout: limit };
+};
 
 /** Suites with several real tabs: Node drives the browser. `test/run.mjs` runs each engine on its own. */
 function tabs(engine: "chromium" | "firefox" | "webkit", include: string[]): TestProjectInlineConfiguration {

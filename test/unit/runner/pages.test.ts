@@ -280,3 +280,15 @@ test("what is read of the log for the last messages does not grow with the threa
   expect(costs[0]).toEqual(costs[1]);
   expect(costs[0]!.map(({ values }) => values < 40)).toEqual([true, true]);
 });
+
+test("what a run reads of the log does not grow with its thread (L15)", async () => {
+  const costs = [];
+  for (const runs of [30, 150]) {
+    const runner = makeRunner();
+    await withRuns(runner, runs);
+    const reads = countReads();
+    await run(runner, "next");
+    costs.push(reads.stop());
+  }
+  expect(costs[0]).toEqual(costs[1]);
+});

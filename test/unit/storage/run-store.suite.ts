@@ -32,6 +32,18 @@ export function describeRunStore(name: string, create: () => RunStore): void {
       expect((await store.claim(request("t", "r2", { base: live, prevRunIndex: 0 }))).is).toBe("claimed");
     });
 
+    test("a claim on what the thread was before another host's run is told that it went on (L1)", async () => {
+      const store = create();
+      const first = await claimed(store, "t", "r1");
+      await store.settle(first, settlement(first, 0));
+      const before = (await store.head("t"))!;
+      const other = await claimed(store, "t", "r2", { base: before, prevRunIndex: 0, holder: "host-2" });
+      await store.settle(other, settlement(other, 0));
+      expect(await store.claim(request("t", "r3", { base: before, prevRunIndex: 0 }))).toEqual({ is: "moved" });
+      expect(await store.claim(request("t", "r3"))).toEqual({ is: "moved" });
+      expect((await store.head("t"))!.runCount).toBe(2);
+    });
+
     test("a claim repeated after an ambiguous end is the same claim; another's run id is found (L8)", async () => {
       const store = create();
       const claim = await claimed(store, "t", "r");

@@ -1,0 +1,14 @@
+import { existsSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { BROKEN } from "../laws/laws.mjs";
+
+const root = new URL("../../", import.meta.url);
+
+test("each law has a change that breaks it, and a suite that is to notice", () => {
+  expect(BROKEN.map(({ law }) => law)).toEqual(Array.from({ length: 20 }, (_, n) => `L${n + 1}`));
+});
+
+test.each(BROKEN)("what breaks $law stands once in its file, and its suite is there", ({ file, find, suite }) => {
+  expect(readFileSync(new URL(file, root), "utf8").split(find)).toHaveLength(2);
+  expect(existsSync(new URL(suite, root))).toBe(true);
+});
