@@ -1,5 +1,5 @@
 import { RunnerError } from "../run/errors.js";
-import { readable, readableItems } from "../run/readable.js";
+import { mayHoldBytes, readable, readableItems } from "../run/readable.js";
 import type { Claim, ClaimRequest, RunClosing, RunRow, Settlement, StopRequest, ThreadHead } from "./run-store.js";
 
 /*
@@ -195,6 +195,6 @@ export function branchesBefore(
 /** What of them can be handed on. */
 export const readableClosing = ({ runStarted, customs, terminal }: RunClosing): RunClosing => ({
   runStarted: readable(runStarted),
-  customs: readableItems(customs),
-  terminal: readable(terminal),
+  customs: readableItems(customs, mayHoldBytes),
+  terminal: readable(terminal, true),
 });

@@ -4,6 +4,7 @@ import { messageOf } from "../../run/errors.js";
 import type { Fold } from "../../run/fold.js";
 import { isRecord } from "../../run/json.js";
 import type { PatchBounds, PatchResult } from "../../run/json-patch.js";
+import { mayHoldBytes } from "../../run/readable.js";
 import { weigh, type Weight } from "../../run/size.js";
 import type { EventLimits } from "./event-limits.js";
 
@@ -17,15 +18,6 @@ const DELTAS: ReadonlySet<string> = new Set([
   EventType.TEXT_MESSAGE_CONTENT,
   EventType.REASONING_MESSAGE_CONTENT,
   EventType.TOOL_CALL_ARGS,
-]);
-
-/** Nothing of them goes into messages or state, which AG-UI's client freezes: it fails at bytes there. */
-const MAY_HOLD_BYTES: ReadonlySet<string> = new Set([
-  EventType.CUSTOM,
-  EventType.RAW,
-  EventType.STEP_STARTED,
-  EventType.STEP_FINISHED,
-  EventType.RUN_FINISHED,
 ]);
 
 /** Longer ids are counted. */
@@ -105,7 +97,7 @@ export class EventGate {
         text === undefined ? weigh(event, { size: maxEventBytes, depth: maxDepth }) : { size: text.length, depth: 1 };
       if (depth > maxDepth) return limit("maxDepth", `${event.type} is deeper than ${maxDepth} levels`);
       if (size > maxEventBytes) return limit("maxEventBytes", `${event.type} has more than ${maxEventBytes} bytes`);
-      if (odd === "BigInt" || (odd === "bytes" && !MAY_HOLD_BYTES.has(event.type))) {
+      if (odd === "BigInt" || (odd === "bytes" && !mayHoldBytes(event))) {
         return { message: `${event.type} holds ${odd}, which JSON has not: send it as text`, code: "INVALID_STREAM" };
       }
       return this.count(size);

@@ -1,5 +1,5 @@
 import type { BaseEvent, Interrupt, Message, State } from "@ag-ui/client";
-import { readable, readableItems } from "../../run/readable.js";
+import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
 import type { PackedEntry } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
 import { readableClosing } from "../decisions.js";
@@ -64,7 +64,7 @@ export async function decodeEntries(codec: PayloadCodec, record: ChunkRecord): P
   for (const entry of entries) count += eventsIn(entry) ?? NaN;
   if (count !== record.count) throw corrupt("chunks", record);
   // Each entry was checked.
-  return readableItems(entries as PackedEntry[]);
+  return readableItems(entries as PackedEntry[], ({ event }) => mayHoldBytes(event));
 }
 
 /** @returns undefined for a row that only resets */
@@ -80,7 +80,7 @@ export async function decodeState(
   record: StateRecord,
 ): Promise<{ state: State; interrupts: Interrupt[] }> {
   const state = readable(await codec.decode(record.state));
-  const interrupts = readable(await codec.decode(record.interrupts));
+  const interrupts = readable(await codec.decode(record.interrupts), true);
   if (!("state" in record) || !Array.isArray(interrupts) || !interrupts.every(isInterrupt))
     throw corrupt("states", record);
   // A state is whatever the agent makes it.

@@ -95,8 +95,9 @@ export function putDerived(tx: WriteTransaction, records: { messages: MessageRec
  */
 export const storable = (record: RunRecord): RunRecord => ({
   ...record,
-  input: readable(record.input),
-  ...(record.closing !== undefined && { closing: readable(record.closing) }),
+  // A codec may make bytes of them.
+  input: readable(record.input, true),
+  ...(record.closing !== undefined && { closing: readable(record.closing, true) }),
 });
 
 export function toRunRow(record: RunRecord): RunRow {

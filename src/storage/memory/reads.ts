@@ -1,4 +1,4 @@
-import { readable, readableItems } from "../../run/readable.js";
+import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import { readableClosing } from "../decisions.js";
 import type { RunRow, RunStore, StoredMessageRow, ThreadRow } from "../run-store.js";
@@ -32,7 +32,7 @@ const seen = new WeakMap<Chunk, Chunk>();
 function readableChunk(chunk: Chunk): Chunk {
   const known = seen.get(chunk);
   if (known !== undefined) return known;
-  const entries = readableItems(chunk.entries);
+  const entries = readableItems(chunk.entries, ({ event }) => mayHoldBytes(event));
   const shown = entries === chunk.entries ? chunk : { ...chunk, entries };
   seen.set(chunk, shown);
   return shown;
@@ -124,7 +124,7 @@ export const memoryReads = (data: MemoryData): Reads => ({
 
   stateAfter: async (threadId, runIndex) => {
     const left = runOf(data, threadId, runIndex)?.left;
-    return left && structuredClone({ state: readable(left.state), interrupts: readable(left.interrupts) });
+    return left && structuredClone({ state: readable(left.state), interrupts: readable(left.interrupts, true) });
   },
 
   thread: async (threadId) => {

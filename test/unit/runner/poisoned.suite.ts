@@ -66,6 +66,16 @@ const cases = (depth: number): [string, BaseEvent[]][] => [
   ["a state made deep", [delta({ op: "add", path: "/deep", value: nested(depth - 10) })]],
   ["a deep activity", [activity({ deep: nested(depth - 10) })]],
   ["deep metadata", [{ ...said("meta")[0]!, metadata: { deep: nested(depth - 10) } }, ...said("meta").slice(1)]],
+  ["a BigInt in the state", [{ type: EventType.STATE_SNAPSHOT, snapshot: { n: 7n, list: [{ n: Object(8n) }] } }]],
+  ["a BigInt in a patch", [delta({ op: "add", path: "/n", value: 7n })]],
+  ["bytes in the state", [{ type: EventType.STATE_SNAPSHOT, snapshot: { file: new Uint8Array(3) } }]],
+  ["bytes in a patch", [delta({ op: "add", path: "/file", value: { bytes: new Uint8Array(3).buffer } })]],
+  ["bytes and a BigInt in an activity", [activity({ file: new Uint8Array(3), n: 7n })]],
+  [
+    "bytes in metadata",
+    [{ ...said("meta")[0]!, metadata: { file: new Uint8Array(3), n: 7n } }, ...said("meta").slice(1)],
+  ],
+  ["a BigInt in a custom event", [{ type: EventType.CUSTOM, name: "c", value: { n: 7n } }]],
   ["an activity that holds itself", [activity({ loop: loop() })]],
   ["an event that holds itself", [{ type: EventType.RAW, event: loop() }]],
   [
@@ -113,6 +123,11 @@ async function expectOpen(runner: LocalAgentRunner, isLogTrue = true): Promise<v
   if (isLogTrue) expect(await rebuild(await replay(runner, "t"))).toEqual({ messages, state });
   const snapshot = runner.connect({ threadId: "t", replay: "snapshot" });
   expect(await rebuild(await collect(snapshot))).toEqual({ messages, state });
+  // As a tab sends them again: they must be what a request may hold.
+  expect(JSON.parse(JSON.stringify({ messages, state }))).toEqual({ messages, state });
+  const again = inputOf("t", "again", [...messages, user("again-u")], state);
+  await collect(runner.run({ threadId: "t", agent: agentOf(counter(2)), input: again }));
+  expect(await runner.getRun("again")).toMatchObject({ status: "finished" });
   expect(await runner.deleteThread("t")).toBe(true);
 }
 
@@ -127,6 +142,13 @@ export function poisonedSuite(make: () => OldLog, depth: number): void {
         await expectOpen(open());
       });
 
+      test("a message that was asked, with bytes and a BigInt: the thread opens again", async () => {
+        const { store, open } = make();
+        const asked = { ...user("r1-u"), metadata: { file: new Uint8Array(3), n: 7n } } as Message;
+        await leave(store, [], as, asked);
+        await expectOpen(open());
+      });
+
       test("a message that was asked, too deep: the thread opens again", async () => {
         const { store, open } = make();
         const asked = { ...user("r1-u"), metadata: { deep: nested(depth - 10) } } as Message;
@@ -136,14 +158,19 @@ export function poisonedSuite(make: () => OldLog, depth: number): void {
     },
   );
 
-  test("a state that an older build left, too deep: the thread opens again", async () => {
+  const STATES: Readonly<Record<string, unknown>> = {
+    "too deep": nested(depth),
+    "with a BigInt": { n: 7n },
+    "with bytes": { file: new Uint8Array(3), list: [new Uint8Array(3)] },
+  };
+  test.each(Object.keys(STATES))("a state that an older build left, %s: the thread opens again", async (what) => {
     const { store, open } = make();
     await leave(store, [], "left running");
     const { live } = (await store.head("t"))!;
     const { epoch } = (await store.run("t", live!.runIndex))!;
     const claim = { threadId: "t", runIndex: 1, runId: "r1", epoch, holder: "old" };
     const derived = { messages: ["r1-u", "before", "after"].map((id) => ({ message: user(id) })), rewritten: false };
-    await store.settle(claim, settlement(claim, 7, { derived: { ...derived, state: nested(depth), interrupts: [] } }));
+    await store.settle(claim, settlement(claim, 7, { derived: { ...derived, state: STATES[what], interrupts: [] } }));
     await expectOpen(open(), false);
   });
 }
