@@ -7,6 +7,8 @@ import { errorResponse } from "../wire/error-response.js";
 import type { RelayHandler } from "../wire/relay.js";
 import type { RelayedRequest } from "../wire/relayed-request.js";
 
+export { checkRelayed } from "../wire/relayed-request.js";
+
 /** What a host answers relayed requests with. */
 export interface AnswerParts {
   readonly runner: Pick<LocalAgentRunner, "hostId" | "dbName">;

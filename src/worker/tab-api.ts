@@ -24,9 +24,7 @@ import { sendFrames } from "../wire/frames.js";
 import type { HostApi } from "../wire/host-api.js";
 import type { CallContext } from "../wire/host-calls.js";
 import type { RelayHandler } from "../wire/relay.js";
-import { checkRelayed } from "../wire/relayed-request.js";
 import type { MessagePage, NamedRun, Reply, RunListQuery, StatusFrame, ThreadListQuery } from "../wire/shapes.js";
-import { answerRequest } from "./answer-request.js";
 
 export interface TabApiParts {
   readonly lives: Lives;
@@ -283,8 +281,10 @@ export function apiOf(parts: TabApiParts, signal: AbortSignal, tabId: () => stri
           return null;
         }),
       fetch: (request, port) =>
-        reply(() => {
+        reply(async () => {
           checkPort(port);
+          // As the handler: most hosts are asked by calls alone.
+          const { answerRequest, checkRelayed } = await import("./answer-request.js");
           const relayed = checkRelayed(request);
           const detached = attached();
           const { serviceWorkerId, clientId } = relayed;
