@@ -200,6 +200,60 @@ describe.each(Object.entries(PAIRS))("%s", (_name, pair) => {
       expect([...errors, ...other.errors, ...later.errors]).toEqual([]);
     });
 
+    test("a tool of the front end, called beside one of the agent, is answered by the page, once", async () => {
+      const { url, core, errors, threadId } = await begin();
+      core.addTool({ name: "greet", description: "", handler: ({ name }) => Promise.resolve(`hello ${name}`) });
+      const agent = agentOn(core, "caller", threadId);
+      ask(agent, "go");
+      await core.runAgent({ agent });
+      const results = ["tool: seen", "tool: hello Ann", "assistant: seen, hello Ann"];
+      expect(textsOf(agent).slice(2)).toEqual(results);
+
+      const reloaded = await frontEnd(url, transport);
+      const again = agentOn(reloaded.core, "caller", threadId);
+      await reloaded.core.connectAgent({ agent: again });
+      expect(textsOf(again).slice(2)).toEqual(results);
+      expect([...errors, ...reloaded.errors]).toEqual([]);
+    });
+
+    test.each([
+      ["asking", { resume: [{ interruptId: "i", status: "resolved", payload: "yes" }] }],
+      ["asking-langgraph", { forwardedProps: { command: { resume: "yes" } } }],
+    ])("what %s asks is answered under the id of the run that asked", async (agentId, answer) => {
+      const { url, core, errors, threadId } = await begin();
+      const agent = agentOn(core, agentId, threadId);
+      ask(agent, "go");
+      let runId = "";
+      agent.subscribe({ onRunStartedEvent: ({ event }) => void (runId = event.runId) });
+      await core.runAgent({ agent });
+      expect(textsOf(agent)).toEqual(["user: go", "assistant: may I?"]);
+      await core.runAgent({ agent, runId, ...answer });
+      const all = ["user: go", "assistant: may I?", "assistant: answered yes"];
+      expect(textsOf(agent)).toEqual(all);
+
+      const reloaded = await frontEnd(url, transport);
+      const again = agentOn(reloaded.core, agentId, threadId);
+      await reloaded.core.connectAgent({ agent: again });
+      expect(textsOf(again)).toEqual(all);
+      expect([...errors, ...reloaded.errors]).toEqual([]);
+    });
+
+    test("an agent that throws is told of, and the thread takes the next run", async () => {
+      const { url, core, errors, threadId } = await begin();
+      const agent = agentOn(core, "failing", threadId);
+      ask(agent, "go");
+      await core.runAgent({ agent });
+      expect(errors).toEqual([expect.stringContaining("no more")]);
+      const later = await frontEnd(url, transport);
+      const reading = agentOn(later.core, "counter", threadId);
+      await later.core.connectAgent({ agent: reading });
+      // CopilotKit's runner has the message without its text.
+      expect(textsOf(reading)).toEqual(["user: go", `assistant: ${pair.makeRunner === theirs ? "" : "so far"}`]);
+      ask(reading, "more");
+      await later.core.runAgent({ agent: reading });
+      expect(textsOf(reading).at(-1)).toBe(`assistant: ${threadId} has 3, count 1`);
+    });
+
     test("a busy thread takes no second run, and the first one goes on", async () => {
       const { url, core, gate, threadId, errors } = await begin();
       const agent = agentOn(core, "slow", threadId);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { EventType, type AbstractAgent, type AgentSubscriber, type Message } from "@ag-ui/client";
+import type { AGUIEvent } from "@ag-ui/core";
 import type { AgentRunner } from "ag-ui-local-runtime";
 import { defineAgent } from "ag-ui-local-runtime/worker";
 import { onTestFinished, vi } from "vitest";
@@ -15,7 +16,13 @@ export interface Core {
   readonly runtimeConnectionStatus: string;
   readonly threadEndpoints?: unknown;
   getAgent(agentId: string): CoreAgent | undefined;
-  runAgent(params: { agent: CoreAgent }): Promise<unknown>;
+  runAgent(params: {
+    agent: CoreAgent;
+    runId?: string;
+    resume?: readonly object[];
+    forwardedProps?: object;
+  }): Promise<unknown>;
+  addTool(tool: { name: string; description: string; handler: (args: { name: string }) => Promise<string> }): void;
   connectAgent(params: { agent: CoreAgent }): Promise<unknown>;
   stopAgent(params: { agent: CoreAgent }): void;
   getRunIdForMessage(agentId: string, threadId: string, messageId: string): string | undefined;
@@ -107,8 +114,53 @@ export class Gate {
   }
 }
 
+const says = function* (messageId: string, delta: string): Generator<AGUIEvent, void> {
+  yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+  yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta };
+  yield { type: EventType.TEXT_MESSAGE_END, messageId };
+};
+
+/**
+ * `caller` calls two tools at once, one of the front end, and then says their results; `asking` ends its run with an
+ * interrupt, `asking-langgraph` with what LangGraph asks; `failing` throws in the middle of its answer.
+ */
+const demandingAgents = (): Record<string, AbstractAgent> => ({
+  caller: defineAgent(async function* ({ runId, messages }) {
+    if (messages.at(-1)?.role === "tool") {
+      const results = messages.flatMap(({ role, content }) => (role === "tool" ? [String(content)] : []));
+      return yield* says(`${runId}-answer`, results.join(", "));
+    }
+    for (const [toolCallId, toolCallName] of [
+      [`${runId}-page`, "greet"],
+      [`${runId}-own`, "look"],
+    ] as const) {
+      yield { type: EventType.TOOL_CALL_START, toolCallId, toolCallName, parentMessageId: `${runId}-calls` };
+      yield { type: EventType.TOOL_CALL_ARGS, toolCallId, delta: '{"name":"Ann"}' };
+      yield { type: EventType.TOOL_CALL_END, toolCallId };
+    }
+    yield { type: EventType.TOOL_CALL_RESULT, messageId: `${runId}-seen`, toolCallId: `${runId}-own`, content: "seen" };
+  }),
+  asking: defineAgent(async function* ({ threadId, runId, resume }) {
+    if (resume !== undefined) return yield* says(`${runId}-after`, `answered ${String(resume[0]?.payload)}`);
+    yield* says(`${runId}-before`, "may I?");
+    const interrupts = [{ id: "i", reason: "confirmation" }];
+    yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } };
+  }),
+  "asking-langgraph": defineAgent(async function* ({ runId, forwardedProps }) {
+    const { command } = forwardedProps as { readonly command?: { readonly resume: string } };
+    if (command !== undefined) return yield* says(`${runId}-after`, `answered ${command.resume}`);
+    yield* says(`${runId}-before`, "may I?");
+    yield { type: EventType.CUSTOM, name: "on_interrupt", value: "may I?" };
+  }),
+  failing: defineAgent(async function* ({ runId }) {
+    yield* says(`${runId}-answer`, "so far");
+    throw new Error("no more");
+  }),
+});
+
 /** `counter` says how many messages and which count it was given; `slow` waits in its middle for the gate, or its stop. */
 export const agents = (gate: Gate): Record<string, AbstractAgent> => ({
+  ...demandingAgents(),
   counter: defineAgent(async function* ({ runId, messages, state, threadId }) {
     const count = ((state as { count?: number } | undefined)?.count ?? 0) + 1;
     const messageId = `${runId}-answer`;
