@@ -16,7 +16,6 @@ import { json, notFound } from "./responses.js";
 import { checkBasePath, matchRoute, refuseMethod, type Route } from "./routes.js";
 import { envelopeElsewhere, envelopeMethod, openEnvelope } from "./single-endpoint.js";
 import * as threads from "./thread-endpoints.js";
-import { transcribe } from "./transcribe.js";
 
 export interface RuntimeHandlerOptions {
   readonly runtime: AgentRuntime;
@@ -315,5 +314,6 @@ async function transcription(core: RuntimeCore, request: Admitted, { cors }: Han
   // A form can be posted by any page, with no preflight, and the service costs.
   const asked = request.request();
   if (isForeign(asked) && cors?.allows(asked) !== true) throw json({ error: "Forbidden" }, 403);
+  const { transcribe } = await import("./transcribe.js");
   return answerOf(await transcribe(asked, transcriptionService, agents.maxBodyOf(core)));
 }
