@@ -4,16 +4,16 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 62_800, whole: 99_300 },
+  ".": { own: 64_200, whole: 100_800 },
   "./worker": { own: 78_000, whole: 124_200 },
   "./client": { own: 26_000, whole: 69_500 },
-  "./runtime": { own: 79_900, whole: 126_000 },
-  "./node": { own: 5_900, whole: 5_900 },
+  "./runtime": { own: 80_600, whole: 126_800 },
+  "./node": { own: 6_100, whole: 6_100 },
   "./service-worker": { own: 6_500, whole: 6_500 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
-  "./langgraph": { own: 8_000, whole: 235_000 },
-  "./checkpoint": { own: 9_400, whole: 9_400 },
-  "./conformance": { own: 22_500, whole: 64_500 },
+  "./langgraph": { own: 8_200, whole: 235_000 },
+  "./checkpoint": { own: 9_500, whole: 9_500 },
+  "./conformance": { own: 23_000, whole: 65_000 },
 };
 
 /** Bundles an entry and what it imports; `external` stays out. */
