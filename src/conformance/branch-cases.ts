@@ -73,6 +73,20 @@ export const branchCases = cases([
     },
   },
   {
+    id: "branch.left",
+    level: "full",
+    title: "a sender that has an answer that was replaced adds to the thread what it says, and nothing else",
+    says: "Messages that stand on another branch alone must not be recorded again where a sender sends them in front of a new one.",
+    async check(bench) {
+      const tab = new Tab(bench.thread());
+      await twoTurns(tab);
+      await runWith(tab, tab.view.messages.slice(0, 3), "another two!");
+      await tab.thread.run(answering("three!"), tab.ask("three")).all();
+      const path = ["one", "one!", "two", "another two!", "three", "three!"];
+      await mustShow(tab, path, "the replaced answer must not come back");
+    },
+  },
+  {
     id: "branch.goes-on",
     level: "full",
     title: "a run after a branch continues the branch",

@@ -51,6 +51,8 @@ export interface SenderKnowledge {
   readonly branchBefore?: string | undefined;
   /** Ids of messages that it sends as they once were, before somebody edited them: it is stale. */
   readonly outdated?: ReadonlySet<string> | undefined;
+  /** Ids of messages that it sends and that stand in the thread on another branch alone: they are not said again. */
+  readonly left?: ReadonlySet<string> | undefined;
   /** Messages of this run and later ones came while the sender waited: it could not have them. */
   readonly unseen?: number | undefined;
 }
@@ -77,7 +79,7 @@ export function planInput(base: ThreadBase, input: Sent, sender: SenderKnowledge
   }
   const at = sender.partial === true ? -1 : firstToLeave(base, input, sender);
   if (at >= 0) return branchAt(base, input.messages, at);
-  const newMessages = input.messages.filter((message) => !base.runOf.has(message.id));
+  const newMessages = input.messages.filter(({ id }) => !base.runOf.has(id) && sender.left?.has(id) !== true);
   return { is: "continue", newMessages, messages: () => [...base.messages, ...newMessages] };
 }
 
@@ -97,6 +99,21 @@ export function replacementsIn(
   // Several messages of the path may have one id.
   for (const { id, content } of messages) if (equalJson(written.get(id)?.content, content)) written.delete(id);
   return [...written.values()].map((message) => ({ message, isLast: message === last }));
+}
+
+/**
+ * What of a sent history may come from a branch that the path has left: what the path does not have, but for a question at
+ * its end, which is asked anew, and results of calls that the path has.
+ */
+export function strangersIn({ messages, runOf, runIndex }: ThreadBase, sent: readonly Message[]): readonly Message[] {
+  if (runIndex < 0) return [];
+  const last = sent.findLast(isCompared);
+  const strangers = sent.filter((message) => !runOf.has(message.id) && !(message === last && message.role === "user"));
+  if (strangers.length === 0) return [];
+  const calls = new Set(
+    messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : [])).map(({ id }) => id),
+  );
+  return strangers.filter((message) => message.role !== "tool" || !calls.has(message.toolCallId));
 }
 
 /** The place of the first message that leaves the path by what the sender did; -1 where none does. */

@@ -97,6 +97,7 @@ describe("a runner that breaks a promise of level full fails the case that is ab
     ["sees no branches", "branch.edit"],
     ["sees no branches", "branch.regenerate"],
     ["sees no branches", "branch.goes-on"],
+    ["sees no branches", "branch.left"],
     ["takes what a sender lacks for cut", "branch.stale"],
     ["takes every connect for a plain one", "connect.snapshot"],
     ["takes every connect for a plain one", "connect.last-run"],

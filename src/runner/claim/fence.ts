@@ -4,11 +4,19 @@ import { describeFaults, isAnswer, resumeFaults, unknownAnswers } from "../../ru
 import { Fold } from "../../run/fold.js";
 import { PATCH_BOUNDS } from "../../run/json-patch.js";
 import { equalJson } from "../../run/json.js";
-import { asKnown, planInput, replacementsIn, titleOf, type InputPlan, type ThreadBase } from "../../run/input-plan.js";
+import {
+  asKnown,
+  planInput,
+  replacementsIn,
+  strangersIn,
+  titleOf,
+  type InputPlan,
+  type ThreadBase,
+} from "../../run/input-plan.js";
 import { runsElsewhere } from "../../lock/claim.js";
 import type { HeldLock } from "../../platform/locks.js";
 import { firstOf } from "../../storage/decisions.js";
-import type { Claim, PersistedInput, RunRow } from "../../storage/run-store.js";
+import type { Claim, PersistedInput, RunRow, RunStore } from "../../storage/run-store.js";
 import { EventGate } from "../agent/event-gate.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { RunStart } from "../history/baseline.js";
@@ -113,7 +121,8 @@ export async function fenceRun(
     if (end === undefined) return { is: "taken" };
     const messages = shownAs === undefined ? input.messages : [...asKnown(end.base, input.messages, shownAs)];
     const outdated = partial === undefined ? await outdatedIn(parts, threadId, end.base, messages) : undefined;
-    const sender = { partial: partial !== undefined, cut, branchBefore, outdated, unseen: request.unseen?.() };
+    const left = partial === undefined ? await leftIn(parts, threadId, end.base, messages) : undefined;
+    const sender = { partial: partial !== undefined, cut, branchBefore, outdated, left, unseen: request.unseen?.() };
     const plan = planInput(end.base, { ...input, messages }, sender);
     const start = plan?.is === "branch" ? await startOf(plan.afterRunIndex) : end.base;
     if (start === undefined) continue;
@@ -212,14 +221,34 @@ async function outdatedIn(
   for (const { message, isLast } of replacementsIn(base, sent)) {
     if (isLast) continue;
     const { id, content } = message;
-    const forms = await store.messageForms(threadId, id).catch((error: unknown) => {
-      // What cannot be read any more keeps no run from its start.
-      if (RunnerError.is(error, "corrupt-record")) return [];
-      throw error;
-    });
+    const forms = await formsOf(store, threadId, id);
     if (forms.some((form) => equalJson(form.content, content))) outdated.add(id);
   }
   return outdated;
+}
+
+/** Ids of messages that stand on another branch as the sender has them. */
+async function leftIn(
+  { store }: RunnerParts,
+  threadId: string,
+  base: ThreadBase,
+  sent: readonly Message[],
+): Promise<ReadonlySet<string>> {
+  const left = new Set<string>();
+  for (const { id, role, content } of strangersIn(base, sent)) {
+    const isIt = (form: Message): boolean =>
+      form.role === role && (role !== "user" || equalJson(form.content, content));
+    if ((await formsOf(store, threadId, id)).some(isIt)) left.add(id);
+  }
+  return left;
+}
+
+function formsOf(store: RunStore, threadId: string, messageId: string): Promise<readonly Message[]> {
+  return store.messageForms(threadId, messageId).catch((error: unknown) => {
+    // What cannot be read any more keeps no run from its start.
+    if (RunnerError.is(error, "corrupt-record")) return [];
+    throw error;
+  });
 }
 
 /** `{}` is what a fresh AG-UI agent always sends: over the bare contract it counts as not set. */

@@ -148,6 +148,26 @@ describe.each(WAYS)("a sender by way of %s", (way) => {
     expect(ids(await path())).toEqual(["one", "r1-a", ...kept, "other", "r3-a"]);
   });
 
+  test("that stands on a left branch adds what it says, and says nothing of that branch again (L20)", async () => {
+    const { sender, path } = world();
+    const [a, b] = [sender(way), sender(way)];
+    a.messages = [user("one")];
+    await a.run("r1");
+    await b.connect();
+    b.messages = [...b.messages, user("two")];
+    await b.run("r2");
+    // Regenerated from the first answer on.
+    a.messages = a.messages.slice(0, 1);
+    await a.run("r3");
+    expect(ids(await path())).toEqual(["one", "r3-a"]);
+    b.messages = [...b.messages, user("three")];
+    await b.run("r4");
+    expect(ids(await path())).toEqual(["one", "r3-a", "three", "r4-a"]);
+    b.messages = [...b.messages, user("four")];
+    await b.run("r5");
+    expect(ids(await path())).toEqual(["one", "r3-a", "three", "r4-a", "four", "r5-a"]);
+  });
+
   test("that regenerates an answer branches (L20)", async () => {
     const { sender, path } = world();
     const a = sender(way);
@@ -290,6 +310,8 @@ test("whatever stale and fresh senders do, no turn leaves the path unasked, and 
                 told,
               ).toBe(false);
             expect(after.at(-1)?.id, told).toBe(`r${n}-a`);
+            // Whatever else it holds stands in the thread, on this branch or on one that was left.
+            if (isAdding) expect(ids(after.slice(before.length)), told).toEqual([fresh.id, `r${n}-a`]);
           }
         } finally {
           for (const close of closing.splice(0).toReversed()) await close();
