@@ -102,15 +102,14 @@ export class LocalAgent extends ThreadAgent {
       throw new RunnerError("thread-busy", { threadId: this.threadId, runId: run.runId });
     }
     const { accepted } = this.ownRuns;
-    return this.withoutLoaded(
-      this.ownRuns.session(
-        () => super.runAgent(parameters, subscriber),
-        () => {
-          // Nothing went with a run that stands in no log.
-          if (this.ownRuns.accepted !== accepted) this.known.show(this.messages, "all");
-        },
-      ),
-    );
+    return this.session(async () => {
+      try {
+        return await super.runAgent(parameters, subscriber);
+      } finally {
+        // Nothing went with a run that was refused, or stands in no log.
+        if (this.ownRuns.accepted !== accepted) this.known.show(this.messages, "all");
+      }
+    });
   }
 
   /**
@@ -138,24 +137,21 @@ export class LocalAgent extends ThreadAgent {
     const { detached } = this;
     const release = this.hold();
     this.readings++;
-    return this.withoutLoaded(
-      this.ownRuns.session(
-        async () => {
-          try {
-            await before;
-            if (this.detached !== detached) return nothingNew();
-            if (this.known.lacks(this.messages)) this.cursor = undefined;
-            return await super.connectAgent(parameters, subscriber);
-          } finally {
-            // Not with the last frame: hooks may hold back what came before it.
-            this.snapshotsToCome = 0;
-            this.readings--;
-            release();
-          }
-        },
-        () => this.known.show(this.messages, "told"),
-      ),
-    );
+    return this.session(async () => {
+      try {
+        await before;
+        if (this.detached !== detached) return nothingNew();
+        if (this.known.lacks(this.messages)) this.cursor = undefined;
+        const result = await super.connectAgent(parameters, subscriber);
+        this.known.show(this.messages, "told");
+        return result;
+      } finally {
+        // Not with the last frame: hooks may hold back what came before it.
+        this.snapshotsToCome = 0;
+        this.readings--;
+        release();
+      }
+    });
   }
 
   /** Readings that wait for their turn end by it, too. No run does. */
@@ -280,9 +276,9 @@ export class LocalAgent extends ThreadAgent {
     }
   }
 
-  /** What was loaded of the thread's earlier part while a session went on is no news of it. */
-  private async withoutLoaded(session: Promise<RunAgentResult>): Promise<RunAgentResult> {
-    const result = await session;
+  /** Runs a session of the pipeline. What was loaded of the thread's earlier part meanwhile is no news of it. */
+  private async session(work: () => Promise<RunAgentResult>): Promise<RunAgentResult> {
+    const result = await this.ownRuns.session(work);
     return { ...result, newMessages: result.newMessages.filter(({ id }) => !this.earlier.isLoaded(id)) };
   }
 

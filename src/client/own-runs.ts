@@ -30,24 +30,14 @@ export class OwnRuns {
     return this.abortAsked.has(runId);
   }
 
-  /**
-   * Runs a session of the pipeline.
-   *
-   * @param ended is called at its end, where something of it came to stand in the log
-   */
-  async session<T>(work: () => Promise<T>, ended: () => void): Promise<T> {
-    const { accepted } = this;
+  /** Runs a session of the pipeline. */
+  async session<T>(work: () => Promise<T>): Promise<T> {
     const session = work();
     this.sessions.add(session);
-    let isWhole = false;
     try {
-      const result = await session;
-      isWhole = true;
-      return result;
+      return await session;
     } finally {
       this.sessions.delete(session);
-      // What goes with a run that was refused was not sent.
-      if (isWhole || this.accepted !== accepted) ended();
     }
   }
 

@@ -9,7 +9,8 @@ import type { OwnRuns } from "../../../src/client/own-runs.js";
 import { RunnerError } from "../../../src/run/errors.js";
 import type { Cursor } from "../../../src/run/types.js";
 import type { HostApi } from "../../../src/wire/host-api.js";
-import type { Frame, RunRequest } from "../../../src/wire/shapes.js";
+import { toErrorData } from "../../../src/wire/errors.js";
+import type { AttachRequest, Frame, RunRequest } from "../../../src/wire/shapes.js";
 import { answerOf, makeHost, STEPS } from "./kit.js";
 import { counted, inputOf, makeRunner, user } from "../runner/kit.js";
 
@@ -266,8 +267,9 @@ test("a follower whose reading failed ends its session, and reads again (L10, L1
   await vi.waitFor(() => expect(sessions).toHaveLength(2));
 });
 
-/** A host that sends `before` and dies when it is told to; the next one sends `after`. */
-function dyingLink(before: Frame[], after: Frame[]): { readonly link: HostLink; readonly die: () => void } {
+/** A host that sends `before` and dies when it is told to; the next one sends `after`, and what it is asked for is kept. */
+function dyingLink(before: Frame[], after: Frame[]) {
+  const asked: AttachRequest[] = [];
   const lost = new AbortController();
   const never = new AbortController();
   const hosts = [
@@ -284,20 +286,20 @@ function dyingLink(before: Frame[], after: Frame[]): { readonly link: HostLink; 
   };
   const api: Pick<HostApi, "run" | "attach"> = {
     run: async (_request, port) => (serve(port), { ok: { runIndex: 1, runId: "r1", epoch: 1 } }),
-    attach: async (_request, port) => (serve(port), { ok: null }),
+    attach: async (attach, port) => (asked.push(attach), serve(port), { ok: null }),
   };
   const link = {
     linked: async () => ({ api, lost: hosts[at]!.lost }),
     callOnce: async (work: (host: unknown) => Promise<{ ok: unknown }>) => (await work({ api })).ok,
   };
-  return { link: link as unknown as HostLink, die };
+  return { link: link as unknown as HostLink, die, asked };
 }
 
 const request: RunRequest = { threadId: "t", agentId: "a", input: inputOf("t", "r1") };
 
 /** The frames of a run whose host dies when all that it has sent is there. */
-async function framesOfRun(before: Frame[], after: Frame[]): Promise<Frame[]> {
-  const { link, die } = dyingLink(before, after);
+async function framesOfRun(before: Frame[], after: Frame[]) {
+  const { link, die, asked } = dyingLink(before, after);
   const frames: Frame[] = [];
   await new Promise<void>((resolve, reject) =>
     runFrames(link, request, () => undefined).subscribe({
@@ -306,20 +308,20 @@ async function framesOfRun(before: Frame[], after: Frame[]): Promise<Frame[]> {
       complete: resolve,
     }),
   );
-  return frames;
+  return { frames, asked };
 }
 
-test("an own run ends with its end, not with a later run that the next host tells of (L2, L13)", async () => {
-  // Nothing of what follows ever ends.
-  const ends = [begin(1), chunk(1, "a"), settled(1)];
-  expect(await framesOfRun([begin(1)], [chunk(1, "a"), settled(1), begin(2), chunk(2, "b")])).toEqual(ends);
-  // The host died between the run's last event and the word that it is settled.
-  const later = [begin(2), chunk(2, "b")];
-  expect(await framesOfRun([begin(1), chunk(1, "a")], later)).toEqual(ends.slice(0, 2));
+test("the next host is asked for an own run alone, behind what came of it (L2, L13)", async () => {
+  const rest: Frame[] = [settled(1), { type: "end" }];
+  const { frames, asked } = await framesOfRun([begin(1), chunk(1, "a")], rest);
+  expect(frames).toEqual([begin(1), chunk(1, "a"), settled(1)]);
+  const after = { runIndex: 1, seq: 0, epoch: 1 };
+  expect(asked).toEqual([{ threadId: "t", agentId: "a", runId: "r1", after }]);
 });
 
-test("an own run that is not in its thread any more is told as that, not as broken protocol (L13)", async () => {
-  await expect(framesOfRun([begin(1)], [prelude(5, "b")])).rejects.toMatchObject({ code: "fenced" });
+test("an own run that is not in the log of the next host is told as that (L13)", async () => {
+  const error = toErrorData(new RunnerError("deleted", { threadId: "t", runId: "r1" }));
+  await expect(framesOfRun([begin(1)], [{ type: "error", error }])).rejects.toMatchObject({ code: "deleted" });
 });
 
 test("a follower whose session is detached in the middle of a run has the whole of it in the end (L2, L11)", async () => {
