@@ -1,6 +1,6 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { filter, mergeMap, share, tap, type Observable } from "rxjs";
-import { abortWith, sharedController } from "../platform/abort.js";
+import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import type { HeldLock } from "../platform/locks.js";
@@ -290,8 +290,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
    */
   attach(options: AttachOptions, signal: AbortSignal): AsyncGenerator<Frame, void> {
     checkId("threadId", options.threadId);
-    const context = this.attachContext();
-    return this.untilClosed((either) => attach(context, options, either), signal);
+    return attach(this.attachContext(), options, signal);
   }
 
   /** Frames of one run in the log, on whichever branch, from its first event or from `after` on to its settled end. */
@@ -299,20 +298,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     run: { readonly threadId: string; readonly runId: string; readonly after?: Cursor },
     signal: AbortSignal,
   ): AsyncGenerator<Frame, void> {
-    const context = this.attachContext();
-    return this.untilClosed((either) => framesOfRecorded(context, run, either), signal);
-  }
-
-  private async *untilClosed(
-    open: (signal: AbortSignal) => AsyncGenerator<Frame, void>,
-    signal: AbortSignal,
-  ): AsyncGenerator<Frame, void> {
-    const reading = abortWith(signal, this.closed.signal);
-    try {
-      yield* open(reading.signal);
-    } finally {
-      reading.abort();
-    }
+    return framesOfRecorded(this.attachContext(), run, signal);
   }
 
   /** What every run of this runner is held to. */
@@ -333,6 +319,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       recovery: this.recovery,
       liveRun: (threadId) => this.runs.current(threadId),
       bell: (threadId) => this.signals.bellOf(threadId),
+      closed: this.closed.signal,
     };
   }
 

@@ -1,3 +1,4 @@
+import { abortWith } from "../../platform/abort.js";
 import { ringOrSilence } from "../../platform/bell.js";
 import { compact } from "../../run/compact.js";
 import { endOf } from "../../run/message-page.js";
@@ -26,6 +27,8 @@ export interface AttachContext extends TailContext {
   readonly recovery: Recovery;
   /** The thread's run of this host that is not over yet. */
   readonly liveRun: (threadId: string) => LiveRun | undefined;
+  /** Ends each reading. */
+  readonly closed: AbortSignal;
 }
 
 export interface AttachOptions {
@@ -52,9 +55,11 @@ const SILENCE_MS = 10_000;
 export async function* attach(
   context: AttachContext,
   options: AttachOptions,
-  signal: AbortSignal,
+  until: AbortSignal,
 ): AsyncGenerator<Frame, void> {
   const { parts } = context;
+  const reading = abortWith(until, context.closed);
+  const { signal } = reading;
   const { threadId, follow = false } = options;
   // Heard from before the first look, so that a run that starts in between is not missed.
   const { bell, release } = context.bell(threadId);
@@ -109,7 +114,11 @@ export async function* attach(
       await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal);
     }
     if (!signal.aborted) yield { type: "end" };
+  } catch (error) {
+    // A read that was under way fails where its host closes: the next host goes on.
+    if (!signal.aborted) throw error;
   } finally {
+    reading.abort();
     release();
   }
 }

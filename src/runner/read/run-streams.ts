@@ -1,5 +1,6 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { Observable } from "rxjs";
+import { abortWith } from "../../platform/abort.js";
 import type { ConnectedEvents } from "../../run/contract.js";
 import { isSameDatabase } from "../../run/epochs.js";
 import { RunnerError } from "../../run/errors.js";
@@ -57,23 +58,33 @@ export async function* framesOfRun(
 export async function* framesOfRecorded(
   context: AttachContext,
   { threadId, runId, after }: { readonly threadId: string; readonly runId: string; readonly after?: Cursor },
-  signal: AbortSignal,
+  until: AbortSignal,
 ): AsyncGenerator<Frame, void> {
-  const { store } = context.parts;
-  // Several runs may have the id: the cursor says which.
-  const row = after === undefined ? await store.runById(threadId, runId) : await store.run(threadId, after.runIndex);
-  const isThis =
-    after === undefined || (row?.runId === runId && after.epoch <= row.epoch && isSameDatabase(after.epoch, row.epoch));
-  if (row === undefined || !isThis) throw new RunnerError("deleted", { threadId, runId });
-  const ref = refOf(row);
-  context.recovery.watch((await context.parts.store.head(threadId))?.holder);
-  const live = context.liveRun(threadId);
-  const feed = isRun(live, ref) ? live.feed : undefined;
-  const seq = after?.seq ?? -1;
-  const base = seq < 0 ? await wholeBaseline(context, ref) : [];
-  if (seq < 0) yield { type: "run", run: toLiveRunInfo(ref) };
-  const failure = (end: TailEnd | undefined) => (typeof end === "object" ? end : undefined);
-  yield* framesBehind(ref, tailRun(context, ref, feed, seq, signal), base, failure, signal);
+  const reading = abortWith(until, context.closed);
+  const { signal } = reading;
+  try {
+    const { store } = context.parts;
+    // Several runs may have the id: the cursor says which.
+    const row = after === undefined ? await store.runById(threadId, runId) : await store.run(threadId, after.runIndex);
+    const isThis =
+      after === undefined ||
+      (row?.runId === runId && after.epoch <= row.epoch && isSameDatabase(after.epoch, row.epoch));
+    if (row === undefined || !isThis) throw new RunnerError("deleted", { threadId, runId });
+    const ref = refOf(row);
+    context.recovery.watch((await store.head(threadId))?.holder);
+    const live = context.liveRun(threadId);
+    const feed = isRun(live, ref) ? live.feed : undefined;
+    const seq = after?.seq ?? -1;
+    const base = seq < 0 ? await wholeBaseline(context, ref) : [];
+    if (seq < 0) yield { type: "run", run: toLiveRunInfo(ref) };
+    const failure = (end: TailEnd | undefined) => (typeof end === "object" ? end : undefined);
+    yield* framesBehind(ref, tailRun(context, ref, feed, seq, signal), base, failure, signal);
+  } catch (error) {
+    // A read that was under way fails where its host closes: the next host goes on.
+    if (!signal.aborted) throw error;
+  } finally {
+    reading.abort();
+  }
 }
 
 async function* framesBehind(
@@ -95,7 +106,7 @@ async function* framesBehind(
       if (failed !== undefined) throw failed.error;
       if (next.value === undefined && !signal.aborted) throw deleted(ref);
       if (typeof next.value === "string") yield { type: "settled", runIndex, runId, status: next.value };
-      yield { type: "end" };
+      if (!signal.aborted) yield { type: "end" };
       return;
     }
   } finally {

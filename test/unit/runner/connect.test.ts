@@ -1,6 +1,6 @@
 import { EventType, verifyEvents, type BaseEvent } from "@ag-ui/client";
 import { firstValueFrom, lastValueFrom, Subject, takeWhile, tap, toArray } from "rxjs";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ConnectedEvents, Replay } from "../../../src/run/contract.js";
 import type { Cursor } from "../../../src/run/types.js";
 import { eventsOfFrame } from "../../../src/wire/frames.js";
@@ -218,6 +218,32 @@ describe.each(PRESETS)("connect of %s", (_name, make) => {
     await expect(read({ runIndex, seq: 2, epoch: epoch + 1 })).rejects.toMatchObject({ code: "deleted" });
     await runner.clearThreads();
     await expect(read()).rejects.toMatchObject({ code: "deleted" });
+  });
+
+  test.each(["attach", "attachRun"] as const)("a host that closes tells no end and no error (%s; L13)", async (how) => {
+    const dbName = freshDb();
+    const { gate, letOn } = gated();
+    onTestFinished(letOn);
+    const holder = make({ dbName });
+    const live = holder.start({
+      threadId: "t",
+      agentId: "a",
+      agent: agentOf(counter(4, (step) => (step === 2 ? gate : undefined))),
+      input: inputOf("t", "r1"),
+    });
+    await live.started;
+    const reader = make({ dbName });
+    const told: string[] = [];
+    const { signal } = new AbortController();
+    const frames =
+      how === "attach"
+        ? reader.attach({ threadId: "t" }, signal)
+        : reader.attachRun({ threadId: "t", runId: "r1" }, signal);
+    for await (const { type } of frames) {
+      if (type !== "run") void reader.close();
+      told.push(type);
+    }
+    for (const type of ["settled", "end", "error"]) expect(told).not.toContain(type);
   });
 
   test("refuses what it does not know", () => {
