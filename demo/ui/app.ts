@@ -280,6 +280,10 @@ export class App {
         this.announce(ENDED[status]);
       },
       failed: (error) => this.#tellFailure(session, error),
+      gone: (code) => {
+        if (session !== this.#session) return;
+        this.notice = { kind: "failure", text: code === "storage-deleted" ? ALL_DELETED : THREAD_DELETED };
+      },
     });
     this.#session = session;
     session.attach();
@@ -352,6 +356,11 @@ export class App {
     this.changed();
   }
 }
+
+const ALL_DELETED =
+  "What this page had stored was deleted, and all threads with it: by hand, by another page of this site, or by the " +
+  "browser. What you type now begins anew.";
+const THREAD_DELETED = "This thread was deleted in another tab. What you type now begins it anew.";
 
 const ENDED: Record<SettledStatus, string> = {
   finished: "Answer complete",

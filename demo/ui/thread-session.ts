@@ -26,6 +26,8 @@ export interface SessionListener {
   ended(status: SettledStatus): void;
   /** A run of this tab failed after it had begun. */
   failed(error: Error): void;
+  /** Nothing is left of what was shown: the thread (`unknown-thread`) or all of them (`storage-deleted`) were deleted. */
+  gone(code: string | undefined): void;
 }
 
 /** How it stands with the messages before the first one that is shown. */
@@ -238,6 +240,10 @@ export class ThreadSession {
     }
     if (was.is === "idle" && run.is === "running") this.listener.started();
     if (was.is === "running" && run.is === "idle" && run.last) this.listener.ended(run.last.status);
+    if (run.is === "idle" && run.gone && !(was.is === "idle" && was.gone)) {
+      this.#endings.clear();
+      this.listener.gone(run.gone.code);
+    }
     this.listener.changed();
   }
 

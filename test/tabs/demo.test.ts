@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
+import { DB_NAME } from "../../demo/database.js";
 import { violations } from "./driver/axe.js";
 import type { Tab } from "./driver/browser.js";
 import { holdRuns } from "./driver/held-runs.js";
@@ -205,6 +206,29 @@ describe("history", () => {
     await a.waitForText("log", "Conversation", "Give it something to read");
     await sendText(a, "Hello");
     await a.waitForText("log", "Conversation", /Hello[^]+\w/);
+    await idle(a);
+    expect(a.errors).toEqual([]);
+  });
+
+  test("a tab whose database is deleted says so, shows nothing that is gone, and takes a message (L2, L10)", async () => {
+    const a = await openDemo();
+    await sendText(a, "Hello");
+    await a.waitForText("log", "Conversation", /Hello[^]+\w/);
+    await idle(a);
+    await a.evaluate(async (name) => {
+      await new Promise((resolve, reject) => {
+        const deleting = indexedDB.deleteDatabase(name);
+        deleting.addEventListener("success", resolve);
+        deleting.addEventListener("error", reject);
+      });
+    }, DB_NAME);
+    await a.waitForText("alert", /^/, "all threads with it");
+    await a.waitForText("log", "Conversation", "Give it something to read");
+    expect(await conversation(a)).not.toContain("Hello");
+    expect(await violations(a)).toEqual([]);
+    await a.click("button", "Dismiss");
+    await sendText(a, "Once more");
+    await a.waitForText("log", "Conversation", /Once more[^]+\w/);
     await idle(a);
     expect(a.errors).toEqual([]);
   });
