@@ -215,11 +215,14 @@ export class Execution {
   /** Ends the run where one of its events may not be recorded. @returns whether it may not */
   private refuses(refusal: Refusal | undefined): boolean {
     if (refusal === undefined) return false;
-    if (this.said?.isFailure === true) {
+    const { said } = this;
+    if (said?.isFailure === true) said.take();
+    // Nothing was taken where it is the failure itself that is refused.
+    if (this.end({ status: "errored", ...refusal })) this.abortAgent();
+    else if (said?.isFailure === true) {
       this.context.parts.logger.warn(`${this.name}: ${refusal.message}`);
-      this.said.take();
       this.abortAgent();
-    } else if (this.end({ status: "errored", ...refusal })) this.abortAgent();
+    }
     return true;
   }
 

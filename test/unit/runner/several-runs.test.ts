@@ -9,6 +9,7 @@ import {
 import { concat, from, NEVER, Observable, Subject, takeUntil, throwError } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
 import type { Logger } from "../../../src/platform/log.js";
+import type { EventLimits } from "../../../src/runner/agent/event-limits.js";
 import { collect, inputOf, makeRunner, rawAgent, rebuild, replay, textOf, user } from "./kit.js";
 
 const started = (runId = "r"): BaseEvent => ({ type: EventType.RUN_STARTED, threadId: "t", runId });
@@ -223,6 +224,23 @@ describe("after RUN_ERROR nothing but another run is taken, and what the agent s
     expect(status).toBe("finished");
   });
 });
+
+test.each<[string, BaseEvent, EventLimits, string]>([
+  ["is more than the run may have", failed("mine"), { maxRunEvents: 4 }, "EVENT_LIMIT"],
+  ["holds what is no object in JSON", { ...failed("mine"), metadata: new Date(0) }, {}, "INVALID_STREAM"],
+])(
+  "a failure that %s ends its run, also where the stream goes on without a word (L7)",
+  async (_what, end, limits, code) => {
+    const stream = [started(), ...answer(), end];
+    const openEnded = rawAgent(() => concat(from(stream), NEVER));
+    for (const agent of [openEnded, rawAgent(() => from(stream)), new OwnRunAgent(stream)]) {
+      const runner = makeRunner({ eventLimits: limits });
+      const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
+      expect(types(events)).toEqual([EventType.RUN_STARTED, ...types(answer()), EventType.RUN_ERROR]);
+      expect(events.at(-1)).toMatchObject({ code });
+    }
+  },
+);
 
 test("an agent that says that its run was cancelled was stopped", async () => {
   const outcome = { type: "cancelled" };
