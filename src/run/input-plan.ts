@@ -108,7 +108,8 @@ export function replacementsIn(
 export function strangersIn({ messages, runOf, runIndex }: ThreadBase, sent: readonly Message[]): readonly Message[] {
   if (runIndex < 0) return [];
   const last = sent.findLast(isCompared);
-  const strangers = sent.filter((message) => !runOf.has(message.id) && !(message === last && message.role === "user"));
+  const asked = last?.role === "user" ? last.id : undefined;
+  const strangers = sent.filter(({ id }) => !runOf.has(id) && id !== asked);
   if (strangers.length === 0) return [];
   const calls = new Set(
     messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : [])).map(({ id }) => id),

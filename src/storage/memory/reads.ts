@@ -2,7 +2,7 @@ import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import { readableClosing } from "../decisions.js";
 import type { RunRow, RunStore, StoredMessageRow, ThreadRow } from "../run-store.js";
-import { placeAfter, runOf, runOfId, type MemoryData, type MemoryRun } from "./memory-data.js";
+import { placeAfter, rowsOf, runOf, runOfId, type MemoryData, type MemoryRun } from "./memory-data.js";
 
 type Reads = Pick<
   RunStore,
@@ -117,9 +117,11 @@ export const memoryReads = (data: MemoryData): Reads => ({
   messageRows: async (threadId, upTo, path) => messageRows(data.threads.get(threadId)?.runs.values() ?? [], upTo, path),
 
   messageForms: async (threadId, messageId) => {
-    const runs = [...(data.threads.get(threadId)?.runs.values() ?? [])];
-    const messages = runs.flatMap(({ left }) => left?.messages.map(({ message }) => message) ?? []);
-    return structuredClone(messages.filter(({ id }) => id === messageId));
+    const thread = data.threads.get(threadId);
+    const places = (thread && rowsOf(thread).byId.get(messageId)) ?? [];
+    return structuredClone(
+      places.flatMap(({ runIndex, n }) => thread?.runs.get(runIndex)?.left?.messages[n]?.message ?? []),
+    );
   },
 
   stateAfter: async (threadId, runIndex) => {

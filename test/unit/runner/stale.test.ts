@@ -81,6 +81,14 @@ describe("a message that somebody else edited", () => {
   });
 });
 
+test("a question of a left branch is asked anew where a sender has it twice (L20)", async () => {
+  const runner = await twoTurns();
+  await run(runner, "e", [u1]);
+  await run(runner, "n", [u1, u2, a2, u2]);
+  const path = ids(await runner.getThreadMessages("t"));
+  expect([...new Set(path)]).toEqual(["u1", "e-a", "u2", "n-a"]);
+});
+
 describe("what is asked for branches (L20)", () => {
   test.each<Case>([
     ["a message replaced by its id", [u1, a1, user("u2", "other")], ["u1", "r1-a", "u2"]],
