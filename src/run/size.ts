@@ -10,8 +10,11 @@ export interface Weight {
   readonly size: number;
   /** How deep lists and objects stand in each other: 0 for text and numbers, 1 for `{}`. */
   readonly depth: number;
-  /** It holds what has no place in JSON, so that some reader fails at it. Bytes count less than a BigInt. */
-  readonly odd?: "BigInt" | "bytes";
+  /**
+   * It holds what is no JSON, so that readers would differ, or some fail at it; the gravest of what was found. `other` is
+   * what JSON says in another way: a Date, a class instance, NaN, an `undefined` below the value's own fields.
+   */
+  readonly odd?: "BigInt" | "bytes" | "other";
 }
 
 export interface WeighOptions {
@@ -21,6 +24,13 @@ export interface WeighOptions {
   readonly depth?: number;
   /** A value in several places is counted once, as it is cloned and stored; else as often as JSON would say it. */
   readonly once?: boolean;
+}
+
+const isJsonNumber = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === (Array.isArray(value) ? Array.prototype : Object.prototype);
 }
 
 /** How large and how deep a value is, without recursion: it may be of any depth, and even hold itself. */
@@ -43,15 +53,23 @@ export function weigh(
     const at = depths.pop()! + 1;
     size += FIELD;
     if (typeof next === "string") size += next.length;
+    if (next === undefined ? at > 2 : typeof next === "number" && !isJsonNumber(next)) odd ??= "other";
     if (typeof next === "bigint") odd = "BigInt";
     if (typeof next !== "object" || next === null || seen?.has(next) === true) continue;
     seen?.add(next);
     depth = Math.max(depth, at);
     // Bytes are no fields: a file of some MB has too many to look at each.
     if (ArrayBuffer.isView(next) || next instanceof ArrayBuffer) {
-      size += next.byteLength;
-      odd ??= "bytes";
-    } else if (Array.isArray(next)) {
+      if (once === true) size += next.byteLength;
+      // JSON has a field for each number in them, and nothing of what has no numbers.
+      else if ("length" in next) size += Number(next.length) * (FIELD + String(next.length).length);
+      if (odd !== "BigInt") odd = "bytes";
+      continue;
+    }
+    if (!isPlain(next)) odd ??= "other";
+    // Its fields are not what JSON says of it.
+    if ("toJSON" in next && typeof next.toJSON === "function") odd ??= "other";
+    else if (Array.isArray(next)) {
       // A list without items may be longer than any memory: it is not looked through where its length says enough.
       if (size + FIELD * next.length > Math.min(most, UNLISTED)) size += FIELD * next.length;
       else for (let n = next.length - 1; n >= 0; n--) put(next[n], at);
@@ -68,6 +86,28 @@ export function weigh(
     }
   }
   return { size, depth, ...(odd !== undefined && { odd }) };
+}
+
+/**
+ * What JSON makes of a value. A `toJSON` may make anything, so no more is made than was asked for.
+ *
+ * @param most counted as {@link weigh} does
+ * @returns undefined where it is larger
+ * @throws what a getter or a `toJSON` throws, and TypeError where it has no JSON
+ */
+export function jsonOf<T>(value: T, most: number): T | undefined {
+  let left = most;
+  function count(this: unknown, key: string, inner: unknown): unknown {
+    left -= FIELD + (Array.isArray(this) ? 0 : key.length) + (typeof inner === "string" ? inner.length : 0);
+    if (left < 0) throw new RangeError();
+    return inner;
+  }
+  try {
+    return JSON.parse(JSON.stringify(value, count)) as T; // or anything: callers check it as what they were given
+  } catch (error) {
+    if (left < 0) return undefined;
+    throw error;
+  }
 }
 
 /**

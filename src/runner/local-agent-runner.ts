@@ -259,11 +259,11 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   start(request: LiveRunRequest): LiveRun {
     if (this.closing !== undefined) throw new RunnerError("closed", { dbName: this.dbName });
     checkId("threadId", request.threadId);
-    checkRequestWeight(request.input, request.persistedInputMessages, this.parts.eventLimits);
+    const weighed = checkRequestWeight(request.input, request.persistedInputMessages, this.parts.eventLimits);
     if (request.branchBefore !== undefined) checkMessageId("branchBefore", request.branchBefore);
-    const persistedInputMessages = request.persistedInputMessages && checkMessages(request.persistedInputMessages);
+    const persistedInputMessages = weighed.persisted && checkMessages(weighed.persisted);
     const leftOut = new LeftOut();
-    const input = checkInput(request.input, leftOut.note);
+    const input = checkInput(weighed.input, leftOut.note);
     leftOut.tell(this.warnOnce);
     if (isRunningAgent(request.agent) && this.runs.current(request.threadId) === undefined) {
       throw new RunnerError(

@@ -18,6 +18,7 @@ import {
   defer,
   identity,
   ignoreElements,
+  map,
   of,
   pipe,
   Subject,
@@ -112,8 +113,12 @@ export const isRunningAgent = (agent: AbstractAgent): boolean => running.has(age
 export interface PipelineHost extends Omit<CourseHost, "runId"> {
   /** The thread's messages, the new ones at the end. */
   readonly messages: () => readonly Message[];
-  /** Looks at each event as it was emitted. False: the run is over, and the rest is not heard. */
-  readonly mayPass: (event: BaseEvent) => boolean;
+  /**
+   * Looks at each event as it was emitted.
+   *
+   * @returns what goes on in its place; undefined: the run is over, and the rest is not heard
+   */
+  readonly take: (event: BaseEvent) => BaseEvent | undefined;
   /** Each event that passed, in order; kept by whoever takes it, so not to be changed any more. */
   readonly next: (event: BaseEvent) => void;
 }
@@ -298,7 +303,8 @@ class AgentRun {
       this.course.pass(event);
       this.host.next(made);
     });
-    return pipe(takeWhile(this.host.mayPass), isShown ? identity : repeated, tidyLifecycle(this.course, stream));
+    const taken = takeWhile((event: BaseEvent | undefined): event is BaseEvent => event !== undefined);
+    return pipe(map(this.host.take), taken, isShown ? identity : repeated, tidyLifecycle(this.course, stream));
   }
 
   /** Behind the checks: notes what they made of each event, or with which error they rejected the stream. */

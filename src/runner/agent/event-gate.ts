@@ -1,11 +1,10 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent, MessagesSnapshotEvent, RunFinishedEvent } from "@ag-ui/client";
+import type { BaseEvent } from "@ag-ui/client";
 import { messageOf } from "../../run/errors.js";
 import type { Fold } from "../../run/fold.js";
-import { isRecord } from "../../run/json.js";
 import type { PatchBounds, PatchResult } from "../../run/json-patch.js";
 import { mayHoldBytes } from "../../run/readable.js";
-import { weigh, type Weight } from "../../run/size.js";
+import { jsonOf, weigh, type Weight } from "../../run/size.js";
 import type { EventLimits } from "./event-limits.js";
 
 /** Why an event ends its run. */
@@ -29,28 +28,6 @@ function plainDelta(event: BaseEvent): string | undefined {
   const { delta, messageId, toolCallId } = event as Readonly<Record<string, unknown>>;
   const id = messageId ?? toolCallId;
   return typeof delta === "string" && typeof id === "string" && id.length <= SHORT_ID ? delta : undefined;
-}
-
-/** Says of an event that the schemas have seen whether each record in it is one in JSON, too: they take a Date for one. */
-function hasRecords(event: BaseEvent): boolean {
-  const isFit = ({ metadata }: { readonly metadata?: unknown }): boolean =>
-    metadata === undefined || isRecord(metadata);
-  if (!isFit(event)) return false;
-  switch (event.type) {
-    case EventType.ACTIVITY_SNAPSHOT:
-      return isRecord(event["content"]);
-    case EventType.RUN_FINISHED: {
-      const { outcome } = event as RunFinishedEvent;
-      return outcome?.type !== "interrupt" || outcome.interrupts.every(isFit);
-    }
-    case EventType.MESSAGES_SNAPSHOT:
-      return (event as MessagesSnapshotEvent).messages.every((message) => {
-        if (message.role === "activity" && !isRecord(message.content)) return false;
-        return isFit(message) && (message.role !== "assistant" || (message.toolCalls ?? []).every(isFit));
-      });
-    default:
-      return true;
-  }
 }
 
 const LIMIT_OF: Record<keyof PatchBounds, keyof EventLimits> = {
@@ -88,31 +65,40 @@ export class EventGate {
     return this.bytes;
   }
 
-  /** Looks at an event as the agent emitted it, before anything else goes down into it. */
-  weigh(event: BaseEvent): Refusal | undefined {
-    const { maxDepth, maxEventBytes } = this.limits;
+  /**
+   * Looks at an event as the agent emitted it, before anything else goes down into it.
+   *
+   * @returns what is recorded of it: the event itself, or its JSON form where it holds what is no JSON, so that all
+   *   readers are handed the same
+   */
+  weigh(given: BaseEvent, refuse: (refusal: Refusal) => void): BaseEvent | undefined {
     try {
-      const text = plainDelta(event);
-      const { size, depth, odd }: Weight =
-        text === undefined ? weigh(event, { size: maxEventBytes, depth: maxDepth }) : { size: text.length, depth: 1 };
-      if (depth > maxDepth) return limit("maxDepth", `${event.type} is deeper than ${maxDepth} levels`);
-      if (size > maxEventBytes) return limit("maxEventBytes", `${event.type} has more than ${maxEventBytes} bytes`);
-      if (odd === "BigInt" || (odd === "bytes" && !mayHoldBytes(event))) {
-        return { message: `${event.type} holds ${odd}, which JSON has not: send it as text`, code: "INVALID_STREAM" };
-      }
-      return this.count(size);
+      const text = plainDelta(given);
+      const weight: Weight = text === undefined ? this.weight(given) : { size: text.length, depth: 1 };
+      const { odd } = weight;
+      let event: BaseEvent | undefined = given;
+      let refusal = this.excess(given, weight);
+      if (refusal === undefined && odd !== undefined) {
+        if (odd === "BigInt" || (odd === "bytes" && !mayHoldBytes(given))) {
+          const message = `${given.type} holds ${odd}, which JSON has not: send it as text`;
+          return void refuse({ message, code: "INVALID_STREAM" });
+        }
+        event = jsonOf(given, this.limits.maxEventBytes);
+        const made = event === undefined ? { size: Infinity, depth: 1 } : this.weight(event);
+        refusal = this.excess(given, made) ?? this.count(made.size);
+      } else refusal ??= this.count(weight.size);
+      if (refusal === undefined) return event;
+      refuse(refusal);
     } catch (error) {
-      return { message: `An event cannot be read: ${messageOf(error)}`, code: "INVALID_STREAM" };
+      refuse({ message: `An event cannot be read: ${messageOf(error)}`, code: "INVALID_STREAM" });
     }
+    return undefined;
   }
 
   /** Looks at an event that is valid in itself, before it is recorded. */
   admit(event: BaseEvent): Refusal | undefined {
     const { maxRunEvents } = this.limits;
     if (++this.events > maxRunEvents) return limit("maxRunEvents", `The run has more than ${maxRunEvents} events`);
-    if (!hasRecords(event)) {
-      return { message: `${event.type} holds what is no object in JSON, where one must be`, code: "INVALID_STREAM" };
-    }
     if (DELTAS.has(event.type)) return undefined;
     const result = this.fold.apply(event);
     return result && this.judge(event, result);
@@ -121,6 +107,16 @@ export class EventGate {
   /** An event that the runner adds. */
   note(event: BaseEvent): void {
     this.fold.apply(event);
+  }
+
+  private weight(event: BaseEvent): Weight {
+    return weigh(event, { size: this.limits.maxEventBytes, depth: this.limits.maxDepth });
+  }
+
+  private excess({ type }: BaseEvent, { size, depth }: Weight): Refusal | undefined {
+    const { maxDepth, maxEventBytes } = this.limits;
+    if (depth > maxDepth) return limit("maxDepth", `${type} is deeper than ${maxDepth} levels`);
+    return size > maxEventBytes ? limit("maxEventBytes", `${type} has more than ${maxEventBytes} bytes`) : undefined;
   }
 
   private judge({ type }: BaseEvent, result: PatchResult): Refusal | undefined {

@@ -1,8 +1,8 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
-import { RunnerError } from "../../run/errors.js";
+import { messageOf, RunnerError } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
 import { PATCH_BOUNDS } from "../../run/json-patch.js";
-import { weigh } from "../../run/size.js";
+import { jsonOf, weigh } from "../../run/size.js";
 import { checkOption } from "../checks.js";
 
 /**
@@ -76,40 +76,60 @@ export function eventLimits(given: EventLimits = {}): Required<EventLimits> {
   return limits;
 }
 
-function checkWeight(
+function checkWeight<T>(
   field: string,
-  value: unknown,
+  value: T,
   { maxDepth, maxEventBytes }: Required<EventLimits>,
   mustBeJson = true,
-): void {
-  const { size, depth, odd } = weigh(value, { size: maxEventBytes, depth: maxDepth });
+): T {
   const refuse = (must: string): never => {
     throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
   };
+  const { size, depth, odd } = weigh(value, { size: maxEventBytes, depth: maxDepth });
   if (depth > maxDepth) refuse(`be no deeper than ${maxDepth} levels (eventLimits.maxDepth)`);
   if (size > maxEventBytes) refuse(`have no more than ${maxEventBytes} bytes (eventLimits.maxEventBytes)`);
   if (odd === "BigInt" || (odd === "bytes" && mustBeJson))
     refuse(`hold no ${odd}, which JSON has not: send it as text`);
+  return odd === "other" && mustBeJson ? jsonForm(field, value, maxEventBytes) : value;
+}
+
+function jsonForm<T>(field: string, value: T, most: number): T {
+  let made: T | undefined;
+  let why = `it is larger than ${most} bytes (eventLimits.maxEventBytes)`;
+  try {
+    made = jsonOf(value, most);
+  } catch (error) {
+    why = messageOf(error);
+  }
+  if (made !== undefined) return made;
+  throw new RunnerError("invalid-input", { field }, { message: `${field} has no JSON: ${why}` });
 }
 
 /**
  * Looks at what of a request goes into the log or through a check that goes down into it.
  *
+ * @returns the request, with the JSON form of each message, answer and state that holds what is no JSON
  * @throws RunnerError `invalid-input`
  */
 export function checkRequestWeight(
   input: RunAgentInput,
   persisted: readonly Message[] | undefined,
   limits: Required<EventLimits>,
-): void {
-  const lists = { "input.messages": input.messages, "input.resume": input.resume, persistedInputMessages: persisted };
-  for (const [field, list] of Object.entries(lists)) {
-    if (Array.isArray(list)) list.forEach((item, at) => checkWeight(`${field}[${at}]`, item, limits));
-  }
-  checkWeight("input.state", input.state, limits);
+): { readonly input: RunAgentInput; readonly persisted: readonly Message[] | undefined } {
+  const weighed = <T>(field: string, list: T): T =>
+    Array.isArray(list) ? (list.map((item, at) => checkWeight(`${field}[${at}]`, item as unknown, limits)) as T) : list; // as long a list
   // Never stored unless the agent itself records them: their size is the caller's affair.
   const { tools, context, forwardedProps } = input;
   for (const [field, value] of Object.entries({ tools, context, forwardedProps })) {
-    checkWeight(`input.${field}`, value, { ...limits, maxEventBytes: Infinity }, false);
+    checkWeight(`input.${field}`, value as unknown, { ...limits, maxEventBytes: Infinity }, false);
   }
+  return {
+    input: {
+      ...input,
+      messages: weighed("input.messages", input.messages),
+      state: checkWeight("input.state", input.state as unknown, limits),
+      ...(input.resume !== undefined && { resume: weighed("input.resume", input.resume) }),
+    },
+    persisted: weighed("persistedInputMessages", persisted),
+  };
 }

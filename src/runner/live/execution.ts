@@ -138,7 +138,7 @@ export class Execution {
       { ...input, threadId, state },
       {
         messages: plan.messages,
-        mayPass: (event) => !this.refuses(this.its.fenced.gate.weigh(event)),
+        take: (event) => fenced.gate.weigh(event, (refusal) => this.refuses(refusal)),
         next: (event) => this.accept(event),
         open: () => this.writer.open,
         makeId,

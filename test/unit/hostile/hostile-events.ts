@@ -111,6 +111,31 @@ const large = size.map((length) =>
   })),
 );
 
+class Thing {
+  readonly inner = 1;
+  readonly absent = undefined;
+}
+
+/** What is no JSON; readers in this process, in a tab and over HTTP would see it as something else. */
+const ODD: Readonly<Record<string, () => unknown>> = {
+  "a date": () => new Date(0),
+  "a map": () => new Map([["inner", 1]]),
+  "a set": () => new Set([1]),
+  "a pattern": () => /x/,
+  "a boxed text": () => Object("boxed") as unknown,
+  "an instance": () => new Thing(),
+  "an object with toJSON": () => ({ inner: 1, toJSON: () => ({ inner: [new Date(0), undefined] }) }),
+  "no number": () => ({ inner: NaN, list: [Infinity, -0] }),
+  "an absent field": () => ({ inner: undefined }),
+  bytes: () => ({ inner: new Uint8Array(3) }),
+  "toJSON that throws": () => ({
+    toJSON: () => {
+      throw new Error("no JSON");
+    },
+  }),
+  "toJSON that makes much": () => ({ toJSON: () => "z".repeat(40_000) }),
+};
+
 /** What is no event, or none that can be stored. */
 const STRANGE: readonly Hostile[] = [
   hostile("null", () => null),
@@ -161,6 +186,38 @@ const STRANGE: readonly Hostile[] = [
       },
     ),
   })),
+  ...Object.entries(ODD).flatMap(([says, make]) => [
+    hostile(`${says} in the state`, () => ({
+      type: EventType.STATE_SNAPSHOT,
+      snapshot: { list: [make()], a: make() },
+    })),
+    hostile(`${says} in a patch`, () => ({
+      type: EventType.STATE_DELTA,
+      delta: [
+        { op: "add", path: "/odd", value: make() },
+        { op: "remove", path: "/odd/inner" },
+        { op: "add", path: "/list/-", value: make() },
+      ],
+    })),
+    hostile(`${says} in messages`, () => ({
+      type: EventType.MESSAGES_SNAPSHOT,
+      messages: [{ id: "q", role: "user", content: "x", name: undefined, metadata: { it: make() } }],
+    })),
+    hostile(`${says} as an activity`, () => ({
+      type: EventType.ACTIVITY_SNAPSHOT,
+      messageId: "act",
+      activityType: "x",
+      content: make(),
+    })),
+    hostile(`${says} in a custom event`, () => ({ type: EventType.CUSTOM, name: "odd", value: [make()] })),
+    hostile(`${says} in a question`, () => ({
+      type: EventType.RUN_FINISHED,
+      threadId: "t",
+      runId: "r",
+      result: make(),
+      outcome: { type: "interrupt", interrupts: [{ id: "i", reason: "a", metadata: { it: make() } }] },
+    })),
+  ]),
   hostile("toJSON", () => ({ type: EventType.CUSTOM, name: "j", value: { toJSON: () => ({ polluted: true }) } })),
   hostile("a prototype as a field", () => ({
     type: EventType.STATE_SNAPSHOT,

@@ -35,7 +35,7 @@ async function run(agent: AbstractAgent, given = input): Promise<BaseEvent[]> {
   };
   await runAgent(agent, given, {
     messages: () => given.messages,
-    mayPass: () => true,
+    take: (event) => event,
     next,
     open,
     makeId: () => "made-up",

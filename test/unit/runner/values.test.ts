@@ -2,6 +2,12 @@ import { EventType, type BaseEvent } from "@ag-ui/client";
 import { describe, expect, test } from "vitest";
 import { agentOf, collect, counter, eventsOfFrame, framesUntil, inputOf, PRESETS, user } from "./kit.js";
 
+function doubled(): unknown {
+  let value: unknown = "x";
+  for (let n = 0; n < 40; n++) value = [value, value];
+  return value;
+}
+
 /**
  * Values that are not JSON, as careless agents put them into their events, and how their run ends: what has no end, or
  * far more bytes as text than in memory, goes beyond the limits of an event.
@@ -18,14 +24,72 @@ const VALUES: Readonly<Record<string, { readonly make: () => unknown; readonly s
   },
   "that holds one value in many places": {
     status: "errored",
+    make: () => doubled(),
+  },
+  "of bytes": { status: "finished", make: () => new Uint8Array(20_000) },
+  "of many bytes": { status: "errored", make: () => new Uint8Array(2_000_000) },
+  "of one field of many bytes": { status: "finished", make: () => ({ toJSON: () => "x".repeat(2 ** 23) }) },
+  "whose JSON is larger than an event": { status: "errored", make: () => ({ toJSON: () => "x".repeat(2 ** 25) }) },
+  "whose JSON holds one value in many places": { status: "errored", make: () => ({ toJSON: doubled }) },
+  "whose JSON is too deep": {
+    status: "errored",
+    make: () => ({ toJSON: () => JSON.parse("[".repeat(300) + "]".repeat(300)) as unknown }),
+  },
+  "whose JSON has no end": {
+    status: "errored",
     make: () => {
-      let value: unknown = "x";
-      for (let n = 0; n < 40; n++) value = [value, value];
-      return value;
+      const toJSON = (): object => ({ inner: { toJSON } });
+      return { toJSON };
     },
   },
-  "of many bytes": { status: "finished", make: () => new Uint8Array(2_000_000) },
+  "whose toJSON throws": {
+    status: "errored",
+    make: () => ({
+      toJSON: () => {
+        throw new Error("no JSON");
+      },
+    }),
+  },
 };
+
+class Point {
+  readonly #secret = 1;
+  constructor(
+    readonly x: number,
+    readonly next?: Point,
+  ) {}
+  get sum(): number {
+    return this.x + this.#secret;
+  }
+}
+
+class Money {
+  readonly self = this;
+  constructor(readonly cents: bigint) {}
+  toJSON(): object {
+    return { cents: String(this.cents) };
+  }
+}
+
+/** What is no JSON, and has a JSON form. */
+const FORMS: readonly [string, () => unknown][] = [
+  ["a Date", () => new Date(0)],
+  ["an invalid Date", () => new Date(NaN)],
+  ["a Map", () => new Map([["a", 1]])],
+  ["a Set", () => new Set([1, 2])],
+  ["a RegExp", () => /x/g],
+  ["an Error", () => new TypeError("x")],
+  ["boxed values", () => [Object(1), Object("text"), Object(true)]],
+  ["an instance of a class", () => new Point(1, new Point(2))],
+  ["an instance with toJSON", () => new Money(7n)],
+  ["a plain object with toJSON", () => ({ hidden: 1, toJSON: () => [1, { two: 2 }] })],
+  ["a URL", () => new URL("https://example.test/x")],
+  ["numbers that are none in JSON", () => [NaN, Infinity, -Infinity, -0]],
+  ["a list with holes", () => [1, , undefined, 2]], // eslint-disable-line no-sparse-arrays
+  ["a list of a class", () => new (class extends Array<number> {})(1, 2, 3)],
+  ["fields that are undefined", () => ({ a: undefined, b: { c: undefined } })],
+  ["an object without a prototype", () => Object.assign(Object.create(null) as object, { when: new Date(0) })],
+];
 
 const BIG = { is: 7n };
 const BYTES = { are: new Uint8Array(2) };
@@ -91,6 +155,83 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
       expect(told.at(-1)).toMatchObject({ type: EventType.RUN_FINISHED, runId: "next" });
     },
   );
+
+  test.each(FORMS)(
+    "%s is recorded as what JSON makes of it, so that all readers rebuild the same (L2)",
+    async (_, make) => {
+      const runner = makeRunner();
+      const values: unknown[] = [];
+      const value = (): unknown => {
+        const made = make();
+        values.push([made, JSON.stringify(made)]);
+        return made;
+      };
+      const agent = agentOf(async function* () {
+        yield { type: EventType.RUN_STARTED, threadId: "t", runId: "r" };
+        yield snapshot({ v: value(), list: [] });
+        yield {
+          type: EventType.STATE_DELTA,
+          delta: [
+            { op: "remove", path: "/v" },
+            { op: "add", path: "/list/-", value: { patched: value() } },
+          ],
+        };
+        yield messages({ role: "user", content: "x", metadata: { it: value() } });
+        yield activity({ it: value() });
+        yield begun({ it: value() });
+        yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId: "m", delta: "x", metadata: { it: value() } };
+        yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId: "m", delta: "y", unknown: value() };
+        yield { type: EventType.TEXT_MESSAGE_END, messageId: "m" };
+        yield { type: EventType.CUSTOM, name: "c", value: { it: value() } };
+        yield { type: EventType.RAW, event: { it: value() } };
+        yield { type: EventType.RUN_FINISHED, threadId: "t", runId: "r", result: { it: value() } };
+      });
+      const live = collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
+      const readings = {
+        live: await live,
+        all: (await framesUntil(runner, { threadId: "t", replay: "events" })).flatMap(eventsOfFrame),
+        shown: (await framesUntil(runner, { threadId: "t" })).flatMap(eventsOfFrame),
+        messages: await runner.getThreadMessages("t"),
+        state: await runner.getThreadState("t"),
+      };
+      expect(readings.live.at(-1)).toMatchObject({ type: EventType.RUN_FINISHED });
+      for (const reading of Object.values(readings)) {
+        expect(structuredClone(reading)).toStrictEqual(JSON.parse(JSON.stringify(reading)));
+      }
+      const form: unknown = JSON.parse(JSON.stringify({ it: make() }));
+      const { it } = form as { readonly it: unknown };
+      expect(readings.state).toStrictEqual({ list: [{ patched: it }] });
+      expect(readings.messages).toContainEqual(expect.objectContaining({ role: "activity", content: form }));
+      expect(readings.live.at(-1)).toHaveProperty("result", form);
+      // The agent's own objects are as they were.
+      expect(values.map((pair) => JSON.stringify((pair as unknown[])[0]))).toEqual(
+        values.map((pair) => (pair as unknown[])[1]),
+      );
+    },
+  );
+
+  test("a Map where a record must be is one in JSON, and an object with toJSON what that makes", async () => {
+    const runner = makeRunner();
+    const agent = agentOf(async function* () {
+      yield activity(new Map([[1, 2]]));
+      yield begun({ cyclic: 1, toJSON: () => ({ made: true }) });
+    });
+    const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
+    expect(events.at(-1)).toMatchObject({ type: EventType.RUN_FINISHED });
+    expect(events).toContainEqual(expect.objectContaining({ type: EventType.ACTIVITY_SNAPSHOT, content: {} }));
+    expect(events).toContainEqual(expect.objectContaining({ messageId: "m", metadata: { made: true } }));
+  });
+
+  test.each(FORMS)("%s in the state of a request is recorded as what JSON makes of it, too", async (_, make) => {
+    const runner = makeRunner();
+    const state = { it: make() };
+    const message = { ...user("u"), metadata: { it: make() } };
+    const input = { ...inputOf("t", "r", [message]), state };
+    const events = await collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input }));
+    expect(structuredClone(events)).toStrictEqual(JSON.parse(JSON.stringify(events)));
+    expect(await runner.getThreadState("t")).toStrictEqual(JSON.parse(JSON.stringify(state)));
+    expect((await runner.getThreadMessages("t"))[0]).toStrictEqual(JSON.parse(JSON.stringify(message)));
+  });
 
   test("an activity that a patch makes a date would fail readers over HTTP, too", async () => {
     const runner = makeRunner();
