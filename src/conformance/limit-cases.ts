@@ -88,4 +88,27 @@ export const limitCases = cases([
       }
     },
   },
+  {
+    id: "limits.json-form",
+    level: "full",
+    title: "a value that is no JSON is handed to everybody as its JSON form",
+    says: "AG-UI is JSON: a Date, a Map, a class instance or NaN that an agent yields must be recorded and handed out as what JSON makes of it, or readers in the process, in tabs and over HTTP rebuild different states.",
+    async check(bench) {
+      const odd = (): object => ({ when: new Date(0), list: [NaN, undefined, new Map()] });
+      const form = { when: "1970-01-01T00:00:00.000Z", list: [null, null, {}] };
+      await mustHold(bench, {
+        name: "no-json",
+        does: "yields values that are no JSON",
+        make: emitting({ type: EventType.STATE_SNAPSHOT, snapshot: odd() }),
+        ends: EventType.RUN_FINISHED,
+        keeps: SAID,
+        check: ({ events, replay, view }) => {
+          expectSame(view.state, form, "the state on replay");
+          for (const event of [...events, ...replay]) {
+            expectSame(event, JSON.parse(JSON.stringify(event)), "an event that is handed out must be JSON");
+          }
+        },
+      });
+    },
+  },
 ]);

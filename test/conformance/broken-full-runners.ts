@@ -93,6 +93,11 @@ export const BROKEN_FULL: Readonly<Record<string, Break>> = {
   }),
   "leaves out what costs too much": (good) =>
     hearing(good, (events$) => events$.pipe(filter((event) => event["name"] !== "costly"))),
+  "hands out what is no JSON": (good) =>
+    mapped(good, (event) => {
+      const state = event["snapshot"] as { readonly when?: string } | undefined;
+      return state?.when === undefined ? event : { ...event, snapshot: { ...state, when: new Date(state.when) } };
+    }),
   "answers every tool": (good) => ({
     run: (request) => good.run(asking(request, { input: { tools: [] } })),
   }),

@@ -79,6 +79,7 @@ describe("a runner that breaks a promise of level full fails the case that is ab
     ["gives every failure one code", "end.failure-keeps-its-reason"],
     ["hands out the patches that it refuses", "limits.own-properties-only"],
     ["leaves out what costs too much", "limits.costly-events"],
+    ["hands out what is no JSON", "limits.json-form"],
     ["answers every tool", "end.front-end-tools-are-not-answered"],
     ["takes what an agent says when it is stopped for a failure", "stop.whatever-the-agent-says"],
     ["gives readers deltas alone", "state.base-is-given"],
