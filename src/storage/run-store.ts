@@ -247,8 +247,11 @@ export interface RunStore {
     upTo: number,
     path: ReadonlySet<number> | undefined,
   ): Promise<readonly StoredMessageRow[]>;
-  /** A message in each form in which a run of the thread, on whichever branch, added or replaced it. */
-  messageForms(threadId: string, messageId: string): Promise<readonly Message[]>;
+  /**
+   * Messages in each form in which a run of the thread, on whichever branch, added or replaced them, by id. Ids that there
+   * are none of are left out, and so is what cannot be read.
+   */
+  messageForms(threadId: string, messageIds: readonly string[]): Promise<ReadonlyMap<string, readonly Message[]>>;
   /**
    * Messages of the path (see {@link messageRows}), as they are after run `upTo`: the last ones, or those before a message.
    *

@@ -217,14 +217,8 @@ async function outdatedIn(
   base: ThreadBase,
   sent: readonly Message[],
 ): Promise<ReadonlySet<string>> {
-  const outdated = new Set<string>();
-  for (const { message, isLast } of replacementsIn(base, sent)) {
-    if (isLast) continue;
-    const { id, content } = message;
-    const forms = await formsOf(store, threadId, id);
-    if (forms.some((form) => equalJson(form.content, content))) outdated.add(id);
-  }
-  return outdated;
+  const edits = replacementsIn(base, sent).flatMap(({ message, isLast }) => (isLast ? [] : [message]));
+  return foundIn(store, threadId, edits, (form, { content }) => equalJson(form.content, content));
 }
 
 /** Ids of messages that stand on another branch as the sender has them. */
@@ -234,21 +228,28 @@ async function leftIn(
   base: ThreadBase,
   sent: readonly Message[],
 ): Promise<ReadonlySet<string>> {
-  const left = new Set<string>();
-  for (const { id, role, content } of strangersIn(base, sent)) {
-    const isIt = (form: Message): boolean =>
-      form.role === role && (role !== "user" || equalJson(form.content, content));
-    if ((await formsOf(store, threadId, id)).some(isIt)) left.add(id);
-  }
-  return left;
+  return foundIn(
+    store,
+    threadId,
+    strangersIn(base, sent),
+    (form, { role, content }) => form.role === role && (role !== "user" || equalJson(form.content, content)),
+  );
 }
 
-function formsOf(store: RunStore, threadId: string, messageId: string): Promise<readonly Message[]> {
-  return store.messageForms(threadId, messageId).catch((error: unknown) => {
-    // What cannot be read any more keeps no run from its start.
-    if (RunnerError.is(error, "corrupt-record")) return [];
-    throw error;
-  });
+/** Ids of those messages that some run of the thread left in a form that is the same. */
+async function foundIn(
+  store: RunStore,
+  threadId: string,
+  messages: readonly Message[],
+  isSame: (form: Message, message: Message) => boolean,
+): Promise<ReadonlySet<string>> {
+  if (messages.length === 0) return new Set();
+  const forms = await store.messageForms(
+    threadId,
+    messages.map(({ id }) => id),
+  );
+  const found = messages.filter((message) => forms.get(message.id)?.some((form) => isSame(form, message)) === true);
+  return new Set(found.map(({ id }) => id));
 }
 
 /** `{}` is what a fresh AG-UI agent always sends: over the bare contract it counts as not set. */

@@ -1,4 +1,5 @@
 import type { Interrupt, Message, State } from "@ag-ui/client";
+import { RunnerError } from "../../run/errors.js";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import type { PersistedInput, RunClosing, RunQuery, RunRow, StoredMessageRow } from "../run-store.js";
@@ -174,21 +175,36 @@ export async function readMessageRows(
   );
 }
 
+/** Messages that one transaction looks for. */
+const IDS_AT_ONCE = 256;
+
 export async function readMessageForms(
   connection: Connection,
   codec: PayloadCodec,
   threadId: string,
-  messageId: string,
-): Promise<Message[]> {
-  const records = await unlessCut(connection, threadId, (first) =>
-    connection.read(["messages"], async (tx) => {
-      const found = await tx.objectStore("messages").index("messageId").getAll([threadId, messageId]);
-      if (!found.every(isMessageAlone)) throw corrupt("messages", { threadId });
-      return found.filter(({ runIndex }) => runIndex >= first);
-    }),
-  );
-  const messages = await Promise.all(records.map((record) => decodeMessage(codec, record)));
-  return messages.filter((message) => message !== undefined);
+  messageIds: readonly string[],
+): Promise<Map<string, Message[]>> {
+  const forms = new Map<string, Message[]>();
+  const asked = [...new Set(messageIds)];
+  while (asked.length > 0) {
+    const ids = asked.splice(0, IDS_AT_ONCE);
+    const records = await unlessCut(connection, threadId, (first) =>
+      connection.read(["messages"], async (tx) => {
+        const index = tx.objectStore("messages").index("messageId");
+        const found = await Promise.all(ids.map((id) => index.getAll([threadId, id])));
+        return found.flat().filter((record) => isMessageAlone(record) && record.runIndex >= first);
+      }),
+    );
+    for (const record of records) {
+      const message = await decodeMessage(codec, record).catch(unlessUnreadable);
+      if (message !== undefined) forms.set(record.messageId!, [...(forms.get(record.messageId!) ?? []), message]);
+    }
+  }
+  return forms;
+}
+
+function unlessUnreadable(error: unknown): undefined {
+  if (!RunnerError.is(error, "corrupt-record")) throw error;
 }
 
 export async function readStateAfter(

@@ -1,3 +1,4 @@
+import type { Message } from "@ag-ui/client";
 import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import { readableClosing } from "../decisions.js";
@@ -116,12 +117,16 @@ export const memoryReads = (data: MemoryData): Reads => ({
 
   messageRows: async (threadId, upTo, path) => messageRows(data.threads.get(threadId)?.runs.values() ?? [], upTo, path),
 
-  messageForms: async (threadId, messageId) => {
+  messageForms: async (threadId, messageIds) => {
     const thread = data.threads.get(threadId);
-    const places = (thread && rowsOf(thread).byId.get(messageId)) ?? [];
-    return structuredClone(
-      places.flatMap(({ runIndex, n }) => thread?.runs.get(runIndex)?.left?.messages[n]?.message ?? []),
-    );
+    const byId = thread && rowsOf(thread).byId;
+    const forms = new Map<string, Message[]>();
+    for (const id of messageIds) {
+      const places = byId?.get(id) ?? [];
+      const found = places.flatMap(({ runIndex, n }) => thread?.runs.get(runIndex)?.left?.messages[n]?.message ?? []);
+      if (found.length > 0) forms.set(id, structuredClone(found));
+    }
+    return forms;
   },
 
   stateAfter: async (threadId, runIndex) => {

@@ -1,5 +1,6 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
 import { describe, expect, test } from "vitest";
+import { countReads } from "../storage/idb-reads.js";
 import { agentOf, collect, counter, inputOf, makeRunner, user } from "./kit.js";
 
 type Runner = ReturnType<typeof makeRunner>;
@@ -165,4 +166,13 @@ describe("what a sender has cut of what it was given leaves, and nothing else (L
     await runner.start({ ...request, input: inputOf("t", "n", [u2]), cut: ["r2-a"] }).ended;
     expect(ids(await runner.getThreadMessages("t"))).toEqual(["u1", "r1-a", "u2", "n-a"]);
   });
+});
+
+test("for many messages that the thread does not have, the log is asked for each once, hundreds at a time (L19)", async () => {
+  const runner = await twoTurns();
+  const strangers = Array.from({ length: 600 }, (_, n) => answer(`stranger-${n}`));
+  const reads = countReads();
+  await run(runner, "n", [...strangers, user("n")]);
+  expect(reads.stop().requests).toBeLessThan(600 + 100);
+  expect(await runner.getThreadMessages("t")).toHaveLength(4 + 600 + 2);
 });

@@ -274,9 +274,11 @@ export function describeRunStore(name: string, create: () => RunStore): void {
       const again = { ...row!.message, id: first.id };
       const derived = { ...leaving("", "", {}), messages: [{ message: again }], rewritten: true };
       await store.settle(claim, settlement(claim, 0, { derived }));
-      expect(await store.messageForms("t", first.id)).toEqual([first, again]);
-      expect(await store.messageForms("t", "nobody's")).toEqual([]);
-      expect(await store.messageForms("unknown", first.id)).toEqual([]);
+      expect(await store.messageForms("t", [first.id, "nobody's", first.id])).toEqual(
+        new Map([[first.id, [first, again]]]),
+      );
+      expect(await store.messageForms("t", [])).toEqual(new Map());
+      expect(await store.messageForms("unknown", [first.id])).toEqual(new Map());
     });
 
     test("threads are listed by falling updatedAt, in pages", async () => {
