@@ -4,16 +4,16 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 64_200, whole: 100_800 },
-  "./worker": { own: 78_000, whole: 124_200 },
-  "./client": { own: 26_000, whole: 69_500 },
-  "./runtime": { own: 80_600, whole: 126_800 },
-  "./node": { own: 6_100, whole: 6_100 },
-  "./service-worker": { own: 6_500, whole: 6_500 },
+  ".": { own: 64_600, whole: 101_200 },
+  "./worker": { own: 77_500, whole: 123_800 },
+  "./client": { own: 25_800, whole: 68_900 },
+  "./runtime": { own: 80_000, whole: 126_600 },
+  "./node": { own: 6_200, whole: 6_200 },
+  "./service-worker": { own: 6_700, whole: 6_700 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
   "./langgraph": { own: 8_200, whole: 235_000 },
-  "./checkpoint": { own: 9_500, whole: 9_500 },
-  "./conformance": { own: 23_000, whole: 65_000 },
+  "./checkpoint": { own: 9_600, whole: 9_600 },
+  "./conformance": { own: 23_400, whole: 65_200 },
 };
 
 /** Bundles an entry and what it imports; `external` stays out. */
