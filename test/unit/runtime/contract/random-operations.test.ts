@@ -213,15 +213,20 @@ async function check(world: World): Promise<void> {
   );
 }
 
-/** What a reader was handed of its run: the state that it starts from, where the log does not say it, is no event of it. */
+/**
+ * What a reader was handed of its run: the state that it starts from, where the log does not say it, is no event of it. It
+ * may be the one that the agent says next.
+ */
 function withoutBase(read: readonly Read[], recorded: readonly Placed[]): readonly Read[] {
-  const isBase = read[1]?.event.type === "STATE_SNAPSHOT" && !sameText(read[1].event, recorded[1]?.event);
-  return isBase ? read.toSpliced(1, 1) : read;
+  return snapshotsAfterStart(read) > snapshotsAfterStart(recorded) ? read.toSpliced(1, 1) : read;
+}
+
+function snapshotsAfterStart(events: readonly Placed[]): number {
+  const end = events.findIndex(({ event }, at) => at > 0 && event.type !== "STATE_SNAPSHOT");
+  return end < 0 ? events.length - 1 : end - 1;
 }
 
 type Placed = Pick<Read, "event">;
-
-const sameText = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 const RUNNERS: readonly (readonly [string, () => LocalAgentRunner])[] = [
   ["in memory", () => new InMemoryAgentRunner({ store: "isolated", stopGraceMs: 20 })],
