@@ -1,24 +1,20 @@
-import { expect, onTestFinished, test } from "vitest";
-import { cdp } from "vitest/browser";
+import { expect, test } from "vitest";
 import type { Order } from "./langgraph-writer.worker.js";
 import { checkpointOf, freshName, listOf, opened, put, threadConfig, valuesOf } from "../unit/langgraph/kit.js";
+import { LARGE, smallDisk } from "./small-disk.js";
 
-// The first one: Chromium remembers for a while how much space there was.
 test("on a full disk a save is refused whole, and what was saved is read (L10)", async () => {
-  const { origin } = location;
-  const free = (): Promise<unknown> => cdp().send("Storage.overrideQuotaForOrigin", { origin });
-  onTestFinished(async () => void (await free()));
-  await cdp().send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 3_000_000 });
+  const disk = await smallDisk();
   const saver = opened();
   const first = await put(saver, threadConfig("t"), checkpointOf({ text: "small" }));
-  const large = checkpointOf({ text: "x".repeat(4_000_000) }, 2);
+  const large = checkpointOf({ text: LARGE }, 2);
   await expect(put(saver, first, large)).rejects.toMatchObject({ code: "quota-exceeded" });
-  await expect(saver.putWrites(first, [["text", "x".repeat(4_000_000)]], "task")).rejects.toMatchObject({
+  await expect(saver.putWrites(first, [["text", LARGE]], "task")).rejects.toMatchObject({
     code: "quota-exceeded",
   });
   const left = await saver.getTuple(threadConfig("t"));
   expect([left?.config, valuesOf(left), left?.pendingWrites]).toEqual([first, { text: "small" }, []]);
-  await free();
+  await disk.free();
   await put(saver, first, large);
 });
 

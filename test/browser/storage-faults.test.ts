@@ -1,26 +1,11 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { cdp } from "vitest/browser";
 import { baseAt, chunkOf, claimed, delta, foreignEnd, request, settlement, withRuns } from "../unit/storage/kit.js";
 import { dumpOf, rawOf } from "../unit/storage/raw.js";
 import { freshName, opened } from "../unit/storage/stores.js";
+import { LARGE, smallDisk } from "./small-disk.js";
 
 const { origin } = location;
-
-/** More than {@link smallDisk} holds. */
-const LARGE = "x".repeat(4_000_000);
-
-/**
- * Until the test ends or `free` is called, little can be stored. To be called before anything is written: Chromium
- * remembers for a while how much space there was.
- */
-async function smallDisk(): Promise<{ free: () => Promise<void> }> {
-  const free = async (): Promise<void> => {
-    await cdp().send("Storage.overrideQuotaForOrigin", { origin });
-  };
-  onTestFinished(free);
-  await cdp().send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 3_000_000 });
-  return { free };
-}
 
 /** As the settings of a browser do it: connections are closed by force. */
 const clearStorage = (): Promise<unknown> =>
