@@ -51,8 +51,8 @@ export interface SenderKnowledge {
   readonly branchBefore?: string | undefined;
   /** Ids of messages that it sends as they once were, before somebody edited them: it is stale. */
   readonly outdated?: ReadonlySet<string> | undefined;
-  /** Ids of messages that it sends and that stand in the thread on another branch alone: they are not said again. */
-  readonly left?: ReadonlySet<string> | undefined;
+  /** Messages that it sends and that stand in the thread on another branch alone: they are not said again. */
+  readonly left?: ReadonlySet<Message> | undefined;
   /** Messages of this run and later ones came while the sender waited: it could not have them. */
   readonly unseen?: number | undefined;
 }
@@ -79,7 +79,9 @@ export function planInput(base: ThreadBase, input: Sent, sender: SenderKnowledge
   }
   const at = sender.partial === true ? -1 : firstToLeave(base, input, sender);
   if (at >= 0) return branchAt(base, input.messages, at);
-  const newMessages = input.messages.filter(({ id }) => !base.runOf.has(id) && sender.left?.has(id) !== true);
+  const newMessages = input.messages.filter(
+    (message) => !base.runOf.has(message.id) && sender.left?.has(message) !== true,
+  );
   return { is: "continue", newMessages, messages: () => [...base.messages, ...newMessages] };
 }
 

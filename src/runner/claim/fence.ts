@@ -84,6 +84,9 @@ export type FenceResult =
   /** Without Web Locks: another host's run came first. */
   | { readonly is: "taken" };
 
+/** Roles of messages that people and apps write. */
+const WRITTEN: ReadonlySet<string> = new Set(["user", "system", "developer"]);
+
 /** How often the base is read again when the thread went on under it. */
 const TRIES = 3;
 
@@ -218,38 +221,35 @@ async function outdatedIn(
   sent: readonly Message[],
 ): Promise<ReadonlySet<string>> {
   const edits = replacementsIn(base, sent).flatMap(({ message, isLast }) => (isLast ? [] : [message]));
-  return foundIn(store, threadId, edits, (form, { content }) => equalJson(form.content, content));
+  const found = await foundIn(store, threadId, edits, (form, { content }) => equalJson(form.content, content));
+  return new Set(found.map(({ id }) => id));
 }
 
-/** Ids of messages that stand on another branch as the sender has them. */
+/** Messages that stand on another branch as the sender has them. What agents say may be shown to it in another form. */
 async function leftIn(
   { store }: RunnerParts,
   threadId: string,
   base: ThreadBase,
   sent: readonly Message[],
-): Promise<ReadonlySet<string>> {
-  return foundIn(
-    store,
-    threadId,
-    strangersIn(base, sent),
-    (form, { role, content }) => form.role === role && (role !== "user" || equalJson(form.content, content)),
-  );
+): Promise<ReadonlySet<Message>> {
+  const isSame = (form: Message, { role, content }: Message): boolean =>
+    form.role === role && (!WRITTEN.has(role) || equalJson(form.content, content));
+  return new Set(await foundIn(store, threadId, strangersIn(base, sent), isSame));
 }
 
-/** Ids of those messages that some run of the thread left in a form that is the same. */
+/** Those messages that some run of the thread left in a form that is the same. */
 async function foundIn(
   store: RunStore,
   threadId: string,
   messages: readonly Message[],
   isSame: (form: Message, message: Message) => boolean,
-): Promise<ReadonlySet<string>> {
-  if (messages.length === 0) return new Set();
+): Promise<readonly Message[]> {
+  if (messages.length === 0) return [];
   const forms = await store.messageForms(
     threadId,
     messages.map(({ id }) => id),
   );
-  const found = messages.filter((message) => forms.get(message.id)?.some((form) => isSame(form, message)) === true);
-  return new Set(found.map(({ id }) => id));
+  return messages.filter((message) => forms.get(message.id)?.some((form) => isSame(form, message)) === true);
 }
 
 /** `{}` is what a fresh AG-UI agent always sends: over the bare contract it counts as not set. */

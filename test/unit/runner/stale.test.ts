@@ -90,6 +90,17 @@ test("a question of a left branch is asked anew where a sender has it twice (L20
   expect([...new Set(path)]).toEqual(["u1", "e-a", "u2", "n-a"]);
 });
 
+test("what only has the id of a message of a left branch is new (L20)", async () => {
+  const runner = await twoTurns();
+  await run(runner, "r3", [u1, a1, u2, a2, system("s"), user("u3")]);
+  await run(runner, "e", [u1]);
+  const [rules, question] = [{ ...system("s"), content: "be long" } as Message, user("u2", "else")];
+  await run(runner, "n", [u1, question, u2, a2, rules, user("u3"), user("n")]);
+  const path = await runner.getThreadMessages("t");
+  expect(ids(path)).toEqual(["u1", "e-a", "u2", "s", "n", "n-a"]);
+  expect(path.slice(2, 4)).toMatchObject([{ content: "else" }, { content: "be long" }]);
+});
+
 describe("what is asked for branches (L20)", () => {
   test.each<Case>([
     ["a message replaced by its id", [u1, a1, user("u2", "other")], ["u1", "r1-a", "u2"]],
