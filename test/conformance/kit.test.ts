@@ -41,7 +41,7 @@ async function failures(options: Omit<DescribeAgentRunnerOptions, "framework">):
 
 let names = 0;
 
-describe("a deliberately broken runner fails the case that is about it", () => {
+describe.concurrent("a deliberately broken runner fails the case that is about it", () => {
   test.each([
     ["starts when it is subscribed to", "run.starts-at-the-call", "is started"],
     ["hands late subscribers only what is left", "run.from-first-event", "must be handed the whole run"],

@@ -1,5 +1,5 @@
 import { EventType, type BaseEvent, type Message } from "@ag-ui/client";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
 import { chunkOf, claimed, foreignEnd, settlement } from "../storage/kit.js";
@@ -131,26 +131,33 @@ async function expectOpen(runner: LocalAgentRunner, isLogTrue = true): Promise<v
   expect(await runner.deleteThread("t")).toBe(true);
 }
 
-/** @param depth the deepest value that can be stored */
-export function poisonedSuite(make: () => OldLog, depth: number): void {
-  describe.each(["settled by another host", "left running"] as const)(
+/**
+ * @param make opens the store of one test; what it hands to `finished` is done when that test is over
+ * @param depth the deepest value that can be stored
+ */
+export function poisonedSuite(
+  make: (finished: (close: () => Promise<void> | void) => void) => OldLog,
+  depth: number,
+): void {
+  // Side by side: a reader of a run that was left running first waits for whoever may execute it.
+  describe.concurrent.each(["settled by another host", "left running"] as const)(
     "a run that an older build recorded and that was %s (L7, L10, L19)",
     (as) => {
-      test.each(cases(depth))("%s: the thread opens again", async (_what, events) => {
-        const { store, open } = make();
+      test.for(cases(depth))("%s: the thread opens again", async ([_what, events], context) => {
+        const { store, open } = make(context.onTestFinished);
         await leave(store, events, as);
         await expectOpen(open());
       });
 
-      test("a message that was asked, with bytes and a BigInt: the thread opens again", async () => {
-        const { store, open } = make();
+      test("a message that was asked, with bytes and a BigInt: the thread opens again", async (context) => {
+        const { store, open } = make(context.onTestFinished);
         const asked = { ...user("r1-u"), metadata: { file: new Uint8Array(3), n: 7n } } as Message;
         await leave(store, [], as, asked);
         await expectOpen(open());
       });
 
-      test("a message that was asked, too deep: the thread opens again", async () => {
-        const { store, open } = make();
+      test("a message that was asked, too deep: the thread opens again", async (context) => {
+        const { store, open } = make(context.onTestFinished);
         const asked = { ...user("r1-u"), metadata: { deep: nested(depth - 10) } } as Message;
         await leave(store, [], as, asked);
         await expectOpen(open());
@@ -164,7 +171,7 @@ export function poisonedSuite(make: () => OldLog, depth: number): void {
     "with bytes": { file: new Uint8Array(3), list: [new Uint8Array(3)] },
   };
   test.each(Object.keys(STATES))("a state that an older build left, %s: the thread opens again", async (what) => {
-    const { store, open } = make();
+    const { store, open } = make(onTestFinished);
     await leave(store, [], "left running");
     const { live } = (await store.head("t"))!;
     const { epoch } = (await store.run("t", live!.runIndex))!;

@@ -5,27 +5,45 @@ import { sharedMemoryHome } from "../../../src/runner/memory-home.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import { memoryRunStore } from "../../../src/storage/memory/memory-run-store.js";
 import { InMemoryAgentRunner } from "../../../src/runner/in-memory-agent-runner.js";
+import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import { chunkOf, claimed, foreignEnd, settlement } from "../storage/kit.js";
 import { rawOf } from "../storage/raw.js";
 import type { Frame } from "../../../src/wire/shapes.js";
-import { agentOf, collect, counter, framesUntil, freshDb, inputOf, makeRunner, rebuild, replay, user } from "./kit.js";
+import {
+  agentOf,
+  collect,
+  counter,
+  framesUntil,
+  freshDb,
+  inputOf,
+  makeRunner,
+  quiet,
+  rebuild,
+  replay,
+  user,
+} from "./kit.js";
 import { nested, poisonedSuite, said, started } from "./poisoned.suite.js";
 
 describe("IndexedDBAgentRunner", () => {
-  poisonedSuite(() => {
+  poisonedSuite((finished) => {
     const dbName = freshDb();
     const store = indexedDBRunStore({ dbName });
-    onTestFinished(() => store.close());
-    return { store, open: () => makeRunner({ dbName }) };
+    finished(() => store.close());
+    const open = () => {
+      const runner = new IndexedDBAgentRunner({ dbName, stopGraceMs: 50, logger: quiet });
+      finished(() => runner.close());
+      return runner;
+    };
+    return { store, open };
   }, 1_000);
 });
 
 describe("InMemoryAgentRunner", () => {
-  poisonedSuite(() => {
+  poisonedSuite((finished) => {
     const dbName = freshDb();
     const open = () => {
       const runner = new InMemoryAgentRunner({ dbName, stopGraceMs: 50 });
-      onTestFinished(() => runner.destroy());
+      finished(() => runner.destroy());
       return runner;
     };
     return { store: memoryRunStore(sharedMemoryHome(dbName).data), open };
