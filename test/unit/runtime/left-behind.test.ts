@@ -65,7 +65,8 @@ describe("a runtime that is closed", () => {
     await vi.waitFor(() => expect(running()).toBe(1));
     await runtime.close();
     await text;
-    expect(running()).toBe(0);
+    // On a busy machine the run is settled when its time is over, and the agent ends a turn later.
+    await vi.waitFor(() => expect(running()).toBe(0));
   });
 
   test("starts none", async () => {
