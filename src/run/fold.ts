@@ -52,9 +52,7 @@ function activityTypesOf({ metadata }: MessagesSnapshotEvent): readonly string[]
   return Array.isArray(types) && types.every((type) => typeof type === "string") ? types : [];
 }
 
-function textOf(content: unknown): string {
-  return typeof content === "string" ? content : "";
-}
+export const textOf = (content: unknown): string => (typeof content === "string" ? content : "");
 
 /**
  * Rebuilds messages, state and open interrupts from a thread's events, as `@ag-ui/client` does, at a cost that is
@@ -70,10 +68,11 @@ export class Fold {
   /** The state, once it was patched. */
   #document: PatchedDocument | undefined;
   /** Contents that were patched. */
-  readonly #contents = new WeakMap<ActivityMessage, PatchedDocument>();
+  #contents = new WeakMap<ActivityMessage, PatchedDocument>();
   readonly #bounds: PatchBounds;
   #interrupts: readonly Interrupt[];
   #stateVersion = 0;
+  #brought: Message | undefined;
 
   /** @param bounds of patches; narrower ones are for who refuses what goes beyond them */
   constructor(base: FoldBase, bounds = PATCH_BOUNDS) {
@@ -145,9 +144,28 @@ export class Fold {
     return this.#messages.call(toolCallId);
   }
 
+  /** The message that the last event brought whole: a tool's result, an activity that is new. */
+  get brought(): Message | undefined {
+    return this.#brought;
+  }
+
+  /** Messages and state as they are now. They never change: what comes later is written to copies. */
+  share(): { readonly messages: Message[]; readonly state: State } {
+    this.#state = this.state;
+    this.#document = undefined;
+    this.#contents = new WeakMap();
+    return { messages: this.#messages.share(), state: this.#state };
+  }
+
+  /** See {@link MessageList.reset}. */
+  resetMessages(messages: readonly Message[]): void {
+    this.#messages.reset(messages);
+  }
+
   /** @returns how the patch ended, where the event is one */
   apply(event: BaseEvent): PatchResult | undefined {
     const e = event as AGUIEvent;
+    this.#brought = undefined;
     switch (e.type) {
       case EventType.STATE_DELTA: {
         this.#document ??= new PatchedDocument(this.#state ?? null, this.#bounds);
@@ -267,6 +285,7 @@ export class Fold {
     };
     this.#messages.mergeMetadata(result, e.metadata);
     this.#messages.insertResult(result);
+    this.#brought = result;
   }
 
   #activityReplaced(e: ActivitySnapshotEvent): void {
@@ -278,8 +297,10 @@ export class Fold {
       if (replace) {
         activity.activityType = e.activityType;
         activity.content = e.content;
-        delete activity.subagentRunId;
-        Object.assign(activity, tag(e.subagentRunId));
+        // It is of whom the event is of.
+        const { subagentRunId } = tag(e.subagentRunId);
+        if (subagentRunId === undefined) delete activity.subagentRunId;
+        else activity.subagentRunId = subagentRunId;
       }
       return this.#messages.mergeMetadata(activity, e.metadata);
     }
@@ -294,6 +315,7 @@ export class Fold {
     this.#messages.mergeMetadata(activity, e.metadata);
     if (held === undefined) this.#messages.append(activity);
     else this.#messages.replace(held, activity);
+    this.#brought = activity;
   }
 
   #activityPatched(e: ActivityDeltaEvent): PatchResult | undefined {
@@ -306,6 +328,7 @@ export class Fold {
     // Anything else is no message of AG-UI: nobody could be handed a snapshot with it.
     const result = document.apply(e.patch ?? [], true);
     if (result.is === "unsafe" || result.is === "exceeds") return result;
+    if (result.is === "refused" && e.metadata === undefined) return result;
     const activity = this.#messages.write(held);
     this.#messages.mergeMetadata(activity, e.metadata);
     this.#contents.set(activity, document);

@@ -408,13 +408,3 @@ export class PatchedDocument {
     if (this.#size !== undefined) this.#size += by;
   }
 }
-
-/**
- * Applies a patch to a document that stays as it is: what comes out shares with it, and with the values of the patch, all
- * that the patch does not write to.
- */
-export function patched(document: unknown, patch: unknown): PatchResult & { readonly document: unknown } {
-  const after = new PatchedDocument(document);
-  const result = after.apply(patch);
-  return { ...result, document: result.is === "applied" ? after.root : document };
-}

@@ -29,18 +29,6 @@ function toolCallsOf(message: Message): ToolCall[] {
   return (message as Partial<AssistantMessage>).toolCalls ?? [];
 }
 
-/** A copy of everything that events change in place; the rest is only ever replaced. */
-function ownCopy<T extends Message>(message: T): T {
-  const copy: Message = { ...message };
-  if ((copy as Partial<AssistantMessage>).toolCalls !== undefined) {
-    (copy as AssistantMessage).toolCalls = toolCallsOf(copy).map((call) => ({
-      ...call,
-      function: { ...call.function },
-    }));
-  }
-  return copy as T;
-}
-
 /**
  * Messages under change, with indexes so that no event costs a search. Messages that came from outside are never
  * written to: the first write to one puts a copy in its place.
@@ -58,8 +46,8 @@ export class MessageList {
   #byId = new Map<string, Message>();
   #calls = new Map<string, OwnedCall>();
   #doubled = false;
-  /** Messages and metadata that were made here. */
-  readonly #owned = new WeakSet<object>();
+  /** Messages, tool calls and metadata that were made here, and that nobody was handed. */
+  #owned = new WeakSet<object>();
   readonly #touched = new Set<string>();
   #rewritten = false;
   #version = 0;
@@ -130,15 +118,40 @@ export class MessageList {
   writableCall(toolCallId: string): ToolCall | undefined {
     const found = this.call(toolCallId);
     if (found === undefined) return undefined;
-    this.write(found.owner);
-    return this.call(toolCallId)?.call;
+    const owner = this.write(found.owner);
+    const { call } = found;
+    if (this.#owned.has(call)) return call;
+    const copy = { ...call, function: { ...call.function } };
+    this.#owned.add(copy);
+    const calls = toolCallsOf(owner);
+    calls[calls.indexOf(call)] = copy;
+    this.#calls.set(toolCallId, { owner, call: copy });
+    return copy;
+  }
+
+  /** The messages as they are now: none of them, and nothing in them, is written to any more. */
+  share(): Message[] {
+    this.#owned = new WeakSet();
+    return this.#items().slice();
+  }
+
+  /** Puts other messages into the place of all. One that says the same as the one that was there stays that object. */
+  reset(messages: readonly Message[]): void {
+    this.#whole = messages.map((message) => {
+      const held = this.get(message.id);
+      return held !== undefined && sameJson(held, message) ? held : message;
+    });
+    this.#rewritten = true;
+    this.#version++;
+    this.#reindex();
   }
 
   /** The message itself or the copy that took its place, to be changed in place. */
   write<T extends Message>(message: T): T {
     this.#version++;
     if (this.#owned.has(message)) return message;
-    const copy = ownCopy(message);
+    const { toolCalls } = message as Partial<AssistantMessage>;
+    const copy = { ...message, ...(toolCalls !== undefined && { toolCalls: [...toolCalls] }) };
     this.#put(message, copy);
     return copy;
   }
@@ -165,6 +178,7 @@ export class MessageList {
 
   addCall(owner: AssistantMessage, call: ToolCall): void {
     (owner.toolCalls ??= []).push(call);
+    this.#owned.add(call);
     if (this.call(call.id) === undefined) this.#calls.set(call.id, { owner, call });
   }
 
@@ -248,7 +262,7 @@ export class MessageList {
 
   /** The end of the list, where the message is in that; else the whole. */
   #partWith(message: Message): Message[] {
-    return this.#whole === undefined && this.#tail.includes(message) ? this.#tail : this.#items();
+    return this.#whole === undefined && this.#tail.lastIndexOf(message) >= 0 ? this.#tail : this.#items();
   }
 
   #added(message: Message): void {

@@ -13,11 +13,8 @@ import {
   type State,
   type ToolCall,
 } from "@ag-ui/client";
-import { patched } from "../../run/json-patch.js";
-import { withoutNullTag } from "../../run/message-list.js";
+import { Fold, textOf } from "../../run/fold.js";
 import { hasHook, hookOf, runHooks, tell, type Given } from "./hooks.js";
-import { MessageTable } from "./message-table.js";
-import { applyToMessages, textOf, withMetadata, type Outcome } from "./messages-after.js";
 import { shownPart } from "./shown-part.js";
 import { done, type Steps } from "./steps.js";
 import { givenOfCall } from "./given-of-call.js";
@@ -43,7 +40,9 @@ interface Subject {
 
 type Handed = readonly AgentStateMutation[];
 
-const UNCHANGED: Outcome = { changed: false };
+function withMetadata<T extends Message | ToolCall>(target: T, { metadata }: BaseEvent): T {
+  return metadata === undefined ? target : { ...target, metadata: { ...target.metadata, ...metadata } };
+}
 
 function goneOn({ message, call }: Subject, event: BaseEvent): Subject {
   return { message: message && withMetadata(message, event), call: call && withMetadata(call, event) };
@@ -62,8 +61,9 @@ function goneOn({ message, call }: Subject, event: BaseEvent): Subject {
  */
 export class ApplyStage {
   readonly #parts: StageParts;
-  readonly #messages: MessageTable;
-  #state: State;
+  readonly #fold: Fold;
+  /** What hooks are given, until it changes. */
+  #shown: { readonly messages: Message[]; readonly state: State } | undefined;
   #messagesChanged = false;
   #stateChanged = false;
   /** The MESSAGES_SNAPSHOT that is being applied is the whole thread. */
@@ -74,8 +74,8 @@ export class ApplyStage {
 
   constructor(parts: StageParts) {
     this.#parts = parts;
-    this.#messages = new MessageTable(parts.agent.messages);
-    this.#state = parts.input.state as State;
+    const state = parts.input.state as State;
+    this.#fold = new Fold({ messages: [...parts.agent.messages], state, interrupts: [] });
   }
 
   /** Somebody wants each event of this type for itself. */
@@ -113,9 +113,9 @@ export class ApplyStage {
     // What an event goes on with is looked up before its hooks, by the client too: where these return other messages,
     // it goes on with what nobody has any more.
     const isLost = mutation.messages !== undefined && (subject.message ?? subject.call) !== undefined;
-    const outcome = isStopped || isLost ? UNCHANGED : this.#apply(event);
+    const added = isStopped || isLost ? undefined : this.#apply(event);
     const left = !isLost ? this.#subjectOf(event) : isStopped ? subject : goneOn(subject, event);
-    const told = this.#announce(event, left, outcome);
+    const told = this.#announce(event, left, added);
     if (type === EventType.ACTIVITY_SNAPSHOT && told.length > 0) yield Promise.all(told);
     return this.#handOut();
   }
@@ -126,21 +126,17 @@ export class ApplyStage {
 
   #common(): Given {
     const { agent, input } = this.#parts;
-    return { messages: this.#messages.all, state: this.#state, agent, input };
+    this.#shown ??= this.#fold.share();
+    return { ...this.#shown, agent, input };
   }
 
   *#hooks(name: string, more: () => object | Promise<object>): Steps<AgentStateMutation> {
     if (!this.#has(name)) return {};
     const given = yield more();
     const mutation = yield* runHooks(this.#parts.subscribers(), name, { ...(given as object), ...this.#common() });
-    if (mutation.messages !== undefined) {
-      this.#messages.set(mutation.messages);
-      this.#messagesChanged = true;
-    }
-    if (mutation.state !== undefined) {
-      this.#state = mutation.state as State;
-      this.#stateChanged = true;
-    }
+    const { messages, state } = mutation;
+    if (messages !== undefined) this.#change(() => this.#fold.resetMessages(messages));
+    if (state !== undefined) this.#change(() => this.#fold.apply({ type: EventType.STATE_SNAPSHOT, snapshot: state }));
     return mutation;
   }
 
@@ -148,13 +144,13 @@ export class ApplyStage {
   #given(event: BaseEvent, { message, call }: Subject): object | Promise<object> {
     const e = event as AGUIEvent; // what the pipeline lets through was checked
     if (message !== undefined) {
-      return { event, [`${e.type.startsWith("TEXT") ? "text" : "reasoning"}MessageBuffer`]: textOf(message) };
+      return { event, [`${e.type.startsWith("TEXT") ? "text" : "reasoning"}MessageBuffer`]: textOf(message.content) };
     }
     if (call !== undefined) return givenOfCall(this.#parts.input, event, call);
     switch (e.type) {
       case EventType.ACTIVITY_SNAPSHOT:
       case EventType.ACTIVITY_DELTA: {
-        const existingMessage = this.#messages.get(e.messageId);
+        const existingMessage = this.#fold.message(e.messageId);
         const activityMessage = existingMessage?.role === "activity" ? existingMessage : undefined;
         return { event, activityMessage, ...(e.type === EventType.ACTIVITY_SNAPSHOT && { existingMessage }) };
       }
@@ -180,73 +176,74 @@ export class ApplyStage {
       case EventType.TEXT_MESSAGE_END:
       case EventType.REASONING_MESSAGE_CONTENT:
       case EventType.REASONING_MESSAGE_END:
-        return { message: this.#messages.text(e.messageId) };
+        return { message: this.#text(e.messageId) };
       case EventType.TOOL_CALL_ARGS:
       case EventType.TOOL_CALL_END:
-        return { call: this.#messages.call(e.toolCallId) };
+        return { call: this.#fold.toolCall(e.toolCallId)?.call };
       default:
         return {};
     }
+  }
+
+  /** The message of this id that has text; none where it is an activity. */
+  #text(id: string): Message | undefined {
+    const message = this.#fold.message(id);
+    return message?.role === "activity" ? undefined : message;
   }
 
   /** The event goes on with what is not there: nobody is told of it. */
   #isMissing(event: BaseEvent): boolean {
     const isPatch = event.type === EventType.ACTIVITY_DELTA;
     const isThere = isPatch
-      ? this.#messages.get((event as ActivityDeltaEvent).messageId)?.role === "activity"
+      ? this.#fold.message((event as ActivityDeltaEvent).messageId)?.role === "activity"
       : Object.values(this.#subjectOf(event)).every((subject) => subject !== undefined);
     if (!isThere) console.warn(`${event.type}: there is no '${String(event["messageId"] ?? event["toolCallId"])}'`);
     return !isThere;
   }
 
-  #apply(event: BaseEvent): Outcome {
+  /** @returns the message that the event brought whole */
+  #apply(event: BaseEvent): Message | undefined {
     const e = event as AGUIEvent;
-    switch (e.type) {
-      case EventType.STATE_SNAPSHOT:
-        this.#setState(e.snapshot);
-        return UNCHANGED;
-      case EventType.STATE_DELTA: {
-        const after = patched(this.#state ?? null, e.delta);
-        if (after.is !== "applied") console.warn("Failed to apply state patch:", e.delta);
-        else this.#setState(after.document);
-        return UNCHANGED;
-      }
-      case EventType.RUN_FINISHED: {
-        const { outcome } = e;
-        this.#parts.agent.pendingInterrupts =
-          outcome?.type === "interrupt" ? outcome.interrupts.map(withoutNullTag) : [];
-        return UNCHANGED;
-      }
-      case EventType.TOOL_CALL_START:
-        this.#started.add(e.toolCallId);
-        break;
-      case EventType.TOOL_CALL_RESULT:
-        this.#answered.add(e.toolCallId);
-        break;
-      default:
-        break;
+    if (e.type === EventType.TOOL_CALL_START) this.#started.add(e.toolCallId);
+    if (e.type === EventType.TOOL_CALL_RESULT) this.#answered.add(e.toolCallId);
+    if (this.#isThread) {
+      this.#putThread(event);
+      return undefined;
     }
-    const shown = this.#parts.isPart() ? shownPart(event, (id) => this.#messages.get(id) !== undefined) : event;
-    const outcome = this.#isThread ? this.#putThread(event) : applyToMessages(this.#messages, shown);
-    this.#messagesChanged ||= outcome.changed;
-    return outcome;
+    const shown = this.#parts.isPart() ? shownPart(event, (id) => this.#fold.message(id) !== undefined) : event;
+    const patch = this.#change(() => this.#fold.apply(shown));
+    if (patch !== undefined && patch.is !== "applied") {
+      const subject = e.type === EventType.STATE_DELTA ? "state" : "activity";
+      console.warn(`Failed to apply ${subject} patch:`, event);
+    }
+    // Also where they came to what there was.
+    this.#messagesChanged ||=
+      e.type === EventType.ACTIVITY_SNAPSHOT || (e.type === EventType.RUN_STARTED && e.input?.messages !== undefined);
+    if (e.type === EventType.RUN_FINISHED) this.#parts.agent.pendingInterrupts = [...this.#fold.interrupts];
+    return this.#fold.brought;
   }
 
-  #setState(state: unknown): void {
-    this.#state = state as State;
-    this.#stateChanged = true;
+  /** Notes what a change has changed. */
+  #change<T>(change: () => T): T {
+    const { messagesVersion, stateVersion } = this.#fold;
+    const result = change();
+    const messagesChanged = this.#fold.messagesVersion !== messagesVersion;
+    const stateChanged = this.#fold.stateVersion !== stateVersion;
+    this.#messagesChanged ||= messagesChanged;
+    this.#stateChanged ||= stateChanged;
+    if (messagesChanged || stateChanged) this.#shown = undefined;
+    return result;
   }
 
   /** What the thread has not been sent stands behind it; what it has not is gone. */
-  #putThread(event: BaseEvent): Outcome {
+  #putThread(event: BaseEvent): void {
     const { messages } = event as MessagesSnapshotEvent; // nothing else is the thread
-    const unsent = this.#messages.all.filter(({ id }) => this.#parts.isUnsent(id));
-    this.#messages.set([...messages, ...unsent]);
-    return { changed: true };
+    const unsent = this.#fold.messages.filter(({ id }) => this.#parts.isUnsent(id));
+    this.#change(() => this.#fold.resetMessages([...messages, ...unsent]));
   }
 
   /** Tells of messages and tool calls that are complete. */
-  #announce({ type }: BaseEvent, { message, call }: Subject, { added }: Outcome): unknown[] {
+  #announce({ type }: BaseEvent, { message, call }: Subject, added: Message | undefined): unknown[] {
     const subscribers = this.#parts.subscribers();
     switch (type) {
       case EventType.TOOL_CALL_END:
@@ -260,13 +257,15 @@ export class ApplyStage {
   }
 
   #handOut(): Handed {
+    if (!this.#messagesChanged && !this.#stateChanged) return [];
+    // The array is for the caller alone.
+    const { messages, state } = this.#fold.share();
     const mutation: AgentStateMutation = {
-      ...(this.#messagesChanged && { messages: this.#messages.copy() }),
-      ...(this.#stateChanged && { state: this.#state }),
+      ...(this.#messagesChanged && { messages }),
+      ...(this.#stateChanged && { state }),
     };
-    const isEmpty = !this.#messagesChanged && !this.#stateChanged;
     this.#messagesChanged = false;
     this.#stateChanged = false;
-    return isEmpty ? [] : [mutation];
+    return [mutation];
   }
 }

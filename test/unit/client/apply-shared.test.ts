@@ -1,4 +1,4 @@
-import { EventType, type AgentSubscriber, type BaseEvent, type Message } from "@ag-ui/client";
+import { EventType, type AgentSubscriber, type BaseEvent, type Message, type ToolCall } from "@ag-ui/client";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { LocalAgent } from "../../../src/client/local-agent.js";
@@ -98,6 +98,27 @@ describe("what was handed out", () => {
     ]);
     expect(agent.messages[0]).toBe(first);
     expect(agent.messages[2]).toBe(third);
+  });
+
+  test("keeps the other tool calls of a message that one of them grows in", async () => {
+    const call = (toolCallId: string): BaseEvent[] => [
+      { type: EventType.TOOL_CALL_START, toolCallId, toolCallName: "ask", parentMessageId: "m" },
+      { type: EventType.TOOL_CALL_ARGS, toolCallId, delta: "{" },
+      { type: EventType.TOOL_CALL_ARGS, toolCallId, delta: "}" },
+      { type: EventType.TOOL_CALL_END, toolCallId },
+    ];
+    const events = [...answer(["a"]).slice(0, -1), ...call("c1"), ...call("c2"), ...answer([]).slice(-1)];
+    const agent = new Ours(START, single(events));
+    const shown = shownBy(agent);
+    await agent.runAgent({ runId: RUN_ID });
+    const calls = shown.map((messages) => (messages.at(-1) as { toolCalls?: ToolCall[] }).toolCalls ?? []);
+    const [third, second, first] = calls.slice(-3).toReversed();
+    expect([first, second, third].map((one) => one!.map((it) => it.function.arguments))).toEqual([
+      ["{}", ""],
+      ["{}", "{"],
+      ["{}", "{}"],
+    ]);
+    expect(third![0]).toBe(first![0]);
   });
 
   test("may be written to by a hook without harm to what comes", async () => {

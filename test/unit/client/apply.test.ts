@@ -111,6 +111,24 @@ describe("what the default stage tells subscribers, and what it rebuilds, is the
   });
 });
 
+test("an activity of a subagent that is replaced has its fields in the same order, in text too (L2)", async () => {
+  const base: Stream["base"] = {
+    messages: [{ id: "p", role: "activity", subagentRunId: "s", activityType: "plan", content: { n: 1 } }],
+    state: {},
+    interrupts: [],
+  };
+  const plan = { type: EventType.ACTIVITY_SNAPSHOT, messageId: "p", activityType: "plan", content: { n: 2 } };
+  const events: BaseEvent[] = [
+    { type: EventType.RUN_STARTED, threadId: THREAD_ID, runId: RUN_ID },
+    { ...plan, subagentRunId: "s" },
+    terminal(),
+  ];
+  const entries = events.map((event) => ({ event }));
+  const ours = await outcomeOf(new Ours(base, entries), subscribersOf([]));
+  const theirs = await outcomeOf(new Reference(base, events), subscribersOf([]));
+  expect(JSON.stringify(ours.end)).toEqual(JSON.stringify(theirs.end));
+});
+
 test("a message that a snapshot tells again has its fields as the snapshot has them, in text too (L2)", async () => {
   const base: Stream["base"] = { messages: [], state: {}, interrupts: [] };
   const events: BaseEvent[] = [
