@@ -3,7 +3,7 @@ import { randomId } from "../platform/ids.js";
 import { RunnerError } from "../run/errors.js";
 import { AGENT_NAMES, checkNames, type Names } from "../run/options.js";
 import type { ThreadUpdate } from "../run/types.js";
-import { checkRelayed, type RelayedHost, type RelayedRequest } from "../wire/relayed-request.js";
+import type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 import type {
   MessagePage,
   MessagePageQuery,
@@ -15,7 +15,7 @@ import type {
 import { HostLink, type CallHeaders } from "./host-link.js";
 import { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 import { RemoteRunner } from "./remote-runner.js";
-import { relayToHost, runtimeFetch, type RuntimeFetchOptions } from "./runtime-fetch.js";
+import type { RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
 import { ThreadChanges } from "./thread-changes.js";
 
@@ -177,8 +177,21 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       watch: () => changes.changes$,
     },
     runner: () => new RemoteRunner(link),
-    fetch: (input, init, fetchOptions) => runtimeFetch(link, input, init, fetchOptions),
-    relay: async (request, port) => relayToHost(link, checkRelayed(request), port),
+    // Few pages ask by HTTP: how is loaded when one does. The request is read at the call.
+    fetch: async (input, init, fetchOptions) => {
+      const request = requestOf(input, init);
+      return (await import("./runtime-fetch.js")).runtimeFetch(link, request, fetchOptions);
+    },
+    relay: async (request, port) => (await import("./runtime-fetch.js")).relay(link, request, port),
     close: () => link.close(),
   };
+}
+
+/** As the page's own `fetch` would read it, but paths begin at the origin. */
+function requestOf(input: RequestInfo | URL, init?: RequestInit): Request {
+  if (input instanceof Request) return new Request(input, init);
+  const origin = (globalThis as { location?: Location }).location?.origin;
+  // Neither Node nor a page of an opaque origin has one that an address could begin with.
+  const base = origin === undefined || origin === "null" ? "http://localhost" : origin;
+  return new Request(new URL(input, base), init);
 }

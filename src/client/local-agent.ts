@@ -11,6 +11,7 @@ import { defer, finalize, mergeMap, type Observable, tap } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import type { LiveRun } from "../wire/shapes.js";
+import { preloadStage } from "./apply/applying-agent.js";
 import { tell } from "./apply/hooks.js";
 import { ThreadFollower } from "./follower.js";
 import { cursorBehind, runFrames } from "./frames.js";
@@ -60,6 +61,7 @@ export class LocalAgent extends ThreadAgent {
     this.adopt(link, new KnownMessages(), undefined);
     this.messageLimit = messageLimit;
     if (config.initialState !== undefined) this.hostState = undefined;
+    preloadStage();
   }
 
   protected override adopt(link: HostLink, known: KnownMessages, cursor: Cursor | undefined): void {

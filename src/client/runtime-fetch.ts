@@ -5,7 +5,7 @@ import { checkNames } from "../run/options.js";
 import { checkBasePath } from "../wire/base-path.js";
 import { errorResponse } from "../wire/error-response.js";
 import { relayResponse } from "../wire/relay-response.js";
-import { refusalOf, toRelayed, type RelayedHost, type RelayedRequest } from "../wire/relayed-request.js";
+import { checkRelayed, refusalOf, toRelayed, type RelayedHost, type RelayedRequest } from "../wire/relayed-request.js";
 import type { HostLink } from "./host-link.js";
 
 /** What `fetch` of the runtime takes beside what the platform's takes. */
@@ -17,14 +17,12 @@ export interface RuntimeFetchOptions {
 /** See `fetch` of `RuntimeConnection`. */
 export async function runtimeFetch(
   link: HostLink,
-  input: RequestInfo | URL,
-  init?: RequestInit,
+  request: Request,
   options: RuntimeFetchOptions = {},
 ): Promise<Response> {
   checkNames(options, { basePath: true }, { of: "fetch" });
   const { basePath = "" } = options;
   const path = basePath === "" ? "" : checkBasePath(basePath);
-  const request = requestOf(input, init);
   const { method, signal } = request;
   try {
     const relayed = await toRelayed(request, path);
@@ -49,7 +47,8 @@ export async function runtimeFetch(
  * Hands a request over to the host, which answers on `port`: see `relay` of `RuntimeConnection`. Its body is gone here
  * afterwards.
  */
-export async function relayToHost(link: HostLink, relayed: RelayedRequest, port: MessagePort): Promise<RelayedHost> {
+export async function relay(link: HostLink, request: RelayedRequest, port: MessagePort): Promise<RelayedHost> {
+  const relayed = checkRelayed(request);
   // The time until there is a host is the link's own; that of the call begins with it.
   await link.linked();
   const { body } = relayed;
@@ -68,7 +67,7 @@ async function ask(link: HostLink, relayed: RelayedRequest, signal: AbortSignal)
     if (lost.aborted) throw lost.reason;
     lost.addEventListener("abort", () => ending.abort(lost.reason), { once: true, signal: ending.signal });
     ending.signal.throwIfAborted();
-    await relayToHost(link, relayed, port2);
+    await relay(link, relayed, port2);
     return response;
   };
   try {
@@ -87,13 +86,4 @@ const OF_A_HOST: ReadonlySet<string> = new Set(["host-lost", "host-failed", "tim
 function withoutHost(error: unknown): Response | undefined {
   if (!RunnerError.is(error) || OF_A_HOST.has(error.code)) return undefined;
   return errorResponse(503, error.code, error.message);
-}
-
-/** As the page's own `fetch` would read it, but paths begin at the origin. */
-function requestOf(input: RequestInfo | URL, init?: RequestInit): Request {
-  if (input instanceof Request) return new Request(input, init);
-  const origin = (globalThis as { location?: Location }).location?.origin;
-  // Neither Node nor a page of an opaque origin has one that an address could begin with.
-  const base = origin === undefined || origin === "null" ? "http://localhost" : origin;
-  return new Request(new URL(input, base), init);
 }

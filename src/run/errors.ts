@@ -74,7 +74,10 @@ export type RunnerErrorCode =
    * what can be read beside it is shown.
    */
   | "corrupt-record"
-  /** The database was written by a newer version, or a newer build took it over. Reload the page. */
+  /**
+   * The database was written by a newer version, or a newer build took it over; or code of this page cannot be loaded any
+   * more. Reload the page.
+   */
   | "outdated";
 
 /** What an error carries beside its message. Plain data: it crosses contexts as it is. */

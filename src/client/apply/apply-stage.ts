@@ -21,6 +21,8 @@ import { givenOfCall } from "./given-of-call.js";
 
 export interface StageParts {
   readonly agent: AbstractAgent;
+  /** The agent's messages when this began; nobody writes to the list. */
+  readonly messages: readonly Message[];
   readonly input: RunAgentInput;
   /** Who is to be told now. */
   readonly subscribers: () => readonly AgentSubscriber[];
@@ -75,12 +77,7 @@ export class ApplyStage {
   constructor(parts: StageParts) {
     this.#parts = parts;
     const state = parts.input.state as State;
-    this.#fold = new Fold({ messages: [...parts.agent.messages], state, interrupts: [] });
-  }
-
-  /** Somebody wants each event of this type for itself. */
-  watches(type: EventType): boolean {
-    return this.#has("onEvent") || this.#has(hookOf(type));
+    this.#fold = new Fold({ messages: parts.messages, state, interrupts: [] });
   }
 
   /**

@@ -7,11 +7,31 @@ import {
   type State,
 } from "@ag-ui/client";
 import { defaultIfEmpty, mergeMap, tap, throwError, type Observable } from "rxjs";
+import { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
-import { ApplyStage } from "./apply-stage.js";
-import { tell } from "./hooks.js";
+import type { ApplyStage, StageParts } from "./apply-stage.js";
+import { tell, watches } from "./hooks.js";
 import { JoinedDeltas } from "./joined.js";
 import { Placing } from "./placing.js";
+
+const stages = new Lazy(async () => (await import("./apply-stage.js")).ApplyStage);
+
+/**
+ * Loads the apply stage, so that it is there when the first event comes; a page that shows no thread needs none of it.
+ * Where that fails, it is tried again at the first event.
+ */
+export const preloadStage = (): void => void stages.get().catch(() => undefined);
+
+/** Errors: RunnerError `outdated`. */
+async function loadedStage(parts: StageParts): Promise<ApplyStage> {
+  try {
+    return new (await stages.get())(parts);
+  } catch (cause) {
+    const message =
+      "The code that shows a thread could not be loaded: reload the page, or try again when there is a network";
+    throw new RunnerError("outdated", {}, { message, cause });
+  }
+}
 
 /** An agent with an apply stage of its own, {@link ApplyStage}; `run` and `connect` may emit joined deltas. */
 export abstract class ApplyingAgent extends AbstractAgent {
@@ -41,18 +61,23 @@ export abstract class ApplyingAgent extends AbstractAgent {
     events$: Observable<BaseEvent>,
     subscribers: AgentSubscriber[],
   ): Observable<AgentStateMutation> {
-    const stage = new ApplyStage({
+    const parts: StageParts = {
       agent: this,
+      messages: [...this.messages],
       input,
       subscribers: () => this.withLater(subscribers),
       isThread: () => this.takesThread(),
       isUnsent: (id) => this.isUnsent(id),
       isPart: () => this.hasEarlier,
-    });
+    };
+    let stage = stages.loaded && new stages.loaded(parts);
+    const first = async (event: BaseEvent): Promise<readonly AgentStateMutation[]> =>
+      (stage = await loadedStage(parts)).take(event);
     return events$.pipe(
       this.joined.behind(
-        ({ type }) => stage.watches(type),
-        (event) => stage.take(event),
+        ({ type }) => watches(parts.subscribers(), type),
+        // One at a time: no other comes before the first one is done.
+        (event) => stage?.take(event) ?? first(event),
       ),
       // Without any, runAgent rejects.
       defaultIfEmpty<AgentStateMutation, AgentStateMutation>({}),

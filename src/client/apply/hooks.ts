@@ -29,6 +29,10 @@ export const hasHook = (subscribers: readonly AgentSubscriber[], name: string): 
   // Which hooks there are is asked by name; what a hook is given was made for its type of event.
   subscribers.some((subscriber) => (subscriber as Hooks)[name] !== undefined);
 
+/** Somebody wants each event of this type for itself. */
+export const watches = (subscribers: readonly AgentSubscriber[], type: EventType): boolean =>
+  hasHook(subscribers, "onEvent") || hasHook(subscribers, hookOf(type));
+
 /** In tests, the client lets a hook's TypeError fail the run. */
 function isTest(): boolean {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }; // not in every browser
