@@ -66,3 +66,9 @@ export function checkList(field: string, given: unknown): void {
   if (given === undefined || Array.isArray(given)) return;
   throw new RunnerError("invalid-input", { field }, { message: `${field} must be a list` });
 }
+
+/** @throws RunnerError `invalid-input` for what is given and neither true nor false: `"false"` would count as true */
+export function checkFlag(field: string, given: unknown): void {
+  if (given === undefined || typeof given === "boolean") return;
+  throw new RunnerError("invalid-input", { field }, { message: `${field} must be true or false` });
+}

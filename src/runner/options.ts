@@ -4,7 +4,7 @@ import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
 import type { Logger } from "../platform/log.js";
 import { RunnerError } from "../run/errors.js";
-import type { Elsewhere, Names } from "../run/options.js";
+import { checkList, type Elsewhere, type Names } from "../run/options.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
 import { INPUT_FIELDS, type InputField } from "./agent/accept.js";
@@ -105,12 +105,17 @@ export function checkOptions({
   checkOption("maxRunMs", maxRunMs, { least: 1, endless: true });
   checkOption("maxQueuedRuns", maxQueuedRuns, { least: 0, endless: true });
   checkLogger(logger);
+  checkList("recordInput", recordInput);
   for (const field of recordInput ?? []) checkOneOf("recordInput", field, INPUT_FIELDS);
 }
 
 /** @throws RunnerError `invalid-input` */
 export function checkLogger(logger: Logger | undefined): void {
-  if (logger === undefined || (typeof logger.error === "function" && typeof logger.warn === "function")) return;
+  if (
+    logger === undefined ||
+    (typeof (logger as Logger | null)?.error === "function" && typeof logger.warn === "function")
+  )
+    return;
   const field = "logger";
   throw new RunnerError("invalid-input", { field }, { message: "logger must have the methods error and warn" });
 }

@@ -16,7 +16,8 @@ export class AgentRuntime implements Runtime {
 
   static {
     // Whatever a caller without types gives.
-    core = (runtime) => (typeof runtime === "object" && #core in runtime ? runtime.#core : undefined);
+    core = (runtime) =>
+      typeof runtime === "object" && (runtime as unknown) !== null && #core in runtime ? runtime.#core : undefined;
   }
 
   /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-input` */

@@ -68,7 +68,7 @@ export class AgentConfigurator {
     const { a2ui, mcpApps, forwardHeaders } = settings;
     checkMcpApps(mcpApps);
     this.forwarded = forwardedHeaders(forwardHeaders);
-    this.a2ui = a2ui && once(checkedUse("a2ui", a2ui.use));
+    this.a2ui = a2ui === undefined ? undefined : once(checkedUse("a2ui", (a2ui as A2UIOptions | null)?.use));
     this.mcpApps = mcpApps && once(checkedUse("mcpApps", mcpApps.use));
   }
 
@@ -149,7 +149,7 @@ function checkMcpApps(mcpApps: McpAppsOptions | undefined): void {
   });
 }
 
-function checkedUse<T>(option: string, use: () => Promise<T>): () => Promise<T> {
+function checkedUse<T>(option: string, use: (() => Promise<T>) | undefined): () => Promise<T> {
   const field = `${option}.use`;
   if (typeof use === "function") return () => called(field, use);
   throw new RunnerError(

@@ -52,7 +52,7 @@ export class RuntimeCore {
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
     const { eventLimits, recordInput, unrecordedRuns } = options;
     const { sseKeepAliveIntervalSeconds, readerTimeoutSeconds, maxBodyBytes } = options;
-    checkNumbers({ sseKeepAliveIntervalSeconds, readerTimeoutSeconds, maxBodyBytes, ...unrecordedRuns });
+    checkNumbers({ sseKeepAliveIntervalSeconds, readerTimeoutSeconds, maxBodyBytes, openTimeoutMs, ...unrecordedRuns });
     this.agents = new AgentRegistry(agents);
     this.home = new RunnerHome(
       withoutUndefined({
@@ -325,7 +325,7 @@ function checkShown(shown: unknown): BaseEvent | undefined {
 /** @throws RunnerError `invalid-input` for what is given and no number from 0 on: it would show at a request only */
 function checkNumbers(options: Readonly<Record<string, number | undefined>>): void {
   for (const [field, value] of Object.entries(options)) {
-    if (value === undefined || value >= 0) continue;
+    if (value === undefined || (typeof value === "number" && value >= 0)) continue;
     throw new RunnerError("invalid-input", { field }, { message: `${field} must be a number, 0 or more` });
   }
 }

@@ -1,4 +1,4 @@
-import { checkList, checkNames, type Names } from "../run/options.js";
+import { checkFlag, checkList, checkNames, type Names } from "../run/options.js";
 
 /**
  * Which headers of a request its agent sends on: by default `x-*`, without those that proxies and platforms add, and
@@ -46,6 +46,7 @@ export function forwardedHeaders(
   options: ForwardHeadersOptions = {},
 ): (own: Readonly<Record<string, string>>, headers: Headers) => Record<string, string> {
   checkNames(options, NAMES, { of: "AgentRuntime", within: "forwardHeaders" });
+  checkFlag("forwardHeaders.useDefaultDenylist", options.useDefaultDenylist);
   for (const name of ["deny", "denyPrefixes", "allow"] as const) checkList(`forwardHeaders.${name}`, options[name]);
   const deny = new Set(namesOf(options.deny));
   const denyPrefixes = namesOf(options.denyPrefixes);

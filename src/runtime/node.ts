@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequest, sendResponse } from "@remix-run/node-fetch-server";
 import { hostCheck, hostRefused, isLoopback, isLoopbackHost, type AllowedHosts } from "./http/hosts.js";
 import { RunnerError } from "../run/errors.js";
-import { checkNames, type Names } from "../run/options.js";
+import { checkFlag, checkNames, type Names } from "../run/options.js";
 import { badRequest, internalError } from "./http/responses.js";
 import { isPlainTarget } from "./http/segments.js";
 
@@ -59,7 +59,11 @@ export function createNodeHandler(
   options: NodeHandlerOptions = {},
 ): NodeHandler {
   checkNames(options, NAMES, { of: "createNodeHandler" });
+  checkFlag("trustProxy", options.trustProxy);
   checkTimeout(options);
+  if (typeof handler !== "function") throw invalid("handler", "must be what createRuntimeHandler returns");
+  if (!["http:", "https:", undefined].includes(options.protocol))
+    throw invalid("protocol", 'must be "http:" or "https:"');
   const isAllowed = hostRule(options);
   return (req, res) => {
     // Without a listener, a piece that comes when somebody else has ended the answer ends the process.
@@ -72,11 +76,13 @@ export function createNodeHandler(
 
 const READER_TIMEOUT_SECONDS = 60;
 
+const invalid = (field: string, must: string): RunnerError =>
+  new RunnerError("invalid-input", { field }, { message: `createNodeHandler: ${field} ${must}` });
+
 /** @throws RunnerError `invalid-input` */
-function checkTimeout({ readerTimeoutSeconds = 0 }: NodeHandlerOptions): void {
-  if (readerTimeoutSeconds >= 0 && readerTimeoutSeconds < 2_000_000) return;
-  const message = "readerTimeoutSeconds must be a number, 0 or more, of fewer seconds than timers know (2,000,000)";
-  throw new RunnerError("invalid-input", { field: "readerTimeoutSeconds" }, { message });
+function checkTimeout({ readerTimeoutSeconds: given = 0 }: NodeHandlerOptions): void {
+  if (typeof given === "number" && given >= 0 && given < 2_000_000) return;
+  throw invalid("readerTimeoutSeconds", "must be a number, 0 or more, of fewer seconds than timers know (2,000,000)");
 }
 
 /** Bytes that nobody takes are kept in this process for as long as the connection is there. */
@@ -103,13 +109,16 @@ type HostRule = (req: IncomingMessage, request: Request) => boolean;
 function hostRule({ allowedHosts, host, trustProxy }: NodeHandlerOptions): HostRule {
   if (allowedHosts === undefined) {
     const isOwn = host === undefined ? () => false : hostCheck([host]);
-    return (req) => {
+    return (req, { url }) => {
       const asked = hostOf(req);
-      return !isLoopback(req.socket.localAddress ?? "") || isLoopbackHost(asked) || isOwn(asked);
+      return !isLoopback(req.socket.localAddress ?? "") || isLoopbackHost(asked) || isOwn(asked, new URL(url).protocol);
     };
   }
   const isListed = hostCheck(allowedHosts);
-  return (req, { url }) => isListed(trustProxy === true ? new URL(url).host : hostOf(req));
+  return (req, request) => {
+    const url = new URL(request.url);
+    return isListed(trustProxy === true ? url.host : hostOf(req), url.protocol);
+  };
 }
 
 /** HTTP/2 has it elsewhere; where it has both, they are the same. https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1 */

@@ -1,6 +1,7 @@
 import { RunnerError } from "../run/errors.js";
-import { checkNames, type Elsewhere, type Names } from "../run/options.js";
+import { checkFlag, checkNames, type Elsewhere, type Names } from "../run/options.js";
 import { eventLimits } from "../runner/agent/event-limits.js";
+import { checkId } from "../runner/checks.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
 import type { AgentsConfig } from "./agents.js";
 import type { A2UIOptions, McpAppsOptions } from "./configure-agent.js";
@@ -102,6 +103,8 @@ const OF_MADE_RUNNER = [
 export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE });
   checkOptions(options);
+  if (options.dbName !== undefined) checkId("dbName", options.dbName);
+  checkFlag("memoryFallback", options.memoryFallback);
   if (options.runner !== undefined) {
     const unheeded = OF_MADE_RUNNER.find((name) => options[name] !== undefined);
     if (unheeded !== undefined) {

@@ -1,5 +1,5 @@
 import { RunnerError } from "../../run/errors.js";
-import { checkNames, type Elsewhere, type Names } from "../../run/options.js";
+import { checkFlag, checkNames, type Elsewhere, type Names } from "../../run/options.js";
 import { parseUrl } from "./url.js";
 
 /** What other origins may do. Nothing is told to them where the options are absent or false; `true` is `{}`. */
@@ -74,9 +74,10 @@ export function createCors(options: boolean | CorsOptions | undefined): Cors | u
   }
   const everyone = typeof origins !== "function" && origins.includes("*");
   checkTokens("cors.methods", methods);
-  checkTokens("cors.allowHeaders", allowHeaders ?? []);
+  if (allowHeaders !== undefined) checkTokens("cors.allowHeaders", allowHeaders);
   checkTokens("cors.exposeHeaders", exposeHeaders);
   if (typeof origins !== "function") checkOrigins(origins);
+  checkFlag("cors.credentials", credentials);
   if (credentials && everyone) refuse("cors.credentials", 'need cors.origin: browsers refuse them together with "*"');
   if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
     refuse("cors.maxAge", "must be a whole number of seconds");
@@ -152,8 +153,8 @@ function checkOrigins(origins: readonly string[]): void {
     if (origin === "*" || origin === "null") continue;
     // Apps and extensions have schemes of their own, of which URL knows no origin.
     const own = /^https?:/i.test(origin) ? parseUrl(origin)?.origin : origin;
-    if (origin !== own || !/^[a-z][a-z\d+.-]*:\/\/[^\s/?#]+$/.test(origin)) {
-      refuse("cors.origin", "must be written as browsers do: https://example.com");
+    if (origin !== own || !/^[a-z][a-z\d+.-]*:\/\/[^\s/?#*]+$/.test(origin)) {
+      refuse("cors.origin", "must be written as browsers do: https://example.com (for patterns give a function)");
     }
   }
 }

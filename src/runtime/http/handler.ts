@@ -65,14 +65,17 @@ export interface Handling {
  */
 export function createRuntimeHandler(options: RuntimeHandlerOptions): (request: Request) => Promise<Response> {
   checkNames(options, NAMES, { of: "createRuntimeHandler", elsewhere: ELSEWHERE });
-  const { runtime, basePath = "", mode = "multi-route", cors, allowedHosts } = options;
+  const { runtime, basePath = "", mode = "multi-route", cors, allowedHosts = ["*"] } = options;
   if (mode !== "multi-route" && mode !== "single-route") {
     throw new RunnerError("invalid-input", { field: "mode" }, { message: "mode must be multi-route or single-route" });
   }
-  const isAllowed = hostCheck(allowedHosts ?? ["*"]);
+  const isAllowed = hostCheck(allowedHosts);
   const handling: Handling = { basePath: checkBasePath(basePath), mode, cors: createCors(cors) };
   const core = coreOf(runtime);
-  return async (request) => (isAllowed(new URL(request.url).host) ? handle(core, request, handling) : hostRefused());
+  return async (request) => {
+    const { host, protocol } = new URL(request.url);
+    return isAllowed(host, protocol) ? handle(core, request, handling) : hostRefused();
+  };
 }
 
 /** Answers one request. */

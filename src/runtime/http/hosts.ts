@@ -2,8 +2,9 @@ import { RunnerError } from "../../run/errors.js";
 import { json } from "./responses.js";
 
 /**
- * Host names that requests may be sent to: `api.example.com`, with a port only that port; `.example.com` is every name
- * below it; `*` is all. Letters of either case; IPv6 addresses with or without brackets.
+ * Host names that requests may be sent to: `api.example.com`, with a port only that port (a request that names none is
+ * sent to that of its protocol); `.example.com` is every name below it; `*` is all. Letters of either case; IPv6 addresses
+ * with or without brackets.
  */
 export type AllowedHosts = readonly string[];
 
@@ -21,8 +22,11 @@ function parse(host: string): Named | undefined {
       ? ["", text]
       : (/^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::(\d{0,5}))?$/.exec(text) ?? []);
   if (name === undefined) return undefined;
-  return { name: name.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, ""), port };
+  return { name: name.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, ""), port: port && String(Number(port)) };
 }
+
+/** Of what a request is sent to that names no port. */
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
 /** Names that only this machine has. https://www.rfc-editor.org/rfc/rfc6761#section-6.3 */
 export const isLoopback = (name: string): boolean =>
@@ -33,10 +37,10 @@ export const isLoopback = (name: string): boolean =>
   /^::ffff:127(?:\.\d{1,3}){3}$/.test(name);
 
 /**
- * @returns whether a request with this `Host` may be answered
+ * @returns whether a request with this `Host`, to a URL of this protocol (`http:`), may be answered
  * @throws RunnerError `invalid-input` for an entry that is no host
  */
-export function hostCheck(allowed: AllowedHosts): (host: string | undefined) => boolean {
+export function hostCheck(allowed: AllowedHosts): (host: string | undefined, protocol: string) => boolean {
   if (!Array.isArray(allowed)) throw invalid("allowedHosts must be a list of host names");
   const rules = allowed.map((entry: unknown) => {
     const rule = typeof entry === "string" ? parse(entry) : undefined;
@@ -46,13 +50,14 @@ export function hostCheck(allowed: AllowedHosts): (host: string | undefined) => 
     return rule;
   });
   if (rules.some(({ name }) => name === "*")) return () => true;
-  return (host) => {
+  return (host, protocol) => {
     const asked = parse(host ?? "");
+    const askedPort = asked?.port || DEFAULT_PORTS[protocol];
     return (
       asked !== undefined &&
       rules.some(
         ({ name, port }) =>
-          (port === "" || port === asked.port) &&
+          (port === "" || port === askedPort) &&
           (name === asked.name || (name.startsWith(".") && asked.name.endsWith(name))),
       )
     );

@@ -139,6 +139,33 @@ describe.each(Object.entries(TAKERS))("%s", (name, { take, valid = {}, within = 
   }
 });
 
+describe("a value of another kind is refused, where it would lift a bound or be told of late", () => {
+  const handler = () => new Response();
+  test.each<[string, unknown, (given: never) => unknown]>([
+    ["allowedHosts", null, (allowedHosts) => createRuntimeHandler({ runtime: runtime(), allowedHosts })],
+    ["runtime", null, (given) => createRuntimeHandler({ runtime: given })],
+    ["handler", null, (given) => createNodeHandler(given)],
+    ["trustProxy", "false", (trustProxy) => createNodeHandler(handler, { trustProxy })],
+    ["protocol", "https", (protocol) => createNodeHandler(handler, { protocol })],
+    ["readerTimeoutSeconds", null, (readerTimeoutSeconds) => createNodeHandler(handler, { readerTimeoutSeconds })],
+    ["readerTimeoutSeconds", null, (readerTimeoutSeconds) => new AgentRuntime({ agents, readerTimeoutSeconds })],
+    ["maxBodyBytes", "4096", (maxBodyBytes) => new AgentRuntime({ agents, maxBodyBytes })],
+    ["openTimeoutMs", NaN, (openTimeoutMs) => new AgentRuntime({ agents, openTimeoutMs })],
+    ["dbName", {}, (dbName) => new AgentRuntime({ agents, dbName })],
+    ["memoryFallback", "false", (memoryFallback) => new AgentRuntime({ agents, memoryFallback })],
+    ["logger", null, (logger) => new AgentRuntime({ agents, logger })],
+    ["recordInput", true, (recordInput) => new AgentRuntime({ agents, recordInput })],
+    ["a2ui.use", null, (a2ui) => new AgentRuntime({ agents, a2ui })],
+    [
+      "forwardHeaders.useDefaultDenylist",
+      null,
+      (useDefaultDenylist) => new AgentRuntime({ agents, forwardHeaders: { useDefaultDenylist } }),
+    ],
+  ])("%s: %j", (field, given, take) => {
+    expect(refusal(() => take(given as never)).field).toBe(field);
+  });
+});
+
 describe("what CopilotKit spells otherwise", () => {
   const handler = (options: object) => () => createRuntimeHandler({ runtime: runtime(), ...options });
   const runtimeOf = (options: object) => () => new AgentRuntime({ agents, ...options });

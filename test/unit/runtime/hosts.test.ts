@@ -107,6 +107,10 @@ describe("allowedHosts", () => {
     ["another name", ["a.example"], "localhost", 403],
     ["a name at its port", ["a.example:81"], "a.example:81", 200],
     ["a name at another port", ["a.example:81"], "a.example", 403],
+    ["a name at the port of its protocol, which a request need not name", ["a.example:80"], "a.example", 200],
+    ["the same where the request names it", ["a.example:80"], "a.example:80", 200],
+    ["a name at the port of another protocol", ["a.example:443"], "a.example", 403],
+    ["an address at the port of its protocol", ["[::1]:80"], "[::1]", 200],
     ["a name below", [".example"], "a.b.example", 200],
     ["the name itself, where names below it are listed", [".a.example"], "a.example", 403],
     ["a name that ends alike", [".a.example"], "evila.example", 403],
@@ -118,6 +122,16 @@ describe("allowedHosts", () => {
     expect(await statusOf(host, { allowedHosts })).toBe(status);
     const handler = createRuntimeHandler({ runtime: runtimeWith(), allowedHosts });
     expect((await handler(new Request(`http://${host}/info`))).status).toBe(status);
+  });
+
+  test("have the port of https where requests come by it", async () => {
+    const allowedHosts = ["a.example:443"];
+    expect(await statusOf("a.example", { allowedHosts, protocol: "https:" })).toBe(200);
+    const proto = "X-Forwarded-Proto: https\r\n";
+    expect(await statusOf("a.example", { allowedHosts, trustProxy: true }, proto)).toBe(200);
+    expect(await statusOf("a.example", { host: "a.example:80" })).toBe(200);
+    const handler = createRuntimeHandler({ runtime: runtimeWith(), allowedHosts });
+    expect((await handler(new Request("https://a.example/info"))).status).toBe(200);
   });
 
   test("of a server behind a proxy are what the proxy says", async () => {
