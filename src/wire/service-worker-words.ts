@@ -1,6 +1,6 @@
 import { RELAY_MESSAGE } from "../platform/names.js";
 import { RELAY_PROTOCOL } from "./relay.js";
-import { checkRelayed, type RelayedHost, type RelayedRequest } from "./relayed-request.js";
+import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
 import type { RunnerErrorData } from "./shapes.js";
 
 /**
@@ -35,10 +35,10 @@ export function relayMessageOf(data: unknown): RelayMessage | undefined {
   return { type, v, words };
 }
 
-/** @throws RunnerError `invalid-input`; undefined where there is no port to tell it on */
+/** What a page was sent; undefined where there is no port to answer it on. `relay` checks the request. */
 export function relayOrderOf(data: unknown): RelayOrder | undefined {
-  const { request, port } = (data ?? {}) as Partial<Record<keyof RelayOrder, unknown>>;
-  return port instanceof MessagePort ? { request: checkRelayed(request), port } : undefined;
+  const { request, port } = (data ?? {}) as Partial<RelayOrder>;
+  return port instanceof MessagePort ? { request: request as RelayedRequest, port } : undefined; // see above
 }
 
 /** A page's word, checked; undefined where it is none. */

@@ -4,10 +4,10 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 64_600, whole: 101_200 },
-  "./worker": { own: 77_500, whole: 123_800 },
-  "./client": { own: 25_800, whole: 68_900 },
-  "./runtime": { own: 80_000, whole: 126_600 },
+  ".": { own: 63_900, whole: 100_500 },
+  "./worker": { own: 76_800, whole: 123_100 },
+  "./client": { own: 18_900, whole: 61_800 },
+  "./runtime": { own: 79_300, whole: 125_800 },
   "./node": { own: 6_200, whole: 6_200 },
   "./service-worker": { own: 6_700, whole: 6_700 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
@@ -16,12 +16,20 @@ export const BUDGETS = {
   "./conformance": { own: 23_400, whole: 65_200 },
 };
 
+/** What Vite puts around `import()` is no code of the package. */
+const plainImports = {
+  name: "plain-imports",
+  enforce: "pre",
+  load: (id) => (id.endsWith("vite/preload-helper.js") ? "export const __vitePreload = (load) => load();" : undefined),
+};
+
 /** Bundles an entry and what it imports; `external` stays out. */
 async function bundle(entry, external) {
   const result = await build({
     configFile: false,
     logLevel: "silent",
     publicDir: false,
+    plugins: [plainImports],
     build: {
       write: false,
       target: "es2022",

@@ -3,6 +3,8 @@ import type { RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import { defaultLocks } from "../../../src/platform/locks.js";
 import { hostLifeLockName, RELAY_MESSAGE } from "../../../src/platform/names.js";
 import { RunnerError } from "../../../src/run/errors.js";
+import type { HostLink } from "../../../src/client/host-link.js";
+import { relay } from "../../../src/client/runtime-fetch.js";
 import { MAX_BODY_BYTES } from "../../../src/wire/relayed-request.js";
 import { RELAY_PROTOCOL } from "../../../src/wire/relay.js";
 import { relayRuntime } from "../../../src/service-worker/relay-runtime.js";
@@ -295,8 +297,9 @@ describe("messages", () => {
 
   test("with a request that is none are refused", async () => {
     const page = new FakePage("page");
-    const relay = vi.fn<Relaying["relay"]>(never);
-    page.answer({ relay });
+    const linked = vi.fn<HostLink["linked"]>(never);
+    // As a connection does it.
+    page.answer({ relay: (request, port) => relay({ linked } as Partial<HostLink> as HostLink, request, port) });
     const { port1, port2 } = new MessageChannel();
     const { port2: port } = new MessageChannel();
     onTestFinished(() => port.close());
@@ -306,6 +309,6 @@ describe("messages", () => {
     });
     port1.postMessage({ request: { url: "nowhere" }, port }, [port]);
     expect(await refused).toBe("invalid-input");
-    expect(relay).not.toHaveBeenCalled();
+    expect(linked).not.toHaveBeenCalled();
   });
 });
