@@ -4,7 +4,7 @@ import { defaultLocks } from "../../../src/platform/locks.js";
 import { hostLifeLockName, RELAY_MESSAGE } from "../../../src/platform/names.js";
 import { RunnerError } from "../../../src/run/errors.js";
 import type { HostLink } from "../../../src/client/host-link.js";
-import { relay } from "../../../src/client/runtime-fetch.js";
+import { relay as relayToHost } from "../../../src/client/runtime-fetch.js";
 import { MAX_BODY_BYTES } from "../../../src/wire/relayed-request.js";
 import { RELAY_PROTOCOL } from "../../../src/wire/relay.js";
 import { relayRuntime } from "../../../src/service-worker/relay-runtime.js";
@@ -299,7 +299,7 @@ describe("messages", () => {
     const page = new FakePage("page");
     const linked = vi.fn<HostLink["linked"]>(never);
     // As a connection does it.
-    page.answer({ relay: (request, port) => relay({ linked } as Partial<HostLink> as HostLink, request, port) });
+    page.answer({ relay: (request, port) => relayToHost({ linked } as Partial<HostLink> as HostLink, request, port) });
     const { port1, port2 } = new MessageChannel();
     const { port2: port } = new MessageChannel();
     onTestFinished(() => port.close());
