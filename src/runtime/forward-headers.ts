@@ -2,8 +2,9 @@ import { checkFlag, checkList, checkNames, type Names } from "../run/options.js"
 
 /**
  * Which headers of a request its agent sends on: by default `x-*`, without those that proxies and platforms add, and
- * without the caller's credentials (`authorization`, `x-api-key`, `x-csrf-token`, `x-xsrf-token`), which go to the agent's
- * server only where `allow` has them. The agent's own headers win.
+ * without the caller's credentials (`authorization`, `x-api-key`, `x-auth-token`, `x-access-token`, `x-csrf-token`,
+ * `x-xsrf-token`), which go to the agent's server only where `allow` has them. What `Connection` lists is for this
+ * connection alone. The agent's own headers win.
  */
 export interface ForwardHeadersOptions {
   /** Leave out what proxies and platforms add. Default true. */
@@ -17,7 +18,14 @@ export interface ForwardHeadersOptions {
 }
 
 /** They are for this runtime, not for whoever its agents ask. */
-const CREDENTIALS: ReadonlySet<string> = new Set(["authorization", "x-api-key", "x-csrf-token", "x-xsrf-token"]);
+const CREDENTIALS: ReadonlySet<string> = new Set([
+  "authorization",
+  "x-access-token",
+  "x-api-key",
+  "x-auth-token",
+  "x-csrf-token",
+  "x-xsrf-token",
+]);
 const NAMES: Names<ForwardHeadersOptions> = { useDefaultDenylist: true, deny: true, denyPrefixes: true, allow: true };
 
 const DENIED_NAMES: ReadonlySet<string> = new Set([
@@ -34,7 +42,9 @@ const DENIED_PREFIXES = [
   "x-copilotcloud-",
   "x-fastly-",
   "x-forwarded-",
+  "x-goog-",
   "x-middleware-",
+  "x-ms-",
   "x-vercel-",
 ];
 
@@ -63,6 +73,8 @@ export function forwardedHeaders(
   return (own, headers) => {
     // Two spellings of one name would be sent as one header of two values.
     const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+    // https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
+    for (const name of namesOf(headers.get("connection")?.split(","))) names.add(name);
     const forwarded = [...headers].filter(([name]) => !names.has(name) && isForwarded(name));
     return { ...own, ...Object.fromEntries(forwarded) };
   };

@@ -22,7 +22,7 @@ test("x-* is sent on, without what proxies and platforms add, and without the ca
   expect(forwarded()).toEqual({ "x-user": "ada" });
 });
 
-test.each(["authorization", "x-api-key", "x-csrf-token", "x-xsrf-token"])(
+test.each(["authorization", "x-access-token", "x-api-key", "x-auth-token", "x-csrf-token", "x-xsrf-token"])(
   "%s goes upstream only where it is listed",
   (name) => {
     const headers = new Headers({ [name.toUpperCase()]: "secret" });
@@ -32,6 +32,17 @@ test.each(["authorization", "x-api-key", "x-csrf-token", "x-xsrf-token"])(
     expect(forwardedHeaders({ allow: [name] })({ [name]: "own" }, headers)).toEqual({ [name]: "own" });
   },
 );
+
+test("the tokens by which platforms say who the caller is are not sent on", () => {
+  const headers = new Headers({ "x-goog-iap-jwt-assertion": "secret", "x-ms-token-aad-access-token": "secret" });
+  expect(forwardedHeaders({})({}, headers)).toEqual({});
+});
+
+test("what Connection lists is for one connection, also where it is allowed", () => {
+  const headers = new Headers({ connection: "close, X-Hop", "x-hop": "1", "x-user": "ada" });
+  expect(forwardedHeaders({})({}, headers)).toEqual({ "x-user": "ada" });
+  expect(forwardedHeaders({ allow: ["x-hop", "x-user"] })({}, headers)).toEqual({ "x-user": "ada" });
+});
 
 test("what proxies add is sent on where that is asked for", () => {
   expect(Object.keys(forwarded({ useDefaultDenylist: false })).toSorted()).toEqual([
