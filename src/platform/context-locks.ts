@@ -1,5 +1,6 @@
 import type { ChannelLivesOptions } from "./channel-lives.js";
 import { inProcessLockManager } from "./in-process-locks.js";
+import { Lazy } from "./lazy.js";
 import { locksOf, type Lives, type Locks } from "./locks.js";
 
 /*
@@ -8,18 +9,11 @@ import { locksOf, type Lives, type Locks } from "./locks.js";
 
 /** Life locks over a BroadcastChannel. Their code is loaded at the first use: few pages need it. */
 export function lazyLives(options?: ChannelLivesOptions): Lives & { close(): Promise<void> } {
-  let loading: Promise<Lives & { close(): void }> | undefined;
-  const lives = (): Promise<Lives> =>
-    (loading ??= import("./channel-lives.js")
-      .then(({ ChannelLives }) => new ChannelLives(options))
-      .catch((error: unknown) => {
-        loading = undefined;
-        throw error;
-      }));
+  const lives = new Lazy(async () => new (await import("./channel-lives.js")).ChannelLives(options));
   return {
-    hold: async (name) => (await lives()).hold(name),
-    whenFree: async (name, signal) => (await lives()).whenFree(name, signal),
-    close: async () => (await loading)?.close(),
+    hold: async (name) => (await lives.get()).hold(name),
+    whenFree: async (name, signal) => (await lives.get()).whenFree(name, signal),
+    close: async () => (await lives.begun)?.close(),
   };
 }
 

@@ -6,6 +6,11 @@ export class Lazy<T> {
   /** @param load usually a dynamic `import()`; rejects where the code cannot be had (no network, a newer build deployed) */
   constructor(private readonly load: () => Promise<T>) {}
 
+  /** What {@link get} has begun; undefined where nobody has used it, or the last try failed. */
+  get begun(): Promise<T> | undefined {
+    return this.#loading;
+  }
+
   /** Undefined until it is there. */
   get loaded(): T | undefined {
     return this.#loaded;
