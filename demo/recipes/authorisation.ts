@@ -4,7 +4,11 @@ export interface AuthorisationOptions {
   /** Who asks, as `authentication` has found out: `(request) => request.headers.get("x-user")`. */
   readonly userOf: (request: Request) => string | null;
   readonly mayUse: (user: string, agentId: string) => boolean | Promise<boolean>;
-  /** Asked of threads that are not there yet, too: `(user, threadId) => threadId.startsWith(`${user}.`)`. */
+  /**
+   * Asked of threads that are not there yet, too: `(user, threadId) => threadId.startsWith(`${user}:`)`. What stands
+   * behind the name must not be able to stand in a name, as ":" in the names of `authentication`: else who is called "ada"
+   * has the threads of "ada.lovelace".
+   */
   readonly owns: (user: string, threadId: string) => boolean | Promise<boolean>;
 }
 

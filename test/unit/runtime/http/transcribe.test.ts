@@ -31,6 +31,16 @@ const refused = (status: number, error: string, message: unknown = expect.any(St
   body: { error, message, retryable },
 });
 
+test("a form of very many fields is refused before it is parsed", async () => {
+  const many = new FormData();
+  for (let at = 0; at < 150; at++) many.append("audio", file("audio/wav"));
+  const request = new Request("http://localhost/", { method: "POST", body: many });
+  const ears = service();
+  const said = "The form has too many fields";
+  expect(await told(await transcribe(request, ears, 1e6))).toEqual(refused(400, "invalid_request", said));
+  expect(ears.heard).toEqual([]);
+});
+
 describe("a recording is heard", () => {
   test.each<[string, Request, string, string]>([
     ["a form", form({ audio: file("audio/wav") }), "audio/wav", "a.wav"],
