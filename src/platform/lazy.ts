@@ -1,29 +1,31 @@
-/** What is loaded at its first use, once. Where that failed it is loaded anew at the next. */
+/** What is made or loaded at its first use, once for all who ask meanwhile. Where that failed, anew at the next. */
 export class Lazy<T> {
-  #loading: Promise<T> | undefined;
-  #loaded: T | undefined;
+  #making: Promise<T> | undefined;
+  #made: T | undefined;
 
-  /** @param load usually a dynamic `import()`; rejects where the code cannot be had (no network, a newer build deployed) */
-  constructor(private readonly load: () => Promise<T>) {}
+  /** @param make a dynamic `import()`, for example: it rejects without a network, or where a newer build was deployed */
+  constructor(private readonly make: () => T | Promise<T>) {}
 
   /** What {@link get} has begun; undefined where nobody has used it, or the last try failed. */
   get begun(): Promise<T> | undefined {
-    return this.#loading;
+    return this.#making;
   }
 
   /** Undefined until it is there. */
-  get loaded(): T | undefined {
-    return this.#loaded;
+  get made(): T | undefined {
+    return this.#made;
   }
 
-  /** Errors: as `load`. */
+  /** Errors: what making it threw. */
   get(): Promise<T> {
-    return (this.#loading ??= this.load().then(
-      (loaded) => (this.#loaded = loaded),
-      (error: unknown) => {
-        this.#loading = undefined;
-        throw error;
-      },
-    ));
+    return (this.#making ??= Promise.resolve()
+      .then(this.make)
+      .then(
+        (made) => (this.#made = made),
+        (error: unknown) => {
+          this.#making = undefined;
+          throw error;
+        },
+      ));
   }
 }

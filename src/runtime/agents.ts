@@ -1,4 +1,5 @@
 import type { AbstractAgent } from "@ag-ui/client";
+import { Lazy } from "../platform/lazy.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { quoted } from "../run/printable.js";
 
@@ -24,19 +25,6 @@ export interface AgentDescription {
   readonly description: string;
   readonly className: string;
   readonly capabilities?: unknown;
-}
-
-/** Calls `make` at the first use, once for all who ask meanwhile; anew for who asks after it failed. */
-export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => {
-    if (made === undefined) {
-      const making = Promise.resolve().then(make);
-      made = making;
-      making.catch(() => (made = made === making ? undefined : made));
-    }
-    return made;
-  };
 }
 
 /**
@@ -69,16 +57,16 @@ export class AgentRegistry {
   /** Where they are known before anybody asks: those of a record. */
   readonly ids: readonly string[] | undefined;
   private readonly agents: OfRequest;
-  private readonly loaded = new WeakMap<object, () => Promise<AbstractAgent>>();
+  private readonly loaded = new WeakMap<object, Lazy<AbstractAgent>>();
 
   /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-agent` for what is none */
   constructor(config: AgentsConfig) {
     if (typeof config === "function") {
       const make = config as () => Agents | Promise<Agents>; // of no parameters, where it is used
-      const shared = once(() => called("agents", make));
+      const shared = new Lazy(() => called("agents", make));
       this.agents =
         config.length === 0
-          ? shared
+          ? () => shared.get()
           : oncePerRequest((asked) => {
               const request = asked();
               return called("agents", () => config({ request }));
@@ -136,12 +124,12 @@ export class AgentRegistry {
     let load = this.loaded.get(source);
     if (load === undefined) {
       // What is no agent counts as a failure: it is loaded again.
-      load = once(async () =>
+      load = new Lazy(async () =>
         checkAgent(agentId, await called("agents", source), "The function that loads it returned "),
       );
       this.loaded.set(source, load);
     }
-    return load();
+    return load.get();
   }
 }
 

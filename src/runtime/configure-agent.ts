@@ -1,7 +1,8 @@
 import type { AbstractAgent, Middleware, RunAgentInput } from "@ag-ui/client";
+import { Lazy } from "../platform/lazy.js";
 import { RunnerError } from "../run/errors.js";
 import { checkList, checkNames, type Elsewhere, type Names } from "../run/options.js";
-import { called, once } from "./agents.js";
+import { called } from "./agents.js";
 import { mcpRequestOf, serversFor, type McpRequest } from "./mcp-requests.js";
 import { forwardedHeaders, type ForwardHeadersOptions } from "./forward-headers.js";
 
@@ -60,16 +61,16 @@ export interface AgentOfRun {
 /** Gives clones what their runtime was told to. */
 export class AgentConfigurator {
   private readonly forwarded: ReturnType<typeof forwardedHeaders>;
-  private readonly a2ui: A2UIOptions["use"] | undefined;
-  private readonly mcpApps: McpAppsOptions["use"] | undefined;
+  private readonly a2ui: Lazy<Awaited<ReturnType<A2UIOptions["use"]>>> | undefined;
+  private readonly mcpApps: Lazy<Awaited<ReturnType<McpAppsOptions["use"]>>> | undefined;
 
   /** @throws RunnerError `invalid-input` */
   constructor(private readonly settings: AgentSettings) {
     const { a2ui, mcpApps, forwardHeaders } = settings;
     checkMcpApps(mcpApps);
     this.forwarded = forwardedHeaders(forwardHeaders);
-    this.a2ui = a2ui === undefined ? undefined : once(checkedUse("a2ui", (a2ui as A2UIOptions | null)?.use));
-    this.mcpApps = mcpApps && once(checkedUse("mcpApps", mcpApps.use));
+    this.a2ui = a2ui === undefined ? undefined : new Lazy(checkedUse("a2ui", (a2ui as A2UIOptions | null)?.use));
+    this.mcpApps = mcpApps && new Lazy(checkedUse("mcpApps", mcpApps.use));
   }
 
   /** An agent that calls a server sends on what the request says of its sender. */
@@ -98,7 +99,7 @@ export class AgentConfigurator {
     if (a2ui === undefined || a2ui.enabled === false) return undefined;
     const { use: _use, enabled: _enabled, agents, injectA2UITool, ...config } = a2ui;
     if (agents !== undefined && !agents.includes(agentId)) return undefined;
-    const { A2UIMiddleware } = await this.a2ui!();
+    const { A2UIMiddleware } = await this.a2ui!.get();
     const props = input.forwardedProps as { readonly a2uiCatalogAvailable?: unknown } | undefined; // anything may come
     const inject = injectA2UITool ?? (props?.a2uiCatalogAvailable === true ? true : undefined);
     return new A2UIMiddleware({ ...config, ...(inject !== undefined && { injectA2UITool: inject }) });
@@ -117,7 +118,7 @@ export class AgentConfigurator {
     const request = mcpRequestOf(input);
     const servers = request === undefined ? this.serversOf(agentId) : this.mcpServersFor(agentId, request);
     if (servers.length === 0) return undefined;
-    const { MCPAppsMiddleware } = await this.mcpApps!();
+    const { MCPAppsMiddleware } = await this.mcpApps!.get();
     const mcpServers = servers.map(({ agentId: _agentId, allowedTools: _allowedTools, ...server }) => server);
     return new MCPAppsMiddleware({ mcpServers });
   }

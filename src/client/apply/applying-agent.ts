@@ -70,7 +70,7 @@ export abstract class ApplyingAgent extends AbstractAgent {
       isUnsent: (id) => this.isUnsent(id),
       isPart: () => this.hasEarlier,
     };
-    let stage = stages.loaded && new stages.loaded(parts);
+    let stage = stages.made && new stages.made(parts);
     const first = async (event: BaseEvent): Promise<readonly AgentStateMutation[]> =>
       (stage = await loadedStage(parts)).take(event);
     return events$.pipe(
