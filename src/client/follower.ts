@@ -1,10 +1,11 @@
 import type { BaseEvent } from "@ag-ui/client";
-import { concatMap, EMPTY, from, type Observable, type Subscription } from "rxjs";
+import type { Observable, Subscription } from "rxjs";
 import { systemClock } from "../platform/clock.js";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import type { Frame } from "../wire/shapes.js";
 import { cursorBehind } from "./frames.js";
+import { inTurn } from "./in-turn.js";
 import { Unicast } from "./unicast.js";
 
 export interface FollowerParts {
@@ -135,12 +136,11 @@ export class ThreadFollower {
       .frames(after)
       // One after the other: a session begins when the one before it is applied.
       .pipe(
-        concatMap((frame) => {
+        inTurn((frame) => {
           this.failure = undefined;
           this.isStale = false;
           cursor = cursorBehind(frame, cursor);
-          const taking = this.take(frame, cursor);
-          return taking === undefined ? EMPTY : from(taking);
+          return this.take(frame, cursor);
         }),
       )
       .subscribe({ error: (error: unknown) => this.failed(error) });

@@ -1,16 +1,9 @@
 import type { BaseEvent } from "@ag-ui/client";
-import {
-  concatMap,
-  from,
-  map,
-  mergeAll,
-  tap,
-  type MonoTypeOperatorFunction,
-  type ObservableInput,
-  type OperatorFunction,
-} from "rxjs";
+import { map, tap, type MonoTypeOperatorFunction, type OperatorFunction } from "rxjs";
 import { unpackEntry } from "../../run/pack.js";
 import type { PackedEntry } from "../../run/types.js";
+import { inTurn } from "../in-turn.js";
+import { done, type Steps } from "./steps.js";
 
 /**
  * Joined deltas on their way through a pipeline of the client: one event to all of it, and as many as the agent emitted
@@ -49,18 +42,16 @@ export class JoinedDeltas {
     isWanted: (event: BaseEvent) => boolean,
     take: (event: BaseEvent) => readonly T[] | Promise<readonly T[]>,
   ): OperatorFunction<BaseEvent, T> {
-    const taken = (event: BaseEvent): ObservableInput<T> => {
-      const results = take(event);
-      return "then" in results ? from(results).pipe(mergeAll()) : results;
-    };
+    function* taken(event: BaseEvent, cuts: PackedEntry["cuts"], emit: (result: T) => void): Steps<void> {
+      for (const one of cuts !== undefined && isWanted(event) ? unpackEntry({ event, cuts }) : [event]) {
+        const results = (yield take(one)) as readonly T[]; // what a step waits for comes back
+        results.forEach(emit);
+      }
+    }
     return (events$) =>
       events$.pipe(
         map((event) => ({ event, cuts: this.#cutsBehind(event) })),
-        concatMap(({ event, cuts }) =>
-          cuts !== undefined && isWanted(event)
-            ? from(unpackEntry({ event, cuts })).pipe(concatMap(taken))
-            : taken(event),
-        ),
+        inTurn(({ event, cuts }, emit: (result: T) => void) => done(taken(event, cuts, emit))),
       );
   }
 

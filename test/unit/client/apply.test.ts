@@ -147,3 +147,21 @@ test("a message that a snapshot tells again has its fields as the snapshot has t
   const theirs = await outcomeOf(new Reference(base, events), nobody);
   expect(JSON.stringify(ours.end)).toEqual(JSON.stringify(theirs.end));
 });
+
+test("thousands of events that waited for a hook are applied without an end of the stack (L13, L17)", async () => {
+  const count = 20_000;
+  const started: BaseEvent = { type: EventType.RUN_STARTED, threadId: THREAD_ID, runId: RUN_ID };
+  const customs = Array.from({ length: count }, (_, n): BaseEvent => ({
+    type: EventType.CUSTOM,
+    name: "count",
+    value: n,
+  }));
+  const agent = new Ours({ messages: [], state: {} }, packed([started, ...customs, terminal()]));
+  const told: unknown[] = [];
+  agent.subscribe({
+    onRunStartedEvent: async () => undefined,
+    onCustomEvent: ({ event }) => void told.push(event.value),
+  });
+  await agent.runAgent({ runId: RUN_ID });
+  expect(told).toEqual(customs.map(({ value }) => value));
+});
