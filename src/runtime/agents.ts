@@ -1,6 +1,8 @@
 import type { AbstractAgent } from "@ag-ui/client";
+import { systemClock } from "../platform/clock.js";
 import { Lazy } from "../platform/lazy.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
+import { flawOf } from "../run/json.js";
 import { quoted } from "../run/printable.js";
 
 /** An agent, or how to get it at its first run (a dynamic `import()` keeps the worker's start fast). */
@@ -192,10 +194,27 @@ function cloneOf(agentId: string, agent: AbstractAgent): AbstractAgent {
   return clone;
 }
 
+/** An agent may ask its server what it can do. */
+const CAPABILITIES_MS = 3_000;
+
+/** What an agent says that it can do, as JSON has it; undefined where it fails or takes too long: the others are told of. */
+async function capabilitiesOf(agent: AbstractAgent | undefined): Promise<unknown> {
+  const said = new AbortController();
+  try {
+    const told: unknown = await Promise.race([
+      agent?.getCapabilities?.(),
+      systemClock.after(CAPABILITIES_MS, said.signal),
+    ]);
+    return flawOf(told) === undefined ? JSON.parse(JSON.stringify(told)) : undefined;
+  } catch {
+    return undefined;
+  } finally {
+    said.abort();
+  }
+}
+
 async function descriptionOf(agentId: string, agent: AbstractAgent | undefined): Promise<AgentDescription> {
-  const capabilities: unknown = await Promise.resolve()
-    .then(() => agent?.getCapabilities?.())
-    .catch(() => undefined);
+  const capabilities = await capabilitiesOf(agent);
   return {
     name: agentId,
     description: agent?.description ?? "",

@@ -1,7 +1,8 @@
 import { AbstractAgent, type BaseEvent } from "@ag-ui/client";
+import { InMemoryAgentRunner } from "ag-ui-local-runtime";
 import { createRuntimeHandler, type Agents, type AgentsConfig } from "ag-ui-local-runtime/runtime";
 import type { Observable } from "rxjs";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { agentOf, counter, freshDb, inputOf, textOf } from "../runner/kit.js";
 import { answering, HeadersAgent, runtimeWith } from "./kit.js";
 import { connectedTab, WAYS } from "./ways.js";
@@ -192,6 +193,44 @@ test("/info tells of agents and loads none", async () => {
   const info = (await (await handler(new Request("http://localhost/info"))).json()) as { readonly agents: object };
   expect(info.agents).toMatchObject({ counter: { name: "counter" }, lazy: { name: "lazy" } });
   expect(load).not.toHaveBeenCalled();
+});
+
+const circular: unknown[] = [];
+circular.push(circular);
+const deep = (): unknown => {
+  let value: unknown = {};
+  for (let depth = 0; depth < 100_000; depth++) value = [value];
+  return value;
+};
+test.each<[string, () => unknown]>([
+  ["a circle", () => circular],
+  ["what is nested too deep", deep],
+  ["a function", () => () => 1],
+  ["what fails as JSON", () => ({ toJSON: () => circular })],
+  ["nothing for ever", () => new Promise(() => undefined)],
+])("an agent that says %s of what it can do does not keep /info from telling of all", async (_, getCapabilities) => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const odd = Object.assign(
+    answering(() => "odd"),
+    { getCapabilities },
+  );
+  const fine = Object.assign(
+    answering(() => "fine"),
+    { getCapabilities: () => ({ transport: { streaming: true } }) },
+  );
+  const runtime = runtimeWith({
+    runner: new InMemoryAgentRunner({ store: "isolated" }),
+    agents: { odd, fine } as Agents,
+  });
+  const asked = createRuntimeHandler({ runtime })(new Request("http://localhost/info"));
+  await vi.advanceTimersByTimeAsync(10_000);
+  const { agents } = (await (await asked).json()) as { readonly agents: unknown };
+  const base = { description: "", className: expect.any(String) as unknown };
+  expect(agents).toEqual({
+    odd: { name: "odd", ...base },
+    fine: { name: "fine", ...base, capabilities: { transport: { streaming: true } } },
+  });
 });
 
 test("a tab is told which agents a record has, and of others nothing", async () => {
