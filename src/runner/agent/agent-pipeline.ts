@@ -279,7 +279,9 @@ class AgentRun {
 
   /** What is told of the run's failure. */
   reason(error: unknown): unknown {
-    if (!this.failed && error === this.rejected?.error) {
+    // To look at a proxy may throw: nobody after this is handed one that does.
+    if (!isReadable(error)) return new Error(messageOf(error));
+    if (!this.failed && this.rejected !== undefined && error === this.rejected.error) {
       if (error instanceof InvalidStream) return error;
       return new InvalidStream(`${this.course.place}: ${this.faultOf(error)}`, { cause: error });
     }
@@ -352,6 +354,15 @@ class AgentRun {
       });
       return response;
     };
+  }
+}
+
+function isReadable(thrown: unknown): boolean {
+  try {
+    void (thrown instanceof Error);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -311,5 +311,10 @@ export const THROWN: readonly Hostile[] = [
     }),
   ),
   hostile("an error with a long message", () => new Error("m".repeat(1_000_000))),
+  hostile("a proxy that cannot be looked at", () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    return proxy;
+  }),
   hostile("an AbortError", () => new DOMException("aborted", "AbortError")),
 ];

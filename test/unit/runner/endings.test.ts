@@ -221,3 +221,35 @@ test.each(Object.keys(CONSTRUCTS))("by the death of its host, with %s open (L9)"
   await collect(heir.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "next") }));
   await replay(heir, "t");
 });
+
+const revoked = (): unknown => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+};
+
+describe.each(PRESETS)(
+  "%s: what an agent throws ends its run as AGENT_FAILED, whatever it is (L7)",
+  (_name, makeRunner) => {
+    test.each<[string, () => unknown]>([
+      ["nothing", () => undefined],
+      ["a proxy that cannot be looked at", revoked],
+    ])("%s", async (_what, thrown) => {
+      const agents: AbstractAgent[] = [
+        rawAgent(() => {
+          throw thrown();
+        }),
+        rawAgent(() => throwError(thrown)),
+        agentOf(async function* () {
+          yield* text;
+          throw thrown();
+        }),
+      ];
+      const runner = makeRunner();
+      for (const [n, agent] of agents.entries()) {
+        const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", `r${n}`) }));
+        expect(events.at(-1)).toMatchObject({ type: EventType.RUN_ERROR, code: "AGENT_FAILED" });
+      }
+    });
+  },
+);
