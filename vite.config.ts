@@ -125,7 +125,7 @@ export default defineConfig(({ mode }) =>
       }
     : {
         root: at("demo"),
-        plugins: [devServerPolicy, offline, guidePages(at("demo/guides"))],
+        plugins: [devServerPolicy, offline, guidePages(at("demo"))],
         resolve: { alias },
         worker: { format: "es" },
         server: { host: "127.0.0.1", port: 5173, fs: { allow: [at(".")] } },

@@ -70,11 +70,13 @@ const SUITES = [
   },
   {
     name: "package",
-    says: "what is published: build, exports, types, sizes",
+    says: "what is published: build, exports, types, sizes, API reference",
     limit: 30 * MINUTE,
     stopAtFailure: true,
     steps: [
       single("npm", "run", "--silent", "build"),
+      // Every warning is an error: public names without a doc comment, links that lead nowhere, types that are not exported.
+      single("npm", "run", "--silent", "reference", "--", "--emit", "none"),
       (report) => ({
         command: [process.execPath, join(ROOT, "test/package/check.mjs"), `--report=${report}`],
         count: (it) => it,

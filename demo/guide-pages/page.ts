@@ -9,7 +9,7 @@ const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => 
 /** Where a link of a guide leads in the demo; undefined for files of the repository, which the demo does not have. */
 function addressOf(href: string): string | undefined {
   if (/^https?:/.test(href)) return href;
-  const [, name, id = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? [];
+  const [, name, id = ""] = /^([\w.-]+)\.md(#.*)?$/.exec(href) ?? [];
   if (name !== undefined) return `${name}.html${id}`;
   return href.startsWith("#") ? href : undefined;
 }
@@ -68,14 +68,33 @@ function navigation(index: string, name: string): string {
     .join("\n");
 }
 
+/** Folders of pages, as the site shows them; each has an index. */
+export type Folder = "guides" | "reference";
+const TITLES: Readonly<Record<Folder, string>> = { guides: "All guides", reference: "API reference" };
+
+/** Which folder a page is in, and all that the site has. */
+export interface Place {
+  readonly folder: Folder;
+  readonly folders: readonly Folder[];
+}
+
 /**
- * A guide as a page that needs no script.
+ * A guide, or a page of the API reference, as a page that needs no script.
  *
  * @param name of its file, without `.md`
  * @param text its Markdown
- * @param index the Markdown of the list of guides
+ * @param index the Markdown of its folder's index
  */
-export function guidePage(name: string, text: string, index: string): string {
+export function guidePage(
+  name: string,
+  text: string,
+  index: string,
+  { folder, folders }: Place = { folder: "guides", folders: ["guides"] },
+): string {
+  const places = folders.map((it) => {
+    const current = it === folder && name === INDEX ? ' aria-current="page"' : "";
+    return `<a href="/${it}/${INDEX}.html"${current}>${TITLES[it]}</a>`;
+  });
   const tokens = lexer(text);
   const title = escapeHtml(titleOf(tokens));
   return `<!doctype html>
@@ -93,12 +112,12 @@ export function guidePage(name: string, text: string, index: string): string {
     <link rel="stylesheet" href="/guide-pages/guides.css" />
   </head>
   <body class="guides">
-    <a class="skip" href="#guide">Skip to the guide</a>
+    <a class="skip" href="#guide">Skip to the ${folder === "guides" ? "guide" : "reference"}</a>
     <header class="guides-header">
       <a href="/">Demo</a>
-      <a href="${INDEX}.html"${name === INDEX ? ' aria-current="page"' : ""}>All guides</a>
+      ${places.join("\n      ")}
     </header>
-    <nav class="guides-nav" aria-label="Guides">
+    <nav class="guides-nav" aria-label="${folder === "guides" ? "Guides" : TITLES[folder]}">
 ${navigation(index, name)}
     </nav>
     <main class="guide markdown" id="guide" tabindex="-1">

@@ -1,52 +1,60 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Plugin } from "vite";
-import { guidePage, INDEX } from "./page.js";
+import { guidePage, INDEX, type Folder } from "./page.js";
 
 /**
- * The guides of a folder as pages of the site: `/guides/<name>.html` for each `<name>.md`, made when they are built or asked
- * for.
+ * The guides, and the API reference where it was made (`npm run reference`), as pages of the site: `/guides/<name>.html` for
+ * each `guides/<name>.md`, made when they are built or asked for.
  *
- * @param folder `guides` in the site's root
+ * @param root the site's root
  */
-export function guidePages(folder: string): Plugin {
-  const read = (name: string): string => readFileSync(join(folder, `${name}.md`), "utf8");
-  const names = (): string[] =>
-    readdirSync(folder)
+export function guidePages(root: string): Plugin {
+  const folders = (): Folder[] =>
+    (["guides", "reference"] as const).filter((folder) => existsSync(join(root, folder, `${INDEX}.md`)));
+  const read = (folder: Folder, name: string): string => readFileSync(join(root, folder, `${name}.md`), "utf8");
+  const names = (folder: Folder): string[] =>
+    readdirSync(join(root, folder))
       .filter((file) => file.endsWith(".md"))
       .map((file) => basename(file, ".md"));
-  const page = (name: string): string => guidePage(name, read(name), read(INDEX));
-  /** The guide whose page has this path; there is no such file. */
-  const guideAt = (path: string): string | undefined => {
+  const page = (folder: Folder, name: string): string =>
+    guidePage(name, read(folder, name), read(folder, INDEX), { folder, folders: folders() });
+  /** The page that has this path; there is no such file. */
+  const pageAt = (path: string): { readonly folder: Folder; readonly name: string } | undefined => {
+    if (!path.endsWith(".html")) return undefined;
+    const folder = folders().find((it) => dirname(path) === join(root, it));
     const name = basename(path, ".html");
-    return path === join(folder, `${name}.html`) && names().includes(name) ? name : undefined;
+    return folder !== undefined && names(folder).includes(name) ? { folder, name } : undefined;
   };
   return {
     name: "guide-pages",
-    config: ({ root = "." }, { command }) =>
+    config: (_, { command }) =>
       command === "build"
         ? {
             build: {
               rolldownOptions: {
-                input: [join(root, "index.html"), ...names().map((name) => join(folder, `${name}.html`))],
+                input: [
+                  join(root, "index.html"),
+                  ...folders().flatMap((folder) => names(folder).map((name) => join(root, folder, `${name}.html`))),
+                ],
               },
             },
           }
         : {},
-    resolveId: (id) => (guideAt(id) === undefined ? undefined : id),
+    resolveId: (id) => (pageAt(id) === undefined ? undefined : id),
     load(id) {
-      const name = guideAt(id);
-      if (name === undefined) return undefined;
-      this.addWatchFile(join(folder, `${name}.md`));
-      return page(name);
+      const found = pageAt(id);
+      if (found === undefined) return undefined;
+      this.addWatchFile(join(root, found.folder, `${found.name}.md`));
+      return page(found.folder, found.name);
     },
     configureServer(server) {
       server.middlewares.use((request, response, next) => {
         const url = request.originalUrl ?? "";
-        const name = /^\/guides\/([\w-]*)(?:\.html)?(?:\?|$)/.exec(url)?.[1];
-        const found = name === "" ? INDEX : name;
-        if (found === undefined || !names().includes(found)) return next();
-        server.transformIndexHtml(url, page(found)).then(
+        const [, folder = "", name = ""] = /^\/(guides|reference)\/([\w.-]*?)(?:\.html)?(?:\?|$)/.exec(url) ?? [];
+        const found = pageAt(join(root, folder, `${name === "" ? INDEX : name}.html`));
+        if (found === undefined) return next();
+        server.transformIndexHtml(url, page(found.folder, found.name)).then(
           (html) => response.setHeader("content-type", "text/html; charset=utf-8").end(html),
           (error: unknown) => next(error),
         );

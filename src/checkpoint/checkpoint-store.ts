@@ -69,6 +69,7 @@ export interface LocalCheckpointStore extends CheckpointStore {
   close(): Promise<void>;
 }
 
+/** Which checkpoints of a graph. */
 export interface CheckpointListQuery {
   readonly runId?: string | undefined;
   /** At most so many; 0 is none. Absent: all. */
@@ -91,6 +92,7 @@ export interface CheckpointPlace {
 /** AgentOS' `Partial<GraphState>` is one. */
 export type CheckpointPatch = { readonly [Partition in keyof CheckpointState]?: unknown };
 
+/** Whether it was saved, and which checkpoint is the newest. */
 export type SaveIfResult =
   /** `latest` is the run's newest now. */
   | { readonly is: "saved"; readonly latest: CheckpointMetadata }

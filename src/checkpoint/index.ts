@@ -1,4 +1,8 @@
-/** Checkpoint stores: for graph agents that go on where they were. */
+/**
+ * Checkpoint stores: for graph agents that go on where they were.
+ *
+ * @module ag-ui-local-runtime/checkpoint
+ */
 export type {
   Checkpoint,
   CheckpointDiagnostics,
@@ -22,4 +26,7 @@ export {
   type IndexedDBCheckpointStoreOptions,
 } from "./indexeddb/indexeddb-checkpoint-store.js";
 export { InMemoryCheckpointStore, type InMemoryCheckpointStoreOptions } from "./memory/in-memory-checkpoint-store.js";
+export type { Clock } from "../platform/clock.js";
+export type { MakeId } from "../platform/ids.js";
+export type { PayloadCodec } from "../storage/codec.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";

@@ -19,6 +19,7 @@ import type { RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
 import { ThreadChanges } from "./thread-changes.js";
 
+/** Where the host is, and how the tab connects to it. */
 export interface ConnectRuntimeOptions {
   /** How to start a host, tried in this order: `shared`, `dedicated`, `page`. */
   readonly hosts: HostFactories;
@@ -101,6 +102,7 @@ export interface RuntimeConnection {
   close(): Promise<void>;
 }
 
+/** The threads of the host: read, watched, changed and deleted. */
 export interface ThreadsApi {
   /** Threads, newest `updatedAt` first. */
   list(query?: ThreadListQuery): Promise<readonly ThreadSummary[]>;

@@ -1,4 +1,8 @@
-/** The tab's side: connect to the host, run, follow and stop its agents. */
+/**
+ * The tab's side: connect to the host, run, follow and stop its agents.
+ *
+ * @module ag-ui-local-runtime/client
+ */
 export {
   connectRuntime,
   type ClientAgent,
@@ -10,6 +14,7 @@ export {
 export { installRuntimeFetch, type FetchTarget, type InstallRuntimeFetchOptions } from "./install-runtime-fetch.js";
 export type { RuntimeFetchOptions } from "./runtime-fetch.js";
 export { answerServiceWorker } from "./service-worker-relay.js";
+export type { CallHeaders } from "./host-link.js";
 export type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 export type { HostFactories } from "./start-host.js";
 export { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
@@ -21,7 +26,10 @@ export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../r
 export type { Cursor, RunStatus, SettledStatus } from "../run/types.js";
 export type {
   Durability,
+  Exclusion,
   HostKind,
+  MessagePage,
+  MessagePageQuery,
   NamedRun,
   RunEventsRequest,
   RunListQuery,

@@ -9,6 +9,7 @@ export interface FetchTarget {
   readonly document?: { readonly baseURI: string };
 }
 
+/** Which requests the runtime answers, and whose `fetch` is replaced. */
 export interface InstallRuntimeFetchOptions {
   /** Requests of the page's origin to this path, and to what is below it, are the runtime's: "/api/agents". Never "/". */
   readonly basePath: string;

@@ -19,6 +19,7 @@ import type { HostLink } from "./host-link.js";
 import { KnownMessages } from "./known-messages.js";
 import { ThreadAgent } from "./thread-agent.js";
 
+/** What an agent of a tab is made with, beside the fields of AbstractAgent. */
 export interface LocalAgentConfig extends AgentConfig {
   readonly agentId: string;
   /**
@@ -50,6 +51,7 @@ export class LocalAgent extends ThreadAgent {
   /** What the next `connect` of the pipeline subscribes to. */
   declare private session$: Observable<BaseEvent> | undefined;
 
+  /** @hidden Agents are made by `agent()` of a connection. */
   constructor(link: HostLink, config: LocalAgentConfig) {
     super(config);
     const { messageLimit } = config;

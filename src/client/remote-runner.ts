@@ -39,6 +39,7 @@ export interface RemoteRunRequest extends Omit<ThreadRunRequest, "agent"> {
  * Errors come as RunnerError through the Observable or Promise, refusals too: no call throws.
  */
 export class RemoteRunner implements AgentRunner {
+  /** @hidden Made by `connectRuntime`. */
   constructor(private readonly link: HostLink) {}
 
   /**

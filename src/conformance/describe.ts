@@ -17,6 +17,7 @@ export interface TestFramework {
   readonly it: It & { readonly skip?: It };
 }
 
+/** What the suite runs against, and what of it. */
 export interface DescribeAgentRunnerOptions {
   /** A fresh runner with nothing in it; called once per case. */
   readonly create: () => AgentRunner | Promise<AgentRunner>;

@@ -47,6 +47,7 @@ export interface HeldAgent {
 export const FIRST_PART = "first part, ";
 export const SECOND_PART = "second part";
 
+/** How a {@link held} agent waits and ends. */
 export interface Held {
   /** Emitted after the first part, before the wait. */
   readonly during?: (stage: Stage) => void;
@@ -56,6 +57,7 @@ export interface Held {
   readonly ends?: "finish" | "complete" | "throw";
 }
 
+/** An agent that says the first part of its answer, then waits to be let go on. */
 export function held({ during, messageId, ends = "finish" }: Held = {}): HeldAgent {
   const [called, aborted, goOn] = [new Gate(), new Gate(), new Gate()];
   const agent = scriptedAgent(async (stage) => {

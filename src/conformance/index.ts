@@ -1,4 +1,8 @@
-/** The conformance suite: proves that an AgentRunner does what the contract says. */
+/**
+ * The conformance suite: proves that an AgentRunner does what the contract says.
+ *
+ * @module ag-ui-local-runtime/conformance
+ */
 export { describeAgentRunner, type DescribeAgentRunnerOptions, type TestFramework } from "./describe.js";
 export { CONFORMANCE_CASES, type CaseId } from "./cases.js";
 export type { ConformanceCase, Level } from "./case.js";

@@ -13,6 +13,7 @@ export interface Stage {
 /** What an agent does, without any guard: it completes when the script returns and fails with what it throws. */
 export type Script = (stage: Stage) => void | Promise<void>;
 
+/** How a {@link scriptedAgent} behaves beside its script. */
 export interface ScriptedAgentOptions {
   /** What `abortRun()` does. `signal` (default): aborts {@link Stage.signal}; `nothing`: as AbstractAgent; `throw`: throws. */
   readonly onAbort?: "signal" | "nothing" | "throw";

@@ -1,3 +1,8 @@
-/** LangGraph.js: graphs whose state lasts. */
+/**
+ * LangGraph.js: graphs whose state lasts.
+ *
+ * @module ag-ui-local-runtime/langgraph
+ */
 export { IndexedDBSaver, type IndexedDBSaverOptions } from "./indexeddb-saver.js";
+export type { Clock } from "../platform/clock.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";

@@ -32,6 +32,7 @@ import {
 import { deserialize } from "./serialized.js";
 import { deleteThread, prepareCheckpoint, prepareWrites, writeCheckpoint, writeWrites } from "./writes.js";
 
+/** Where checkpoints are kept. */
 export interface IndexedDBSaverOptions {
   /** The saver's own database is `<dbName>.langgraph`. Default "ag-ui-local-runtime". */
   readonly dbName?: string;

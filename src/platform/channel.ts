@@ -11,6 +11,7 @@ export interface Channel {
   close(): void;
 }
 
+/** Opens the channel of a name. */
 export type OpenChannel = (name: string) => Channel;
 
 export const openBroadcastChannel: OpenChannel = (name) => {

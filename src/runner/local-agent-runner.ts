@@ -255,6 +255,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
    * Starts a run as {@link run} does, for callers that want chunks: `started` tells where it stands in the log.
    *
    * @throws RunnerError as {@link run}
+   * @internal
    */
   start(request: LiveRunRequest): LiveRun {
     if (this.closing !== undefined) throw new RunnerError("closed", { dbName: this.dbName });
@@ -278,7 +279,11 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     return run;
   }
 
-  /** Frames of one run, from its first event to its settled end, for who asked for it like this. */
+  /**
+   * Frames of one run, from its first event to its settled end, for who asked for it like this.
+   *
+   * @internal
+   */
   runFrames(run: LiveRun, asked: Asked, signal: AbortSignal): AsyncGenerator<Frame, void> {
     return framesOfRun(this.attachContext(), run, asked, signal);
   }
@@ -287,13 +292,18 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
    * Everything that a reader of a thread misses, then the live run, then each later one where it follows.
    *
    * @param signal ends the reading, never a run
+   * @internal
    */
   attach(options: AttachOptions, signal: AbortSignal): AsyncGenerator<Frame, void> {
     checkId("threadId", options.threadId);
     return attach(this.attachContext(), options, signal);
   }
 
-  /** Frames of one run in the log, on whichever branch, from its first event or from `after` on to its settled end. */
+  /**
+   * Frames of one run in the log, on whichever branch, from its first event or from `after` on to its settled end.
+   *
+   * @internal
+   */
   attachRun(
     run: { readonly threadId: string; readonly runId: string; readonly after?: Cursor },
     signal: AbortSignal,
@@ -301,7 +311,11 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     return framesOfRecorded(this.attachContext(), run, signal);
   }
 
-  /** What every run of this runner is held to. */
+  /**
+   * What every run of this runner is held to.
+   *
+   * @internal
+   */
   get bounds(): Pick<RunnerParts, "stopGraceMs" | "maxRunMs" | "eventLimits"> {
     const { stopGraceMs, maxRunMs, eventLimits: bounds } = this.parts;
     return { stopGraceMs, eventLimits: bounds, ...(maxRunMs !== undefined && { maxRunMs }) };
@@ -386,7 +400,11 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     await this.parts.store.close();
   }
 
-  /** Settles this host's live runs, within `stopGraceMs`. */
+  /**
+   * Settles this host's live runs, within `stopGraceMs`.
+   *
+   * @internal
+   */
   settleAll(as: "stopped" | "broken" = "stopped"): Promise<void> {
     return this.stopping.endAll(as);
   }
@@ -394,6 +412,8 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   /**
    * Lets go of everything at once, as the end of the context does: the next host ends its live runs as broken. For a page
    * that the browser freezes, which must not hold on to what others wait for. Refuses further calls.
+   *
+   * @internal
    */
   letGo(): void {
     this.closing ??= Promise.resolve();

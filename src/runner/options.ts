@@ -40,7 +40,11 @@ export interface LocalAgentRunnerOptions {
   readonly recordInput?: readonly InputField[];
   readonly clock?: Clock;
   readonly makeId?: MakeId;
-  /** Called between the steps of runs, for tests that end the host there. */
+  /**
+   * Called between the steps of runs, for tests that end the host there.
+   *
+   * @internal
+   */
   readonly atFailurePoint?: AtFailurePoint;
 }
 

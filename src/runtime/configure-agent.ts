@@ -34,6 +34,7 @@ export interface McpAppsServer {
   readonly allowedTools?: readonly string[];
 }
 
+/** MCP servers whose tools and user interfaces agents are given. */
 export interface McpAppsOptions {
   /** How to load it, at the first run that uses it: `() => import("@ag-ui/mcp-apps-middleware")`. */
   readonly use: () => Promise<{

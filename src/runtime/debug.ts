@@ -1,6 +1,7 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { checkNames, type Names } from "../run/options.js";
 
+/** What the runtime logs of its requests, runs and events. */
 export interface DebugOptions {
   /** Requests and runs. Default true. */
   readonly lifecycle?: boolean;

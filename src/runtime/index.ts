@@ -1,4 +1,8 @@
-/** The runtime: what stands around the runner, and its HTTP face. */
+/**
+ * The runtime: what stands around the runner, and its HTTP face.
+ *
+ * @module ag-ui-local-runtime/runtime
+ */
 export { AgentRuntime } from "./agent-runtime.js";
 export { createRuntimeHandler, type HandlerMode, type RuntimeHandlerOptions } from "./http/handler.js";
 export type { AgentDescription, Agents, AgentsConfig, AgentSource } from "./agents.js";
@@ -6,6 +10,7 @@ export type { A2UIOptions, McpAppsOptions, McpAppsServer } from "./configure-age
 export type { DebugOptions } from "./debug.js";
 export type { ForwardHeadersOptions } from "./forward-headers.js";
 export type { CorsOptions } from "./http/cors.js";
+export type { RouteName } from "./http/routes.js";
 export type { AllowedHosts } from "./http/hosts.js";
 export type { TranscriptionService } from "./http/transcribe.js";
 export type { AskedMcpServer, EndedRun, MeasuredRun, RuntimeFailure, RuntimeMetrics } from "./metrics.js";

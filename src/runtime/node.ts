@@ -1,3 +1,8 @@
+/**
+ * Node: serves a handler of Requests with `node:http`, Connect or Express.
+ *
+ * @module ag-ui-local-runtime/node
+ */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequest, sendResponse } from "@remix-run/node-fetch-server";
 import { hostCheck, hostRefused, isLoopback, isLoopbackHost, type AllowedHosts } from "./http/hosts.js";

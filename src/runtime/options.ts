@@ -146,6 +146,7 @@ export interface UnrecordedRunsOptions {
   readonly maxRunMs?: number;
 }
 
+/** What an {@link AgentRuntime} is made with: its agents, where their runs are kept, and who may do what. */
 export interface AgentRuntimeOptions extends RunnerHomeOptions {
   /** See {@link AgentsConfig}. Each run gets a clone. */
   readonly agents: AgentsConfig;

@@ -1,2 +1,6 @@
-/** The service worker's side: hand requests of pages to the runtime's host. */
+/**
+ * The service worker's side: hand requests of pages to the runtime's host.
+ *
+ * @module ag-ui-local-runtime/service-worker
+ */
 export { relayRuntime, type RelayRuntimeOptions } from "./relay-runtime.js";

@@ -10,6 +10,7 @@ import { refusalOf, toRelayed, type RelayedRequest } from "../wire/relayed-reque
 import { askClient, type Asked } from "./ask-client.js";
 import type { RelayClient, RelayFetchEvent, RelayScope } from "./scope.js";
 
+/** Which requests of pages are relayed. */
 export interface RelayRuntimeOptions {
   /** Requests of this origin to this path, and to what is below it, are the runtime's: "/api/agents". Never "/". */
   readonly basePath: string;

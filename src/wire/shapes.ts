@@ -81,6 +81,7 @@ export interface ThreadSummary {
   readonly lastStatus?: SettledStatus;
 }
 
+/** Which threads of the list, a page at a time. */
 export interface ThreadListQuery {
   /** At most this many, newest `updatedAt` first. Default 50, at most 500. */
   readonly limit?: number;
@@ -91,6 +92,7 @@ export interface ThreadListQuery {
   readonly archived?: boolean;
 }
 
+/** Which runs of a thread, a page at a time. */
 export interface RunListQuery {
   readonly status?: RunStatus;
   /** At most this many, newest first. Default 50, at most 500. */
@@ -99,6 +101,7 @@ export interface RunListQuery {
   readonly before?: number;
 }
 
+/** Which messages of a thread, a page at a time. */
 export interface MessagePageQuery {
   readonly threadId: string;
   /** Only messages before that of this id: the first one's of the page after. Absent: the last ones. */

@@ -1,4 +1,8 @@
-/** The worker file's side: make the context a host, make agents. */
+/**
+ * The worker file's side: make the context a host, make agents.
+ *
+ * @module ag-ui-local-runtime/worker
+ */
 export { serveRuntime, type RuntimeHost, type ServeRuntimeOptions } from "./serve-runtime.js";
 export { defineAgent, type AgentContext, type AgentFunction } from "./define-agent.js";
 export type { AgentSource } from "../runtime/agents.js";

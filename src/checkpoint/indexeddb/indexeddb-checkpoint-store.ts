@@ -21,6 +21,7 @@ import { readCheckpoint, readLineage, readList, readNewest } from "./reads.js";
 import { checkpointLayout, type CheckpointConnection } from "./schema.js";
 import { remove, removeRun, save, saveIf } from "./writes.js";
 
+/** Which database, and what the store is given of its surroundings. */
 export interface IndexedDBCheckpointStoreOptions {
   /**
    * Name of the runner's database, in which the checkpoints are not: theirs is `<dbName>.checkpoints`. All stores of one

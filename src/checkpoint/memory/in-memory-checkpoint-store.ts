@@ -15,6 +15,7 @@ import { checkListQuery, checkPruneQuery, checkText, ownCheckpoint, ownPatch } f
 import { forkOf, metadataOf } from "../derive.js";
 import { Ordered, type Entry } from "./ordered.js";
 
+/** What the store is given of its surroundings. */
 export interface InMemoryCheckpointStoreOptions {
   readonly clock?: Clock;
   readonly ids?: MakeId;

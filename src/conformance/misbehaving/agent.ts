@@ -31,7 +31,7 @@ export interface MisbehavingAgent<Name extends string = string> {
   readonly does: string;
   /** A fresh one, for one run. */
   readonly make: (scene: Scene) => AbstractAgent;
-  /** The run is stopped as soon as the agent has said {@link SAID}. */
+  /** The run is stopped as soon as the agent has said "said so far". */
   readonly isStopped?: true;
   /** It does something after the run is over. */
   readonly staysOn?: true;

@@ -17,6 +17,7 @@ import { checkBasePath, matchRoute, refuseMethod, type Route } from "./routes.js
 import { envelopeElsewhere, envelopeMethod, openEnvelope } from "./single-endpoint.js";
 import * as threads from "./thread-endpoints.js";
 
+/** What is served over HTTP, where, and to whom. */
 export interface RuntimeHandlerOptions {
   readonly runtime: AgentRuntime;
   /** Where the routes begin: "/api/copilotkit". Default: at the root. */
@@ -42,6 +43,7 @@ const ELSEWHERE: Elsewhere = {
   activateChannels: "there are no channels here: leave it out",
 };
 
+/** An endpoint for each route, or one for all of them, as in CopilotKit. */
 export type HandlerMode = "multi-route" | "single-route";
 
 /** What a request is answered by. */

@@ -13,6 +13,7 @@ export type Route =
       readonly threadId: string;
     };
 
+/** The routes of the runtime over HTTP. */
 export type RouteName = Route["name"];
 
 interface Definition {

@@ -7,7 +7,7 @@ export interface TranscriptionService {
   /**
    * @param file `mimeType` and `size` (in bytes) are those of `audioFile`
    * @returns what was said
-   * @throws anything; the caller over HTTP learns its kind alone (see {@link transcribe})
+   * @throws anything; the caller over HTTP learns its kind alone
    */
   transcribeFile(file: { readonly audioFile: File; readonly mimeType: string; readonly size: number }): Promise<string>;
 }

@@ -33,6 +33,19 @@ test("the navigation has the groups and links of the list of guides, and says wh
   expect(html).toContain('<a href="three.html">Three</a>');
 });
 
+test("the API reference is led to where it was made, and its pages lead to one another and back", () => {
+  const folders = ["guides", "reference"] as const;
+  expect(guidePage("one", "# One", INDEX)).not.toContain("/reference/");
+  expect(guidePage("one", "# One", INDEX, { folder: "guides", folders })).toContain(
+    '<a href="/reference/index.html">API reference</a>',
+  );
+  const index = "# API reference\n\n## Modules\n\n- [package/node](package.node.md)\n";
+  const html = guidePage("index", index, index, { folder: "reference", folders });
+  expect(html).toContain('<a href="/reference/index.html" aria-current="page">API reference</a>');
+  expect(html).toContain('<a href="/guides/index.html">All guides</a>');
+  expect(html).toContain('<a href="package.node.html">package/node</a>');
+});
+
 test("a guide without a title is told", () => {
   expect(() => guidePage("one", "Text", INDEX)).toThrow(/# Title/);
 });
