@@ -4,18 +4,18 @@ import { RuntimeCore } from "./core.js";
 import type { AgentRuntimeOptions } from "./options.js";
 import type { Runtime, RuntimeHealth } from "./runtime.js";
 
-/** What a runtime is inside, for the ways in. */
+/** Gives the entry points access to a runtime's core. */
 let core: (runtime: AgentRuntime) => RuntimeCore | undefined;
 
 /**
- * Agents, the runner that runs them, and what stands around them. Every way in leads through it: `serveRuntime` for tabs,
+ * Agents, their runner and the middleware around them. Every entry point goes through it: `serveRuntime` for tabs,
  * `createRuntimeHandler` for HTTP.
  */
 export class AgentRuntime implements Runtime {
   readonly #core: RuntimeCore;
 
   static {
-    // Whatever a caller without types gives.
+    // Untyped callers may pass anything.
     core = (runtime) =>
       typeof runtime === "object" && (runtime as unknown) !== null && #core in runtime ? runtime.#core : undefined;
   }
@@ -33,13 +33,13 @@ export class AgentRuntime implements Runtime {
     return this.#core.health();
   }
 
-  /** Settles the live runs as stopped and lets go of everything; of a runner of another make it does neither. */
+  /** Settles live runs as stopped and releases everything. Does neither for a third-party runner. */
   close(): Promise<void> {
     return this.#core.close();
   }
 }
 
-/** @throws RunnerError `invalid-input` for what is no AgentRuntime of this library */
+/** @throws RunnerError `invalid-input` if it is not an AgentRuntime of this library */
 export function coreOf(runtime: AgentRuntime): RuntimeCore {
   const found = core(runtime);
   if (found !== undefined) return found;

@@ -5,15 +5,15 @@ import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { flawOf } from "../run/json.js";
 import { quoted } from "../run/printable.js";
 
-/** An agent, or how to get it at its first run (a dynamic `import()` keeps the worker's start fast). */
+/** An agent, or a function that loads it at its first run (a dynamic `import()` keeps the worker's start fast). */
 export type AgentSource = AbstractAgent | (() => AbstractAgent | Promise<AbstractAgent>);
 
-/** Agents, by the id that callers name them by. */
+/** Agents by agentId. */
 export type Agents = Readonly<Record<string, AgentSource>>;
 
 /**
  * The agents of a runtime: a record; a promise of one; a function without parameters, called once at the first use and
- * again only after it failed; or a function of the request, called for each (agents of a tenant, of a signed-in user).
+ * again only after a failure; or a function of the request, called for each (agents of a tenant, of a signed-in user).
  */
 export type AgentsConfig =
   | Agents
@@ -30,8 +30,8 @@ export interface AgentDescription {
 }
 
 /**
- * Calls a function of the runtime's options. A RunnerError of its own says nothing of the request that led to the call: it
- * is a fault of the runtime, as whatever else it throws.
+ * Calls a function from the runtime's options. A RunnerError that it throws becomes `host-failed`: it is a fault of the
+ * runtime, not of the request.
  */
 export async function called<T>(option: string, call: () => T | Promise<T>): Promise<T> {
   try {
@@ -45,7 +45,7 @@ export async function called<T>(option: string, call: () => T | Promise<T>): Pro
 
 type OfRequest = (request: () => Request) => Agents | Promise<Agents>;
 
-/** A request that needs its agents in several places is asked about once. */
+/** Calls `make` once per request, however often the request needs its agents. */
 function oncePerRequest(make: OfRequest): OfRequest {
   const made = new WeakMap<() => Request, Agents | Promise<Agents>>();
   return (request) => {
@@ -54,17 +54,17 @@ function oncePerRequest(make: OfRequest): OfRequest {
   };
 }
 
-/** The agents that a runtime has. Only own keys of a record count. */
+/** A runtime's agents. Only own keys of a record count. */
 export class AgentRegistry {
-  /** Where they are known before anybody asks: those of a record. */
+  /** Known in advance only if the agents were given as a record. */
   readonly ids: readonly string[] | undefined;
   private readonly agents: OfRequest;
   private readonly loaded = new WeakMap<object, Lazy<AbstractAgent>>();
 
-  /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-agent` for what is none */
+  /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-agent` for a non-agent */
   constructor(config: AgentsConfig) {
     if (typeof config === "function") {
-      const make = config as () => Agents | Promise<Agents>; // of no parameters, where it is used
+      const make = config as () => Agents | Promise<Agents>; // called only if it has no parameters
       const shared = new Lazy(() => called("agents", make));
       this.agents =
         config.length === 0
@@ -74,7 +74,7 @@ export class AgentRegistry {
               return called("agents", () => config({ request }));
             });
     } else {
-      // Told to whoever asks for an agent.
+      // Callers who ask for an agent get the rejection.
       if (config instanceof Promise) config.catch(() => undefined);
       else {
         this.ids = Object.keys(recordOf(config, "invalid-input"));
@@ -89,7 +89,7 @@ export class AgentRegistry {
   /**
    * A fresh clone for one run.
    *
-   * @param request what is asked for it; made only where agents hang on it
+   * @param request created only if the agents depend on it
    * Errors: RunnerError `unknown-agent`, `agent-not-cloneable`, `invalid-agent`, or what loading it threw (the next call tries again).
    */
   async clone(agentId: string, request: () => Request): Promise<AbstractAgent> {
@@ -101,7 +101,7 @@ export class AgentRegistry {
     await this.source(agentId, request);
   }
 
-  /** All of them. One that is loaded at its first run is described by its id until then: describing it loads nothing. */
+  /** Describes all agents without loading any: an agent not loaded yet is described by its id only. */
   async describe(request: () => Request): Promise<Readonly<Record<string, AgentDescription>>> {
     const agents = recordOf(await this.agents(request));
     const entries = await Promise.all(
@@ -125,7 +125,7 @@ export class AgentRegistry {
     if (!isLoader(source)) return checkAgent(agentId, source);
     let load = this.loaded.get(source);
     if (load === undefined) {
-      // What is no agent counts as a failure: it is loaded again.
+      // A non-agent counts as a failure, so the next call loads again.
       load = new Lazy(async () =>
         checkAgent(agentId, await called("agents", source), "The function that loads it returned "),
       );
@@ -136,7 +136,7 @@ export class AgentRegistry {
 }
 
 /**
- * @param fault what it is where they are none: of a function's, nothing that its caller could mend
+ * @param fault error code for a non-record; `host-failed` if a function returned it, as its caller cannot fix that
  * @throws RunnerError
  */
 function recordOf(agents: Agents, fault: RunnerErrorCode = "host-failed"): Agents {
@@ -146,7 +146,7 @@ function recordOf(agents: Agents, fault: RunnerErrorCode = "host-failed"): Agent
 
 const tagOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
 
-/** A class of agents: a function that makes one has no methods for instances. */
+/** An agent class; unlike a loader function, its prototype has `run`. */
 const isClass = (value: unknown): boolean =>
   typeof value === "function" && typeof (value.prototype as Partial<AbstractAgent> | undefined)?.run === "function";
 
@@ -155,17 +155,17 @@ const isGenerator = (value: unknown): boolean => /Generator(Function)?$/.test(ta
 const isLoader = (source: AgentSource): source is Exclude<AgentSource, AbstractAgent> =>
   typeof source === "function" && !isClass(source) && !isGenerator(source);
 
-/** @throws RunnerError `invalid-agent`, which says what was given and what to do */
+/** @throws RunnerError `invalid-agent`, with what was given and what to do */
 function checkAgent(agentId: string, given: unknown, how = "It is "): AbstractAgent {
   const runs = typeof given === "object" && typeof (given as Partial<AbstractAgent> | null)?.run === "function";
-  if (runs && tagOf(given) !== "Module") return given as AbstractAgent; // its clone is looked at as well
+  if (runs && tagOf(given) !== "Module") return given as AbstractAgent; // its clone is checked too
   const cause = `${how}${whatIs(given)}`;
   throw new RunnerError("invalid-agent", { agentId, cause });
 }
 
 const LOADING = 'import("./agent.js").then((module) => module.agent)';
 
-/** What is no agent, and what to give instead. */
+/** Describes a non-agent and says what to give instead. */
 function whatIs(given: unknown): string {
   if (given === undefined || given === null) {
     return `${given}: is the agent exported under this name? It must return the agent, as () => ${LOADING}`;

@@ -2,7 +2,7 @@ import { RunnerError } from "../run/errors.js";
 import { isSegment } from "./http/segments.js";
 import type { Asked, Incoming } from "./request.js";
 
-/** A call that came in otherwise than by HTTP, as the request that would ask for the same. */
+/** A non-HTTP call, described as the equivalent HTTP request. */
 export interface Call {
   readonly asked: Asked;
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
@@ -12,13 +12,13 @@ export interface Call {
   /** Plain data. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Aborts when nobody waits for the answer any more, and when the call is over. */
+  /** Aborts when the caller stops waiting and when the call is over. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * The request is made where somebody asks for it, once. Then it throws RunnerError `invalid-input` for a call that no
- * request can show as it is.
+ * The request is created once, on demand; creating it throws RunnerError `invalid-input` for a call that no request can
+ * represent faithfully.
  */
 export function callRequest(call: Call): Incoming {
   const path = `/${call.path.map((part) => encodeURIComponent(part.toWellFormed())).join("/")}`;
@@ -28,7 +28,7 @@ export function callRequest(call: Call): Incoming {
 
 /** @throws RunnerError `invalid-input` */
 function requestOf(call: Call, path: string): Request {
-  // An address would name another thing: ".." leads up, and half a surrogate pair becomes another character.
+  // The URL would change meaning: ".." goes up, and a lone surrogate becomes another character.
   if (!call.path.every(isSegment)) {
     throw new RunnerError("invalid-input", { field: "id" }, { message: "An id must be one that can stand in a URL" });
   }
@@ -44,7 +44,7 @@ function requestOf(call: Call, path: string): Request {
     sent.set("content-type", "application/json");
     return new Request(url, { ...init, body: JSON.stringify(body) });
   } catch (cause) {
-    // A header that is none, or a body that JSON cannot hold.
+    // An invalid header, or a body that is not JSON.
     const message = "The call's headers or its input are nothing that a request can carry";
     throw new RunnerError("invalid-input", { field: "request" }, { message, cause });
   }

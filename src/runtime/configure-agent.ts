@@ -6,7 +6,7 @@ import { called } from "./agents.js";
 import { mcpRequestOf, serversFor, type McpRequest } from "./mcp-requests.js";
 import { forwardedHeaders, type ForwardHeadersOptions } from "./forward-headers.js";
 
-/** What the package does with it is its own; see `A2UIMiddlewareConfig` of `@ag-ui/a2ui-middleware`. */
+/** Other options go to the package; see `A2UIMiddlewareConfig` of `@ag-ui/a2ui-middleware`. */
 export interface A2UIOptions {
   /** How to load it, at the first run that uses it: `() => import("@ag-ui/a2ui-middleware")`. */
   readonly use: () => Promise<{ readonly A2UIMiddleware: new (config: Record<string, unknown>) => Middleware }>;
@@ -14,7 +14,7 @@ export interface A2UIOptions {
   readonly enabled?: boolean;
   /** Only these agents. Default: all. */
   readonly agents?: readonly string[];
-  /** Default: where the front end says that it has a catalog (`forwardedProps.a2uiCatalogAvailable`). */
+  /** Default: on if the front end reports a catalog (`forwardedProps.a2uiCatalogAvailable`). */
   readonly injectA2UITool?: boolean | string;
   readonly [option: string]: unknown;
 }
@@ -29,7 +29,7 @@ export interface McpAppsServer {
   readonly agentId?: string;
   /**
    * The tools that the server's user interface may call through the runtime, with the headers above
-   * (`forwardedProps.__proxiedMCPRequest`). Default: none. What agents call is not asked about.
+   * (`forwardedProps.__proxiedMCPRequest`). Default: none. Does not restrict agents' calls.
    */
   readonly allowedTools?: readonly string[];
 }
@@ -51,7 +51,7 @@ export interface AgentSettings {
   readonly forwardHeaders?: ForwardHeadersOptions;
 }
 
-/** A clone, and the run that it is for. */
+/** A cloned agent and its run. */
 export interface AgentOfRun {
   readonly agentId: string;
   readonly agent: AbstractAgent;
@@ -59,7 +59,7 @@ export interface AgentOfRun {
   readonly request: () => Request;
 }
 
-/** Gives clones what their runtime was told to. */
+/** Applies the runtime's settings to cloned agents. */
 export class AgentConfigurator {
   private readonly forwarded: ReturnType<typeof forwardedHeaders>;
   private readonly a2ui: Lazy<Awaited<ReturnType<A2UIOptions["use"]>>> | undefined;
@@ -74,15 +74,15 @@ export class AgentConfigurator {
     this.mcpApps = mcpApps && new Lazy(checkedUse("mcpApps", mcpApps.use));
   }
 
-  /** An agent that calls a server sends on what the request says of its sender. */
+  /** Makes an agent that calls a server forward the request's headers. */
   addHeaders(run: Pick<AgentOfRun, "agent" | "request">): void {
     const { agent } = run;
     if ("headers" in agent) agent.headers = this.headersOf(run);
   }
 
-  /** What goes upstream: the agent's own headers, and of the request's those that may be sent on. */
+  /** Upstream headers: the agent's own, plus the request headers that may be forwarded. */
   headersOf({ agent, request }: Pick<AgentOfRun, "agent" | "request">): Record<string, string> {
-    // Of HttpAgent, and of others that take it for a model.
+    // HttpAgent and similar agents have headers.
     const { headers = {} } = agent as AbstractAgent & { readonly headers?: Readonly<Record<string, string>> };
     return this.forwarded(headers, request().headers);
   }
@@ -101,12 +101,12 @@ export class AgentConfigurator {
     const { use: _use, enabled: _enabled, agents, injectA2UITool, ...config } = a2ui;
     if (agents !== undefined && !agents.includes(agentId)) return undefined;
     const { A2UIMiddleware } = await this.a2ui!.get();
-    const props = input.forwardedProps as { readonly a2uiCatalogAvailable?: unknown } | undefined; // anything may come
+    const props = input.forwardedProps as { readonly a2uiCatalogAvailable?: unknown } | undefined; // unchecked input
     const inject = injectA2UITool ?? (props?.a2uiCatalogAvailable === true ? true : undefined);
     return new A2UIMiddleware({ ...config, ...(inject !== undefined && { injectA2UITool: inject }) });
   }
 
-  /** The servers that a run's user interface may ask what it asks; none: it is refused. */
+  /** The servers that may receive this request; empty: it is refused. */
   mcpServersFor(agentId: string, request: McpRequest): readonly McpAppsServer[] {
     return serversFor(request, this.serversOf(agentId));
   }
@@ -135,7 +135,7 @@ const MCP_SERVER: Names<McpAppsServer> = {
   allowedTools: true,
 };
 
-/** CopilotKit's have them in their types, and refuse them as well. */
+/** In CopilotKit's types too, which refuses them as well. */
 const TOOL_POLICY =
   "the middleware knows no lists of tools: put a server in front of it that has only the tools that may be called";
 const SERVER_ELSEWHERE: Elsewhere = { includeTools: TOOL_POLICY, excludeTools: TOOL_POLICY };

@@ -25,8 +25,7 @@ import { RuntimeRuns } from "./runs.js";
 import type { ServedRun } from "./served-run.js";
 
 /**
- * What every way in goes through: admission by the middleware, agents, runner, runs; then the middleware that is told of
- * the end.
+ * The core behind every entry point: before-middleware, agents, runner, runs, then the after-middleware.
  */
 export class RuntimeCore {
   readonly agents: AgentRegistry;
@@ -34,13 +33,13 @@ export class RuntimeCore {
   readonly debug: Debug;
   /** Never throws. */
   readonly logger: Required<Logger>;
-  /** Told of what readers of older versions are not given. */
+  /** Reports what readers of older protocol versions do not get. */
   readonly lost: Lost;
   readonly warnOnce: Logger["warn"];
   private readonly configurator: AgentConfigurator;
   readonly given = new GivenMessages();
   private readonly runs: RuntimeRuns;
-  /** Told already, where they happened. */
+  /** Filter failures already reported to metrics. */
   private readonly filterFailures = new WeakSet<object>();
 
   /** @throws RunnerError `agent-not-cloneable`, `invalid-input` */
@@ -88,9 +87,9 @@ export class RuntimeCore {
   }
 
   /**
-   * Admits a request, answers it, and sees to it that the middleware after it is told.
+   * Admits a request, answers it, and calls the after-middleware.
    *
-   * @param failed what the middleware after it is shown of what `answer` threw
+   * @param failed the response that the after-middleware sees if `answer` threw
    * Errors: the Response of a middleware that refused it; else what `answer` threw.
    */
   async serve<T>(
@@ -105,7 +104,7 @@ export class RuntimeCore {
       this.tellAfter(admitted, answered);
       return answered.value;
     } catch (error) {
-      // Whatever was thrown: a set of objects has nothing else.
+      // Anything may be thrown; a WeakSet has no primitives.
       const isTold = isResponse(error) || this.filterFailures.has(error as object);
       if (!isTold) this.tellError(incoming.path, error);
       this.tellAfter(admitted, {
@@ -116,35 +115,35 @@ export class RuntimeCore {
     }
   }
 
-  /** Somebody is shown what requests ask for. */
+  /** Whether a hook sees requests. */
   get isWatched(): boolean {
     const { beforeRequestMiddleware, afterRequestMiddleware, filterEvent } = this.options;
     return [beforeRequestMiddleware, afterRequestMiddleware, filterEvent].some((hook) => hook !== undefined);
   }
 
-  /** Starts a run, or finds the one of this id. Errors: RunnerError; what setting the agent up threw. */
+  /** Starts a run, or attaches to the one with this runId. Errors: RunnerError; what setting the agent up threw. */
   startRun(request: Admitted, run: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
     return this.runs.start(request, run, shownAs);
   }
 
-  /** What a runner of another make is told of its reader: what would go upstream with a run. */
+  /** Headers for a third-party runner's `connect`: those that a run would send upstream. */
   async headersFor({ request }: Admitted, agentId: string): Promise<Record<string, string>> {
     return this.configurator.headersOf({ agent: await this.agents.clone(agentId, request), request });
   }
 
-  /** Starts a run that is recorded nowhere. */
+  /** Starts an unrecorded run. */
   suggest(request: Admitted, run: RunRequest): Promise<ServedRun> {
     return this.runs.suggest(request, run);
   }
 
-  /** As `AgentRunner.stop`, for runs that are recorded nowhere too. Without a `runId`: all that runs in the thread. */
+  /** As `AgentRunner.stop`, but also stops unrecorded runs. Without a `runId`: whatever runs in the thread. */
   async stop(stop: { readonly threadId: string; readonly runId?: string }): Promise<boolean> {
     const stopped = this.runs.stopUnrecorded(stop);
     if (stopped && stop.runId !== undefined) return true;
     return (await (await this.home.open()).stop(stop)) !== false || stopped;
   }
 
-  /** Ends all that runs, and lets go of the runner. */
+  /** Ends all runs and releases the runner. */
   async close(): Promise<void> {
     await Promise.all([this.runs.close(), this.home.close(() => this.runs.endRecorded())]);
   }
@@ -165,17 +164,17 @@ export class RuntimeCore {
   }
 
   /**
-   * What HTTP says of what was thrown. Where that is no answer to the caller it is logged, and the caller is told the id by
-   * which: factories, hooks and set-up may throw secrets. With `debug` the caller is told.
+   * The HTTP response for a thrown error. Unexpected errors are logged, and the caller gets only the log id: factories,
+   * hooks and set-up may throw secrets. With `debug` the caller gets the error itself.
    *
-   * @param failure what the route says where it fails
+   * @param failure the route's own text for a failure
    */
   failureResponse(path: string, error: unknown, failure?: string): Response {
     const told = errorResponse(error, failure);
     return told.status === 500 && !isOurs(error) ? (this.mute(path, error) ?? told) : told;
   }
 
-  /** @returns undefined where the caller may know */
+  /** @returns undefined if the caller may see the error */
   private mute(path: string, error: unknown): Response | undefined {
     const { debug = false } = this.options;
     const id = randomId();
@@ -183,7 +182,7 @@ export class RuntimeCore {
     return debug === false ? internalError(id) : undefined;
   }
 
-  /** What readers of this request are to see of events; undefined: as they are. */
+  /** Filters events for readers of this request; undefined: no filter. */
   filterFor(request: Admitted, threadId: string): EventFilter | undefined {
     const { filterEvent } = this.options;
     const { event: print } = this.debug;
@@ -196,7 +195,7 @@ export class RuntimeCore {
       try {
         shown = checkShown(filterEvent(cloneJson(event), { request: request.request(), path, resolved, threadId }));
       } catch (error) {
-        // Its own words may hold what it was to hide.
+        // Its message may contain what the filter should hide.
         const failure = new RunnerError("host-failed", { threadId }, { message: "filterEvent failed", cause: error });
         this.tellError(path, error);
         this.filterFailures.add(failure);
@@ -244,7 +243,7 @@ export class RuntimeCore {
   private tellAfter({ path, resolved }: Admitted, { response, ended }: Answer<unknown>): void {
     const { afterRequestMiddleware: after } = this.options;
     if (after === undefined) return;
-    // At once, before anybody reads the answer itself.
+    // Taken now, before anyone reads the response body.
     const shown = this.shown(path, response);
     void (async () => {
       try {
@@ -254,7 +253,7 @@ export class RuntimeCore {
           response: shown,
           path,
           resolved,
-          // A thread that cannot be read any more has none to tell of.
+          // An unreadable thread yields no messages.
           messages: plainMessages((await messages?.().catch(() => [])) ?? []),
           ...(threadId !== undefined && { threadId }),
           ...(runId !== undefined && { runId }),
@@ -265,7 +264,7 @@ export class RuntimeCore {
     })();
   }
 
-  /** What a tab is answered need be no JSON: it is told of all the same. */
+  /** A tab's answer need not be JSON; the after-middleware is called anyway. */
   private shown(path: string, response: () => Response): Response {
     try {
       return response();
@@ -282,7 +281,7 @@ export class RuntimeCore {
 }
 
 /**
- * Whatever else a middleware returns is a mistake, and may have been meant as a no.
+ * Any other return value is a mistake and may have been meant as a refusal.
  *
  * @throws TypeError
  */
@@ -293,13 +292,13 @@ function checkSaid(said: unknown): Request | Response | undefined {
   throw new TypeError("beforeRequestMiddleware must return nothing, a Request or a Response");
 }
 
-/** Whoever asked first has read it. @throws TypeError */
+/** Rejects a Response whose body an earlier request has read. @throws TypeError */
 function checkUnread(answer: Response): Response {
   if (!answer.bodyUsed && answer.body?.locked !== true) return answer;
   throw new TypeError("beforeRequestMiddleware must answer each request by a new Response");
 }
 
-/** A Response that was thrown, or what is wrong with it. */
+/** The thrown Response, or the error if it cannot be sent. */
 function unreadOr(answer: Response): unknown {
   try {
     return checkUnread(answer);
@@ -308,21 +307,21 @@ function unreadOr(answer: Response): unknown {
   }
 }
 
-/** Nothing that somebody else has thrown is in its words. */
+/** Whether the error's message contains no foreign text. */
 const isOurs = (error: unknown): boolean =>
   RunnerError.is(error) && error.code !== "host-failed" && error.cause === undefined;
 
 const hookFailed = (thrown: unknown): Response =>
   json({ error: "beforeRequestMiddleware failed", message: messageOf(thrown) }, 500);
 
-/** @throws TypeError for what is no event: a Promise, for example */
+/** @throws TypeError if it is not an event (a Promise, for example) */
 function checkShown(shown: unknown): BaseEvent | undefined {
   if (shown === undefined || shown === null) return undefined;
-  if (typeof (shown as BaseEvent).type === "string") return shown as BaseEvent; // of a type, as all that an event must have
+  if (typeof (shown as BaseEvent).type === "string") return shown as BaseEvent; // `type` is all that an event must have
   throw new TypeError("filterEvent must return an event or nothing, and no Promise");
 }
 
-/** @throws RunnerError `invalid-input` for what is given and no number from 0 on: it would show at a request only */
+/** Fails now rather than at a request. @throws RunnerError `invalid-input` unless undefined or a number >= 0 */
 function checkNumbers(options: Readonly<Record<string, number | undefined>>): void {
   for (const [field, value] of Object.entries(options)) {
     if (value === undefined || (typeof value === "number" && value >= 0)) continue;
@@ -333,6 +332,6 @@ function checkNumbers(options: Readonly<Record<string, number | undefined>>): vo
 type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 
 function withoutUndefined<T extends object>(options: T): Partial<Defined<T>> {
-  // Fields that are left out, as the options have them.
+  // `exactOptionalPropertyTypes`: absent fields instead of undefined ones.
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<Defined<T>>;
 }

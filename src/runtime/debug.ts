@@ -30,7 +30,7 @@ export function debugOf(option: boolean | DebugOptions | undefined): Debug {
     try {
       write(message, details);
     } catch {
-      // Its owner's fault must not be that of the request.
+      // A failing log must not fail the request.
     }
   };
   return {

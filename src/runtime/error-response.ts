@@ -1,7 +1,7 @@
 import { messageOf, RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { json } from "./http/responses.js";
 
-/** HTTP's word for a code. What is not here is a fault of the runtime: 500. */
+/** HTTP status per error code. Others are faults of the runtime: 500. */
 const STATUS: Readonly<Partial<Record<RunnerErrorCode, number>>> = {
   "invalid-input": 400,
   "unknown-agent": 404,
@@ -26,10 +26,10 @@ const STATUS: Readonly<Partial<Record<RunnerErrorCode, number>>> = {
 };
 
 /**
- * What HTTP says of an error: CopilotKit's bodies where it has them, else `{ error: code, message }`. Of what is no
- * RunnerError only the message is told: an agent's set-up may say what is missing, a stack is for nobody.
+ * The HTTP response for an error: CopilotKit's bodies where it has them, else `{ error: code, message }`. Other errors
+ * show only their message, never a stack: an agent's set-up may say what is missing.
  *
- * @param failure the `error` field for what has no code, as the route says it
+ * @param failure the route's `error` text for a 500
  */
 export function errorResponse(error: unknown, failure = "Failed to run agent"): Response {
   if (!RunnerError.is(error)) return json({ error: failure, message: messageOf(error) }, 500);
@@ -46,7 +46,7 @@ export function errorResponse(error: unknown, failure = "Failed to run agent"): 
     return json({ error: "Agent not found", message }, status);
   }
   if (code === "thread-busy") {
-    // The code by which CopilotKit's front end knows it.
+    // CopilotKit's front end checks for this code.
     return json({ error: error.message, code: "agent_thread_locked", ...where }, status);
   }
   if (code === "invalid-input") {

@@ -3,17 +3,17 @@ import type { BaseEvent, Message, MessagesSnapshotEvent, State, StateSnapshotEve
 import type { PackedEntry } from "../run/types.js";
 import type { Frame } from "../wire/shapes.js";
 
-/** What one reader is to see of an event; undefined: nothing. */
+/** Maps an event to what a reader sees; undefined hides it. */
 export type EventFilter = (event: BaseEvent) => BaseEvent | undefined;
 
-/** A frame as its reader is to see it. It covers the same events, also where fewer are in it: cursors stay true. */
+/** Filters a frame. It keeps its seq range even if it has fewer events, so cursors stay valid. */
 function filterFrame(frame: Frame, filter: EventFilter): Frame {
   if (frame.type === "prelude") return { ...frame, events: frame.events.flatMap((event) => filter(event) ?? []) };
   if (frame.type !== "chunk") return frame;
   const entries = frame.chunk.entries.flatMap((entry): readonly PackedEntry[] => {
     const event = filter(entry.event);
     if (event === undefined) return [];
-    // Another text is not cut as the old one was.
+    // Cut lengths do not fit a changed text.
     const isCut = entry.cuts !== undefined && (event as Delta).delta === (entry.event as Delta).delta;
     return [isCut ? { ...entry, event } : { event }];
   });
@@ -21,7 +21,7 @@ function filterFrame(frame: Frame, filter: EventFilter): Frame {
   return { ...frame, chunk: { ...frame.chunk, entries }, ...(base !== undefined && { base }) };
 }
 
-/** An event that has text, where it is one. */
+/** An event that may have a text delta. */
 interface Delta {
   readonly delta?: unknown;
 }

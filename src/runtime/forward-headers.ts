@@ -7,17 +7,17 @@ import { checkFlag, checkList, checkNames, type Names } from "../run/options.js"
  * connection alone. The agent's own headers win.
  */
 export interface ForwardHeadersOptions {
-  /** Leave out what proxies and platforms add. Default true. */
+  /** Drop headers that proxies and platforms add. Default true. */
   readonly useDefaultDenylist?: boolean;
-  /** Names that are never sent on, also where `allow` has them. */
+  /** Names never forwarded, even if `allow` lists them. */
   readonly deny?: readonly string[];
-  /** Beginnings of such names. */
+  /** Prefixes of such names. */
   readonly denyPrefixes?: readonly string[];
-  /** Only these are sent on, of whatever name; of an empty list none. The one way to send credentials on. */
+  /** Forwards only these, whatever their name; an empty list forwards none. The only way to forward credentials. */
   readonly allow?: readonly string[];
 }
 
-/** They are for this runtime, not for whoever its agents ask. */
+/** They are for this runtime, not for its agents' servers. */
 const CREDENTIALS: ReadonlySet<string> = new Set([
   "authorization",
   "x-access-token",
@@ -51,7 +51,7 @@ const DENIED_PREFIXES = [
 const namesOf = (entries: readonly string[] | undefined): readonly string[] =>
   (entries ?? []).map((entry) => entry.trim().toLowerCase()).filter((entry) => entry !== "");
 
-/** @returns of a request's headers those that its agent sends on, beside its own, which win */
+/** @returns a function that merges the agent's own headers, which win, with the request headers to forward */
 export function forwardedHeaders(
   options: ForwardHeadersOptions = {},
 ): (own: Readonly<Record<string, string>>, headers: Headers) => Record<string, string> {
@@ -71,7 +71,7 @@ export function forwardedHeaders(
     return name.startsWith("x-") && !CREDENTIALS.has(name) && !isAdded(name);
   };
   return (own, headers) => {
-    // Two spellings of one name would be sent as one header of two values.
+    // Two spellings of a name would become one header with two values.
     const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
     // https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
     for (const name of namesOf(headers.get("connection")?.split(","))) names.add(name);

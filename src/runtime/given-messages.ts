@@ -2,19 +2,19 @@ import type { BaseEvent, Message } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
 import { messageIdsOf } from "../run/message-ids.js";
 
-/** So many ids are kept in all: those of the threads that were asked for last. */
+/** Ids kept in all; the least recently used threads are dropped first. */
 const MAX_IDS = 100_000;
 
 /**
- * Which messages of which threads each page has: what it sent last, and what it was given since. What it lacks of them
- * later, it has cut; what it never had, it merely lacks.
+ * The messages that each page has of each thread: what it sent last and what it got since. If it later omits one of them,
+ * that is a cut; omitting one that it never had is not.
  */
 export class GivenMessages {
-  /** By page and thread, the last one used at the end. */
+  /** By page and thread, most recently used last. */
   private readonly given = new Map<string, Set<string>>();
   private count = 0;
 
-  /** @returns is to be called with each event of the thread that the page is given */
+  /** @returns a callback for each event of the thread that the page gets */
   noting(page: string, threadId: string): (event: BaseEvent) => void {
     const key = keyOf(page, threadId);
     return (event) => {
@@ -23,7 +23,7 @@ export class GivenMessages {
     };
   }
 
-  /** The page has started a run with these messages. Who sends nothing of what it was given sends only what is new. */
+  /** The page started a run with these messages. If it knew none of them, it sent only new ones. */
   sent(page: string, threadId: string, messages: readonly Message[]): void {
     const key = keyOf(page, threadId);
     const given = this.given.get(key);
@@ -35,9 +35,9 @@ export class GivenMessages {
   }
 
   /**
-   * Of what the page has of the thread, the ids of what it does not send; none where it sends nothing of it.
+   * The ids that the page has but did not send; none if it sent nothing that it has.
    *
-   * @returns undefined where nothing is known of the page
+   * @returns undefined if nothing is known about the page
    */
   cutOf(page: string, threadId: string, sent: readonly Message[]): readonly string[] | undefined {
     const given = this.given.get(keyOf(page, threadId));

@@ -1,7 +1,7 @@
 import { AbstractAgent, EventType, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { of, type Observable } from "rxjs";
 
-/** What the user interface of an MCP server asks of that server, through the runtime. */
+/** A request of an MCP server's user interface to that server, through the runtime. */
 export interface McpRequest {
   readonly method: string;
   /** Of `tools/call`: the tool. */
@@ -13,10 +13,10 @@ export interface McpRequest {
 /** Resources that are user interfaces: https://github.com/modelcontextprotocol/ext-apps */
 const UI_SCHEME = "ui://";
 
-/** @returns undefined for an input that asks the agent itself */
+/** @returns undefined for an input meant for the agent itself */
 export function mcpRequestOf({ forwardedProps }: RunAgentInput): McpRequest | undefined {
   const proxied = fieldsOf(forwardedProps)["__proxiedMCPRequest"];
-  // What the middleware takes for none.
+  // The middleware treats falsy as absent.
   if (!proxied) return undefined;
   const { method, params } = fieldsOf(proxied);
   const { name, uri } = fieldsOf(params);
@@ -28,8 +28,8 @@ export function mcpRequestOf({ forwardedProps }: RunAgentInput): McpRequest | un
 }
 
 /**
- * Of an agent's servers those that may be asked this: for a tool those whose configuration lists it, for a user interface
- * and a `ping` all. Nothing else goes through: the servers are called with headers that the caller does not have.
+ * The servers that may receive the request: for a tool, those whose configuration lists it; for a user interface resource
+ * or a `ping`, all. Everything else is refused: the servers are called with headers that the caller does not have.
  */
 export function serversFor<S extends { readonly allowedTools?: readonly string[] }>(
   { method, tool, uri }: McpRequest,
@@ -41,7 +41,7 @@ export function serversFor<S extends { readonly allowedTools?: readonly string[]
   });
 }
 
-/** Answers what is not allowed as `@ag-ui/mcp-apps-middleware` does: by the result of the run. */
+/** Refuses as `@ag-ui/mcp-apps-middleware` does: in the result of the run. */
 export class RefusingAgent extends AbstractAgent {
   readonly #error: string;
 
@@ -54,7 +54,7 @@ export class RefusingAgent extends AbstractAgent {
   run({ threadId, runId }: RunAgentInput): Observable<BaseEvent> {
     const result = { error: this.#error };
     return of<BaseEvent[]>(
-      { type: EventType.RUN_STARTED, threadId, runId } as BaseEvent, // of the fields that its type has
+      { type: EventType.RUN_STARTED, threadId, runId } as BaseEvent, // has the fields of its type
       { type: EventType.RUN_FINISHED, threadId, runId, result } as BaseEvent,
     );
   }

@@ -5,11 +5,11 @@ export interface MeasuredRun {
   readonly threadId: string;
   readonly runId: string;
   readonly agentId: string;
-  /** It stands in no log: a suggestion, or what the user interface of an MCP server asks. */
+  /** Not in the log: a suggestion, or a request of an MCP server's user interface. */
   readonly unrecorded?: true;
 }
 
-/** What the user interface of an MCP server asked of that server, through the runtime. */
+/** A request of an MCP server's user interface to that server, through the runtime. */
 export interface AskedMcpServer extends MeasuredRun {
   readonly method: string;
   /** Of `tools/call`. */
@@ -20,7 +20,7 @@ export interface AskedMcpServer extends MeasuredRun {
 
 /** A run that is over. */
 export interface EndedRun extends MeasuredRun {
-  /** `lost`: another host took it over, or its end could not be written. Absent: a runner of another make ran it. */
+  /** `lost`: another host took it over, or its end could not be written. Absent: a third-party runner ran it. */
   readonly status?: SettledStatus | "lost";
   /** From the start of the agent to the settled end, in ms. */
   readonly durationMs: number;
@@ -34,7 +34,7 @@ export interface RuntimeFailure {
   readonly error: unknown;
 }
 
-/** Called as things happen; nothing is measured for what is not given. What a hook throws is ignored. */
+/** Called as things happen. What a hook throws is ignored. */
 export interface RuntimeMetrics {
   runStarted?(run: MeasuredRun): void;
   runEnded?(run: EndedRun): void;
@@ -45,11 +45,11 @@ export interface RuntimeMetrics {
   error?(failure: RuntimeFailure): void;
 }
 
-/** Calls a hook, where it is there. */
+/** Calls a hook if it is set. */
 export function tell<T>(hook: ((value: T) => void) | undefined, value: T): void {
   try {
     hook?.(value);
   } catch {
-    // Its owner's fault must not be that of the run.
+    // A failing hook must not fail the run.
   }
 }

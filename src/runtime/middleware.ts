@@ -9,22 +9,22 @@ import { json } from "./http/responses.js";
 export interface BeforeRequestContext {
   readonly runtime: Runtime;
   /**
-   * What came in. A call of a tab, and an envelope of `mode: "single-route"`, is shown as the request that would ask for
-   * the same at a route of its own.
+   * The incoming request. A tab's call or an envelope of `mode: "single-route"` is shown as the equivalent request to its
+   * own route.
    */
   readonly request: Request;
-  /** The path of its address. To know what is asked for, look at `resolved`. */
+  /** The URL's path. For what is requested, see `resolved`. */
   readonly path: string;
   readonly resolved: ResolvedRequest;
 }
 
 /**
- * Looks at each request before anything is done for it, by whichever way it came in.
+ * Sees each request before it is handled, whichever entry point it came through.
  *
- * Returns nothing to let it through, a Request to put into its place, a Response to answer it. A Response may be thrown
- * too. Anything else that is thrown refuses it: with its `status` (or `statusCode`) where that is 401, 403 or 429, else
- * with 500, as does anything else that is returned. In the place of a tab's call only a request of the same kind can
- * stand: the ids in its path, its query and its body may be other ones.
+ * Returns nothing to let it through, a Request to replace it, or a Response to answer it. A Response may be thrown too.
+ * Any other thrown value refuses it: with its `status` (or `statusCode`) if that is 401, 403 or 429, else with 500. Any
+ * other return value refuses it with 500. A tab's call can be replaced only by a request of the same kind: the ids in its
+ * path, its query and its body may differ.
  */
 export type BeforeRequestMiddleware = (
   context: BeforeRequestContext,
@@ -33,23 +33,22 @@ export type BeforeRequestMiddleware = (
 /** What {@link AfterRequestMiddleware} is given. */
 export interface AfterRequestContext {
   readonly runtime: Runtime;
-  /** What was answered; that of a stream has no body. */
+  /** The response; a stream's has no body. */
   readonly response: Response;
   /** The path that the middleware before it saw. */
   readonly path: string;
   /** As the middleware before it saw it. */
   readonly resolved: ResolvedRequest;
-  /** Of a run: its messages. Of a reading of a thread: the thread's as they were at its end. Else none. */
+  /** A run's messages, or after a read of a thread the thread's messages when the read ended; else none. */
   readonly messages: readonly PlainMessage[];
   readonly threadId?: string;
-  /** The run that this request started. Each run is told of once, however many requests read it. */
+  /** The run that this request started. Each run is reported once, however many requests read it. */
   readonly runId?: string;
 }
 
 /**
- * Is told of each request that was let through, once it is over: a run when it is settled, however it ended and whether
- * or not its reader is still there; a stream when it ended or its reader left. What it throws is told to
- * `metrics.error` and changes nothing.
+ * Called after each admitted request: for a run once it is settled, however it ended and whether or not its reader is
+ * still there; for a stream when it ended or its reader left. What it throws goes to `metrics.error` and changes nothing.
  */
 export type AfterRequestMiddleware = (context: AfterRequestContext) => void | Promise<void>;
 
@@ -63,18 +62,17 @@ export interface FilterContext {
 }
 
 /**
- * Looks at each event that leaves, by whichever way; the log keeps the event as it was. Messages and state that leave by
- * themselves are shown to it as MESSAGES_SNAPSHOT and STATE_SNAPSHOT, and deltas that were committed at once as one. What
- * it is given is a copy.
+ * Sees a copy of each outgoing event on every route; the log keeps the original. Messages and state sent outside events
+ * are shown as MESSAGES_SNAPSHOT and STATE_SNAPSHOT, and deltas that were committed together as one.
  *
- * @returns the event, another one in its place, or nothing to leave it out. What it leaves out must leave a valid
- *   sequence (a START with its END). What it throws ends the reading: nothing leaves unseen.
+ * @returns the event, a replacement, or nothing to drop it. Dropping must leave a valid sequence (a START with its END).
+ *   If it throws, the read ends: no event leaves unfiltered.
  */
 export type FilterEvent = (event: BaseEvent, context: FilterContext) => BaseEvent | undefined | null;
 
 const REFUSALS: Readonly<Record<number, string>> = { 401: "Unauthorized", 403: "Forbidden", 429: "Too many requests" };
 
-/** Not `instanceof`: frameworks bring classes of their own. */
+/** Not `instanceof`: frameworks have their own classes. */
 const isOf = (kind: "Request" | "Response", value: unknown): boolean =>
   Object.prototype.toString.call(value) === `[object ${kind}]`;
 
@@ -89,7 +87,7 @@ export function refusalOf(thrown: unknown): Response | undefined {
   };
   const code = typeof status === "number" ? status : statusCode;
   const error = typeof code === "number" ? REFUSALS[code] : undefined;
-  // Somebody's mistake is not for the one who asked.
+  // The caller must not see somebody's bug.
   if (error === undefined) return undefined;
   return json(
     { error, ...(typeof message === "string" && message !== "" && { message }) },
@@ -97,10 +95,10 @@ export function refusalOf(thrown: unknown): Response | undefined {
   ); /* one of the above */
 }
 
-/** How much of an answer's text a tab is told. */
+/** Characters of a refusal's body that a tab gets. */
 const TOLD_LENGTH = 2_000;
 
-/** A middleware's answer, for who called no HTTP. */
+/** A middleware's Response as an error, for callers without HTTP. */
 export async function refusedError(response: Response): Promise<RunnerError> {
   const { status } = response;
   const text = await response.text().catch(() => "");
