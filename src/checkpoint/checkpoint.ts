@@ -1,12 +1,12 @@
 /**
- * What a graph agent saves of itself at a node's boundary, so that it can go on from there. Fields and names are those
+ * A graph agent's saved state at a node boundary, from which it can resume. Fields and names are those
  * of AgentOS (`@framers/agentos`), so that its runtime takes these stores as they are.
  */
 export interface Checkpoint {
-  /** Unique for good; a checkpoint saved under the same id takes the place of the one before. */
+  /** Globally unique; saving under the same id overwrites. */
   id: string;
   graphId: string;
-  /** The graph's run: no AG-UI run, though an agent may use the same id for both. */
+  /** The graph's run, not an AG-UI run; an agent may use the same id for both. */
   runId: string;
   /** The node at whose boundary it was taken. */
   nodeId: string;
@@ -17,13 +17,13 @@ export interface Checkpoint {
     reads: { traceId: string; content: string; strength: number }[];
     pendingWrites: { type: string; content: string; scope: string }[];
   };
-  /** What the nodes gave that were done by then, by node id. */
+  /** Results of the completed nodes, by node id. */
   nodeResults: Record<string, { effectClass: EffectClass; output: unknown; durationMs: number }>;
-  /** Nodes that were done by then, in order. */
+  /** Completed nodes, in order. */
   visitedNodes: string[];
-  /** Nodes that the routing left out, in order. */
+  /** Nodes skipped by routing, in order. */
   skippedNodes?: string[];
-  /** Edges whose target nodes had not begun. */
+  /** Edges whose target nodes had not started. */
   pendingEdges: string[];
   /** Where a fork comes from. Not in AgentOS. */
   forkedFrom?: CheckpointOrigin;
@@ -37,10 +37,10 @@ export interface CheckpointState {
   diagnostics: CheckpointDiagnostics;
 }
 
-/** What a node may do to the world. */
+/** A node's kind of side effect. */
 export type EffectClass = "pure" | "read" | "write" | "external" | "human";
 
-/** What AgentOS counts of a run. Times are in ms. */
+/** AgentOS' counters of a run. Times are in ms. */
 export interface CheckpointDiagnostics {
   totalTokensUsed: number;
   totalDurationMs: number;
@@ -52,14 +52,14 @@ export interface CheckpointDiagnostics {
   memoryWrites: number;
 }
 
-/** What can be told of a checkpoint without reading its state. */
+/** A checkpoint's data that needs no read of its state. */
 export interface CheckpointMetadata {
   id: string;
   runId: string;
   graphId: string;
   nodeId: string;
   timestamp: number;
-  /** About how large the state is, in UTF-16 code units of text that says the same. */
+  /** Approximate state size, in UTF-16 code units of equivalent text. */
   stateSize: number;
   hasMemorySnapshot: boolean;
   /** Of several with one `timestamp`: the higher was saved later. Not in AgentOS. */

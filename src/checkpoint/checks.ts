@@ -4,8 +4,8 @@ import type { Checkpoint, CheckpointOrigin } from "./checkpoint.js";
 import type { CheckpointListQuery, CheckpointPatch, CheckpointPlace, PruneQuery } from "./checkpoint-store.js";
 
 /*
- * What comes in is checked before it is kept; what is read, before it is trusted. What stands in a state, a result or a
- * snapshot is the graph's affair.
+ * Checks input before it is stored and records before they are trusted. The contents of states, results and snapshots
+ * belong to the graph and are not checked.
  */
 
 type Check = (value: unknown) => boolean;
@@ -55,10 +55,10 @@ function checkObject(field: string, value: unknown): void {
   if (!isRecord(value)) refuse(field, "be an object");
 }
 
-/** No value is nested so deeply by hand; one that holds itself is. */
+/** Only a cyclic value is nested this deeply. */
 const DEEPEST = 8;
 
-/** What of a value cannot be cloned: as far inside of it as can be told. */
+/** The deepest field that can be identified as not cloneable. */
 function unclonable(value: unknown, field: string, depth = 0): string {
   if (!isRecord(value) || depth === DEEPEST) return field;
   for (const key of Object.keys(value)) {
@@ -71,19 +71,19 @@ function unclonable(value: unknown, field: string, depth = 0): string {
         return unclonable(part, inside, depth + 1);
       }
     } catch {
-      // A getter of the caller's that throws.
+      // The caller's getter threw.
       return inside;
     }
   }
   return field;
 }
 
-/** Of IndexedDB, which keeps a little less than can be cloned: no shared memory, no compiled module. */
+/** IndexedDB stores less than `structuredClone` copies: no shared memory, no compiled module. */
 export function refuseUnstorable(field: string, cause: unknown): never {
   return refuse(field, "hold only what can be cloned and stored", cause);
 }
 
-/** At once, and in one piece: a value that stands in two places is kept once. */
+/** Clones the whole at once: a value referenced twice stays one value. */
 function own<T>(value: T, field: string): T {
   try {
     return structuredClone(value);
@@ -105,13 +105,13 @@ export function ownCheckpoint(checkpoint: Checkpoint): Checkpoint {
 }
 
 /**
- * @returns a copy of what counts
+ * @returns a copy of the known fields
  * @throws RunnerError `invalid-input`
  */
 export function ownPatch(patch: CheckpointPatch | undefined): CheckpointPatch {
   if (patch === undefined) return {};
   checkObject("patchState", patch);
-  // Spelled out: a GraphState has fields that are nothing to us, and may hold what cannot be cloned.
+  // Listed one by one: a GraphState has other fields, which may not be cloneable.
   const { input, scratch, artifacts, diagnostics } = patch;
   return own({ input, scratch, artifacts, diagnostics }, "patchState");
 }
@@ -146,7 +146,7 @@ const LIST_QUERY: Names<CheckpointListQuery> = { runId: true, limit: true, befor
 export function checkListQuery(query: CheckpointListQuery = {}): ListRange {
   checkObject("query", query);
   checkNames(query, LIST_QUERY, { of: "list" });
-  // Read once: it is the caller's.
+  // Read once: the object is the caller's.
   const { runId, limit, before, after } = query;
   checkOptional("runId", runId, (value) => typeof value === "string", "be a string");
   checkOptional("limit", limit, (value) => isCount(value) || value === Infinity, COUNT);
@@ -162,7 +162,7 @@ const ownPlace = (place: CheckpointPlace | undefined): CheckpointPlace | undefin
 export interface PruneRange {
   readonly runId: string | undefined;
   readonly keep: number;
-  /** Infinity: however new. */
+  /** Infinity: no upper bound. */
   readonly olderThan: number;
 }
 

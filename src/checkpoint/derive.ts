@@ -2,7 +2,7 @@ import { sizeOf } from "../run/size.js";
 import type { Checkpoint, CheckpointMetadata, CheckpointState } from "./checkpoint.js";
 import type { CheckpointPatch } from "./checkpoint-store.js";
 
-/** What is listed of a checkpoint that is saved now. */
+/** The metadata of a checkpoint to be saved. */
 export const metadataOf = (checkpoint: Checkpoint, turn: number): CheckpointMetadata => ({
   id: checkpoint.id,
   runId: checkpoint.runId,
@@ -15,11 +15,11 @@ export const metadataOf = (checkpoint: Checkpoint, turn: number): CheckpointMeta
   ...(checkpoint.forkedFrom !== undefined && { forkedFrom: checkpoint.forkedFrom }),
 });
 
-/** Of what comes out of `structuredClone`: no array, Map, Date or Blob. */
+/** For results of `structuredClone`: excludes arrays, Map, Date and Blob. */
 const hasKeys = (value: unknown): value is Record<string, unknown> =>
   Object.prototype.toString.call(value) === "[object Object]";
 
-// A spread defines keys and sets none, so that "__proto__" is a key like others.
+// A spread defines keys instead of setting them, so "__proto__" is an ordinary key.
 const merged = (own: unknown, patch: unknown): unknown =>
   hasKeys(own) && hasKeys(patch) ? { ...own, ...patch } : patch;
 
@@ -29,14 +29,14 @@ function patched(state: CheckpointState, patch: CheckpointPatch): CheckpointStat
   for (const partition of ["input", "scratch", "artifacts", "diagnostics"] as const) {
     if (patch[partition] !== undefined) result[partition] = merged(state[partition], patch[partition]);
   }
-  // What the diagnostics are is the caller's word, here as in `save`.
+  // The diagnostics' shape is not checked, as in `save`.
   return result as unknown as CheckpointState;
 }
 
 /**
- * The first checkpoint of a run that goes on from another run's.
+ * The first checkpoint of a forked run.
  *
- * @param as what it is from now on
+ * @param as its new identity
  */
 export const forkOf = (
   source: Checkpoint,

@@ -9,8 +9,8 @@ import type {
 } from "./schema.js";
 
 /*
- * What is read is checked before it is trusted: another build, a person or a fault may have written it. Keys need no
- * check: the database finds records by them.
+ * Checks records before they are trusted: another build, a person or a fault may have written them. Keys need no check:
+ * records are looked up by them.
  */
 
 type Field = Readonly<Record<string, unknown>>;
@@ -18,7 +18,7 @@ type Field = Readonly<Record<string, unknown>>;
 const isRecord = (value: unknown): value is Field => typeof value === "object" && value !== null;
 const isText = (value: unknown): value is string => typeof value === "string";
 
-/** What can be a key of the database, and be compared. */
+/** A valid, comparable database key. */
 export const isVersion = (value: unknown): value is ChannelVersion => isText(value) || Number.isFinite(value);
 
 const isSerialized = (value: unknown): value is Serialized =>
@@ -51,7 +51,7 @@ export function checkWrite(record: WriteRecord): WriteRecord {
   return record;
 }
 
-/** Where a record stands that is not valid. Nothing of its content is told. */
+/** Locates an invalid record without revealing its content. */
 export const placeOf = (
   store: string,
   { threadId, ns, id }: { readonly threadId: string; readonly ns: string; readonly id: string },

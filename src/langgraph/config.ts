@@ -8,7 +8,7 @@ export interface Namespace {
   readonly ns: string;
 }
 
-/** Where a checkpoint stands. */
+/** A checkpoint's address. */
 export interface CheckpointName extends Namespace {
   readonly id: string;
 }
@@ -26,12 +26,12 @@ export function namesIn(config: RunnableConfig | undefined): GivenNames {
   return {
     threadId: textOf("thread_id", given["thread_id"], { empty: false }),
     ns: textOf("checkpoint_ns", given["checkpoint_ns"], { empty: true }),
-    // An empty one asks for the newest checkpoint, as in other savers.
+    // An empty id means the newest checkpoint, as in other savers.
     id: textOf("checkpoint_id", (config && getCheckpointId(config)) || undefined, { empty: false }),
   };
 }
 
-/** @throws RunnerError `invalid-input` where the config names no thread */
+/** @throws RunnerError `invalid-input` if the config names no thread */
 export function namespaceOf({ threadId, ns = "" }: GivenNames): Namespace {
   if (threadId !== undefined) return { threadId, ns };
   throw invalid("thread_id", 'must be set: { configurable: { thread_id: "…" } }');
@@ -42,7 +42,7 @@ export const configOf = ({ threadId, ns, id }: CheckpointName): RunnableConfig =
   configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: id },
 });
 
-/** Nothing was read or written. `field` is what the caller gave wrong. */
+/** Thrown before any read or write. `field` names the caller's invalid input. */
 export const invalid = (field: string, must: string, cause?: unknown): RunnerError =>
   new RunnerError("invalid-input", { field }, { message: `${field} ${must}`, ...(cause !== undefined && { cause }) });
 

@@ -47,15 +47,15 @@ const NAMES: Names<IndexedDBSaverOptions> = { dbName: true, serde: true, openTim
 
 /**
  * Keeps the checkpoints of LangGraph.js in IndexedDB: in a page, in workers, in Node on fake-indexeddb. Opens at the
- * first use. All savers of one `dbName`, in whichever context, see the same; each call is one transaction, so whoever
- * dies in it leaves what was there before or all of the new.
+ * first use. All savers of one `dbName`, in whichever context, see the same; each call is one transaction, so a crash
+ * leaves all of its changes or none.
  *
  * Errors are RunnerErrors: those of storage in RunnerErrorCode, `invalid-input` before anything is written.
  */
 export class IndexedDBSaver extends BaseCheckpointSaver {
   private readonly connection: SaverConnection;
 
-  /** @throws RunnerError `invalid-input` for options that there are not */
+  /** @throws RunnerError `invalid-input` for unknown options */
   constructor(options: IndexedDBSaverOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBSaver" });
     const { dbName = DEFAULT_DB_NAME, serde, openTimeoutMs = 10_000, clock = systemClock } = options;
@@ -78,8 +78,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   }
 
   /**
-   * Checkpoints, newest first: of all threads, of a thread, or of one namespace of it. What is saved while the list is
-   * read may be missing in it.
+   * Checkpoints, newest first: of all threads, of a thread, or of one namespace of it. Checkpoints saved
+   * during the read may be missing.
    *
    * @param options `before`: only those older than this config's checkpoint; `filter`: only those whose metadata has
    *   these values; `limit`: no more than these
@@ -97,7 +97,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
       for (const record of page.records) {
         if (filter !== undefined && !matches(await this.metadataOf(record), filter)) continue;
         const stored = await readTuple(this.connection, record, record.id);
-        // It was deleted meanwhile.
+        // Deleted meanwhile.
         if (stored === undefined) continue;
         yield await this.tupleOf(stored);
         left--;
@@ -108,12 +108,12 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   }
 
   /**
-   * Saves a checkpoint: the values of the channels in `newVersions`, and where the others stand.
+   * Saves a checkpoint: the values of the channels in `newVersions`, and references to the others.
    *
    * @param config its parent; a thread's first one has none
    * @returns the config that names it
-   * Errors: RunnerError `unknown-thread` where the thread was deleted meanwhile, so that values of channels that did not
-   * change are gone. Nothing is written then.
+   * Errors: RunnerError `unknown-thread` if the thread was deleted meanwhile and values of unchanged channels are gone.
+   * Nothing is written then.
    */
   override async put(
     config: RunnableConfig,
@@ -144,12 +144,12 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     await writeWrites(this.connection, records);
   }
 
-  /** Deletes all checkpoints and writes of a thread, in all its namespaces. One that is not there is no error. */
+  /** Deletes all checkpoints and writes of a thread, in all its namespaces. An unknown thread is no error. */
   override async deleteThread(threadId: string): Promise<void> {
     await deleteThread(this.connection, namespaceOf(namesIn({ configurable: { thread_id: threadId } })).threadId);
   }
 
-  /** Reads of each ancestor only the asked channels. */
+  /** Reads only the requested channels of each ancestor. */
   override async getDeltaChannelHistory(options: {
     config: RunnableConfig;
     channels: string[];
@@ -178,14 +178,14 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   }
 
   /**
-   * A version that no other branch of the thread gives: where two go on from one checkpoint, whole numbers would be the
-   * same for different values.
+   * A version unique among the thread's branches: with whole numbers, two branches from one checkpoint would give different
+   * values the same version.
    */
   override getNextVersion(current: number | undefined): number {
     return Math.floor(super.getNextVersion(current)) + Math.random();
   }
 
-  /** What is asked afterwards is refused. */
+  /** Later calls are refused. */
   close(): Promise<void> {
     return this.connection.close();
   }
@@ -204,7 +204,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     if (!isFields(body) || !isFields(body["channel_versions"])) {
       throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
     }
-    // LangGraph's own, as far as it was checked: what else stands in it is between LangGraph and its serializer.
+    // LangGraph's own type; only partly checked, the rest is up to LangGraph and its serializer.
     const checkpoint = { ...body, channel_values: Object.fromEntries(channels) } as unknown as Checkpoint;
     return {
       config: configOf(record),
@@ -234,16 +234,16 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
 
 const isFields = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
-/** A value that is undefined asks for metadata without it. */
+/** A filter value of undefined matches metadata without that key. */
 const matches = (metadata: object, filter: Readonly<Record<string, unknown>>): boolean =>
   Object.entries(filter).every(([key, value]) =>
     equalJson(Object.hasOwn(metadata, key) ? (metadata as Record<string, unknown>)[key] : undefined, value),
   );
 
-/** As LangGraph brings a checkpoint of an older format to its own: the sends become a channel. */
+/** Migrates an older checkpoint format as LangGraph does: the sends become a channel. */
 function withSends(checkpoint: Checkpoint, sends: readonly unknown[]): Checkpoint {
   const versions = Object.values(checkpoint.channel_versions);
-  // The same at each reading.
+  // Deterministic: the same at each read.
   const version = versions.length > 0 ? maxChannelVersion(...versions) : 1;
   return {
     ...checkpoint,

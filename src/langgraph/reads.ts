@@ -11,16 +11,16 @@ import {
   type WriteRecord,
 } from "./schema.js";
 
-/** The format from which on a checkpoint holds its sends itself. */
+/** The first format in which a checkpoint holds its own sends. */
 const WITH_SENDS = 4;
 
-/** All that a checkpoint is made of, as it is stored. */
+/** The stored parts of a checkpoint. */
 export interface StoredTuple {
   readonly record: CheckpointRecord;
   readonly values: readonly ValueRecord[];
   /** In the order in which LangGraph applies them. */
   readonly writes: readonly WriteRecord[];
-  /** The sends of a checkpoint of an older format; undefined for those that hold them themselves. */
+  /** The sends of an older format; undefined if the checkpoint holds its own. */
   readonly sends: readonly WriteRecord[] | undefined;
 }
 
@@ -50,7 +50,7 @@ const one = (tx: ReadTransaction, { threadId, ns, id }: CheckpointName): Promise
   tx.objectStore("checkpoints").get([threadId, ns, id]);
 
 async function newest(tx: ReadTransaction, { threadId, ns }: Namespace): Promise<CheckpointRecord | undefined> {
-  // The ids of LangGraph grow with time.
+  // LangGraph's ids increase with time.
   const cursor = await tx.objectStore("checkpoints").openCursor(startingWith(threadId, ns), "prev");
   return cursor?.value;
 }
@@ -78,17 +78,17 @@ async function writesOf(
     .map(({ record }) => record);
 }
 
-/** Records that one transaction looks at: a long list keeps nobody from writing. */
+/** Records read per transaction, so that a long list blocks no writer. */
 const PAGE = 64;
 
 /** A page of a list, newest first. */
 export interface Page {
   readonly records: readonly CheckpointRecord[];
-  /** Where the next page goes on; undefined where nothing follows. */
+  /** Start of the next page; undefined at the end. */
   readonly last: CheckpointName | undefined;
 }
 
-/** What the cursors over the store and its indexes have in common. */
+/** Common to cursors over the store and its indexes. */
 interface Walk {
   readonly value: CheckpointRecord;
   continue(): Promise<Walk | null>;
@@ -97,10 +97,10 @@ interface Walk {
 /**
  * Checkpoints without their values.
  *
- * @param names what they have in common
+ * @param names the ids that they share
  * @param before only those with a smaller id
- * @param after the last one of the page before
- * @param limit how many are wanted at most
+ * @param after the last one of the previous page
+ * @param limit maximum count
  */
 export function readPage(
   connection: SaverConnection,
@@ -142,7 +142,7 @@ async function openWalk(
 }
 
 /**
- * Keys that begin with `common` and the id, where one is given.
+ * Keys that begin with `common` and the id, if given.
  *
  * @param before they are below this id
  * @param after they are below what ends like this
@@ -162,7 +162,7 @@ function below(
   return indexedDB.cmp([...lower], upper) < 0 ? IDBKeyRange.bound([...lower], upper, false, true) : undefined;
 }
 
-/** What became of channels on the way to a checkpoint. */
+/** Channel history up to a checkpoint. */
 export interface StoredHistory {
   /** The nearest value of each channel that has one. */
   readonly seeds: readonly ValueRecord[];

@@ -4,36 +4,36 @@ import type { DatabaseConnection, DatabaseLayout } from "../storage/indexeddb/da
 /** History of the layout: 1, the first. */
 const VERSION = 1;
 
-/** What the saver's serializer made of a value. */
+/** A serialized value. */
 export interface Serialized {
   readonly type: string;
   readonly data: Uint8Array;
 }
 
-/** LangGraph counts the changes of a channel with numbers; other savers with strings. */
+/** LangGraph versions channels by numbers; other savers by strings. */
 export type ChannelVersion = number | string;
 
-/** Which stored value a channel has: its version, and the checkpoint that brought it. */
+/** References a channel's stored value: its version and the checkpoint that wrote it. */
 export interface ChannelSource {
   readonly channel: string;
   readonly version: ChannelVersion;
   readonly writer: string;
 }
 
-/** A checkpoint without the values of its channels, so that lists and walks read none. */
+/** A checkpoint without channel values, so that lists and walks read none. */
 export interface CheckpointRecord {
   readonly threadId: string;
   readonly ns: string;
   readonly id: string;
   readonly parentId?: string;
-  /** LangGraph's format of the checkpoint. Those before 4 have their sends in the writes of their parent. */
+  /** LangGraph's format of the checkpoint. Formats before 4 keep their sends in the parent's writes. */
   readonly format: number;
   readonly checkpoint: Serialized;
   readonly metadata: Serialized;
   readonly channels: readonly ChannelSource[];
 }
 
-/** A value of a channel: stored once, named by every checkpoint from its writer on until the channel changes. */
+/** A channel's value, stored once; its writer and later checkpoints reference it until the channel changes. */
 export interface ValueRecord extends ChannelSource {
   readonly threadId: string;
   readonly ns: string;
@@ -46,7 +46,7 @@ export interface WriteRecord {
   readonly ns: string;
   readonly checkpointId: string;
   readonly taskId: string;
-  /** The place among the task's writes; below 0 for LangGraph's own channels. */
+  /** Index among the task's writes; negative for LangGraph's own channels. */
   readonly idx: number;
   readonly taskPath: string;
   readonly channel: string;
@@ -57,7 +57,7 @@ export interface SaverSchema extends DBSchema {
   checkpoints: {
     key: [threadId: string, ns: string, id: string];
     value: CheckpointRecord;
-    /** For lists that go over all namespaces of a thread, and over all threads. */
+    /** For lists over all namespaces of a thread, or all threads. */
     indexes: { thread: [threadId: string, id: string, ns: string]; id: [id: string, threadId: string, ns: string] };
   };
   values: {
@@ -91,6 +91,6 @@ export const saverLayout: DatabaseLayout<SaverSchema> = {
   },
 };
 
-/** All keys that begin like this: an array sorts after every string and number. */
+/** All keys with this prefix: an array sorts after every string and number. */
 export const startingWith = (...key: readonly (string | number)[]): IDBKeyRange =>
   IDBKeyRange.bound([...key], [...key, []]);

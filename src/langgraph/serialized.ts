@@ -5,12 +5,12 @@ import type { Serialized } from "./schema.js";
 
 /**
  * @param field what the value is, for the error
- * @throws RunnerError `invalid-input` where the serializer cannot take the value
+ * @throws RunnerError `invalid-input` if the serializer rejects the value
  */
 export async function serialize(serde: SerializerProtocol, field: string, value: unknown): Promise<Serialized> {
   let made: readonly [unknown, unknown];
   try {
-    // Bytes are handed through as they are: whoever changes them meanwhile changes nothing here.
+    // Serializers pass bytes through; copied, so that later changes have no effect here.
     made = await serde.dumpsTyped(value instanceof Uint8Array ? new Uint8Array(value) : value);
   } catch (error) {
     throw invalid(field, "cannot be serialized", error);
@@ -18,11 +18,11 @@ export async function serialize(serde: SerializerProtocol, field: string, value:
   const [type, data] = made;
   if (typeof type !== "string" || !ArrayBuffer.isView(data)) throw invalid(field, "was not serialized to bytes");
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  // A view would be stored with the whole buffer behind it.
+  // A view would be stored with its whole buffer.
   return { type, data: data.byteLength === data.buffer.byteLength ? bytes : bytes.slice() };
 }
 
-/** @throws RunnerError `corrupt-record` where the serializer makes nothing of it */
+/** @throws RunnerError `corrupt-record` if the serializer cannot read it */
 export async function deserialize(
   serde: SerializerProtocol,
   { type, data }: Serialized,

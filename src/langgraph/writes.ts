@@ -23,17 +23,17 @@ import {
 } from "./schema.js";
 import { serialize } from "./serialized.js";
 
-/** A checkpoint as it is going to be stored, and what is found only in the transaction: where older values stand. */
+/** A checkpoint to be stored; references to older values are resolved in the transaction. */
 export interface PreparedCheckpoint {
   readonly record: CheckpointRecord;
-  /** The values that this checkpoint brings. */
+  /** The values that this checkpoint adds. */
   readonly values: readonly ValueRecord[];
-  /** The channels whose values it took over, with their versions. */
+  /** The channels with inherited values, with their versions. */
   readonly kept: readonly (readonly [channel: string, version: ChannelVersion])[];
 }
 
 /**
- * Serializes before anything is awaited, so that what the graph does meanwhile with its values is not in it.
+ * Serializes before the first await, so that later changes by the graph are not included.
  *
  * @throws RunnerError `invalid-input`
  */
@@ -50,7 +50,7 @@ export async function prepareCheckpoint(
   const kept: [string, ChannelVersion][] = [];
   for (const channel of Object.keys(given)) {
     const isNew = Object.hasOwn(newVersions, channel);
-    // LangGraph's contract: what has no version, or is not new and was never stored, is not kept.
+    // LangGraph's contract: values without a version, or neither new nor stored before, are dropped.
     if (!isNew && !Object.hasOwn(versions, channel)) continue;
     const version: unknown = isNew ? newVersions[channel] : versions[channel];
     if (!isVersion(version)) throw invalid(`the version of channel ${channel}`, "must be a finite number or a string");
@@ -82,9 +82,9 @@ export async function prepareCheckpoint(
 }
 
 /**
- * The whole checkpoint, or nothing of it. Saved again under its id, it takes the place of the one before.
+ * Saves all of the checkpoint or nothing. Saving under the same id overwrites.
  *
- * @throws RunnerError `unknown-thread` where the thread was deleted meanwhile, and values of its channels with it
+ * @throws RunnerError `unknown-thread` if the thread was deleted meanwhile with values of its channels
  */
 export function writeCheckpoint(connection: SaverConnection, prepared: PreparedCheckpoint): Promise<void> {
   const { record, values, kept } = prepared;
@@ -105,8 +105,8 @@ export function writeCheckpoint(connection: SaverConnection, prepared: PreparedC
 }
 
 /**
- * Where the value of a channel stands that the checkpoint took over. Mostly where its parent has it from. A copy has no
- * such parent: then the version tells, and where branches count alike, the newest with it.
+ * The source of an inherited channel value: usually the parent's. A copied checkpoint has no such parent: then the newest
+ * value with that version.
  */
 async function sourceOf(
   tx: WriteTransaction,
@@ -150,8 +150,8 @@ export async function prepareWrites(
 }
 
 /**
- * A task that is done again changes nothing of what it wrote before, so that what the others made of it stays true. On
- * LangGraph's own channels (errors, interrupts, resumes) the last one counts.
+ * A repeated task keeps its earlier writes, since other tasks may have used them. On LangGraph's own channels (errors,
+ * interrupts, resumes) the last write wins.
  */
 export async function writeWrites(connection: SaverConnection, records: readonly WriteRecord[]): Promise<void> {
   const [first] = records;
@@ -167,7 +167,7 @@ export async function writeWrites(connection: SaverConnection, records: readonly
   });
 }
 
-/** All of the thread in one transaction: who reads meanwhile sees all of it or nothing. */
+/** Deletes the thread in one transaction: readers see all of it or nothing. */
 export function deleteThread(connection: SaverConnection, threadId: string): Promise<void> {
   return connection.write(STORES, "strict", async (tx) => {
     for (const store of STORES) quietly(tx.objectStore(store).delete(startingWith(threadId)));

@@ -11,7 +11,7 @@ import { checkFlag, checkNames, type Names } from "../run/options.js";
 import { badRequest, internalError } from "./http/responses.js";
 import { isPlainTarget } from "./http/segments.js";
 
-/** How the URL of a request is made: of what the client says, unless it is said here. */
+/** How a request's URL is made; by default from what the client sends. */
 export interface NodeHandlerOptions {
   /** The host (and port) of every URL. Default: the `Host` header. */
   readonly host?: string;
@@ -20,8 +20,7 @@ export interface NodeHandlerOptions {
   /** Whether `Forwarded` and `X-Forwarded-*` headers are believed. Only behind a proxy that sets them. */
   readonly trustProxy?: boolean;
   /**
-   * A connection whose client takes nothing for so long of what it was sent is ended. Default 60; 0: never. While there is
-   * nothing to take, it may wait.
+   * Ends a connection whose client reads nothing for this long while output is pending. Default 60; 0: never.
    */
   readonly readerTimeoutSeconds?: number;
   /**
@@ -71,10 +70,10 @@ export function createNodeHandler(
     throw invalid("protocol", 'must be "http:" or "https:"');
   const isAllowed = hostRule(options);
   return (req, res) => {
-    // Without a listener, a piece that comes when somebody else has ended the answer ends the process.
+    // Without a listener, a write after another party ended the response would crash the process.
     res.on("error", () => undefined);
     endWhereStalled(res, options);
-    // Nobody waits for the answer where the client went while others had the request.
+    // The client may have left while other middleware had the request.
     if (!res.destroyed) void answer(req, res, { handler, options, isAllowed }).catch(() => res.destroy());
   };
 }
@@ -90,7 +89,7 @@ function checkTimeout({ readerTimeoutSeconds: given = 0 }: NodeHandlerOptions): 
   throw invalid("readerTimeoutSeconds", "must be a number, 0 or more, of fewer seconds than timers know (2,000,000)");
 }
 
-/** Bytes that nobody takes are kept in this process for as long as the connection is there. */
+/** Unread bytes stay in memory as long as the connection is open. */
 function endWhereStalled(
   res: ServerResponse,
   { readerTimeoutSeconds = READER_TIMEOUT_SECONDS }: NodeHandlerOptions,
@@ -126,7 +125,7 @@ function hostRule({ allowedHosts, host, trustProxy }: NodeHandlerOptions): HostR
   };
 }
 
-/** HTTP/2 has it elsewhere; where it has both, they are the same. https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1 */
+/** HTTP/2 has `:authority` instead; if both are sent, they are equal. https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1 */
 function hostOf({ headers }: IncomingMessage): string | undefined {
   const authority = headers[":authority"];
   return typeof authority === "string" ? authority : headers.host;
@@ -141,7 +140,7 @@ async function answer(
   try {
     request = toRequest(req, res, options);
   } catch {
-    // What else came on this connection is not looked at.
+    // Nothing more is read from this connection.
     res.shouldKeepAlive = false;
     return send(res, badRequest());
   }
@@ -154,7 +153,7 @@ async function answer(
   }
 }
 
-/** @throws where the client's words make no URL or no headers */
+/** @throws if the client's input is no valid URL or headers */
 function toRequest(req: FrameworkRequest, res: ServerResponse, options: NodeHandlerOptions): Request {
   // Node reads the first, a proxy in front may have read another. https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6
   const { rawHeaders = [] } = req as Partial<IncomingMessage>;
@@ -202,11 +201,11 @@ function wasRead(req: IncomingMessage): boolean {
  */
 function rebuilt(req: FrameworkRequest, res: ServerResponse, url: string, options: NodeHandlerOptions): Request {
   const { headers, socket, method = "GET" } = req;
-  // Of a request without a body, all that createRequest looks at. The stream is not to be touched: it has ended, and
-  // would never say so again.
+  // A bodiless request with all that createRequest reads. The original stream must not be touched: it has ended and would
+  // not emit its end again.
   const bare = createRequest({ method: "GET", url, headers, socket } as IncomingMessage, res, options);
   const without = new Headers(bare.headers);
-  // They told of the bytes that were sent.
+  // They described the original bytes.
   for (const name of ["Content-Length", "Content-Encoding", "Transfer-Encoding"]) without.delete(name);
   const body = method === "GET" || method === "HEAD" ? undefined : bodyOf(req.body);
   return new Request(bare.url, {
@@ -217,7 +216,7 @@ function rebuilt(req: FrameworkRequest, res: ServerResponse, url: string, option
   });
 }
 
-/** As bytes: of a text, Request would say what type it is. */
+/** As bytes: from a string, Request would set a content type. */
 function bodyOf(parsed: unknown): Uint8Array<ArrayBuffer> | undefined {
   if (parsed === undefined) return undefined;
   // A copy: Node shares memory among buffers.
@@ -225,24 +224,24 @@ function bodyOf(parsed: unknown): Uint8Array<ArrayBuffer> | undefined {
   return new TextEncoder().encode(typeof parsed === "string" ? parsed : JSON.stringify(parsed));
 }
 
-/** Lets what the handler left of the body go by: it stands in front of the connection's next request. */
+/** Discards the unread rest of the body: it blocks the connection's next request. */
 function skipRest(req: IncomingMessage, { body }: Request): void {
-  // Its stream would go on filling itself.
+  // Else its stream would keep buffering.
   if (body?.locked === false) void body.cancel().catch(() => undefined);
   if (!req.readableEnded) req.resume();
 }
 
-/** Ends when the client has all, or is gone. @throws what the body throws */
+/** Resolves when the client has everything or is gone. @throws what the body throws */
 async function send(res: ServerResponse, response: Response): Promise<void> {
   try {
     if (!res.destroyed) {
       const sent = sendResponse(res, response);
-      // The head, before there is anything of the body: who starts a run wants to know that it runs.
+      // Sends the head before any body, so that whoever starts a run knows that it started.
       if (res.headersSent && !res.writableEnded) res.flushHeaders();
       await sent;
     }
   } finally {
-    // What was not read, because nobody is there or asks for it, is not made any more.
+    // Stops producing a body that nobody reads.
     if (response.body?.locked === false) void response.body.cancel().catch(() => undefined);
   }
 }

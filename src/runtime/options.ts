@@ -53,7 +53,7 @@ const ofRunner = "give it to a runner of your own making, and that to runner";
 const ofHandler = "give it to createRuntimeHandler";
 const ofService = "it is of CopilotKit's service, which this runtime has no part of: leave it out";
 
-/** How CopilotKit's runtime calls what is here, and what is not. */
+/** CopilotKit's options under other names here, and those that do not exist. */
 const ELSEWHERE: Elsewhere = {
   ...LIMITS_ELSEWHERE,
   ...HOOKS_ELSEWHERE,
@@ -87,7 +87,7 @@ const ELSEWHERE: Elsewhere = {
   lockHeartbeatIntervalSeconds: ofService,
 };
 
-/** Options of the runner that is made, which one that is given has or has not. */
+/** Options of the runner that the runtime creates; refused beside a given runner. */
 const OF_MADE_RUNNER = [
   "dbName",
   "stopGraceMs",
@@ -99,7 +99,7 @@ const OF_MADE_RUNNER = [
   "memoryFallback",
 ] as const;
 
-/** What can be told before anything is opened. @throws RunnerError `invalid-input` */
+/** Checks that need nothing opened. @throws RunnerError `invalid-input` */
 export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE });
   checkOptions(options);
@@ -125,7 +125,7 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   if (transcriptionService !== undefined) {
     checkFunction("transcriptionService.transcribeFile", transcriptionService?.transcribeFile);
   }
-  // One that a class of somebody's made has fields of its own.
+  // An instance of a user's class may have other fields.
   const isMade = typeof metrics === "object" && metrics !== null && metrics.constructor !== Object;
   if (!isMade) checkNames(metrics, METRICS, { of: "AgentRuntime", within: "metrics" });
 }
@@ -136,7 +136,7 @@ function checkFunction(field: string, given: unknown): void {
   throw new RunnerError("invalid-input", { field }, { message: `AgentRuntime: ${field} must be a function` });
 }
 
-/** Bounds of runs that stand in no log: suggestions, and what user interfaces of MCP servers ask. */
+/** Bounds of unrecorded runs: suggestions and requests of MCP servers' user interfaces. */
 export interface UnrecordedRunsOptions {
   /** At once in a thread; more are answered with 429. Default 16. */
   readonly maxPerThread?: number;
@@ -160,11 +160,11 @@ export interface AgentRuntimeOptions extends RunnerHomeOptions {
   readonly mcpApps?: McpAppsOptions;
   readonly unrecordedRuns?: UnrecordedRunsOptions;
   readonly forwardHeaders?: ForwardHeadersOptions;
-  /** A stream over HTTP that is silent for so long gets a comment, so that nothing on its way ends it. Default 15; 0: never. */
+  /** Sends a comment on an HTTP stream silent for this long, so that no proxy ends it. Default 15; 0: never. */
   readonly sseKeepAliveIntervalSeconds?: number;
   /**
-   * A stream over HTTP whose reader takes nothing for so long of what it was sent is ended. Default 60; 0: never. What is
-   * relayed for a page is not ended: a page that sleeps costs no more than a window.
+   * Ends an HTTP stream whose reader takes nothing for this long while output is pending. Default 60; 0: never. Streams
+   * relayed for a page are exempt: a sleeping page costs at most one window.
    */
   readonly readerTimeoutSeconds?: number;
   /** The longest body of a request, in bytes. Default 4 MB; a larger one is answered with 413. */

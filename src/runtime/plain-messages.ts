@@ -1,6 +1,6 @@
 import type { Message } from "@ag-ui/client";
 
-/** A message as CopilotKit's runtime tells of it, to middlewares and on its thread routes. */
+/** A message as CopilotKit's runtime gives it to middlewares and thread routes. */
 export interface PlainMessage {
   readonly id: string;
   readonly role: string;

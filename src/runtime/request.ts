@@ -15,9 +15,9 @@ export type RequestRoute =
 
 /** What a request asks for, read once, so that nobody else has to parse paths or bodies. */
 export interface Asked {
-  /** Absent: nothing that this runtime answers. */
+  /** Absent: no route of this runtime. */
   readonly route?: RequestRoute;
-  /** The agent that is to run, to be read or stopped; of a list of threads, whose threads. */
+  /** The agent to run, read or stop; for a list of threads, the agent whose threads are listed. */
   readonly agentId?: string;
   readonly threadId?: string;
   /** The run that is to be started, stopped or read. */
@@ -31,18 +31,18 @@ export interface Asked {
 export interface ResolvedRequest extends Asked {
   /**
    * The agents that have run in the thread, on every branch; none for an unknown thread. Read when it is called. Undefined
-   * where nobody can tell: no thread is named, limits have cut off its oldest runs, a run of it has no agent's id, or the
-   * runner is of another make.
+   * if unknown: no thread is named, limits have cut off its oldest runs, one of its runs has no agentId, or the runner is
+   * a third party's.
    */
   agentIds(): Promise<readonly string[] | undefined>;
 }
 
-/** A request, by whichever way it came in. */
+/** A request from any entry point. */
 export interface Incoming {
-  /** The page that asks, where the way in knows it: what it was given decides what it has cut. */
+  /** The requesting page, if known: what it was given decides what it has cut. */
   readonly page?: string | undefined;
   readonly path: string;
-  /** Made where somebody looks at it, once. */
+  /** Created once, on demand. */
   readonly request: () => Request;
   readonly asked: Asked;
   /** A host answers it for a page, over a port. */
@@ -52,16 +52,16 @@ export interface Incoming {
 /** A request that the middleware let through. */
 export interface Admitted extends Incoming {
   readonly resolved: ResolvedRequest;
-  /** The middleware put this request into the place of the one that came in. */
+  /** The middleware replaced the original request. */
   readonly isReplaced: boolean;
 }
 
 /** What a request led to. */
 export interface Answer<T> {
   readonly value: T;
-  /** What the middleware after it is shown; asked for at once, and only where there is one. */
+  /** What the after-middleware sees; called at once, and only if there is such a middleware. */
   readonly response: () => Response;
-  /** When the request is over, where that is not now. Never rejects. */
+  /** Resolves when the request is over; absent: it is over now. Never rejects. */
   readonly ended?: Promise<RequestEnd>;
 }
 

@@ -14,23 +14,23 @@ export interface RunnerHomeOptions extends Pick<
   "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "recordInput" | "openTimeoutMs" | "logger"
 > {
   /**
-   * A runner of your own making, instead of one that is made from the options beside it: an IndexedDBAgentRunner in a
-   * browser (and where there is `indexedDB`), else an InMemoryAgentRunner. Tabs need one of this library. All options
-   * that it would be made from are its own then, and refused here; of runs beside the log its bounds hold too.
+   * Your own runner. Default: one made from the other options, an IndexedDBAgentRunner in a browser (or wherever
+   * `indexedDB` exists), else an InMemoryAgentRunner. Tabs need a runner of this library. With a runner given, the options
+   * to make one are refused here; its bounds hold for unrecorded runs too.
    */
   readonly runner?: AgentRunner;
   /**
-   * Where the browser keeps no data for the page (`storage-unavailable`), threads are kept in the memory of the host, and
-   * `status$` says `memory`. Default false: tabs are told why nothing can be kept, and nothing runs.
+   * If the browser keeps no data for the page (`storage-unavailable`), threads are kept in the host's memory, and `status$`
+   * says `memory`. Default false: nothing runs, and tabs get the error.
    */
   readonly memoryFallback?: boolean;
 }
 
-/** The runner of a runtime, made at its first use. One that cannot be opened is made anew for whoever asks next. */
+/** The runner of a runtime, made at its first use. After a failed open, the next call tries again. */
 export class RunnerHome {
   private opening: Promise<AgentRunner> | undefined;
   private opened: AgentRunner | undefined;
-  /** The runner is one that other runtimes have, too. */
+  /** Set if other runtimes share the runner. */
   private shared: SharedRunner | undefined;
   private closing: Promise<void> | undefined;
 
@@ -44,7 +44,7 @@ export class RunnerHome {
       throw error;
     });
     const runner = await this.opening;
-    // Asked each time: a newer build may have taken the database over meanwhile.
+    // Checked each time: a newer build may have taken over the database.
     if (runner instanceof LocalAgentRunner) await runner.opened;
     return runner;
   }
@@ -60,17 +60,17 @@ export class RunnerHome {
     );
   }
 
-  /** The runner as far as there is one. */
+  /** The runner, if one is there. */
   get current(): AgentRunner | undefined {
     return this.opened;
   }
 
-  /** The same, where it is one of this library. */
+  /** The runner, if it is one of this library. */
   get local(): LocalAgentRunner | undefined {
     return this.opened instanceof LocalAgentRunner ? this.opened : undefined;
   }
 
-  /** Lets go of the runner at once; the next {@link open} makes a new one, where it is not the caller's own. */
+  /** Releases the runner at once; the next {@link open} makes a new one unless it is the caller's own. */
   letGo(): void {
     this.local?.letGo();
     if (this.options.runner !== undefined) return;
@@ -78,7 +78,7 @@ export class RunnerHome {
     this.opening = undefined;
   }
 
-  /** @param endRuns ends the runs of this runtime, where the runner goes on with those of others */
+  /** @param endRuns ends only this runtime's runs; called if other runtimes share the runner */
   close(endRuns: () => Promise<void>): Promise<void> {
     this.closing ??= this.closeNow(endRuns);
     return this.closing;
@@ -99,7 +99,7 @@ export class RunnerHome {
     let runner: LocalAgentRunner | undefined;
     try {
       const made = own ?? this.makeRunner(options);
-      // Not awaited where it is there: whoever lets go of it meanwhile must find it.
+      // A runner already made is not awaited: `letGo` must find it meanwhile.
       runner = made instanceof Promise ? await made : made;
       this.opened = runner;
       await runner.opened;
@@ -112,14 +112,14 @@ export class RunnerHome {
       this.shared = undefined;
       if (!memoryFallback || !RunnerError.is(error, "storage-unavailable")) throw error;
       const locks = isDenied(thrown) ? undefined : defaultLocks();
-      // Few hosts need it.
+      // Loaded on demand: few hosts need it.
       const { UnsavedAgentRunner } = await import("../runner/unsaved-agent-runner.js");
       this.opened = new UnsavedAgentRunner(dbName, locks, options);
     }
     return this.opened;
   }
 
-  /** Outside of a browser there may be no IndexedDB, and then nothing that could be kept from anybody. */
+  /** Outside a browser, a missing IndexedDB is no denied storage: the runner is in memory. */
   private makeRunner(options: IndexedDBAgentRunnerOptions): LocalAgentRunner | Promise<LocalAgentRunner> {
     if (isBrowser() || typeof indexedDB !== "undefined") return new IndexedDBAgentRunner(options);
     return import("../runner/shared-memory-runner.js").then(({ sharedMemoryRunner }) => {

@@ -33,9 +33,9 @@ export interface RuntimeRunsParts {
   readonly configurator: AgentConfigurator;
   readonly metrics: RuntimeMetrics | undefined;
   readonly debug: Debug;
-  /** Somebody is told of messages when a run is over. */
+  /** An after-middleware gets the run's messages. */
   readonly observes: boolean;
-  /** Of the runners of runs that are recorded nowhere. */
+  /** Bounds for the runners of unrecorded runs. */
   readonly bounds: Pick<IndexedDBAgentRunnerOptions, "stopGraceMs" | "maxRunMs" | "eventLimits">;
   readonly unrecordedRuns: UnrecordedRunsOptions | undefined;
   readonly logger: Required<Logger>;
@@ -46,21 +46,21 @@ const MAX_PER_THREAD = 16;
 const MAX_IN_ALL = 100;
 const MAX_UNRECORDED_MS = 300_000;
 
-/** What of a foreign run's messages is told at most, see `sizeOf`. */
+/** Limit for messages collected from a third-party run, see `sizeOf`. */
 const MAX_TOLD = 32 * 1024 * 1024;
 
-/** Starts the runs of a runtime and sees how they end. */
+/** Starts a runtime's runs and observes their end. */
 export class RuntimeRuns {
-  /** Runs that are told of already: the same one may be asked for again. */
+  /** Runs already reported: the same run may be requested again. */
   private readonly told = new WeakSet<LiveRun>();
-  /** Those that were started here and are recorded. */
+  /** Recorded runs that were started here. */
   private readonly recorded = new Set<LiveRun>();
-  /** Those that are recorded nowhere, and whether each is all that its thread has: a thread is made up for suggestions. */
+  /** Unrecorded runs, and whether each is alone in its thread: suggestions have a made-up thread. */
   private readonly unrecordedRuns = new Map<LiveRun, boolean>();
-  /** How to end those that are recorded nowhere. */
+  /** Callbacks that end the unrecorded runs. */
   private readonly closers = new Set<() => Promise<void>>();
   private readonly threads = new Map<string, number>();
-  /** How many runs that are recorded nowhere each thread has. */
+  /** Count of unrecorded runs per thread. */
   private readonly places = new Map<string, number>();
   private closed = false;
 
@@ -70,7 +70,7 @@ export class RuntimeRuns {
     return this.threads.size;
   }
 
-  /** @param shownAs how the sender is shown the thread's messages, where it cannot hold all of them */
+  /** @param shownAs maps the thread's messages to what the sender sees, if it cannot hold them in full */
   async start(request: Admitted, asked: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
     if (mcpRequestOf(asked.input) !== undefined) return this.askMcpServer(request, asked);
     if (isSuggestion(asked.input)) return this.suggest(request, asked);
@@ -132,9 +132,9 @@ export class RuntimeRuns {
   }
 
   /**
-   * Asks an MCP server what its user interface asks, through the agent's middleware (`mcpApps`). It is no part of the
-   * conversation, and comes while a run is live, too. What no server of the agent allows is answered as the middleware
-   * answers what it refuses: by the run's result.
+   * Forwards a request of an MCP server's user interface to that server, through the agent's middleware (`mcpApps`). It is
+   * not part of the conversation and may come while a run is live. If no server of the agent allows it, it is refused as
+   * the middleware would: in the run's result.
    */
   private async askMcpServer(request: Admitted, asked: RunRequest): Promise<ServedRun> {
     const { agents, configurator, metrics, logger, debug } = this.parts;
@@ -160,18 +160,18 @@ export class RuntimeRuns {
   stopUnrecorded({ threadId, runId }: { readonly threadId: string; readonly runId?: string }): boolean {
     return [...this.unrecordedRuns].some(([run, isAlone]) => {
       if (run.threadId !== threadId) return false;
-      // Without a name it is the thread's run that is meant.
+      // Without a runId, only a run alone in its thread is meant.
       return (runId === undefined ? isAlone : runId === run.runId) && run.stop();
     });
   }
 
-  /** Stops what is recorded nowhere; what is recorded is the runner's to end. */
+  /** Stops unrecorded runs; the runner ends the recorded ones. */
   async close(): Promise<void> {
     this.closed = true;
     await Promise.all([...this.closers].map((close) => close()));
   }
 
-  /** Stops what was started here and is recorded. */
+  /** Stops the recorded runs that were started here. */
   async endRecorded(): Promise<void> {
     await Promise.all(
       [...this.recorded].map(async (run) => {
@@ -181,7 +181,7 @@ export class RuntimeRuns {
     );
   }
 
-  /** A run that is recorded nowhere, beside whatever its thread does, and ends when nobody reads it any more. */
+  /** Starts an unrecorded run, independent of its thread's run; it ends when its reader leaves. */
   private async unrecorded(
     { agentId, threadId, input }: RunRequest,
     agent: AbstractAgent,
@@ -191,7 +191,7 @@ export class RuntimeRuns {
     const maxRunMs = caps.maxRunMs ?? Math.min(bounds.maxRunMs ?? Infinity, MAX_UNRECORDED_MS);
     const leave = this.enter(threadId);
     try {
-      // Few front ends ask for such runs.
+      // Loaded on demand: few front ends need it.
       const { InMemoryAgentRunner } = await import("../runner/in-memory-agent-runner.js");
       if (this.closed) throw new RunnerError("closed");
       const runner = new InMemoryAgentRunner({ store: "isolated", logger, ...bounds, maxRunMs });
@@ -228,10 +228,10 @@ export class RuntimeRuns {
   }
 
   /**
-   * A place among the runs that are recorded nowhere.
+   * Takes a slot for an unrecorded run.
    *
-   * @returns to be called when it is free again
-   * @throws Response 429 where there is none
+   * @returns frees the slot
+   * @throws Response 429 if none is free
    */
   private enter(threadId: string): () => void {
     const { maxPerThread = MAX_PER_THREAD, maxInAll = MAX_IN_ALL } = this.parts.unrecordedRuns ?? {};
@@ -252,7 +252,7 @@ export class RuntimeRuns {
     };
   }
 
-  /** This request started the run. (Another one found it, here or in the log.) */
+  /** Whether this request started the run rather than found it, here or in the log. */
   private isNew(run: LiveRun): boolean {
     if (this.told.has(run) || run.is.is === "refused") return false;
     this.told.add(run);
@@ -273,7 +273,7 @@ export class RuntimeRuns {
     });
   }
 
-  /** @returns to be called when the run is over */
+  /** @returns a callback for the end of the run */
   private begin(run: MeasuredRun): (events: number, status?: "lost" | SettledStatus) => void {
     const { metrics, debug } = this.parts;
     const since = systemClock.elapsed();
@@ -299,7 +299,7 @@ export class RuntimeRuns {
 
   private foreign({ threadId, agentId, input }: RunRequest, events$: Observable<BaseEvent>): ServedRun {
     const over = this.begin({ threadId, agentId, runId: input.runId });
-    // Where somebody is told of them; of a flood the beginning.
+    // Collected only for an after-middleware, up to the limit.
     const told = new Fold({ messages: [], state: {}, interrupts: [] });
     let room = this.parts.observes ? MAX_TOLD : 0;
     let count = 0;
@@ -312,7 +312,7 @@ export class RuntimeRuns {
         over(count);
         resolve({ threadId, runId: input.runId, messages: () => Promise.resolve(told.messages) });
       };
-      // Whether or not anybody else reads it: its end is what frees the thread.
+      // Subscribed even without readers: the run's end frees the thread.
       events$.subscribe({
         next: (event) => {
           count++;
@@ -322,7 +322,7 @@ export class RuntimeRuns {
             room -= sizeOf(event, room);
             if (room > 0) told.apply(cloneJson(event));
           } catch {
-            // Nothing has checked it: it may hold itself, or be nested too deep. What came before it is told.
+            // Unchecked: it may be cyclic or nested too deep. Earlier messages are kept.
             room = 0;
           }
         },
@@ -337,14 +337,14 @@ export class RuntimeRuns {
   }
 }
 
-/** A runner of another make runs an agent that knows its thread: so CopilotKit's runtime hands agents over. */
+/** Third-party runners expect the thread set on the agent, as CopilotKit's runtime does. */
 function handOver(agent: AbstractAgent, { threadId, messages, state }: RunAgentInput): void {
   agent.setMessages(messages);
   agent.setState(state);
   agent.threadId = threadId;
 }
 
-/** Errors: RunnerError `thread-busy`, which CopilotKit's runner says by a bare Error of these words; what else it throws. */
+/** Errors: RunnerError `thread-busy`, which CopilotKit's runner throws as a plain Error with this message; other errors as thrown. */
 async function runForeign(runner: AgentRunner, request: AgentRunnerRunRequest): Promise<Observable<BaseEvent>> {
   try {
     return await foreignEvents(runner.run(request));
@@ -354,23 +354,23 @@ async function runForeign(runner: AgentRunner, request: AgentRunnerRunRequest): 
   }
 }
 
-/** A recorded run goes on, whoever reads it. */
+/** A recorded run goes on without readers. */
 const nothing = (): void => undefined;
 
-/** Of a run that was in the log before: over when its reader has it, or left. */
+/** For a run already in the log: over when its reader is done or left. */
 function onlyRead(end: RequestEnd): Pick<ServedRun, "left" | "ended"> {
   let left: () => void = nothing;
   const over = new Promise<void>((resolve) => (left = resolve));
   return { left, ended: over.then(() => end) };
 }
 
-/** What CopilotKit's suggestion engine asks for: a thread of its own that is for nobody to keep. */
+/** A request of CopilotKit's suggestion engine: its thread is made up and must not be kept. */
 function isSuggestion({ forwardedProps }: RunAgentInput): boolean {
   const props = forwardedProps as { readonly toolChoice?: { readonly function?: { readonly name?: unknown } } } | null;
   return props?.toolChoice?.function?.name === "copilotkitSuggest";
 }
 
-/** The messages that events of one run lead to, without those of its input. */
+/** The messages that a run's events produce, without those of its input. */
 function messagesOf(events: readonly BaseEvent[]): readonly Message[] {
   const fold = new Fold({ messages: [], state: {}, interrupts: [] });
   for (const event of events) if (event.type !== EventType.RUN_STARTED) fold.apply(event);

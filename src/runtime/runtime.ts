@@ -1,20 +1,20 @@
 import type { AgentRunner } from "../run/contract.js";
 import type { Durability, RunnerErrorData } from "../wire/shapes.js";
 
-/** How a runtime is. */
+/** A runtime's health. */
 export type RuntimeHealth =
   | {
       readonly status: "ok";
-      /** Threads that it is running now. */
+      /** Threads with a live run now. */
       readonly liveThreads: number;
-      /** Of a runner of this library. */
+      /** Present for a runner of this library. */
       readonly durability?: Durability;
       readonly dbName?: string;
       readonly hostId?: string;
     }
   | { readonly status: "failed"; readonly error: RunnerErrorData };
 
-/** A runtime, for those that it calls. */
+/** A runtime, as its callbacks see it. */
 export interface Runtime {
   /** The open runner, made at its first use. Errors: RunnerError, why there is none. */
   runner(): Promise<AgentRunner>;

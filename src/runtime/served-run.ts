@@ -3,22 +3,22 @@ import type { Observable } from "rxjs";
 import type { Frame, LiveRun } from "../wire/shapes.js";
 import type { RequestEnd } from "./request.js";
 
-/** A run for who asked for it. */
+/** A run as its requester gets it. */
 export type ServedRun = {
-  /** When the run is settled, whoever reads it; for the middleware that is told. Never rejects. */
+  /** Resolves when the run is settled, with or without readers; for the after-middleware. Never rejects. */
   readonly ended: Promise<RequestEnd>;
-  /** To be called when its reader has all of it, or left. */
+  /** Must be called when the reader has everything or left. */
   readonly left: () => void;
 } & (
   | {
       /** Of a runner of this library. */
       readonly is: "local";
-      /** It stands in the log of its thread. Else its cursors are of no use to anybody. */
+      /** Whether it is in its thread's log; if not, its cursors are useless. */
       readonly isRecorded: boolean;
       readonly run: LiveRun;
       /** Its frames from the first event to the settled end; to be opened once. */
       readonly frames: (signal: AbortSignal) => AsyncGenerator<Frame, void>;
     }
-  /** Of a runner of another make: each subscriber gets the run from its first event. */
+  /** Of a third-party runner: each subscriber gets the run from its first event. */
   | { readonly is: "foreign"; readonly events$: Observable<BaseEvent> }
 );

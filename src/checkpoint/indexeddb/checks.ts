@@ -4,7 +4,7 @@ import type { Checkpoint } from "../checkpoint.js";
 import { isCheckpoint, isCount, isId, isOrigin, isRecord, isTime } from "../checks.js";
 import type { CheckpointStores, MetadataRecord, OriginRecord } from "./schema.js";
 
-/** Where a record stands that is not valid. Nothing of its content is told. */
+/** Locates an invalid record without revealing its content. */
 export const corrupt = (store: CheckpointStores, at: { checkpointId: string } | { runId: string }): RunnerError =>
   new RunnerError("corrupt-record", { store, ...at });
 
@@ -34,7 +34,7 @@ export function checkOriginRecord(record: OriginRecord | undefined): OriginRecor
   throw corrupt("origins", { runId: record.runId });
 }
 
-/** @param stored what stands under `id` in `states`; what the database gives is nobody else's */
+/** @param stored the record of `id` in `states`; the database returns a private copy */
 export async function decodeCheckpoint(codec: PayloadCodec, id: string, stored: unknown): Promise<Checkpoint> {
   const checkpoint = isRecord(stored) ? await codec.decode(stored["checkpoint"]) : undefined;
   if (!isCheckpoint(checkpoint) || checkpoint.id !== id) throw corrupt("states", { checkpointId: id });

@@ -24,8 +24,8 @@ import { remove, removeRun, save, saveIf } from "./writes.js";
 /** Which database, and what the store is given of its surroundings. */
 export interface IndexedDBCheckpointStoreOptions {
   /**
-   * Name of the runner's database, in which the checkpoints are not: theirs is `<dbName>.checkpoints`. All stores of one
-   * name, in whichever context, are one. Default "ag-ui-local-runtime".
+   * The runner's database name; checkpoints are in `<dbName>.checkpoints`. All stores of one name, in whichever context,
+   * share their data. Default "ag-ui-local-runtime".
    */
   readonly dbName?: string;
   /** How long opening the database may take, in ms. Default 10,000. */
@@ -45,7 +45,7 @@ const NAMES: Names<IndexedDBCheckpointStoreOptions> = {
 
 /**
  * Keeps checkpoints in IndexedDB: what was saved survives the death of tab, worker and browser, and power loss. For
- * pages and workers; in Node it works on `fake-indexeddb`. Opens at the first use; after a call that failed the next one
+ * pages and workers; in Node it works on `fake-indexeddb`. Opens at the first use; after a failed call the next one
  * tries again.
  */
 export class IndexedDBCheckpointStore implements LocalCheckpointStore {
@@ -105,7 +105,7 @@ export class IndexedDBCheckpointStore implements LocalCheckpointStore {
     await remove(this.connection, checkpointId);
   }
 
-  /** The source is read in a transaction of its own: one that is deleted meanwhile was forked before. */
+  /** Reads the source in its own transaction: if it is deleted meanwhile, the fork came first. */
   async fork(checkpointId: string, patchState?: CheckpointPatch): Promise<string> {
     const patch = ownPatch(patchState);
     const source = await this.get(checkpointId);

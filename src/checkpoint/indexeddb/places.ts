@@ -3,11 +3,11 @@ import type { CheckpointPlace } from "../checkpoint-store.js";
 import type { MetadataRecord, Place } from "./schema.js";
 
 /*
- * The indexes end in the place. An array is greater than every number, so [] stands behind the turns of a timestamp and
- * [[]] behind all places: https://w3c.github.io/IndexedDB/#key-construct
+ * The indexes end in the place. An array is greater than every number, so [] sorts after the turns of a timestamp and
+ * [[]] after all places: https://w3c.github.io/IndexedDB/#key-construct
  */
 
-/** Behind the last key that begins with the ids. */
+/** Sorts after every key that begins with the ids. */
 export const behind = (ids: readonly string[]): IDBValidKey[] => [...ids, [[]]];
 
 /** Every place below these ids. */
@@ -25,7 +25,7 @@ export const placeOf = ({ timestamp }: { readonly timestamp: number }, turn: num
 export const placesAt = (ids: readonly string[], timestamp: number): IDBKeyRange =>
   IDBKeyRange.bound([...ids, [negative(timestamp)]], [...ids, [negative(timestamp), []]]);
 
-/** The places that are older than `before` and newer than `after`, where they are given; undefined: there is none. */
+/** The places older than `before` and newer than `after`, if given; undefined: none. */
 export function placesBetween(
   ids: readonly string[],
   before: CheckpointPlace | undefined,
@@ -40,14 +40,14 @@ export function placesBetween(
   return IDBKeyRange.bound(first ?? [...ids], last ?? behind(ids), first !== undefined, last !== undefined);
 }
 
-/** The turn in a key of an index; -1 where there is none that counts. */
+/** The turn in an index key; -1 if it has no valid one. */
 export function turnIn(key: IDBValidKey | undefined): number {
   const place: unknown = Array.isArray(key) ? key.at(-1) : undefined;
   const turn: unknown = Array.isArray(place) ? place[1] : undefined;
   return Number.isSafeInteger(turn) ? Math.max(negative(Number(turn)), -1) : -1;
 }
 
-/** What is handed out of a record that was checked. */
+/** The public part of a checked record. */
 export const toMetadata = (record: MetadataRecord): CheckpointMetadata => ({
   id: record.id,
   runId: record.runId,

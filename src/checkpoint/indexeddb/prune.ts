@@ -23,7 +23,7 @@ async function goingOf(
   return (await index.getKey(range)) === undefined ? undefined : range;
 }
 
-/** Runs behind `after` of which something goes, of so many; `next` where there are more to look at. */
+/** Runs after `after` that have something to prune, from one page of runs; `next`: more runs follow. */
 function goingRuns(
   connection: CheckpointConnection,
   query: PruneRange,
@@ -38,7 +38,7 @@ function goingRuns(
       if (looked === PAGE) return { runIds, next: last };
       [last] = cursor.key;
       if ((await goingOf(tx, last, query)) !== undefined) runIds.push(last);
-      // There is no key of this shape; the next one behind it is another run's.
+      // No key has this shape; the cursor moves to the next run.
       cursor = await cursor.continue(behind([last]) as typeof cursor.key);
     }
     return { runIds, next: undefined };
@@ -48,7 +48,7 @@ function goingRuns(
 async function pruneRun(connection: CheckpointConnection, runId: string, query: PruneRange): Promise<number> {
   let removed = 0;
   for (;;) {
-    // Relaxed: what a power loss brings back goes the next time.
+    // Relaxed: what a power loss restores is pruned the next time.
     const some = await connection.write(STORES, "relaxed", async (tx) => {
       const range = await goingOf(tx, runId, query);
       return range === undefined ? 0 : removeOldest(tx, runId, range);

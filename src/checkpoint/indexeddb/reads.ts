@@ -37,7 +37,7 @@ export async function readNewest(
   return checkpoint;
 }
 
-/** The newest of a run as it is listed, in a transaction over `metadata`. */
+/** Metadata of a run's newest, in a transaction over `metadata`. */
 export async function newestOf(
   tx: CheckpointRead | CheckpointWrite,
   runId: string,
@@ -49,14 +49,14 @@ export async function newestOf(
 /** The most that `getAll` takes: an unsigned long. */
 const MOST = 2 ** 32 - 1;
 
-/** One transaction, so that a list is of one moment: whoever has many asks with a limit. */
+/** One transaction for a consistent list; large lists need a limit. */
 export async function readList(
   connection: CheckpointConnection,
   graphId: string,
   { runId, limit, before, after }: ListRange,
 ): Promise<CheckpointMetadata[]> {
   const range = placesBetween(runId === undefined ? [graphId] : [graphId, runId], before, after);
-  // For `getAll` 0 is no limit at all.
+  // `getAll` treats 0 as no limit.
   if (limit === 0 || range === undefined) return [];
   const records = await connection.read(["metadata"], async (tx): Promise<MetadataRecord[]> => {
     const metadata = tx.objectStore("metadata");
@@ -78,7 +78,7 @@ export function readLineage(connection: CheckpointConnection, checkpointId: stri
     const first = checkMetadata(await metadata.get(checkpointId));
     if (first === undefined) return steps;
     steps.push({ checkpointId, runId: first.runId, metadata: toMetadata(first) });
-    // Whoever saves says what it comes from: it could be a circle.
+    // `forkedFrom` comes from callers and may be cyclic.
     const seen = new Set<string>();
     for (let { runId } = first; !seen.has(runId);) {
       seen.add(runId);

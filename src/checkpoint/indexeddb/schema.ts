@@ -3,15 +3,15 @@ import type { DatabaseConnection, DatabaseLayout } from "../../storage/indexeddb
 import type { CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
 
 /**
- * Where a checkpoint stands among others: its timestamp and turn, both with the other sign, so that the newest is first
- * in the order of keys and a page of them is one `getAll`.
+ * A checkpoint's sort position: timestamp and turn, both negated, so that keys sort newest first and a page is one
+ * `getAll`.
  */
 export type Place = [number, number];
 
-/** What is listed. The state stands elsewhere: no list reads it. */
+/** Listed metadata. The state is in another store: no list reads it. */
 export interface MetadataRecord extends Omit<CheckpointMetadata, "turn"> {
   place: Place;
-  /** The call that wrote it, where that compares before it saves: so a repeated one knows that it was there before. */
+  /** The `saveIf` call that wrote it, so that a retry recognizes its own write. */
   token?: string;
 }
 
@@ -21,7 +21,7 @@ export interface StateRecord {
   checkpoint: unknown;
 }
 
-/** What a run was forked from, as long as it has checkpoints. */
+/** A run's fork source, kept as long as the run has checkpoints. */
 export interface OriginRecord {
   runId: string;
   from: CheckpointOrigin;

@@ -7,10 +7,10 @@ import { everyPlace, placeOf, placesAt, turnIn } from "./places.js";
 import { newestOf } from "./reads.js";
 import { STORES, type CheckpointConnection, type CheckpointWrite, type StateRecord } from "./schema.js";
 
-/** A failed request of a transaction is told by the transaction; unhandled it would be reported a second time. */
+/** The transaction reports a failed request; an unhandled rejection would report it twice. */
 const quietly = (request: Promise<unknown>): void => void request.catch(() => undefined);
 
-/** A checkpoint with everything that is made before its transaction opens. */
+/** A checkpoint with everything computed before its transaction opens. */
 interface Draft {
   readonly checkpoint: Checkpoint;
   readonly metadata: CheckpointMetadata;
@@ -22,7 +22,7 @@ async function draftOf(codec: PayloadCodec, checkpoint: Checkpoint): Promise<Dra
   return { checkpoint, metadata: metadataOf(checkpoint, 0), state };
 }
 
-/** The turn after those of the same timestamp, in the run and in the graph: no counter, so none that could be wrong. */
+/** The next turn for this timestamp, in the run and in the graph; read from the index, so no counter can go wrong. */
 async function nextTurn(tx: CheckpointWrite, { runId, graphId, timestamp }: Checkpoint): Promise<number> {
   const metadata = tx.objectStore("metadata");
   const [inRun, inGraph] = await Promise.all([
@@ -47,11 +47,11 @@ async function put(tx: CheckpointWrite, draft: Draft, token?: string): Promise<v
   const { turn: _, ...listed } = draft.metadata;
   quietly(metadata.put({ ...listed, place: placeOf(checkpoint, turn), ...(token !== undefined && { token }) }));
   if (forkedFrom !== undefined) quietly(tx.objectStore("origins").put({ runId, from: forkedFrom }));
-  // It may have been the last one of another run.
+  // The overwritten one may have been the last of another run.
   if (there !== undefined && there.runId !== runId) await forgetEmpty(tx, there.runId);
 }
 
-/** What a run came from is known as long as it has checkpoints. */
+/** A run's fork source is kept as long as it has checkpoints. */
 async function forgetEmpty(tx: CheckpointWrite, runId: unknown): Promise<void> {
   if (typeof runId !== "string") return;
   const left = await tx.objectStore("metadata").index("run").getKey(everyPlace(runId));
@@ -67,7 +67,7 @@ export async function save(
   await connection.write(STORES, "strict", (tx) => put(tx, draft));
 }
 
-/** @param token of this call: where the work is repeated after an ambiguous end, it finds what it has written */
+/** @param token identifies this call: a retry after an ambiguous commit recognizes its own write */
 export async function saveIf(
   connection: CheckpointConnection,
   codec: PayloadCodec,
@@ -84,7 +84,7 @@ export async function saveIf(
       if ((latest?.id ?? null) !== expectedLatestId) return { is: "conflict", latest };
       await put(tx, draft, token);
     }
-    // There is one: this one at least.
+    // Never null: at least this one is there.
     return { is: "saved", latest: (await newestOf(tx, runId))! };
   });
 }
@@ -102,11 +102,11 @@ export function remove(connection: CheckpointConnection, id: string): Promise<vo
   });
 }
 
-/** Checkpoints deleted in one transaction: others wait behind it. */
+/** Checkpoints deleted per transaction; others wait for it. */
 export const BATCH = 128;
 
 /**
- * Deletes the oldest of a run, at most {@link BATCH}: who is cut off has left the newest.
+ * Deletes the oldest of a run, at most {@link BATCH}; an interruption leaves the newest.
  *
  * @param range places of the run
  * @returns how many

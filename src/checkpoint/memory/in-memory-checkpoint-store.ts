@@ -23,10 +23,10 @@ export interface InMemoryCheckpointStoreOptions {
 
 const NAMES: Names<InMemoryCheckpointStoreOptions> = { clock: true, ids: true };
 
-/** One key of two ids, whatever is in them. */
+/** An unambiguous key of two ids. */
 const pair = (one: string, other: string): string => JSON.stringify([one, other]);
 
-/** Keeps checkpoints as long as it lives itself: for tests, and for runs that need not outlive their context. */
+/** Keeps checkpoints in memory: for tests, and for runs that need not outlive their context. */
 export class InMemoryCheckpointStore implements LocalCheckpointStore {
   readonly #byId = new Map<string, Entry>();
   readonly #runs = new Ordered();
@@ -39,7 +39,7 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
   #turns = 0;
   #closed = false;
 
-  /** @throws RunnerError `invalid-input` for options that there are not */
+  /** @throws RunnerError `invalid-input` for unknown options */
   constructor(options: InMemoryCheckpointStoreOptions = {}) {
     checkNames(options, NAMES, { of: "InMemoryCheckpointStore" });
     const { clock = systemClock, ids = randomId } = options;
@@ -135,7 +135,7 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
     const first = this.#byId.get(checkpointId);
     const steps: LineageStep[] = [];
     let next = first && { checkpointId, runId: first.checkpoint.runId };
-    // Whoever saves says what it comes from: it could be a circle.
+    // `forkedFrom` comes from callers and may be cyclic.
     const seen = new Set<string>();
     while (next !== undefined && !seen.has(next.runId)) {
       seen.add(next.runId);
@@ -153,7 +153,7 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
     if (this.#closed) throw new RunnerError("closed");
   }
 
-  /** @param checkpoint nobody else's */
+  /** @param checkpoint owned by the store */
   #put(checkpoint: Checkpoint): void {
     const { id, runId, forkedFrom } = checkpoint;
     const turn = this.#turns++;
@@ -171,7 +171,7 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
     this.#unlink(entry);
   }
 
-  /** Many at once: taken out one by one, each would move all that stand behind it. */
+  /** Removes in bulk: one by one, each removal would shift all later entries. */
   #dropAll(entries: readonly Entry[]): number {
     const gone = new Set(entries);
     const touched = new Map<Ordered, Set<string>>();
@@ -190,7 +190,7 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
     this.#forgetEmpty(entry.checkpoint.runId);
   }
 
-  /** What a run came from is known as long as it has checkpoints. */
+  /** A run's fork source is kept as long as it has checkpoints. */
   #forgetEmpty(runId: string): void {
     if (this.#runs.newest(runId) === undefined) this.#origins.delete(runId);
   }

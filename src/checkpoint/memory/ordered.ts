@@ -4,11 +4,11 @@ import type { CheckpointPlace } from "../checkpoint-store.js";
 export interface Entry {
   readonly checkpoint: Checkpoint;
   readonly metadata: CheckpointMetadata;
-  /** Of two with one timestamp the higher was saved later. No two have the same. */
+  /** Unique; of two with one timestamp the higher was saved later. */
   readonly turn: number;
 }
 
-/** Entries under a key each, the oldest first: most come in at the end. */
+/** Entries per key, oldest first: most are appended. */
 export class Ordered {
   readonly #of = new Map<string, Entry[]>();
 
@@ -24,7 +24,7 @@ export class Ordered {
     return this.#of.get(key)?.at(-1);
   }
 
-  /** Those that are older than `before` and newer than `after`, where they are given. */
+  /** Entries older than `before` and newer than `after`, if given. */
   between(key: string, before: CheckpointPlace | undefined, after: CheckpointPlace | undefined): readonly Entry[] {
     const entries = this.all(key);
     const from = after === undefined ? 0 : olderThan(entries, after.timestamp, (after.turn ?? Infinity) + 1);
@@ -52,7 +52,7 @@ export class Ordered {
   }
 }
 
-/** How many of the entries stand before this place. */
+/** How many entries precede this place. */
 function olderThan(entries: readonly Entry[], timestamp: number, turn: number): number {
   let from = 0;
   let to = entries.length;
