@@ -40,8 +40,9 @@ export interface CheckpointStore {
 /** Extends the contract by what a store in a browser needs. */
 export interface LocalCheckpointStore extends CheckpointStore {
   /**
-   * Compare-and-save in one transaction: saves only if the run's newest checkpoint is still the expected one, so one of two
-   * tabs that continue from one checkpoint gets a conflict. The saved one is the newest only if its timestamp makes it so.
+   * Compare-and-save in one transaction: saves only if the run's newest checkpoint is still the expected one, so one of
+   * two tabs that continue from one checkpoint gets a conflict. The saved one is the newest only if its timestamp makes
+   * it so.
    *
    * @param expectedLatestId null: the run has none
    */
@@ -76,8 +77,8 @@ export interface CheckpointListQuery {
   /** Only older ones than this, the last of the previous page. It may have been deleted. */
   readonly before?: CheckpointPlace | undefined;
   /**
-   * Only newer ones than this: the first one of the page after. With a `limit`, and no `before`, those next to it; else the
-   * newest.
+   * Only newer ones than this: the first one of the page after. With a `limit`, and no `before`, those next to it; else
+   * the newest.
    */
   readonly after?: CheckpointPlace | undefined;
 }

@@ -178,8 +178,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   }
 
   /**
-   * A version unique among the thread's branches: with whole numbers, two branches from one checkpoint would give different
-   * values the same version.
+   * A version unique among the thread's branches: with whole numbers, two branches from one checkpoint would give
+   * different values the same version.
    */
   override getNextVersion(current: number | undefined): number {
     return Math.floor(super.getNextVersion(current)) + Math.random();

@@ -105,8 +105,8 @@ export function writeCheckpoint(connection: SaverConnection, prepared: PreparedC
 }
 
 /**
- * The source of an inherited channel value: usually the parent's. A copied checkpoint has no such parent: then the newest
- * value with that version.
+ * The source of an inherited channel value: usually the parent's. A copied checkpoint has no such parent: then the
+ * newest value with that version.
  */
 async function sourceOf(
   tx: WriteTransaction,

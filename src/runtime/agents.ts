@@ -90,7 +90,8 @@ export class AgentRegistry {
    * A fresh clone for one run.
    *
    * @param request created only if the agents depend on it
-   * Errors: RunnerError `unknown-agent`, `agent-not-cloneable`, `invalid-agent`, or what loading it threw (the next call tries again).
+   * Errors: RunnerError `unknown-agent`, `agent-not-cloneable`, `invalid-agent`, or what loading it threw (the next
+   * call tries again).
    */
   async clone(agentId: string, request: () => Request): Promise<AbstractAgent> {
     return cloneOf(agentId, await this.load(agentId, await this.source(agentId, request)));
@@ -197,7 +198,10 @@ function cloneOf(agentId: string, agent: AbstractAgent): AbstractAgent {
 /** An agent may ask its server what it can do. */
 const CAPABILITIES_MS = 3_000;
 
-/** What an agent says that it can do, as JSON has it; undefined where it fails or takes too long: the others are told of. */
+/**
+ * What an agent says that it can do, as JSON has it; undefined where it fails or takes too long: the others are told
+ * of.
+ */
 async function capabilitiesOf(agent: AbstractAgent | undefined): Promise<unknown> {
   const said = new AbortController();
   try {

@@ -6,8 +6,8 @@ import { messageIdsOf } from "../run/message-ids.js";
 const MAX_IDS = 100_000;
 
 /**
- * The messages that each page has of each thread: what it sent last and what it got since. If it later omits one of them,
- * that is a cut; omitting one that it never had is not.
+ * The messages that each page has of each thread: what it sent last and what it got since. If it later omits one of
+ * them, that is a cut; omitting one that it never had is not.
  */
 export class GivenMessages {
   /** By page and thread, most recently used last. */

@@ -28,8 +28,9 @@ export function mcpRequestOf({ forwardedProps }: RunAgentInput): McpRequest | un
 }
 
 /**
- * The servers that may receive the request: for a tool, those whose configuration lists it; for a user interface resource
- * or a `ping`, all. Everything else is refused: the servers are called with headers that the caller does not have.
+ * The servers that may receive the request: for a tool, those whose configuration lists it; for a user interface
+ * resource or a `ping`, all. Everything else is refused: the servers are called with headers that the caller does not
+ * have.
  */
 export function serversFor<S extends { readonly allowedTools?: readonly string[] }>(
   { method, tool, uri }: McpRequest,

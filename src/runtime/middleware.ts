@@ -9,8 +9,8 @@ import { json } from "./http/responses.js";
 export interface BeforeRequestContext {
   readonly runtime: Runtime;
   /**
-   * The incoming request. A tab's call or an envelope of `mode: "single-route"` is shown as the equivalent request to its
-   * own route.
+   * The incoming request. A tab's call or an envelope of `mode: "single-route"` is shown as the equivalent request to
+   * its own route.
    */
   readonly request: Request;
   /** The URL's path. For what is requested, see `resolved`. */
@@ -23,8 +23,8 @@ export interface BeforeRequestContext {
  *
  * Returns nothing to let it through, a Request to replace it, or a Response to answer it. A Response may be thrown too.
  * Any other thrown value refuses it: with its `status` (or `statusCode`) if that is 401, 403 or 429, else with 500. Any
- * other return value refuses it with 500. A tab's call can be replaced only by a request of the same kind: the ids in its
- * path, its query and its body may differ.
+ * other return value refuses it with 500. A tab's call can be replaced only by a request of the same kind: the ids in
+ * its path, its query and its body may differ.
  */
 export type BeforeRequestMiddleware = (
   context: BeforeRequestContext,
@@ -48,7 +48,8 @@ export interface AfterRequestContext {
 
 /**
  * Called after each admitted request: for a run once it is settled, however it ended and whether or not its reader is
- * still there; for a stream when it ended or its reader left. What it throws goes to `metrics.error` and changes nothing.
+ * still there; for a stream when it ended or its reader left. What it throws goes to `metrics.error` and changes
+ * nothing.
  */
 export type AfterRequestMiddleware = (context: AfterRequestContext) => void | Promise<void>;
 
@@ -65,8 +66,8 @@ export interface FilterContext {
  * Sees a copy of each outgoing event on every route; the log keeps the original. Messages and state sent outside events
  * are shown as MESSAGES_SNAPSHOT and STATE_SNAPSHOT, and deltas that were committed together as one.
  *
- * @returns the event, a replacement, or nothing to drop it. Dropping must leave a valid sequence (a START with its END).
- *   If it throws, the read ends: no event leaves unfiltered.
+ * @returns the event, a replacement, or nothing to drop it. Dropping must leave a valid sequence (a START with its
+ *   END). If it throws, the read ends: no event leaves unfiltered.
  */
 export type FilterEvent = (event: BaseEvent, context: FilterContext) => BaseEvent | undefined | null;
 

@@ -46,17 +46,17 @@ export type NodeHandler = (req: IncomingMessage, res: ServerResponse, next?: (er
 type FrameworkRequest = IncomingMessage & { readonly originalUrl?: unknown; readonly body?: unknown };
 
 /**
- * Serves a handler of Requests with Node: `http.createServer(createNodeHandler(handle))`, or, below the base path of the
- * handler, `app.use("/api/copilotkit", createNodeHandler(handle))`. In front of a body parser rather than behind it: a
- * parser has a limit of its own (Express: 100 KB), which a long thread exceeds.
+ * Serves a handler of Requests with Node: `http.createServer(createNodeHandler(handle))`, or, below the base path of
+ * the handler, `app.use("/api/copilotkit", createNodeHandler(handle))`. In front of a body parser rather than behind
+ * it: a parser has a limit of its own (Express: 100 KB), which a long thread exceeds.
  *
  * The Request has the whole URL, also below a path that Express has mounted, and the body, also after a body parser has
- * read it. Its `signal` aborts, and the body of the Response is cancelled, when the client goes. The body of the Response
- * is read no faster than the client takes it.
+ * read it. Its `signal` aborts, and the body of the Response is cancelled, when the client goes. The body of the
+ * Response is read no faster than the client takes it.
  *
- * A handler that throws is answered with 500 `{ error: "internal_error" }`, a request of which no Request can be made, or
- * whose path a URL parser would change (`..`, `%2e`, a backslash), with 400 `{ error: "Bad request" }`. A Response that fails after its head ends the connection, so that the client sees
- * that something is missing. Nothing is printed.
+ * A handler that throws is answered with 500 `{ error: "internal_error" }`, a request of which no Request can be made,
+ * or whose path a URL parser would change (`..`, `%2e`, a backslash), with 400 `{ error: "Bad request" }`. A Response
+ * that fails after its head ends the connection, so that the client sees that something is missing. Nothing is printed.
  */
 export function createNodeHandler(
   handler: (request: Request) => Promise<Response> | Response,
@@ -125,7 +125,10 @@ function hostRule({ allowedHosts, host, trustProxy }: NodeHandlerOptions): HostR
   };
 }
 
-/** HTTP/2 has `:authority` instead; if both are sent, they are equal. https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1 */
+/**
+ * HTTP/2 has `:authority` instead; if both are sent, they are equal.
+ * https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1
+ */
 function hostOf({ headers }: IncomingMessage): string | undefined {
   const authority = headers[":authority"];
   return typeof authority === "string" ? authority : headers.host;
@@ -169,8 +172,9 @@ function toRequest(req: FrameworkRequest, res: ServerResponse, options: NodeHand
 }
 
 /**
- * Path and query, as they were sent: a guard in front may have looked at them as text. Frameworks keep them in `originalUrl` and leave out of `url` what they matched; clients of proxies
- * send a whole URL. https://www.rfc-editor.org/rfc/rfc9112#name-absolute-form
+ * Path and query, as they were sent: a guard in front may have looked at them as text. Frameworks keep them in
+ * `originalUrl` and leave out of `url` what they matched; clients of proxies send a whole URL.
+ * https://www.rfc-editor.org/rfc/rfc9112#name-absolute-form
  */
 function targetOf(req: FrameworkRequest): string {
   const target = typeof req.originalUrl === "string" ? req.originalUrl : (req.url ?? "/");
@@ -190,7 +194,9 @@ function withUrl(req: IncomingMessage, url: string, res: ServerResponse, options
   }
 }
 
-/** Whether somebody has read the body before. `body` does not tell: Express 4 sets it to `{}` for types it leaves alone. */
+/**
+ * Whether somebody has read the body before. `body` does not tell: Express 4 sets it to `{}` for types it leaves alone.
+ */
 function wasRead(req: IncomingMessage): boolean {
   return req.readableDidRead || req.readableEnded;
 }
@@ -201,8 +207,8 @@ function wasRead(req: IncomingMessage): boolean {
  */
 function rebuilt(req: FrameworkRequest, res: ServerResponse, url: string, options: NodeHandlerOptions): Request {
   const { headers, socket, method = "GET" } = req;
-  // A bodiless request with all that createRequest reads. The original stream must not be touched: it has ended and would
-  // not emit its end again.
+  // A bodiless request with all that createRequest reads. The original stream must not be touched: it has ended and
+  // would not emit its end again.
   const bare = createRequest({ method: "GET", url, headers, socket } as IncomingMessage, res, options);
   const without = new Headers(bare.headers);
   // They described the original bytes.

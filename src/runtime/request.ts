@@ -25,14 +25,14 @@ export interface Asked {
 }
 
 /**
- * What a request asks for, the same for each way in. An id is absent where the request names none, or names it in a body
- * that is not valid.
+ * What a request asks for, the same for each way in. An id is absent where the request names none, or names it in a
+ * body that is not valid.
  */
 export interface ResolvedRequest extends Asked {
   /**
-   * The agents that have run in the thread, on every branch; none for an unknown thread. Read when it is called. Undefined
-   * if unknown: no thread is named, limits have cut off its oldest runs, one of its runs has no agentId, or the runner is
-   * a third party's.
+   * The agents that have run in the thread, on every branch; none for an unknown thread. Read when it is called.
+   * Undefined if unknown: no thread is named, limits have cut off its oldest runs, one of its runs has no agentId, or
+   * the runner is a third party's.
    */
   agentIds(): Promise<readonly string[] | undefined>;
 }

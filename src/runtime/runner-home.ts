@@ -15,13 +15,13 @@ export interface RunnerHomeOptions extends Pick<
 > {
   /**
    * Your own runner. Default: one made from the other options, an IndexedDBAgentRunner in a browser (or wherever
-   * `indexedDB` exists), else an InMemoryAgentRunner. Tabs need a runner of this library. With a runner given, the options
-   * to make one are refused here; its bounds hold for unrecorded runs too.
+   * `indexedDB` exists), else an InMemoryAgentRunner. Tabs need a runner of this library. With a runner given, the
+   * options to make one are refused here; its bounds hold for unrecorded runs too.
    */
   readonly runner?: AgentRunner;
   /**
-   * If the browser keeps no data for the page (`storage-unavailable`), threads are kept in the host's memory, and `status$`
-   * says `memory`. Default false: nothing runs, and tabs get the error.
+   * If the browser keeps no data for the page (`storage-unavailable`), threads are kept in the host's memory, and
+   * `status$` says `memory`. Default false: nothing runs, and tabs get the error.
    */
   readonly memoryFallback?: boolean;
 }
@@ -30,7 +30,7 @@ export interface RunnerHomeOptions extends Pick<
 export class RunnerHome {
   private opening: Promise<AgentRunner> | undefined;
   private opened: AgentRunner | undefined;
-  /** Set if other runtimes share the runner. */
+  /** Set for the process-wide in-memory runner, which other runtimes may share. */
   private shared: SharedRunner | undefined;
   private closing: Promise<void> | undefined;
 
@@ -78,7 +78,7 @@ export class RunnerHome {
     this.opening = undefined;
   }
 
-  /** @param endRuns ends only this runtime's runs; called if other runtimes share the runner */
+  /** @param endRuns ends only this runtime's runs; called for the shared in-memory runner */
   close(endRuns: () => Promise<void>): Promise<void> {
     this.closing ??= this.closeNow(endRuns);
     return this.closing;

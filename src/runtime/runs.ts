@@ -132,9 +132,9 @@ export class RuntimeRuns {
   }
 
   /**
-   * Forwards a request of an MCP server's user interface to that server, through the agent's middleware (`mcpApps`). It is
-   * not part of the conversation and may come while a run is live. If no server of the agent allows it, it is refused as
-   * the middleware would: in the run's result.
+   * Forwards a request of an MCP server's user interface to that server, through the agent's middleware (`mcpApps`). It
+   * is not part of the conversation and may come while a run is live. If no server of the agent allows it, it is
+   * refused as the middleware would: in the run's result.
    */
   private async askMcpServer(request: Admitted, asked: RunRequest): Promise<ServedRun> {
     const { agents, configurator, metrics, logger, debug } = this.parts;
@@ -344,7 +344,10 @@ function handOver(agent: AbstractAgent, { threadId, messages, state }: RunAgentI
   agent.threadId = threadId;
 }
 
-/** Errors: RunnerError `thread-busy`, which CopilotKit's runner throws as a plain Error with this message; other errors as thrown. */
+/**
+ * Errors: RunnerError `thread-busy`, which CopilotKit's runner throws as a plain Error with this message; other errors
+ * as thrown.
+ */
 async function runForeign(runner: AgentRunner, request: AgentRunnerRunRequest): Promise<Observable<BaseEvent>> {
   try {
     return await foreignEvents(runner.run(request));

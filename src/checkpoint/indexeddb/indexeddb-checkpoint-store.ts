@@ -24,8 +24,8 @@ import { remove, removeRun, save, saveIf } from "./writes.js";
 /** Which database, and what the store is given of its surroundings. */
 export interface IndexedDBCheckpointStoreOptions {
   /**
-   * The runner's database name; checkpoints are in `<dbName>.checkpoints`. All stores of one name, in whichever context,
-   * share their data. Default "ag-ui-local-runtime".
+   * The runner's database name; checkpoints are in `<dbName>.checkpoints`. All stores of one name, in whichever
+   * context, share their data. Default "ag-ui-local-runtime".
    */
   readonly dbName?: string;
   /** How long opening the database may take, in ms. Default 10,000. */
