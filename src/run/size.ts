@@ -41,23 +41,28 @@ export function weigh(
   let size = 0;
   let depth = 0;
   let odd: Weight["odd"];
-  const left: unknown[] = [value];
-  const depths: number[] = [0];
   const seen = once === true ? new Set<object>() : undefined;
-  const put = (inner: unknown, at: number): void => {
-    left.push(inner);
-    depths.push(at);
-  };
-  while (left.length > 0 && size <= most && depth <= deepest) {
-    const next = left.pop();
-    const at = depths.pop()! + 1;
+  /** What is still to be looked into, and how deep it stands. */
+  const left: object[] = [];
+  const depths: number[] = [];
+  const visit = (next: unknown, at: number): void => {
     size += FIELD;
     if (typeof next === "string") size += next.length;
-    if (next === undefined ? at > 2 : typeof next === "number" && !isJsonNumber(next)) odd ??= "other";
-    if (typeof next === "bigint") odd = "BigInt";
-    if (typeof next !== "object" || next === null || seen?.has(next) === true) continue;
-    seen?.add(next);
+    else if (next === undefined ? at > 2 : typeof next === "number" && !isJsonNumber(next)) odd ??= "other";
+    else if (typeof next === "bigint") odd = "BigInt";
+    if (typeof next !== "object" || next === null) return;
     depth = Math.max(depth, at);
+    // There may be a million of them.
+    if (Array.isArray(next) && next.length === 0 && isPlain(next) && !("toJSON" in next)) return;
+    if (seen?.has(next) === true) return;
+    seen?.add(next);
+    left.push(next);
+    depths.push(at);
+  };
+  visit(value, 1);
+  while (left.length > 0 && size <= most && depth <= deepest) {
+    const next = left.pop()!;
+    const below = depths.pop()! + 1;
     // Bytes are no fields: a file of some MB has too many to look at each.
     if (ArrayBuffer.isView(next) || next instanceof ArrayBuffer) {
       if (once === true) size += next.byteLength;
@@ -72,8 +77,8 @@ export function weigh(
     else if (Array.isArray(next)) {
       // A list without items may be longer than any memory: it is not looked through where its length says enough.
       if (size + FIELD * next.length > Math.min(most, UNLISTED)) size += FIELD * next.length;
-      else for (let n = next.length - 1; n >= 0; n--) put(next[n], at);
-    } else if (next instanceof Map || next instanceof Set) for (const entry of next) put(entry, at);
+      else for (let n = 0; n < next.length && size <= most; n++) visit(next[n], below);
+    } else if (next instanceof Map || next instanceof Set) for (const entry of next) visit(entry, below);
     else {
       const keys = Object.keys(next);
       // In its object it has no fields.
@@ -81,7 +86,7 @@ export function weigh(
       for (const key of keys) {
         size += key.length;
         // It was seen to have the key.
-        put((next as Record<string, unknown>)[key], at);
+        visit((next as Record<string, unknown>)[key], below);
       }
     }
   }
