@@ -168,9 +168,12 @@ export class Fold {
     this.#brought = undefined;
     switch (e.type) {
       case EventType.STATE_DELTA: {
-        this.#document ??= new PatchedDocument(this.#state ?? null, this.#bounds);
-        const result = this.#document.apply(e.delta);
-        if (result.is === "applied") this.#stateVersion++;
+        const document = this.#document ?? new PatchedDocument(this.#state ?? null, this.#bounds);
+        const result = document.apply(e.delta);
+        // Taking a patch back may leave fields in another order: what it was a copy of has them as they were.
+        if (result.is !== "applied") return result;
+        this.#document = document;
+        this.#stateVersion++;
         return result;
       }
       case EventType.ACTIVITY_DELTA:
@@ -328,13 +331,15 @@ export class Fold {
     // Anything else is no message of AG-UI: nobody could be handed a snapshot with it.
     const result = document.apply(e.patch ?? [], true);
     if (result.is === "unsafe" || result.is === "exceeds") return result;
-    if (result.is === "refused" && e.metadata === undefined) return result;
+    const applied = result.is === "applied";
+    if (!applied && e.metadata === undefined) return result;
     const activity = this.#messages.write(held);
     this.#messages.mergeMetadata(activity, e.metadata);
+    if (!applied) return result;
     this.#contents.set(activity, document);
     // As free as any patch makes it.
     activity.content = document.root as ActivityMessage["content"];
-    if (result.is === "applied") activity.activityType = e.activityType;
+    activity.activityType = e.activityType;
     return result;
   }
 

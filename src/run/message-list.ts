@@ -1,8 +1,13 @@
 import type { ActivityMessage, AssistantMessage, Message, Metadata, ToolCall, ToolMessage } from "@ag-ui/client";
 import { assignOwn, sameJson } from "./json.js";
 
-interface OwnedCall {
-  readonly owner: AssistantMessage;
+/** Where a message is: one for all of its calls, so that a copy in its place is noted once. */
+interface Place {
+  message: AssistantMessage;
+}
+
+interface PlacedCall {
+  readonly place: Place;
   readonly call: ToolCall;
 }
 
@@ -12,7 +17,7 @@ interface OwnedCall {
  */
 export interface MessageIndex {
   readonly byId: Map<string, Message>;
-  readonly calls: Map<string, OwnedCall>;
+  readonly calls: Map<string, PlacedCall>;
   /** Several messages have one id. */
   readonly doubled: boolean;
 }
@@ -44,7 +49,9 @@ export class MessageList {
   /** Of the base, as long as nothing of it was taken away; what changed stands in `#byId` and `#calls`. */
   #below: MessageIndex | undefined;
   #byId = new Map<string, Message>();
-  #calls = new Map<string, OwnedCall>();
+  #calls = new Map<string, PlacedCall>();
+  /** Of messages with calls, as far as they are this list's own. */
+  #places = new WeakMap<Message, Place>();
   #doubled = false;
   /** Messages, tool calls and metadata that were made here, and that nobody was handed. */
   #owned = new WeakSet<object>();
@@ -104,7 +111,12 @@ export class MessageList {
     return this.#byId.get(id) ?? this.#below?.byId.get(id);
   }
 
-  call(toolCallId: string): OwnedCall | undefined {
+  call(toolCallId: string): { readonly owner: AssistantMessage; readonly call: ToolCall } | undefined {
+    const found = this.#placed(toolCallId);
+    return found && { owner: found.place.message, call: found.call };
+  }
+
+  #placed(toolCallId: string): PlacedCall | undefined {
     return this.#calls.get(toolCallId) ?? this.#below?.calls.get(toolCallId);
   }
 
@@ -124,8 +136,8 @@ export class MessageList {
     const copy = { ...call, function: { ...call.function } };
     this.#owned.add(copy);
     const calls = toolCallsOf(owner);
-    calls[calls.indexOf(call)] = copy;
-    this.#calls.set(toolCallId, { owner, call: copy });
+    calls[calls.lastIndexOf(call)] = copy;
+    this.#calls.set(toolCallId, { place: this.#placeOf(owner), call: copy });
     return copy;
   }
 
@@ -179,7 +191,7 @@ export class MessageList {
   addCall(owner: AssistantMessage, call: ToolCall): void {
     (owner.toolCalls ??= []).push(call);
     this.#owned.add(call);
-    if (this.call(call.id) === undefined) this.#calls.set(call.id, { owner, call });
+    if (this.#placed(call.id) === undefined) this.#calls.set(call.id, { place: this.#placeOf(owner), call });
   }
 
   /** Adds a tool result behind the message that issued the call and the results that it already has; else at the end. */
@@ -279,14 +291,30 @@ export class MessageList {
     this.#owned.add(fresh);
     this.#touched.add(fresh.id);
     if (this.get(old.id) === old) this.#byId.set(fresh.id, fresh);
-    for (const call of toolCallsOf(fresh)) {
-      if (this.call(call.id)?.owner === old) this.#calls.set(call.id, { owner: fresh as AssistantMessage, call });
+    const calls = toolCallsOf(fresh);
+    const place = this.#places.get(old);
+    if (place === undefined) {
+      for (const call of calls) {
+        if (this.#placed(call.id)?.place.message !== old) continue;
+        this.#calls.set(call.id, { place: this.#placeOf(fresh as AssistantMessage), call });
+      }
+    } else {
+      place.message = fresh as AssistantMessage; // it has calls
+      this.#places.set(fresh, place);
     }
+  }
+
+  /** The place of a message that is in this list, its own. */
+  #placeOf(message: AssistantMessage): Place {
+    let place = this.#places.get(message);
+    if (place === undefined) this.#places.set(message, (place = { message }));
+    return place;
   }
 
   #indexCalls(message: Message): void {
     for (const call of toolCallsOf(message)) {
-      if (this.call(call.id) === undefined) this.#calls.set(call.id, { owner: message as AssistantMessage, call });
+      if (this.#placed(call.id) !== undefined) continue;
+      this.#calls.set(call.id, { place: this.#placeOf(message as AssistantMessage), call }); // it has calls
     }
   }
 
@@ -294,6 +322,7 @@ export class MessageList {
     this.#below = undefined;
     this.#byId = new Map();
     this.#calls = new Map();
+    this.#places = new WeakMap();
     this.#doubled = false;
     for (const message of this.#items()) {
       if (this.#byId.has(message.id)) this.#doubled = true;

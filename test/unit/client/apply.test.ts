@@ -111,6 +111,22 @@ describe("what the default stage tells subscribers, and what it rebuilds, is the
   });
 });
 
+test("a state whose patch is refused has its fields in the same order, in text too (L2)", async () => {
+  const base: Stream["base"] = { messages: [], state: { list: [1], count: 0, a: { b: 1 } }, interrupts: [] };
+  const remove = { op: "remove", path: "/list" };
+  const events: BaseEvent[] = [
+    { type: EventType.RUN_STARTED, threadId: THREAD_ID, runId: RUN_ID },
+    { type: EventType.STATE_DELTA, delta: [remove, { op: "test", path: "/a", value: null }] },
+    { type: EventType.STATE_DELTA, delta: [{ op: "replace", path: "/count", value: 2 }] },
+    { type: EventType.STATE_DELTA, delta: [remove, { op: "test", path: "/a", value: null }] },
+    terminal(),
+  ];
+  const entries = events.map((event) => ({ event }));
+  const ours = await outcomeOf(new Ours(base, entries), subscribersOf([]));
+  const theirs = await outcomeOf(new Reference(base, events), subscribersOf([]));
+  expect(JSON.stringify(ours.end)).toEqual(JSON.stringify(theirs.end));
+});
+
 test("an activity of a subagent that is replaced has its fields in the same order, in text too (L2)", async () => {
   const base: Stream["base"] = {
     messages: [{ id: "p", role: "activity", subagentRunId: "s", activityType: "plan", content: { n: 1 } }],
