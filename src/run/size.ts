@@ -59,8 +59,9 @@ export function weigh(
     left.push(next);
     depths.push(at);
   };
+  const isOver = (): boolean => size > most || depth > deepest;
   visit(value, 1);
-  while (left.length > 0 && size <= most && depth <= deepest) {
+  while (left.length > 0 && !isOver()) {
     const next = left.pop()!;
     const below = depths.pop()! + 1;
     // Bytes are no fields: a file of some MB has too many to look at each.
@@ -77,7 +78,7 @@ export function weigh(
     else if (Array.isArray(next)) {
       // A list without items may be longer than any memory: it is not looked through where its length says enough.
       if (size + FIELD * next.length > Math.min(most, UNLISTED)) size += FIELD * next.length;
-      else for (let n = 0; n < next.length && size <= most; n++) visit(next[n], below);
+      else for (let n = 0; n < next.length && !isOver(); n++) visit(next[n], below);
     } else if (next instanceof Map || next instanceof Set) for (const entry of next) visit(entry, below);
     else {
       const keys = Object.keys(next);
