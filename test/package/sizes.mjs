@@ -4,11 +4,11 @@ import { build } from "vite";
 
 /** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
 export const BUDGETS = {
-  ".": { own: 63_900, whole: 100_500 },
-  "./worker": { own: 76_800, whole: 123_100 },
-  "./client": { own: 18_900, whole: 61_800 },
-  "./runtime": { own: 79_300, whole: 125_800 },
-  "./node": { own: 6_200, whole: 6_200 },
+  ".": { own: 64_100, whole: 100_600 },
+  "./worker": { own: 76_900, whole: 123_300 },
+  "./client": { own: 19_000, whole: 61_900 },
+  "./runtime": { own: 79_700, whole: 126_000 },
+  "./node": { own: 6_400, whole: 6_400 },
   "./service-worker": { own: 6_700, whole: 6_700 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
   "./langgraph": { own: 8_200, whole: 235_000 },

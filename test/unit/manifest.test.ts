@@ -30,8 +30,18 @@ test("below 1.0, and of the AG-UI client, whose inner methods runs go through, o
   expect(others(Object.fromEntries(tied), (version) => version.startsWith("~"))).toEqual([]);
 });
 
+/** Folders of this repository that have dependencies of their own. */
+const own = Object.values(manifest.devDependencies)
+  .filter((version) => version.startsWith("file:demo/"))
+  .map((version) => version.slice("file:".length));
+
 test("what the project is built and tested with is exact", () => {
-  expect(others(manifest.devDependencies, isExact)).toEqual([]);
+  expect(others(manifest.devDependencies, (version) => isExact(version) || version.startsWith("file:demo/"))).toEqual(
+    [],
+  );
+  for (const folder of own) {
+    expect(others((read(`${folder}/package.json`) as Manifest).dependencies, isExact), folder).toEqual([]);
+  }
 });
 
 test("the lock has what the manifest asks for", () => {
@@ -39,8 +49,11 @@ test("the lock has what the manifest asks for", () => {
   expect(locked.dependencies).toEqual(manifest.dependencies);
   expect(locked.devDependencies).toEqual(manifest.devDependencies);
   expect(locked.peerDependencies).toEqual(manifest.peerDependencies);
-  for (const name of Object.keys({ ...manifest.dependencies, ...manifest.devDependencies })) {
-    expect(packages[`node_modules/${name}`]?.version, name).toMatch(/^\d/);
+  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+    if (!version.startsWith("file:")) expect(packages[`node_modules/${name}`]?.version, name).toMatch(/^\d/);
+  }
+  for (const folder of own) {
+    expect(packages[folder]?.dependencies, folder).toEqual((read(`${folder}/package.json`) as Manifest).dependencies);
   }
 });
 
