@@ -46,7 +46,7 @@ export interface CalledHost {
 const SHORT_LIFE_MS = 1_000;
 const RESTART_MS = 100;
 const RESTART_MAX_MS = 5_000;
-/** How long until a host that could not be had is tried again for who only watches, at first and at most, in ms. */
+/** Reconnect backoff while no call is pending: first and longest wait, in ms. */
 const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 

@@ -47,7 +47,7 @@ export class RemoteRunner implements AgentRunner {
    *
    * @returns the run's events from its first, for each subscriber; completes when the run is settled and the thread is
    *   free. Unsubscribing does not stop the run. Errors: RunnerError `thread-busy`, `run-exists`, `unknown-agent`,
-   *   `invalid-input`, `deleted` (for who subscribes when the run is not in the log any more), a storage code, or one of
+   *   `invalid-input`, `deleted` (for those who subscribe when the run has left the log), a storage code, or one of
    *   the connection
    */
   run(request: RemoteRunRequest): Observable<BaseEvent> {

@@ -80,7 +80,7 @@ export async function startHost(
   replaces = false,
 ): Promise<StartedHost> {
   const causes: string[] = [];
-  /** Kinds that there are none of here, under whatever name. */
+  /** Host kinds that this browser cannot start. */
   const unfit = new Set<HostKind>();
   for (const { kind, open, answered, share = 1 } of linksOf(factories, replaces)) {
     if (unfit.has(kind)) continue;

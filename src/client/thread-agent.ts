@@ -172,7 +172,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     this.earlier.retold(messages, held);
   }
 
-  /** Keeps `run$` true. A run is over for who sees its terminal event: a follow-up run may be started on it. */
+  /** Keeps `run$` up to date. A run counts as over at its terminal event: a follow-up run may be started on it. */
   protected noteRun(frame: Frame): void {
     const state = threadRunAfter(this.runState$.value, frame);
     if (state !== this.runState$.value) this.runState$.next(state);

@@ -74,7 +74,7 @@ export class Fold {
   #stateVersion = 0;
   #brought: Message | undefined;
 
-  /** @param bounds of patches; narrower ones are for who refuses what goes beyond them */
+  /** @param bounds of patches; narrower ones are for callers that refuse events beyond them */
   constructor(base: FoldBase, bounds = PATCH_BOUNDS) {
     this.#bounds = bounds;
     this.#messages = new MessageList(base.messages, base.index);

@@ -201,7 +201,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
    * @param request `agent` runs as it is given: pass a clone where it is shared
    * @returns the run's events from its first, for each subscriber, each committed before it is handed out; completes
    *   when the run is settled and the thread is free. Unsubscribing does not stop the run. Errors with RunnerError
-   *   `thread-busy` (a run of another host), `run-exists`, `cancelled` (a queued run), `deleted` (for who subscribes
+   *   `thread-busy` (a run of another host), `run-exists`, `cancelled` (a queued run), `deleted` (for those who subscribe
    *   later than a limit allows), or a storage code.
    * @throws RunnerError `thread-busy` where this runner has a live run of the thread; `invalid-input` (also for an agent
    *   that is running already); `closed`
@@ -280,7 +280,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   }
 
   /**
-   * Frames of one run, from its first event to its settled end, for who asked for it like this.
+   * Frames of one run, from its first event to its settled end, for a caller who made this request.
    *
    * @internal
    */

@@ -43,7 +43,7 @@ interface AskedRun {
   readonly start: RunStart | undefined;
 }
 
-/** What comes right after a run's RUN_STARTED for who asked for it; it stands in no log. */
+/** What the caller of a run gets right after RUN_STARTED. It is not in the log. */
 export async function baselineFor(
   context: BaselineContext,
   run: AskedRun,

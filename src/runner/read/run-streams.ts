@@ -131,7 +131,7 @@ export const eventsOfFrames = (
 
 const deleted = ({ threadId, runId }: RunRef): RunnerError => new RunnerError("deleted", { threadId, runId });
 
-/** Why a run failed for who asked for it: its host could not go on writing it. Also where its end is in the log by now. */
+/** Why a run failed for its caller: its host could not write any further, even if the log has an end of it by now. */
 function failureOf(run: LiveRun, end: TailEnd | undefined): { readonly error: unknown } | undefined {
   if (typeof end === "object") return end;
   const { state } = run.feed;

@@ -86,8 +86,8 @@ export async function* tailRun(
         if (signal.aborted) return undefined;
       }
       if (chunks.length === 0) {
-        // How the run stood at a look that found all there is. What is settled has all its chunks in the log: where it
-        // was settled after the look, that is done again, and then what is missing was deleted or cut off.
+        // An empty page of a settled run: all of its chunks are in the log, so what is missing was deleted or cut off.
+        // If the run settled after the page was read, read once more.
         if (status !== undefined) return undefined;
         const row = await parts.store.run(threadId, run.runIndex);
         if (row === undefined || isOther(row)) return undefined;
