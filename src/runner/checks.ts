@@ -24,7 +24,7 @@ function checkFlaw(value: unknown, field: string): void {
   if (flaw !== undefined) throw new RunnerError("invalid-input", { field }, { message: `${field} ${flaw}` });
 }
 
-/** A copy that whoever asked cannot change any more. */
+/** A copy that the caller cannot change. */
 function own<T>(value: T, field: string): T {
   checkFlaw(value, field);
   try {
@@ -34,25 +34,25 @@ function own<T>(value: T, field: string): T {
   }
 }
 
-/** @returns the list without what AG-UI does not describe: that makes no input invalid, and nobody is handed it */
+/** @returns the list without the fields that AG-UI does not define: they are dropped, not refused */
 function checkList<T>(list: readonly T[], field: string, shape: Check, leftOut?: LeftOut): T[] {
   if (!Array.isArray(list)) return refuse(field, "be an array");
   const kept: T[] = [];
   const { length } = list;
   for (let at = 0; at < length; at++) {
-    const item = known(list[at], shape, leftOut) as T; // it has less than was given
+    const item = known(list[at], shape, leftOut) as T; // T without the unknown fields
     if (issuesOf(item, shape, 1).length > 0) refuse(`${field}[${at}]`, "have the shape that AG-UI gives it");
     kept.push(item);
   }
   return kept;
 }
 
-/** Told the name of each field that is left out of an input. */
+/** Called with the name of each field that is left out of an input. */
 type LeftOut = (field: string) => void;
 
 /**
- * Messages as the log may keep them. They become part of what every reader is handed, and readers parse it: one that
- * AG-UI does not know would make the thread unreadable for good.
+ * Checks messages before they go into the log. Every reader parses them, so one that AG-UI does not know would make the
+ * thread unreadable for good.
  *
  * @returns a copy
  * @throws RunnerError `invalid-input`
@@ -62,7 +62,7 @@ export function checkMessages(messages: readonly Message[], field = "messages", 
 }
 
 /**
- * @returns the input, with a copy of what the log keeps of it
+ * @returns the input, with copies of the parts that the log keeps
  * @throws RunnerError `invalid-input`
  */
 export function checkInput(input: RunAgentInput, leftOut?: LeftOut): RunAgentInput {
@@ -87,7 +87,7 @@ export function checkInput(input: RunAgentInput, leftOut?: LeftOut): RunAgentInp
 /**
  * What a run id stands for: see {@link fingerprintOf}.
  *
- * @throws RunnerError `invalid-input` where the messages hold what no JSON can say
+ * @throws RunnerError `invalid-input` where the messages have no JSON form
  */
 export function fingerprint(input: RunAgentInput): string {
   try {
@@ -103,7 +103,7 @@ export function checkOneOf(field: string, value: unknown, choices: readonly stri
 }
 
 /**
- * A whole number of at least -1 in a query; more than `most` is `most`.
+ * A number in a query, rounded down and clamped to `most`; at least 0, or -1 where that is the preset.
  *
  * @throws RunnerError `invalid-input`
  */
@@ -134,7 +134,7 @@ export function checkStatus(status: RunStatus | undefined): RunStatus | undefine
   return status;
 }
 
-/** Room for what a person calls a thread, in UTF-16 code units, as an input's `maxlength` counts. */
+/** Longest title of a thread, in UTF-16 code units, as an input's `maxlength` counts. */
 const MAX_TITLE = 200;
 
 function checkTitle(value: unknown): string {
@@ -149,7 +149,7 @@ function checkBoolean(field: string, value: unknown): boolean {
 }
 
 /**
- * @returns a copy of what is given, the title trimmed
+ * @returns a copy of the update, its title trimmed
  * @throws RunnerError `invalid-input`, also for fields that a thread does not have
  */
 export function checkThreadUpdate(update: unknown): ThreadUpdate {

@@ -21,11 +21,11 @@ import { atOnce, listAtOnce, ReadsAtOnce, type AtOnce, type ListAtOnce } from ".
 import { limitsInMemory, type MemoryLimits } from "./keep/retention.js";
 
 export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
-  /** Name of the store. All runners of one name in this process are one. Default "memory". */
+  /** Name of the store. Runners of one name in this process share it. Default "memory". */
   readonly dbName?: string;
   /**
-   * `shared`: the runners of one `dbName` have one store, whose threads outlive a hot reload. `isolated`: this runner has a
-   * store of its own. Default `shared`.
+   * `shared`: the runners of one `dbName` have one store, whose threads outlive a hot reload. `isolated`: this runner
+   * has its own store. Default `shared`.
    */
   readonly store?: "shared" | "isolated";
   /** How much history is kept. Default: 1,000 threads, 100 runs of each, 512 MB in all. */
@@ -34,25 +34,25 @@ export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
 
 const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: true, store: true };
 
-/** A runner that nobody closed and nobody refers to any more lets go of what its home holds for it. */
+/** Releases what a home holds for a runner that was garbage-collected without being closed. */
 const abandoned = new FinalizationRegistry<{
   readonly home: MemoryHome;
   readonly self: WeakRef<MemoryHost>;
   readonly lifeLock: string;
 }>(({ home, self, lifeLock }) => {
   home.runners.delete(self);
-  // Nobody else can let go of it.
+  // Its owner is gone, so nobody else can release the lock.
   void locksOf(home.locks)
     .steal(lifeLock)
     .then((lock) => lock.release());
 });
 
 /**
- * Runs agents and keeps their threads in the memory of this process: for tests, previews and servers in development. The
+ * Runs agents and keeps their threads in this process's memory: for tests, previews and servers in development. The
  * same algorithm as {@link IndexedDBAgentRunner}, with the same promises for as long as the process lives.
  */
 export class InMemoryAgentRunner extends LocalAgentRunner {
-  /** CopilotKit's runtime asks for it before it reads threads of a runner. */
+  /** CopilotKit's runtime checks this flag before it reads a runner's threads. */
   readonly ɵsupportsLocalThreadEndpoints = true;
   private readonly now: ReadsAtOnce;
 
@@ -110,7 +110,7 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
 
 /**
  * Ends the live runs of the in-memory runners of this process as stopped and forgets their threads; isolated stores are
- * left alone. For the time between two tests.
+ * kept. For use between tests.
  *
  * @param dbName only those of this name. Default: all
  */

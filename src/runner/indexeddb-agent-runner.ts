@@ -13,7 +13,7 @@ import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./
 import type { RunnerLimits } from "./keep/retention.js";
 
 export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
-  /** Name of the database. All runners of one name, in whichever context, are one. Default "ag-ui-local-runtime". */
+  /** Name of the database. Runners of one name share it, in any context. Default "ag-ui-local-runtime". */
   readonly dbName?: string;
   /** How long opening or deleting the database may take, in ms. Default 10,000. */
   readonly openTimeoutMs?: number;
@@ -31,15 +31,15 @@ const NAMES: Names<IndexedDBAgentRunnerOptions> = {
 const LIMITS: Names<RunnerLimits> = { maxThreads: true, maxRunsPerThread: true };
 
 /**
- * Runs agents and keeps their threads in IndexedDB. What it hands out is committed first, so it survives the death of
- * the process; each thread has one live run over all runners of the origin with this `dbName`.
+ * Runs agents and keeps their threads in IndexedDB. Events are committed before they are handed out, so they survive
+ * the death of the process; each thread has one live run across all runners of the origin with this `dbName`.
  *
  * In Node it works on `fake-indexeddb` (import "fake-indexeddb/auto" first).
  */
 export class IndexedDBAgentRunner extends LocalAgentRunner {
   /**
-   * Where the browser has no Web Locks (plain http), the fence in the thread's head row enforces alone, and hosts ask one
-   * another over a BroadcastChannel whether they live.
+   * Where the browser has no Web Locks (plain http), only the fence in the thread's head row enforces one live run, and
+   * hosts check over a BroadcastChannel whether the others are alive.
    *
    * @throws RunnerError `invalid-input` for a wrong option
    */
@@ -73,9 +73,9 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
       options,
     );
     this.onClosed(() => void locks.close?.());
-    // Earlier builds kept leases in a database of their own where there were no Web Locks. While a run is live it may be one
-    // of theirs, which would end as broken without its lease: then a later start deletes them. An old and a new build at
-    // once do not see each other's claims, so the old one can break a live run of this one; the fence keeps the log right.
+    // Without Web Locks, earlier builds kept leases in a separate database. A live run may be one of theirs and would
+    // end as broken without its lease: then a later start deletes them. An old and a new build running at once do not
+    // see each other's claims, so the old one can break a live run of the new one; the fence keeps the log right.
     if (locks.contextOnly === true) {
       void this.opened
         .then(() => this.store.liveHeads())
@@ -85,7 +85,7 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
   }
 }
 
-/** Waits for the connections that other contexts have: ours give way. */
+/** Waits for other contexts to close their connections: ours do so on request. */
 async function deleteDatabase(dbName: string, clock: Clock, timeoutMs: number): Promise<void> {
   const deleted = new AbortController();
   const tooLong = clock.after(timeoutMs, deleted.signal).then(() => {

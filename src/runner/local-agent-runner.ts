@@ -46,34 +46,35 @@ import { ThreadRuns } from "./live/thread-runs.js";
 import { ThreadReader } from "./thread-reader.js";
 import { hasNoThreads, isEmpty, threadChanges, threadSummary, updateThread } from "./read/threads.js";
 
-/** How long until a store that was let go of is looked at again, at first and at most, in ms. */
+/** Backoff after a failed attempt to reopen the store: first and longest wait (ms). */
 const REOPEN_MS = 25;
 const REOPEN_MAX_MS = 2_000;
 
 /**
- * Runs agents and keeps their threads in a store. What it hands out is in the store first; each thread has one live run
- * over all runners of the store. {@link IndexedDBAgentRunner} and {@link InMemoryAgentRunner} choose the store.
+ * Runs agents and keeps their threads in a store. Events are in the store before they are handed out; each thread has
+ * one live run across all runners of the store. {@link IndexedDBAgentRunner} and {@link InMemoryAgentRunner} choose the
+ * store.
  */
 export class LocalAgentRunner extends ThreadReader implements AgentRunner {
-  /** This runner as other hosts see it; new with each runner. */
+  /** Identifies this runner to other hosts; new with each runner. */
   readonly hostId: string;
   readonly dbName: string;
   readonly durability: Durability;
   /** Aborts, with a RunnerError `outdated`, when a newer build has taken the database over. */
   readonly outdated: AbortSignal;
-  /** The database was deleted, as a RunnerError `storage-deleted`. */
+  /** Emits a RunnerError `storage-deleted` when the database was deleted. */
   readonly deleted$: Observable<RunnerError>;
-  /** What the limits cost. */
+  /** Emits what the limits removed. */
   readonly evicted$: Observable<Eviction>;
 
   private readonly parts: RunnerParts;
-  /** Told of what callers of older versions are not given. */
+  /** Called with what callers of older protocol versions cannot be given. */
   protected readonly lost: Lost;
   private readonly warnOnce: Logger["warn"];
   private readonly history: History;
   private readonly recovery: Recovery;
   private readonly signals: Signals;
-  /** What other hosts say, heard once however many here need it. */
+  /** Messages of other hosts, through one shared subscription. */
   private readonly heard$: Observable<LockMessage>;
   private readonly runs: ThreadRuns;
   private readonly stopping: Stopping;
@@ -118,7 +119,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
       channel: hostChannel(openChannel(hostChannelName(dbName)), this.hostId),
       store: openStore({
         onOutdated: async (deleted) => {
-          // Nobody asked for their end.
+          // Nobody asked these runs to end: they are broken, not stopped.
           await this.settleAll("broken");
           if (!deleted) outdated.abort(new RunnerError("outdated", { dbName }));
         },
@@ -148,10 +149,10 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     this.repacking = new Repacking(this.parts, () => this.runs.all().length === 0, signal);
     this.deleted$ = this.signals.anew$.pipe(filter((error) => error !== undefined));
     this.threadChanges$ = threadChanges(this.signals, (threadId) => threadSummary(store, threadId, this.isOver));
-    // A host that has nothing to do ends the runs of those that die; in one process nobody dies alone, and a runner hears
-    // the others only while it has a run or a reader, so that a server may make one for each request.
+    // An idle host listens to settle the runs of hosts that die. In one process none dies alone, so a runner listens
+    // only while it has a run or a reader, and a server may make one for each request.
     if (!isOneProcess) this.heard$.subscribe();
-    // The life lock stands before anything is claimed, so that whoever reads this host's id can watch it.
+    // The life lock is held before anything is claimed, so that any host that reads this host's id can watch it.
     this.ready = this.locks.hold(hostLifeLockName(dbName, this.hostId));
     this.runs = new ThreadRuns(
       {
@@ -176,8 +177,8 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   }
 
   /**
-   * Resolves when the store is open and the runs of dead hosts are being settled; rejects with why it is not. Whoever
-   * asks after that lets it be tried again: another tab may have let go of the database in between.
+   * Resolves when the store is open and the runs of dead hosts are being settled; rejects with the reason if it cannot
+   * be opened. Reading it again retries: another tab may have released the database in between.
    */
   get opened(): Promise<void> {
     if (this.outdated.aborted) return Promise.reject(this.outdated.reason);
@@ -185,7 +186,8 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     this.opening ??= this.ready
       .then(() => this.recovery.start())
       .then(() => {
-        // What a host left behind that ended while it deleted; whoever opens the store next tries again.
+        // Deletes what a host left when it died during a deletion; if this fails, the next host to open the store tries
+        // again.
         this.parts.store.sweep().catch(() => undefined);
       })
       .catch((error: unknown) => {
@@ -198,13 +200,13 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   /**
    * Claims the thread and starts the agent at the call.
    *
-   * @param request `agent` runs as it is given: pass a clone where it is shared
-   * @returns the run's events from its first, for each subscriber, each committed before it is handed out; completes
-   *   when the run is settled and the thread is free. Unsubscribing does not stop the run. Errors with RunnerError
-   *   `thread-busy` (a run of another host), `run-exists`, `cancelled` (a queued run), `deleted` (for those who subscribe
-   *   later than a limit allows), or a storage code.
-   * @throws RunnerError `thread-busy` where this runner has a live run of the thread; `invalid-input` (also for an agent
-   *   that is running already); `closed`
+   * @param request `agent` itself is run: pass a clone where it is shared
+   * @returns the run's events from the first one, for each subscriber, each committed before it is handed out;
+   *   completes when the run is settled and the thread is free. Unsubscribing does not stop the run. Errors with
+   *   RunnerError `thread-busy` (a run of another host), `run-exists`, `cancelled` (a queued run), `deleted` (for those
+   *   who subscribe later than a limit allows), or a storage code.
+   * @throws RunnerError `thread-busy` where this runner has a live run of the thread; `invalid-input` (also for an
+   *   agent that is running already); `closed`
    */
   run(request: ThreadRunRequest): Observable<BaseEvent> {
     const run = this.start({
@@ -219,11 +221,11 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   }
 
   /**
-   * The thread's history as a plain AG-UI reader gets it (compacted events), then its live run, then complete; nothing
-   * for an unknown thread. Unsubscribing does not stop the run. The request may ask for less, or for later runs too.
+   * The thread's history as compacted events, then its live run, then completes; empty for an unknown thread.
+   * Unsubscribing does not stop the run. The request may ask for less, or for later runs too.
    *
-   * Errors: RunnerError `deleted` or `fenced` where the live run is deleted, or the thread goes on without it, before its
-   * end was handed out (connect again), or why the end of the run cannot be written.
+   * Errors: RunnerError `deleted` or `fenced` where the live run is deleted, or the thread continues without it, before
+   * its end was handed out (connect again); or the reason why the end of the run cannot be written.
    * @throws RunnerError `invalid-input`
    */
   connect(request: ThreadConnectRequest): Observable<BaseEvent> {
@@ -231,7 +233,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     return streamFor(connectsForOlder(request), events$, this.lost);
   }
 
-  /** As {@link connect}, for readers that come back: what they keep of the cursors is the `after` of their next connect. */
+  /** As {@link connect}, for readers that reconnect: the last cursor they keep is the `after` of their next connect. */
   connectWithCursor(request: ThreadConnectRequest): Observable<ConnectedEvents> {
     const { threadId, after, replay = "events", follow = false } = checkAttach(request);
     const options: AttachOptions = { threadId, replay, follow, ...(after !== undefined && { after }) };
@@ -246,13 +248,13 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     return live !== undefined && !this.isOver(request.threadId, live.runId);
   }
 
-  /** Never waits for the end of the run. The request survives power loss. A queued run is stopped by its `runId` only. */
+  /** Never waits for the run's end. The request survives power loss. A queued run is stopped by its `runId` only. */
   stop({ threadId, runId }: AgentRunnerStopRequest): Promise<boolean> {
     return this.stopping.stop(threadId, runId);
   }
 
   /**
-   * Starts a run as {@link run} does, for callers that want chunks: `started` tells where it stands in the log.
+   * Starts a run as {@link run} does, for callers that want chunks: `started` gives its place in the log.
    *
    * @throws RunnerError as {@link run}
    * @internal
@@ -289,7 +291,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   }
 
   /**
-   * Everything that a reader of a thread misses, then the live run, then each later one where it follows.
+   * Frames of everything that a reader lacks, then of the live run and, with `follow`, of each later run.
    *
    * @param signal ends the reading, never a run
    * @internal
@@ -300,7 +302,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   }
 
   /**
-   * Frames of one run in the log, on whichever branch, from its first event or from `after` on to its settled end.
+   * Frames of one run in the log, on any branch, from its first event or from `after` to its settled end.
    *
    * @internal
    */
@@ -312,7 +314,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   }
 
   /**
-   * What every run of this runner is held to.
+   * The limits of every run of this runner.
    *
    * @internal
    */
@@ -338,11 +340,11 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   }
 
   /**
-   * Renames, archives or pins a thread, or undoes that; also while it has a live run. `updatedAt` stays: a thread keeps its
+   * Renames, archives or pins a thread, or undoes that; also while a run is live. `updatedAt` stays: a thread keeps its
    * place in the list.
    *
-   * @param update what changes. `title`: without the blanks around it from 1 to 200 characters
-   * @returns the thread after it. Errors: RunnerError `unknown-thread`; `invalid-input`, also for other fields
+   * @param update what changes. `title`: 1 to 200 characters after trimming
+   * @returns the updated thread. Errors: RunnerError `unknown-thread`; `invalid-input`, also for other fields
    */
   async updateThread(threadId: string, update: ThreadUpdate): Promise<ThreadSummary> {
     checkId("threadId", threadId);
@@ -353,20 +355,20 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   }
 
   /**
-   * Deletes a thread, a pinned one too. Its live run is stopped first, that of another host as well; runs that wait for
-   * their turn here are stopped with it.
+   * Deletes a thread, even a pinned one. Its live run is stopped first, also one of another host, and so are runs that
+   * are queued here.
    *
    * @returns false for an unknown thread. Errors: RunnerError `thread-busy` where a run could not be stopped in time
    */
   async deleteThread(threadId: string): Promise<boolean> {
     checkId("threadId", threadId);
-    // One that has only begun, or waits, would bring the thread back.
+    // A run that is claiming or queued would recreate the thread.
     if (this.runs.current(threadId) !== undefined) await this.stopping.endThread(threadId);
     return this.retention.deleteEnded(threadId, () => this.stopping.endThread(threadId));
   }
 
   /**
-   * Deletes every thread, pinned ones too. Live runs are stopped first, those of other hosts as well.
+   * Deletes every thread, even pinned ones. Live runs are stopped first, also those of other hosts.
    *
    * @returns how many were deleted. Errors: RunnerError `thread-busy` where a run could not be stopped in time
    */
@@ -374,19 +376,19 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     return this.retention.clear((threadId) => this.stopping.endThread(threadId));
   }
 
-  /** Settles this host's live runs as stopped, then lets go of everything. Refuses further calls. Deletes nothing. */
+  /** Settles this host's live runs as stopped, then releases everything. Refuses further calls. Deletes nothing. */
   close(): Promise<void> {
     this.closing ??= this.closeNow();
     return this.closing;
   }
 
-  /** Closes this runner and deletes everything in its store, what other runners put there included. */
+  /** Closes this runner and deletes everything in its store, including the threads of other runners. */
   async destroy(): Promise<void> {
     await this.close();
     await this.deleteStore();
   }
 
-  /** Calls `then` when this runner has let go of everything. */
+  /** Calls `then` when this runner is closed. */
   protected onClosed(then: () => void): void {
     this.closed.signal.addEventListener("abort", then, { once: true });
   }
@@ -410,8 +412,8 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   }
 
   /**
-   * Lets go of everything at once, as the end of the context does: the next host ends its live runs as broken. For a page
-   * that the browser freezes, which must not hold on to what others wait for. Refuses further calls.
+   * Releases everything at once, as if the context ended: the next host settles its live runs as broken. For a page
+   * that the browser freezes, which must not keep locks that others wait for. Refuses further calls.
    *
    * @internal
    */
@@ -436,13 +438,13 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     } else if (type === "started" || type === "ended" || type === "changed") this.signals.touched(threadId);
   }
 
-  /** Everybody looks again at what there is now: another database may stand in the place of the store's. */
+  /** All readers read again: the store's database may have been replaced. */
   private async beginAnew(deleted: boolean): Promise<void> {
-    // Epochs begin anew with the database: what is remembered would be taken for true.
+    // A new database starts new epochs: what is cached would pass for valid.
     this.history.forgetAll();
     const { clock } = this.parts;
     const { signal } = this.closed;
-    // Waits until whoever deletes it is done: while a browser clears a site's data, nothing can be opened.
+    // Waits until the deletion is done: while a browser clears a site's data, no database can be opened.
     let hasNone: boolean | undefined;
     for (let pause = REOPEN_MS; hasNone === undefined && pause <= REOPEN_MAX_MS && !signal.aborted; pause *= 2) {
       hasNone = await hasNoThreads(this.store).catch(() => undefined);
@@ -456,7 +458,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     this.recovery.owes(threadId, runId) !== undefined;
 
   private left(run: LiveRun): void {
-    // A run that was found in the log is told of by its holder.
+    // The holder announces a run that was found in the log.
     if (run.inLog === undefined || run.is.is === "refused") return;
     this.signals.told(run, "ended");
     this.retention.enforce(run.threadId);

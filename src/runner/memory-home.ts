@@ -12,16 +12,16 @@ export interface MemoryHost {
   settleAll(): Promise<void>;
 }
 
-/** Where in-memory runners keep their threads, and how they meet. */
+/** Where in-memory runners keep their threads, and how they communicate. */
 export interface MemoryHome {
   readonly data: MemoryData;
   readonly locks: LockManagerLike;
   readonly openChannel: OpenChannel;
-  /** Those that live here. One that nobody refers to any more has no live run, and is not kept. */
+  /** The runners of this home. One that nobody references has no live run, so it is held weakly. */
   readonly runners: Set<WeakRef<MemoryHost>>;
 }
 
-/** A home that nobody else finds. */
+/** A home that is not shared. */
 export const newMemoryHome = (): MemoryHome => ({
   data: emptyMemoryData(epochBefore(Math.random())),
   locks: inProcessLockManager(),
@@ -43,7 +43,7 @@ function memoryHomes(): Map<string, MemoryHome> {
   return homes;
 }
 
-/** The home of this name: the same for all who ask. */
+/** The shared home of this name, made on first use. */
 export function sharedMemoryHome(dbName: string): MemoryHome {
   const homes = memoryHomes();
   const home = homes.get(dbName) ?? newMemoryHome();
@@ -51,7 +51,7 @@ export function sharedMemoryHome(dbName: string): MemoryHome {
   return home;
 }
 
-/** See {@link resetMemoryHome}, of one name or of all. */
+/** Resets the home of one name, or all of them: see {@link resetMemoryHome}. */
 export async function resetSharedMemory(dbName?: string): Promise<void> {
   const homes = memoryHomes();
   const home = dbName === undefined ? [...homes.values()] : [homes.get(dbName)].flatMap((found) => found ?? []);

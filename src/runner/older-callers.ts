@@ -4,8 +4,8 @@ import type { AgentRunnerConnectRequest, AgentRunnerRunRequest } from "../run/co
 import { eventMapper, type Lost } from "../wire/protocol-versions.js";
 
 /*
- * CopilotKit's runtime 1.75 hands a runner's events on to clients before AG-UI 1.0 as they are, and names no version. It is
- * known by what else it does: its agents are handed over with their thread and headers set, and `connect` is told headers.
+ * CopilotKit's runtime 1.75 passes a runner's events unchanged to clients before AG-UI 1.0, and names no version. It is
+ * detected by two habits: its agents come with their thread and headers set, and `connect` gets headers.
  */
 
 export const runsForOlder = ({ threadId, agent, input }: AgentRunnerRunRequest): boolean =>
@@ -13,7 +13,7 @@ export const runsForOlder = ({ threadId, agent, input }: AgentRunnerRunRequest):
 
 export const connectsForOlder = ({ headers }: AgentRunnerConnectRequest): boolean => headers !== undefined;
 
-/** Gives an event as clients before 1.0 read it. */
+/** Maps an event to the form that clients before 1.0 read. */
 export function forOlder(lost: Lost): (event: BaseEvent) => BaseEvent {
   const toOlder = eventMapper(undefined, lost);
   return (event) => toOlder?.(event) ?? event;

@@ -14,28 +14,28 @@ import type { Durability } from "../wire/shapes.js";
 import type { EventLimits } from "./agent/event-limits.js";
 import { checkLimits, type RunnerLimits } from "./keep/retention.js";
 
-/** What every runner of the project can be told. */
+/** Options of every runner. */
 export interface LocalAgentRunnerOptions {
   /** How long an agent has to end after it was asked to stop, in ms. Default 2,000. */
   readonly stopGraceMs?: number;
   /**
-   * How long a run may last, in ms. After it the agent is asked to end, and within `stopGraceMs` the run is errored with
+   * How long a run may last, in ms. Then the agent is asked to end, and within `stopGraceMs` the run is errored with
    * `code: "RUN_TIMEOUT"`. Default: as long as it takes.
    */
   readonly maxRunMs?: number;
-  /** What happens to a run that is asked for while another run of its thread is live. Default `throw`. */
+  /** What happens to a run that is requested while another run of its thread is live. Default `throw`. */
   readonly onConcurrentRun?: ConcurrentRunPolicy;
   /** How many runs of one thread may wait in this runner with `onConcurrentRun: "queue"`. Default 16. */
   readonly maxQueuedRuns?: number;
   /** How much history is kept. Default: all of it. */
   readonly limits?: RunnerLimits;
-  /** What agents may emit; what goes beyond it ends its run. */
+  /** What agents may emit; exceeding a limit ends the run. */
   readonly eventLimits?: EventLimits;
   /** Where the errors of agents are printed, with their stack. Default: the console of the host. */
   readonly logger?: Logger;
   /**
-   * What is stored of a run's input in its RUN_STARTED, beside ids, the new messages and `resume`: `tools`, `context`,
-   * `forwardedProps`, `state`. They may hold secrets. Default: none of them.
+   * Further fields of a run's input that its RUN_STARTED stores, beside ids, the new messages and `resume`: `tools`,
+   * `context`, `forwardedProps`, `state`. They may hold secrets. Default: none of them.
    */
   readonly recordInput?: readonly InputField[];
   readonly clock?: Clock;
@@ -48,11 +48,11 @@ export interface LocalAgentRunnerOptions {
   readonly atFailurePoint?: AtFailurePoint;
 }
 
-/** What happens to a store as a whole. */
+/** Events of a store as a whole. */
 export interface StoreEvents {
-  /** It is about to be lost: to a newer build, or (`deleted`) for good. */
+  /** The database is about to be upgraded by a newer build, or (`deleted`) to be deleted. */
   readonly onOutdated: (deleted: boolean) => Promise<void>;
-  /** It was let go of because it is `deleted`, or fell and may be deleted. */
+  /** The connection was closed for a deletion (`deleted`), or dropped, perhaps because of one. */
   readonly onGone: (deleted: boolean) => void;
 }
 
@@ -61,7 +61,7 @@ export interface RunnerPreset {
   readonly dbName: string;
   readonly durability: Durability;
   readonly locks: Locks;
-  /** All hosts are in this process: none of them ends unless all do, or it says so. Default false. */
+  /** All hosts are in this process: none dies alone, and one that closes says so. Default false. */
   readonly isOneProcess?: boolean;
   readonly openChannel: OpenChannel;
   readonly openStore: (events: StoreEvents) => RunStore;
@@ -69,7 +69,7 @@ export interface RunnerPreset {
   readonly deleteStore: () => Promise<void>;
 }
 
-/** Of {@link LocalAgentRunnerOptions}. */
+/** The names of {@link LocalAgentRunnerOptions}. */
 export const RUNNER_NAMES: Names<LocalAgentRunnerOptions> = {
   stopGraceMs: true,
   maxRunMs: true,
@@ -84,7 +84,7 @@ export const RUNNER_NAMES: Names<LocalAgentRunnerOptions> = {
   atFailurePoint: true,
 };
 
-/** CopilotKit's runners have them beside the others. */
+/** CopilotKit's runners take these at the top level. */
 export const LIMITS_ELSEWHERE: Elsewhere = {
   maxThreads: "write limits.maxThreads",
   maxRunsPerThread: "write limits.maxRunsPerThread",

@@ -9,21 +9,21 @@ import type { RunStore } from "../storage/run-store.js";
 import type { EventLimits } from "./agent/event-limits.js";
 
 /**
- * What happens to a run that is asked for while another run of its thread is live.
+ * What happens to a run that is requested while another run of its thread is live.
  * - `throw`: it is refused as `thread-busy`.
  * - `supersede`: the live run ends at once as `superseded`, and this one takes its place.
- * - `queue`: it waits for its turn, in the order of asking; `stop` with its runId takes it out again.
+ * - `queue`: it waits, in request order; `stop` with its runId removes it from the queue.
  */
 export type ConcurrentRunPolicy = "throw" | "supersede" | "queue";
 
-/** What the one algorithm is given. Presets choose the parts. */
+/** The parts of the runner's algorithm. Presets choose them. */
 export interface RunnerParts {
   readonly dbName: string;
-  /** This host, as it stands in heads and on the channel. */
+  /** This host's id, in heads and on the channel. */
   readonly hostId: string;
   readonly store: RunStore;
   readonly locks: Locks;
-  /** No host dies alone: none is watched. */
+  /** All hosts share one process: none dies alone, so none is watched. */
   readonly isOneProcess: boolean;
   readonly channel: HostChannel;
   readonly clock: Clock;

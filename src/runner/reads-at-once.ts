@@ -9,15 +9,15 @@ import { ownEvent } from "./agent/accept.js";
 import { withInput } from "./history/recorded-run.js";
 
 /**
- * A promise of what can also be had at once: CopilotKit's runtime 1.75 reads a runner's threads without awaiting them.
- * What is not promised is computed where it is asked for.
+ * A promise whose value can also be read synchronously: CopilotKit's runtime 1.75 reads a runner's threads without
+ * awaiting them. The synchronous value is computed on demand.
  */
 export type AtOnce<T, Now> = Promise<T> & { toJSON(): Now };
-/** The same of a list. */
+/** The same for a list. */
 export type ListAtOnce<T, Now> = AtOnce<T, Now[]> & Pick<Now[], "map" | "filter">;
 
 export function atOnce<T, Now>(later: Promise<T>, now: () => Now): AtOnce<T, Now> {
-  // Nobody may await it.
+  // If nobody awaits it, a failure is no unhandled rejection.
   later.catch(() => undefined);
   return Object.assign(later, { toJSON: now });
 }
@@ -31,11 +31,11 @@ export function listAtOnce<T, Now>(later: Promise<T>, now: () => Now[]): ListAtO
   return Object.assign(atOnce(later, now), list);
 }
 
-/** What a store in memory says of its threads without waiting. All answers are copies. */
+/** Synchronous reads of an in-memory store. All answers are copies. */
 export class ReadsAtOnce {
   constructor(private readonly data: MemoryData) {}
 
-  /** All that are listed, newest first. */
+  /** All threads that are not archived, newest first. */
   threads(): ThreadRecord[] {
     return [...this.data.threads.values()]
       .flatMap(({ row }) => (row === undefined || row.archived ? [] : row))

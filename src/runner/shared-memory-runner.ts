@@ -6,10 +6,10 @@ type SharedOptions = Pick<
   "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "recordInput" | "logger"
 >;
 
-/** A runner in memory, for as long as it is not released. */
+/** An in-memory runner, usable until it is released. */
 export interface SharedRunner {
   readonly runner: InMemoryAgentRunner;
-  /** Closes it, where nobody else has it. */
+  /** Closes the runner when its last user releases it. */
   release(): Promise<void>;
 }
 
@@ -23,13 +23,13 @@ interface Entry {
 const entries = new Set<Entry>();
 
 /**
- * One runner for all who ask for the same store with the same options: a server that makes a runtime for each request, and
- * closes none, has one runner.
+ * One runner for all callers with the same store and options: a server that makes a runtime for each request and closes
+ * none has one runner.
  *
  * @throws RunnerError `invalid-input`
  */
 export function sharedMemoryRunner(options: SharedOptions): SharedRunner {
-  // Whatever else there is: no option of one runtime may hold for another.
+  // All other options count too: none of one runtime may apply to another.
   const { logger, dbName = DEFAULT_MEMORY_NAME, limits = {}, eventLimits = {}, ...others } = options;
   const key = keyOf([{ dbName, ...others }, limits, eventLimits]);
   let entry = [...entries].find((known) => known.key === key && known.logger === logger);
@@ -49,7 +49,7 @@ export function sharedMemoryRunner(options: SharedOptions): SharedRunner {
   };
 }
 
-/** The same for options of the same values, in whichever order; `Infinity` is none of JSON's. */
+/** Equal for equal values in any order. Values become strings because JSON has no `Infinity`. */
 const keyOf = (parts: readonly object[]): string =>
   JSON.stringify(
     parts.map((part) =>

@@ -15,12 +15,12 @@ import { checkId } from "./checks.js";
 import type { RunEventsQuery, RunName, ThreadReads } from "./read/reads.js";
 import { listThreads, threadSummary } from "./read/threads.js";
 
-/** What a runner tells of its threads without running anything. */
+/** The reading side of a runner. */
 export abstract class ThreadReader {
   protected abstract readonly store: RunStore;
   protected abstract readonly reads: ThreadReads;
   protected abstract readonly threadChanges$: Observable<ThreadChange>;
-  /** The run is over although it stands as live in the log: its end cannot be written now. */
+  /** The run is over but still live in the log, because its end cannot be written now. */
   protected abstract readonly isOver: (threadId: string, runId: string) => boolean;
 
   /** Threads, newest first. */
@@ -34,19 +34,19 @@ export abstract class ThreadReader {
     return threadSummary(this.store, threadId, this.isOver);
   }
 
-  /** Changes of the list of threads, made in whichever host. Begins with the next change. */
+  /** Changes to the list of threads, made by any host, from now on. */
   watchThreads(): Observable<ThreadChange> {
     return this.threadChanges$;
   }
 
-  /** A thread's runs, newest first, those of other branches included. */
+  /** A thread's runs on all branches, newest first. */
   listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
     return this.reads.listRuns(threadId, query);
   }
 
   /**
-   * The agents that have run in a thread, on every branch; none for an unknown thread. Undefined where nobody can tell:
-   * limits have cut off its oldest runs, or a run has no agent's id.
+   * The agents that have run in a thread, on every branch; none for an unknown thread. Undefined where this is not
+   * known: limits have cut off its oldest runs, or a run has no agent id.
    */
   agentIds(threadId: string): Promise<readonly string[] | undefined> {
     return this.reads.agentIds(threadId);
@@ -62,23 +62,23 @@ export abstract class ThreadReader {
   }
 
   /**
-   * The committed events of a run with their sequence numbers and arrival times (ms since the Unix epoch), each as it was
+   * The committed events of a run with their sequence numbers and arrival times (ms since the Unix epoch), each as
    * recorded; none for an unknown run, or one that a limit cut off. Errors as {@link getRun}.
    */
   getRunEvents(runId: string, query: RunEventsQuery = {}): Promise<readonly PlacedEvent[]> {
     return this.reads.getRunEvents(runId, query);
   }
 
-  /** The messages of the active path, the live run's so far included; none for an unknown thread. */
+  /** The messages of the active path, including the live run's so far; none for an unknown thread. */
   getThreadMessages(threadId: string): Promise<Message[]> {
     return this.reads.getThreadMessages(threadId);
   }
 
   /**
-   * A page of the messages of the active path, the live run's so far included; an empty one for an unknown thread.
+   * A page of the messages of the active path, including the live run's so far; empty for an unknown thread.
    *
-   * @param place `before`: a message's id, the first one's of the page after; absent: the last ones. `limit`: at most so
-   *   many, default 50, at most 500. Errors: RunnerError `invalid-input` where the path does not have the message `before`
+   * @param place `before`: id of the message that the page ends before; absent: the last page. `limit`: default 50, at
+   *   most 500. Errors: RunnerError `invalid-input` where the path has no message `before`
    */
   getMessagePage(threadId: string, place: Omit<MessagePageQuery, "threadId"> = {}): Promise<MessagePage> {
     return this.reads.getMessagePage(threadId, place);

@@ -10,9 +10,9 @@ import type { LocalAgentRunnerOptions } from "./options.js";
 import { limitsInMemory } from "./keep/retention.js";
 
 /**
- * Takes the place of the IndexedDBAgentRunner of a host that can keep nothing: its threads are gone with it. Locks and
- * channel are those of the origin, so a thread still has one live run over all hosts; where the user lets the site have
- * none (`locks` undefined), there is no SharedWorker either, and each host has threads of its own.
+ * Replaces the IndexedDBAgentRunner in a host that can store nothing: its threads are lost with it. Locks and channel
+ * are the origin's, so a thread still has one live run across all hosts; where the user denies the site these too
+ * (`locks` undefined), there is no SharedWorker either, and each host has its own threads.
  */
 export class UnsavedAgentRunner extends LocalAgentRunner {
   constructor(dbName: string, locks: Locks | undefined, options: LocalAgentRunnerOptions) {

@@ -2,7 +2,7 @@ import { EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import type { BaseEvent, Message, RunAgentInput, RunStartedEvent } from "@ag-ui/client";
 import { cloneJson } from "../../run/json.js";
 
-/** Events that hold nothing but strings of their own: the schema check made them, and nobody else has them. */
+/** Events of plain strings: the schema check made these objects, and nobody else holds them. */
 const PLAIN: ReadonlySet<string> = new Set([
   EventType.TEXT_MESSAGE_START,
   EventType.TEXT_MESSAGE_CONTENT,
@@ -19,7 +19,7 @@ const PLAIN: ReadonlySet<string> = new Set([
   EventType.STEP_FINISHED,
 ]);
 
-/** A copy that whoever is handed it may change. */
+/** A copy that its receiver may change. */
 export function ownEvent(event: BaseEvent): BaseEvent {
   const isPlain = PLAIN.has(event.type) && event.rawEvent === undefined && event.metadata === undefined;
   return isPlain ? { ...event } : structuredClone(event);
@@ -29,8 +29,7 @@ export type Accepted =
   { readonly is: "accepted"; readonly event: BaseEvent } | { readonly is: "refused"; readonly reason: string };
 
 /**
- * Takes an event that the pipeline verified into the log's keeping: what the agent may still hold and change is copied,
- * what cannot be stored is refused.
+ * Prepares a verified event for the log: copies what the agent may still change, refuses what cannot be stored.
  */
 export function acceptEvent(given: BaseEvent): Accepted {
   if (PLAIN.has(given.type) && given.rawEvent === undefined && given.metadata === undefined) {
@@ -43,14 +42,14 @@ export function acceptEvent(given: BaseEvent): Accepted {
   }
 }
 
-/** What a run's recorded input may hold beside ids, messages and `resume`, where an option asks for it. */
+/** Optional fields of a run's recorded input, beside ids, messages and `resume`. */
 export const INPUT_FIELDS = ["tools", "context", "forwardedProps", "state"] as const;
 export type InputField = (typeof INPUT_FIELDS)[number];
 
-/** An agent may echo these; they may hold what nobody asked to have stored. */
+/** Dropped from an agent's echo of its input unless `recordInput` names them: nobody asked to store them. */
 const ASKED_FOR: readonly InputField[] = ["context", "forwardedProps", "state"];
 
-/** What older readers require, and 1.0 leaves out where there is none. */
+/** Fields that older readers require and 1.0 omits when empty. */
 const EMPTY = { tools: [], context: [], forwardedProps: {}, state: {} };
 
 /** The first events of a run in the log. */
@@ -59,7 +58,7 @@ export function startingEvents(start: {
   readonly given: BaseEvent | undefined;
   readonly request: RunAgentInput;
   readonly newMessages: readonly Message[];
-  /** The thread has a message of this id, or its sender kept it out of the log. */
+  /** The thread or the request has a message of this id. */
   readonly isKnown: (id: string) => boolean;
   readonly records: readonly InputField[];
   /** Where the run's state is not the thread's. */
@@ -78,7 +77,7 @@ export function startingEvents(start: {
     ...own,
     threadId,
     runId,
-    // What the log has is of this version, whichever the agent speaks: its events were checked and translated.
+    // The log is of this version, whatever the agent speaks: its events were checked and translated.
     protocolVersion: PROTOCOL_VERSION,
     input: {
       ...EMPTY,
@@ -99,7 +98,7 @@ export function startingEvents(start: {
   return events;
 }
 
-/** The new messages, with those that only the agent names, in the order that it gives them. */
+/** The new messages and those that only the agent names, in the agent's order. */
 function withOthers(
   newMessages: readonly Message[],
   named: readonly Message[],

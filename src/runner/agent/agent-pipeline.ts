@@ -33,7 +33,7 @@ import { cloneJson } from "../../run/json.js";
 import { InvalidStream, StreamCourse, tidyLifecycle, type CourseHost } from "./lifecycle.js";
 import { RepeatedDeltas } from "./repeated-deltas.js";
 
-/** What the pipeline uses of AbstractAgent and replaces on one instance; the class keeps it protected or private. */
+/** Protected or private members of AbstractAgent that the pipeline uses, or replaces on one instance. */
 interface Inner {
   middlewares: Middleware[];
   apply(
@@ -47,10 +47,10 @@ interface Inner {
   prepareRunAgentInput(parameters?: RunAgentParameters): RunAgentInput;
 }
 
-/** Methods of AbstractAgent that a class may have replaced to see what its runs do. */
+/** Methods of AbstractAgent that a class may override to observe its runs. */
 const HOOKS = ["apply", "processApplyEvents", "prepareRunAgentInput", "onInitialize", "onFinalize", "onError"] as const;
 
-/** The objects in which the methods of an agent stand, and the last of them: AbstractAgent's own. */
+/** The agent and its prototypes; `base` is AbstractAgent's own. */
 function classesOf(agent: AbstractAgent): { readonly chain: readonly object[]; readonly base: object | undefined } {
   const chain: object[] = [];
   for (let link: object | null = agent; link !== null; link = Object.getPrototypeOf(link) as object | null) {
@@ -59,23 +59,23 @@ function classesOf(agent: AbstractAgent): { readonly chain: readonly object[]; r
   return { chain, base: chain.findLast((link) => Object.hasOwn(link, "runAgent")) };
 }
 
-/** Somebody watches the run from inside the agent: subscribers, or a class that replaced one of the hooks. */
+/** The agent has subscribers, or its class overrides one of the hooks. */
 function isWatched(agent: AbstractAgent): boolean {
   if (agent.subscribers.length > 0) return true;
   const { chain, base } = classesOf(agent);
   return HOOKS.some((hook) => chain.find((link) => Object.hasOwn(link, hook)) !== base);
 }
 
-/** Its class brings a `runAgent` that is neither AbstractAgent's nor HttpAgent's, which only adds the abort. */
+/** Its class overrides `runAgent`; HttpAgent's does not count, which only adds the abort. */
 function hasOwnRunAgent(agent: AbstractAgent): boolean {
   const { chain, base } = classesOf(agent);
   const found = chain.find((link) => Object.hasOwn(link, "runAgent"));
   if (found === undefined || found === base) return false;
-  // HttpAgent of any copy of the client. To import it would load its transports for agents that have none.
+  // HttpAgent of any copy of the client. Importing it would load its transports for agents that need none.
   return Object.getPrototypeOf(found) !== base || !Object.hasOwn(found, "requestInit");
 }
 
-/** Gives `target` the messages as a copy that is made when somebody first reads it: most agents never do. */
+/** Copies the messages into `target` when somebody first reads them: most agents never do. */
 function setLazily(target: { messages: Message[] }, copy: () => Message[]): void {
   let messages: Message[] | undefined;
   Object.defineProperty(target, "messages", {
@@ -88,12 +88,12 @@ function setLazily(target: { messages: Message[] }, copy: () => Message[]): void
   });
 }
 
-/** What the pipeline puts on the agent itself; all of it is as it was when the run is over. */
+/** Properties that the pipeline sets on the agent and restores when the run is over. */
 const REPLACED = ["messages", "apply", "onInitialize", "onFinalize", "onError", "run", "middlewares", "fetch"] as const;
 
 const nothing = async (): Promise<void> => undefined;
 
-/** @returns puts everything back */
+/** @returns a function that restores them */
 function remember(agent: AbstractAgent): () => void {
   const before = REPLACED.map((name) => [name, Object.getOwnPropertyDescriptor(agent, name)] as const);
   return () => {
@@ -106,20 +106,20 @@ function remember(agent: AbstractAgent): () => void {
 
 const running = new WeakSet<AbstractAgent>();
 
-/** One agent runs once at a time: who shares it between runs passes clones. */
+/** An agent executes one run at a time: callers that share it pass clones. */
 export const isRunningAgent = (agent: AbstractAgent): boolean => running.has(agent);
 
-/** How a run looks from its agent's side. */
+/** The host of a run, as its agent's pipeline sees it. */
 export interface PipelineHost extends Omit<CourseHost, "runId"> {
   /** The thread's messages, the new ones at the end. */
   readonly messages: () => readonly Message[];
   /**
-   * Looks at each event as it was emitted.
+   * Checks each event as it was emitted.
    *
-   * @returns what goes on in its place; undefined: the run is over, and the rest is not heard
+   * @returns the event that takes its place; undefined: the run is over, and further events are ignored
    */
   readonly take: (event: BaseEvent) => BaseEvent | undefined;
-  /** Each event that passed, in order; kept by whoever takes it, so not to be changed any more. */
+  /** Receives each accepted event, in order, and keeps it: it must not change any more. */
   readonly next: (event: BaseEvent) => void;
 }
 
@@ -130,12 +130,12 @@ type Input = Omit<RunAgentInput, "messages">;
  * accepted event to `host.next`. The default apply stage, which clones all messages for each event, is left out unless
  * the agent has subscribers or hooks of its own, which then keep their meaning.
  *
- * An agent whose class brings a `runAgent` of its own is run by that: its events are those that it hands to the
- * subscriber, and they are checked behind it.
+ * An agent whose class overrides `runAgent` is run by that method: its events are those that it hands to the
+ * subscriber, and they are checked after that.
  *
- * @param agent runs as it is given, so callers pass a clone
- * @returns resolves when the agent has completed: with nothing, or with the failure that a subscriber of the agent kept
- *   from being thrown; rejects with what it threw, with {@link InvalidStream} where what it emitted is not valid, or with
+ * @param agent is run itself, so callers pass a clone
+ * @returns resolves when the agent has completed: with nothing, or with the failure that a subscriber of the agent
+ *   suppressed; rejects with what it threw, with {@link InvalidStream} where it emitted something invalid, or with
  *   {@link BrokenConnection}
  */
 export async function runAgent(agent: AbstractAgent, input: Input, host: PipelineHost): Promise<unknown> {
@@ -155,14 +155,14 @@ export async function runAgent(agent: AbstractAgent, input: Input, host: Pipelin
   return run.rejected && run.reason(run.rejected.error);
 }
 
-/** One run of an agent: what is put on the agent for it, and how its events are taken. */
+/** One run of an agent: prepares the agent and receives its events. */
 class AgentRun {
   private readonly course: StreamCourse;
   private readonly repeated = new RepeatedDeltas();
   private readonly watched: boolean;
   /** Protected or private in the class; replaced on this instance alone. */
   private readonly inner: Inner;
-  /** What came out of the checks instead of events. */
+  /** The error with which the checks rejected the stream. */
   rejected: { readonly error: unknown } | undefined;
   /** The agent itself threw. */
   private failed = false;
@@ -178,23 +178,23 @@ class AgentRun {
     this.inner = agent as unknown as Inner;
     agent.threadId = input.threadId;
     agent.state = cloneJson(input.state);
-    // The thread's open interrupts were checked where the run was asked for; a clone may carry those of another thread.
+    // Open interrupts were checked before the fence; a clone may carry those of another thread.
     agent.pendingInterrupts = [];
-    // The default prints the error to the console before it throws it; here the run's end tells it.
+    // The default also prints the error to the console; here the run's end reports it.
     if (!this.watched) this.inner.onError = (_input, error) => throwError(() => error);
     this.watchConnection();
   }
 
-  /** Its events are taken in its own pipeline, which checks them. */
+  /** Receives events through the agent's own pipeline, which checks them. */
   async direct(): Promise<void> {
     const { agent, inner, host, watched, input } = this;
     agent.messages = watched ? this.messages() : [];
-    // They copy messages and state for each subscriber, and there is none.
+    // Both copy messages and state for each subscriber, and there is none.
     if (!watched) inner.onInitialize = inner.onFinalize = nothing;
     const apply = inner.apply.bind(agent);
     inner.apply = (runInput, events$, subscribers) => {
       const checked$ = this.checked(events$);
-      // Subscribers are handed the same events, and may do with them what they like.
+      // Subscribers get the same event objects and may change them.
       if (watched) return apply(runInput, checked$.pipe(tap((event) => host.next({ ...event }))), subscribers);
       return this.lean(checked$.pipe(tap(host.next)));
     };
@@ -206,16 +206,16 @@ class AgentRun {
       setLazily(given, () => agent.messages.filter((message) => message.role !== "activity"));
       return given;
     };
-    // What the client puts around the agent itself reads every message. Where nothing else is around it, the messages are
-    // given inside of that: they are of this protocol version already.
+    // The client's own wrapper around `run` reads every message. Without middlewares the messages are set inside that
+    // wrapper: they are of this protocol version already.
     const isBare = inner.middlewares.length === 0;
     if (isBare) {
       const run = agent.run.bind(agent);
       agent.run = (prepared) => run(whole(prepared));
     }
-    // Around all others, so that it sees what they make of the events.
+    // Outermost, so that it sees the events as the other middlewares leave them.
     const outermost = new FunctionMiddleware((prepared, next) => {
-      // A clone of the running agent has this as well, and has nothing to do with this run.
+      // A clone of the running agent has this middleware too, but is not part of this run.
       if (prepared.runId !== input.runId || prepared.threadId !== input.threadId) return next.run(prepared);
       const { parentRunId } = input;
       const given = { ...prepared, ...(parentRunId !== undefined && { parentRunId }) };
@@ -230,7 +230,7 @@ class AgentRun {
       forwardedProps: input.forwardedProps,
       ...(input.resume !== undefined && { resume: input.resume }),
     };
-    // The last subscriber: the client would print the failure before it throws it, and the run's end tells it.
+    // As the last subscriber it stops the client from printing the failure, which the run's end reports.
     const heard: AgentStateMutation = { stopPropagation: true };
     const quiet: AgentSubscriber = {
       onRunFailed: ({ error }) => {
@@ -243,9 +243,9 @@ class AgentRun {
   }
 
   /**
-   * Its events are those that its own `runAgent` hands to the subscriber.
+   * Receives the events that the agent's own `runAgent` hands to the subscriber.
    *
-   * @param over called when that has settled, which may be after the stream was rejected
+   * @param over called when `runAgent` has settled, which may be after the stream was rejected
    */
   async throughSubscriber(over: () => void): Promise<void> {
     const { agent, inner, host } = this;
@@ -254,7 +254,7 @@ class AgentRun {
     const subscriber: AgentSubscriber = { onEvent: ({ event }) => events$.next(event) };
     const apply = inner.apply.bind(agent);
     inner.apply = (runInput, own$, subscribers) => {
-      // Of its own pipeline too: where nobody else is told of the events, nothing is folded.
+      // Also for its default pipeline: where nobody else gets the events, nothing is folded.
       const last = subscribers.at(-1);
       if (!this.watched && (last === subscriber || last?.onEvent === undefined)) {
         return this.lean(own$.pipe(tap((event) => events$.next(event))));
@@ -266,7 +266,7 @@ class AgentRun {
       this.checked(stages$).subscribe({ next: (event) => host.next({ ...event }), error: reject, complete: resolve });
     });
     const params: RunAgentInput = { ...this.input, messages: this.messages(), state: cloneJson(this.input.state) };
-    // In a function, so that what it throws at once is a rejection too.
+    // Async, so that a synchronous throw becomes a rejection.
     const work = async (): Promise<unknown> => agent.runAgent(params, subscriber);
     void work()
       .finally(over)
@@ -277,9 +277,9 @@ class AgentRun {
     await taken;
   }
 
-  /** What is told of the run's failure. */
+  /** The error that the run's failure is reported with. */
   reason(error: unknown): unknown {
-    // To look at a proxy may throw: nobody after this is handed one that does.
+    // Inspecting a proxy may throw: later code is never handed one that does.
     if (!isReadable(error)) return new Error(messageOf(error));
     if (!this.failed && this.rejected !== undefined && error === this.rejected.error) {
       if (error instanceof InvalidStream) return error;
@@ -288,7 +288,7 @@ class AgentRun {
     return this.connection === "over" ? new BrokenConnection(messageOf(error), { cause: error }) : error;
   }
 
-  /** The agent's own: what it does to them must not reach the thread as the host keeps it. */
+  /** A copy for the agent, whose changes must not reach the host's thread. */
   private messages(): Message[] {
     return cloneJson([...this.host.messages()]);
   }
@@ -299,7 +299,7 @@ class AgentRun {
       wentOn: this.host.dropped,
       isCutOff: () => this.connection === "over",
     };
-    // Who watches the run from inside the agent is shown every event.
+    // Subscribers, hooks and the debug logger must see every event.
     const isShown = this.watched || this.agent.debugLogger !== undefined;
     const repeated = this.repeated.around((event, made) => {
       this.course.pass(event);
@@ -309,7 +309,7 @@ class AgentRun {
     return pipe(map(this.host.take), taken, isShown ? identity : repeated, tidyLifecycle(this.course, stream));
   }
 
-  /** Behind the checks: notes what they made of each event, or with which error they rejected the stream. */
+  /** After the checks: notes each event that they passed, or the error with which they rejected the stream. */
   private checked(events$: Observable<BaseEvent>): Observable<BaseEvent> {
     return events$.pipe(
       tap({
@@ -319,12 +319,12 @@ class AgentRun {
     );
   }
 
-  /** In the place of the default apply stage. One empty mutation: a pipeline that emits nothing makes runAgent reject. */
+  /** Replaces the default apply stage. Emits one empty mutation: runAgent rejects if its pipeline emits nothing. */
   private lean(events$: Observable<BaseEvent>): Observable<AgentStateMutation> {
     return concat(
       events$.pipe(ignoreElements()),
       defer(() => {
-        // Nobody reads them any more, and runAgent would copy them all for a result that nobody reads.
+        // runAgent would copy them all into a result that nobody reads.
         this.agent.messages = [];
         return of({});
       }),
@@ -340,7 +340,7 @@ class AgentRun {
     return `${faults.join("; ")} (its fields: ${this.course.fields})`;
   }
 
-  /** HttpAgent: an answer that ends in the middle of an event, or breaks off, is told apart from what the agent throws. */
+  /** HttpAgent: tells a response that breaks off or ends inside an event from an error that the agent throws. */
   private watchConnection(): void {
     const { agent } = this;
     if (!("fetch" in agent) || typeof agent.fetch !== "function") return;
@@ -349,7 +349,7 @@ class AgentRun {
       this.connection = "open";
       const response = await fetch(url, init);
       watchBody(response.body, () => {
-        // What a server refuses with is read whole, and is no answer.
+        // The body of an error response is read whole, and is no event stream.
         if (response.ok && init.signal?.aborted !== true) this.connection = "over";
       });
       return response;
@@ -366,14 +366,14 @@ function isReadable(thrown: unknown): boolean {
   }
 }
 
-/** An answer that broke off before the agent had said its end. */
+/** The response broke off before the agent's terminal event. */
 export class BrokenConnection extends Error {}
 
-/** @param over called when nothing more comes: what fails after that fails at what is left of an event */
+/** @param over called when the body has ended or failed: a later error is about an incomplete last event */
 function watchBody(body: ReadableStream<Uint8Array> | null, over: () => void): void {
   if (body === null) return;
   const getReader = body.getReader.bind(body) as () => ReadableStreamDefaultReader<Uint8Array>;
-  // HttpAgent asks for no other reader.
+  // HttpAgent uses no other kind of reader.
   body.getReader = (() => {
     const reader = getReader();
     const [read, cancel] = [reader.read.bind(reader), reader.cancel.bind(reader)];
@@ -386,7 +386,7 @@ function watchBody(body: ReadableStream<Uint8Array> | null, over: () => void): v
       if (result.done && !isLeft) over();
       return result;
     };
-    // To cancel a stream that has failed fails too, and HttpAgent leaves that rejection to nobody: it ends a Node process.
+    // Canceling a failed stream rejects, and HttpAgent does not handle that: it would end a Node process.
     reader.cancel = (reason) => {
       isLeft = true;
       return cancel(reason).catch(() => undefined);

@@ -19,10 +19,10 @@ const DELTAS: ReadonlySet<string> = new Set([
   EventType.TOOL_CALL_ARGS,
 ]);
 
-/** Longer ids are counted. */
+/** Events with longer ids are weighed in full. */
 const SHORT_ID = 256;
 
-/** The text of a delta that holds nothing else: its size, without a look at its fields. */
+/** The text of a plain delta: its length is the event's size, so no field need be weighed. */
 function plainDelta(event: BaseEvent): string | undefined {
   if (!DELTAS.has(event.type) || event.metadata !== undefined || event.rawEvent !== undefined) return undefined;
   const { delta, messageId, toolCallId } = event as Readonly<Record<string, unknown>>;
@@ -43,16 +43,16 @@ const limit = (name: keyof EventLimits, message: string): Refusal => ({
 });
 
 /**
- * What the events of one run may cost, and whether each may be recorded: what this lets through, every reader rebuilds
- * alike, at a cost in proportion to what was sent.
+ * Decides which events of one run may be recorded: every reader rebuilds those alike, at a cost in proportion to what
+ * was sent.
  */
 export class EventGate {
   private bytes = 0;
   private events = 0;
 
   /**
-   * @param fold what the run starts from; it is given all that goes into the log but text
-   * @param threadBytes of the thread's runs before this one
+   * @param fold what the run starts from; receives every logged event except deltas of text
+   * @param threadBytes size of the thread's earlier runs
    */
   constructor(
     private readonly limits: Required<EventLimits>,
@@ -60,16 +60,16 @@ export class EventGate {
     private readonly threadBytes: number,
   ) {}
 
-  /** Of the run so far, with what its patches have copied. */
+  /** Size of the run so far, including what its patches have copied. */
   get size(): number {
     return this.bytes;
   }
 
   /**
-   * Looks at an event as the agent emitted it, before anything else goes down into it.
+   * Weighs an event as the agent emitted it, before anything else walks it.
    *
-   * @returns what is recorded of it: the event itself, or its JSON form where it holds what is no JSON, so that all
-   *   readers are handed the same
+   * @returns the event, or its JSON form where it holds non-JSON values, so that all readers get the same; undefined
+   *   where it is refused
    */
   weigh(given: BaseEvent, refuse: (refusal: Refusal) => void): BaseEvent | undefined {
     try {
@@ -95,7 +95,7 @@ export class EventGate {
     return undefined;
   }
 
-  /** Looks at an event that is valid in itself, before it is recorded. */
+  /** Checks a valid event before it is recorded. */
   admit(event: BaseEvent): Refusal | undefined {
     const { maxRunEvents } = this.limits;
     if (++this.events > maxRunEvents) return limit("maxRunEvents", `The run has more than ${maxRunEvents} events`);

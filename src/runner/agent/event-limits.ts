@@ -6,33 +6,33 @@ import { jsonOf, weigh } from "../../run/size.js";
 import { checkOption } from "../checks.js";
 
 /**
- * What agents may emit. An event that goes beyond a limit is not recorded: it ends its run as errored, RUN_ERROR
- * `code: "EVENT_LIMIT"`, and all before it is kept. A message or a state of a run's input that goes beyond `maxDepth` or
+ * What agents may emit. An event that exceeds a limit is not recorded: its run ends as errored (RUN_ERROR,
+ * `EVENT_LIMIT`), and all earlier events are kept. A message or a state of a run's input that exceeds `maxDepth` or
  * `maxEventBytes` is refused as `invalid-input`.
  *
- * Bytes are UTF-16 code units of text, those of field names included, and 8 for each value: about the length of the JSON.
- * Of a text delta only its text counts.
+ * Bytes are UTF-16 code units of text and field names, plus 8 for each value: about the length of the JSON. Of a text
+ * delta only its text counts.
  */
 export interface EventLimits {
   /**
-   * How deep lists and objects stand in each other; 1 is the event itself. Also of a state that patches build. Default
-   * 200, which is the most.
+   * Nesting depth of lists and objects; the event itself is 1. Also of a state that patches build. Default and maximum
+   * 200.
    */
   readonly maxDepth?: number;
-  /** Of one event. Default 16 MB (2^24). */
+  /** Size of one event. Default 16 MB (2^24). */
   readonly maxEventBytes?: number;
   /**
-   * Operations of one STATE_DELTA or ACTIVITY_DELTA. Default 10,000, which is the most. Whatever is set, they push aside
-   * 100,000,000 items of lists at most.
+   * Operations of one STATE_DELTA or ACTIVITY_DELTA. Default and maximum 10,000. In any case they may shift at most
+   * 100,000,000 list items.
    */
   readonly maxPatchOperations?: number;
-  /** What the `copy` operations of one event copy. Default 1,000,000, which is the most. */
+  /** Bytes that the `copy` operations of one event copy. Default and maximum 1,000,000. */
   readonly maxCopiedBytes?: number;
-  /** Of a run: of its events, and what their patches copy. Default 256 MB (2^28). */
+  /** Size of a run: its events, and what their patches copy. Default 256 MB (2^28). */
   readonly maxRunBytes?: number;
   /** Events that the agent emits in one run. Default 2,000,000. */
   readonly maxRunEvents?: number;
-  /** Of all runs of a thread, those of other branches included. Default 1 GB (2^30). */
+  /** Size of all runs of a thread, on all branches. Default 1 GB (2^30). */
   readonly maxThreadBytes?: number;
 }
 
@@ -56,14 +56,14 @@ const NAMES: Names<EventLimits> = {
   maxThreadBytes: true,
 };
 
-/** Every reader has these, so none may accept more than the others. */
+/** Every reader applies these limits too, so no runner may accept more. */
 const FIXED: ReadonlySet<string> = new Set<keyof EventLimits>(["maxDepth", "maxPatchOperations", "maxCopiedBytes"]);
 
-/** @throws RunnerError `invalid-input`, also for limits that there are not */
+/** @throws RunnerError `invalid-input`, also for unknown limits */
 export function eventLimits(given: EventLimits = {}): Required<EventLimits> {
   checkNames(given, NAMES, { of: "The runner", within: "eventLimits" });
   const limits = { ...DEFAULTS };
-  // As they are read: inherited ones count, too.
+  // Read by name, so that inherited properties count too.
   for (const name of Object.keys(DEFAULTS) as (keyof EventLimits)[]) {
     const value = given[name];
     if (value === undefined) continue;
@@ -106,9 +106,9 @@ function jsonForm<T>(field: string, value: T, most: number): T {
 }
 
 /**
- * Looks at what of a request goes into the log or through a check that goes down into it.
+ * Checks the size and depth of what a request puts into the log or through a recursive check.
  *
- * @returns the request, with the JSON form of each message, answer and state that holds what is no JSON
+ * @returns the request; each message, answer and state with non-JSON values is replaced by its JSON form
  * @throws RunnerError `invalid-input`
  */
 export function checkRequestWeight(
@@ -117,8 +117,8 @@ export function checkRequestWeight(
   limits: Required<EventLimits>,
 ): { readonly input: RunAgentInput; readonly persisted: readonly Message[] | undefined } {
   const weighed = <T>(field: string, list: T): T =>
-    Array.isArray(list) ? (list.map((item, at) => checkWeight(`${field}[${at}]`, item as unknown, limits)) as T) : list; // as long a list
-  // Never stored unless the agent itself records them: their size is the caller's affair.
+    Array.isArray(list) ? (list.map((item, at) => checkWeight(`${field}[${at}]`, item as unknown, limits)) as T) : list; // same length
+  // Stored only where the agent or `recordInput` records them: their size is the caller's choice.
   const { tools, context, forwardedProps } = input;
   for (const [field, value] of Object.entries({ tools, context, forwardedProps })) {
     checkWeight(`input.${field}`, value as unknown, { ...limits, maxEventBytes: Infinity }, false);

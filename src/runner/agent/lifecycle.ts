@@ -10,7 +10,7 @@ import type { OpenConstructs } from "../../run/types.js";
 const TYPES: ReadonlySet<unknown> = new Set(Object.values(EventType));
 const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
 
-/** Which of the constructs was last opened by a chunk event: chunk expansion ends those by itself. */
+/** Constructs that were last opened by a chunk event: chunk expansion closes those itself. */
 class ChunkOpened {
   private readonly ids = new Set<string>();
 
@@ -53,7 +53,7 @@ class ChunkOpened {
   }
 }
 
-/** What an agent emits is anything: what cannot be compared is no repeat. */
+/** Undefined where the event cannot be copied: then nothing counts as its repeat. */
 function copyOf(event: BaseEvent): BaseEvent | undefined {
   try {
     return cloneJson(event);
@@ -70,7 +70,7 @@ const isSame = (a: BaseEvent, b: BaseEvent): boolean => {
   }
 };
 
-/** Tool calls whose results come later, as RUN_FINISHED says that nothing has checked yet. */
+/** Tool calls whose results come later, according to a RUN_FINISHED that is not checked yet. */
 function awaitedAfter({ outcome }: BaseEvent): ReadonlySet<unknown> {
   const { interrupts, pendingToolCallIds } = (outcome ?? {}) as Readonly<Record<string, unknown>>;
   const ids = (list: unknown): readonly unknown[] => (Array.isArray(list) ? list : []);
@@ -78,43 +78,43 @@ function awaitedAfter({ outcome }: BaseEvent): ReadonlySet<unknown> {
   return new Set([...asked, ...ids(pendingToolCallIds)]);
 }
 
-/** RUN_FINISHED events that were not yielded: the agent's function has returned. */
+/** RUN_FINISHED events that stand for the return of an agent's function, which did not yield them. */
 export const returns = new WeakSet<BaseEvent>();
 
 /**
- * The end of a run as its agent has said it. More may follow: a failure after all, or another run. So it is taken when
- * the stream ends or, earlier, when somebody calls `take`.
+ * The terminal event that an agent has emitted. A failure or another run may still follow, so it is taken when the
+ * stream ends or, earlier, when `take` is called.
  */
 export interface SaidEnd {
   readonly take: () => void;
-  /** It is the end of the run that was asked for, and not of one that the stream restates before it. */
+  /** It ends the requested run, not an earlier one that the stream restates. */
   readonly isAskedFor: boolean;
-  /** The agent has not said it but returned: a stop that it had not heard of goes before. */
+  /** The agent returned without emitting it: a stop request that it had not heard takes precedence. */
   readonly isReturn: boolean;
-  /** It has failed: nothing that its stream holds after that is another reason. */
+  /** The run has failed: later events do not change the reason. */
   readonly isFailure: boolean;
 }
 
 /** The run as the host knows it, for {@link StreamCourse}. */
 export interface CourseHost {
-  /** The run that was asked for. */
+  /** Id of the requested run. */
   readonly runId: string;
-  /** What the events that were accepted so far have left open. */
+  /** Constructs that the accepted events have left open. */
   readonly open: () => OpenConstructs | undefined;
-  /** Gives the messageId of each tool result that is made up. */
+  /** Makes the messageId of each tool result that the runner adds. */
   readonly makeId: () => string;
-  /** The agent has said how the run ends; undefined: its stream goes on with another run. */
+  /** The agent has emitted its terminal event; undefined: its stream continues with another run. */
   readonly said: (end: SaidEnd | undefined) => void;
   /** The agent emitted something that AG-UI does not know; it is left out. */
   readonly dropped: (message: string) => void;
 }
 
-/** Why the stream of an agent was rejected: it is not what AG-UI says. */
+/** The stream of an agent was rejected: it violates AG-UI. */
 export class InvalidStream extends Error {}
 
 /**
- * @param position of it in its stream, from 0
- * @throws InvalidStream where it is no event of any type
+ * @param position its index in the stream
+ * @throws InvalidStream where it is not an event
  */
 export function mustBeEvent(given: unknown, position: number): asserts given is BaseEvent {
   const isObject = typeof given === "object" && given !== null;
@@ -124,13 +124,13 @@ export function mustBeEvent(given: unknown, position: number): asserts given is 
 }
 
 /**
- * What one stream of an agent says about the course of its run, and what it should have said:
+ * Normalizes the course of a run in one agent's stream:
  * - An exact repeat of RUN_STARTED, of the terminal event or of the step event directly before it is dropped.
  * - What is still open when the agent itself finishes the run is closed first.
- * - A stream may hold several runs. They are recorded as one, the run that was asked for: only the first RUN_STARTED and
- *   the last terminal event count.
- * - RUN_ERROR after RUN_FINISHED replaces it. Any other event after the terminal one is an error; after RUN_ERROR the run
- *   ends with that, and the rest is left out.
+ * - A stream may hold several runs. They are recorded as one, the requested run: only the first RUN_STARTED and the
+ *   last terminal event count.
+ * - RUN_ERROR after RUN_FINISHED replaces it. Any other event after the terminal one is an error; after RUN_ERROR the
+ *   run ends with that one, and the rest is ignored.
  */
 export class StreamCourse {
   private readonly chunkOpened = new ChunkOpened();
@@ -145,17 +145,17 @@ export class StreamCourse {
 
   constructor(private readonly host: CourseHost) {}
 
-  /** Where the stream is, for messages: the first event is 0. */
+  /** The position in the stream, for messages: the first event is 0. */
   get place(): string {
     return this.current === undefined ? "the stream" : `event ${this.count - 1} (${printable(this.current.type, 60)})`;
   }
 
-  /** The agent has said that the run failed, and that was not taken yet. */
+  /** The agent has emitted RUN_ERROR, which is not taken yet. */
   get hasFailed(): boolean {
     return this.held?.type === EventType.RUN_ERROR;
   }
 
-  /** The fields of the event where the stream is: a misspelt one is easily seen among them. */
+  /** Field names of the current event, so that a misspelt one shows. */
   get fields(): string {
     const names = Object.keys(this.current ?? {});
     return (
@@ -167,7 +167,7 @@ export class StreamCourse {
   }
 
   /**
-   * @returns what goes on in the place of `given`
+   * @returns the events that replace `event`
    * @throws InvalidStream
    */
   next(event: BaseEvent): readonly BaseEvent[] {
@@ -193,13 +193,13 @@ export class StreamCourse {
     return [event];
   }
 
-  /** An event that goes on as it is: it repeats the one before but for its text. */
+  /** Notes an event that bypasses the checks: it repeats the one before except for its text. */
   pass(event: BaseEvent): void {
     this.count++;
     this.current = event;
   }
 
-  /** Tells the host of an end that was said, or unsaid, since the last call. */
+  /** Tells the host of a terminal event that came, or was withdrawn, since the last call. */
   tell(take: () => void): void {
     const { held } = this;
     if (held === this.told) return;
@@ -228,7 +228,7 @@ export class StreamCourse {
     throw new InvalidStream(`${this.place} comes after ${held.type}, which ended the run`);
   }
 
-  /** A run starts with nothing open, and the log has one RUN_STARTED for all of them. */
+  /** Closes what the run before left open; the log has one RUN_STARTED for all runs of the stream. */
   private anotherRun(held: BaseEvent, started: BaseEvent): readonly BaseEvent[] {
     this.held = undefined;
     this.started = copyOf(started);
@@ -241,7 +241,7 @@ export class StreamCourse {
     return endsOf(left && this.chunkOpened.without(left), { status: "errored", ids: this.host.makeId });
   }
 
-  /** As it was emitted: the agent may go on with the object. */
+  /** Keeps a copy: the agent may still change the object. */
   private hold(event: BaseEvent): void {
     this.held = copyOf(event) ?? event;
     this.isReturn = returns.has(event);
@@ -259,11 +259,11 @@ export class StreamCourse {
 }
 
 /**
- * Has a stream take its course, before its events are checked.
+ * Applies a {@link StreamCourse} to a stream, before its events are checked.
  *
  * @param stream.failed called when the stream itself throws
- * @param stream.wentOn called with what came after the run's failure
- * @param stream.isCutOff its connection broke: what it throws then says nothing of a run that has ended
+ * @param stream.wentOn called with the error of an event after the run's failure
+ * @param stream.isCutOff its connection broke: an error then says nothing about a run that has ended
  */
 export function tidyLifecycle(
   course: StreamCourse,
@@ -293,7 +293,7 @@ export function tidyLifecycle(
           }
         },
         error: (error: unknown) => {
-          // An agent that says RUN_ERROR and throws has said why.
+          // An agent that emits RUN_ERROR and then throws has given the reason.
           if (course.hasFailed || stream.isCutOff()) take();
           stream.failed();
           subscriber.error(error);

@@ -4,7 +4,7 @@ import { Observable, type MonoTypeOperatorFunction } from "rxjs";
 
 type IdField = "messageId" | "toolCallId";
 
-/** Events that add text to something, and the field that names it. */
+/** Events that add text, and the field that names what they add it to. */
 const ID_FIELDS: ReadonlyMap<string, IdField> = new Map([
   [EventType.TEXT_MESSAGE_CONTENT, "messageId"],
   [EventType.TEXT_MESSAGE_CHUNK, "messageId"],
@@ -21,7 +21,7 @@ interface Delta {
   readonly delta: string;
 }
 
-/** An event that holds text for one thing and no field more. */
+/** The event as a delta, if it has no other fields. */
 function deltaOf(event: BaseEvent): Delta | undefined {
   if (typeof event !== "object" || event === null) return undefined; // an agent may emit anything
   const field = ID_FIELDS.get(event.type);
@@ -32,14 +32,14 @@ function deltaOf(event: BaseEvent): Delta | undefined {
 }
 
 /**
- * A stream is mostly deltas that differ from the one before in their text alone. The checks of the AG-UI client (schema,
- * chunk expansion, order) take such an event to one other and keep no count, so what they made of the first holds for those
- * that repeat it: same type, same id, no other field.
+ * Most events of a stream are deltas that differ from the one before only in their text. The checks of the AG-UI client
+ * (schema, chunk expansion, order) turn such an event into one other and keep no count, so their result for the first
+ * one holds for its repeats: same type, same id, no other field.
  */
 export class RepeatedDeltas {
-  /** What went into the checks last, where that is a delta. */
+  /** The last event that went into the checks, if it is a delta. */
   private given: Delta | undefined;
-  /** The one event that the checks made of it. */
+  /** The one event that came out of the checks for it. */
   private made: Delta | undefined;
 
   /** `event` came out of the checks, accepted. */
@@ -47,7 +47,7 @@ export class RepeatedDeltas {
     const { given, made } = this;
     this.made = undefined;
     if (given === undefined) return;
-    // A chunk that starts a message comes out as two events; those that repeat it do not.
+    // A chunk that starts a message comes out as two events; its repeats do not.
     if (made !== undefined) return void (this.given = undefined);
     const left = deltaOf(event);
     if (left?.id === given.id && left.delta === given.delta) this.made = left;
@@ -55,7 +55,7 @@ export class RepeatedDeltas {
   }
 
   /**
-   * Goes before the checks.
+   * Must be placed before the checks.
    *
    * @param pass is called with each event that need not be checked, and with what the checks would make of it
    */
@@ -69,7 +69,7 @@ export class RepeatedDeltas {
               this.made = undefined;
               this.given = deltaOf(event);
               subscriber.next(event);
-              // What comes out later has a place in the order that nothing may take.
+              // The checks emit this event later: a repeat must not overtake it.
               if (this.made === undefined) this.given = undefined;
               return;
             }
@@ -90,6 +90,6 @@ export class RepeatedDeltas {
     if (given === undefined || made === undefined) return undefined;
     const next = deltaOf(event);
     if (next?.type !== given.type || next.id !== given.id) return undefined;
-    return { type: made.type, [made.field]: made.id, delta: next.delta } as BaseEvent; // of the type of an accepted one
+    return { type: made.type, [made.field]: made.id, delta: next.delta } as BaseEvent; // of an accepted event's type
   }
 }

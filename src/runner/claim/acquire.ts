@@ -14,14 +14,14 @@ export interface AcquireContext {
 
 /** How long a stop of another host's run waits for its acknowledgement beyond the grace, in ms. */
 export const STOP_ACK_MS = 2_000;
-/** How often a run that was to be superseded is found live again before the thread counts as busy. */
+/** Attempts to supersede live runs before the thread counts as busy. */
 const SUPERSEDE_TRIES = 3;
 
 /**
- * The thread's lock for a run, or this very run where it is live in another host. A live run of another host is waited
+ * Takes the thread's lock for a run, or finds this very run live in another host. A live run of another host is waited
  * for or ended first, where the policy says so.
  *
- * @param waiting `busy` is called, with the index of the live run, when it comes to waiting; `signal` ends it
+ * @param waiting `busy` is called, with the index of the live run, before waiting; `signal` ends the wait
  * @throws RunnerError `thread-busy`, `cancelled`
  */
 export async function acquire(
@@ -41,7 +41,7 @@ export async function acquire(
       const { runId: liveId, holderId } = error.details;
       recovery.watch(holderId);
       const run = liveId === runId ? await parts.store.runById(threadId, runId, fingerprint) : undefined;
-      // An answer waits for the run that it would take the id of, as it would for any other.
+      // An answer reuses the id of the run that asked: it waits for that run as for any other.
       if (run !== undefined && (run.fingerprint === fingerprint || answers !== true)) return { run };
       if (onConcurrentRun === "throw" || (onConcurrentRun === "supersede" && tries >= SUPERSEDE_TRIES)) throw error;
       const { runIndex } = error.details;
@@ -72,11 +72,10 @@ async function endForeign(
 }
 
 /**
- * Carries a stop request that stands in the log to the run's holder; where that one is frozen or hung, ends the run in
- * its place.
+ * Delivers a logged stop request to the run's holder; if the holder is frozen or hung, ends the run in its place.
  *
- * @param acknowledged called when the holder has heard of it
- * @returns true where it was ended in its place
+ * @param acknowledged called when the holder acknowledges the request
+ * @returns true where the run was ended in its holder's place
  */
 export async function stopForeign(
   { parts, recovery }: Omit<AcquireContext, "onConcurrentRun">,

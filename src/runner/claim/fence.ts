@@ -26,52 +26,52 @@ import { RecordedRun } from "../history/recorded-run.js";
 import type { Recovery } from "./recovery.js";
 import { steadily } from "../history/steadily.js";
 
-/** What is asked of a run. `input.messages` and `input.state` are only what is new where `partial` is given. */
+/** A request for a run. With `partial`, `input.messages` and `input.state` hold only what is new. */
 export interface LiveRunRequest {
   readonly threadId: string;
   readonly agentId: string | undefined;
   readonly agent: AbstractAgent;
   readonly input: RunAgentInput;
   readonly partial?: RunRequest["partial"] | undefined;
-  /** What the way in knows of the sender: see `SenderKnowledge`. */
+  /** What the entry point knows about the sender: see `SenderKnowledge`. */
   readonly cut?: readonly string[] | undefined;
   readonly branchBefore?: string | undefined;
   readonly persistedInputMessages?: readonly Message[] | undefined;
-  /** How the sender was shown the thread's messages, where it cannot hold all of them. */
+  /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */
   readonly shownAs?: ((message: Message) => Message) | undefined;
 }
 
-/** A checked request in the place that it has among the thread's runs. */
+/** A checked request with its place among the thread's runs. */
 export interface PlacedRequest extends LiveRunRequest {
   /** Equal for equal inputs. */
   readonly fingerprint: string;
-  /** What this run waits for before it claims the thread; it may hand the thread's lock over. Asked for once. */
+  /** Resolves when this run may claim the thread, with the thread's lock if that is handed over. Called once. */
   readonly turn?: () => Promise<HeldLock | undefined>;
   /** It waits for live runs. */
   readonly queued?: boolean;
-  /** The first run that was not over when this one was asked for, where that one waited for it. */
+  /** Index of the first run that was not over when this one was requested and that it waited for. */
   readonly unseen?: () => number | undefined;
-  /** The interrupts that the runs which it waited for have answered. */
+  /** Ids of the interrupts that the runs it waited for have answered. */
   readonly answered?: () => readonly string[];
 }
 
-/** A run whose fence stands in the log: what it starts from. */
+/** A run whose fence is committed: what it starts from. */
 export interface FencedRun {
   readonly claim: Claim;
   readonly plan: InputPlan;
   /** The state that the agent is given. */
   readonly state: unknown;
-  /** It is the state that the thread has, so the log need not say it. */
+  /** That state is the thread's, so the log need not repeat it. */
   readonly stateIsThreads: boolean;
-  /** That state, where the log does not say it. */
+  /** The thread's state and its origin, where the log does not repeat it. */
   readonly start: RunStart | undefined;
-  /** The interrupts that were open. */
+  /** Ids of the interrupts that were open. */
   readonly answered: readonly string[];
-  /** What of the input goes into the log. */
+  /** The part of the input that goes into the log. */
   readonly persisted: PersistedInput;
-  /** What the committed events have led to; nothing yet. */
+  /** The run as rebuilt from its committed events: none yet. */
   readonly recorded: RecordedRun;
-  /** What the events of its agent may cost. */
+  /** Bounds the cost of its agent's events. */
   readonly gate: EventGate;
 }
 
@@ -79,7 +79,7 @@ export type FenceResult =
   | { readonly is: "fenced"; readonly run: FencedRun }
   /** The run id was used before. */
   | { readonly is: "exists"; readonly run: RunRow }
-  /** The thread went on each time that its end was read. */
+  /** The thread changed after each read of its end. */
   | { readonly is: "moved" }
   /** Without Web Locks: another host's run came first. */
   | { readonly is: "taken" };
@@ -87,14 +87,14 @@ export type FenceResult =
 /** Roles of messages that people and apps write. */
 const WRITTEN: ReadonlySet<string> = new Set(["user", "system", "developer"]);
 
-/** How often the base is read again when the thread went on under it. */
+/** Attempts when the thread changes between the read of the base and the fence. */
 const TRIES = 3;
 
 /**
- * Reads what a run starts from and writes the fence. The caller holds the thread's lock, so whoever left a live run
- * behind is gone (without Web Locks: where it was this host): it is settled first.
+ * Reads what a run starts from and writes the fence. The caller holds the thread's lock, so a run that is still live in
+ * the log is orphaned (without Web Locks: only if it is this host's) and is settled first.
  *
- * @param sending called before the fence is sent: from then on it may stand, whatever this function then throws
+ * @param sending called before the fence is sent: from then on it may be committed even if this function throws
  */
 export async function fenceRun(
   { parts, history, recovery }: { readonly parts: RunnerParts; readonly history: History; readonly recovery: Recovery },
@@ -110,7 +110,7 @@ export async function fenceRun(
       if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
       return { epoch: head.epoch, base: await history.base(head) };
     });
-  /** Undefined where what this host knew of the thread is old: the run was cut off, by another host. */
+  /** Undefined where this host's knowledge is stale: another host cut the run off. */
   const startOf = (runIndex: number): Promise<ThreadBase | undefined> =>
     steadily(parts.store, threadId, async (head) => {
       if (head === undefined || head.deleted === true) return newThread();
@@ -118,7 +118,7 @@ export async function fenceRun(
     });
 
   for (let tries = 0; tries < TRIES; tries++) {
-    // What this host knows of the thread's end is tried without a look: the fence finds out if it is old.
+    // The cached end of the thread is tried without a read: the fence detects a stale one.
     const known = tries === 0 ? history.last(threadId) : undefined;
     const end = known ?? (await readEnd());
     if (end === undefined) return { is: "taken" };
@@ -131,7 +131,7 @@ export async function fenceRun(
     if (start === undefined) continue;
     const refusal = plan === undefined ? noBranchPoint(request) : refusalFor(request, start, parts.clock.now());
     if (plan === undefined || refusal !== undefined) {
-      // The same run sent again answers what it was asked then.
+      // A resent run answers the interrupts that were open when it was first sent.
       const same = await parts.store.runById(threadId, input.runId, fingerprint);
       if (same?.fingerprint === fingerprint) return { is: "exists", run: same };
       if (known === undefined) throw refusal;
@@ -189,7 +189,7 @@ function noBranchPoint({ threadId, branchBefore }: PlacedRequest): RunnerError {
   return new RunnerError("invalid-input", { threadId, field: "branchBefore", messageId: branchBefore }, { message });
 }
 
-/** Why the run may not start: the thread waits for answers that the request does not give. */
+/** Why the run may not start: an open interrupt has no valid answer, or what it answers was settled meanwhile. */
 function refusalFor(
   { threadId, input, answered }: PlacedRequest,
   start: ThreadBase,
@@ -205,7 +205,7 @@ function refusalFor(
       { message: describeFaults(faults) },
     );
   }
-  // Of several answers the first one counts.
+  // Only the first of several answers counts.
   const settled = new Set(answered?.());
   const late = unknownAnswers(start.interrupts, resume).filter((id) => settled.has(id));
   if (late.length === 0) return undefined;
@@ -213,7 +213,7 @@ function refusalFor(
   return new RunnerError("interrupts-open", { threadId, runId, interruptIds, settled: late }, { message });
 }
 
-/** Ids of messages that the sender has as they were before somebody edited them. */
+/** Ids of messages that the sender has in a stale form, from before an edit. */
 async function outdatedIn(
   { store }: RunnerParts,
   threadId: string,
@@ -225,7 +225,10 @@ async function outdatedIn(
   return new Set(found.map(({ id }) => id));
 }
 
-/** Messages that stand on another branch as the sender has them. What agents say may be shown to it in another form. */
+/**
+ * Messages that another branch has in the sender's form. Agents' messages may be shown in other forms, so only roles
+ * count.
+ */
 async function leftIn(
   { store }: RunnerParts,
   threadId: string,
@@ -237,7 +240,7 @@ async function leftIn(
   return new Set(await foundIn(store, threadId, strangersIn(base, sent), isSame));
 }
 
-/** Those messages that some run of the thread left in a form that is the same. */
+/** The messages of which some run of the thread left an equal form. */
 async function foundIn(
   store: RunStore,
   threadId: string,
@@ -252,7 +255,7 @@ async function foundIn(
   return messages.filter((message) => forms.get(message.id)?.some((form) => isSame(form, message)) === true);
 }
 
-/** `{}` is what a fresh AG-UI agent always sends: over the bare contract it counts as not set. */
+/** A fresh AG-UI agent always sends `{}`: over the bare contract that counts as not set. */
 function isStateSet({ input, partial }: LiveRunRequest): boolean {
   if (partial !== undefined) return partial.stateSet;
   const { state } = input;

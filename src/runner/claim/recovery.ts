@@ -7,40 +7,40 @@ import { askedAs } from "../../storage/decisions.js";
 import type { StopRequest, ThreadHead } from "../../storage/run-store.js";
 import type { RunnerParts } from "../parts.js";
 
-/** How long until what could not be settled is tried again, at first and at most, in ms. */
+/** Backoff before settling is retried: first and longest wait (ms). */
 const RETRY_MS = 250;
 const RETRY_MAX_MS = 5_000;
 
-/** What a run ends as that its host does not end. */
+/** How a run ends that its host does not end. */
 export type OrphanEnd = "broken" | StopRequest["as"];
 
-/** The end of a run that nobody executes any more, and that could not be written. */
+/** An end that could not be written, of a run that nobody executes any more. */
 export interface OwedEnd {
   readonly as: OrphanEnd;
   /** Why the run ended. */
   readonly error: unknown;
 }
 
-/** What no further try mends. */
+/** Errors that no retry fixes. */
 const isHopeless = (error: unknown): boolean =>
   RunnerError.is(error, "closed") || RunnerError.is(error, "outdated") || RunnerError.is(error, "corrupt-record");
 
 /**
- * Settles the runs that other hosts left behind. A host holds a lock for life; when it falls, whoever watches it takes
- * each of its threads' locks and ends the run in the log.
+ * Settles the orphaned runs of other hosts. A host holds a lock for life; when it is freed, its watchers take the locks
+ * of that host's threads and end their runs in the log.
  */
 export class Recovery {
   private readonly watched = new Set<string>();
   private readonly owed = new Map<string, OwedEnd>();
 
-  /** @param settled a run was ended here that this host did not execute */
+  /** @param settled called when a run was ended here that this host does not execute */
   constructor(
     private readonly parts: RunnerParts,
     private readonly settled: (threadId: string) => void,
     private readonly signal: AbortSignal,
   ) {}
 
-  /** Looks through the heads once: what a dead host left is settled, living hosts are watched. */
+  /** Watches the holder of each live run; the runs of dead holders are settled. */
   async start(): Promise<void> {
     for (const head of await this.parts.store.liveHeads()) this.watch(head.holder);
   }
@@ -53,17 +53,17 @@ export class Recovery {
     void this.parts.locks
       .whenFree(hostLifeLockName(this.parts.dbName, holder), this.signal)
       .then((dead) => (dead ? this.settleRunsOf(holder) : undefined))
-      // A storage failure here is met again, and told, by whoever next reads or claims the thread.
+      // Whoever next reads or claims the thread meets a storage failure again and reports it.
       .catch(() => undefined)
       .finally(() => this.watched.delete(holder));
   }
 
   /**
-   * Ends the live run of `head`, whose lock the caller holds (so nobody executes it any more). What somebody asked it to
-   * end as, and why this host could not end it itself, go before `given` and `saying`, where that is `broken`.
+   * Ends the live run of `head`. The caller holds the thread's lock, so nobody executes it any more. Where `given` is
+   * `broken`, a stop request and then an end that this host owes take precedence over `given` and `saying`.
    *
-   * @param saying what a person is told of a broken run
-   * @returns the head after it
+   * @param saying message of a broken run
+   * @returns the head afterwards
    */
   async settleOrphan(
     head: ThreadHead,
@@ -81,7 +81,7 @@ export class Recovery {
       const run = await store.settleForeign(threadId, head.live.runId, as, now, (row, nextSeq, open) => {
         const { runId, runIndex, epoch } = row;
         const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: nextSeq });
-        // Its input is added by whoever reads it: here nothing of the content is known.
+        // Readers add its input: the content is not known here.
         if (nextSeq === 0) builder.add(startedEvent(threadId, runId), now);
         const ending = { status: as, threadId, runId, ...(as === "broken" && { message: why }), ids: makeId };
         for (const event of closingEvents(open, ending)) {
@@ -99,8 +99,8 @@ export class Recovery {
   }
 
   /**
-   * Ends a run in the log that this host gives up, where it stands there as live and as this host's; later, where that
-   * cannot be written now.
+   * Ends a run that this host gives up, if it is still live and this host's in the log; later, if that cannot be
+   * written now.
    *
    * @param error why it is given up
    */
@@ -118,16 +118,16 @@ export class Recovery {
     }
   }
 
-  /** Why a run of this host has ended whose end is not in the log yet; undefined where nothing is owed. */
+  /** Why a run has ended whose end this host still has to write; undefined where it owes none. */
   owes(threadId: string, runId: string): { readonly error: unknown } | undefined {
     return this.owed.get(keyOf(threadId, runId));
   }
 
   /**
-   * Ends a run that stands as live and that nobody executes: its thread's lock is free. For who has heard nothing of it
-   * for long. Without Web Locks the lock tells nothing of other hosts, and only the end of their life does: see `watch`.
+   * Ends a live run that nobody executes: its thread's lock is free. For readers that have heard nothing of it for
+   * long. Without Web Locks the thread's lock says nothing about other hosts, only their life lock does: see `watch`.
    *
-   * @returns why its end cannot be written; undefined where it is written, or somebody executes the run, or may
+   * @returns why its end cannot be written; undefined where it is written, or somebody may execute the run
    */
   async endAbandoned(threadId: string, runId: string): Promise<{ readonly error: unknown } | undefined> {
     const owed = this.owes(threadId, runId);
@@ -139,12 +139,12 @@ export class Recovery {
       await this.settleIf(isIt, threadId, () => (held = true));
       return undefined;
     } catch (error) {
-      // A look that failed says nothing of the run: whoever executes it may go on.
+      // A failed read says nothing about the run: its holder may still execute it.
       return held ? { error } : undefined;
     }
   }
 
-  /** Settles a run that nobody executes any more and whose end could not be written, as soon as it can be. */
+  /** Settles a run that nobody executes any more as soon as its end can be written. */
   settleLater(threadId: string, runId: string, end: OwedEnd): void {
     const key = keyOf(threadId, runId);
     if (this.owed.has(key)) return;
@@ -166,8 +166,8 @@ export class Recovery {
   }
 
   /**
-   * Settles what is live in the threads, as far as it is an orphan. What cannot be settled now (its lock is taken by
-   * whoever claims it or settles it too, or the storage fails) is looked at again, less and less often.
+   * Settles the orphaned runs of the threads. What cannot be settled now (its lock is held by somebody who claims or
+   * settles it, or the storage fails) is retried with backoff.
    */
   private async keepTrying(orphan: (head: ThreadHead) => OrphanVerdict, threadIds: readonly string[]): Promise<void> {
     const { clock } = this.parts;
@@ -175,7 +175,7 @@ export class Recovery {
     for (let pause = RETRY_MS; ; pause = Math.min(2 * pause, RETRY_MAX_MS)) {
       const open: string[] = [];
       for (const threadId of left) {
-        // One thread's trouble leaves the others alone.
+        // A failure in one thread does not affect the others.
         if (!(await this.settleIf(orphan, threadId).catch(isHopeless))) open.push(threadId);
       }
       left = open;
@@ -187,7 +187,7 @@ export class Recovery {
 
   /**
    * @param held called when the thread's lock is held: nobody executes its run
-   * @returns false where it has to be tried again
+   * @returns false where it must be retried
    */
   private async settleIf(
     orphan: (head: ThreadHead) => OrphanVerdict,
@@ -211,7 +211,7 @@ export class Recovery {
   }
 }
 
-/** How an orphan ends, and what a person is told; undefined: it is none. */
+/** How an orphaned run ends, and its message; undefined: the run is no orphan. */
 type OrphanVerdict = { readonly as: OrphanEnd; readonly why?: string } | undefined;
 
 const keyOf = (threadId: string, runId: string): string => JSON.stringify([threadId, runId]);

@@ -9,8 +9,8 @@ import type { RunnerParts } from "../parts.js";
 import { steadily } from "./steadily.js";
 
 /**
- * The state of the thread that a run starts from. The log need not say it again, and so a reader that does not have it
- * would apply the run's deltas to something else (L2, L4).
+ * The thread's state that a run starts from. The log does not repeat it, so a reader without it would apply the run's
+ * deltas to another state (L2, L4).
  */
 export interface RunStart {
   readonly state: unknown;
@@ -24,7 +24,7 @@ export interface BaselineContext {
   readonly history: History;
 }
 
-/** What tells what the sender of a run has. */
+/** The parts of a request that show what its sender has. */
 export interface Asked extends Pick<RunRequest, "input"> {
   readonly partial?: RunRequest["partial"] | undefined;
 }
@@ -34,11 +34,11 @@ interface Place {
   readonly runIndex: number;
 }
 
-/** A run that was asked for, as its host has it. */
+/** A requested run, as its host has it. */
 interface AskedRun {
   /** Where it stands in the log. */
   readonly inLog: Place | undefined;
-  /** It is executed here, so that `start` says all; else it was found in the log. */
+  /** It is executed here, so `start` is complete; else it was found in the log. */
   readonly isHere: boolean;
   readonly start: RunStart | undefined;
 }
@@ -69,7 +69,7 @@ function hasState({ input, partial }: Asked, { state, runIndex, epoch }: RunStar
   return equalJson((input.state ?? {}) as unknown, state);
 }
 
-/** Where a run of the log starts; undefined for the first one of a thread, or where what was before it was cut off. */
+/** What a logged run starts from; undefined for the first run of a thread, or where the run before it was cut off. */
 function startOf({ parts, history }: BaselineContext, { threadId, runIndex }: Place): Promise<RunStart | undefined> {
   return steadily(parts.store, threadId, async (head) => {
     const before = head && (await history.log.runIfThere(head, runIndex))?.prevRunIndex;

@@ -2,7 +2,7 @@ import type { Message } from "@ag-ui/client";
 import type { ThreadBase } from "../../run/input-plan.js";
 import type { StoredMessageRow } from "../../storage/run-store.js";
 
-/** The messages that the rows of a path lead to. Pages of the store say the same of a part of them. */
+/** The messages that the rows of a path add up to. The store's pages give the same for a part of them. */
 export function foldRows(rows: readonly StoredMessageRow[]): Pick<ThreadBase, "messages" | "runOf" | "addedBy"> {
   let messages: Message[] = [];
   const places = new Map<string, number>();
@@ -19,7 +19,7 @@ export function foldRows(rows: readonly StoredMessageRow[]): Pick<ThreadBase, "m
     }
     if (row === undefined) continue;
     const { message } = row;
-    // A rewritten thread is told whole, with each of several messages of one id; the first of them counts.
+    // A rewrite lists the whole thread, including several messages of one id; the first of them counts.
     const place = rewrittenBy === from ? undefined : places.get(message.id);
     const first = row.addedBy ?? runOf.get(message.id) ?? from;
     if (first !== from && !addedBy.has(message.id)) addedBy.set(message.id, first);

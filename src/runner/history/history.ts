@@ -49,13 +49,13 @@ function rowsFrom(runIndex: number, { messages, rewritten }: Derived): StoredMes
   return messages.map((row, n) => ({ runIndex, resets: rewritten && n === 0, row }));
 }
 
-/** What threads looked like after their runs: read from the store, kept while it is sure to be true. */
+/** Threads as they were after their runs: read from the store, cached while surely valid. */
 export class History {
-  /** By thread, with the epoch that it was read at; in order of use. */
+  /** By thread, with the epoch of the read; least recently used first. */
   private readonly cache = new Map<string, { readonly epoch: number; readonly base: ThreadBase }>();
-  /** What was derived and could not be written (the disk is full): it is read from here. */
+  /** Derived data that could not be written (disk full): read from here instead. */
   private readonly unwritten = new Map<string, { readonly closing: RunClosing; readonly derived: Derived }>();
-  /** By thread and run: rows that were read from the log, where those of the store cannot be read. */
+  /** By thread and run: rows rebuilt from the log, in place of unreadable ones in the store. */
   private readonly salvaged = new Map<string, Map<number, readonly StoredMessageRow[]>>();
 
   readonly log: RunLog;
@@ -76,7 +76,7 @@ export class History {
     return base;
   }
 
-  /** The thread's end as this host last knew it, with the epoch of that: whoever writes on it has to check that. */
+  /** The cached end of the thread with its epoch, which a writer must check. */
   last(threadId: string): { readonly epoch: number; readonly base: ThreadBase } | undefined {
     return this.cache.get(threadId);
   }
@@ -109,8 +109,8 @@ export class History {
   }
 
   /**
-   * Messages of the thread as it was after run `runIndex`: the `limit` ones before that of the id `before`, or the last
-   * ones. They may be the cache's own.
+   * Messages of the thread as it was after run `runIndex`: the `limit` ones before the one with id `before`, or the
+   * last ones. They may be the cache's own objects.
    *
    * @returns undefined where there is no message of the id `before`
    */
@@ -127,7 +127,8 @@ export class History {
       return pageOf(cached.base.messages, before, limit);
     }
     const path = await this.derivedPath(head, runIndex);
-    // What is not in the store stands in no page of it; that is rare (the disk is full), and told from the whole.
+    // The store's pages lack what could not be written. That is rare (disk full), and the page is cut from the whole
+    // thread.
     if (this.lacks(head, path, runIndex)) return pageOf((await this.baseAt(head, runIndex)).messages, before, limit);
     try {
       return await this.store.messagePage(threadId, runIndex, path, { before, limit });
@@ -137,7 +138,7 @@ export class History {
     }
   }
 
-  /** The thread as it was after run `runIndex`, with `limit` of its messages, else with all. */
+  /** The thread as it was after run `runIndex`, with its last `limit` messages or all. */
   async endAt(head: ThreadHead, runIndex: number, limit: number | undefined): Promise<ThreadEnd> {
     if (limit === undefined || runIndex < 0) return endOf(await this.baseAt(head, runIndex), limit);
     // Without `before` there is always a page.
@@ -146,17 +147,17 @@ export class History {
     return { runIndex, messages, earlier, state, interrupts };
   }
 
-  /** The runs from the first to `runIndex`, where not all are on the path; what they left behind is derived then. */
+  /** The path to run `runIndex`; undefined where the thread has no branches. Derives what is still underived on it. */
   private async derivedPath(head: ThreadHead, runIndex: number): Promise<Set<number> | undefined> {
     const path = head.branched === true ? await this.log.pathTo(head, runIndex) : undefined;
-    // From the first on: each is derived from what the ones before it left.
+    // In order: each run is derived from what the ones before it left.
     for (const underived of head.underived ?? []) {
       if (underived <= runIndex && (path === undefined || path.has(underived))) await this.derive(head, underived);
     }
     return path;
   }
 
-  /** What stands in the log where the record of it cannot be read. */
+  /** State and interrupts after a run; rebuilt from the log if their record is unreadable. */
   private async stateAfter(head: ThreadHead, runIndex: number): Promise<Pick<ThreadBase, "state" | "interrupts">> {
     const { threadId } = head;
     try {
@@ -165,13 +166,13 @@ export class History {
       if (after === undefined) throw new RunnerError("corrupt-record", { threadId, runIndex, store: "states" });
       return after;
     } catch (error) {
-      // Of a cut thread the log does not say it.
+      // The log has no events of a run that was cut off.
       if (!isUnreadable(error) || (head.cut === true && runIndex === head.first)) throw error;
       return this.readAsFar(head, runIndex, async ({ content: { state, interrupts } }) => ({ state, interrupts }));
     }
   }
 
-  /** What some run of the path left behind is not in the store. */
+  /** The store lacks the derived data of some run of the path. */
   private lacks(
     { threadId, underived = [] }: ThreadHead,
     path: ReadonlySet<number> | undefined,
@@ -188,8 +189,8 @@ export class History {
   }
 
   /**
-   * The events of the active path from its first run to `upTo`, joined as they are stored; of what was cut off, the
-   * snapshot that is left.
+   * The events of the active path from its first run to `upTo`, packed as they are stored; what was cut off is replaced
+   * by its snapshot.
    */
   async pathEvents(head: ThreadHead, upTo: number): Promise<BaseEvent[]> {
     const { threadId, first = 0 } = head;
@@ -201,13 +202,13 @@ export class History {
       const isCut = head.cut === true && runIndex === first;
       const ofRun = isCut ? undefined : await this.log.eventsIfReadable(threadId, runIndex);
       if (ofRun !== undefined) events.push(...ofRun);
-      // The snapshot says all that was before it too.
+      // The snapshot includes everything before it.
       else events = await this.settledEvents(head, endOf(await this.baseAt(head, runIndex)));
     }
     return events;
   }
 
-  /** A run's view from its log, on the base that it started from. */
+  /** Rebuilds a run from its log, on the base that it started from. */
   async viewOf(head: ThreadHead, runIndex: number): Promise<RecordedRun> {
     const { run, view } = await this.startOf(head, runIndex);
     for await (const chunk of this.log.chunksOf(run, -1)) view.applyChunk(chunk);
@@ -215,10 +216,10 @@ export class History {
   }
 
   /**
-   * A settled run that cannot be read whole: what stands before what is not valid, closed. Without it nothing could follow
-   * it, and the thread would be wedged.
+   * The readable part of a settled run, closed: everything before the first invalid record. Without it nothing could
+   * follow the run, and the thread would be wedged.
    *
-   * @param input stands in for what the run was asked; nothing else of the run is read then
+   * @param input replaces the run's own input; nothing else of the run is read then
    */
   private async readablePartOf(head: ThreadHead, runIndex: number, input?: PersistedInput): Promise<RecordedRun> {
     const { run, view } = await this.startOf(head, runIndex, input);
@@ -264,7 +265,7 @@ export class History {
   /**
    * Events that rebuild the thread up to the end of a settled run.
    *
-   * @param forget the reader holds messages, and they would stand in the way
+   * @param forget the reader holds messages that the snapshot would leave in the wrong places
    */
   async settledEvents(head: ThreadHead, end: ThreadEnd, forget = false): Promise<BaseEvent[]> {
     const { runIndex, state, messages, interrupts } = end;
@@ -276,7 +277,7 @@ export class History {
     return settledPrelude({ ...closing, state, messages, ...(interrupted && { interrupted }) }, forget);
   }
 
-  /** What stands in the log where the record of it cannot be read. */
+  /** The closing record of a run; rebuilt from the log if it is missing or unreadable. */
   private async closingOf(head: ThreadHead, runIndex: number): Promise<RunClosing> {
     try {
       const closing = await this.store.closing(head.threadId, runIndex);
@@ -288,13 +289,13 @@ export class History {
   }
 
   /**
-   * Events that tell which run each message is of, up to the last settled run: what the thread's snapshot, which comes in
-   * that run, does not tell.
+   * Events that name the run of each message, up to the last settled run. The thread's snapshot comes in that run and
+   * cannot tell.
    */
   async namesOf(head: ThreadHead, { runIndex: last, messages, addedBy }: ThreadEnd): Promise<BaseEvent[]> {
     const idsOf = new Map<number, string[]>();
     for (const { id } of messages) {
-      // Of a run that was cut off the base has the messages.
+      // The base has the messages of runs that were cut off.
       const by = Math.max(addedBy?.(id) ?? last, head.first ?? 0);
       if (by === last) continue;
       const ids = idsOf.get(by);
@@ -315,13 +316,16 @@ export class History {
   /** The id of the run whose interrupts are still open after run `runIndex`, which ended in RUN_ERROR. */
   private async interruptedBefore(head: ThreadHead, runIndex: number): Promise<string> {
     let run: RunRow | undefined = await this.log.run(head, runIndex);
-    // Of those that end in RUN_ERROR none touches interrupts, and of the others the last one set them.
+    // Runs that end in RUN_ERROR leave interrupts alone; the last other run set them.
     while (run !== undefined && ENDS_IN_ERROR.has(run.status)) run = await this.log.runBefore(head, run);
     // A limit may have cut it off.
     return run?.runId ?? randomId();
   }
 
-  /** Adds what a run left behind that was settled without reading its content. The runs before it are derived. */
+  /**
+   * Derives the messages and state of a run that was settled without reading its content. Earlier runs are derived
+   * already.
+   */
   private async derive(head: ThreadHead, runIndex: number): Promise<void> {
     const { threadId, underived: _underived, ...rest } = head;
     const known = this.unwritten.get(keyOf(threadId, runIndex));
@@ -331,7 +335,7 @@ export class History {
     );
   }
 
-  /** Reads a settled run: as far as it can be read, and as what is read of it can be used. */
+  /** Reads as much of a settled run as is readable and as `use` accepts. */
   private async readAsFar<T>(head: ThreadHead, runIndex: number, use: (view: RecordedRun) => Promise<T>): Promise<T> {
     const tries = [
       () => this.viewOf(head, runIndex),
@@ -356,14 +360,13 @@ export class History {
       await this.store.derive(threadId, runIndex, closing, derived);
       this.unwritten.delete(key);
     } catch (error) {
-      // What can be read is shown; it is derived again as long as it cannot be written, also since its run's record
-      // cannot be read.
+      // Readers get it from memory. The write is retried until it succeeds, also where the run's record is unreadable.
       if (!RunnerError.is(error, "quota-exceeded") && !isUnreadable(error)) throw error;
       this.unwritten.set(key, { closing, derived });
     }
   }
 
-  /** The rows of the path that are in the store; of a run whose rows cannot be read those that its log leads to. */
+  /** The path's rows in the store; unreadable rows of a run are rebuilt from its log. */
   private async rowsOf(
     head: ThreadHead,
     path: ReadonlySet<number> | undefined,
@@ -381,7 +384,7 @@ export class History {
       } catch (error) {
         const lost = RunnerError.is(error, "corrupt-record") ? error.details["runIndex"] : undefined;
         if (typeof lost !== "number" || salvaged.has(lost)) throw error;
-        // Of a cut thread the log does not say it.
+        // The log has no events of a run that was cut off.
         const isCut = head.cut === true && lost === first;
         const derived = isCut ? undefined : await this.readAsFar(head, lost, async (view) => view.derived());
         this.salvaged.set(threadId, salvaged.set(lost, derived === undefined ? [] : rowsFrom(lost, derived)));
@@ -389,7 +392,7 @@ export class History {
     }
   }
 
-  /** The rows of the path in their order, those included that are not in the store yet. */
+  /** The path's rows in order, including those that are not in the store yet. */
   private withUnwritten(
     { threadId, underived = [] }: ThreadHead,
     path: ReadonlySet<number> | undefined,

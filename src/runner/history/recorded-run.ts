@@ -11,7 +11,7 @@ import { RunView } from "../../run/run-view.js";
 import type { Chunk } from "../../run/types.js";
 import type { Derived, MessageRow, PersistedInput, RunClosing, RunStore } from "../../storage/run-store.js";
 
-/** RUN_STARTED with the messages that the run was asked with, where it was made without knowing them. */
+/** Adds the request's messages to a RUN_STARTED that was made without knowing them. */
 export function withInput(started: BaseEvent, { messages }: PersistedInput): BaseEvent {
   if (started.type !== EventType.RUN_STARTED || started["input"] !== undefined) return started;
   const { threadId, runId } = started as BaseEvent & { threadId: string; runId: string };
@@ -21,7 +21,7 @@ export function withInput(started: BaseEvent, { messages }: PersistedInput): Bas
   };
 }
 
-/** A run that was settled before its first event was committed: its messages stand in its row. */
+/** Completes a run that was settled before its first event was committed: its messages are in its row. */
 export async function completed(store: Pick<RunStore, "input">, chunks: readonly Chunk[]): Promise<readonly Chunk[]> {
   const [first, ...rest] = chunks;
   const entry = first?.entries[0];
@@ -33,7 +33,7 @@ export async function completed(store: Pick<RunStore, "input">, chunks: readonly
   return [{ ...first, entries: [{ event: withInput(entry.event, input) }, ...first.entries.slice(1)] }, ...rest];
 }
 
-/** What the committed events of one run have led to, on the base that the run started from. */
+/** One run as rebuilt from its committed events, on the base that it started from. */
 export class RecordedRun {
   private readonly view: RunView;
   private last = -1;
@@ -45,7 +45,7 @@ export class RecordedRun {
     this.view = new RunView(start);
   }
 
-  /** The last event that is in it. */
+  /** Seq of the last applied event; -1 for none. */
   get seq(): number {
     return this.last;
   }
@@ -60,12 +60,12 @@ export class RecordedRun {
     return this.view.fold.message(messageId) !== undefined;
   }
 
-  /** Its first event is in it. */
+  /** Its first event was applied. */
   get started(): boolean {
     return this.last >= 0;
   }
 
-  /** Its terminal event is in it. */
+  /** Its terminal event was applied. */
   get ended(): boolean {
     return this.view.live.terminal !== undefined;
   }
@@ -77,23 +77,23 @@ export class RecordedRun {
     this.last = lastSeq(chunk);
   }
 
-  /** The thread as the run found it, with `limit` of its messages, else with all. */
+  /** The thread as the run found it, with its last `limit` messages or all. */
   before(limit?: number): ThreadEnd {
     return endOf(this.start, limit);
   }
 
-  /** The events that lead a reader of {@link before} up to here. A copy: the run may go on. */
+  /** Events that bring a reader of {@link before} up to date. A copy: the run may go on. */
   prelude(shown: Shown = {}): BaseEvent[] {
-    // Texts are shared: a reader that waits costs no second copy of the thread.
+    // Strings are shared: a waiting reader costs no second copy of the thread.
     return cloneJson(this.view.prelude(shown));
   }
 
-  /** There are messages before those that such a prelude shows. */
+  /** There are messages before those that a prelude of this `limit` shows. */
   hasEarlier(limit: number | undefined): boolean {
     return this.view.hasEarlier(limit);
   }
 
-  /** Of a run that has ended. */
+  /** The closing record; only of a run that has ended. */
   closing(): RunClosing {
     const { runStarted, customs, terminal } = this.view.live;
     if (runStarted === undefined || terminal === undefined)
@@ -102,14 +102,14 @@ export class RecordedRun {
     return { runStarted: withoutInput as BaseEvent, customs, terminal };
   }
 
-  /** The messages that the run added or changed, in their places, and what it left behind. */
+  /** The messages that the run added or changed, with their places, and the state and interrupts after it. */
   derived(): Derived {
     const { messages, touched, rewritten, doubled, state, interrupts } = this.view.fold;
     if (rewritten || doubled) {
       return { messages: messages.map((message) => this.rowOf(message)), rewritten: true, state, interrupts };
     }
     const rows: MessageRow[] = [];
-    // From the end, where most of it is, and no further than there is something.
+    // Backwards: most touched messages are at the end, and the loop stops at the first of them.
     let beforeKept = false;
     for (let at = messages.length - 1; at >= 0 && rows.length < touched.size; at--) {
       const message = messages[at]!;
@@ -129,7 +129,7 @@ export class RecordedRun {
     return { message, ...(by !== undefined && { addedBy: by }) };
   }
 
-  /** The thread after this run, which has ended; takes the place of the base that it started from. */
+  /** The thread after this run, which has ended. Replaces the base that the run started from and reuses its maps. */
   base(runIndex: number): ThreadBase {
     const { messages, touched, doubled, state, interrupts } = this.view.fold;
     const rewritten = doubled || this.view.fold.rewritten;

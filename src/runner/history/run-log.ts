@@ -8,11 +8,11 @@ import { completed } from "./recorded-run.js";
 /** Events fetched from the log at a time. */
 const PAGE_EVENTS = 8_192;
 
-/** The record, not the store, is what failed: it is of a wrong shape, or cannot be copied. */
+/** The record failed, not the store: it has a wrong shape, or cannot be copied. */
 export const isUnreadable = (error: unknown): boolean =>
   !RunnerError.is(error) || RunnerError.is(error, "corrupt-record");
 
-/** In place of a run whose record cannot be read: of it nothing is known but that it is over. */
+/** Replaces a run with an unreadable record: only that it is over is known. */
 const standIn = ({ threadId, epoch, first = 0 }: ThreadHead, runIndex: number): RunRow => ({
   threadId,
   runIndex,
@@ -26,14 +26,14 @@ const standIn = ({ threadId, epoch, first = 0 }: ThreadHead, runIndex: number): 
   fingerprint: "",
 });
 
-/** Its record cannot be read: every other run that is over has events. */
+/** Its record is unreadable: every other settled run has events. */
 export const hasNoRecord = (run: RunRow): boolean => run.eventCount === 0;
 
 /** The runs of a thread and their events as the store has them, with stand-ins for what cannot be read. */
 export class RunLog {
   constructor(private readonly store: RunStore) {}
 
-  /** The runs from the first to `runIndex`. */
+  /** Indexes of the runs on the path to `runIndex`. */
   async pathTo(head: ThreadHead, runIndex: number): Promise<Set<number>> {
     const path = new Set<number>();
     const { threadId } = head;
@@ -49,12 +49,12 @@ export class RunLog {
     return path;
   }
 
-  /** A run that the head knows of; one that stands for it where its record cannot be read: see {@link hasNoRecord}. */
+  /** A run that the head knows of; a stand-in where its record is unreadable: see {@link hasNoRecord}. */
   async run(head: ThreadHead, runIndex: number): Promise<RunRow> {
     return (await this.runIfThere(head, runIndex)) ?? standIn(head, runIndex);
   }
 
-  /** The same; undefined where there is none any more, or yet. */
+  /** The same; undefined where the run was cut off or does not exist yet. */
   async runIfThere(head: ThreadHead, runIndex: number): Promise<RunRow | undefined> {
     const run = await this.store.run(head.threadId, runIndex).catch((error: unknown) => {
       if (!isUnreadable(error)) throw error;
@@ -82,7 +82,7 @@ export class RunLog {
     }
   }
 
-  /** Undefined where they cannot be read. */
+  /** A run's events; undefined where they cannot be read. */
   async eventsIfReadable(threadId: string, runIndex: number): Promise<BaseEvent[] | undefined> {
     const events: BaseEvent[] = [];
     try {
@@ -97,7 +97,7 @@ export class RunLog {
     }
   }
 
-  /** The next chunk alone, so that one that is not valid does not hide those before it. */
+  /** Only the next chunk, so that an invalid one does not hide those before it. */
   async chunkAfter(run: RunRow, seq: number): Promise<Chunk | undefined> {
     const [chunk] = await completed(this.store, await this.store.chunks(run.threadId, run.runIndex, seq, 1));
     return chunk && sliceChunk(chunk, seq + 1);
@@ -109,7 +109,7 @@ export class RunLog {
     return (await this.runs(head)).filter(({ runIndex }) => wanted.has(runIndex));
   }
 
-  /** All runs that are there, of every branch; one that stands for each whose record cannot be read. */
+  /** All runs, on every branch; stand-ins for those with unreadable records. */
   async runs(head: ThreadHead): Promise<readonly RunRow[]> {
     const { threadId, first = 0, runCount } = head;
     try {

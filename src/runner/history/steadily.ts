@@ -2,8 +2,8 @@ import { isSameDatabase } from "../../run/epochs.js";
 import type { RunStore, ThreadHead } from "../../storage/run-store.js";
 
 /**
- * Reads a thread of which parts may be deleted or cut off meanwhile, by a limit or another host, or whose database may be
- * deleted: what was read then, or how it failed, says nothing, and it is read again.
+ * Reads a thread of which a limit or another host may delete or cut off parts meanwhile, or the whole database. If that
+ * happens, the result or error of the read is discarded, and the thread is read again.
  */
 export async function steadily<T>(
   store: Pick<RunStore, "head">,

@@ -1,12 +1,12 @@
 import type { RunnerParts } from "../parts.js";
 
-/** A run of fewer chunk records is left as it is. */
+/** A run with fewer chunk records is not repacked. */
 const MANY = 64;
-/** So is one whose records hold more events than this on average. */
+/** Nor is one with more events per record on average. */
 const LARGE = 64;
-/** How long after a run's end, and how often then, it is looked whether nothing is to do here, in ms. */
+/** How long after a run's end, and how often from then on, the host is checked for idleness, in ms. */
 const IDLE_MS = 2_000;
-/** Runs that wait to be repacked. Those beyond, the oldest, stay as they are. */
+/** Maximum number of runs that wait to be repacked; the oldest beyond it stay as they are. */
 const MAX_WAITING = 256;
 
 interface SettledRun {
@@ -15,25 +15,25 @@ interface SettledRun {
 }
 
 /**
- * Joins the many small records of runs that have ended in this host, one run at a time, while no run is live in it.
- * What fails leaves the run as it is, readable like before.
+ * Joins the many small records of runs that have ended in this host, one run at a time, while no run is live in it. A
+ * failure leaves the run readable as before.
  */
 export class Repacking {
   private waiting: SettledRun[] = [];
   private working = false;
-  /** Ends what is under way. */
+  /** Aborts the repacking in flight. */
   private current: AbortController | undefined;
 
   constructor(
     private readonly parts: Pick<RunnerParts, "store" | "clock">,
-    /** No run is live or waits in this host. */
+    /** No run is live or queued in this host. */
     private readonly isIdle: () => boolean,
     private readonly closed: AbortSignal,
   ) {
     closed.addEventListener("abort", () => this.current?.abort(), { once: true });
   }
 
-  /** A run starts here: it goes first. */
+  /** A run starts here and takes precedence. */
   yieldToRun(): void {
     this.current?.abort();
   }

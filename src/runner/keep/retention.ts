@@ -10,46 +10,46 @@ import { hasNoRecord } from "../history/run-log.js";
 import type { RunnerParts } from "../parts.js";
 import type { Signals } from "../live/signals.js";
 
-/** How much history is kept. What is over it goes, the oldest first; live and pinned threads never do. */
+/** How much history is kept. The oldest goes first; live and pinned threads never go. */
 export interface RunnerLimits {
-  /** Threads that are kept; those updated least recently go. Default: all. */
+  /** Threads that are kept; the least recently updated go. Default: all. */
   readonly maxThreads?: number;
   /**
-   * Runs of a thread whose events are kept, those of other branches included (the cut is made in advance, so it may be a
-   * quarter fewer). Of the older ones of the active path, messages and state are left. Default: all.
+   * Runs of a thread, on all branches, whose events are kept (the cut is made in advance, so it may be a quarter
+   * fewer). Of older runs on the active path, messages and state remain. Default: all.
    */
   readonly maxRunsPerThread?: number;
 }
 
-/** The same where memory is what history is kept in. */
+/** The same for history in memory. */
 export interface MemoryLimits extends RunnerLimits {
   /**
-   * About how many bytes the runs that are over may take in all, in UTF-16 code units of their JSON. Threads go whole, those
-   * updated least recently first; the one that was updated last stays, however large. Default: any.
+   * Approximate size of all settled runs, in UTF-16 code units of their JSON. Whole threads go, least recently updated
+   * first; the most recently updated one stays, however large. Default: 512 MB (2^29).
    */
   readonly maxBytes?: number;
 }
 
 const LIMITS: Names<MemoryLimits> = { maxThreads: true, maxRunsPerThread: true, maxBytes: true };
 
-/** What is kept in memory where nothing else is said: as much as CopilotKit's runner keeps. */
+/** Default limits in memory: those of CopilotKit's runner. */
 export function limitsInMemory(limits: MemoryLimits = {}): Required<MemoryLimits> {
   checkLimits(limits);
   const { maxThreads = 1_000, maxRunsPerThread = 100, maxBytes = 512 * 1024 ** 2 } = limits;
   return { maxThreads, maxRunsPerThread, maxBytes };
 }
 
-/** What a limit cost. */
+/** What a limit removed. */
 export type Eviction =
   | { readonly type: "thread"; readonly threadId: string }
-  /** So many runs lost their events; messages and state at the cut are kept. */
+  /** `runs` runs lost their events; messages and state at the cut are kept. */
   | { readonly type: "runs"; readonly threadId: string; readonly runs: number };
 
-/** Threads that are listed at a time. */
+/** Threads per page of the list. */
 const PAGE = 100;
-/** How often a thread is found live again before it is left. */
+/** Attempts to delete a thread that is found live again. */
 const DELETE_TRIES = 10;
-/** A cut costs what the thread shows, so it is made for several runs at a time. */
+/** A cut costs as much as a snapshot of the thread, so it covers several runs. */
 const KEPT_AT_A_CUT = 0.75;
 
 /** @throws RunnerError `invalid-input` */
@@ -64,7 +64,7 @@ export function checkLimits(limits: MemoryLimits): void {
 /** Deletes threads, and keeps the log within its limits. */
 export class Retention {
   private readonly evicted = new Subject<Eviction>();
-  /** One after the other: each looks at what the one before left. */
+  /** Serializes the work: each pass sees what the one before left. */
   private working: Promise<void> = Promise.resolve();
   private readonly warnOnce: Logger["warn"];
 
@@ -73,7 +73,7 @@ export class Retention {
     private readonly history: History,
     private readonly signals: Signals,
     private readonly limits: MemoryLimits,
-    /** Runs of the thread are live or wait here. */
+    /** Runs of the thread are live or queued here. */
     private readonly isBusy: (threadId: string) => boolean,
     private readonly closed: AbortSignal,
   ) {
@@ -85,7 +85,7 @@ export class Retention {
     return this.evicted;
   }
 
-  /** Looks after the limits, now that a run of the thread has ended. */
+  /** Enforces the limits after a run of the thread has ended. */
   enforce(threadId: string): void {
     const { maxThreads = Infinity, maxRunsPerThread = Infinity, maxBytes = Infinity } = this.limits;
     if (Math.min(maxThreads, maxRunsPerThread, maxBytes) === Infinity) return;
@@ -100,7 +100,7 @@ export class Retention {
       .catch((error: unknown) => this.failed(error));
   }
 
-  /** Told once for each thread; the next run's end tries again. */
+  /** Warns once for each thread; the next run's end tries again. */
   private failed(error: unknown, threadId?: string): void {
     if (this.closed.aborted) return;
     const what = threadId === undefined ? "The threads are" : `Thread ${quoted(threadId)} is`;
@@ -108,14 +108,14 @@ export class Retention {
     this.warnOnce(`${what} not kept within its limits: ${code}${messageOf(error)}`, loggable(error));
   }
 
-  /** Resolves when nothing of it is under way. */
+  /** Resolves when no enforcement is in flight. */
   async idle(): Promise<void> {
     await this.working;
   }
 
   /** @returns false where the thread is live or not there */
   private async delete(threadId: string): Promise<boolean> {
-    // Also where it fails: the thread may be gone, and only some of what it leaves still be there.
+    // Also on failure: the thread may be gone and only leftovers remain.
     let mayBeGone = true;
     try {
       return (mayBeGone = await this.parts.store.deleteThread(threadId));
@@ -159,7 +159,7 @@ export class Retention {
     for (let tries = 0; ; tries++) {
       if (await this.delete(threadId)) return true;
       const live = (await store.head(threadId))?.live;
-      // While it is live its row is not looked at: one that is not valid keeps no thread from being deleted.
+      // A live thread's row is not read: an invalid row must not prevent the deletion.
       if (live === undefined && (await store.thread(threadId)) === undefined) return false;
       if (tries === DELETE_TRIES) throw new RunnerError("thread-busy", { threadId, ...live });
       await end(threadId);
@@ -193,8 +193,8 @@ export class Retention {
 }
 
 /**
- * The first run of the path to `active` that leaves at most `keep` runs which come from it, of whichever branch; undefined
- * where no record of such a run can be read.
+ * The first run of the path to `active` with at most `keep` descendants, on any branch; undefined where no such run has
+ * a readable record.
  */
 function baseOf(runs: readonly RunRow[], active: number, keep: number): number | undefined {
   const prevOf = new Map(runs.map(({ runIndex, prevRunIndex }) => [runIndex, prevRunIndex]));

@@ -24,10 +24,10 @@ import type { RecordedRun } from "../history/recorded-run.js";
 import type { OrphanEnd, Recovery } from "../claim/recovery.js";
 import type { RunFeed } from "./run-feed.js";
 
-/** How often a live run that appends nothing looks into its head row, in ms. */
+/** How often a live run that appends nothing checks its head row, in ms. */
 const HEAD_CHECK_MS = 1_000;
 
-/** How long an agent may go on after the end that it has said (to fail after all, to begin another run), in ms. */
+/** How long an agent may go on after its terminal event (to fail after all, to begin another run), in ms. */
 const LATE_MS = 250;
 
 export interface ExecutionContext {
@@ -40,7 +40,7 @@ export interface ExecutionContext {
 export interface ExecutionParts {
   readonly request: PlacedRequest;
   readonly fenced: FencedRun;
-  /** The thread's, held. */
+  /** The thread's lock, held. */
   readonly lock: HeldLock;
   readonly life: Life;
   readonly feed: RunFeed;
@@ -71,29 +71,29 @@ function failedEnding(thrown: unknown): Ending {
   return { ...failed, message: `${CUT_OFF}: ${failed.message}`, code: "INCOMPLETE_STREAM" };
 }
 
-/** What the end of a run is that its host cannot write: what it was asked to end as counts. */
+/** How a run ends if its host cannot write the end: as it was asked to end, else as broken. */
 function givenUpAs(life: RunLife): OrphanEnd {
   const asked = life.is === "stopping" ? life.as : life.is === "settling" ? life.status : undefined;
   return asked === "stopped" || asked === "superseded" ? asked : "broken";
 }
 
-/** All messages of a branch that the log is to have: the caller may keep some of the new ones out of it. */
+/** The messages of a branch that go into the log: the caller may keep some of the new ones out of it. */
 function recordedOf(plan: InputPlan, { messages }: PersistedInput): Message[] {
   const recorded = new Set(messages.map(({ id }) => id));
   const left = new Set(plan.newMessages.map(({ id }) => id).filter((id) => !recorded.has(id)));
   return plan.messages().filter(({ id }) => !left.has(id));
 }
 
-/** A run that stands in the log: what its agent says goes there, then to its readers, until its end is written. */
+/** Executes a fenced run: its agent's events go to the log, then to its readers, until its end is written. */
 export class Execution {
   private readonly writer: LogWriter;
   private readonly ended = new AbortController();
   private begun = false;
   private reported = false;
-  /** The agent has said its end, which is not taken yet. */
+  /** The agent's terminal event, which is not taken yet. */
   private said: (SaidEnd & { readonly over: AbortController }) | undefined;
   private lastHeard: number;
-  /** Takes the lock over when the run has ended. */
+  /** Receives the lock when the run has ended. */
   private heir: ((lock: HeldLock | undefined) => void) | undefined;
 
   constructor(
@@ -116,13 +116,13 @@ export class Execution {
     });
   }
 
-  /** What the committed events have rebuilt so far; undefined before the first is committed and while it is settling. */
+  /** The run as rebuilt from its committed events; undefined before the first one and while it is settling. */
   get view(): RecordedRun | undefined {
     const { life, fenced } = this.its;
     return isListening(life.now) && fenced.recorded.started ? fenced.recorded : undefined;
   }
 
-  /** Starts the agent. Call once, when everybody has been told that the run is there. */
+  /** Starts the agent. Call once, after the run was announced. */
   begin(): void {
     const { lock, request, fenced } = this.its;
     const { clock, maxRunMs, makeId } = this.context.parts;
@@ -172,10 +172,10 @@ export class Execution {
     return true;
   }
 
-  /** Somebody else's request, which stands in the log or came from another host. */
+  /** Follows a stop request from the log or from another host. */
   heed(as: StopRequest["as"]): void {
     this.takeEnd();
-    // Settled before it is aborted: what the agent emits then is not heard any more.
+    // Settle before aborting: what the agent emits then must not count.
     if (as !== "superseded") this.askToEnd(as);
     else if (this.settle({ status: as })) this.abortAgent();
   }
@@ -212,12 +212,12 @@ export class Execution {
     }
   }
 
-  /** Ends the run where one of its events may not be recorded. @returns whether it may not */
+  /** Ends the run if one of its events is refused. @returns whether it was */
   private refuses(refusal: Refusal | undefined): boolean {
     if (refusal === undefined) return false;
     const { said } = this;
     if (said?.isFailure === true) said.take();
-    // Nothing was taken where it is the failure itself that is refused.
+    // If the failure itself is refused, nothing was taken.
     if (this.end({ status: "errored", ...refusal })) this.abortAgent();
     else if (said?.isFailure === true) {
       this.context.parts.logger.warn(`${this.name}: ${refusal.message}`);
@@ -226,7 +226,7 @@ export class Execution {
     return true;
   }
 
-  /** What the agent said before it was asked to end counts; after that, what it was asked to end as. */
+  /** A terminal event before a stop request counts; after one, the request does. */
   private acceptFinish(event: RunFinishedEvent): void {
     const { threadId, runId } = this.its.fenced.claim;
     const { now } = this.its.life;
@@ -237,18 +237,18 @@ export class Execution {
       terminal,
       isReturn: this.said?.isReturn === true,
     };
-    // It says itself that it was stopped, and what it knows besides.
+    // The agent itself reports the stop, perhaps with details.
     if (isCancelled && event.runId === runId && now.is === "stopping" && now.as === "stopped") this.settle(ending);
     else this.end(ending);
   }
 
-  /** Ends the run, as what it was asked to end as where it was: whatever its agent says then, a stop is no error. */
+  /** Ends the run; if it is stopping, as it was asked to: a stop is no error, whatever the agent then says. */
   private end(ending: Ending): boolean {
     const { now } = this.its.life;
     return this.settle(now.is === "stopping" ? askedEnding(now.as) : ending);
   }
 
-  /** The agent has said its end: it is taken when its stream ends, or a little later. */
+  /** Handles the agent's terminal event: it is taken when the stream ends, or a little later. */
   private hearEnd(end: SaidEnd | undefined): void {
     this.said?.over.abort();
     this.said = undefined;
@@ -264,12 +264,12 @@ export class Execution {
     });
   }
 
-  /** Nothing more is waited for where the run's own end was said. */
+  /** Takes the requested run's terminal event at once, if the agent has emitted it. */
   private takeEnd(): void {
     if (this.said?.isAskedFor === true) this.said.take();
   }
 
-  /** RUN_STARTED, given or made, and what the run needs to replay true. */
+  /** Records RUN_STARTED, given or made, and what a true replay needs. */
   private record(given: BaseEvent | undefined): void {
     this.begun = true;
     const { request, fenced } = this.its;
@@ -290,7 +290,7 @@ export class Execution {
     }
   }
 
-  /** Tells ids of messages that the thread has, or that came with the request. */
+  /** Tests whether the thread or the request has a message of an id. */
   private knows(): (id: string) => boolean {
     const { request, fenced } = this.its;
     const asked = new Set([...request.input.messages, ...fenced.plan.newMessages].map(({ id }) => id));
@@ -306,7 +306,7 @@ export class Execution {
     return true;
   }
 
-  /** The run, for the log of the host. */
+  /** The run's name, for the logger. */
   private get name(): string {
     const { threadId, runId } = this.its.fenced.claim;
     const { agentId } = this.its.request;
@@ -353,7 +353,7 @@ export class Execution {
     await this.free(ending.status, [chunk]);
   }
 
-  /** A request that was not heard yet stands in the log: it decides. */
+  /** The log has a stop request that was not heard yet: it decides. */
   private async endAsAsked(): Promise<void> {
     const { recovery, parts } = this.context;
     const { threadId, runId, runIndex } = this.its.fenced.claim;
@@ -365,29 +365,28 @@ export class Execution {
     await this.free(status, await parts.store.chunks(threadId, runIndex, this.its.feed.publishedSeq, Infinity));
   }
 
-  /** The lock is free, or its heir's, before anybody sees the end: who starts a run on it is never refused. */
+  /** Frees or hands over the lock before anybody sees the end, so that a follow-up run is never refused. */
   private async free(status: SettledStatus, end: readonly Chunk[]): Promise<void> {
     const { life, lock, feed } = this.its;
-    // Settled before the lock goes, which else looks stolen.
+    // Settle before the release, which would look like a theft.
     life.go({ to: "settled" });
     if (this.heir === undefined) await lock.release();
     else this.heir(lock);
     await this.reached("settling.released");
     for (const chunk of end) feed.publish(chunk);
     feed.settled(status);
-    // Who runs the same agent again on the end that was just shown must find it free: nothing is awaited without need.
+    // Whoever reruns the agent on this end must find it free: nothing is awaited without need.
     const { reached } = this.context.parts;
     if (reached !== undefined) await reached("settling.published", this.its.fenced.claim.threadId);
     this.leave();
   }
 
-  /** Another host ends the run, or the log cannot be written. Readers go on in the log. */
+  /** Gives the run up: another host ends it, or the log cannot be written. Readers go on in the log. */
   private lose(error: unknown): void {
     const { life, lock, feed, fenced } = this.its;
     const as = givenUpAs(life.now);
     if (!life.go({ to: "lose" })) return;
-    // What failed may be the moment's trouble, and who took the lock may not have settled the run: it is ended if that
-    // can be written.
+    // The failure may be transient, and a host that took the lock may not have settled the run: try to end it.
     void this.reached("losing.lost")
       .then(() => this.context.recovery.breakOff(fenced.claim, as, error))
       .then(() => lock.release())
@@ -403,25 +402,25 @@ export class Execution {
     this.said?.over.abort();
     this.heir?.(undefined);
     this.its.over();
-    // An agent that still runs is let go; nothing of it is written or shown any more.
+    // An agent that still runs is detached: nothing of it is written or shown any more.
     try {
       void this.its.request.agent.detachActiveRun().catch(() => undefined);
     } catch {
-      // Its own affair.
+      // The agent's own failure: the run is over.
     }
   }
 
   private abortAgent(): void {
     try {
-      // An async one may reject, and nobody else would hear of that.
+      // An async `abortRun` may reject, and nobody else would handle that.
       const asked: unknown = this.its.request.agent.abortRun();
       void Promise.resolve(asked).catch(() => undefined);
     } catch {
-      // An agent that cannot even be asked to stop is not waited for any less.
+      // If `abortRun` throws, the grace period still applies.
     }
   }
 
-  /** A stop request or a takeover is noticed even if the run appends nothing and no message arrives. */
+  /** Notices a stop request or a takeover even if the run appends nothing and no message arrives. */
   private async watchHead(): Promise<void> {
     const { clock, store } = this.context.parts;
     const { life, fenced } = this.its;

@@ -31,15 +31,15 @@ export interface LiveRunContext extends AcquireContext, ExecutionContext {
   };
 }
 
-/** One run in the host that executes it, from the moment that it is asked for to the settled end. */
+/** One run in the host that executes it, from its request to its settled end. */
 export class LiveRun {
   readonly feed = new RunFeed();
   readonly runId: string;
   readonly threadId: string;
   readonly fingerprint: string;
-  /** It may take the id of a settled run over: see {@link isAnswer}. */
+  /** It may reuse the id of a settled run: see {@link isAnswer}. */
   readonly answers: boolean;
-  /** Where the run stands in the log; rejects with why it was refused. A run that was there already counts as started. */
+  /** The run's place in the log; rejects with the reason for a refusal. A run found in the log counts as started. */
   readonly started: Promise<RunRef>;
   /** Resolves when it is known whether the run starts, waits or is refused. */
   readonly claimed: Promise<void>;
@@ -47,7 +47,7 @@ export class LiveRun {
   readonly ended: Promise<void>;
 
   private readonly life = new Life();
-  /** Where it stands in the log: as this host's, or as a run of this id that was there before. */
+  /** Its place in the log: as this host's run, or as an earlier run of this id. */
   private ref: RunRef | undefined;
   private execution: Execution | undefined;
   private fencedStart: RunStart | undefined;
@@ -91,7 +91,7 @@ export class LiveRun {
     return this.execution !== undefined;
   }
 
-  /** What it starts from; undefined where the log says it, and for a run that was there before. */
+  /** What it starts from; undefined where the log has it, and for a run found in the log. */
   get start(): RunStart | undefined {
     return this.fencedStart;
   }
@@ -101,14 +101,14 @@ export class LiveRun {
     return this.answeredIds;
   }
 
-  /** What the committed events have rebuilt so far; undefined before the first is committed and while it is settling. */
+  /** The run as rebuilt from its committed events; undefined before the first one and while it is settling. */
   get view(): RecordedRun | undefined {
     return this.execution?.view;
   }
 
   /**
-   * Asks the agent to end; the run is settled within `stopGraceMs`, however the agent behaves. A queued run is taken out
-   * of the queue.
+   * Asks the agent to end; the run is settled within `stopGraceMs`, however the agent behaves. A queued run is removed
+   * from the queue.
    *
    * @returns false where it is ending already
    */
@@ -116,7 +116,7 @@ export class LiveRun {
     return this.cancel() || this.execution?.askToEnd(as) === true;
   }
 
-  /** Somebody else's request, which stands in the log or came from another host. */
+  /** Follows a stop request from the log or from another host. */
   heed(as: StopRequest["as"]): void {
     this.execution?.heed(as);
   }
@@ -173,7 +173,7 @@ export class LiveRun {
     } catch (error) {
       this.life.go({ to: "refuse" });
       await this.reached("claiming.refused");
-      // The fence may stand although what came after it, or its own answer, failed.
+      // The fence may be committed although its reply, or a later step, failed.
       if (fenceSent) await this.context.recovery.breakOff(this, "broken", error);
       await lock?.release();
       this.leave();
@@ -187,7 +187,7 @@ export class LiveRun {
     this.waits();
   }
 
-  /** Waits for the runs before it; what that hands over. */
+  /** Waits for the runs before it; returns the lock if one hands it over. */
   private async turn(): Promise<HeldLock | undefined> {
     const { turn } = this.request;
     const { signal } = this.cancelled;

@@ -5,7 +5,7 @@ import { OpenConstructTracker } from "../../run/open-constructs.js";
 import type { Chunk, OpenConstructs } from "../../run/types.js";
 import type { Claim, RunStore, StopRequest } from "../../storage/run-store.js";
 
-/** Events of one chunk at most: a record has a largest size, and a frame is held for each reader that is slow. */
+/** Most events of one chunk: a record has a maximum size, and each slow reader holds a frame. */
 const MAX_EVENTS = 4_096;
 
 export interface LogWriterEvents {
@@ -24,7 +24,7 @@ export interface LogWriterEvents {
 export class LogWriter {
   private readonly builder: ChunkBuilder;
   private readonly tracker: OpenConstructTracker;
-  /** Whole chunks of a burst, before what is in the builder. */
+  /** Full chunks of a burst, which come before the builder's events. */
   private full: Chunk[] = [];
   private writing: Promise<void> | undefined;
   private broken = false;
@@ -39,7 +39,7 @@ export class LogWriter {
     this.tracker = new OpenConstructTracker(frontEndTools);
   }
 
-  /** What is open after all events that were added. */
+  /** Constructs that the events added so far leave open. */
   get open(): OpenConstructs | undefined {
     return this.tracker.snapshot();
   }

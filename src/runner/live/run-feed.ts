@@ -3,9 +3,9 @@ import { lastSeq } from "../../run/pack.js";
 import { chunkSize } from "../../run/size.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 
-/** Committed chunks that are kept in memory for readers that keep up; who falls behind reads the log. */
+/** Committed chunks kept in memory for readers that keep up; slower ones read the log. */
 const KEPT = 64;
-/** Their size at most (see `sizeOf`), the newest aside. */
+/** Their maximum size in all (see `sizeOf`); the newest is always kept. */
 const KEPT_SIZE = 1_024 * 1_024;
 
 /** What a live run of this host has handed out: its newest committed chunks, and its end. */
@@ -32,7 +32,7 @@ export class RunFeed {
     return this.last;
   }
 
-  /** How the run ended for its readers; `lost`: read on in the log, or fail with `error` where there is one. */
+  /** How the run ended for its readers; `lost`: continue in the log, or fail with `error` if there is one. */
   get state(): RunFeed["end"] {
     return this.end;
   }

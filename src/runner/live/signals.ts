@@ -9,16 +9,16 @@ const ADVANCED_EVERY_MS = 20;
 
 /** Tells followers here and in other hosts what happens to the runs of this one. */
 export class Signals {
-  /** Of each reader its own, by thread. */
+  /** One bell per reader, by thread. */
   private readonly bells = new Map<string, Set<Bell>>();
   private readonly changed = new Subject<string>();
   private readonly anew = new Subject<RunnerError | undefined>();
-  /** The last committed seq that other hosts are still to be told of. */
+  /** By thread, the last committed seq that other hosts were not told of yet. */
   private readonly advances = new Map<string, { readonly runId: string; readonly seq: number }>();
 
   constructor(
     private readonly parts: Pick<RunnerParts, "channel" | "clock">,
-    /** Listens to the other hosts until it is unsubscribed; what matters to readers here comes back through {@link touched}. */
+    /** Listens to other hosts until unsubscribed; what matters to readers here arrives through {@link touched}. */
     private readonly listen: () => Unsubscribable,
     private readonly closed: AbortSignal,
   ) {
@@ -26,12 +26,12 @@ export class Signals {
     closed.addEventListener("abort", over, { once: true });
   }
 
-  /** Threads whose entry in the list may have changed, in whichever host. */
+  /** Threads whose entry in the list may have changed, in any host. */
   get changed$(): Observable<string> {
     return using(this.listen, () => this.changed);
   }
 
-  /** Nothing that was told of any thread need be true any more; why, where that is known. */
+  /** Everything told of any thread may be stale; emits the reason where it is known. */
   get anew$(): Observable<RunnerError | undefined> {
     return this.anew;
   }
@@ -41,13 +41,13 @@ export class Signals {
     this.anew.next(error);
   }
 
-  /** A thread changed otherwise than by a run that begins or ends here. */
+  /** Tells readers here that a thread may have changed. */
   touched(threadId: string): void {
     for (const bell of this.bells.get(threadId) ?? []) bell.ring();
     this.changed.next(threadId);
   }
 
-  /** As {@link touched}; other hosts are told as well. */
+  /** As {@link touched}; also tells other hosts. */
   changedHere(threadId: string): void {
     this.parts.channel.post({ type: "changed", threadId });
     this.touched(threadId);
@@ -59,7 +59,7 @@ export class Signals {
     this.touched(threadId);
   }
 
-  /** Other hosts are told of commits at most every few ms, and of the last one for sure. */
+  /** Tells other hosts of commits at most every few ms, and always of the last one. */
   advanced({ threadId, runId }: LiveRun, seq: number): void {
     const waiting = this.advances.size > 0;
     this.advances.set(threadId, { runId, seq });
@@ -71,7 +71,7 @@ export class Signals {
     });
   }
 
-  /** A bell of the caller's own. Rings when a run of the thread starts or ends in whichever host, or the thread changed. */
+  /** A bell for the caller, which rings when a run of the thread starts or ends in any host, or the thread changes. */
   bellOf(threadId: string): { readonly bell: Bell; readonly release: () => void } {
     const bell = new Bell();
     const bells = this.bells.get(threadId) ?? new Set();

@@ -7,7 +7,7 @@ import type { RunnerParts } from "../parts.js";
 import type { Recovery } from "../claim/recovery.js";
 import type { ThreadRuns } from "./thread-runs.js";
 
-/** Ends runs on request: those of this host, and through the log those of others. */
+/** Ends runs on request: this host's directly, those of others through the log. */
 export class Stopping {
   constructor(
     readonly parts: RunnerParts,
@@ -40,12 +40,12 @@ export class Stopping {
     await Promise.all(this.runs.all().map((run) => endRun(run, as)));
   }
 
-  /** Ends the runs of a thread here; asks for the end of another host's, and waits until it may have come. */
+  /** Ends this host's runs of a thread; else asks another host to end its run, and waits until it may have. */
   async endThread(threadId: string): Promise<void> {
     const own = this.runs.all().filter((run) => run.threadId === threadId);
     await Promise.all(own.map((run) => endRun(run, "stopped")));
     if (own.length > 0) return;
-    // It may end before the request is written.
+    // Listens first: the run may end before the request is written.
     const freed = threadFreed(this.parts, threadId, this.closed);
     await this.stop(threadId, undefined);
     await freed;
@@ -64,20 +64,20 @@ export class Stopping {
     }
     if (asked === undefined) return false;
     await reached?.("stopping.requested", threadId);
-    // Said again even if somebody asked before: that one may have died before it was heard.
-    // The request stands in the log: where it cannot be delivered, who reads the head row finds it.
+    // Sent again even if somebody asked before: that host may have died before it was heard. If it cannot be delivered,
+    // whoever reads the head row finds the request.
     stopForeign(this, threadId, asked.runId, false).catch(() => undefined);
     return asked.first;
   }
 
-  /** Where the request cannot be written, its holder has to hear of it (or to be silent, and to lose its lock). */
+  /** If the request cannot be written, the holder must acknowledge the message or, if silent, lose its lock. */
   private async stopUnwritten(threadId: string, runId: string | undefined, error: unknown): Promise<boolean> {
     const live = (await this.parts.store.head(threadId))?.live;
     if (live === undefined || (runId !== undefined && live.runId !== runId)) return false;
-    // It is over, and only its end is not written.
+    // The run is over, only its end is not written yet.
     if (this.recovery.owes(threadId, live.runId) !== undefined) return false;
     return new Promise((resolve, reject) => {
-      // Taken from a holder that did not answer, it is over as well, although that cannot be written either.
+      // A run taken from a silent holder is over as well, even if its end cannot be written.
       stopForeign(this, threadId, live.runId, false, () => resolve(true)).then(
         () => resolve(true),
         () => (this.recovery.owes(threadId, live.runId) === undefined ? reject(error) : resolve(true)),

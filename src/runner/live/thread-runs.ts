@@ -4,17 +4,17 @@ import { isBusy } from "../../run/life.js";
 import type { LiveRunRequest, PlacedRequest } from "../claim/fence.js";
 import { LiveRun, type LiveRunContext } from "./live-run.js";
 
-/** What the runner has checked. */
+/** A request that the runner has checked. */
 export type CheckedRequest = LiveRunRequest & Pick<PlacedRequest, "fingerprint">;
 
-/** The runs of this host that are not over: of each thread the current one, and those that wait behind it. */
+/** This host's runs that are not over: the current one of each thread, and those queued behind it. */
 export class ThreadRuns {
   private readonly runs = new Map<string, LiveRun>();
   private readonly queues = new Map<string, LiveRun[]>();
   private readonly context: LiveRunContext;
 
   /**
-   * @param ready what every run waits for
+   * @param ready every run waits for it
    * @param maxQueuedRuns how many runs of a thread may wait
    */
   constructor(
@@ -46,13 +46,13 @@ export class ThreadRuns {
     return this.queues.get(threadId)?.find((run) => run.runId === runId);
   }
 
-  /** The current run of each thread, and those that wait. One that is superseded is over before its successor starts. */
+  /** The current run of each thread, and the queued ones. A superseded run is over before its successor starts. */
   all(): readonly LiveRun[] {
     return [...this.runs.values(), ...[...this.queues.values()].flat()];
   }
 
   /**
-   * Starts a run, or lets it wait.
+   * Starts or queues a run.
    *
    * @throws RunnerError `thread-busy`, `run-exists`
    */
@@ -80,7 +80,7 @@ export class ThreadRuns {
         ...(queue.length > 0 && { queued: queue.length }),
       });
     }
-    // All of them: one that is taken out of the queue lets nobody past those before it.
+    // All of them: when one leaves the queue, those behind it still wait for those before it.
     const ahead = Promise.all([before, ...queue].map((run) => run.ended));
     const answered = (): readonly string[] => [before, ...queue].flatMap((other) => other.answered);
     const run = this.make({ ...request, turn: () => ahead.then(() => undefined), queued: true, unseen, answered });
@@ -112,7 +112,7 @@ export class ThreadRuns {
   }
 }
 
-/** The first of the runs that stands in the log. */
+/** The lowest index of those runs that are in the log. */
 function firstOf(runs: readonly LiveRun[]): number | undefined {
   const indexes = runs.flatMap(({ inLog }) => inLog?.runIndex ?? []);
   return indexes.length === 0 ? undefined : Math.min(...indexes);

@@ -25,32 +25,34 @@ export interface AttachContext extends TailContext {
   readonly parts: RunnerParts;
   readonly history: History;
   readonly recovery: Recovery;
-  /** The thread's run of this host that is not over yet. */
+  /** This host's run of the thread that is not over yet. */
   readonly liveRun: (threadId: string) => LiveRun | undefined;
-  /** Ends each reading. */
+  /** Ends every attachment. */
   readonly closed: AbortSignal;
 }
 
 export interface AttachOptions {
   readonly threadId: string;
   readonly after?: Cursor;
-  /** The reader shows something of the thread and cannot say what: where there is nothing, it is told so. */
+  /** The reader shows something of the thread but has no cursor: it is told if there is nothing. */
   readonly holds?: boolean;
   /** How a reader that has nothing gets the settled history. Default `snapshot`. */
   readonly replay?: Replay;
-  /** A snapshot shows at most so many of the last messages, and all that a live run has open or has added. Default: all. */
+  /**
+   * A snapshot shows at most this many of the last messages, and all that a live run has open or added. Default: all.
+   */
   readonly limit?: number;
   readonly follow?: boolean;
-  /** A snapshot of all messages begins with which run each is of, see `runNames`: for a reader that holds none of them. */
+  /** A snapshot of all messages starts with the run of each, see `runNames`: for a reader without messages. */
   readonly named?: boolean;
 }
 
-/** How long a follower of an idle thread hears nothing before it looks into the log, in ms. */
+/** How long a follower of an idle thread hears nothing before it reads the log, in ms. */
 const SILENCE_MS = 10_000;
 
 /**
- * Everything that a reader of a thread is handed: what it misses, then the live run, then (`follow`) each later run.
- * Frames cover consecutive seq ranges without gap or overlap.
+ * The frames for a reader of a thread: what it lacks, then the live run, then (`follow`) each later run. Frames cover
+ * consecutive seq ranges without gap or overlap.
  */
 export async function* attach(
   context: AttachContext,
@@ -61,15 +63,15 @@ export async function* attach(
   const reading = abortWith(until, context.closed);
   const { signal } = reading;
   const { threadId, follow = false } = options;
-  // Heard from before the first look, so that a run that starts in between is not missed.
+  // Listens before the first read, so that a run that starts in between is not missed.
   const { bell, release } = context.bell(threadId);
   let at: Cursor | undefined = options.after;
-  // Whoever comes back may have seen a run's last event and not that it is settled: that is told again.
+  // A returning reader may have seen a run's last event but not that it was settled: that is sent again.
   let comesBack = true;
   let toldIdle = false;
-  /** It shows something of the thread, whatever its cursor says. */
+  /** The reader shows something of the thread, whatever its cursor says. */
   let holds = options.holds === true || (at !== undefined && at.runIndex >= 0);
-  /** The run that is over and still stands as live in the log. */
+  /** The run that is over but still live in the log. */
   let lostRunId: string | undefined;
   try {
     while (!signal.aborted) {
@@ -91,7 +93,7 @@ export async function* attach(
         holds = true;
         const read = yield* readRun(context, next, signal);
         if (read?.is === "unreadable") {
-          // Of a run that is over a snapshot tells what can be read.
+          // If the run is over, a snapshot shows what is readable of it.
           if ((await parts.store.head(threadId))?.live?.runId === next.run.runId) throw read.error;
           at = undefined;
           continue;
@@ -101,7 +103,7 @@ export async function* attach(
           continue;
         }
         if (!follow) throw read.error;
-        // Its end, once it is written, comes with a snapshot: until then nobody may take it for live.
+        // Its end comes with a snapshot once it is written; until then it must not pass for live.
         const { runIndex, runId } = next.run;
         yield { type: "lost", runIndex, runId, error: toErrorData(read.error) };
         lostRunId = runId;
@@ -115,7 +117,7 @@ export async function* attach(
     }
     if (!signal.aborted) yield { type: "end" };
   } catch (error) {
-    // A read that was under way fails where its host closes: the next host goes on.
+    // A read in flight fails when its host closes: the next host goes on.
     if (!signal.aborted) throw error;
   } finally {
     reading.abort();
@@ -123,11 +125,11 @@ export async function* attach(
   }
 }
 
-/** `alone`: what was before the run does not come. */
+/** `alone`: nothing before the run is sent. */
 type Position = { readonly run: RunRef; readonly afterSeq: number; readonly alone?: true };
 type Prelude = Frame & { readonly type: "prelude" };
 
-/** What a reader at `at` is handed next; `again`: the thread is just changing, look again. */
+/** The next step for a reader at `at`; `again`: the thread is changing, read again. */
 async function nextStep(
   context: AttachContext,
   head: ThreadHead | undefined,
@@ -141,7 +143,7 @@ async function nextStep(
     if (!holds) return "end";
     const cursor = { runIndex: -1, seq: -1, epoch: head?.epoch ?? at?.epoch ?? 0 };
     const { dbName, makeId } = context.parts;
-    // A thread that was deleted alone leaves its head.
+    // A deleted thread leaves its head, a deleted database none.
     const gone = toErrorData(new RunnerError(head ? "unknown-thread" : "storage-deleted", { threadId, dbName }));
     return { prelude: { type: "prelude", events: emptyPrelude(threadId, makeId()), cursor, gone } };
   }
@@ -151,7 +153,7 @@ async function nextStep(
       ? await lastRun(context, head)
       : await nextPosition(context, head, at, comesBack);
   if (next !== "snapshot") return next;
-  // Events that add to what a reader shows would add it twice.
+  // Compacted events would add again what a reader shows already.
   const prelude =
     replay === "events" && !holds
       ? await compacted(context, head)
@@ -159,7 +161,7 @@ async function nextStep(
   return prelude === undefined ? "again" : { prelude };
 }
 
-/** The last run of the path from its first event. No limit takes the events of that one. */
+/** The last run of the path, from its first event. No limit removes that run's events. */
 async function lastRun({ history }: AttachContext, head: ThreadHead): Promise<Position | "snapshot" | "again"> {
   const run = await history.log.runIfThere(head, head.activeRunIndex);
   if (run === undefined) return "again";
@@ -179,7 +181,7 @@ async function nextPosition(
   const run = await history.log.runIfThere(head, at.runIndex);
   if (run === undefined || at.epoch > run.epoch || !isSameDatabase(at.epoch, run.epoch)) return "snapshot";
   const complete = run.status !== "running" && at.seq >= (run.eventCount ?? 0) - 1;
-  // Its events were cut off: the messages and state that they led to are left.
+  // Its events were cut off; the messages and state after them remain.
   if (!complete && head.cut === true && at.runIndex === head.first) return "snapshot";
   if (!complete || (comesBack && !hasNoRecord(run))) return { run: refOf(run), afterSeq: at.seq };
   const nextIndex =
@@ -233,11 +235,11 @@ async function* readRun(
   }
 }
 
-/** What runs here is this run, not one of the same index in a database that was begun anew. */
+/** `live` is this run, not one of the same index in a recreated database. */
 export const isRun = (live: LiveRun | undefined, run: Pick<RunRef, "runIndex" | "epoch">): live is LiveRun =>
   live?.inLog?.runIndex === run.runIndex && isSameDatabase(live.inLog.epoch, run.epoch);
 
-/** The settled history as plain AG-UI readers get it. */
+/** The settled history as compacted events, for plain AG-UI readers. */
 async function compacted({ history }: AttachContext, head: ThreadHead): Promise<Prelude> {
   const { activeRunIndex, live } = head;
   const active = await history.log.run(head, activeRunIndex);
@@ -250,7 +252,7 @@ async function compacted({ history }: AttachContext, head: ThreadHead): Promise<
   return { type: "prelude", events, cursor };
 }
 
-/** @param base comes with the run's first chunk */
+/** @param base events that go with the run's first chunk */
 export const toFrame = (chunk: Chunk, base: readonly BaseEvent[]): Frame =>
   chunk.firstSeq === 0 && base.length > 0 ? { type: "chunk", chunk, base } : { type: "chunk", chunk };
 
@@ -261,7 +263,7 @@ export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): Live
   ...(agentId !== undefined && { agentId }),
 });
 
-/** Everything up to now as events that rebuild it. Undefined: the thread is just changing, look again. */
+/** Events that rebuild everything up to now. Undefined: the thread is changing, read again. */
 async function snapshot(
   { parts, history, liveRun }: AttachContext,
   head: ThreadHead,
@@ -270,7 +272,7 @@ async function snapshot(
   named: boolean,
 ): Promise<Prelude | undefined> {
   const { threadId } = head;
-  // What it holds may begin later than what it is shown now.
+  // What the reader holds may begin later than this snapshot does.
   const forget = holds && limit !== undefined;
   if (head.live === undefined) {
     const end =
@@ -288,7 +290,7 @@ async function snapshot(
   const run = await history.log.run(head, head.live.runIndex);
   const local = liveRun(threadId);
   const isLocal = isRun(local, run);
-  // A run of this host knows what it found: its thread need not be read.
+  // A run of this host has its base in memory: the thread need not be read.
   const before =
     (isLocal ? local.view?.before(limit) : undefined) ?? (await history.endAt(head, run.prevRunIndex ?? -1, limit));
   const names = named ? await history.namesOf(head, before) : [];
@@ -298,13 +300,13 @@ async function snapshot(
     return undefined;
   }
   const view = isLocal ? local.view : await history.viewOf(head, run.runIndex);
-  // It was settled while its log was read: a prelude shows a live run without its end.
+  // The run was settled during the read: a prelude shows a live run without its end.
   if (view?.ended === true) return undefined;
   if (view?.started !== true) {
     // Nothing of the run is committed yet: the history, then the run from its first event.
     const cursor = { runIndex: run.runIndex, seq: -1, epoch: run.epoch };
     const live = toLiveRunInfo(refOf(run));
-    // What a reader holds is of a thread that was deleted, or of another branch.
+    // The reader holds messages of a deleted thread, or of another branch.
     const events = holds && settled.length === 0 ? emptyPrelude(threadId, parts.makeId()) : settled;
     return { type: "prelude", events, cursor, live, ...(before.earlier && { earlier: true }) };
   }

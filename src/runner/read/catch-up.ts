@@ -2,14 +2,14 @@ import { joinChunks, sliceChunk } from "../../run/pack.js";
 import { chunkSize } from "../../run/size.js";
 import type { Chunk } from "../../run/types.js";
 
-/** Events of a frame that is joined from several chunks, at most. One chunk that has more is handed out as it is. */
+/** Most events of a frame that joins several chunks. A single larger chunk is sent as it is. */
 export const FRAME_EVENTS = 1_024;
-/** Its size at most, see `sizeOf`. */
+/** Its maximum size, see `sizeOf`. */
 export const FRAME_SIZE = 128 * 1_024;
 
 /**
- * What a reader up to `seq` misses of consecutive chunks. One that is several chunks behind gets them joined, so that a
- * tab which was frozen, or attaches late, gets few frames.
+ * What a reader at `seq` lacks of consecutive chunks. Several chunks are joined, so that a tab that was frozen or
+ * attaches late gets few frames.
  */
 export function* catchUp(chunks: readonly Chunk[], seq: number): Generator<Chunk, void> {
   let joining: Chunk[] = [];

@@ -72,7 +72,7 @@ export class ThreadReads {
     return rows.map(toRunSummary);
   }
 
-  /** The same where some of the runs cannot be read: the others, one by one. */
+  /** Fallback if some runs cannot be read: the others, one by one. */
   private async readableRuns({ threadId, status, before = Infinity, limit }: RunQuery): Promise<RunRow[]> {
     const { store } = this.parts;
     const rows: RunRow[] = [];
@@ -98,7 +98,7 @@ export class ThreadReads {
         const rows = await store.runsBefore(page).catch((error: unknown) => {
           if (!isUnreadable(error)) throw error;
         });
-        // Nobody knows whose the one is that cannot be read.
+        // The agent of an unreadable run is unknown.
         if (rows === undefined) return undefined;
         for (const { agentId } of rows) {
           if (agentId === undefined) return undefined;
@@ -147,7 +147,7 @@ export class ThreadReads {
     const limit = checkNumber("limit", place.limit, DEFAULT_MESSAGES, MAX_MESSAGES);
     if (before !== undefined) checkMessageId("before", before);
     for (;;) {
-      // Copied before anything else is awaited: a live run goes on.
+      // Copied before the next await: a live run goes on.
       const page = await steadily(this.parts.store, threadId, async (head) =>
         structuredClone(await this.pageNow(threadId, head, before, limit)),
       );
@@ -192,7 +192,7 @@ export class ThreadReads {
     return row;
   }
 
-  /** The thread with its live run so far; live parts of it. */
+  /** The thread with its live run so far; not a copy. */
   private async contentOf(threadId: string): Promise<ThreadContent | undefined> {
     checkId("threadId", threadId);
     for (;;) {
@@ -212,7 +212,7 @@ export class ThreadReads {
     return live === "nothing" ? this.history.baseBefore(head, head.live.runIndex) : live;
   }
 
-  /** @returns undefined where there is no message of the id `before`; may be live parts of a run */
+  /** @returns undefined where there is no message of the id `before`; not a copy */
   private async pageNow(
     threadId: string,
     head: ThreadHead | undefined,

@@ -15,10 +15,10 @@ import { baselineFor, wholeBaseline, type Asked } from "../history/baseline.js";
 import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
 import { tailRun, type TailEnd } from "./tail.js";
 
-/** A run's events for each subscriber, from its first; unsubscribing does not stop it. */
+/** A run's events from the first one, for each subscriber; unsubscribing does not stop the run. */
 export const eventsOfRun = (context: AttachContext, run: LiveRun, asked: Asked): Observable<BaseEvent> =>
   new Observable<BaseEvent>((subscriber) =>
-    // Who never subscribes is not told of a refusal: that is no unhandled rejection.
+    // Without a subscriber, a refusal is not reported and is no unhandled rejection.
     pump(subscriber, async (signal) => {
       const ref = await run.started;
       const base = await baselineFor(context, run, asked);
@@ -52,8 +52,8 @@ export async function* framesOfRun(
 }
 
 /**
- * Frames of one run as the log has it, from its first event or from `after` on to its settled end, whether or not its
- * branch is the active one. Throws RunnerError `deleted` where there is none, or its events are gone.
+ * Frames of one logged run, on any branch, from its first event or from `after` to its settled end. Throws RunnerError
+ * `deleted` where there is no such run, or its events are gone.
  */
 export async function* framesOfRecorded(
   context: AttachContext,
@@ -80,7 +80,7 @@ export async function* framesOfRecorded(
     const failure = (end: TailEnd | undefined) => (typeof end === "object" ? end : undefined);
     yield* framesBehind(ref, tailRun(context, ref, feed, seq, signal), base, failure, signal);
   } catch (error) {
-    // A read that was under way fails where its host closes: the next host goes on.
+    // A read in flight fails when its host closes: the next host goes on.
     if (!signal.aborted) throw error;
   } finally {
     reading.abort();

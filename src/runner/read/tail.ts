@@ -11,17 +11,17 @@ import type { Recovery } from "../claim/recovery.js";
 import type { RunRef } from "../live/live-run.js";
 import type { RunFeed } from "../live/run-feed.js";
 
-/** How long a follower of another host's run hears nothing before it looks into the log, in ms. */
+/** How long a follower of another host's run hears nothing before it reads the log, in ms. */
 const SILENCE_MS = 2_000;
 
 export interface TailContext {
   readonly parts: Pick<RunnerParts, "store" | "channel" | "clock">;
   readonly recovery: Pick<Recovery, "owes" | "endAbandoned">;
-  /** The caller's own; rings when a run of the thread starts or ends, in whichever host. */
+  /** A bell for the caller; rings when a run of the thread starts or ends, in any host. */
   readonly bell: (threadId: string) => { readonly bell: Bell; readonly release: () => void };
 }
 
-/** How a run ended for its reader; `lost`: it is over, and why its end cannot be written. */
+/** How a run ended for its reader; `lost`: it is over, but its end cannot be written because of `error`. */
 export type TailEnd = SettledStatus | { readonly is: "lost"; readonly error: unknown };
 
 /**
@@ -29,8 +29,8 @@ export type TailEnd = SettledStatus | { readonly is: "lost"; readonly error: unk
  * is settled or `signal` aborts. Everyone reads this way: during the run, after it, in the holder and in other hosts.
  *
  * @param feed the run's feed where it is live in this host
- * @returns how the run ended; undefined when `signal` aborted first, or the events that are missing are not there any
- *   more (deleted, or cut off, or the whole database is another one)
+ * @returns how the run ended; undefined when `signal` aborted first, or the missing events are gone (deleted, cut off,
+ *   or the database was recreated)
  */
 export async function* tailRun(
   context: TailContext,
@@ -41,7 +41,7 @@ export async function* tailRun(
 ): AsyncGenerator<Chunk, TailEnd | undefined> {
   const { parts, recovery } = context;
   const { threadId, runId } = run;
-  // A database that was deleted and begun anew has other runs under the same indexes.
+  // A recreated database has other runs under the same indexes.
   const isOther = ({ epoch }: { readonly epoch: number }): boolean => !isSameDatabase(epoch, run.epoch);
   let seq = afterSeq;
   if (feed !== undefined) {
@@ -57,7 +57,7 @@ export async function* tailRun(
         yield chunk;
         if (signal.aborted) return undefined;
       }
-      // Neither in memory nor in the log any more: what is left says how it stands.
+      // Neither in memory nor in the log any more: the row read below tells why.
       if (kept === undefined && seq === before && ahead !== true) break;
       if (state.is === "ended" && seq >= publishedSeq) return state.status;
       if (seq >= feed.publishedSeq || ahead === true) await feed.bell.wait(seen, signal);
@@ -67,10 +67,10 @@ export async function* tailRun(
   const { bell, release } = context.bell(threadId);
   const hearing = parts.channel.messages$
     .pipe(filter(({ type, runId: its }) => type === "advanced" && its === runId))
-    // A message that names what was read already tells nothing.
+    // Ignores messages about events that were read already.
     .subscribe((message) => (message.seq ?? Infinity) > seq && bell.ring());
   try {
-    /** It has read up to an end of the log once, so from now on others tell when there is more. */
+    /** It has reached the end of the log once: from now on others announce more. */
     let caughtUp = false;
     let silent = false;
     let status: SettledStatus | undefined;
@@ -97,7 +97,7 @@ export async function* tailRun(
           continue;
         }
         caughtUp = true;
-        // Silence proves nothing; that nobody holds the thread's lock does.
+        // Silence proves nothing; a free thread lock does.
         const lost = silent ? await recovery.endAbandoned(threadId, runId) : recovery.owes(threadId, runId);
         if (lost !== undefined) return { is: "lost", error: lost.error };
       } else if (!caughtUp || isEnd || status !== undefined || isFull(chunks)) {
@@ -115,16 +115,16 @@ export async function* tailRun(
 
 const isFull = (chunks: readonly Chunk[]): boolean => chunks.reduce((sum, { count }) => sum + count, 0) >= FRAME_EVENTS;
 
-/** A run's terminal event is its last, and stands in the log from the moment that the run is settled. */
+/** A run's terminal event is its last, and is in the log once the run is settled. */
 function endsRun(chunk: Chunk): boolean {
   const last = chunk.entries.at(-1)?.event.type;
   return last === EventType.RUN_FINISHED || last === EventType.RUN_ERROR;
 }
 
 /**
- * The end of a run stands in the log a moment before its lock is free; it is shown after that.
+ * Reads up to `publishedSeq`: the end of a run is in the log before its lock is free, and is shown after that.
  *
- * @returns `ahead`: all that there is ends later than what may be shown, since its records were joined
+ * @returns `ahead`: all remaining chunks end after `publishedSeq`, because their records were joined
  */
 async function readUpTo(
   { store }: Pick<RunnerParts, "store">,

@@ -11,10 +11,10 @@ import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../../wire/sh
 const QUERY: Names<ThreadListQuery> = { limit: true, before: true, agentId: true, archived: true };
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 500;
-/** Changes that come closer together are read and told as one, and out of the way of the run that makes them, in ms. */
+/** Changes within this time (ms) are read and reported as one, out of the way of the run that makes them. */
 const TOLD_AFTER_MS = 30;
 
-/** A run stands as live in the log and is over: its end cannot be written. */
+/** A run is over but still live in the log, because its end cannot be written. */
 type IsOver = (threadId: string, runId: string) => boolean;
 
 const summary = (thread: ThreadRow, head: ThreadHead | undefined, isOver: IsOver): ThreadSummary => ({
@@ -32,7 +32,7 @@ export async function listThreads(
   const limit = checkNumber("limit", query.limit, DEFAULT_LIMIT, MAX_LIMIT);
   const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
   if (limit === 0 || (before !== undefined && before <= 0)) return [];
-  // In this order: a run that ends in between is shown as live, and told of by the next change; never as neither.
+  // In this order, a run that ends in between shows as live until the next change, never as neither live nor ended.
   const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
   const threads = await store.threads({
     limit,
@@ -78,8 +78,7 @@ export async function updateThread(
 export const isEmpty = (update: ThreadUpdate): boolean => Object.keys(update).length === 0;
 
 /**
- * The changed threads as they then are, read once for all who watch, one after the other so that an older reading never
- * follows a newer one.
+ * Changed threads, read once for all watchers and one after the other, so that an older read never follows a newer one.
  */
 export function threadChanges(
   { changed$, anew$ }: Pick<Signals, "changed$" | "anew$">,
@@ -91,7 +90,7 @@ export function threadChanges(
     concatMap((threadId) =>
       read(threadId).then(
         (thread): ThreadChange => (thread === undefined ? { type: "deleted", threadId } : { type: "changed", thread }),
-        // Told again with the next change.
+        // The next change reports it again.
         () => undefined,
       ),
     ),
