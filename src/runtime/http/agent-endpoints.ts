@@ -15,14 +15,14 @@ import { json } from "./responses.js";
 import { parseCursor, sseResponse } from "./sse.js";
 import { streamOfEvents, streamOfFrames, type GivenEvent, type OpenFrames, type ReaderStream } from "./streams.js";
 
-/** The longest body of a request where nothing else is said, in bytes. */
+/** Default of `maxBodyBytes`. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const KEEP_ALIVE_SECONDS = 15;
 const READER_TIMEOUT_SECONDS = 60;
 
 export const maxBodyOf = ({ options }: RuntimeCore): number => options.maxBodyBytes ?? MAX_BODY_BYTES;
 
-/** POST `/agent/:agentId/run`: starts a run and streams it. Who leaves detaches; the run goes on. */
+/** POST `/agent/:agentId/run`: starts a run and streams it. The run goes on when the reader leaves. */
 export async function run(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
   const branchBefore = branchBeforeOf(request);
@@ -41,7 +41,7 @@ export async function run(core: RuntimeCore, request: Admitted, agentId: string)
   return answerRun(core, request, input, served);
 }
 
-/** Names the message before which a run branches, percent-encoded as a part of an address is. */
+/** Header: the percent-encoded id of the message before which the run branches. */
 const BRANCH_BEFORE = "ag-ui-branch-before";
 
 /** @throws Response 400 */
@@ -63,8 +63,8 @@ export async function suggest(core: RuntimeCore, request: Admitted, agentId: str
 }
 
 /**
- * POST `/agent/:agentId/connect`: the thread as messages and state, then its live run. With the last `id:` that the reader
- * has (`Last-Event-ID`, or `lastSeenEventId` in the body) only what comes after it.
+ * POST `/agent/:agentId/connect`: a snapshot of the thread, then its live run. With the reader's last `id:`
+ * (`Last-Event-ID`, or `lastSeenEventId` in the body) only the events after it.
  */
 export async function connect(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
@@ -84,7 +84,7 @@ export async function connect(core: RuntimeCore, request: Admitted, agentId: str
       { threadId, follow: false, named: holdsNothing(messages), ...(after !== undefined && { after }) },
       until,
     );
-  // What there is comes at once, or not at all: then the answer says why. What comes after a cursor may take its time.
+  // A snapshot comes at once, or an error that becomes the response. After a cursor the first event may take long.
   const begun = after === undefined ? await begin(open, signal) : undefined;
   const stream = streamOfFrames(threadId, begun?.open ?? open, filter, signal, {
     given: notingFor(core, request, threadId),
@@ -122,7 +122,7 @@ export async function stop(
 }
 
 async function readInput(core: RuntimeCore, request: Admitted, agentId: string): Promise<PostedRunInput> {
-  // Before the body: who asks for an agent that is not there is told that.
+  // Before the body: an unknown agent is reported first.
   await core.agents.require(agentId, request.request);
   const leftOut = new LeftOut();
   const input = await parseRunInput(request.request(), maxBodyOf(core), leftOut.note);
@@ -131,8 +131,8 @@ async function readInput(core: RuntimeCore, request: Admitted, agentId: string):
 }
 
 /**
- * The frames that `open` gives, once the first of them is there; `left` is to be called when nobody reads them any more,
- * also where nobody ever has. Errors: why there is none.
+ * Opens the frames and waits for the first one; rejects if there is none. `left` must be called when nobody reads
+ * them any more, also if nobody ever did.
  */
 async function begin(
   open: OpenFrames,
@@ -159,12 +159,12 @@ async function begin(
   }
 }
 
-/** What the agent is given names the version that this runtime speaks, not that of its reader. */
+/** The agent is told this runtime's protocol version, not its reader's. */
 function runRequestOf(agentId: string, { lastSeenEventId: _lastSeen, ...input }: PostedRunInput): RunRequest {
   return { threadId: input.threadId, agentId, input: { ...input, protocolVersion: PROTOCOL_VERSION } };
 }
 
-/** Notes what the page that asks is given of the thread. */
+/** Records what the asking page was given of the thread. */
 function notingFor({ given }: RuntimeCore, { page }: Admitted, threadId: string): GivenEvent | undefined {
   return page === undefined ? undefined : given.noting(page, threadId);
 }
@@ -184,7 +184,7 @@ function answerRun(core: RuntimeCore, request: Admitted, input: PostedRunInput, 
   return answerStream(core, request, input, stream.source, served, served.is === "foreign");
 }
 
-/** @param isTold what the source fails with is in the log already */
+/** @param isTold errors of the source are already logged */
 function answerStream(
   core: RuntimeCore,
   { isRelayed, path }: Admitted,
@@ -200,7 +200,7 @@ function answerStream(
   }
   const value = sseResponse(source, {
     keepAliveMs: seconds * 1_000,
-    // What is relayed is bounded by a window, and a page that sleeps wakes up again.
+    // A relayed stream is bounded by a window, and a suspended page may resume.
     readerTimeoutMs: isRelayed === true ? 0 : readerTimeoutSeconds * 1_000,
     map: eventMapper(protocolVersion, core.lost),
     failed: (error, isEvent) => {
@@ -209,6 +209,6 @@ function answerStream(
     },
   });
   const { status } = value;
-  // Its body is the reader's.
+  // The body belongs to the reader.
   return { value, response: () => new Response(null, { status, headers: new Headers(value.headers) }), ended };
 }

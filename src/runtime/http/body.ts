@@ -7,16 +7,15 @@ import { upgradeInput } from "../../wire/protocol-versions.js";
 import { invalidBody, json, payloadTooLarge, unsupportedMediaType } from "./responses.js";
 
 /*
- * What arrives over HTTP is read and checked here. Each function of this file throws the Response that says no; what it
- * returns was checked.
+ * Reads and validates request bodies. Each function throws the Response that refuses the request.
  */
 
-/** So many of the things that are wrong are looked for and told. */
+/** Most issues that a response lists. */
 const MAX_DETAILS = 10;
 
 /**
- * Whether a page of another origin sent it, as far as the browser says so. `Sec-Fetch-Site` is what the browser saw,
- * whatever proxies stand between; it is not sent to plain http but for localhost, `Origin` is.
+ * Whether a page of another origin sent the request, according to the browser. Proxies do not change `Sec-Fetch-Site`;
+ * browsers omit it for plain http (except localhost), where `Origin` decides.
  * https://www.w3.org/TR/fetch-metadata/
  */
 export function isForeign(request: Request): boolean {
@@ -26,7 +25,7 @@ export function isForeign(request: Request): boolean {
   return origin !== null && origin !== new URL(request.url).origin;
 }
 
-/** The type and subtype of the request's `Content-Type`, in small letters; undefined where there is none. */
+/** The media type of `Content-Type` in lower case, without parameters; undefined if there is none. */
 export function mediaTypeOf(request: Request): string | undefined {
   return request.headers.get("Content-Type")?.split(";", 1)[0]!.trim().toLowerCase();
 }
@@ -36,9 +35,9 @@ export function isJson(mediaType: string | undefined): boolean {
 }
 
 /**
- * Refuses what is not sent as JSON. A form, and a body of plain text or without a type, can be posted by any page
- * anywhere without a preflight, with the cookies of the person who looks at it; JSON cannot. So a request without a
- * type is taken only from callers that are no page, or a page of this origin.
+ * Refuses bodies that were not sent as JSON. Any page can post a form, plain text or a body without a type to any
+ * origin without a preflight, with the user's cookies; it cannot post JSON. So a request without a type is accepted
+ * only from callers that are not pages, and from pages of this origin.
  * https://fetch.spec.whatwg.org/#cors-safelisted-request-header
  *
  * @throws Response 415
@@ -55,9 +54,9 @@ function isSentAsJson(request: Request): boolean {
 /**
  * The whole body.
  *
- * @param maxBytes of a longer one no more is read
- * @throws Response 413 where it is longer, 415 where it is compressed, 400 where it ends early; RunnerError `host-failed`
- * where a middleware has read it
+ * @param maxBytes reading stops beyond it
+ * @throws Response 413 if it is longer, 415 if it is compressed, 400 if it ends early; RunnerError `host-failed` if
+ * middleware has consumed it
  */
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
   const before = known.get(request);
@@ -69,7 +68,7 @@ export async function readBytes(request: Request, maxBytes: number): Promise<Uin
   const encoding = request.headers.get("Content-Encoding");
   if (encoding !== null && encoding.trim().toLowerCase() !== "identity") refuse(request, unsupportedMediaType());
   if (Number(request.headers.get("Content-Length")) > maxBytes) refuse(request, payloadTooLarge());
-  // Firefox has had no `Request.body` for years: there the size shows when it has been read.
+  // Firefox has no `Request.body`: the size is known only after reading.
   const body = request.body as Request["body"] | undefined;
   checkUnread(request);
   if (body === undefined) return wholeBytes(request, maxBytes);
@@ -85,7 +84,7 @@ export async function readBytes(request: Request, maxBytes: number): Promise<Uin
     if (done) break;
     length += value.byteLength;
     if (length > maxBytes) {
-      // Not awaited: it may last as long as the sender likes.
+      // Not awaited: the sender could delay it.
       void reader.cancel().catch(() => undefined);
       throw payloadTooLarge();
     }
@@ -115,20 +114,20 @@ async function wholeBytes(request: Request, maxBytes: number): Promise<Uint8Arra
   return new Uint8Array(bytes);
 }
 
-/** What a body was found to be. */
+/** A body that was read. */
 interface Known {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Why there is no more of it. */
+  /** Why reading it failed. */
   readonly failure?: unknown;
   parsed?: Parsed;
 }
 
-/** Bodies that were read before anybody asked for them. */
+/** Bodies that were read before the endpoint asked for them. */
 const known = new WeakMap<Request, Known>();
 
 /**
- * A request whose body is read, for whoever looks at it before it is answered, and can be read again. What is wrong with
- * the body is told to whoever asks for it.
+ * A copy of the request whose body has been read and can be read again, for middleware. If reading failed, the error is
+ * thrown to the endpoint that asks for the body.
  */
 export async function buffered(request: Request, maxBytes: number): Promise<Request> {
   const { url, method, headers, signal } = request;
@@ -142,7 +141,7 @@ export async function buffered(request: Request, maxBytes: number): Promise<Requ
   return again;
 }
 
-/** A request that carries a value as JSON, which nobody need parse again; a string is the body as it is. */
+/** A request with a value as its JSON body, which is not parsed again; a string is sent as it is. */
 export function carrying(value: unknown, url: URL, init: RequestInit): Request {
   const isText = typeof value === "string";
   const bytes = new TextEncoder().encode(isText ? value : JSON.stringify(value));
@@ -159,7 +158,7 @@ function refuse(request: Request, answer: Response): never {
 /**
  * The whole body as text.
  *
- * @throws Response as {@link readBytes}, and 400 where it is not UTF-8
+ * @throws Response as {@link readBytes}, and 400 if it is not UTF-8
  */
 export async function readText(request: Request, maxBytes: number): Promise<string> {
   const bytes = await readBytes(request, maxBytes);
@@ -173,7 +172,7 @@ export async function readText(request: Request, maxBytes: number): Promise<stri
 /**
  * The whole body as JSON.
  *
- * @throws Response as {@link readText}, 415 where it was not sent as JSON, 400 where it is none
+ * @throws Response as {@link readText}, 415 if it was not sent as JSON, 400 if it is not JSON
  */
 export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
   requireJson(request);
@@ -186,9 +185,9 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
 }
 
 /**
- * The fields of a request that is {@link buffered}, which is left as it is.
+ * The fields of a {@link buffered} request; its body stays readable.
  *
- * @returns none where they cannot be had: whoever asks for the body is told why
+ * @returns `{}` if the body is invalid: the endpoint that reads the body reports why
  */
 export async function peekFields(request: Request, maxBytes: number): Promise<Readonly<Record<string, unknown>>> {
   if (!isSentAsJson(request)) return {};
@@ -198,8 +197,8 @@ export async function peekFields(request: Request, maxBytes: number): Promise<Re
 type Parsed = { readonly value: unknown } | { readonly wrong: string };
 
 /**
- * JSON that may be handed on. A field `__proto__` is refused, at any depth: schemas, agents and their libraries copy
- * objects field by field, and would make its value the copy's prototype.
+ * Parses JSON. A field `__proto__` is refused at any depth: code that copies objects field by field would make its
+ * value the prototype of the copy.
  */
 function parseJson(text: string): Parsed {
   let value: unknown;
@@ -212,14 +211,13 @@ function parseJson(text: string): Parsed {
   return flaw === undefined ? { value } : { wrong: `The body ${flaw}` };
 }
 
-/** What a reader posts to run or connect; `lastSeenEventId` is the last `id:` that it has of the thread. */
+/** The body of run and connect; `lastSeenEventId` is the last `id:` that the reader has of the thread. */
 export type PostedRunInput = RunAgentInput & { readonly lastSeenEventId?: string };
 
 /**
- * The input of a run as it was posted. A `state` of `{}` is left as it is: that it counts as not set is the core's to
- * say.
+ * The posted input of a run. A `state` of `{}` is kept: the core decides that it counts as not set.
  *
- * @throws Response as {@link readJson}, and 400 `{ error, details }`; details names fields, never what stood in them
+ * @throws Response as {@link readJson}, and 400 `{ error, details }`; details names fields, never their values
  */
 export async function parseRunInput(
   request: Request,
@@ -227,11 +225,11 @@ export async function parseRunInput(
   leftOut?: (field: string) => void,
 ): Promise<PostedRunInput> {
   const body = await readJson(request, maxBytes);
-  // Clients of every version post here.
+  // Clients of every protocol version post here.
   const upgraded = describedBy(upgradeInput(body), INPUT, leftOut);
   const issues = issuesOf(upgraded, INPUT, MAX_DETAILS);
   if (issues.length > 0) throw invalidBody(describe(issues, upgraded));
-  const posted = upgraded as Posted; // as was just seen
+  const posted = upgraded as Posted; // just validated
   for (const field of ["threadId", "runId", "parentRunId"] as const) {
     if (posted[field] === "") throw invalidBody(`${field}: must not be empty`);
   }
@@ -249,14 +247,14 @@ export async function parseRunInput(
     ...(state !== undefined && state !== null && { state }),
     ...(forwardedProps !== undefined && { forwardedProps }),
     ...(resume !== undefined && { resume }),
-    // CopilotKit sends null where it has seen none.
+    // CopilotKit sends null before its first event.
     ...(typeof lastSeenEventId === "string" && lastSeenEventId !== "" && { lastSeenEventId }),
   };
 }
 
 type Posted = Partial<RunAgentInput> & Pick<RunAgentInput, "threadId" | "runId" | "messages">;
 
-/** Made of places alone: what stands in them, and a key, may be anything that was posted. */
+/** Names places only: values and unusual keys are untrusted. */
 function describe(issues: readonly Issue[], body: unknown): string {
   const lines = issues.map((issue) => {
     const place = issue.path.map(placeOf).join(".") || "body";
@@ -280,9 +278,9 @@ function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 /**
- * What a stop names: `{ runId }`, or nothing (whatever runs in the thread).
+ * The body of a stop: `{ runId }`, or empty (whichever run is live in the thread).
  *
- * @throws Response as {@link readText}, 415 where it was not sent as JSON, 400 `{ error: "Invalid stop request" }` or
+ * @throws Response as {@link readText}, 415 if it was not sent as JSON, 400 `{ error: "Invalid stop request" }` or
  * `{ error: "Invalid runId" }`
  */
 export async function parseStopBody(request: Request, maxBytes: number): Promise<{ readonly runId?: string }> {
@@ -301,10 +299,9 @@ export async function parseStopBody(request: Request, maxBytes: number): Promise
 }
 
 /**
- * What a PATCH of a thread changes. CopilotKit calls the title `name`, and sends the agent's id along, which changes
- * nothing.
+ * The body of a PATCH of a thread. CopilotKit calls the title `name`; the `agentId` that it sends is ignored.
  *
- * @throws Response as {@link readJson}, and 400 for fields that are unknown or of another type
+ * @throws Response as {@link readJson}, and 400 for unknown fields and wrong types
  */
 export async function parseThreadUpdate(request: Request, maxBytes: number): Promise<ThreadUpdate> {
   const body = fieldsOf(await readJson(request, maxBytes));

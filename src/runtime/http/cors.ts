@@ -2,32 +2,32 @@ import { RunnerError } from "../../run/errors.js";
 import { checkFlag, checkNames, type Elsewhere, type Names } from "../../run/options.js";
 import { parseUrl } from "./url.js";
 
-/** What other origins may do. Nothing is told to them where the options are absent or false; `true` is `{}`. */
+/** What pages of other origins may do. Absent or false: no CORS headers; `true` is `{}`. */
 export interface CorsOptions {
   /**
-   * The origins whose pages may read the answers: one, several, or a function that is given the origin of a request
-   * and returns the origin to allow, or nothing. Default: every origin ("*").
+   * The origins whose pages may read responses: one, several, or a function from the request's origin to the origin to
+   * allow, or nothing. Default: every origin ("*").
    */
   readonly origin?: string | readonly string[] | ((origin: string) => string | null | undefined);
-  /** Default: those of the routes. */
+  /** Default: the methods of the routes. */
   readonly methods?: readonly string[];
-  /** The request headers that a page may set. Default: whichever it asks for. */
+  /** The request headers that a page may set. Default: all that it asks for. */
   readonly allowHeaders?: readonly string[];
-  /** The headers of an answer that a page may read. */
+  /** The response headers that a page may read. */
   readonly exposeHeaders?: readonly string[];
-  /** Whether pages may send cookies and read what comes back. Needs `origin`: never every origin. */
+  /** Whether pages may send cookies and read the response. Needs `origin`, which must not be "*". */
   readonly credentials?: boolean;
-  /** How long a browser may remember what it was told before a request, in s. */
+  /** How long a browser may cache the answer to a preflight, in s. */
   readonly maxAge?: number;
 }
 
-/** Tells browsers what {@link CorsOptions} allow. https://fetch.spec.whatwg.org/#http-cors-protocol */
+/** Implements {@link CorsOptions}. https://fetch.spec.whatwg.org/#http-cors-protocol */
 export interface Cors {
   /** The answer to OPTIONS: 204. Undefined for every other method. */
   preflight(request: Request): Response | undefined;
-  /** Whether the page that sent it may read the answer. */
+  /** Whether the page that sent the request may read the response. */
   allows(request: Request): boolean;
-  /** The answer with what this request's origin may do with it. Its body is handed on unread. */
+  /** The response with CORS headers for this request's origin; its body is not read. */
   apply(request: Request, response: Response): Response;
 }
 
@@ -39,7 +39,7 @@ const NAMES: Names<CorsOptions> = {
   credentials: true,
   maxAge: true,
 };
-/** As CopilotKit's handler and the package `cors` call them. */
+/** The names in CopilotKit's handler and the package `cors`. */
 const ELSEWHERE: Elsewhere = {
   allowMethods: "write cors.methods",
   allowedMethods: "write cors.methods",
@@ -49,12 +49,12 @@ const ELSEWHERE: Elsewhere = {
 
 const METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE"] as const;
 
-/** A token: what a method or the name of a header is made of. https://www.rfc-editor.org/rfc/rfc9110#name-tokens */
+/** A token: the syntax of methods and header names. https://www.rfc-editor.org/rfc/rfc9110#name-tokens */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /**
- * @returns undefined where other origins are told nothing
- * @throws RunnerError `invalid-input` for options that no browser would follow
+ * @returns undefined if no CORS headers are to be sent
+ * @throws RunnerError `invalid-input` for options that browsers would reject
  */
 export function createCors(options: boolean | CorsOptions | undefined): Cors | undefined {
   if (options === undefined || options === false) return undefined;
@@ -88,7 +88,7 @@ export function createCors(options: boolean | CorsOptions | undefined): Cors | u
     const from = request.headers.get("Origin");
     if (from === null) return undefined;
     if (typeof origins !== "function") return origins.includes(from) ? from : undefined;
-    // Not "*": it would allow more than this origin, to whoever keeps the answer.
+    // Not "*": a cached response would then allow every origin.
     return allows(origins, from) ? from : undefined;
   };
 
@@ -106,7 +106,7 @@ export function createCors(options: boolean | CorsOptions | undefined): Cors | u
       const headers = new Headers();
       tell(request, headers);
       headers.set("Access-Control-Allow-Methods", methods.join(", "));
-      // "*" would leave out Authorization, and mean a header of that name where there are credentials.
+      // "*" does not cover Authorization, and with credentials it is a literal header name.
       const asked = allowHeaders?.join(", ") ?? request.headers.get("Access-Control-Request-Headers");
       if (asked) headers.set("Access-Control-Allow-Headers", asked);
       if (maxAge !== undefined) headers.set("Access-Control-Max-Age", String(maxAge));
@@ -117,8 +117,8 @@ export function createCors(options: boolean | CorsOptions | undefined): Cors | u
     allows: (request) => allowed(request) !== undefined,
     apply(request, response) {
       const { status, statusText } = response;
-      if (status < 200) return response; // Response.error(): nothing can be made of it
-      // A copy: the headers of what came from fetch cannot be set.
+      if (status < 200) return response; // Response.error(): it cannot be copied
+      // A copy: the headers of a response from fetch are immutable.
       const headers = new Headers(response.headers);
       tell(request, headers);
       if (exposeHeaders.length > 0) headers.set("Access-Control-Expose-Headers", exposeHeaders.join(", "));
@@ -127,7 +127,7 @@ export function createCors(options: boolean | CorsOptions | undefined): Cors | u
   };
 }
 
-/** Whoever fails to say yes has said no: the answer itself is not lost for it. */
+/** A function that throws allows no origin; the response itself is not lost. */
 function allows(say: (origin: string) => unknown, origin: string): boolean {
   try {
     return say(origin) === origin;
@@ -147,11 +147,11 @@ function checkTokens(field: string, tokens: readonly string[]): void {
   }
 }
 
-/** An origin is compared as browsers write it: with a "/" at its end, or its usual port, it would never match. */
+/** Origins are compared as browsers serialize them: with a trailing "/" or the default port they would never match. */
 function checkOrigins(origins: readonly string[]): void {
   for (const origin of origins) {
     if (origin === "*" || origin === "null") continue;
-    // Apps and extensions have schemes of their own, of which URL knows no origin.
+    // URL gives no origin for the schemes of apps and extensions.
     const own = /^https?:/i.test(origin) ? parseUrl(origin)?.origin : origin;
     if (origin !== own || !/^[a-z][a-z\d+.-]*:\/\/[^\s/?#*]+$/.test(origin)) {
       refuse("cors.origin", "must be written as browsers do: https://example.com (for patterns give a function)");

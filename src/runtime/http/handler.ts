@@ -17,7 +17,7 @@ import { checkBasePath, matchRoute, refuseMethod, type Route } from "./routes.js
 import { envelopeElsewhere, envelopeMethod, openEnvelope } from "./single-endpoint.js";
 import * as threads from "./thread-endpoints.js";
 
-/** What is served over HTTP, where, and to whom. */
+/** What is served over HTTP, at which path, and to which hosts and origins. */
 export interface RuntimeHandlerOptions {
   readonly runtime: AgentRuntime;
   /** Where the routes begin: "/api/copilotkit". Default: at the root. */
@@ -46,16 +46,16 @@ const ELSEWHERE: Elsewhere = {
 /** An endpoint for each route, or one for all of them, as in CopilotKit. */
 export type HandlerMode = "multi-route" | "single-route";
 
-/** What a request is answered by. */
+/** How requests are answered. */
 export interface Handling {
   /** What `checkBasePath` returned. */
   readonly basePath: string;
-  /** How a request says what it is for. */
+  /** Whether the path or an envelope names the route. */
   readonly mode: HandlerMode;
   readonly cors: Cors | undefined;
-  /** A page asks, through its host. */
+  /** A page sent the request through its host. */
   readonly isRelayed?: boolean;
-  /** The page that asks, where that is known. */
+  /** The page that sent the request, if known. */
   readonly page?: string | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface Handling {
  * CopilotKit's runtime endpoints, as a plain function of fetch: for a worker, Hono, Next.js, and, with
  * `ag-ui-local-runtime/node`, for `http` and Express. It never throws.
  *
- * @throws RunnerError `invalid-input` for options that are none
+ * @throws RunnerError `invalid-input` for invalid options
  */
 export function createRuntimeHandler(options: RuntimeHandlerOptions): (request: Request) => Promise<Response> {
   checkNames(options, NAMES, { of: "createRuntimeHandler", elsewhere: ELSEWHERE });
@@ -90,11 +90,11 @@ export async function handle(core: RuntimeCore, request: Request, handling: Hand
 }
 
 /**
- * Answers a request that a page or a service worker relayed: at the base path itself it carries an envelope, below it the
- * path is the route's.
+ * Answers a request that a page or a service worker relayed. At the base path itself it carries an envelope; below
+ * the base path, the path names the route.
  *
- * The base path is of the sender's choice. So a middleware is shown the route's own request, as for a call of a tab: else
- * everything could be asked for at a path that it lets through.
+ * The sender chooses the base path. So middleware sees the route's own path, as for a call of a tab. Otherwise a sender
+ * could reach every route under a path that the middleware lets through.
  */
 export async function handleRelayed(
   core: RuntimeCore,
@@ -110,7 +110,7 @@ export async function handleRelayed(
   }
   url.pathname = isBase ? "/" : pathname.slice(basePath.length);
   const { method, headers, signal } = request;
-  // Whole already: Firefox can hand on no stream of it.
+  // Firefox cannot pass the body on as a stream.
   const body = await request.arrayBuffer();
   const moved = new Request(url, { method, headers, signal, ...(body.byteLength > 0 && { body }) });
   const mode = isBase ? "single-route" : "multi-route";
@@ -151,7 +151,7 @@ interface Opened {
   readonly request: Request;
 }
 
-/** A request as a middleware is shown it. What is wrong with it is told behind the middleware. */
+/** A request as middleware sees it. If it is invalid, it is refused after the middleware. */
 interface Opening extends Incoming {
   readonly opened: Opened | Response;
 }
@@ -160,7 +160,7 @@ async function open(core: RuntimeCore, request: Request, { basePath, mode }: Han
   const maxBytes = agents.maxBodyOf(core);
   const { isWatched } = core;
   const isEnvelope = mode === "single-route" && request.method === "POST";
-  // Read ahead where somebody looks at it first.
+  // Middleware may look at the body first.
   const shown = isEnvelope && isWatched ? await buffered(request, maxBytes) : request;
   const opened =
     mode === "single-route"
@@ -183,7 +183,7 @@ const incoming = (request: Request, asked: Asked, opened: Opened | Response): Op
   opened,
 });
 
-/** @throws Response for an id that others might read otherwise: nobody is shown it */
+/** @throws Response for an id that proxies or middleware could parse differently */
 function openRouted(request: Request, basePath: string): Opened | Response {
   const route = matchRoute(new URL(request.url).pathname, basePath);
   return route === undefined ? notFound() : { route, request };
@@ -194,7 +194,7 @@ function responseOf(error: unknown): Response {
   throw error;
 }
 
-/** An envelope at the base path of a handler that has an endpoint for each route is told so. */
+/** Tells the sender of an envelope that this handler has one endpoint per route. */
 async function refusalOf(
   core: RuntimeCore,
   refusal: Response,
@@ -208,7 +208,7 @@ async function refusalOf(
     : refusal;
 }
 
-/** The same for each way in: see `tab-api.ts` for calls of tabs. */
+/** The same values as for calls of tabs, see `tab-api.ts`. */
 function askedOf({ route, request }: Opened, fields: Readonly<Record<string, unknown>>): Asked {
   const { name, ...ids } = route;
   const id = (field: "threadId" | "runId"): Partial<Asked> => {
@@ -220,7 +220,7 @@ function askedOf({ route, request }: Opened, fields: Readonly<Record<string, unk
     case "agent/suggest":
       return { route: name, ...ids, ...id("threadId"), ...id("runId") };
     case "agent/connect":
-      // The run id of such an input names no run.
+      // The runId of a connect request does not name a run.
       return { route: name, ...ids, ...id("threadId") };
     case "agent/stop":
       return { route: name, ...ids, ...id("runId") };
@@ -235,7 +235,7 @@ function askedOf({ route, request }: Opened, fields: Readonly<Record<string, unk
   }
 }
 
-/** What CopilotKit says where a route fails. */
+/** CopilotKit's error texts, per route. */
 const FAILURES: Readonly<Partial<Record<Route["name"], string>>> = {
   info: "Failed to retrieve runtime information",
   "agent/stop": "Failed to stop agent",
@@ -287,7 +287,7 @@ async function info(core: RuntimeCore, request: Admitted, mode: HandlerMode): Pr
   const { a2ui, transcriptionService } = core.options;
   const agentsInfo = await core.agents.describe(request.request);
   const runner = await core.home.open().catch(() => undefined);
-  // Where no runner can be had now, one of this library is still to be opened.
+  // No runner could be opened now: it will be one of this library.
   const keeps = runner === undefined || runner instanceof LocalAgentRunner;
   const tells = keeps || answersThreadEndpoints(runner);
   const threadEndpoints = { list: tells, inspect: tells, mutations: keeps, realtimeMetadata: false };
@@ -316,7 +316,7 @@ async function health(core: RuntimeCore): Promise<Answer<Response>> {
 
 async function transcription(core: RuntimeCore, request: Admitted, { cors }: Handling): Promise<Answer<Response>> {
   const { transcriptionService } = core.options;
-  // A form can be posted by any page, with no preflight, and the service costs.
+  // Any page can post a form without a preflight, and transcription costs money.
   const asked = request.request();
   if (isForeign(asked) && cors?.allows(asked) !== true) throw json({ error: "Forbidden" }, 403);
   const { transcribe } = await import("./transcribe.js");

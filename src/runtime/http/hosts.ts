@@ -2,9 +2,9 @@ import { RunnerError } from "../../run/errors.js";
 import { json } from "./responses.js";
 
 /**
- * Host names that requests may be sent to: `api.example.com`, with a port only that port (a request that names none is
- * sent to that of its protocol); `.example.com` is every name below it; `*` is all. Letters of either case; IPv6 addresses
- * with or without brackets.
+ * Host names that requests may be sent to: `api.example.com`, with a port to allow only that port (a request without
+ * one uses its protocol's default port); `.example.com` allows every name below it; `*` allows all. Case is ignored;
+ * IPv6 addresses have brackets or not.
  */
 export type AllowedHosts = readonly string[];
 
@@ -13,7 +13,10 @@ interface Named {
   readonly port: string;
 }
 
-/** A `Host` header or an entry of the list; undefined for what is none. https://www.rfc-editor.org/rfc/rfc9110#name-host-and-authority */
+/**
+ * Parses a `Host` header or an entry of the list; undefined if it is not a host.
+ * https://www.rfc-editor.org/rfc/rfc9110#name-host-and-authority
+ */
 function parse(host: string): Named | undefined {
   const text = host.trim().toLowerCase();
   // An IPv6 address without brackets has no port.
@@ -25,10 +28,10 @@ function parse(host: string): Named | undefined {
   return { name: name.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, ""), port: port && String(Number(port)) };
 }
 
-/** Of what a request is sent to that names no port. */
+/** By protocol. */
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
-/** Names that only this machine has. https://www.rfc-editor.org/rfc/rfc6761#section-6.3 */
+/** Names and addresses of this machine. https://www.rfc-editor.org/rfc/rfc6761#section-6.3 */
 export const isLoopback = (name: string): boolean =>
   name === "localhost" ||
   name.endsWith(".localhost") ||
@@ -38,14 +41,14 @@ export const isLoopback = (name: string): boolean =>
 
 /**
  * @returns whether a request with this `Host`, to a URL of this protocol (`http:`), may be answered
- * @throws RunnerError `invalid-input` for an entry that is no host
+ * @throws RunnerError `invalid-input` for an entry that is not a host
  */
 export function hostCheck(allowed: AllowedHosts): (host: string | undefined, protocol: string) => boolean {
   if (!Array.isArray(allowed)) throw invalid("allowedHosts must be a list of host names");
   const rules = allowed.map((entry: unknown) => {
     const rule = typeof entry === "string" ? parse(entry) : undefined;
     if (rule === undefined) throw invalid("allowedHosts must hold host names, without a protocol or a path");
-    // No other pattern is read as one: it would let nobody in.
+    // Other wildcard patterns would silently match nothing.
     if (rule.name.includes("*") && entry !== "*") throw invalid(`allowedHosts has "*" by itself, or ".example.com"`);
     return rule;
   });
@@ -64,9 +67,9 @@ export function hostCheck(allowed: AllowedHosts): (host: string | undefined, pro
   };
 }
 
-/** The default of a server that listens on a loopback address: a page whose name was pointed at it has another name. */
+/** The default on a loopback address. A page that rebound its DNS name to this address has another `Host`. */
 export function isLoopbackHost(host: string | undefined): boolean {
-  // Every browser says where it sends a request to.
+  // Every browser sends `Host`.
   if (host === undefined) return true;
   const asked = parse(host);
   return asked !== undefined && isLoopback(asked.name);

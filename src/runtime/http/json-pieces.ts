@@ -1,13 +1,13 @@
 import { sizeOf } from "../../run/size.js";
 
-/** A piece of text is about so long, in UTF-16 code units. */
+/** Target length of a piece, in UTF-16 code units. */
 export const PIECE_LENGTH = 64 * 1024;
-/** What is nested deeper is one piece. */
+/** Values nested deeper are written as one piece. */
 const MAX_DEPTH = 100;
 
 const isSmall = (value: unknown): boolean => sizeOf(value, PIECE_LENGTH) < PIECE_LENGTH;
 
-/** What `JSON.stringify` gives; where it fails at a BigInt, which an older build may have recorded, that is text. */
+/** `JSON.stringify`; a BigInt, which an older build may have recorded, becomes a string. */
 export function jsonText(value: unknown): string {
   try {
     return JSON.stringify(value);
@@ -16,11 +16,11 @@ export function jsonText(value: unknown): string {
   }
 }
 
-/** What {@link jsonText} gives, in pieces that are made one by one: whoever reads slowly holds one of them, not the whole. */
+/** {@link jsonText} in pieces, made lazily: a slow reader holds one piece, not the whole text. */
 export function* jsonPieces(value: unknown, depth = 0): Generator<string, void> {
   if (typeof value === "string" && value.length > PIECE_LENGTH) {
     yield '"';
-    // Half of a surrogate pair is written as an escape, and two halves are read as the pair.
+    // Half of a surrogate pair is escaped; a parser joins the two halves.
     for (let at = 0; at < value.length; at += PIECE_LENGTH) {
       yield JSON.stringify(value.slice(at, at + PIECE_LENGTH)).slice(1, -1);
     }
@@ -50,7 +50,7 @@ export function* jsonPieces(value: unknown, depth = 0): Generator<string, void> 
   yield `${before === "," ? "" : before}${isList ? "]" : "}"}`;
 }
 
-/** A plain object that says itself how it is written is left to `JSON.stringify`. */
+/** Plain objects; those with `toJSON` are left to `JSON.stringify`. */
 function isFields(value: unknown): value is object {
   return (
     typeof value === "object" &&
@@ -60,10 +60,10 @@ function isFields(value: unknown): value is object {
   );
 }
 
-/** JSON has nothing for it. */
+/** `JSON.stringify` omits the other types. */
 const isWritten = (value: unknown): boolean => !["undefined", "function", "symbol"].includes(typeof value);
 
-/** Pieces of about {@link PIECE_LENGTH}, as bytes. */
+/** Joins pieces to about {@link PIECE_LENGTH} and encodes them as UTF-8. */
 export function* bytesOf(pieces: Iterable<string>): Generator<Uint8Array<ArrayBuffer>, void> {
   const utf8 = new TextEncoder();
   let text = "";
@@ -76,7 +76,7 @@ export function* bytesOf(pieces: Iterable<string>): Generator<Uint8Array<ArrayBu
   if (text !== "") yield utf8.encode(text);
 }
 
-/** The body of an answer of JSON; one that is large is made as it is read. */
+/** The body of a JSON response; a large one is generated while it is read. */
 export function jsonBody(value: unknown): string | ReadableStream<Uint8Array<ArrayBuffer>> {
   if (isSmall(value)) return jsonText(value);
   const pieces = bytesOf(jsonPieces(value));

@@ -1,8 +1,8 @@
 import { jsonBody } from "./json-pieces.js";
 
-/** The answers that every endpoint gives alike. Texts and codes are those of CopilotKit's runtime. */
+/** Responses that the endpoints share. Texts and codes are those of CopilotKit's runtime. */
 
-/** An answer of JSON. It is about one moment and one caller, so nobody keeps it, and no browser takes it for anything else. */
+/** A JSON response. It must not be cached or sniffed: it is true for one caller at one moment. */
 export function json(body: unknown, status = 200, headers?: HeadersInit): Response {
   const all = new Headers(headers);
   all.set("Content-Type", "application/json");
@@ -15,12 +15,12 @@ export function noContent(): Response {
   return new Response(null, { status: 204, headers: { "Cache-Control": "no-store" } });
 }
 
-/** @param details what is wrong with the request; never what it carried */
+/** @param details what is wrong with the request; never a value from it */
 export function invalidBody(details: string): Response {
   return json({ error: "Invalid request body", details }, 400);
 }
 
-/** @param message what is wrong with the envelope; never what it carried */
+/** @param message what is wrong with the envelope; never a value from it */
 export function invalidEnvelope(message: string, status: 400 | 415 = 400): Response {
   return json({ error: "invalid_request", message }, status);
 }
@@ -46,9 +46,9 @@ export function unsupportedMediaType(): Response {
 }
 
 /**
- * Says nothing of what happened: what was thrown may hold secrets.
+ * Carries no details: the error may hold secrets.
  *
- * @param id by which the log has it
+ * @param id identifies the error in the log
  */
 export function internalError(id?: string): Response {
   return json({ error: "internal_error", ...(id !== undefined && { id }) }, 500);

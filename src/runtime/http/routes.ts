@@ -3,7 +3,7 @@ import { badRequest, methodNotAllowed } from "./responses.js";
 import { isSegment } from "./segments.js";
 import { parseUrl } from "./url.js";
 
-/** What a request is for, and the ids that its path names. */
+/** The route of a request, and the ids in its path. */
 export type Route =
   | { readonly name: "info" | "health" | "transcribe" | "threads/list" | "threads/clear" }
   | { readonly name: "agent/run" | "agent/connect" | "agent/suggest"; readonly agentId: string }
@@ -17,14 +17,14 @@ export type Route =
 export type RouteName = Route["name"];
 
 interface Definition {
-  /** Segments of the path; one that begins with ":" stands for an id. */
+  /** Segments of the path; one that begins with ":" is a placeholder for an id. */
   readonly pattern: readonly string[];
   readonly methods: readonly string[];
 }
 
 const on = (path: string, ...methods: readonly string[]): Definition => ({ pattern: path.split("/"), methods });
 
-/** The first that matches counts: `/threads/clear` is no thread. */
+/** The first match wins: `/threads/clear` is not a thread. */
 export const ROUTES: Readonly<Record<RouteName, Definition>> = {
   info: on("info", "GET", "HEAD"),
   health: on("health", "GET", "HEAD"),
@@ -42,17 +42,17 @@ export const ROUTES: Readonly<Record<RouteName, Definition>> = {
   "threads/state": on("threads/:threadId/state", "GET", "HEAD"),
 };
 
-/** In CopilotKit the way to a paid service's news: no thread, though its path looks like one's. */
+/** A route of CopilotKit's paid service, not a thread of that id. */
 const RESERVED = "threads/subscribe";
 
-/** Ids that look like a fixed word, where they stand as they are. */
+/** Ids that equal a fixed segment: their first character is percent-encoded. */
 const WORDS: readonly string[] = ["clear", "subscribe"];
 
 /**
- * The base path as the path of a URL has it, without a "/" at its end: "" or "/api/copilotkit".
+ * Normalizes the base path as a URL parser does, without a trailing "/": "" or "/api/copilotkit".
  *
  * @param basePath "", "/", or a path that begins with "/"
- * @throws RunnerError `invalid-input` for what is no path
+ * @throws RunnerError `invalid-input` if it is not a path
  */
 export function checkBasePath(basePath: string): string {
   const origin = "http://localhost";
@@ -62,7 +62,7 @@ export function checkBasePath(basePath: string): string {
     path === undefined ||
     !/^(\/|$)/.test(basePath) ||
     path.includes("//") ||
-    // "//host" and "/\host" name another host; "?" and "#" end a path.
+    // "//host" and "/\host" name another host; "?" and "#" end the path.
     url!.href !== `${origin}${url!.pathname}`
   ) {
     const message = 'basePath must be "" or a path that begins with "/"';
@@ -72,18 +72,18 @@ export function checkBasePath(basePath: string): string {
 }
 
 /**
- * The route that a path names.
+ * The route of a path.
  *
- * CopilotKit looks at how a path ends, so `/base/anything/agent/a/run` runs an agent there. Here a path is matched
- * whole: what a proxy or a middleware let through for its beginning is then what is answered.
+ * CopilotKit matches the end of a path, so `/base/anything/agent/a/run` runs an agent there. Here the whole path must
+ * match: a proxy or middleware that allows a prefix then allows exactly the routes below it.
  *
- * Ids are decoded once, and any text is an id but those that a URL parser would make another path of. Fixed words are
- * compared as they were sent: the thread with the id "clear" is `/threads/%63lear`.
+ * Ids are decoded once. Any text can be an id, unless a URL parser would rewrite it. Fixed segments are compared before
+ * decoding: the thread with the id "clear" is `/threads/%63lear`.
  *
  * @param pathname the path of a parsed URL
  * @param basePath what {@link checkBasePath} returned
- * @returns undefined where there is no such route
- * @throws Response 400 for an id that is "." or "..", or has a backslash
+ * @returns undefined if no route matches
+ * @throws Response 400 for an id that is "." or "..", or contains a backslash
  */
 export function matchRoute(pathname: string, basePath: string): Route | undefined {
   if (!pathname.startsWith(`${basePath}/`)) return undefined;
@@ -92,7 +92,7 @@ export function matchRoute(pathname: string, basePath: string): Route | undefine
   const segments = path.split("/");
   for (const [name, { pattern }] of Object.entries(ROUTES)) {
     const ids = idsIn(segments, pattern);
-    // The pattern that stands under a name has the ids of that route.
+    // Each pattern has exactly the ids of its route.
     if (ids !== undefined) return { name, ...ids } as Route;
   }
   return undefined;
@@ -108,7 +108,7 @@ function idsIn(segments: readonly string[], pattern: readonly string[]): Record<
       ids[expected.slice(1)] = segment;
     } else if (segment !== expected) return undefined;
   }
-  // Once every word of the pattern was found: what is no route is no bad request.
+  // After all fixed segments matched: an unknown route is 404, not 400.
   for (const [name, segment] of Object.entries(ids)) {
     const id = decoded(segment);
     if (id === undefined) return undefined;
@@ -127,10 +127,10 @@ function decoded(segment: string): string | undefined {
 }
 
 /**
- * The path of a route: what {@link matchRoute} reads as that route.
+ * The path of a route, the inverse of {@link matchRoute}.
  *
  * @param basePath what {@link checkBasePath} returned
- * @returns undefined for ids that no path can carry, see {@link isSegment}
+ * @returns undefined if an id cannot be part of a path, see {@link isSegment}
  */
 export function pathOf(route: Route, basePath: string): string | undefined {
   const ids: Readonly<Record<string, string>> = { ...route };
@@ -150,7 +150,7 @@ export function methodsOf(route: Route): readonly string[] {
   return ROUTES[route.name].methods;
 }
 
-/** @returns 405 with `Allow`; undefined where the route answers this method */
+/** @returns 405 with `Allow`; undefined if the route accepts the method */
 export function refuseMethod(method: string, route: Route): Response | undefined {
   const methods = methodsOf(route);
   return methods.includes(method) ? undefined : methodNotAllowed(methods);

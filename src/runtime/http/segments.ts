@@ -1,14 +1,14 @@
-/** Whether an id can stand in a path: not where a URL parser, here or in a proxy, would make another path of it. */
+/** Whether an id can be a path segment: a URL parser, here or in a proxy, must not rewrite it. */
 export function isSegment(id: string): boolean {
   return id !== "" && id !== "." && id !== ".." && !id.includes("\\") && id.isWellFormed();
 }
 
 /**
- * Whether the path of a request is what a URL parser makes of it: no `.` or `..`, however they are spelled, no backslash,
- * nothing that it leaves out. A guard in front that looks at the text, and a runtime that looks at the URL, then see one
+ * Whether a URL parser leaves the path of a request as it is: no `.` or `..` in any spelling, no backslash, no
+ * characters that are dropped. A guard that compares the text and a runtime that parses the URL then see the same
  * path. https://url.spec.whatwg.org/#path-state
  *
- * @param target path and query as they were sent
+ * @param target path and query as sent
  */
 export function isPlainTarget(target: string): boolean {
   const path = target.split(/[?#]/, 1)[0]!;

@@ -5,17 +5,16 @@ import { isPlainTarget } from "./segments.js";
 import { parseUrl } from "./url.js";
 
 /*
- * One endpoint for everything: each request is a POST to the base path of an envelope `{ method, params?, body? }`.
- * Each function of this file throws the Response that says no.
+ * One endpoint for all routes: each request is a POST of an envelope `{ method, params?, body? }` to the base path.
+ * Each function throws the Response that refuses the request.
  */
 
-/** What an envelope holds, as the request that the route's own endpoint would have got. */
+/** The content of an envelope, as the request that the route's own endpoint would have received. */
 export interface Opened {
   readonly route: Route;
   readonly request: Request;
 }
 
-/** What an envelope can ask for. */
 const METHODS = [
   "info",
   "agent/run",
@@ -37,11 +36,11 @@ interface Envelope {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Opens the envelope that a request carries.
+ * Opens the envelope of a request.
  *
  * @param basePath what `checkBasePath` returned
- * @throws Response 404 for another path, 405 for another method, 415, 413, and 400 `{ error, message }` for an envelope
- * that is not valid
+ * @throws Response 404 for another path, 405 for another method, 415, 413, and 400 `{ error, message }` for an invalid
+ * envelope
  */
 export async function openEnvelope(request: Request, basePath: string, maxBytes: number): Promise<Opened> {
   const { pathname } = new URL(request.url);
@@ -71,7 +70,7 @@ async function readEnvelope(request: Request, maxBytes: number): Promise<Envelop
   if (!isJson(mediaTypeOf(request))) throw invalidEnvelope("An envelope is sent as JSON", 415);
   const envelope = fieldsOf(
     await readJson(request, maxBytes).catch((answer: unknown) => {
-      // 413 and 415 say the same here as everywhere.
+      // 413 and 415 are the same on every endpoint.
       throw answer instanceof Response && answer.status === 400 ? invalidEnvelope("The envelope is not JSON") : answer;
     }),
   );
@@ -83,9 +82,9 @@ async function readEnvelope(request: Request, maxBytes: number): Promise<Envelop
   return { method, params, body: envelope["body"] };
 }
 
-/** The threads' routes, told by their path below the base path and their method. */
+/** Routes of threads, named by their path below the base path and their method. */
 function openResource(request: Request, basePath: string, path: string, method: string, body: unknown): Opened {
-  // Beyond the base path there may be anything: "//host", "/\host" and the like must not lead there.
+  // "//host", "/\host" and the like must not lead outside the base path.
   const origin = "http://resource.invalid";
   const url = path.startsWith("/") && isPlainTarget(path) ? parseUrl(path, origin) : undefined;
   if (url?.origin !== origin) throw invalidEnvelope("path must be below the base path");
@@ -107,10 +106,10 @@ function opened(request: Request, basePath: string, route: Route, body: unknown)
   return { route, request: inner(request, target, methodsOf(route)[0]!, body) };
 }
 
-/** A string is a body as it is: CopilotKit sends what it could not parse so. */
+/** A string is sent as it is: that is how CopilotKit sends a body that it could not parse. */
 function inner(outer: Request, url: URL, method: string, body: unknown): Request {
   const headers = new Headers(outer.headers);
-  // They told of the envelope.
+  // These described the envelope.
   for (const name of ["Content-Length", "Content-Encoding", "Content-Type", "Transfer-Encoding"]) headers.delete(name);
   const { signal } = outer;
   if (body === undefined || method === "GET" || method === "HEAD") return new Request(url, { method, headers, signal });
@@ -138,10 +137,9 @@ function methodIn(envelope: Fields): Method | undefined {
 }
 
 /**
- * The method of the envelope that a request carries, where it carries one: for a handler that has an endpoint for each
- * route, and found none. It reads the body.
+ * The method of the envelope in a request for which a multi-route handler found no route. Reads the body; never throws.
  *
- * @returns undefined for anything else; it throws nothing
+ * @returns undefined if it is not an envelope
  */
 export async function envelopeMethod(request: Request, maxBytes: number): Promise<string | undefined> {
   if (request.method !== "POST" || !isJson(mediaTypeOf(request))) return undefined;
@@ -149,7 +147,7 @@ export async function envelopeMethod(request: Request, maxBytes: number): Promis
   return methodIn(fieldsOf(envelope) ?? {});
 }
 
-/** The 404 for an envelope where each route has an endpoint of its own: a page set to the other mode. */
+/** The 404 for an envelope sent to a multi-route handler. */
 export function envelopeElsewhere(): Response {
   return json(
     {

@@ -7,45 +7,48 @@ import type { Cursor } from "../../run/types.js";
 import { sizeOf } from "../../run/size.js";
 import { bytesOf, jsonPieces, jsonText } from "./json-pieces.js";
 
-/** An event as it goes to a reader over HTTP. */
+/** An event for a reader over HTTP. */
 export interface SseEvent {
   readonly event: BaseEvent;
-  /** How far a reader is that has this event. */
+  /** The reader's position after this event. */
   readonly cursor?: Cursor;
 }
 
 export interface SseOptions {
-  /** A comment line is sent after so many ms of silence, while the reader waits for something to read. 0: none. */
+  /** Ms of silence after which a waiting reader is sent a comment line. 0: never. */
   readonly keepAliveMs: number;
-  /** The body fails where its reader has taken nothing for so many ms of what it was given. 0: never. */
+  /** Ms without a read after which the body fails. 0: never. */
   readonly readerTimeoutMs?: number;
   /** Rewrites each event for the reader. */
   readonly map?: ((event: BaseEvent) => BaseEvent) | undefined;
-  /** Told of what ends the stream and is not for its reader to know. `isEvent`: an event cannot be made into bytes. */
+  /**
+   * Called with an error that ends the stream and is hidden from its reader. `isEvent`: an event could not be
+   * encoded.
+   */
   readonly failed?: (error: unknown, isEvent: boolean) => void;
-  /** Further headers. Content-Type, Cache-Control and X-Accel-Buffering are set here. */
+  /** Besides Content-Type, Cache-Control and X-Accel-Buffering. */
   readonly headers?: HeadersInit;
   readonly clock?: Clock;
 }
 
-/** A piece of the body is about so large, in bytes; larger only where one event is. */
+/** Target size of a piece of the body, in bytes; a single event may exceed it. */
 const CHUNK_BYTES = 64 * 1024;
-/** A larger event (see `sizeOf`) is made into bytes piece by piece. */
+/** Larger events (see `sizeOf`) are encoded piece by piece. */
 const LARGE = 256 * 1024;
 
 /**
- * Answers with a stream of events. The source is asked for a batch only where the reader has read all of the one before
- * and waits for more, and a large event is made into bytes as it is read: so a reader that does not read costs one batch,
- * whose events it shares with others, and one piece of bytes.
+ * A response that streams events, with backpressure. The next batch is requested only when the reader has read the one
+ * before and waits for more, and a large event is encoded while it is read. So a stalled reader costs one batch, whose
+ * events it shares with other readers, and one piece of bytes.
  *
- * A source that fails in the middle of a run ends the stream with a RUN_ERROR, which stands in no log: `code` and
- * `message` are those of a {@link RunnerError}, or say no more than that the runtime failed. Where no run is open the body
- * fails, as a cut connection does.
+ * If the source fails in the middle of a run, the stream ends with a RUN_ERROR that is not recorded: `code` and
+ * `message` are those of the {@link RunnerError}, or say only that the runtime failed. If no run is open the body
+ * fails, as when a connection is cut.
  *
- * Cancelling the body calls the source's `return()` at once, and does not wait for it.
+ * Cancelling the body calls the source's `return()` at once, without waiting for it.
  *
  * @param source batches of events, in order
- * @throws RunnerError `invalid-input`: `keepAliveMs` is no number of ms
+ * @throws RunnerError `invalid-input` for an invalid `keepAliveMs`
  */
 export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options: SseOptions): Response {
   const { keepAliveMs, readerTimeoutMs = 0, map, clock = systemClock } = options;
@@ -55,7 +58,7 @@ export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options:
   const headers = new Headers(options.headers);
   headers.set("Content-Type", "text/event-stream");
   headers.set("Cache-Control", "no-cache");
-  // Proxies in front (nginx) would else hold events back until they have a buffer full.
+  // Otherwise proxies (nginx) hold events back until a buffer is full.
   headers.set("X-Accel-Buffering", "no");
   const body = new EventBody(source, {
     map: map ?? ((event) => event),
@@ -64,7 +67,7 @@ export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options:
     failed: options.failed,
     clock,
   });
-  // With no room of its own the stream asks only while somebody reads.
+  // Without a buffer of its own the stream pulls only while somebody reads.
   return new Response(new ReadableStream<Uint8Array>(body, { highWaterMark: 0 }), { headers });
 }
 
@@ -75,12 +78,12 @@ export function formatCursor({ runIndex, seq, epoch }: Cursor): string {
 
 const CURSOR = /^(\d{1,16})\.(-1|\d{1,16})\.(\d{1,16})$/;
 
-/** The cursor in the id that a reader sends back (`Last-Event-ID`); undefined for anything that is none. */
+/** Parses the cursor that a reader sends back (`Last-Event-ID`); undefined if it is not one. */
 export function parseCursor(id: unknown): Cursor | undefined {
   const parts = typeof id === "string" ? CURSOR.exec(id) : null;
   if (parts === null) return undefined;
   const cursor: Cursor = { runIndex: Number(parts[1]), seq: Number(parts[2]), epoch: Number(parts[3]) };
-  // Each number has one spelling, and none is rounded.
+  // Only the canonical spelling counts, and no number is rounded.
   return Object.values(cursor).every(Number.isSafeInteger) && formatCursor(cursor) === id ? cursor : undefined;
 }
 
@@ -88,14 +91,14 @@ const utf8 = new TextEncoder();
 const KEEP_ALIVE = utf8.encode(": keep-alive\n\n");
 
 /**
- * What the AG-UI encoder's `encodeSSE` makes of an event (a test compares them), after its cursor. That package brings
- * protobuf, which would weigh on every worker; no reader of CopilotKit's runtime is sent it either.
+ * The same bytes as `encodeSSE` of `@ag-ui/encoder` (a test compares them), after the cursor. That package would add
+ * protobuf to every worker, and CopilotKit's runtime does not send protobuf either.
  */
 function encoded(event: SseEvent): Uint8Array {
   return utf8.encode(`${lineOf(event)}${jsonText(omitOptionalNulls(event.event, "Event"))}\n\n`);
 }
 
-/** The same, made as it is read. */
+/** The same, generated while it is read. */
 function* encodedPieces(event: SseEvent): Generator<Uint8Array, void> {
   const json = jsonPieces(omitOptionalNulls(event.event, "Event"));
   yield* bytesOf(
@@ -120,31 +123,31 @@ interface BodyOptions {
 type Controller = ReadableStreamDefaultController<Uint8Array>;
 type Batch = IteratorResult<readonly SseEvent[], unknown>;
 
-/** What is left of a large event. */
+/** The rest of a large event. */
 interface Rest {
   readonly piece: Uint8Array;
   readonly more: Generator<Uint8Array, void>;
 }
 
-/** The bytes of a stream of events, made where they are asked for. */
+/** The bytes of a stream of events, encoded on demand. */
 class EventBody implements UnderlyingDefaultSource<Uint8Array> {
   readonly #source: AsyncIterator<readonly SseEvent[]>;
   readonly #options: BodyOptions;
   readonly #cancelled = new AbortController();
-  /** Nothing more is given. */
+  /** Aborted when no more bytes follow. */
   readonly #over = new AbortController();
-  /** What the source was asked for and has not answered: a comment line can go out meanwhile. */
+  /** The pending request to the source; comment lines may be sent meanwhile. */
   #asked: Promise<Batch> | undefined;
   #batch: readonly SseEvent[] = [];
-  /** How many events of the batch were made into bytes. */
+  /** How many events of the batch were encoded. */
   #taken = 0;
-  /** An event that was made into bytes and was too large for the last piece. */
+  /** An encoded event that did not fit into the last piece. */
   #ahead: Uint8Array | undefined;
-  /** What is left of a large event, some of which went out. */
+  /** The rest of a large event that was sent in part. */
   #rest: Rest | undefined;
-  /** Since when the reader has had something, or the whole answer, and asked for no more. */
+  /** When the reader was last given bytes (or the response) that it has not followed with a read. */
   #givenAt: number | undefined;
-  /** A RUN_STARTED went out and no terminal event after it. */
+  /** A RUN_STARTED was sent, and no terminal event after it. */
   #isOpen = false;
 
   constructor(source: AsyncIterable<readonly SseEvent[]>, options: BodyOptions) {
@@ -152,7 +155,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
     this.#options = options;
   }
 
-  /** From now on: an answer that nobody ever reads is held by its run, and its run by it. */
+  /** The watch begins here: a response that nobody ever reads would hold its run's events. */
   start(controller: Controller): void {
     const { clock, readerTimeoutMs } = this.#options;
     if (readerTimeoutMs === Infinity) return;
@@ -206,7 +209,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
     this.#givenAt = this.#options.clock.elapsed();
   }
 
-  /** One timer for all of the body: a piece is looked at once it may have lain for so long. */
+  /** One timer for the whole body: it checks when the current piece may have timed out. */
   async #watch(controller: Controller, readerTimeoutMs: number): Promise<void> {
     const { clock } = this.#options;
     for (let wait = readerTimeoutMs; ;) {
@@ -222,11 +225,11 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
     controller.error(new RunnerError("timeout", {}, { message }));
   }
 
-  /** The source's next batch, or that nothing came for so long. */
+  /** The source's next batch, or "silence" after `keepAliveMs`. */
   async #next(): Promise<Batch | "silence"> {
     const asked = (this.#asked ??= this.#source.next());
     const next = await this.#orSilence(asked);
-    // A batch that comes between two looks of the reader is the next one's.
+    // A batch that arrives between two reads is kept for the next read.
     if (next !== "silence") this.#asked = undefined;
     return next;
   }
@@ -242,7 +245,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
     }
   }
 
-  /** One piece of what is left of the batch. */
+  /** Sends the next piece of the batch. */
   #send(controller: Controller): void {
     if (this.#rest !== undefined) return this.#sendRest(controller, this.#rest);
     const pieces: Uint8Array[] = this.#ahead === undefined ? [] : [this.#ahead];
@@ -257,7 +260,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
         this.#note(next);
         if (isLarge) {
           const more = encodedPieces(next);
-          return this.#sendRest(controller, { piece: more.next().value!, more }); // its line, at least
+          return this.#sendRest(controller, { piece: more.next().value!, more }); // at least the line before the JSON
         }
         const bytes = encoded(next);
         if (size > 0 && size + bytes.byteLength > CHUNK_BYTES) {
@@ -268,14 +271,14 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
         size += bytes.byteLength;
       }
     } finally {
-      // An event that cannot be made into bytes does not take those before it along.
+      // If an event cannot be encoded, those before it are still sent.
       if (size > 0) this.#give(controller, joined(pieces, size));
     }
   }
 
-  /** A piece of a large event. The next one is made at once: so it is known whether there is one. */
+  /** Sends a piece of a large event, and generates the next one to know whether there is one. */
   #sendRest(controller: Controller, { piece, more }: Rest): void {
-    // Where the next one cannot be made, this event is torn.
+    // If the next piece fails, the reader has half an event.
     this.#rest = { piece, more };
     this.#give(controller, piece);
     const { done, value } = more.next();
@@ -296,26 +299,26 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
     const [code, message] = RunnerError.is(error)
       ? [error.code, error.message]
       : ["INTERNAL_ERROR", "The runtime failed"];
-    // In the middle of an event there is no place for another.
+    // A RUN_ERROR cannot be sent in the middle of another event.
     if (this.#isOpen && this.#rest === undefined) {
       try {
         controller.enqueue(encoded(this.#mapped({ event: { type: EventType.RUN_ERROR, message, code } })));
         return controller.close();
       } catch {
-        // Then the body fails.
+        // The body fails instead.
       }
     }
-    // Without a cause: whoever reads it may be in another context.
+    // Without the cause: the reader may be in another context.
     controller.error(RunnerError.is(error) ? error : new RunnerError("host-failed", {}, { message }));
   }
 
-  /** Tells the source that nothing more is read. What it still does fails for nobody. */
+  /** Ends the source; its errors from now on are ignored. */
   #release(): void {
     this.#over.abort();
     try {
       this.#source.return?.()?.then(undefined, () => undefined);
     } catch {
-      // A source that cannot even be ended is nobody's to wait for.
+      // A source whose `return` throws has ended.
     }
   }
 }

@@ -8,26 +8,26 @@ import { threadEvents } from "../../wire/thread-events.js";
 import type { EventFilter } from "../event-filter.js";
 import type { SseEvent } from "./sse.js";
 
-/** A stream for one reader, and when it is over for it. */
+/** A stream for one reader. */
 export interface ReaderStream {
   readonly source: AsyncIterable<readonly SseEvent[]>;
-  /** Resolves when all was read, or the reader left. */
+  /** Resolves when everything was read, or the reader left. */
   readonly over: Promise<void>;
 }
 
-/** Is told of an event that a reader is handed. */
+/** Called with each event that a reader is given. */
 export type GivenEvent = (event: BaseEvent) => void;
 
-/** Opens frames; `signal` ends them. */
+/** Opens a stream of frames, which `signal` ends. */
 export type OpenFrames = (signal: AbortSignal) => AsyncGenerator<Frame, void>;
 
 /**
- * The events of frames, each with the cursor behind it; those of a snapshot have none but the last, because who has half
- * of it needs all of it again.
+ * The events of frames, each with the cursor after it. In a snapshot only the last event has one: a reader that has
+ * half a snapshot needs all of it again.
  *
- * @param signal aborts when the reader left
- * @param options `isRecorded`: false where nobody can come back to what is read, so it has no cursors; `given` is called
- *   with each event that the reader is handed
+ * @param signal aborts when the reader leaves
+ * @param options `isRecorded`: false if the run is not in the log, so that events have no cursors; `given` is called
+ *   with each event that the reader is given
  */
 export function streamOfFrames(
   threadId: string,
@@ -51,12 +51,12 @@ export function streamOfFrames(
   });
 }
 
-/** What is kept for a reader of such a runner at most (see `sizeOf`): enough for a whole thread, which may come at once. */
+/** Most that is buffered for a reader (see `sizeOf`): enough for a whole thread, which may arrive at once. */
 const MAX_KEPT = 32 * 1024 * 1024;
 
 /**
- * The events of a runner of another make. Such a runner cannot be asked to wait, so what a reader does not take is kept for
- * it; one that lags behind too far is not read for any more, and may connect again.
+ * The events of a runner of another make. There is no backpressure on such a runner, so events are buffered for a slow
+ * reader. A reader that lags too far is disconnected and may connect again.
  */
 export function streamOfEvents(
   events$: Observable<BaseEvent>,
@@ -68,11 +68,11 @@ export function streamOfEvents(
     let size = 0;
     let end: { readonly error?: unknown } | undefined;
     let wake: () => void = () => undefined;
-    // In the pipeline, where what an event throws when it is looked at is an error of the stream.
+    // Inside the pipeline, so that an event whose getters throw becomes an error of the stream.
     const weighed$ = events$.pipe(map((event) => ({ event, weight: sizeOf(event, MAX_KEPT) })));
     const reading = weighed$.subscribe({
       next: ({ event, weight }) => {
-        // All may come before there is anything to unsubscribe from.
+        // Events may arrive synchronously, before the subscription exists.
         if (end !== undefined) return;
         size += weight;
         if (size <= MAX_KEPT) kept.push({ event });
@@ -129,12 +129,12 @@ function placed(frame: Frame): readonly SseEvent[] {
   });
   const [first, ...rest] = events;
   if (first === undefined || frame.base === undefined) return events;
-  // Who has only the first of them comes back for all.
+  // A reader that has only some of them needs all of them again.
   const begins = [first.event, ...frame.base].map((event): SseEvent => ({ event }));
   return [...begins.slice(0, -1), { ...first, ...begins.at(-1)! }, ...rest];
 }
 
-/** What `read` yields, to a reader that may leave while it is waited for. */
+/** The values of `read`, for a reader that may leave while `read` is pending. */
 function readerStream(
   signal: AbortSignal,
   read: (until: AbortSignal) => AsyncGenerator<readonly SseEvent[], void>,

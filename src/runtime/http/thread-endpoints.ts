@@ -42,7 +42,7 @@ export async function list(core: RuntimeCore, request: Admitted): Promise<Answer
   return answer(json({ threads: threads.map(threadRecordOf), nextCursor }));
 }
 
-/** Where a page of the list ends: behind so many of the threads of one time, of which there may be several. */
+/** The end of a page of the list: a time, and how many threads of that same time were listed. */
 interface ListCursor {
   readonly updatedAt: number;
   readonly skip: number;
@@ -62,7 +62,7 @@ function cursorBehind(threads: readonly ThreadSummary[], after: ListCursor | und
   const { updatedAt } = threads.at(-1)!;
   const before = after?.updatedAt === updatedAt ? after.skip : 0;
   const skip = before + threads.filter((thread) => thread.updatedAt === updatedAt).length;
-  // More of one time than the longest page are not gone through.
+  // Not more threads of one time than the longest page has.
   return skip < MAX_PAGE ? `${updatedAt}.${skip}` : `${updatedAt}`;
 }
 
@@ -80,7 +80,7 @@ export async function events(core: RuntimeCore, request: Admitted, threadId: str
   return answer(json({ events: filter ? found.flatMap((event) => filter(event) ?? []) : found }), threadId);
 }
 
-/** GET `/threads/:threadId/state`: null for an unknown thread, and for one without state: over HTTP `{}` counts as none. */
+/** GET `/threads/:threadId/state`: null for an unknown thread and for one without state (over HTTP `{}` is none). */
 export async function state(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
   const found = await (await reader(core)).getThreadState(threadId);
   const filter = core.filterFor(request, threadId);
@@ -121,14 +121,14 @@ function answer(value: Response, threadId?: string): Answer<Response> {
   };
 }
 
-/** What tells of threads. @throws Response 422 where the runner tells nothing of them */
+/** @throws Response 422 if the runner has no thread reads */
 async function reader(core: RuntimeCore): Promise<LocalAgentRunner | ThreadEndpointRunner> {
   const runner = await core.home.open();
   if (runner instanceof LocalAgentRunner || answersThreadEndpoints(runner)) return runner;
   throw json({ error: "The runtime's runner keeps no list of threads" }, 422);
 }
 
-/** @throws Response 422 where nothing of the runner's threads can be changed */
+/** @throws Response 422 if the runner cannot change threads */
 async function keeper(core: RuntimeCore): Promise<LocalAgentRunner> {
   const runner = await core.home.open();
   if (runner instanceof LocalAgentRunner) return runner;

@@ -6,13 +6,13 @@ import { json } from "./responses.js";
 export interface TranscriptionService {
   /**
    * @param file `mimeType` and `size` (in bytes) are those of `audioFile`
-   * @returns what was said
-   * @throws anything; the caller over HTTP learns its kind alone
+   * @returns the text
+   * @throws anything; a caller over HTTP learns only the kind of error
    */
   transcribeFile(file: { readonly audioFile: File; readonly mimeType: string; readonly size: number }): Promise<string>;
 }
 
-/** CopilotKit's codes; each with its status, its sentence, and whether trying again may help. */
+/** CopilotKit's codes: status, message, whether a retry may help. */
 const ERRORS = {
   service_not_configured: [503, "Transcription service is not configured", false],
   invalid_audio_format: [400, "Unsupported audio format", false],
@@ -29,7 +29,7 @@ type ErrorCode = keyof typeof ERRORS;
 
 const AUDIO_TYPES = ["mpeg", "mp3", "mp4", "wav", "webm", "ogg", "flac", "aac"].map((type) => `audio/${type}`);
 
-/** What a recording is taken for whose sender did not say. */
+/** For a recording without a name or type. */
 const FALLBACK = { name: "recording.webm", type: "audio/webm" };
 
 function failure(error: ErrorCode, message: string = ERRORS[error][1], status: number = ERRORS[error][0]): Response {
@@ -37,13 +37,12 @@ function failure(error: ErrorCode, message: string = ERRORS[error][1], status: n
 }
 
 /**
- * The answer to a recording: multipart with a file `audio`, or JSON `{ audio, mimeType, filename? }` with the audio in
+ * Transcribes a recording: multipart with a file `audio`, or JSON `{ audio, mimeType, filename? }` with the audio in
  * base64 (or as a `data:` URL).
  *
- * @param service undefined: there is none
  * @param maxBytes of the whole body
- * @returns 200 `{ text, size, type }`; else `{ error, message, retryable }`. Of an error of the service only the code
- * is told: its text may hold keys, addresses, or what was said.
+ * @returns 200 `{ text, size, type }`; else `{ error, message, retryable }`. Errors of the service are reported by code
+ * alone: their text may hold keys, addresses, or the transcript.
  */
 export async function transcribe(
   request: Request,
@@ -79,12 +78,12 @@ async function readAudio(request: Request, maxBytes: number): Promise<File> {
   throw failure("invalid_request", "Audio is sent as multipart/form-data, or as application/json in base64");
 }
 
-/** A form of so many fields is no recording: the parser takes seconds for a body full of empty ones. */
+/** The parser takes seconds for a body of millions of empty fields. */
 const MAX_FIELDS = 100;
 
 async function fileOfForm(request: Request, maxBytes: number): Promise<File> {
   const bytes = await readBytes(request, maxBytes).catch(inOwnWords);
-  // Each field begins with these words; other bytes make them up once in a great while.
+  // Every field begins with these words; other bytes hardly ever contain them.
   const fields = new TextDecoder("latin1").decode(bytes).split(/form-data;/i, MAX_FIELDS + 2).length - 1;
   if (fields > MAX_FIELDS) throw failure("invalid_request", "The form has too many fields");
   const contentType = request.headers.get("Content-Type")!;
@@ -111,7 +110,7 @@ async function fileOfJson(request: Request, maxBytes: number): Promise<File> {
 
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   try {
-    // Of a data: URL what stands behind the comma.
+    // In a data: URL the base64 follows the comma.
     return Uint8Array.from(atob(base64.slice(base64.indexOf(",") + 1)), (char) => char.charCodeAt(0));
   } catch {
     throw failure("invalid_request", "audio is not base64");
@@ -127,14 +126,14 @@ function asAudio(content: BlobPart, name: string, type: string): File {
   return new File([content], name === "" ? FALLBACK.name : name, { type: unsaid ? FALLBACK.type : type });
 }
 
-/** What reading a body refuses, as the front end of a transcription understands it. */
+/** Maps a refusal of the body to the codes of transcription. */
 function inOwnWords(answer: unknown): never {
   if (!(answer instanceof Response)) throw answer;
   if (answer.status === 413) throw failure("audio_too_long", undefined, 413);
   throw failure("invalid_request", "The body cannot be read", answer.status);
 }
 
-/** What kind of failure it was. Services have no common errors: their status where they tell one, else their words. */
+/** Services share no error type: classified by status if there is one, else by message. */
 function kindOf(error: unknown): ErrorCode {
   const status: unknown = error instanceof Error && "status" in error ? error.status : undefined;
   const said = messageOf(error);
