@@ -150,7 +150,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
   });
   const changes = new ThreadChanges(link);
   const update = (threadId: string, fields: ThreadUpdate): Promise<ThreadSummary> =>
-    link.call(({ api }) => api.updateThread({ threadId, changes: fields }));
+    link.call("updateThread", { threadId, changes: fields });
   return {
     status$: link.status$.asObservable(),
     agent<A extends ClientAgent<A> | undefined>(agentId: string, config: Omit<LocalAgentConfig, "agentId"> = {}) {
@@ -166,15 +166,15 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
     threads: {
       list: async (query = {}) => {
         await changes.watched();
-        return link.call(({ api }) => api.listThreads(query));
+        return link.call("listThreads", query);
       },
-      messages: (threadId, place = {}) => link.call(({ api }) => api.messages({ ...place, threadId })),
-      get: (threadId) => link.call(({ api }) => api.getThread({ threadId })),
+      messages: (threadId, place = {}) => link.call("messages", { ...place, threadId }),
+      get: (threadId) => link.call("getThread", { threadId }),
       rename: (threadId, title) => update(threadId, { title }),
       archive: (threadId, archived = true) => update(threadId, { archived }),
       pin: (threadId, pinned = true) => update(threadId, { pinned }),
       delete: async (threadId) => {
-        await link.call(({ api }) => api.deleteThread({ threadId }));
+        await link.call("deleteThread", { threadId });
       },
       watch: () => changes.changes$,
     },

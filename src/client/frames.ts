@@ -3,9 +3,8 @@ import { defer, Observable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import { receiveFrames } from "../wire/frames.js";
-import type { HostApi } from "../wire/host-api.js";
 import { cursorBehind } from "../wire/thread-events.js";
-import type { AttachControl, AttachRequest, Frame, LiveRun, Reply, RunRequest } from "../wire/shapes.js";
+import type { AttachControl, AttachRequest, Frame, LiveRun, RunRequest } from "../wire/shapes.js";
 import type { HostLink } from "./host-link.js";
 
 export { cursorBehind };
@@ -24,11 +23,10 @@ function forEach(frames$: Observable<Frame>, next: (frame: Frame) => void, signa
   });
 }
 
-/** What comes on the port that `ask` is given, handed on to `next`. @param answered is called with the answer to the call */
-async function stream<T>(
+/** Hands the frames on to `next` that come on the port which `ask` is given; `ask` is to send it to the host. */
+async function stream(
   link: HostLink,
-  ask: (api: HostApi, port: MessagePort) => Promise<Reply<T>>,
-  answered: (answer: T) => void,
+  ask: (port: MessagePort) => Promise<unknown>,
   next: (frame: Frame) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -36,7 +34,7 @@ async function stream<T>(
   const { port1, port2 } = new MessageChannel();
   const incoming$ = receiveFrames(port1, lost);
   try {
-    answered(await link.callOnce(({ api }) => ask(api, transfer(port2, [port2]))));
+    await ask(transfer(port2, [port2]));
   } catch (error) {
     // The host may get the other end yet, and would wait for a reader on it.
     port1.postMessage({ type: "detach" } satisfies AttachControl);
@@ -93,13 +91,7 @@ export const attachFrames = (link: HostLink, asked: Asked): Observable<Frame> =>
           holds ||= cursor !== undefined;
           next(frame);
         };
-        return stream(
-          link,
-          (api, port) => api.attach(request, port),
-          () => undefined,
-          take,
-          signal,
-        );
+        return stream(link, (port) => link.callOnce("attach", request, port), take, signal);
       },
       () => true,
     );
@@ -117,10 +109,10 @@ export const runFrames = (link: HostLink, request: RunRequest, accepted: (run: L
     const { threadId, agentId } = request;
     let cursor: Cursor | undefined;
     let run: LiveRun | undefined;
-    const answered = (started: LiveRun): void => {
-      run = started;
-      cursor = { runIndex: started.runIndex, seq: -1, epoch: started.epoch };
-      accepted(started);
+    const start = async (port: MessagePort): Promise<void> => {
+      run = await link.callOnce("run", request, port);
+      cursor = { runIndex: run.runIndex, seq: -1, epoch: run.epoch };
+      accepted(run);
     };
     return frames(
       (next, signal) => {
@@ -128,7 +120,7 @@ export const runFrames = (link: HostLink, request: RunRequest, accepted: (run: L
           cursor = cursorBehind(frame, cursor);
           next(frame);
         };
-        if (run === undefined) return stream(link, (api, port) => api.run(request, port), answered, take, signal);
+        if (run === undefined) return stream(link, start, take, signal);
         const { runId } = run;
         return forEach(attachFrames(link, { threadId, agentId, runId, after: cursor }), take, signal);
       },

@@ -1,4 +1,4 @@
-import { transfer, wrap, type Remote } from "comlink";
+import { transfer, wrap } from "comlink";
 import { BehaviorSubject } from "rxjs";
 import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
@@ -10,9 +10,8 @@ import { hostLifeLockName, tabLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { toErrorData, unwrap } from "../wire/errors.js";
-import type { HostApi } from "../wire/host-api.js";
-import { callsWith, type CallContext, type HostCalls } from "../wire/host-calls.js";
-import type { HostKind, Reply, RuntimeStatus, StatusFrame, Survives } from "../wire/shapes.js";
+import type { HostApi, HostCalls } from "../wire/host-api.js";
+import type { HostKind, RuntimeStatus, StatusFrame, Survives } from "../wire/shapes.js";
 import { startHost, type HostFactories, type StartedHost } from "./start-host.js";
 
 export interface HostLinkOptions {
@@ -32,15 +31,14 @@ export type CallHeaders =
 
 /** A host that this tab is connected to. */
 export interface LinkedHost {
-  readonly calls: Remote<HostCalls>;
-  /** Aborts when the host is gone, with the RunnerError that tells it. */
+  readonly calls: HostCalls;
+  /** Aborts when the host is gone, with the RunnerError that says so. */
   readonly lost: AbortSignal;
 }
 
-/** A host, for one call. */
-export interface CalledHost {
-  readonly api: HostApi;
-}
+type Name = keyof HostApi;
+type Given<C extends Name> = Parameters<HostApi[C]>;
+type Result<C extends Name> = ReturnType<HostApi[C]>;
 
 /** A host that lives for less than this is started again less and less often, in ms. */
 const SHORT_LIFE_MS = 1_000;
@@ -90,17 +88,16 @@ export class HostLink {
   }
 
   /**
-   * Calls the host; where it dies before it answers, the next one is called. Settles within the deadline, however hosts
-   * behave.
+   * Calls the host; where it dies before it answers, the next one is called, so the call may be done twice. Settles within
+   * the deadline, however hosts behave.
    *
-   * @param work may be done twice
    * Errors: what the host answered; RunnerError `timeout`, `no-host`, `closed`, or why there is no host.
    */
-  async call<T>(work: (host: CalledHost) => Promise<Reply<T>>): Promise<T> {
+  async call<C extends Name>(name: C, ...given: Given<C>): Promise<Result<C>> {
     return this.withinDeadline(async (settled) => {
       for (;;) {
         try {
-          return await this.ask(work, settled);
+          return await this.ask(settled, name, given);
         } catch (error) {
           if (settled.aborted || !RunnerError.is(error, "host-lost")) throw error;
         }
@@ -109,15 +106,15 @@ export class HostLink {
   }
 
   /** Calls one host. Errors as {@link call}, and `host-lost` where it dies before it answers. */
-  async callOnce<T>(work: (host: CalledHost) => Promise<Reply<T>>): Promise<T> {
-    return this.withinDeadline((settled) => this.ask(work, settled));
+  async callOnce<C extends Name>(name: C, ...given: Given<C>): Promise<Result<C>> {
+    return this.withinDeadline((settled) => this.ask(settled, name, given));
   }
 
-  private async ask<T>(work: (host: CalledHost) => Promise<Reply<T>>, settled: AbortSignal): Promise<T> {
+  private async ask<C extends Name>(settled: AbortSignal, name: C, given: Given<C>): Promise<Result<C>> {
     const { calls, lost } = await this.linked();
     const { headers = {} } = this.options;
-    const context: CallContext = { headers: typeof headers === "function" ? await headers() : headers };
-    return unwrap(await Promise.race([work({ api: callsWith(calls, context) }), failed(lost, settled)]));
+    const context = { headers: typeof headers === "function" ? await headers() : headers };
+    return unwrap(await Promise.race([calls[name](context, ...given), failed(lost, settled)]));
   }
 
   /** @param begin is given a signal that aborts when its answer is there, or wanted no more */
@@ -193,7 +190,7 @@ export class HostLink {
         throw signal.reason;
       }
       started.raw.postMessage({ type: "tab", tabId: this.tabId });
-      const linked: LinkedHost = { calls: wrap<HostCalls>(started.hello.port), lost: signal };
+      const linked: LinkedHost = { calls: wrap(started.hello.port) as unknown as HostCalls, lost: signal };
       this.watchLife(started, ended);
       await this.withinDeadline((settled) => this.watchHost(started, linked, settled));
       this.failures = 0;
@@ -258,7 +255,7 @@ export class HostLink {
       };
     });
     lost.addEventListener("abort", () => port1.close(), { once: true });
-    const watching = callsWith(calls, { headers: {} }).watch(transfer(port2, [port2]));
+    const watching = calls.watch({ headers: {} }, transfer(port2, [port2]));
     unwrap(await Promise.race([watching, failed(lost, settled)]));
     await Promise.race([first, failed(lost, settled)]);
   }

@@ -205,7 +205,7 @@ export class LocalAgent extends ThreadAgent {
   loadEarlier(limit = Math.min(this.messageLimit ?? 50, 500)): Promise<readonly Message[]> {
     const { threadId } = this;
     return this.earlier.load(
-      (before) => this.link.call(({ api }) => api.messages({ threadId, before, limit })),
+      (before) => this.link.call("messages", { threadId, before, limit }),
       (page) => {
         this.known.load(page);
         // A snapshot that shows less than there was may wait for a hook: then some of the page are here still.
@@ -299,7 +299,7 @@ export class LocalAgent extends ThreadAgent {
     // Whether it arrived shows in the run's end.
     const { threadId, agentId } = this;
     const named = { threadId, runId, ...(agentId !== undefined && { agentId }) };
-    this.link.call(({ api }) => api.stop(named)).catch(() => undefined);
+    this.link.call("stop", named).catch(() => undefined);
   }
 
   private startFollower(): ThreadFollower {

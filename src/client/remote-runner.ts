@@ -81,21 +81,21 @@ export class RemoteRunner implements AgentRunner {
   }
 
   isRunning({ threadId }: AgentRunnerIsRunningRequest): Promise<boolean> {
-    return this.link.call(({ api }) => api.isRunning({ threadId }));
+    return this.link.call("isRunning", { threadId });
   }
 
   stop({ threadId, runId }: AgentRunnerStopRequest): Promise<boolean> {
-    return this.link.call(({ api }) => api.stop({ threadId, ...(runId !== undefined && { runId }) }));
+    return this.link.call("stop", { threadId, ...(runId !== undefined && { runId }) });
   }
 
   /** Threads, newest first. */
   listThreads(query: ThreadListQuery = {}): Promise<readonly ThreadSummary[]> {
-    return this.link.call(({ api }) => api.listThreads(query));
+    return this.link.call("listThreads", query);
   }
 
   /** A thread's runs, newest first, those of other branches included. */
   listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
-    return this.link.call(({ api }) => api.listRuns({ ...query, threadId }));
+    return this.link.call("listRuns", { ...query, threadId });
   }
 
   /**
@@ -104,7 +104,7 @@ export class RemoteRunner implements AgentRunner {
    * Errors: RunnerError `invalid-input` where several threads have a run of this id and `threadId` names none.
    */
   getRun(runId: string, name: Omit<NamedRun, "runId"> = {}): Promise<RunSummary | undefined> {
-    return this.link.call(({ api }) => api.getRun({ ...name, runId }));
+    return this.link.call("getRun", { ...name, runId });
   }
 
   /**
@@ -112,32 +112,32 @@ export class RemoteRunner implements AgentRunner {
    * recorded; none for an unknown run, or one that a limit cut off. Errors as {@link getRun}.
    */
   getRunEvents(runId: string, query: Omit<RunEventsRequest, "runId"> = {}): Promise<readonly PlacedEvent[]> {
-    return this.link.call(({ api }) => api.getRunEvents({ ...query, runId }));
+    return this.link.call("getRunEvents", { ...query, runId });
   }
 
   /** The messages of the active path, the live run's so far included; none for an unknown thread. */
   getThreadMessages(threadId: string): Promise<readonly Message[]> {
-    return this.link.call(({ api }) => api.getThreadMessages({ threadId }));
+    return this.link.call("getThreadMessages", { threadId });
   }
 
   /** The compacted events of the active path up to now; none for an unknown thread. */
   getThreadEvents(threadId: string): Promise<readonly BaseEvent[]> {
-    return this.link.call(({ api }) => api.getThreadEvents({ threadId }));
+    return this.link.call("getThreadEvents", { threadId });
   }
 
   /** The state of the active path, as the live run has changed it so far; undefined for an unknown thread. */
   getThreadState(threadId: string): Promise<State | undefined> {
-    return this.link.call(({ api }) => api.getThreadState({ threadId }));
+    return this.link.call("getThreadState", { threadId });
   }
 
   /** A thread as it stands in the list; undefined for an unknown one. */
   getThread(threadId: string): Promise<ThreadSummary | undefined> {
-    return this.link.call(({ api }) => api.getThread({ threadId }));
+    return this.link.call("getThread", { threadId });
   }
 
   /** Renames, archives or pins a thread. Errors: RunnerError `unknown-thread`, `invalid-input`. */
   updateThread(threadId: string, changes: ThreadUpdate): Promise<ThreadSummary> {
-    return this.link.call(({ api }) => api.updateThread({ threadId, changes }));
+    return this.link.call("updateThread", { threadId, changes });
   }
 
   /**
@@ -146,7 +146,7 @@ export class RemoteRunner implements AgentRunner {
    * @returns false for an unknown one. Errors: RunnerError `thread-busy` where the run could not be stopped in time
    */
   deleteThread(threadId: string): Promise<boolean> {
-    return this.link.call(({ api }) => api.deleteThread({ threadId }));
+    return this.link.call("deleteThread", { threadId });
   }
 
   /**
@@ -155,7 +155,7 @@ export class RemoteRunner implements AgentRunner {
    * @returns how many were deleted. Errors: RunnerError `thread-busy` where a run could not be stopped in time
    */
   clearThreads(): Promise<number> {
-    return this.link.call(({ api }) => api.clearThreads());
+    return this.link.call("clearThreads");
   }
 }
 

@@ -53,7 +53,7 @@ export async function relay(link: HostLink, request: RelayedRequest, port: Messa
   await link.linked();
   const { body } = relayed;
   const moved = body === undefined ? [] : [body instanceof ArrayBuffer ? body : body.buffer];
-  return link.callOnce(({ api }) => api.fetch(transfer(relayed, moved), transfer(port, [port])));
+  return link.callOnce("fetch", transfer(relayed, moved), transfer(port, [port]));
 }
 
 /** Asks one host. Errors: RunnerError; the reason of `signal`. */

@@ -36,12 +36,10 @@ export class ThreadChanges {
     return new Observable((subscriber) => {
       const { port1, port2 } = new MessageChannel();
       port1.onmessage = ({ data }: MessageEvent<ThreadChange>) => subscriber.next(data);
-      const asking = this.link
-        .callOnce(({ api }) => api.watchThreads(transfer(port2, [port2])))
-        .then(
-          () => isAnew && subscriber.next({ type: "anew" }),
-          (error: unknown) => failed(subscriber, error),
-        );
+      const asking = this.link.callOnce("watchThreads", transfer(port2, [port2])).then(
+        () => isAnew && subscriber.next({ type: "anew" }),
+        (error: unknown) => failed(subscriber, error),
+      );
       this.asked = asking;
       return () => {
         port1.postMessage("end");

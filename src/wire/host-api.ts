@@ -18,57 +18,50 @@ import type {
   ThreadSummary,
 } from "./shapes.js";
 
+type Named = { readonly threadId: string };
+
 /**
- * What a tab may call in its host, through comlink. Streams come on the port that a call hands over: its handler must
- * stand before the call, because the first frame can come before the reply.
+ * What a tab may call in its host: arguments and results. Streams come on the port that a call hands over: its handler
+ * must stand before the call, because the first frame can come before the reply.
  */
 export interface HostApi {
-  /** Starts a run; its frames come on `port`. Replies once the run stands in the log, or was refused. */
-  run(request: RunRequest, port: MessagePort): Promise<Reply<LiveRun>>;
+  /** Starts a run; its frames come on `port`. Replies once the run is in the log, or was refused. */
+  run(request: RunRequest, port: MessagePort): LiveRun;
   /** Frames of a thread come on `port`. */
-  attach(request: AttachRequest, port: MessagePort): Promise<Reply<null>>;
-  stop(request: StopCall): Promise<Reply<boolean>>;
-  isRunning(request: { readonly threadId: string }): Promise<Reply<boolean>>;
-  listThreads(query: ThreadListQuery): Promise<Reply<readonly ThreadSummary[]>>;
-  messages(query: MessagePageQuery): Promise<Reply<MessagePage>>;
-  listRuns(query: RunListQuery & { readonly threadId: string }): Promise<Reply<readonly RunSummary[]>>;
-  getRun(request: NamedRun): Promise<Reply<RunSummary | undefined>>;
-  getRunEvents(request: RunEventsRequest): Promise<Reply<readonly PlacedEvent[]>>;
-  getThreadMessages(request: { readonly threadId: string }): Promise<Reply<readonly Message[]>>;
-  getThreadEvents(request: { readonly threadId: string }): Promise<Reply<readonly BaseEvent[]>>;
-  getThreadState(request: { readonly threadId: string }): Promise<Reply<State | undefined>>;
-  getThread(request: { readonly threadId: string }): Promise<Reply<ThreadSummary | undefined>>;
-  updateThread(request: { readonly threadId: string; readonly changes: ThreadUpdate }): Promise<Reply<ThreadSummary>>;
-  deleteThread(request: { readonly threadId: string }): Promise<Reply<boolean>>;
-  /** Deletes every thread; how many. */
-  clearThreads(): Promise<Reply<number>>;
-  /** The host's status comes on `port`: a {@link StatusFrame} now and at each change. */
-  watch(port: MessagePort): Promise<Reply<null>>;
-  /** Changes of the list of threads come on `port`, as {@link ThreadChange}, until anything is posted to it. */
-  watchThreads(port: MessagePort): Promise<Reply<null>>;
+  attach(request: AttachRequest, port: MessagePort): null;
+  stop(request: StopCall): boolean;
+  isRunning(request: Named): boolean;
+  listThreads(query: ThreadListQuery): readonly ThreadSummary[];
+  messages(query: MessagePageQuery): MessagePage;
+  listRuns(query: RunListQuery & Named): readonly RunSummary[];
+  getRun(request: NamedRun): RunSummary | undefined;
+  getRunEvents(request: RunEventsRequest): readonly PlacedEvent[];
+  getThreadMessages(request: Named): readonly Message[];
+  getThreadEvents(request: Named): readonly BaseEvent[];
+  getThreadState(request: Named): State | undefined;
+  getThread(request: Named): ThreadSummary | undefined;
+  updateThread(request: Named & { readonly changes: ThreadUpdate }): ThreadSummary;
+  deleteThread(request: Named): boolean;
+  /** Deletes every thread; returns how many. */
+  clearThreads(): number;
+  /** The host's status comes on `port`: a `StatusFrame` now and at each change. */
+  watch(port: MessagePort): null;
+  /** Changes of the list of threads come on `port`, each a `ThreadChange`, until anything is posted to it. */
+  watchThreads(port: MessagePort): null;
   /** Replies once the request is taken; its answer comes on `port`, however long it takes, see `answerRelayed`. */
-  fetch(request: RelayedRequest, port: MessagePort): Promise<Reply<RelayedHost>>;
+  fetch(request: RelayedRequest, port: MessagePort): RelayedHost;
 }
 
-/** The methods of {@link HostApi}: what a host lets through. */
-export const HOST_METHODS: ReadonlySet<keyof HostApi> = new Set<keyof HostApi>([
-  "run",
-  "attach",
-  "stop",
-  "isRunning",
-  "listThreads",
-  "messages",
-  "listRuns",
-  "getRun",
-  "getRunEvents",
-  "getThreadMessages",
-  "getThreadEvents",
-  "getThreadState",
-  "getThread",
-  "updateThread",
-  "deleteThread",
-  "clearThreads",
-  "watch",
-  "watchThreads",
-  "fetch",
-]);
+/** What goes with every call of a tab. */
+export interface CallContext {
+  /** For the middleware of the runtime; never stored. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** {@link HostApi} as it crosses by comlink: the context comes first, errors come as data. */
+export type HostCalls = {
+  readonly [C in keyof HostApi]: (
+    context: CallContext,
+    ...given: Parameters<HostApi[C]>
+  ) => Promise<Reply<ReturnType<HostApi[C]>>>;
+};

@@ -49,15 +49,12 @@ export function rewrittenIds<I extends Ids>(request: Admitted, method: string, r
   return found as I; // the route has each of them
 }
 
-type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+export type QueryTypes<Q extends object> = { readonly [F in keyof Q]-?: "text" | "number" | "boolean" };
 
-/** What a call asks for, as the middleware made it: fields of the query that it left out are not asked for. */
-export function rewrittenQuery<Q extends object>(
-  request: Admitted,
-  types: { readonly [F in keyof Q]-?: "text" | "number" | "boolean" },
-): Q {
+/** The query of a call as the middleware made it, without the fields that it left out. */
+export function rewrittenQuery<Q extends object>(request: Admitted, types: QueryTypes<Q>): Q {
   const { searchParams } = new URL(request.request().url);
-  const fields = Object.entries(types).flatMap(([field, type]): [string, Query[string]][] => {
+  const fields = Object.entries(types).flatMap(([field, type]): [string, string | number | boolean][] => {
     const text = searchParams.get(field);
     if (text === null) return [];
     return [[field, type === "number" ? Number(text) : type === "boolean" ? text === "true" : text]];

@@ -2,11 +2,12 @@ import { expose } from "comlink";
 import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { tabLifeLockName } from "../platform/names.js";
+import { RunnerError } from "../run/errors.js";
 import { guardedEndpoint } from "../wire/endpoint.js";
-import { HOST_METHODS } from "../wire/host-api.js";
-import { hostCalls } from "../wire/host-calls.js";
+import { reply } from "../wire/errors.js";
+import type { CallContext, HostCalls } from "../wire/host-api.js";
 import type { HostGone, TabHello } from "../wire/shapes.js";
-import { apiOf, type TabApiParts } from "./tab-api.js";
+import { handlersOf, type Handlers, type TabApiParts } from "./tab-api.js";
 
 /** How long a link waits for its tab's name, in ms. */
 const UNNAMED_MS = 60_000;
@@ -37,7 +38,8 @@ export function connectTab(
 
   const { port1, port2 } = new MessageChannel();
   let tabId: string | undefined;
-  expose(hostCalls(apiOf(parts, signal, () => tabId)), guardedEndpoint(port1, HOST_METHODS));
+  const calls = exposed(handlersOf(parts, signal, () => tabId));
+  expose(calls, guardedEndpoint(port1, calls));
 
   const listen = ({ data }: MessageEvent<unknown>): void => {
     if (!isTabHello(data)) return;
@@ -63,6 +65,31 @@ export function connectTab(
     onGone();
   }
   return { port: port2, close };
+}
+
+type Handler = (context: CallContext, ...given: unknown[]) => unknown;
+
+function exposed(handlers: Handlers): HostCalls {
+  const calls = Object.entries(handlers as unknown as Record<string, Handler>).map(([name, handle]) => [
+    name,
+    async (context: unknown, ...given: unknown[]) => {
+      const answer = await reply(() => handle(checkContext(context), ...given)); // which checks them
+      // Nothing comes on the port of a call that was refused.
+      if ("error" in answer) given.forEach((port) => port instanceof MessagePort && port.close());
+      return answer;
+    },
+  ]);
+  return Object.fromEntries(calls) as HostCalls; // one for each handler
+}
+
+/** @throws RunnerError `invalid-input` */
+function checkContext(context: unknown): CallContext {
+  const headers = (context as { readonly headers?: unknown } | null)?.headers;
+  const isRecord = typeof headers === "object" && headers !== null && !Array.isArray(headers);
+  if (isRecord && Object.values(headers).every((value) => typeof value === "string")) {
+    return { headers: headers as CallContext["headers"] }; // just checked
+  }
+  throw new RunnerError("invalid-input", { field: "headers" }, { message: "headers must be a record of strings" });
 }
 
 function isTabHello(data: unknown): data is TabHello {

@@ -59,7 +59,7 @@ export const liveCalls = {
   async endLive(key: string, threadId: string): Promise<void> {
     const { runId, ended } = live.get(threadId)!;
     live.delete(threadId);
-    await hostOf(key).link.call(({ api }) => api.stop({ threadId, runId }));
+    await hostOf(key).link.call("stop", { threadId, runId });
     await ended;
   },
 

@@ -285,12 +285,12 @@ function dyingLink(before: Frame[], after: Frame[]) {
     lost.abort(new RunnerError("host-lost"));
   };
   const api: Pick<HostApi, "run" | "attach"> = {
-    run: async (_request, port) => (serve(port), { ok: { runIndex: 1, runId: "r1", epoch: 1 } }),
-    attach: async (attach, port) => (asked.push(attach), serve(port), { ok: null }),
+    run: (_request, port) => (serve(port), { runIndex: 1, runId: "r1", epoch: 1 }),
+    attach: (attach, port) => (asked.push(attach), serve(port), null),
   };
   const link = {
-    linked: async () => ({ api, lost: hosts[at]!.lost }),
-    callOnce: async (work: (host: unknown) => Promise<{ ok: unknown }>) => (await work({ api })).ok,
+    linked: async () => ({ lost: hosts[at]!.lost }),
+    callOnce: async (name: keyof typeof api, asks: never, port: MessagePort) => api[name](asks, port),
   };
   return { link: link as unknown as HostLink, die, asked };
 }

@@ -8,7 +8,6 @@ import { EMPTY } from "rxjs";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { HostLink } from "../../../src/client/host-link.js";
 import { ROUTES } from "../../../src/runtime/http/routes.js";
-import type { HostApi } from "../../../src/wire/host-api.js";
 import { inputOf, user } from "../runner/kit.js";
 import { answering, runtimeWith } from "./kit.js";
 import { say, serve } from "./node-kit.js";
@@ -17,6 +16,8 @@ import { connectedTab, WAYS } from "./ways.js";
 const JSON_TYPE = { "content-type": "application/json" };
 const input = inputOf("t/1", "r", [user("u")]);
 
+type Call = HostLink["call"];
+
 interface Case {
   readonly method: string;
   readonly path: string;
@@ -24,7 +25,7 @@ interface Case {
   /** The envelope that asks for the same; absent: `resource/request`; null: there is none. */
   readonly envelope?: { readonly method: string; readonly params?: object } | null;
   /** The call of a tab that asks for the same, where there is one. */
-  readonly call?: (api: HostApi, port: MessagePort) => Promise<unknown>;
+  readonly call?: (call: Call, port: MessagePort) => Promise<unknown>;
   readonly asked: Omit<ResolvedRequest, "agentIds">;
 }
 
@@ -62,7 +63,7 @@ const CASES: readonly Case[] = [
     envelope: { method: `agent/${verb}`, params: { agentId } },
     asked: { route: `agent/${verb}` as const, agentId, threadId, runId: "r" },
     ...(verb === "run" && {
-      call: (api: HostApi, port: MessagePort) => api.run({ threadId, agentId, input }, transfer(port, [port])),
+      call: (call: Call, port: MessagePort) => call("run", { threadId, agentId, input }, transfer(port, [port])),
     }),
   })),
   {
@@ -71,7 +72,7 @@ const CASES: readonly Case[] = [
     body: input,
     envelope: { method: "agent/connect", params: { agentId } },
     asked: { route: "agent/connect", agentId, threadId },
-    call: (api, port) => api.attach({ threadId, agentId }, transfer(port, [port])),
+    call: (call, port) => call("attach", { threadId, agentId }, transfer(port, [port])),
   },
   ...[{ runId: "r" }, {}].map((body) => ({
     method: "POST",
@@ -79,14 +80,14 @@ const CASES: readonly Case[] = [
     body,
     envelope: { method: "agent/stop", params: { agentId, threadId } },
     asked: { route: "agent/stop" as const, agentId, threadId, ...body },
-    call: (api: HostApi) => api.stop({ agentId, threadId, ...body }),
+    call: (call: Call) => call("stop", { agentId, threadId, ...body }),
   })),
   ...["GET", "HEAD"].flatMap((method) =>
     [{ agentId: "a" }, {}].map((named) => ({
       method,
       path: `/threads?${new URLSearchParams(named)}`,
       asked: { route: "threads/list" as const, ...named },
-      call: (api: HostApi) => api.listThreads(named),
+      call: (call: Call) => call("listThreads", named),
     })),
   ),
   {
@@ -94,21 +95,21 @@ const CASES: readonly Case[] = [
     path: "/threads/clear",
     body: {},
     asked: { route: "threads/clear" },
-    call: (api) => api.clearThreads(),
+    call: (call) => call("clearThreads"),
   },
   {
     method: "PATCH",
     path: `/threads/${id}`,
     body: { name: "n" },
     asked: { route: "threads/update", threadId },
-    call: (api) => api.updateThread({ threadId, changes: { title: "n" } }),
+    call: (call) => call("updateThread", { threadId, changes: { title: "n" } }),
   },
   {
     method: "DELETE",
     path: `/threads/${id}`,
     body: {},
     asked: { route: "threads/delete", threadId },
-    call: (api) => api.deleteThread({ threadId }),
+    call: (call) => call("deleteThread", { threadId }),
   },
   { method: "POST", path: `/threads/${id}/archive`, body: {}, asked: { route: "threads/archive", threadId } },
   ...["GET", "HEAD"].flatMap((method) =>
@@ -116,7 +117,7 @@ const CASES: readonly Case[] = [
       method,
       path: `/threads/${id}/${what.toLowerCase()}`,
       asked: { route: `threads/${what.toLowerCase() as Lowercase<typeof what>}` as const, threadId },
-      call: (api: HostApi) => api[`getThread${what}`]({ threadId }),
+      call: (call: Call) => call(`getThread${what}`, { threadId }),
     })),
   ),
 ];
@@ -204,7 +205,7 @@ const SENDERS: Readonly<Record<string, Sender>> = {
         port1.close();
       });
       // Refused, as by every other way.
-      return link.call(({ api }) => given.call!(api, port2) as Promise<never>).catch((error: unknown) => error);
+      return given.call!((...asked) => link.call(...asked), port2).catch((error: unknown) => error);
     },
   },
 };

@@ -2,8 +2,7 @@ import { transfer } from "comlink";
 import { expect, onTestFinished, test } from "vitest";
 import { HostLink } from "../../../src/client/host-link.js";
 import { RunnerError } from "../../../src/run/errors.js";
-import { HOST_METHODS, type HostApi } from "../../../src/wire/host-api.js";
-import type { Reply } from "../../../src/wire/shapes.js";
+import type { HostApi } from "../../../src/wire/host-api.js";
 import type { AgentRuntime, BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
 import { inputOf } from "../runner/kit.js";
@@ -12,7 +11,7 @@ import { WAYS } from "./ways.js";
 
 /** What a tab asks its host for, and how a middleware sees that. */
 interface Row {
-  readonly ask: (api: HostApi, port: MessagePort) => Promise<Reply<unknown>>;
+  readonly ask: (call: HostLink["call"], port: MessagePort) => Promise<unknown>;
   readonly seen: readonly [method: string, address: string];
   /** It names a thread, `mine`. */
   readonly ofThread?: true;
@@ -24,100 +23,110 @@ const run = (threadId: string) => ({ threadId, agentId: "counter", input: inputO
 const ROWS = {
   run: [
     {
-      ask: (api, port) => api.run(run("mine"), transfer(port, [port])),
+      ask: (call, port) => call("run", run("mine"), transfer(port, [port])),
       seen: ["POST", "/agent/counter/run"],
     },
   ],
   attach: [
     {
-      ask: (api, port) => api.attach({ threadId: "mine" }, transfer(port, [port])),
+      ask: (call, port) => call("attach", { threadId: "mine" }, transfer(port, [port])),
       seen: ["GET", "/threads/mine/events"],
       ofThread: true,
     },
     {
-      ask: (api, port) => api.attach({ threadId: "mine", agentId: "counter" }, transfer(port, [port])),
+      ask: (call, port) => call("attach", { threadId: "mine", agentId: "counter" }, transfer(port, [port])),
       seen: ["POST", "/agent/counter/connect"],
     },
     {
-      ask: (api, port) => api.attach({ threadId: "mine", runId: "r" }, transfer(port, [port])),
+      ask: (call, port) => call("attach", { threadId: "mine", runId: "r" }, transfer(port, [port])),
       seen: ["GET", "/threads/mine/events"],
       ofThread: true,
     },
   ],
   stop: [
-    { ask: (api) => api.stop({ threadId: "mine" }), seen: ["POST", "/threads/mine/stop"], ofThread: true },
+    { ask: (call) => call("stop", { threadId: "mine" }), seen: ["POST", "/threads/mine/stop"], ofThread: true },
     {
-      ask: (api) => api.stop({ threadId: "mine", agentId: "counter", runId: "r" }),
+      ask: (call) => call("stop", { threadId: "mine", agentId: "counter", runId: "r" }),
       seen: ["POST", "/agent/counter/stop/mine"],
       ofThread: true,
     },
   ],
   isRunning: [
-    { ask: (api) => api.isRunning({ threadId: "mine" }), seen: ["GET", "/threads/mine/running"], ofThread: true },
+    { ask: (call) => call("isRunning", { threadId: "mine" }), seen: ["GET", "/threads/mine/running"], ofThread: true },
   ],
   listThreads: [
     {
-      ask: (api) => api.listThreads({ limit: 2, agentId: "counter", archived: false }),
+      ask: (call) => call("listThreads", { limit: 2, agentId: "counter", archived: false }),
       seen: ["GET", "/threads?limit=2&agentId=counter&archived=false"],
     },
   ],
   messages: [
     {
-      ask: (api) => api.messages({ threadId: "mine", limit: 2 }),
+      ask: (call) => call("messages", { threadId: "mine", limit: 2 }),
       seen: ["GET", "/threads/mine/messages?limit=2"],
       ofThread: true,
     },
   ],
   listRuns: [
     {
-      ask: (api) => api.listRuns({ threadId: "mine", status: "finished" }),
+      ask: (call) => call("listRuns", { threadId: "mine", status: "finished" }),
       seen: ["GET", "/threads/mine/runs?status=finished"],
       ofThread: true,
     },
   ],
   getRun: [
-    { ask: (api) => api.getRun({ runId: "r" }), seen: ["GET", "/runs/r"] },
+    { ask: (call) => call("getRun", { runId: "r" }), seen: ["GET", "/runs/r"] },
     {
-      ask: (api) => api.getRun({ runId: "r", threadId: "mine" }),
+      ask: (call) => call("getRun", { runId: "r", threadId: "mine" }),
       seen: ["GET", "/threads/mine/runs/r"],
       ofThread: true,
     },
   ],
   getRunEvents: [
-    { ask: (api) => api.getRunEvents({ runId: "r" }), seen: ["GET", "/runs/r/events"] },
+    { ask: (call) => call("getRunEvents", { runId: "r" }), seen: ["GET", "/runs/r/events"] },
     {
-      ask: (api) => api.getRunEvents({ runId: "r", threadId: "mine" }),
+      ask: (call) => call("getRunEvents", { runId: "r", threadId: "mine" }),
       seen: ["GET", "/threads/mine/runs/r/events"],
       ofThread: true,
     },
   ],
   getThreadMessages: [
     {
-      ask: (api) => api.getThreadMessages({ threadId: "mine" }),
+      ask: (call) => call("getThreadMessages", { threadId: "mine" }),
       seen: ["GET", "/threads/mine/messages"],
       ofThread: true,
     },
   ],
   getThreadEvents: [
-    { ask: (api) => api.getThreadEvents({ threadId: "mine" }), seen: ["GET", "/threads/mine/events"], ofThread: true },
+    {
+      ask: (call) => call("getThreadEvents", { threadId: "mine" }),
+      seen: ["GET", "/threads/mine/events"],
+      ofThread: true,
+    },
   ],
   getThreadState: [
-    { ask: (api) => api.getThreadState({ threadId: "mine" }), seen: ["GET", "/threads/mine/state"], ofThread: true },
+    {
+      ask: (call) => call("getThreadState", { threadId: "mine" }),
+      seen: ["GET", "/threads/mine/state"],
+      ofThread: true,
+    },
   ],
-  getThread: [{ ask: (api) => api.getThread({ threadId: "mine" }), seen: ["GET", "/threads/mine"], ofThread: true }],
+  getThread: [
+    { ask: (call) => call("getThread", { threadId: "mine" }), seen: ["GET", "/threads/mine"], ofThread: true },
+  ],
   updateThread: [
     {
-      ask: (api) => api.updateThread({ threadId: "mine", changes: { title: "Named" } }),
+      ask: (call) => call("updateThread", { threadId: "mine", changes: { title: "Named" } }),
       seen: ["PATCH", "/threads/mine"],
     },
   ],
   deleteThread: [
-    { ask: (api) => api.deleteThread({ threadId: "mine" }), seen: ["DELETE", "/threads/mine"], ofThread: true },
+    { ask: (call) => call("deleteThread", { threadId: "mine" }), seen: ["DELETE", "/threads/mine"], ofThread: true },
   ],
-  clearThreads: [{ ask: (api) => api.clearThreads(), seen: ["POST", "/threads/clear"] }],
+  clearThreads: [{ ask: (call) => call("clearThreads"), seen: ["POST", "/threads/clear"] }],
   watchThreads: [
     {
-      ask: (api, port) => api.watchThreads(transfer(port, [port])),
+      ask: (call, port) => call("watchThreads", transfer(port, [port])),
       seen: ["POST", "/threads/subscribe"],
     },
   ],
@@ -147,7 +156,7 @@ function connected(runtime: AgentRuntime) {
   const heard: unknown[] = [];
   port1.onmessage = ({ data }) => heard.push(data);
   onTestFinished(() => port1.close());
-  return { ask: ({ ask }: Row) => link.call(({ api }) => ask(api, port2)), heard };
+  return { ask: ({ ask }: Row) => ask((...asked) => link.call(...asked), port2), heard };
 }
 
 /** A runtime with the threads `mine` and `yours`, each of one run `r`, which the middleware has not seen. */
@@ -162,10 +171,6 @@ async function withThreads(beforeRequestMiddleware: BeforeRequestMiddleware): Pr
   isReady = true;
   return runtime;
 }
-
-test("each call that a host lets through is in the table", () => {
-  expect(Object.keys(ROWS).toSorted()).toEqual([...HOST_METHODS].toSorted());
-});
 
 test.each(CASES)("a middleware sees %s", async (_, row) => {
   const seen: string[][] = [];
@@ -255,7 +260,7 @@ test("a middleware gives a stop another run", async () => {
       : undefined,
   );
   await (await WAYS[0]!.open(runtime)).runAndLeave("silent", inputOf("mine", "live"));
-  const ask: Row["ask"] = (api) => api.stop({ threadId: "mine", agentId: "counter", runId: "live" });
+  const ask: Row["ask"] = (call) => call("stop", { threadId: "mine", agentId: "counter", runId: "live" });
   expect(await connected(runtime).ask({ ...ROWS.stop[1]!, ask })).toBe(false);
   expect(await (await runtime.runner()).isRunning({ threadId: "mine" })).toBe(true);
 });
