@@ -55,7 +55,7 @@ const REOPEN_MAX_MS = 2_000;
  * one live run across all runners of the store. {@link IndexedDBAgentRunner} and {@link InMemoryAgentRunner} choose the
  * store.
  */
-export class LocalAgentRunner extends ThreadReader implements AgentRunner {
+export abstract class LocalAgentRunner extends ThreadReader implements AgentRunner {
   /** Identifies this runner to other hosts; new with each runner. */
   readonly hostId: string;
   readonly dbName: string;
@@ -68,7 +68,11 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   readonly evicted$: Observable<Eviction>;
 
   private readonly parts: RunnerParts;
-  /** Called with what callers of older protocol versions cannot be given. */
+  /**
+   * Called with what callers of older protocol versions cannot be given.
+   *
+   * @internal
+   */
   protected readonly lost: Lost;
   private readonly warnOnce: Logger["warn"];
   private readonly history: History;
@@ -78,10 +82,12 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   private readonly heard$: Observable<LockMessage>;
   private readonly runs: ThreadRuns;
   private readonly stopping: Stopping;
+  /** @internal */
   protected readonly reads: ThreadReads;
   private readonly retention: Retention;
   private readonly repacking: Repacking;
   private readonly deleteStore: () => Promise<void>;
+  /** @internal */
   protected readonly threadChanges$: Observable<ThreadChange>;
   private readonly locks: ReleasableLocks;
   private readonly closed = sharedController();
@@ -89,6 +95,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
   private opening: Promise<void> | undefined;
   private closing: Promise<void> | undefined;
 
+  /** @internal */
   protected constructor(preset: RunnerPreset, options: LocalAgentRunnerOptions) {
     const { dbName, durability, locks, isOneProcess = false, openChannel, openStore, deleteStore } = preset;
     const { clock = systemClock, makeId = randomId, maxRunMs, onConcurrentRun = "throw", limits = {} } = options;
@@ -323,6 +330,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     return { stopGraceMs, eventLimits: bounds, ...(maxRunMs !== undefined && { maxRunMs }) };
   }
 
+  /** @internal */
   protected get store(): RunStore {
     return this.parts.store;
   }
@@ -388,7 +396,11 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     await this.deleteStore();
   }
 
-  /** Calls `then` when this runner is closed. */
+  /**
+   * Calls `then` when this runner is closed.
+   *
+   * @internal
+   */
   protected onClosed(then: () => void): void {
     this.closed.signal.addEventListener("abort", then, { once: true });
   }
@@ -454,6 +466,7 @@ export class LocalAgentRunner extends ThreadReader implements AgentRunner {
     this.signals.beganAnew(isGone ? new RunnerError("storage-deleted", { dbName: this.dbName }) : undefined);
   }
 
+  /** @internal */
   protected readonly isOver = (threadId: string, runId: string): boolean =>
     this.recovery.owes(threadId, runId) !== undefined;
 

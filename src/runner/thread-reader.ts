@@ -17,10 +17,17 @@ import { listThreads, threadSummary } from "./read/threads.js";
 
 /** The reading side of a runner. */
 export abstract class ThreadReader {
+  /** @internal */
   protected abstract readonly store: RunStore;
+  /** @internal */
   protected abstract readonly reads: ThreadReads;
+  /** @internal */
   protected abstract readonly threadChanges$: Observable<ThreadChange>;
-  /** The run is over but still live in the log, because its end cannot be written now. */
+  /**
+   * The run is over but still live in the log, because its end cannot be written now.
+   *
+   * @internal
+   */
   protected abstract readonly isOver: (threadId: string, runId: string) => boolean;
 
   /** Threads, newest first. */

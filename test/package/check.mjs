@@ -114,6 +114,12 @@ const checks = {
     fail(tarball.files.filter((path) => !/^(dist\/.*\.(js|d\.ts)|README\.md|LICENSE|package\.json)$/.test(path)));
     project = consumerOf(tarball.path);
   },
+  "declarations name no internals of a runner": () => {
+    const internal = /\b(RunStore|RunnerParts|RunnerPreset|LiveRunContext)\b/;
+    const declarations = tarball.files.filter((path) => path.endsWith(".d.ts"));
+    const home = join(project, "node_modules", manifest.name);
+    fail(declarations.filter((path) => internal.test(readFileSync(join(home, path), "utf8"))));
+  },
   "publint finds nothing": async () => {
     const { messages, pkg } = await publint({
       pkgDir: join(project, "node_modules", manifest.name),
