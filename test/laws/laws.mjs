@@ -52,7 +52,7 @@ export const BROKEN = [
   {
     law: "L7",
     file: "src/runner/live/execution.ts",
-    find: "void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(askedEnding(as)));",
+    find: "void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(endAsAsked(as)));",
     put: "",
     suite: "test/unit/runner/endings.test.ts",
     says: "an agent that ignores its stop keeps its thread",
@@ -91,9 +91,9 @@ export const BROKEN = [
   },
   {
     law: "L12",
-    file: "src/runner/live/execution.ts",
-    find: 'return this.settle(now.is === "stopping" ? askedEnding(now.as) : ending);',
-    put: "void now; return this.settle(ending);",
+    file: "src/runner/live/run-end.ts",
+    find: 'if (life.is !== "stopping") return end;',
+    put: 'if (!isAskedRun || life.is !== "stopping") return end;',
     suite: "test/unit/runtime/stopped-agents.test.ts",
     says: "what an agent says after it was asked to stop is its end",
   },
@@ -140,8 +140,8 @@ export const BROKEN = [
   {
     law: "L18",
     file: "src/runner/live/execution.ts",
-    find: '? { status: "errored", message: CUT_OFF, code: "INCOMPLETE_STREAM" }',
-    put: '? { status: "finished", terminal: { type: EventType.RUN_FINISHED, ...this.its.fenced.claim } }',
+    find: "failure === undefined ? endOfStream : endOfFailure(failure)",
+    put: 'failure === undefined ? { status: "finished", terminal: { type: EventType.RUN_FINISHED, ...this.its.fenced.claim } } : endOfFailure(failure)',
     suite: "test/unit/runner/server-ends.test.ts",
     says: "a stream that just ends is a success",
   },

@@ -2,26 +2,34 @@ import { EventType } from "@ag-ui/core";
 import type { BaseEvent, Message, RunErrorEvent, RunFinishedEvent } from "@ag-ui/client";
 import type { HeldLock } from "../../platform/locks.js";
 import { loggable } from "../../platform/log.js";
-import { messageOf, RunnerError } from "../../run/errors.js";
+import { RunnerError } from "../../run/errors.js";
 import { closingEvents } from "../../run/finalize.js";
 import type { InputPlan } from "../../run/input-plan.js";
 import type { FailurePoint } from "../../run/failure-points.js";
-import { isListening, type AskedStatus, type Life, type RunLife } from "../../run/life.js";
+import { isListening, type AskedStatus, type Life } from "../../run/life.js";
 import { lastSeq } from "../../run/pack.js";
 import { failureLine, runName } from "../../run/printable.js";
-import type { RunErrorCode } from "../../run/run-error-codes.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import type { PersistedInput, StopRequest } from "../../storage/run-store.js";
 import { acceptEvent, startingEvents } from "../agent/accept.js";
-import { BrokenConnection, runAgent } from "../agent/agent-pipeline.js";
+import { runAgent } from "../agent/agent-pipeline.js";
 import type { Refusal } from "../agent/event-gate.js";
 import type { FencedRun, PlacedRequest } from "../claim/fence.js";
 import type { History } from "../history/history.js";
-import { InvalidStream, type SaidEnd } from "../agent/lifecycle.js";
+import type { SaidEnd } from "../agent/lifecycle.js";
 import { LogWriter } from "./log-writer.js";
 import type { RunnerParts } from "../parts.js";
 import type { RecordedRun } from "../history/recorded-run.js";
-import type { OrphanEnd, Recovery } from "../claim/recovery.js";
+import type { Recovery } from "../claim/recovery.js";
+import {
+  decidedEnd,
+  endAsAsked,
+  endOfFailure,
+  endOfFinish,
+  endOfStream,
+  endWithoutHost,
+  type RunEnd,
+} from "./run-end.js";
 import type { RunFeed } from "./run-feed.js";
 
 /** How often a live run that appends nothing checks its head row, in ms. */
@@ -48,33 +56,6 @@ export interface ExecutionParts {
   readonly advanced: (seq: number) => void;
   /** Nothing is left to do. */
   readonly over: () => void;
-}
-
-type Ending =
-  | { readonly status: "finished" | "stopped" | "errored"; readonly terminal: BaseEvent; readonly isReturn?: boolean }
-  | { readonly status: "stopped" | "superseded" | "broken" }
-  | { readonly status: "errored"; readonly message: string; readonly code: RunErrorCode; readonly thrown?: unknown };
-
-/** The end of a run that was asked to end and did not end itself. */
-const askedEnding = (as: AskedStatus): Ending =>
-  as === "errored"
-    ? { status: as, message: "The run took longer than it may (maxRunMs)", code: "RUN_TIMEOUT" }
-    : { status: as };
-
-const CUT_OFF = "The agent's stream ended without RUN_FINISHED or RUN_ERROR";
-
-/** The end of a run whose agent has failed. */
-function failedEnding(thrown: unknown): Ending {
-  const failed = { status: "errored", message: messageOf(thrown), thrown } as const;
-  if (thrown instanceof InvalidStream) return { ...failed, code: "INVALID_STREAM" };
-  if (!(thrown instanceof BrokenConnection)) return { ...failed, code: "AGENT_FAILED" };
-  return { ...failed, message: `${CUT_OFF}: ${failed.message}`, code: "INCOMPLETE_STREAM" };
-}
-
-/** How a run ends if its host cannot write the end: as it was asked to end, else as broken. */
-function givenUpAs(life: RunLife): OrphanEnd {
-  const asked = life.is === "stopping" ? life.as : life.is === "settling" ? life.status : undefined;
-  return asked === "stopped" || asked === "superseded" ? asked : "broken";
 }
 
 /** The messages of a branch that go into the log: the caller may keep some of the new ones out of it. */
@@ -146,13 +127,8 @@ export class Execution {
         dropped: (message) => this.context.parts.logger.warn(`${this.name}: ${message}`),
       },
     ).then(
-      (failure) =>
-        this.end(
-          failure === undefined
-            ? { status: "errored", message: CUT_OFF, code: "INCOMPLETE_STREAM" }
-            : failedEnding(failure),
-        ),
-      (thrown: unknown) => this.end(failedEnding(thrown)),
+      (failure) => this.end(failure === undefined ? endOfStream : endOfFailure(failure)),
+      (thrown: unknown) => this.end(endOfFailure(thrown)),
     );
   }
 
@@ -168,7 +144,7 @@ export class Execution {
     void this.reached("stopping.heard");
     this.abortAgent();
     void this.reached("stopping.aborted");
-    void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(askedEnding(as)));
+    void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(endAsAsked(as)));
     return true;
   }
 
@@ -229,23 +205,12 @@ export class Execution {
   /** A terminal event before a stop request counts; after one, the request does. */
   private acceptFinish(event: RunFinishedEvent): void {
     const { threadId, runId } = this.its.fenced.claim;
-    const { now } = this.its.life;
-    const isCancelled = event.outcome?.type === "cancelled";
-    const terminal = { ...event, threadId, runId };
-    const ending: Ending = {
-      status: isCancelled ? "stopped" : "finished",
-      terminal,
-      isReturn: this.said?.isReturn === true,
-    };
-    // The agent itself reports the stop, perhaps with details.
-    if (isCancelled && event.runId === runId && now.is === "stopping" && now.as === "stopped") this.settle(ending);
-    else this.end(ending);
+    const end = endOfFinish({ ...event, threadId, runId }, this.said?.isReturn === true);
+    this.end(end, event.runId === runId);
   }
 
-  /** Ends the run; if it is stopping, as it was asked to: a stop is no error, whatever the agent then says. */
-  private end(ending: Ending): boolean {
-    const { now } = this.its.life;
-    return this.settle(now.is === "stopping" ? askedEnding(now.as) : ending);
+  private end(end: RunEnd, isAskedRun = false): boolean {
+    return this.settle(decidedEnd(this.its.life.now, end, isAskedRun));
   }
 
   /** Handles the agent's terminal event: it is taken when the stream ends, or a little later. */
@@ -297,10 +262,10 @@ export class Execution {
     return (id) => asked.has(id) || fenced.recorded.has(id);
   }
 
-  private settle(ending: Ending): boolean {
-    if (!this.its.life.go({ to: "settle", status: ending.status })) return false;
-    this.writeEnd(ending).catch((error: unknown) => {
-      this.report(ending);
+  private settle(end: RunEnd): boolean {
+    if (!this.its.life.go({ to: "settle", status: end.status })) return false;
+    this.writeEnd(end).catch((error: unknown) => {
+      this.report(end);
       this.lose(error);
     });
     return true;
@@ -314,16 +279,16 @@ export class Execution {
   }
 
   /** Prints what an errored run ended with, once. */
-  private report(ending: Ending): void {
-    if (ending.status !== "errored" || this.reported) return;
+  private report(end: RunEnd): void {
+    if (end.status !== "errored" || this.reported) return;
     this.reported = true;
-    const { message, code } = "terminal" in ending ? (ending.terminal as RunErrorEvent) : ending;
+    const { message, code } = "terminal" in end ? (end.terminal as RunErrorEvent) : end;
     const what = code === undefined || code === "AGENT_FAILED" ? message : `${code}: ${message}`;
-    const details = "thrown" in ending ? [loggable(ending.thrown)] : [];
+    const details = "thrown" in end ? [loggable(end.thrown)] : [];
     this.context.parts.logger.error(failureLine(this.name, what), ...details);
   }
 
-  private async writeEnd(ending: Ending): Promise<void> {
+  private async writeEnd(end: RunEnd): Promise<void> {
     const { parts, history } = this.context;
     const { fenced, life } = this.its;
     const { claim, recorded } = fenced;
@@ -334,23 +299,23 @@ export class Execution {
     if (life.now.is !== "settling") return;
     await this.reached("settling.drained");
 
-    const events = closingEvents(this.writer.open, { threadId, runId, ids: parts.makeId, ...ending });
+    const events = closingEvents(this.writer.open, { threadId, runId, ids: parts.makeId, ...end });
     const chunk = this.writer.finish(events, parts.clock.now());
     recorded.applyChunk(chunk);
     const result = await parts.store.settle(claim, {
-      status: ending.status,
+      status: end.status,
       endedAt: parts.clock.now(),
       chunk,
-      ownTerminal: "terminal" in ending && ending.isReturn !== true,
+      ownTerminal: "terminal" in end && end.isReturn !== true,
       closing: recorded.closing(),
       derived: recorded.derived(),
       bytes: fenced.gate.size,
     });
     if (result === "stop-requested") return this.endAsAsked();
-    this.report(ending);
+    this.report(end);
     await this.reached("settling.committed");
     history.remember(threadId, epoch, recorded.base(runIndex));
-    await this.free(ending.status, [chunk]);
+    await this.free(end.status, [chunk]);
   }
 
   /** The log has a stop request that was not heard yet: it decides. */
@@ -384,7 +349,7 @@ export class Execution {
   /** Gives the run up: another host ends it, or the log cannot be written. Readers go on in the log. */
   private lose(error: unknown): void {
     const { life, lock, feed, fenced } = this.its;
-    const as = givenUpAs(life.now);
+    const as = endWithoutHost(life.now);
     if (!life.go({ to: "lose" })) return;
     // The failure may be transient, and a host that took the lock may not have settled the run: try to end it.
     void this.reached("losing.lost")
