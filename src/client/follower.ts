@@ -4,7 +4,7 @@ import { systemClock } from "../platform/clock.js";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import type { Frame } from "../wire/shapes.js";
-import { cursorBehind } from "./frames.js";
+import { cursorBehind } from "../wire/thread-events.js";
 import { inTurn } from "./in-turn.js";
 import { Unicast } from "./unicast.js";
 

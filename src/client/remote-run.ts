@@ -23,9 +23,8 @@ export function remoteRun(link: HostLink, request: RunRequest): Observable<BaseE
   let first: Subscriber<BaseEvent> | undefined;
   let answered = false;
   let starting: Subscription | undefined;
-  const frames = (accepted: (run: LiveRun) => void): Observable<Frame> => runFrames(link, request, accepted);
   const started = new Promise<LiveRun>((resolve, reject) => {
-    const frames$ = frames((run) => {
+    const frames$ = runFrames(link, request, (run) => {
       answered = true;
       resolve(run);
       if (first === undefined) starting?.unsubscribe();

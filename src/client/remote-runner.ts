@@ -1,4 +1,4 @@
-import type { BaseEvent, Message, RunAgentInput, State } from "@ag-ui/client";
+import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { defer, map, mergeMap, Observable, throwError } from "rxjs";
 import type {
   AgentRunner,
@@ -11,7 +11,6 @@ import type {
 import { RunnerError } from "../run/errors.js";
 import type { PlacedEvent } from "../run/pack.js";
 import type { ThreadUpdate } from "../run/types.js";
-import { checkAttach, checkRun } from "../wire/checks.js";
 import type {
   NamedRun,
   RunEventsRequest,
@@ -71,7 +70,7 @@ export class RemoteRunner implements AgentRunner {
   /** As {@link connect}, for readers that come back: what they keep of the cursors is the `after` of their next connect. */
   connectWithCursor(request: ThreadConnectRequest): Observable<ConnectedEvents> {
     return defer(() => {
-      const { threadId, agentId, after, replay = "events", follow = false } = checkAttach(request);
+      const { threadId, agentId, after, replay = "events", follow = false } = request;
       const eventsOf = threadEvents(threadId);
       return attachFrames(this.link, { threadId, agentId, after, replay, follow }).pipe(
         map(eventsOf),
@@ -159,7 +158,7 @@ export class RemoteRunner implements AgentRunner {
   }
 }
 
-/** What the host is asked for: a copy, because it is sent when there is a host, and the caller may go on with its own. */
+/** What the host is asked for: a copy, because it is sent once there is a host, and the caller may change its own. */
 function toRunRequest({ threadId, agent, input, persistedInputMessages, branchBefore }: RemoteRunRequest): RunRequest {
   // JavaScript may hand over none at all.
   const agentId = (agent as RemoteRunRequest["agent"] | undefined)?.agentId;
@@ -167,16 +166,15 @@ function toRunRequest({ threadId, agent, input, persistedInputMessages, branchBe
     const message = "The agent must have the agentId of an agent of the host";
     throw new RunnerError("invalid-input", { field: "agent.agentId" }, { message });
   }
-  const own: { readonly input: RunAgentInput; readonly persistedInputMessages?: Message[] } = ownCopy({
+  const request: RunRequest = {
+    threadId,
+    agentId,
     input,
     ...(persistedInputMessages !== undefined && { persistedInputMessages }),
-  });
-  return checkRun({ threadId, agentId, ...own, ...(branchBefore !== undefined && { branchBefore }) });
-}
-
-function ownCopy<T>(value: T): T {
+    ...(branchBefore !== undefined && { branchBefore }),
+  };
   try {
-    return structuredClone(value);
+    return structuredClone(request);
   } catch (cause) {
     throw new RunnerError("invalid-input", { field: "input" }, { message: "input must be plain data", cause });
   }

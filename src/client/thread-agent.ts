@@ -4,10 +4,11 @@ import { BehaviorSubject, finalize, mergeMap, tap, type Observable } from "rxjs"
 import type { Cursor } from "../run/types.js";
 import { eventsOfFrame } from "../wire/frames.js";
 import type { Frame, RunRequest } from "../wire/shapes.js";
+import { cursorBehind } from "../wire/thread-events.js";
 import { ApplyingAgent } from "./apply/applying-agent.js";
 import { JoinedDeltas } from "./apply/joined.js";
 import { EarlierMessages } from "./earlier-messages.js";
-import { attachFrames, cursorBehind } from "./frames.js";
+import { attachFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
 import { KnownMessages } from "./known-messages.js";
 import { OwnRuns } from "./own-runs.js";

@@ -4,133 +4,128 @@ import type {
   AttachRequest,
   MessagePageQuery,
   NamedRun,
-  RunEventsRequest,
   RunListQuery,
   RunRequest,
   StopCall,
   ThreadListQuery,
 } from "./shapes.js";
 
-/** What arrives from a tab is checked here, once, and trusted behind it. Errors: RunnerError `invalid-input`. */
+/** What arrives from a tab is checked here, once, and trusted from then on. Errors: RunnerError `invalid-input`. */
 function refuse(field: string, must: string): never {
   throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
 }
 
-type Fields = Record<string, unknown>;
+type Fields = Readonly<Record<string, unknown>>;
+type Check = (fields: Fields, field: string) => void;
 
-function fieldsOf(value: unknown, field: string): Fields {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse(field, "be an object");
+function fieldsOf(value: unknown, name: string): Fields {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse(name, "be an object");
   return value as Fields;
 }
 
-function checkId(fields: Fields, field: string): void {
-  const id = fields[field];
-  if (typeof id !== "string" || id === "") refuse(field, "be a string that is not empty");
-}
+const id: Check = (fields, field) => {
+  if (typeof fields[field] !== "string" || fields[field] === "") refuse(field, "be a string that is not empty");
+};
 
-/** AG-UI lets a message have any string for its id, "" too. */
-function checkMessageId(fields: Fields, field: string): void {
+/** AG-UI allows any string as the id of a message, "" too. */
+const messageId: Check = (fields, field) => {
   if (typeof fields[field] !== "string") refuse(field, "be a string");
-}
+};
 
-function checkOptional(fields: Fields, field: string, type: "boolean" | "number" | "string" | "object"): void {
-  if (fields[field] !== undefined && typeof fields[field] !== type) refuse(field, `be a ${type} where it is given`);
-}
+const optional =
+  (check: Check): Check =>
+  (fields, field) => {
+    if (fields[field] !== undefined) check(fields, field);
+  };
 
-const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every((item) => typeof item === "string");
+const optionalOf = (type: "boolean" | "number" | "string"): Check =>
+  optional((fields, field) => {
+    if (typeof fields[field] !== type) refuse(field, `be a ${type} where it is given`);
+  });
+
+const isWhole = (value: unknown, least: number): boolean => Number.isSafeInteger(value) && (value as number) >= least;
 
 function checkCursor(value: unknown, name: string): void {
   if (value === undefined) return;
   const cursor = fieldsOf(value, name);
   for (const field of ["runIndex", "seq", "epoch"]) {
     const least = field === "epoch" ? 0 : -1;
-    if (!Number.isSafeInteger(cursor[field]) || (cursor[field] as number) < least) {
-      refuse(`${name}.${field}`, `be a whole number, at least ${least}`);
-    }
+    if (!isWhole(cursor[field], least)) refuse(`${name}.${field}`, `be a whole number, at least ${least}`);
   }
 }
+
+/** @param name what the given object is called in an error */
+function checker<T extends object>(name: string, checks: { readonly [F in keyof T]?: Check }) {
+  return <G extends T>(given: G): G => {
+    const fields = fieldsOf(given, name);
+    for (const [field, check] of Object.entries<Check>(checks as Readonly<Record<string, Check>>)) check(fields, field);
+    return given;
+  };
+}
+
+export const checkThread = checker<{ readonly threadId: string }>("request", { threadId: id });
+
+export const checkStop = checker<StopCall>("request", { threadId: id, agentId: optional(id), runId: optional(id) });
+
+/** Numbers and statuses are checked by the runner, which has rules of its own for them. */
+export const checkRunQuery = checker<RunListQuery & { readonly threadId: string }>("query", { threadId: id });
+
+export const checkNamedRun = checker<NamedRun>("request", { runId: id, threadId: optional(id) });
+
+export const checkThreadQuery = checker<ThreadListQuery>("query", {
+  limit: optionalOf("number"),
+  before: optionalOf("number"),
+  agentId: optionalOf("string"),
+  archived: optionalOf("boolean"),
+});
+
+export const checkMessagePageQuery = checker<MessagePageQuery>("query", {
+  threadId: id,
+  before: optional(messageId),
+  limit: optionalOf("number"),
+});
+
+export const checkAttach = checker<AttachRequest>("request", {
+  threadId: id,
+  follow: optionalOf("boolean"),
+  holds: optionalOf("boolean"),
+  agentId: optional(id),
+  runId: optional(id),
+  replay: optional(({ replay }) => {
+    if (!["snapshot", "events", "last-run"].includes(replay as string)) {
+      refuse("replay", "be snapshot, events or last-run");
+    }
+  }),
+  limit: optional(({ limit }) => {
+    if (!isWhole(limit, 1)) refuse("limit", "be a whole number, at least 1");
+  }),
+  after: ({ after }) => checkCursor(after, "after"),
+});
 
 export function checkRun(request: RunRequest): RunRequest {
   const fields = fieldsOf(request, "request");
-  checkId(fields, "threadId");
-  checkId(fields, "agentId");
+  id(fields, "threadId");
+  id(fields, "agentId");
   const input = fieldsOf(fields["input"], "input");
-  checkId(input, "runId");
+  id(input, "runId");
   for (const field of ["messages", "tools", "context"]) {
     if (!Array.isArray(input[field])) refuse(`input.${field}`, "be an array");
   }
-  if (fields["persistedInputMessages"] !== undefined && !Array.isArray(fields["persistedInputMessages"])) {
+  const { persistedInputMessages, partial, cut } = fields;
+  if (persistedInputMessages !== undefined && !Array.isArray(persistedInputMessages)) {
     refuse("persistedInputMessages", "be an array where it is given");
   }
-  // A middleware may have all of it made into JSON, before the runner looks at it.
+  // A middleware may turn all of it into JSON before the runner looks at it.
   const flaw = flawOf(fields);
   if (flaw !== undefined) throw new RunnerError("invalid-input", { field: "input" }, { message: `input ${flaw}` });
-  if (fields["partial"] !== undefined) {
-    const partial = fieldsOf(fields["partial"], "partial");
-    checkOptional(partial, "stateSet", "boolean");
-    checkCursor(partial["at"], "partial.at");
+  if (partial !== undefined) {
+    const said = fieldsOf(partial, "partial");
+    optionalOf("boolean")(said, "stateSet");
+    checkCursor(said["at"], "partial.at");
   }
-  if (fields["cut"] !== undefined && !isStrings(fields["cut"])) refuse("cut", "be an array of strings");
-  checkOptional(fields, "branchBefore", "string");
-  return request;
-}
-
-export function checkAttach(request: AttachRequest): AttachRequest {
-  const fields = fieldsOf(request, "request");
-  checkId(fields, "threadId");
-  checkOptional(fields, "follow", "boolean");
-  checkOptional(fields, "holds", "boolean");
-  if (fields["agentId"] !== undefined) checkId(fields, "agentId");
-  if (fields["runId"] !== undefined) checkId(fields, "runId");
-  if (![undefined, "snapshot", "events", "last-run"].includes(fields["replay"] as undefined))
-    refuse("replay", "be snapshot, events or last-run");
-  const { limit } = fields;
-  if (limit !== undefined && (!Number.isSafeInteger(limit) || (limit as number) < 1)) {
-    refuse("limit", "be a whole number, at least 1");
+  if (cut !== undefined && !(Array.isArray(cut) && cut.every((item) => typeof item === "string"))) {
+    refuse("cut", "be an array of strings");
   }
-  checkCursor(fields["after"], "after");
+  optionalOf("string")(fields, "branchBefore");
   return request;
-}
-
-export function checkThread(request: { readonly threadId: string }): { readonly threadId: string } {
-  checkId(fieldsOf(request, "request"), "threadId");
-  return request;
-}
-
-export function checkStop(request: StopCall): StopCall {
-  const fields = fieldsOf(request, "request");
-  checkId(fields, "threadId");
-  if (fields["agentId"] !== undefined) checkId(fields, "agentId");
-  if (fields["runId"] !== undefined) checkId(fields, "runId");
-  return request;
-}
-
-/** Numbers and statuses are the runner's to check: it has rules of its own for them. */
-export function checkRunQuery<T extends RunListQuery & { readonly threadId: string }>(query: T): T {
-  checkId(fieldsOf(query, "query"), "threadId");
-  return query;
-}
-
-export function checkNamedRun<T extends NamedRun | RunEventsRequest>(request: T): T {
-  const fields = fieldsOf(request, "request");
-  checkId(fields, "runId");
-  if (fields["threadId"] !== undefined) checkId(fields, "threadId");
-  return request;
-}
-
-export function checkThreadQuery(query: ThreadListQuery): ThreadListQuery {
-  const fields = fieldsOf(query, "query");
-  checkOptional(fields, "limit", "number");
-  checkOptional(fields, "before", "number");
-  checkOptional(fields, "agentId", "string");
-  checkOptional(fields, "archived", "boolean");
-  return query;
-}
-
-export function checkMessagePageQuery(query: MessagePageQuery): MessagePageQuery {
-  const fields = fieldsOf(query, "query");
-  checkId(fields, "threadId");
-  if (fields["before"] !== undefined) checkMessageId(fields, "before");
-  checkOptional(fields, "limit", "number");
-  return query;
 }

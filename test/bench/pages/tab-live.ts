@@ -1,6 +1,7 @@
 import { EventType, type MessagesSnapshotEvent } from "@ag-ui/client";
 import { filter, firstValueFrom, lastValueFrom, share, takeWhile } from "rxjs";
-import { attachFrames, cursorBehind, runFrames } from "../../../src/client/frames.js";
+import { attachFrames, runFrames } from "../../../src/client/frames.js";
+import { cursorBehind } from "../../../src/wire/thread-events.js";
 import type { Cursor } from "../../../src/run/types.js";
 import type { Frame } from "../../../src/wire/shapes.js";
 import { inTime } from "./in-time.js";
