@@ -22,20 +22,12 @@ export abstract class ThreadAgent extends ApplyingAgent {
   // Set in `adopt`, not by initialisers: `clone` makes its copy without running a constructor.
   declare protected link: HostLink;
   declare protected runState$: BehaviorSubject<ThreadRun>;
-  declare protected known: KnownMessages;
   /** The thread that all of this is about; the caller may set another `threadId` at any time. */
   declare protected toldOf: string;
   /** Behind the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
   declare protected cursor: Cursor | undefined;
-  /** Readings of the thread that are under way or wait for their turn: meanwhile the pipeline reads, and runs nothing. */
-  declare protected readings: number;
-  /** The state that the host gave; another one was set by the caller. */
-  declare protected hostState: unknown;
   declare protected ownRuns: OwnRuns;
   declare protected messageLimit: number | undefined;
-  declare protected earlier: EarlierMessages;
-  /** How many of the next MESSAGES_SNAPSHOT events of the session are the host's, not the agent's. */
-  declare protected snapshotsToCome: number;
 
   protected adopt(link: HostLink, known: KnownMessages, cursor: Cursor | undefined): void {
     this.link = link;
@@ -50,33 +42,6 @@ export abstract class ThreadAgent extends ApplyingAgent {
     this.joined = new JoinedDeltas();
     this.snapshotsToCome = 0;
     this.readings = 0;
-  }
-
-  /** The thread has messages before the first one here, because of `messageLimit`. */
-  override get hasEarlier(): boolean {
-    return this.earlier.before !== undefined;
-  }
-
-  protected override isUnsent(id: string): boolean {
-    return this.known.isUnsent(id);
-  }
-
-  protected override isLoaded(id: string): boolean {
-    return this.earlier.isLoaded(id);
-  }
-
-  protected override takesThread(): boolean {
-    if (this.snapshotsToCome === 0) return false;
-    this.snapshotsToCome--;
-    return true;
-  }
-
-  protected override get appliesOwn(): boolean {
-    return this.readings === 0;
-  }
-
-  protected override gaveState(state: unknown): void {
-    this.hostState = state;
   }
 
   /** What was told of another thread says nothing of the present one: it is sent whole, and read from its beginning. */

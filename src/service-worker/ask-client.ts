@@ -4,10 +4,15 @@ import type { Lives } from "../platform/locks.js";
 import { hostLifeLockName, RELAY_MESSAGE } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import { fromErrorData } from "../wire/errors.js";
-import { RELAY_PROTOCOL } from "../wire/relay.js";
 import { relayResponse } from "../wire/relay-response.js";
 import type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
-import { pageWordOf, type PageWord, type RelayMessage, type RelayOrder } from "../wire/service-worker-words.js";
+import {
+  pageWordOf,
+  RELAY_PROTOCOL,
+  type PageWord,
+  type RelayMessage,
+  type RelayOrder,
+} from "../wire/service-worker-words.js";
 import type { RelayClient } from "./scope.js";
 
 /** How long a page may take to hand a request to its host, in ms: longer than its own connection waits for one. */

@@ -1,15 +1,15 @@
 import { RunnerError } from "../run/errors.js";
 
-/** Only there to have the path parsed. */
+/** Only for parsing the path. */
 const SOME_ORIGIN = "http://origin.invalid";
 
 /**
- * The path below which requests go to the runtime, as addresses have it: parsed, without a slash at its end.
+ * The path below which requests go to the runtime, as a parsed URL has it, without a trailing slash.
  *
- * @throws RunnerError `invalid-input`; for "/" too, because the page's own files are below it
+ * @throws RunnerError `invalid-input`; also for "/", because the page's own files are below it
  */
 export function checkBasePath(basePath: unknown): string {
-  // Two slashes begin another origin, and so does a slash and a backslash.
+  // "//" and "/\" begin another origin.
   if (typeof basePath === "string" && /^\/(?![/\\])[^?#]*$/.test(basePath)) {
     const { pathname } = new URL(basePath, SOME_ORIGIN);
     const path = pathname.replace(/\/+$/, "");
@@ -23,8 +23,8 @@ export function checkBasePath(basePath: unknown): string {
 }
 
 /**
- * Whether a parsed address is `basePath` or below it, in this origin. Parsing has resolved `..` in all its spellings; what
- * stands percent-encoded otherwise is another path.
+ * Whether a parsed URL is `basePath` or below it, in this origin. Parsing has resolved `..` in all its spellings; any
+ * other percent-encoding makes another path.
  *
  * @param basePath from {@link checkBasePath}
  */

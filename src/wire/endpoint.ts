@@ -11,7 +11,8 @@ export function guardedEndpoint(port: MessagePort, exposed: object): Endpoint {
     postMessage: (message, transfer) => port.postMessage(message, transfer ?? []),
     addEventListener(type, listener) {
       port.addEventListener(type, (event) => {
-        if (isAllowedCall((event as MessageEvent).data, exposed)) (listener as EventListener)(event); // comlink's is one
+        // Comlink's listener is a function.
+        if (isAllowedCall((event as MessageEvent).data, exposed)) (listener as EventListener)(event);
       });
     },
     // Only a message that releases the object leads here, and none is let through.

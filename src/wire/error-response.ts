@@ -1,6 +1,6 @@
-/** An answer of HTTP that says why there is no other: `{ error, message? }`. */
+/** An HTTP error response: `{ error, message? }`. */
 export function errorResponse(status: number, error: string, message?: string): Response {
-  // `Response.json` is younger than some of the browsers.
+  // Not `Response.json`, which older browsers lack.
   return new Response(JSON.stringify({ error, ...(message !== undefined && { message }) }), {
     status,
     headers: { "content-type": "application/json" },

@@ -1,7 +1,7 @@
 import { messageOf, RUNNER_ERROR_CODES, RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import type { Reply, RunnerErrorData } from "./shapes.js";
 
-/** Comlink keeps only name, message and stack of an error: they cross as data. */
+/** An error as data: comlink keeps only its name, message and stack. */
 export function toErrorData(error: unknown): RunnerErrorData {
   if (RunnerError.is(error)) {
     return { code: error.code, message: error.message, details: cloneable(error.details) };
@@ -16,7 +16,7 @@ export function fromErrorData(data: RunnerErrorData): RunnerError {
   return new RunnerError(code, data.details, { message: data.message });
 }
 
-/** The result of `work` as data; it never rejects. */
+/** The result of `work`, or its error, as data; never rejects. */
 export async function reply<T>(work: () => Promise<T> | T): Promise<Reply<T>> {
   try {
     return { ok: await work() };

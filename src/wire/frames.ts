@@ -6,11 +6,11 @@ import type { AttachControl, Frame } from "./shapes.js";
 import { ConsumedFrames, SendWindow } from "./window.js";
 
 /**
- * Sends frames over a port, never more than a window ahead of the tab. No frame is made before it can be sent: what the
+ * Sends frames over a port, at most a window ahead of the tab (L14). No frame is made before it can be sent: what the
  * tab does not take stays in the log.
  *
  * @param signal ends the sending
- * @returns resolves when all is sent, the tab detached or `signal` aborted
+ * @returns resolves when everything is sent, the tab has detached or `signal` has aborted
  */
 export async function sendFrames(
   port: MessagePort,
@@ -20,25 +20,18 @@ export async function sendFrames(
   const ended = abortWith(signal);
   const either = ended.signal;
   const window = new SendWindow();
-  let refill: (() => void) | undefined;
-  const wake = (): void => {
-    refill?.();
-    refill = undefined;
-  };
   port.onmessage = (event: MessageEvent<unknown>) => {
-    // Whatever a tab sends: each field is checked where it is used.
+    // Not trusted: each field is checked where it is used.
     const control = event.data as { readonly type?: unknown; readonly frames?: unknown } | null;
-    if (control?.type === "credit") {
-      window.consumed(control.frames);
-      wake();
-    } else if (control?.type === "detach") ended.abort();
+    if (control?.type === "credit") window.consumed(control.frames);
+    else if (control?.type === "detach") ended.abort();
   };
-  either.addEventListener("abort", wake, { once: true });
+  either.addEventListener("abort", () => window.wake(), { once: true });
   let frames: AsyncGenerator<Frame, void> | undefined;
   try {
     frames = open(either);
     for (;;) {
-      while (!window.isOpen && !either.aborted) await new Promise<void>((resolve) => (refill = resolve));
+      while (!window.isOpen && !either.aborted) await window.refilled();
       if (either.aborted) return;
       const next = await frames.next();
       if (next.done === true || either.aborted) return;
@@ -52,16 +45,16 @@ export async function sendFrames(
     port.onmessage = null;
     // Frames already posted are still delivered.
     port.close();
-    // What it still does fails for nobody.
+    // Nobody is left to hear of a failure.
     frames?.return().catch(() => undefined);
   }
 }
 
 /**
- * The frames that come on a port, from the moment of the call (not of the subscription): hand the other end over after
- * it. Unsubscribing detaches. Errors with RunnerError.
+ * The frames that come on a port from the call on (not from the subscription), so call it before the other end is
+ * handed over. Unsubscribing detaches. Errors with RunnerError.
  *
- * @param lost rejects when the host is gone, which no port tells
+ * @param lost aborts when the host is gone, which no port reports
  */
 export function receiveFrames(port: MessagePort, lost: AbortSignal): Observable<Frame> {
   const early: Frame[] = [];
@@ -95,15 +88,12 @@ export function receiveFrames(port: MessagePort, lost: AbortSignal): Observable<
 /** The events of a frame, deltas joined; none where it tells something else. */
 export function eventsOfFrame(frame: Frame): readonly BaseEvent[] {
   if (frame.type === "prelude") return frame.events;
-  return frame.type === "chunk"
-    ? withBase(
-        frame.base,
-        frame.chunk.entries.map(({ event }) => event),
-      )
-    : [];
+  if (frame.type !== "chunk") return [];
+  const events = frame.chunk.entries.map(({ event }) => event);
+  return withBase(frame.base, events);
 }
 
-/** The events of a chunk with the `base` of its frame in its place. */
+/** The events of a chunk with its frame's `base` behind the first one. */
 export function withBase<T>(base: readonly T[] = [], events: readonly T[]): readonly T[] {
   return base.length === 0 ? events : [...events.slice(0, 1), ...base, ...events.slice(1)];
 }

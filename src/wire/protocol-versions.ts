@@ -7,18 +7,18 @@ import { equalJson } from "../run/json.js";
 
 /**
  * The log keeps AG-UI 1.0; a reader may speak an older version. Clients name theirs in `RunAgentInput.protocolVersion`,
- * a field that came with 1.0: whoever names none is older. What 0.0.59 (the last version before 1.0) does with each
- * shape was tried out with its own client; the tests repeat that.
+ * a field of 1.0: a client that names none is older. The tests try each shape with the client 0.0.59, the last version
+ * before 1.0.
  *
- * What no rewriting of single events can give such a reader: a MESSAGES_SNAPSHOT that removes its last activity or
- * reasoning, or that gives the id of one another role. 0.0.59 keeps them, whatever `authoritativeActivityTypes` says.
+ * Rewriting single events cannot give such a reader a MESSAGES_SNAPSHOT that removes its last activity or reasoning, or
+ * that gives the id of one another role: 0.0.59 keeps them, whatever `authoritativeActivityTypes` says.
  */
 const BEFORE_1_0 = /^0(?:\.\d+)*$/;
 
-/** Told of what a reader cannot be given. AG-UI: what a downgrade loses is warned of. */
+/** Called with what a reader cannot be given: AG-UI wants a warning of what a downgrade loses. */
 export type Lost = (what: string) => void;
 
-/** Warns of each thing that is lost, once. */
+/** Warns once of each thing that is lost. */
 export function lostTo(logger: Logger): Lost {
   const warn = warnOnce(logger);
   return (what) => warn(`A reader before AG-UI 1.0 cannot be given ${what}. Upgrade its @ag-ui/client`);
@@ -26,13 +26,13 @@ export function lostTo(logger: Logger): Lost {
 
 type Before1 = { readonly [T in EventType]?: (event: AGUIEventOf<T>, lost: Lost) => AGUIEventOf<T> };
 
-/** What a reader below 1.0 rejects or misreads, by type. An event that it reads as it is comes back as it is. */
+/** Rewrites what a reader below 1.0 rejects or misreads, by event type. Other events come back unchanged. */
 const BEFORE_1: Before1 = {
-  // It requires fields of the input that 1.0 leaves out where they are empty. The version would be another one's.
+  // It requires input fields that 1.0 leaves out where they are empty. The version is not the reader's.
   [EventType.RUN_STARTED]: ({ protocolVersion: _version, ...event }, lost) =>
     event.input === undefined ? event : { ...event, input: inputBefore1(event.input, lost) },
 
-  // Rejected: the outcome "cancelled" (a stop would look like a failure), any field of an outcome but its own.
+  // Rejected: the outcome "cancelled" (a stop would look like a failure), and unknown fields of an outcome.
   [EventType.RUN_FINISHED]: (event, lost) => {
     const { outcome, ...plain } = event;
     if (outcome?.type === "cancelled") lost("the outcome of a run that was stopped: it looks finished");
@@ -51,8 +51,8 @@ const BEFORE_1: Before1 = {
     messages: forgets(event) ? [] : event.messages.map((message) => messageBefore1(message, lost)),
   }),
 
-  // Misread: it takes a state that is null, 0, "" or false for none and goes on showing the one before, which it
-  // would send back with its next run. What it can hold instead is the state of a thread that has none.
+  // Misread: it ignores a state that is null, 0, "" or false, goes on showing the previous one, and would send that
+  // back with its next run. It gets {} instead, the state of a thread that has none.
   [EventType.STATE_SNAPSHOT]: (event) => (event.snapshot ? event : { ...event, snapshot: {} }),
   [EventType.STATE_DELTA]: (event) => ({
     ...event,
@@ -72,10 +72,10 @@ const TABLE: ReadonlyMap<string, Rewrite> = new Map(Object.entries(BEFORE_1) as 
 /**
  * How events are rewritten for a reader.
  *
- * @param version what the reader names: absent, or a number below 1, is a version before 1.0. AG-UI: a name that nobody
- *   can interpret is handled like a newer version
- * @returns gives an event of the log as the reader accepts it, never changing its argument; undefined where every event
- * is read as it is (1.0 and newer)
+ * @param version what the reader names: none, or a number below 1, is a version before 1.0. As AG-UI says, a version
+ *   that cannot be interpreted is handled like a newer one
+ * @returns maps an event of the log to what the reader accepts, without changing its argument; undefined for a reader
+ *   of 1.0 or newer, which takes every event as it is
  */
 export function eventMapper(
   version: string | undefined,
@@ -86,20 +86,19 @@ export function eventMapper(
 }
 
 /**
- * How messages are rewritten for a reader: as it has them after {@link eventMapper}, and so as it sends them back. Whoever
- * compares what a reader sent with what the log holds compares both rewritten, else each part that the reader cannot
- * hold looks like an edit.
+ * How messages are rewritten for a reader: what it has after {@link eventMapper}, and so what it sends back. To compare
+ * that with the log, rewrite both: else each part that the reader cannot hold looks like an edit.
  *
- * @returns undefined where every message is read as it is (1.0 and newer)
+ * @returns undefined for a reader of 1.0 or newer
  */
 export function messageMapper(version: string | undefined): ((message: Message) => Message) | undefined {
   return isFrom1(version) ? undefined : (message) => messageBefore1(message, nobody);
 }
 
 /**
- * What a client below 1.0 sends as a RunAgentInput, in the shapes of 1.0: optional fields that are null become absent,
- * `binary` parts the media parts that replaced them. Nothing is checked: what is not understood stays as it is, for the
- * schema to reject. Input of 1.0 comes back equal.
+ * A RunAgentInput of a client below 1.0 in the shapes of 1.0: optional fields that are null become absent, `binary`
+ * parts become the media parts that replaced them. Nothing is checked: what is unknown stays as it is, for the schema
+ * to reject. Input of 1.0 comes back equal.
  */
 export function upgradeInput(body: unknown): unknown {
   if (!isObject(body)) return body;
@@ -117,7 +116,7 @@ const nobody = (): void => undefined;
 
 const isFrom1 = (version: string | undefined): boolean => version !== undefined && !BEFORE_1_0.test(version);
 
-/** A version that this library does not speak in full: a newer one, or none that can be interpreted. */
+/** Whether this library does not fully support the version: a newer one, or one that cannot be interpreted. */
 export function isNewer(version: string | undefined): boolean {
   if (!isFrom1(version)) return false;
   const [, major, minor] = /^([1-9]\d*)\.(\d+)$/.exec(version!) ?? [];
@@ -126,8 +125,8 @@ export function isNewer(version: string | undefined): boolean {
 }
 
 /**
- * A snapshot of one placeholder, by which a prelude (`src/run/prelude.ts`) makes readers forget what they hold. One below
- * 1.0 would go on showing the placeholder; without it, it forgets what it can.
+ * Whether it is the snapshot of one placeholder by which a prelude (`src/run/prelude.ts`) clears what readers hold. A
+ * reader below 1.0 would go on showing the placeholder; given an empty snapshot, it clears what it can.
  */
 function forgets({ messages, metadata }: MessagesSnapshotEvent): boolean {
   const [only] = messages;
@@ -135,7 +134,7 @@ function forgets({ messages, metadata }: MessagesSnapshotEvent): boolean {
   const { id } = only;
   return (
     equalJson(only, { id, role: "activity", activityType: "", content: {} }) ||
-    // Also a thread's only message where that is a reasoning just begun. Its start follows, and begins it anew.
+    // Also true of a thread whose only message is a reasoning that has just begun: its START follows and recreates it.
     equalJson(only, { id, role: "reasoning", content: "" })
   );
 }
@@ -164,9 +163,11 @@ function textOf(content: ContentPart[], lost: Lost): string {
   return contentToText(content);
 }
 
-/** Before 1.0 parts have no ids, and a provider's file is a `binary` part with an id; one of unknown type is nothing. */
+/**
+ * Before 1.0 parts have no ids, and a provider's file is a `binary` part with an id; without a MIME type it is dropped.
+ */
 function partBefore1(part: ContentPart, lost: Lost): ContentPart[] {
-  // One that such a reader sent itself: `binary`, which no type of 1.0 names.
+  // A `binary` part, which such a reader sent itself; no type of 1.0 has it.
   if (part.type !== "text" && !("source" in part)) return [part];
   const { id: _id, ...known } = part;
   if (known.type === "text" || known.source.type !== "file") return [known];
@@ -191,16 +192,16 @@ function withoutNull(fields: Fields, field: string): Fields {
   return rest;
 }
 
-/** Rewrites the objects of a list; what is no list or no object stays. */
+/** Rewrites the objects of a list; anything else stays. */
 function withEach(fields: Fields, field: string, rewrite: (entry: Fields) => Fields): Fields {
   const list = fields[field];
   if (!Array.isArray(list)) return fields;
-  // One that begins with anything else is refused as it is, and may be long.
+  // Such a list is rejected later anyway, and may be long.
   if (list.length === 0 || !isObject(list[0])) return fields;
   return { ...fields, [field]: list.map((entry: unknown) => (isObject(entry) ? rewrite(entry) : entry)) };
 }
 
-/** A `binary` part as what its MIME type says; one that names no bytes stays as it is. */
+/** A `binary` part as the media part of its MIME type; one without data, URL or file id stays. */
 function mediaPart(part: Fields): Fields {
   const { mimeType, data, url, id, filename } = part;
   if (typeof mimeType !== "string") return part;

@@ -4,21 +4,21 @@ import { checkFrame, NULL_BODY, type RelayControl, type RelayFrame } from "./rel
 import type { RelayedHost } from "./relayed-request.js";
 import { ConsumedFrames } from "./window.js";
 
-/** What an asker is told besides the answer. */
+/** What the asker is told besides the answer. */
 export interface RelayListener {
-  /** The answer begins: who gives it. */
+  /** The answer begins; `host` gives it. */
   readonly onHead?: (host: RelayedHost) => void;
-  /** Nothing more comes: called once, on every path. */
+  /** Nothing more comes. Called once, on every path. */
   readonly onSettled?: () => void;
 }
 
 /**
- * The asker's end: the answer that comes on a port, from the moment of the call; hand the other end over after it. The
- * host sends no more than a window ahead of what is read of the body; cancelling the body tells the host.
+ * The asker's end: the answer that comes on a port. Call it before the other end is handed over. The host sends at most
+ * a window ahead of what is read of the body; cancelling the body stops it.
  *
- * Errors, before the head as rejection and after it of the body: the reason of `signal`; RunnerError, what the host says.
+ * Errors, as a rejection before the head and of the body after it: the reason of `signal`; the host's RunnerError.
  *
- * @param signal ends it: nobody wants the answer any more, or the host is lost, which no port tells
+ * @param signal aborts when nobody wants the answer any more, or the host is lost, which no port reports
  */
 export function relayResponse(
   port: MessagePort,
@@ -87,7 +87,7 @@ export function relayResponse(
   });
 }
 
-/** The body of an answer: what has come and was not read yet. */
+/** The body of an answer: what has arrived and was not read yet. */
 class IncomingBody {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   private readonly frames: (RelayFrame & { readonly type: "body" })[] = [];
@@ -98,8 +98,8 @@ class IncomingBody {
   private isOver = false;
 
   /**
-   * @param tell called with how many frames were read
-   * @param onCancel the reader wants no more
+   * @param tell called with the number of frames that were read
+   * @param onCancel called when the reader cancels
    */
   constructor(
     private readonly tell: (frames: number) => void,
@@ -114,7 +114,7 @@ class IncomingBody {
           onCancel();
         },
       },
-      // Nothing is taken before it is read: credit is for what was.
+      // Credit is for what was read, so nothing is queued ahead of the reader.
       { highWaterMark: 0 },
     );
   }

@@ -1,14 +1,7 @@
 import type { RelayedHost } from "./relayed-request.js";
 import type { RunnerErrorData } from "./shapes.js";
 
-/**
- * Requests as of HTTP, answered over a MessagePort: WebKit can transfer no stream. History of RELAY_PROTOCOL, which a
- * service worker tells the pages that it asks (an old one may live on beside new pages):
- * 1: a request with its whole body, and these frames; later, beside it, the page that asked (`clientId`).
- */
-export const RELAY_PROTOCOL = 1;
-
-/** What comes on the port of a request, host to asker. */
+/** What comes on the port of a request, host to asker: WebKit cannot transfer a stream. */
 export type RelayFrame =
   /** The first one. */
   | (RelayedHost & {
@@ -19,35 +12,35 @@ export type RelayFrame =
       readonly hasBody: boolean;
     })
   | { readonly type: "body"; readonly bytes: Uint8Array<ArrayBuffer> }
-  /** The body is whole. */
+  /** The body is complete. */
   | { readonly type: "end" }
-  /** There is no answer, or the body ends too early. */
+  /** There is no answer, or the rest of the body is missing. */
   | { readonly type: "error"; readonly error: RunnerErrorData };
 
 /** Asker to host. */
 export type RelayControl =
   /** The reader has consumed this many `body` frames more. */
   | { readonly type: "credit"; readonly frames: number }
-  /** Nobody waits for the answer any more. */
+  /** Nobody wants the answer any more. */
   | { readonly type: "abort" };
 
 /**
- * Answers requests, as those of an HTTP server. It must heed `request.signal`, which aborts where nobody waits for the
- * answer any more.
+ * Answers requests like an HTTP server. It must heed `request.signal`, which aborts when nobody wants the answer any
+ * more.
  */
 export type RelayHandler = (request: Request, options: { readonly basePath: string }) => Promise<Response>;
 
 /** The largest `body` frame, in bytes. */
 export const BODY_FRAME_BYTES = 64 * 1_024;
 
-/** Statuses whose answers have no body: https://fetch.spec.whatwg.org/#null-body-status */
+/** Statuses without a body: https://fetch.spec.whatwg.org/#null-body-status */
 export const NULL_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 
-/** @throws TypeError where what came is no frame */
+/** @throws TypeError for what is no frame */
 export function checkFrame(data: unknown): RelayFrame {
   const fields = (data ?? {}) as Record<string, unknown>;
   const isText = (...names: string[]): boolean => names.every((name) => typeof fields[name] === "string");
-  // Each case has looked at every field of its shape; status and headers are the platform's to check.
+  // Each case checks all fields of its shape; `Response` itself checks status and headers.
   switch (fields["type"]) {
     case "head": {
       const { status, headers, hasBody } = fields;

@@ -2,39 +2,39 @@ import { RunnerError } from "../run/errors.js";
 import { checkBasePath } from "./base-path.js";
 import { errorResponse } from "./error-response.js";
 
-/** A `Request` as it crosses to the host. */
+/** A `Request` as data, on its way to the host. */
 export interface RelayedRequest {
   /** Absolute. */
   readonly url: string;
   readonly method: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Whole; absent where the request has none. */
+  /** The whole body; absent where the request has none. */
   readonly body?: Uint8Array<ArrayBuffer> | ArrayBuffer;
-  /** The path below which the runtime's routes are; "": at the origin's root. */
+  /** The path below which the runtime's routes are; "": the origin's root. */
   readonly basePath: string;
   /**
-   * The service worker that asks, by the id in whose name it holds its life lock: the answer lasts as long as that does,
-   * whatever becomes of the tab that hands the request over. Absent: as long as that tab.
+   * The service worker that asks, by the id of its life lock: the answer goes on until that lock falls, whatever
+   * becomes of the tab that handed the request over. Absent: until that tab is gone.
    */
   readonly serviceWorkerId?: string;
-  /** The page that asked the service worker, by the id that this has for it. */
+  /** The page that asked the service worker, by its client id. */
   readonly clientId?: string;
 }
 
-/** The host that answers: its life lock is the sign of its death. */
+/** The host that answers, named by its life lock. */
 export interface RelayedHost {
   readonly hostId: string;
   readonly dbName: string;
 }
 
-/** The largest body that is relayed, in bytes: it is held whole in both contexts. */
+/** The largest body that is relayed, in bytes: both contexts hold all of it in memory. */
 export const MAX_BODY_BYTES = 32 * 1_024 * 1_024;
 
 /**
- * Reads a request for its way to the host. Its body is used up by that.
+ * Reads a request, and its body, as data for the host.
  *
- * Errors: RunnerError `invalid-input` with `details.maxBodyBytes` where the body is larger than that (see
- * {@link refusalOf}); the reason of the request's signal where that aborts; what the body's stream fails with.
+ * Errors: RunnerError `invalid-input` with `details.maxBodyBytes` where the body is larger (see {@link refusalOf}); the
+ * reason of the request's signal; the error of the body's stream.
  */
 export async function toRelayed(
   request: Request,
@@ -48,7 +48,7 @@ export async function toRelayed(
   return { url, method, headers: [...headers], basePath, ...(body !== undefined && { body }) };
 }
 
-/** The answer to a request that is not relayed; undefined where the error is another one. */
+/** The response to a request that {@link toRelayed} refused; undefined for other errors. */
 export function refusalOf(error: unknown): Response | undefined {
   if (!RunnerError.is(error, "invalid-input") || error.details["maxBodyBytes"] === undefined) return undefined;
   return errorResponse(413, "Payload too large");
@@ -57,7 +57,7 @@ export function refusalOf(error: unknown): Response | undefined {
 async function bodyOf(request: Request, maxBodyBytes: number): Promise<ArrayBuffer | undefined> {
   const { method, signal } = request;
   if (method === "GET" || method === "HEAD") return undefined;
-  // Firefox has had no `Request.body` for years: there the size shows when it has been read.
+  // Older versions of Firefox have no `Request.body`: there the size is known after reading.
   const stream = request.body as Request["body"] | undefined;
   if (stream === null) return undefined;
   if (stream === undefined) {
@@ -111,7 +111,7 @@ function refuse(field: string, must: string): never {
 }
 
 /**
- * What another context sent as a {@link RelayedRequest}: checked, and copied without what does not belong to it.
+ * Checks what another context sent as a {@link RelayedRequest}; the copy has its fields and no others.
  *
  * @throws RunnerError `invalid-input`
  */
@@ -171,8 +171,7 @@ function checkHeaders(headers: unknown): RelayedRequest["headers"] {
 function checkBody(body: unknown): NonNullable<RelayedRequest["body"]> {
   if (body instanceof ArrayBuffer) return body;
   if (body instanceof Uint8Array && body.buffer instanceof ArrayBuffer) {
-    // Its buffer was just seen to be one.
-    return body as Uint8Array<ArrayBuffer>;
+    return body as Uint8Array<ArrayBuffer>; // just checked
   }
   return refuse("body", "be bytes");
 }

@@ -1,12 +1,17 @@
 import { RELAY_MESSAGE } from "../platform/names.js";
-import { RELAY_PROTOCOL } from "./relay.js";
 import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
 import type { RunnerErrorData } from "./shapes.js";
 
 /**
- * How a service worker hands a request to a page: it asks whether somebody is there ({@link RelayMessage}), the page says
- * `heard` on the port that came with it, gets the request there ({@link RelayOrder}), and says what became of it. So a page
- * that hears too late is given nothing, and no request is answered twice.
+ * What a service worker tells the pages that it asks; an old one may live on beside new pages. History:
+ * 1: a request with its whole body, answered by the frames of relay.ts; later also the page that asked (`clientId`).
+ */
+export const RELAY_PROTOCOL = 1;
+
+/**
+ * How a service worker hands a request to a page: it asks whether somebody is there ({@link RelayMessage}), the page
+ * says `heard` on the port of that message, is sent the request on it ({@link RelayOrder}), and says what became of it.
+ * So a page that hears too late gets no request, and no request is answered twice.
  */
 export interface RelayMessage {
   readonly type: typeof RELAY_MESSAGE;
@@ -28,20 +33,20 @@ export type PageWord =
   | ({ readonly type: "taken" } & RelayedHost)
   | { readonly type: "refused"; readonly error: RunnerErrorData };
 
-/** What a page was sent, checked; undefined where it is something else, or of another version. */
+/** A message to a page, checked; undefined for anything else, and for another version. */
 export function relayMessageOf(data: unknown): RelayMessage | undefined {
   const { type, v, words } = (data ?? {}) as Partial<Record<keyof RelayMessage, unknown>>;
   if (type !== RELAY_MESSAGE || v !== RELAY_PROTOCOL || !(words instanceof MessagePort)) return undefined;
   return { type, v, words };
 }
 
-/** What a page was sent; undefined where there is no port to answer it on. `relay` checks the request. */
+/** An order, without a check of its request, which `relay` does; undefined where there is no port to answer on. */
 export function relayOrderOf(data: unknown): RelayOrder | undefined {
   const { request, port } = (data ?? {}) as Partial<RelayOrder>;
   return port instanceof MessagePort ? { request: request as RelayedRequest, port } : undefined; // see above
 }
 
-/** A page's word, checked; undefined where it is none. */
+/** A page's word, checked; undefined for anything else. */
 export function pageWordOf(data: unknown): PageWord | undefined {
   const fields = (data ?? {}) as Record<string, unknown>;
   switch (fields["type"]) {
@@ -54,8 +59,7 @@ export function pageWordOf(data: unknown): PageWord | undefined {
     case "refused": {
       const error = fields["error"] as Partial<RunnerErrorData> | null | undefined;
       if (typeof error?.code !== "string" || typeof error.message !== "string") return undefined;
-      // Its code and message were looked at; whatever else is in it is only handed out.
-      return { type: "refused", error: error as RunnerErrorData };
+      return { type: "refused", error: error as RunnerErrorData }; // other fields are only passed on
     }
     default:
       return undefined;

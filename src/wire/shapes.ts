@@ -6,14 +6,13 @@ import type { Chunk, Cursor, RunStatus, SettledStatus } from "../run/types.js";
 /**
  * What crosses from a tab to its host and back. History of PROTOCOL_VERSION:
  * 1: hello, comlink calls of {@link HostApi}, frames with credit.
- * 2: reads of runs and threads, of messages by pages; attachments of one run (`runId`, which a host of 1 would not heed),
- *    of the last one, with the last messages only (`limit`), and runs of who has no more (`earlier`); how many attachments
- *    a host has; credit bounds the size of what is on its way, too.
- * 3: each call has a context, with headers, before its arguments; the list of threads is watched on a port of its own;
- *    agents of a request (`agentId` of attachments and stops); requests as of HTTP (`fetch`), whose answers come by the
- *    frames of relay.ts; single threads are changed and deleted; runs that stand in no
- *    log (`unrecorded`).
- * 4: a run's sender says what it has `cut` and where it branches (`branchBefore`), in the place of `earlier`.
+ * 2: reads of runs, threads and pages of messages; attachments of one run (`runId`, which a host of 1 would not heed),
+ *    of the last one, with only the last messages (`limit`), and runs of readers that have no more (`earlier`); the
+ *    number of attachments in the status; credit also bounds the size of frames on their way.
+ * 3: each call has a context with headers before its arguments; the list of threads is watched on a port of its own;
+ *    `agentId` of attachments and stops; HTTP requests (`fetch`), answered by the frames of relay.ts; single threads
+ *    are changed and deleted; runs that are in no log (`unrecorded`).
+ * 4: a run's sender says what it has `cut` and where it branches (`branchBefore`), instead of `earlier`.
  */
 export const PROTOCOL_VERSION = 4;
 
@@ -30,13 +29,13 @@ export type Durability = "durable" | "memory";
 export type Survives = "nothing" | "tab-close" | "reload";
 
 /**
- * What keeps a thread to one live run: Web Locks; or, where the page has none (plain http), the fence in the log alone,
- * and hosts that ask one another whether they live. That is weaker: a host that is blocked for 8 seconds can lose its run,
- * and a dead host's thread is free only after about as long. What the log holds is right in both.
+ * What keeps a thread to one live run (L5): Web Locks; or, where the page has none (plain http), the fence in the log
+ * and hosts that ask one another whether they live. That is weaker: a host that is blocked for 8 seconds can lose its
+ * run, and a dead host's thread is free only after about as long. The log is correct in both cases.
  */
 export type Exclusion = "locks" | "fence";
 
-/** How a tab stands with its host. One value of `runtime.status$`. */
+/** A tab's connection to its host: one value of `runtime.status$`. */
 export type RuntimeStatus =
   | { readonly is: "connecting" }
   | {
@@ -49,15 +48,15 @@ export type RuntimeStatus =
       readonly survives: Survives;
       /** Tabs connected to this host, this one included. */
       readonly tabs: number;
-      /** Attachments and runs that stream to tabs of this host now. Told some ms after it has changed. */
+      /** Attachments and runs that stream to tabs of this host now. Reported some ms after a change. */
       readonly attachments: number;
       /**
-       * Ids of the agents that the host has; absent where they are made per request, or a middleware decides who may know:
-       * GET `/info` tells them.
+       * Ids of the host's agents; absent where they are made per request, or a middleware decides who may know them:
+       * then GET `/info` lists them.
        */
       readonly agents?: readonly string[];
       readonly exclusion: Exclusion;
-      /** The database was deleted since this host started (`storage-deleted`): what it held is gone. */
+      /** The database was deleted after this host had started (`storage-deleted`): its content is gone. */
       readonly error?: RunnerErrorData;
     }
   | { readonly is: "reconnecting"; readonly attempt: number }
@@ -77,40 +76,40 @@ export interface ThreadSummary {
   readonly pinned: boolean;
   /** The live run, of whichever host. */
   readonly live?: { readonly runId: string; readonly runIndex: number };
-  /** How the active run ended, where it has. */
+  /** How the active run ended, if it has. */
   readonly lastStatus?: SettledStatus;
 }
 
-/** Which threads of the list, a page at a time. */
+/** A page of the list of threads. */
 export interface ThreadListQuery {
   /** At most this many, newest `updatedAt` first. Default 50, at most 500. */
   readonly limit?: number;
-  /** Only threads with a smaller `updatedAt`: the last one's of the page before. */
+  /** Only threads with a smaller `updatedAt`: that of the previous page's last thread. */
   readonly before?: number;
   readonly agentId?: string;
   /** Default false: archived threads are left out. */
   readonly archived?: boolean;
 }
 
-/** Which runs of a thread, a page at a time. */
+/** A page of a thread's runs. */
 export interface RunListQuery {
   readonly status?: RunStatus;
   /** At most this many, newest first. Default 50, at most 500. */
   readonly limit?: number;
-  /** Only runs with a smaller runIndex: the last one's of the page before. */
+  /** Only runs with a smaller runIndex: that of the previous page's last run. */
   readonly before?: number;
 }
 
-/** Which messages of a thread, a page at a time. */
+/** A page of a thread's messages. */
 export interface MessagePageQuery {
   readonly threadId: string;
-  /** Only messages before that of this id: the first one's of the page after. Absent: the last ones. */
+  /** Only messages before the one with this id: the first of the page after. Absent: the last messages. */
   readonly before?: string;
   /** At most this many. Default 50, at most 500. */
   readonly limit?: number;
 }
 
-/** Messages of a thread's active path, the live run's so far included. */
+/** Messages of a thread's active path, including those of the live run so far. */
 export interface MessagePage {
   /** Oldest first. */
   readonly messages: readonly Message[];
@@ -118,7 +117,7 @@ export interface MessagePage {
   readonly earlier: boolean;
 }
 
-/** Names a run; `threadId` has to be given where several threads have a run of this id. */
+/** Names a run; `threadId` is needed where several threads have a run with this id. */
 export interface NamedRun {
   readonly runId: string;
   readonly threadId?: string;
@@ -131,28 +130,28 @@ export interface RunEventsRequest extends NamedRun {
   readonly limit?: number;
 }
 
-/** One change of the list of threads, in whichever tab or host it was made. */
+/** A change of the list of threads, made in any tab or host. */
 export type ThreadChange =
   | { readonly type: "changed"; readonly thread: ThreadSummary }
   | { readonly type: "deleted"; readonly threadId: string }
-  /** Nobody told of changes for a while (the host ended), or (`error`: `storage-deleted`) all is gone: list again. */
+  /** List again: changes may have been missed (the host ended), or everything is gone (`error`: `storage-deleted`). */
   | { readonly type: "anew"; readonly error?: RunnerErrorData };
 
-/** A RunnerError as data. */
+/** A `RunnerError` as data. */
 export interface RunnerErrorData {
   readonly code: RunnerErrorCode;
   readonly message: string;
   readonly details: RunnerErrorDetails;
 }
 
-/** A run in the log, without its events. */
+/** A run in the log, without its events. Times in ms since the Unix epoch. */
 export interface RunSummary {
   readonly threadId: string;
   readonly runId: string;
   readonly runIndex: number;
   /** The run that it continues; null for the first of a path. */
   readonly prevRunIndex: number | null;
-  /** The run that the caller named as its parent, else the one that was the thread's last when it started. */
+  /** The run that the caller named as its parent, else the thread's last run at its start. */
   readonly parentRunId?: string;
   readonly agentId?: string;
   readonly status: RunStatus;
@@ -174,26 +173,26 @@ export interface Hello {
   readonly port: MessagePort;
 }
 
-/** The host cannot serve: why. */
+/** Why the host cannot serve. */
 export interface HelloFailed {
   readonly type: "failed";
   readonly protocol: number;
   readonly error: RunnerErrorData;
 }
 
-/** The host ends because its files were edited: start it again once its life lock is free. */
+/** The host ends because its files were edited: start it again once its life lock has fallen. */
 export interface HelloRetiring {
   readonly type: "retiring";
   readonly hostId: string;
   readonly dbName: string;
 }
 
-/** The host has ended the connection, whatever it took this tab for. */
+/** The host has ended the connection; it may have taken this tab for dead. */
 export interface HostGone {
   readonly type: "gone";
 }
 
-/** A tab's answer to `hello`: the id in whose name it holds its life lock. */
+/** A tab's answer to `hello`: the id of its life lock. */
 export interface TabHello {
   readonly type: "tab";
   readonly tabId: string;
@@ -204,25 +203,25 @@ export type Reply<T> = { readonly ok: T } | { readonly error: RunnerErrorData };
 
 export type { Replay } from "../run/contract.js";
 
-/** How a reader wants the history: not at all but what is missing after `after`, or as `replay` says. */
+/** What a reader attaches to: a thread or one run, after a cursor or with its history in the form of `replay`. */
 export interface AttachRequest {
   readonly threadId: string;
-  /** The agent that the reader shows the thread of; for the middleware of the runtime. */
+  /** The agent whose thread the reader shows; for the middleware of the runtime. */
   readonly agentId?: string;
   /** How far the reader has got. Absent: it has nothing and gets the prelude. */
   readonly after?: Cursor;
-  /** The reader shows something of the thread and cannot say what: where there is nothing, it gets an empty prelude. */
+  /** The reader shows something of the thread but has no cursor: if the thread is gone, it gets an empty prelude. */
   readonly holds?: boolean;
   /** Default `snapshot`. */
   readonly replay?: Replay;
   /**
-   * A snapshot shows at most this many of the newest messages (at least 1), and all that a live run has open or has added
-   * at the end. Absent: all.
+   * The most messages of a snapshot, the newest ones; at least 1. Those that a live run has open or has added at the
+   * end come in addition. Absent: all.
    */
   readonly limit?: number;
-  /** Go on with later runs, whoever starts them. Default false: complete after the live run. */
+  /** Whether it goes on with later runs, whoever starts them. Default false: it completes after the live run. */
   readonly follow?: boolean;
-  /** Only this run, on whichever branch, from its first event or from `after` on, to its settled end. */
+  /** Only this run, on any branch, from its first event or from `after` on, to its settled end. */
   readonly runId?: string;
 }
 
@@ -232,25 +231,25 @@ export interface RunRequest {
   readonly agentId: string;
   readonly input: RunAgentInput;
   /**
-   * `input.messages` are only those that the thread does not have yet, and `input.state` is only given where the
-   * caller set it: the host completes both. Absent: the input is whole, as any AG-UI client sends it. `at`: how far the
-   * caller has the thread; one that has less than the run starts from is given the state with it.
+   * `input.messages` has only messages that the thread does not have yet, and `input.state` is only set where the
+   * caller set it: the host completes both. Absent: the input is complete, as any AG-UI client sends it. `at`: the
+   * caller's cursor; where it is behind the run's start, the caller is sent the state too.
    */
   readonly partial?: { readonly stateSet: boolean; readonly at?: Cursor };
   /**
-   * Ids of messages that the sender was shown and does not have any more. Absent: nobody knows what it was shown, so that
-   * it lacks a message says nothing.
+   * Ids of messages that the sender was shown and no longer has. Absent: nobody knows what it was shown, so a message
+   * that it lacks is no edit.
    */
   readonly cut?: readonly string[];
   /** As that of `ThreadRunRequest`. */
   readonly branchBefore?: string;
-  /** The messages to record with the run, where the caller has worked out which are new. */
+  /** The messages to record with the run, if the caller has worked out which are new. */
   readonly persistedInputMessages?: readonly Message[];
 }
 
 /** What comes on an attachment's port, host to tab. */
 export type Frame =
-  /** A snapshot: events that rebuild everything up to `cursor`, a valid AG-UI sequence of their own. */
+  /** A snapshot: events that rebuild everything up to `cursor`, a valid AG-UI sequence by themselves. */
   | {
       readonly type: "prelude";
       readonly cursor: Cursor;
@@ -258,21 +257,21 @@ export type Frame =
       readonly live?: LiveRun;
       /** The thread has messages before the first one of the snapshot. */
       readonly earlier?: true;
-      /** Why there is nothing any more of what the reader shows: `unknown-thread`, `storage-deleted`. */
+      /** Why what the reader shows no longer exists: `unknown-thread`, `storage-deleted`. */
       readonly gone?: RunnerErrorData;
     }
-  /** `base`: what this reader lacks of what the run starts from. It comes after the first event, and stands in no log. */
+  /** `base`: what this reader lacks of the run's base state. It belongs behind the first event, and is in no log. */
   | { readonly type: "chunk"; readonly chunk: Chunk; readonly base?: readonly BaseEvent[] }
   /** A run begins for this reader. Precedes its first chunk. */
   | { readonly type: "run"; readonly run: LiveRun }
   /** The run is settled and its lock is free. Its terminal event was in the chunk before. */
   | { readonly type: "settled"; readonly runIndex: number; readonly runId: string; readonly status: SettledStatus }
   /**
-   * The run is over and its end cannot be written now: why. A follower is told the end, with a snapshot, once it is
+   * Why the end of a run that is over cannot be written now. A follower gets the end, with a snapshot, once it is
    * written.
    */
   | { readonly type: "lost"; readonly runIndex: number; readonly runId: string; readonly error: RunnerErrorData }
-  /** A follower has everything; nothing comes until the next run begins. */
+  /** A follower has caught up; nothing comes until the next run begins. */
   | { readonly type: "idle" }
   /** Nothing more comes. */
   | { readonly type: "end" }
@@ -283,7 +282,7 @@ export interface LiveRun {
   readonly runId: string;
   readonly epoch: number;
   readonly agentId?: string;
-  /** It stands in no log: it is no part of its thread, and its cursors lead nowhere. */
+  /** It is in no log: no part of its thread, and its cursors are of no use. */
   readonly unrecorded?: true;
 }
 

@@ -7,7 +7,7 @@ import { fromErrorData } from "./errors.js";
 import { eventsOfFrame } from "./frames.js";
 import type { Frame } from "./shapes.js";
 
-/** The cursor behind a frame; undefined where only a snapshot brings what comes next. */
+/** The cursor after a frame; undefined where only a snapshot can bring the rest. */
 export function cursorBehind(frame: Frame, before: Cursor | undefined): Cursor | undefined {
   switch (frame.type) {
     case "prelude":
@@ -26,11 +26,11 @@ export function cursorBehind(frame: Frame, before: Cursor | undefined): Cursor |
 }
 
 /**
- * What a reader of plain events is handed of a thread's frames. It has no way to be told that a run which it is being
- * handed goes on no more: then this throws.
+ * A thread's frames for a reader of plain events. A run that breaks off in the middle has no event, so this throws.
  *
- * @returns takes one frame after the other; undefined where it has no events. Throws RunnerError: why the end of the run
- *   cannot be written; `deleted` where the thread was deleted in the middle of the run, `fenced` where it went on without it
+ * @returns maps one frame after the other; undefined for a frame without events. Throws RunnerError: why the end of the
+ *   run cannot be written; `deleted` if the thread was deleted during the run, `fenced` if the thread went on without
+ *   the run
  */
 export function threadEvents(threadId: string): (frame: Frame) => ConnectedEvents | undefined {
   let cursor: Cursor | undefined;
@@ -48,7 +48,7 @@ export function threadEvents(threadId: string): (frame: Frame) => ConnectedEvent
   };
 }
 
-/** Whether a run is open behind these events; undefined where they do not say. */
+/** Whether a run is open after these events; undefined where they do not say. */
 function isInRun(events: readonly BaseEvent[]): boolean | undefined {
   const last = events.findLast(({ type }) => LIFECYCLE.has(type));
   return last && last.type === EventType.RUN_STARTED;

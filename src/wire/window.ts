@@ -1,17 +1,18 @@
 import { sizeOf } from "../run/size.js";
 
-/** Frames that a host sends ahead of what the tab has consumed. */
+/** How many frames a host sends ahead of what the tab has consumed (L14). */
 export const WINDOW_FRAMES = 32;
-/** Their size (see `sizeOf`); one frame is sent however large it is. With the frames: what a frozen tab costs at most. */
+/** Their size (see `sizeOf`); a single frame may be larger. Together: the most that a frozen tab costs. */
 export const WINDOW_SIZE = 256 * 1_024;
 
-/** A frame of more than the window is no larger than a whole window: none goes beside it. */
+/** The sum stops at the window: a frame that is larger goes alone anyway. */
 const sizeOfFrame = (frame: object): number => sizeOf(frame, WINDOW_SIZE);
 
 /** What the host has sent and the tab not yet consumed. */
 export class SendWindow {
   private readonly sizes: number[] = [];
   private size = 0;
+  private refill: (() => void) | undefined;
 
   get isOpen(): boolean {
     return this.sizes.length < WINDOW_FRAMES && this.size < WINDOW_SIZE;
@@ -25,18 +26,28 @@ export class SendWindow {
 
   /** @param frames what a tab says that it has consumed, which may be anything */
   consumed(frames: unknown): void {
-    if (typeof frames !== "number") return;
     // No number takes more than there are, or adds any.
-    for (const size of this.sizes.splice(0, frames)) this.size -= size;
+    if (typeof frames === "number") for (const size of this.sizes.splice(0, frames)) this.size -= size;
+    this.wake();
+  }
+
+  /** Resolves at the next {@link consumed} or {@link wake}. */
+  async refilled(): Promise<void> {
+    await new Promise<void>((resolve) => (this.refill = resolve));
+  }
+
+  wake(): void {
+    this.refill?.();
+    this.refill = undefined;
   }
 }
 
-/** What the tab has consumed and not yet told. */
+/** What the tab has consumed and not yet reported. */
 export class ConsumedFrames {
   private frames = 0;
   private size = 0;
 
-  /** @returns how many to tell now; 0: none yet. Told in halves of the window, so that the host never waits for it */
+  /** @returns how many to report now; 0: none yet. Half a window at a time, so that the host never waits for it */
   add(frame: object): number {
     this.frames++;
     this.size += sizeOfFrame(frame);

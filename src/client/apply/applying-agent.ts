@@ -9,6 +9,8 @@ import {
 import { defaultIfEmpty, mergeMap, tap, throwError, type Observable } from "rxjs";
 import { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
+import type { EarlierMessages } from "../earlier-messages.js";
+import type { KnownMessages } from "../known-messages.js";
 import type { ApplyStage, StageParts } from "./apply-stage.js";
 import { tell, watches } from "./hooks.js";
 import { JoinedDeltas } from "./joined.js";
@@ -35,26 +37,22 @@ async function loadedStage(parts: StageParts): Promise<ApplyStage> {
 
 /** An agent with an apply stage of its own, {@link ApplyStage}; `run` and `connect` may emit joined deltas. */
 export abstract class ApplyingAgent extends AbstractAgent {
-  /** The joined deltas under way. Set by the subclass: `clone` makes its copy without running a constructor. */
+  // Set by the subclass, not by initialisers: `clone` makes its copy without running a constructor.
+  /** The joined deltas under way. */
   declare protected joined: JoinedDeltas;
+  declare protected known: KnownMessages;
+  declare protected earlier: EarlierMessages;
+  /** The state that the host gave; another one was set by the caller. */
+  declare protected hostState: unknown;
+  /** Readings of the thread that run or wait for their turn: meanwhile the pipeline reads, and applies no own run. */
+  declare protected readings: number;
+  /** How many of the session's next MESSAGES_SNAPSHOT events are the host's: the whole thread, in its order. */
+  declare protected snapshotsToCome: number;
 
-  /** The thread has never had a message of this id. */
-  protected abstract isUnsent(id: string): boolean;
-
-  /** It was loaded, from the part of the thread before the messages that there were. */
-  protected abstract isLoaded(id: string): boolean;
-
-  /** There are messages of the thread before those of this agent. */
-  abstract readonly hasEarlier: boolean;
-
-  /** Asked once for each MESSAGES_SNAPSHOT: it is the whole thread, in its order. (An agent's says nothing of order.) */
-  protected abstract takesThread(): boolean;
-
-  /** What is applied is a run that the unsent messages went with. */
-  protected abstract readonly appliesOwn: boolean;
-
-  /** Called when `state` is what the host gave. */
-  protected abstract gaveState(state: State): void;
+  /** The thread has messages before the first one here, because of `messageLimit`. */
+  get hasEarlier(): boolean {
+    return this.earlier.before !== undefined;
+  }
 
   protected override apply(
     input: RunAgentInput,
@@ -66,8 +64,8 @@ export abstract class ApplyingAgent extends AbstractAgent {
       messages: [...this.messages],
       input,
       subscribers: () => this.withLater(subscribers),
-      isThread: () => this.takesThread(),
-      isUnsent: (id) => this.isUnsent(id),
+      isThread: () => this.snapshotsToCome > 0 && this.snapshotsToCome-- > 0,
+      isUnsent: (id) => this.known.isUnsent(id),
       isPart: () => this.hasEarlier,
     };
     let stage = stages.made && new stages.made(parts);
@@ -91,8 +89,8 @@ export abstract class ApplyingAgent extends AbstractAgent {
   ): Observable<AgentStateMutation> {
     const placing = new Placing(
       this.messages,
-      { isUnsent: (id) => this.isUnsent(id), isLoaded: (id) => this.isLoaded(id) },
-      this.appliesOwn,
+      { isUnsent: (id) => this.known.isUnsent(id), isLoaded: (id) => this.earlier.isLoaded(id) },
+      this.readings === 0,
     );
     const changed = (hook: "onMessagesChanged" | "onStateChanged"): void => {
       const { messages, state } = this;
@@ -105,8 +103,7 @@ export abstract class ApplyingAgent extends AbstractAgent {
           changed("onMessagesChanged");
         }
         if (state !== undefined) {
-          this.state = state as State;
-          this.gaveState(this.state);
+          this.hostState = this.state = state as State;
           changed("onStateChanged");
         }
       }),

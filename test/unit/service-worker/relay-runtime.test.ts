@@ -6,7 +6,7 @@ import { RunnerError } from "../../../src/run/errors.js";
 import type { HostLink } from "../../../src/client/host-link.js";
 import { relay as relayToHost } from "../../../src/client/runtime-fetch.js";
 import { MAX_BODY_BYTES } from "../../../src/wire/relayed-request.js";
-import { RELAY_PROTOCOL } from "../../../src/wire/relay.js";
+import { RELAY_PROTOCOL } from "../../../src/wire/service-worker-words.js";
 import { relayRuntime } from "../../../src/service-worker/relay-runtime.js";
 import { answering, openBody } from "../client/fetch-kit.js";
 import { FakePage, serviceWorkerOf } from "./kit.js";
