@@ -1,15 +1,25 @@
 import { RunnerError } from "../run/errors.js";
 import { mayHoldBytes, readable, readableItems } from "../run/readable.js";
-import type { Claim, ClaimRequest, RunClosing, RunRow, Settlement, StopRequest, ThreadHead } from "./run-store.js";
+import type { Chunk, SettledStatus } from "../run/types.js";
+import type {
+  Claim,
+  ClaimRequest,
+  ClaimResult,
+  RunClosing,
+  RunRow,
+  Settlement,
+  StopRequest,
+  ThreadHead,
+} from "./run-store.js";
 
 /*
- * What every store decides alike, from what it read in the transaction that it is going to write in.
+ * Decisions common to all stores, from what was read in the writing transaction.
  */
 
 /** Runs below it were deleted or cut off. */
 export const firstOf = (head: ThreadHead | undefined): number => head?.first ?? 0;
 
-/** All that is left of the run is what it left behind. */
+/** The run's events were deleted; messages and state may be left. */
 export const hasNoEvents = (head: ThreadHead | undefined, runIndex: number): boolean =>
   runIndex < firstOf(head) || (head?.cut === true && runIndex === head.first);
 
@@ -23,15 +33,15 @@ export const fenced = (held: Claim, head: ThreadHead | undefined): RunnerError =
     ...(head?.holder !== undefined && { holderId: head.holder }),
   });
 
-/** A row in whichever form a store keeps it. */
+/** A run's row in the store's own form. */
 type AnyRow = Omit<RunRow, "runId">;
 
 export type ClaimDecision<Row extends AnyRow> =
-  /** Ours, from a first try whose end was not heard. */
+  /** This is a retry: the first try was committed. */
   | { readonly is: "again"; readonly run: Row }
   | { readonly is: "exists"; readonly run: Row }
   | { readonly is: "moved" }
-  /** `stale`: a run of this id that does not count any more and must make room. `former`: one that gives way. */
+  /** `stale`: a run with this id that does not count any more, to be deleted. `former`: one that gives its id away. */
   | {
       readonly is: "new";
       readonly runIndex: number;
@@ -39,7 +49,7 @@ export type ClaimDecision<Row extends AnyRow> =
       readonly former: Row | undefined;
     };
 
-/** @param same the row with the request's run id (and fingerprint, where there are several), whether or not it counts any more */
+/** @param same the row with the request's run id (and fingerprint, if several have the id), also one that does not count */
 export function decideClaim<Row extends AnyRow>(
   head: ThreadHead | undefined,
   same: Row | undefined,
@@ -52,7 +62,7 @@ export function decideClaim<Row extends AnyRow>(
     const givesWay = request.answers === true && same.status !== "running" && same.fingerprint !== request.fingerprint;
     if (!givesWay) return { is: ours ? "again" : "exists", run: same };
   }
-  // Whoever knows nothing of a deleted thread begins a new one.
+  // A caller without a base starts a deleted thread anew.
   const seen = head?.deleted === true && request.base === undefined ? undefined : head;
   const { base, prevRunIndex } = request;
   const moved = seen?.activeRunIndex !== base?.activeRunIndex || seen?.epoch !== base?.epoch;
@@ -66,6 +76,13 @@ export function decideClaim<Row extends AnyRow>(
     former: counts ? same : undefined,
   };
 }
+
+/** The result of a claim that was granted. */
+export const granted = (
+  { threadId, runId, holder }: ClaimRequest,
+  { runIndex, epoch }: { readonly runIndex: number; readonly epoch: number },
+  bytes = 0,
+): ClaimResult => ({ is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes });
 
 export function claimedHead(
   head: ThreadHead | undefined,
@@ -87,7 +104,7 @@ export function claimedHead(
   };
 }
 
-/** @param last the run id of the thread's last run; it is no parent of a run that takes its id over */
+/** @param last the id of the thread's last run; no parent of a run with the same id */
 export function claimedRun(request: ClaimRequest, runIndex: number, epoch: number, last: string | undefined): RunRow {
   const parentRunId = request.parentRunId ?? (last === request.runId ? undefined : last);
   return {
@@ -104,21 +121,48 @@ export function claimedRun(request: ClaimRequest, runIndex: number, epoch: numbe
   };
 }
 
+/** The thread's row, in the store's own form, with one more run. Its first message names a thread that nobody named. */
+export const claimedThread = <Row extends { readonly title: string; readonly named?: 1; readonly runCount: number }>(
+  row: Row,
+  { title, agentId, startedAt }: ClaimRequest,
+): Row => ({
+  ...row,
+  ...(row.title === "" && row.named === undefined && { title }),
+  ...(agentId !== undefined && { agentId }),
+  updatedAt: startedAt,
+  runCount: row.runCount + 1,
+});
+
+/** The run's row after `chunk` ended it. */
+export const endedRun = <Row extends AnyRow>(run: Row, status: SettledStatus, endedAt: number, chunk: Chunk): Row => ({
+  ...run,
+  status,
+  endedAt,
+  eventCount: chunk.firstSeq + chunk.count,
+});
+
 /** The head after its run ended. */
 export function freed(head: ThreadHead): ThreadHead {
   const { live: _live, holder: _holder, stop: _stop, ...rest } = head;
   return rest;
 }
 
+/** The head after another host ended its run `runIndex` under a new epoch; its messages and state are to be derived. */
+export const takenOver = (head: ThreadHead, epoch: number, runIndex: number): ThreadHead => ({
+  ...freed(head),
+  epoch,
+  underived: [...(head.underived ?? []), runIndex],
+});
+
 /** What the live run is asked to end as. */
 export const askedAs = (head: ThreadHead): StopRequest["as"] | undefined =>
   head.stop !== undefined && head.stop.runId === head.live?.runId ? head.stop.as : undefined;
 
-/** An end that the agent did not bring about gives way to what somebody asked for. */
+/** A stop request takes precedence over an end that is not the agent's own. */
 export const stopDecides = (head: ThreadHead, { status, ownTerminal }: Settlement): boolean =>
   (status === "finished" || status === "errored") && !ownTerminal && askedAs(head) !== undefined;
 
-/** @returns the live run, and the head where the request changes it; undefined where no live run matches */
+/** @returns the live run, and the head if the request changes it; undefined if no live run matches */
 export function askToStop(
   head: ThreadHead | undefined,
   runId: string | undefined,
@@ -141,14 +185,14 @@ export function askToStop(
   };
 }
 
-/** The head without the runs in `derived`, whose messages and state are there now or are not wanted any more. */
+/** @param derived whether the run's messages and state are stored now, or not wanted any more */
 export function withoutUnderived(head: ThreadHead, derived: (runIndex: number) => boolean): ThreadHead {
   const { underived, ...rest } = head;
   const left = (underived ?? []).filter((runIndex) => !derived(runIndex));
   return left.length > 0 ? { ...rest, underived: left } : rest;
 }
 
-/** What a deleted thread leaves. Its epoch is new, so nobody goes on with what he read before. */
+/** What remains of a deleted thread. The new epoch invalidates what was read before. */
 export const tombstone = ({ threadId, runCount }: ThreadHead, epoch: number): ThreadHead => ({
   threadId,
   epoch,
@@ -158,14 +202,14 @@ export const tombstone = ({ threadId, runCount }: ThreadHead, epoch: number): Th
   deleted: true,
 });
 
-/** The thread may be cut before `runIndex`, as far as its head tells (a tombstone's has no active run). */
+/** Whether the head allows a cut before `runIndex` (a tombstone does not: it has no active run). */
 export const mayCut = (head: ThreadHead, runIndex: number): boolean =>
   head.live === undefined &&
   runIndex >= firstOf(head) &&
   runIndex <= head.activeRunIndex &&
   head.underived?.includes(runIndex) !== true;
 
-/** Its epoch is new: what was read before knows the messages as those of runs that are gone. */
+/** The new epoch invalidates what was read before: it refers to runs that are gone. */
 export const cutHead = (head: ThreadHead, epoch: number, runIndex: number, removed: readonly number[]): ThreadHead => {
   const gone = new Set(removed);
   const kept = withoutUnderived(head, (underived) => underived < runIndex || gone.has(underived));
@@ -173,10 +217,10 @@ export const cutHead = (head: ThreadHead, epoch: number, runIndex: number, remov
 };
 
 /**
- * The runs above `runIndex` that do not come from it: branches that left the path before.
+ * The runs above `runIndex` that do not descend from it: branches that left the path before.
  *
  * @param above all runs above `runIndex`, in order
- * @returns undefined where the active path does not pass through `runIndex` either
+ * @returns undefined if the active run does not descend from it either
  */
 export function branchesBefore(
   runIndex: number,
@@ -192,7 +236,6 @@ export function branchesBefore(
   return passing.has(activeRunIndex) ? removed : undefined;
 }
 
-/** What of them can be handed on. */
 export const readableClosing = ({ runStarted, customs, terminal }: RunClosing): RunClosing => ({
   runStarted: readable(runStarted),
   customs: readableItems(customs, mayHoldBytes),

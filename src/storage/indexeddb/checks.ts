@@ -3,11 +3,11 @@ import type { RunStatus } from "../../run/types.js";
 import type { ChunkRecord, Garbage, HeadRecord, MessageRecord, RunRecord, Stores, ThreadRecord } from "./schema.js";
 
 /*
- * What is read is checked before it is trusted: another build, a person or a fault may have written it. Chromium reads a
- * record as null that is too deep for the stack of the context that reads it.
+ * Records are checked before they are trusted: another build, a person or a fault may have written them. Chromium reads
+ * a record as null if it is nested too deeply for the stack of the reading context.
  */
 
-/** Where a record stands that is not valid. Nothing of its content is told. */
+/** Locates an invalid record without revealing its content. */
 export const corrupt = (
   store: Stores,
   at: { readonly threadId: unknown; readonly runIndex?: unknown } | null,
@@ -18,7 +18,7 @@ export const corrupt = (
     ...(typeof at?.runIndex === "number" && { runIndex: at.runIndex }),
   });
 
-/** No counter gets there; so one more is a number too. */
+/** No counter gets this far, so `counter + 1` is safe. */
 const TOO_MANY = 2 ** 52;
 
 export const isText = (value: unknown): value is string => typeof value === "string";
@@ -29,7 +29,7 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
 const isAbsentOr = (is: (value: unknown) => boolean, value: unknown): boolean => value === undefined || is(value);
 const isFlag = (value: unknown): boolean => value === 0 || value === 1;
 const isTrue = (value: unknown): boolean => value === true;
-/** A flag that an index lists. */
+/** A flag in an index: booleans are no keys. */
 const isSet = (value: unknown): boolean => value === 1;
 
 const STATUSES: Record<RunStatus, true> = {
@@ -74,11 +74,6 @@ export function isHead(record: HeadRecord): boolean {
   );
 }
 
-export function checkHead(record: HeadRecord | undefined): HeadRecord | undefined {
-  if (record === undefined || isHead(record)) return record;
-  throw corrupt("heads", record);
-}
-
 export const isThread = (record: ThreadRecord): boolean =>
   isRecord(record) &&
   isText(record.threadId) &&
@@ -94,11 +89,6 @@ export const isThread = (record: ThreadRecord): boolean =>
   isAbsentOr(isIndex, record.bytes) &&
   isAbsentOr(isStatus, record.lastStatus);
 
-export function checkThread(record: ThreadRecord | undefined): ThreadRecord | undefined {
-  if (record === undefined || isThread(record)) return record;
-  throw corrupt("threads", record);
-}
-
 export const isRun = (record: RunRecord): boolean =>
   isRecord(record) &&
   isText(record.threadId) &&
@@ -113,14 +103,18 @@ export const isRun = (record: RunRecord): boolean =>
   (record.status === "running" || (Number.isFinite(record.endedAt) && isIndex(record.eventCount))) &&
   isText(record.fingerprint);
 
-export function checkRun(record: RunRecord): RunRecord;
-export function checkRun(record: RunRecord | undefined): RunRecord | undefined;
-export function checkRun(record: RunRecord | undefined): RunRecord | undefined {
-  if (record === undefined || isRun(record)) return record;
-  throw corrupt("runs", record);
-}
+const checked =
+  <Kind extends { readonly threadId: string }>(store: Stores, isValid: (record: Kind) => boolean) =>
+  <Found extends Kind | undefined>(record: Found): Found => {
+    if (record === undefined || isValid(record)) return record;
+    throw corrupt(store, record);
+  };
 
-/** Pairs of a number of events and the ms after the first. */
+export const checkHead = checked("heads", isHead);
+export const checkThread = checked("threads", isThread);
+export const checkRun = checked("runs", isRun);
+
+/** Pairs: how many events, and their ms after the chunk's first. */
 function isTimes(times: unknown, count: number): boolean {
   if (!Array.isArray(times) || times.length % 2 !== 0) return false;
   let sum = 0;
@@ -142,7 +136,7 @@ const isOpen = (open: unknown): boolean =>
   ["toolCalls", "unanswered"].every((kind) => isListOf(isCall, open[kind])) &&
   isListOf(isStep, open["steps"]);
 
-/** As far as it can be told without its payload. */
+/** Everything but its payload. */
 export const isChunk = (record: ChunkRecord): boolean =>
   isRecord(record) &&
   isIndex(record.epoch) &&
@@ -154,11 +148,11 @@ export const isChunk = (record: ChunkRecord): boolean =>
   isTimes(record.times, record.count) &&
   isAbsentOr(isOpen, record.open);
 
-/** @param before the record that was read before it, where that is one of the same run */
+/** @param before the preceding record of the same run, if any */
 export const isMessage = (record: MessageRecord, before: MessageRecord | undefined): boolean =>
   isMessageAlone(record) && record.n === (before === undefined ? 0 : before.n + 1);
 
-/** As far as it can be told without the record before it. */
+/** Everything but its sequence. */
 export const isMessageAlone = (record: MessageRecord): boolean =>
   isRecord(record) &&
   isIndex(record.runIndex) &&
@@ -171,7 +165,7 @@ export const isMessageAlone = (record: MessageRecord): boolean =>
 const isSpan = (pair: unknown): boolean =>
   Array.isArray(pair) && pair.length === 2 && pair.every(isIndex) && Number(pair[0]) <= Number(pair[1]);
 
-/** @param record what stands in `meta` for the thread */
+/** @param record the thread's record in `meta` */
 export function checkGarbage(record: unknown, threadId: string): Garbage | undefined {
   if (record === undefined) return undefined;
   const valid =

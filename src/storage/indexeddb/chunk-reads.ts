@@ -1,5 +1,5 @@
-import type { Chunk } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
+import type { RunStore } from "../run-store.js";
 import { corrupt, isChunk } from "./checks.js";
 import type { Connection } from "./connection.js";
 import { countingRun } from "./heads.js";
@@ -8,35 +8,30 @@ import { PAGE } from "./records.js";
 import type { ChunkRecord, RunRecord } from "./schema.js";
 
 /**
- * The first record may begin at or before `afterSeq + 1`: a chunk is handed out whole, and the reader drops what it
- * has (`sliceChunk`).
+ * The first chunk may begin at or before `afterSeq + 1`: chunks are returned whole, and the reader drops what it has
+ * (`sliceChunk`).
  */
-export async function readChunks(
-  connection: Connection,
-  codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
-  afterSeq: number,
-  limit: number,
-): Promise<Chunk[]> {
-  for (let again = false; ; again = true) {
-    const { records, isAll } = await readRecords(connection, threadId, runIndex, afterSeq, limit);
-    const run = await countingRun(connection, threadId, runIndex);
-    if (run === undefined) return [];
-    const end = checkSequence(run, records, afterSeq);
-    // A run that has ended since the chunks were read has more of them. One that had ended before has lost some.
-    if (isAll && run.status !== "running" && end < (run.eventCount ?? 0)) {
-      if (again) throw corrupt("chunks", run);
-      continue;
+export const indexedDBChunks =
+  (connection: Connection, codec: PayloadCodec): RunStore["chunks"] =>
+  async (threadId, runIndex, afterSeq, limit) => {
+    for (let again = false; ; again = true) {
+      const { records, isAll } = await readRecords(connection, threadId, runIndex, afterSeq, limit);
+      const run = await countingRun(connection, threadId, runIndex);
+      if (run === undefined) return [];
+      const end = checkSequence(run, records, afterSeq);
+      // If the run ended after the chunks were read, there are more. If it had ended before, some are lost.
+      if (isAll && run.status !== "running" && end < (run.eventCount ?? 0)) {
+        if (again) throw corrupt("chunks", run);
+        continue;
+      }
+      return Promise.all(records.map(async (record) => ({ ...record, entries: await decodeEntries(codec, record) })));
     }
-    return Promise.all(records.map(async (record) => ({ ...record, entries: await decodeEntries(codec, record) })));
-  }
-}
+  };
 
-/** Records that are read at first: after a repack few hold much. */
+/** Size of the first page: after a repack, few records hold much. */
 const FIRST_PAGE = 8;
 
-/** @returns records as they stand there; none after one that is not valid. `isAll`: there are no more of them */
+/** @returns unchecked records, none after an invalid one. `isAll`: there are no more */
 async function readRecords(
   connection: Connection,
   threadId: string,
@@ -59,7 +54,7 @@ async function readRecords(
     for (const record of page) {
       const isFirst = records.length === read;
       if (isChunk(record) && record.firstSeq + record.count <= (isFirst ? next : afterSeq + 1)) continue;
-      // Since the page before, it was joined with what was read: whoever asks for more gets it.
+      // A repack has joined it with a record of the previous page; the next call returns the rest.
       if (read > 0 && isFirst && isChunk(record) && record.firstSeq < next) return { records, isAll: false };
       records.push(record);
       events += isChunk(record) ? record.count : Infinity;
@@ -72,8 +67,8 @@ async function readRecords(
 }
 
 /**
- * Chunks that are handed out are valid, without gap or overlap (L2), and this run's: those of one epoch, except that
- * whoever took the run over ended it under his own.
+ * Returned chunks are valid, without gap or overlap (L2), and written by this run: with its epoch, except for the end that
+ * a host wrote that took the run over.
  *
  * @returns the sequence number after the last event
  */

@@ -1,72 +1,82 @@
-import type { OpenConstructs, SettledStatus } from "../../run/types.js";
+import type { OpenConstructs } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
-import { freed, withoutUnderived } from "../decisions.js";
-import type { BuildForeignEnd, Derived, RunClosing, RunRow } from "../run-store.js";
+import { endedRun, freed, takenOver, withoutUnderived } from "../decisions.js";
+import type { RunStore } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun } from "./checks.js";
 import type { Connection, WriteTransaction } from "./connection.js";
 import { encodeDerived, nextEpoch, putDerived, quietly, storable, toRunRow } from "./records.js";
 import type { RunRecord } from "./schema.js";
 import { touchThread } from "./writes.js";
 
-/*
- * The end of a run whose holder is gone: first in the log, without a look at its content; what it left behind is added
- * by whoever reads it.
+/**
+ * The end of a run whose holder is gone: first in the log, without reading its content (L9); readers derive the rest.
  */
-
-export async function settleForeign(
+export const indexedDBForeignEnds = (
   connection: Connection,
-  threadId: string,
-  runId: string,
-  status: SettledStatus,
-  endedAt: number,
-  build: BuildForeignEnd,
-): Promise<RunRow | undefined> {
-  let ended: RunRecord | undefined;
-  let unreadable: number | undefined;
-  await connection.write(["heads", "threads", "runs", "chunks", "meta"], "strict", async (tx) => {
-    const runs = tx.objectStore("runs");
-    const head = checkHead(await tx.objectStore("heads").get(threadId));
-    if (head?.live?.runId !== runId) {
-      // `ended` is from a first try whose end was not heard; unless somebody else did it in between.
-      const now = ended && (await runs.get([threadId, ended.runIndex]));
-      if (now?.epoch !== ended?.epoch || now?.status !== status) ended = undefined;
-      return;
-    }
-    const { runIndex } = head.live;
-    const [run, place, epoch] = await Promise.all([
-      runs.get([threadId, runIndex]),
-      endOfLog(tx, threadId, runIndex),
-      nextEpoch(tx, head),
-    ]);
-    const underived = [...(head.underived ?? []), runIndex];
-    if (run === undefined || !isRun(run)) {
-      unreadable = runIndex;
-      quietly(tx.objectStore("heads").put({ ...freed(head), epoch, underived }));
-      return;
-    }
-    if (run.status !== "running") {
-      // A run ends once (L7): only the head does not know of it.
-      ended = run;
-      quietly(tx.objectStore("heads").put({ ...freed(head), epoch }));
-      return;
-    }
-    quietly(tx.objectStore("heads").put({ ...freed(head), epoch, underived }));
-    // What the end is made of stands outside of the payloads, so no codec is needed inside the transaction.
-    const chunk = build(toRunRow(run), place.nextSeq, place.open);
-    const eventCount = chunk.firstSeq + chunk.count;
-    ended = { ...storable(run), status, epoch, endedAt, eventCount };
-    quietly(tx.objectStore("chunks").put({ ...chunk, epoch }));
-    quietly(runs.put(ended));
-    await touchThread(tx, threadId, endedAt, status, eventCount);
-  });
-  // The thread is free, so that it can be deleted; of the run nothing can be said.
-  if (unreadable !== undefined) throw corrupt("runs", { threadId, runIndex: unreadable });
-  return ended && toRunRow(ended);
-}
+  codec: PayloadCodec,
+): Pick<RunStore, "settleForeign" | "derive"> => ({
+  settleForeign: async (threadId, runId, status, endedAt, build) => {
+    let ended: RunRecord | undefined;
+    let unreadable: number | undefined;
+    await connection.write(["heads", "threads", "runs", "chunks", "meta"], "strict", async (tx) => {
+      const runs = tx.objectStore("runs");
+      const head = checkHead(await tx.objectStore("heads").get(threadId));
+      if (head?.live?.runId !== runId) {
+        // If this is a retry whose first try was committed, `ended` is set. Somebody else may have ended it, too.
+        const now = ended && (await runs.get([threadId, ended.runIndex]));
+        if (now?.epoch !== ended?.epoch || now?.status !== status) ended = undefined;
+        return;
+      }
+      const { runIndex } = head.live;
+      const [run, place, epoch] = await Promise.all([
+        runs.get([threadId, runIndex]),
+        endOfLog(tx, threadId, runIndex),
+        nextEpoch(tx, head),
+      ]);
+      if (run !== undefined && isRun(run) && run.status !== "running") {
+        // A run ends once (L7): only the head missed it.
+        ended = run;
+        quietly(tx.objectStore("heads").put({ ...freed(head), epoch }));
+        return;
+      }
+      quietly(tx.objectStore("heads").put(takenOver(head, epoch, runIndex)));
+      if (run === undefined || !isRun(run)) {
+        unreadable = runIndex;
+        return;
+      }
+      // Made of nothing but data outside of the payloads: a codec must not run inside the transaction.
+      const chunk = build(toRunRow(run), place.nextSeq, place.open);
+      ended = { ...endedRun(storable(run), status, endedAt, chunk), epoch };
+      quietly(tx.objectStore("chunks").put({ ...chunk, epoch }));
+      quietly(runs.put(ended));
+      await touchThread(tx, threadId, endedAt, status, chunk.firstSeq + chunk.count);
+    });
+    // The thread is free and can be deleted; nothing is known of the run.
+    if (unreadable !== undefined) throw corrupt("runs", { threadId, runIndex: unreadable });
+    return ended && toRunRow(ended);
+  },
+
+  derive: async (threadId, runIndex, runClosing, derived) => {
+    const closing = await codec.encode(runClosing);
+    const records = await encodeDerived(codec, threadId, runIndex, derived);
+    await connection.write(["heads", "runs", "messages", "states"], "relaxed", async (tx) => {
+      const [headRecord, runRecord] = await Promise.all([
+        tx.objectStore("heads").get(threadId),
+        tx.objectStore("runs").get([threadId, runIndex]),
+      ]);
+      const head = checkHead(headRecord);
+      const run = checkRun(runRecord);
+      if (run === undefined || head?.underived?.includes(runIndex) !== true) return;
+      putDerived(tx, records);
+      quietly(tx.objectStore("runs").put({ ...storable(run), closing }));
+      quietly(tx.objectStore("heads").put(withoutUnderived(head, (other) => other === runIndex)));
+    });
+  },
+});
 
 /**
- * Where the end of a run is written. No thread is wedged by a chunk that is not valid (L7): the end is written after it,
- * and it is left as it is, so that whoever reads it is told. What such a chunk left open is not known.
+ * Where to write the end of a run. An invalid chunk must not wedge the thread (L7): the end is written behind it, and it is
+ * left as it is, so that its readers are told. Which constructs it left open is not known.
  */
 async function endOfLog(
   tx: WriteTransaction,
@@ -82,32 +92,8 @@ async function endOfLog(
     const { value: chunk } = cursor;
     if (isChunk(chunk)) return { nextSeq: chunk.firstSeq + chunk.count, open: chunk.open };
     const [, , firstSeq] = cursor.primaryKey;
-    // Numbers that no run has are not among those that are used here.
+    // Invalid numbers are skipped.
     if (isIndex(firstSeq)) return { nextSeq: firstSeq + 1, open: undefined };
   }
   return { nextSeq: 0, open: undefined };
-}
-
-export async function derive(
-  connection: Connection,
-  codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
-  runClosing: RunClosing,
-  derived: Derived,
-): Promise<void> {
-  const closing = await codec.encode(runClosing);
-  const records = await encodeDerived(codec, threadId, runIndex, derived);
-  await connection.write(["heads", "runs", "messages", "states"], "relaxed", async (tx) => {
-    const [headRecord, runRecord] = await Promise.all([
-      tx.objectStore("heads").get(threadId),
-      tx.objectStore("runs").get([threadId, runIndex]),
-    ]);
-    const head = checkHead(headRecord);
-    const run = checkRun(runRecord);
-    if (run === undefined || head?.underived?.includes(runIndex) !== true) return;
-    putDerived(tx, records);
-    quietly(tx.objectStore("runs").put({ ...storable(run), closing }));
-    quietly(tx.objectStore("heads").put(withoutUnderived(head, (other) => other === runIndex)));
-  });
 }

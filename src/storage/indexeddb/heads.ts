@@ -1,6 +1,6 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
 import type { ThreadHead } from "../run-store.js";
-import { checkHead, checkRun, isHead } from "./checks.js";
+import { checkHead, checkRun } from "./checks.js";
 import { isCutOff } from "./garbage.js";
 import type { Connection } from "./connection.js";
 import type { RunRecord } from "./schema.js";
@@ -9,30 +9,30 @@ export async function readHead(connection: Connection, threadId: string): Promis
   return checkHead(await connection.read(["heads"], (tx) => tx.objectStore("heads").get(threadId)));
 }
 
-export async function readLiveHeads(connection: Connection): Promise<ThreadHead[]> {
-  const heads = await connection.read(["heads"], (tx) => tx.objectStore("heads").index("holder").getAll());
-  // One that is not valid is told to whoever reads its thread; it must not hide all others.
-  return heads.filter(isHead);
-}
-
-/**
- * The run of which events were just read, where they count. It is asked after the read and in a transaction of its
- * own: `heads` in one scope with bulk stores would hold up all appends, and rows of a run that counts now were all there
- * before.
- */
-export async function countingRun(
+/** @param isGone whether the run does not count any more; then its record is not checked */
+export async function readRun(
   connection: Connection,
   threadId: string,
   runIndex: number,
+  isGone = (head: ThreadHead | undefined): boolean => runIndex < firstOf(head),
 ): Promise<RunRecord | undefined> {
-  const [headRecord, run] = await connection.read(["heads", "runs"], (tx) =>
+  const [head, run] = await connection.read(["heads", "runs"], (tx) =>
     Promise.all([tx.objectStore("heads").get(threadId), tx.objectStore("runs").get([threadId, runIndex])]),
   );
-  const head = checkHead(headRecord);
-  return hasNoEvents(head, runIndex) ? undefined : checkRun(run);
+  return isGone(checkHead(head)) ? undefined : checkRun(run);
 }
 
-/** What was just read of the end of a run counts. Asked as {@link countingRun}; the run's own record is not read: it may not be valid. */
+/**
+ * The run whose events were just read, if they still count. Called after that read, in a transaction of its own: one over
+ * `heads` and bulk stores would block all appends. A run that counts now also counted during the read.
+ */
+export const countingRun = (
+  connection: Connection,
+  threadId: string,
+  runIndex: number,
+): Promise<RunRecord | undefined> => readRun(connection, threadId, runIndex, (head) => hasNoEvents(head, runIndex));
+
+/** Like {@link countingRun}, for what a run left behind. Does not read the run's record, which may be invalid. */
 export function endCounts(connection: Connection, threadId: string, runIndex: number): Promise<boolean> {
   return connection.read(["heads", "runs", "meta"], async (tx) => {
     const head = checkHead(await tx.objectStore("heads").get(threadId));
@@ -43,8 +43,8 @@ export function endCounts(connection: Connection, threadId: string, runIndex: nu
 }
 
 /**
- * Reads what takes several transactions as it was at one time: again, where the thread was cut or deleted meanwhile,
- * since what was read then, or how it failed, says nothing. `read` leaves out what stands below `first`.
+ * A consistent read over several transactions: repeated if the thread was cut or deleted meanwhile, whether it failed or
+ * not. `read` must ignore what is below `first`.
  */
 export async function unlessCut<T>(
   connection: Connection,

@@ -1,25 +1,14 @@
-import type { Interrupt, Message, State } from "@ag-ui/client";
+import type { Message } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
-import type { PersistedInput, RunClosing, RunQuery, RunRow, StoredMessageRow } from "../run-store.js";
+import type { RunRow, RunStore } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isHead, isMessage, isMessageAlone, isRecord, isRun } from "./checks.js";
 import type { Connection, ReadTransaction, WriteTransaction } from "./connection.js";
-import { endCounts, unlessCut } from "./heads.js";
+import { endCounts, readHead, readRun, unlessCut } from "./heads.js";
 import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloads.js";
 import { messageRecordsIn, PAGE, runRange, toRunRow } from "./records.js";
 import type { MessageRecord, RunRecord } from "./schema.js";
-
-export async function readRun(
-  connection: Connection,
-  threadId: string,
-  runIndex: number,
-): Promise<RunRecord | undefined> {
-  const [head, record] = await connection.read(["heads", "runs"], (tx) =>
-    Promise.all([tx.objectStore("heads").get(threadId), tx.objectStore("runs").get([threadId, runIndex])]),
-  );
-  return runIndex < firstOf(checkHead(head)) ? undefined : checkRun(record);
-}
 
 /** See `runById` of the store. */
 export async function runOfId(
@@ -36,36 +25,6 @@ export async function runOfId(
   return (await index.get([threadId, [runId, fingerprint]])) ?? newest;
 }
 
-export async function readRunById(
-  connection: Connection,
-  threadId: string,
-  runId: string,
-  fingerprint?: string,
-): Promise<RunRow | undefined> {
-  const [head, record] = await connection.read(["heads", "runs"], (tx) =>
-    Promise.all([tx.objectStore("heads").get(threadId), runOfId(tx, threadId, runId, fingerprint)]),
-  );
-  const run = checkRun(record);
-  return run === undefined || run.runIndex < firstOf(checkHead(head)) ? undefined : toRunRow(run);
-}
-
-export async function readRunsOfId(connection: Connection, runId: string, limit: number): Promise<RunRow[]> {
-  return connection.read(["heads", "runs"], async (tx) => {
-    const rows: RunRow[] = [];
-    if (limit <= 0) return rows;
-    let cursor = await tx.objectStore("runs").index("id").openCursor(runId);
-    while (cursor !== null) {
-      const run = cursor.value;
-      // One that is not valid is told to whoever reads its thread; it must not hide those of other threads.
-      const head = isRun(run) ? await tx.objectStore("heads").get(run.threadId) : undefined;
-      if (isRun(run) && (head === undefined || isHead(head)) && run.runIndex >= firstOf(head)) rows.push(toRunRow(run));
-      if (rows.length >= limit) break;
-      cursor = await cursor.continue();
-    }
-    return rows;
-  });
-}
-
 /** All runs with this index or a greater one. */
 export async function readRunsFrom(connection: Connection, threadId: string, first: number): Promise<RunRow[]> {
   const rows: RunRow[] = [];
@@ -77,50 +36,7 @@ export async function readRunsFrom(connection: Connection, threadId: string, fir
   }
 }
 
-export const readRuns = (connection: Connection, threadId: string): Promise<RunRow[]> =>
-  unlessCut(connection, threadId, (first) => readRunsFrom(connection, threadId, first));
-
-/** Read downwards in windows of run indexes, which grow while few of their runs are of the status. */
-export const readRunsBefore = (
-  connection: Connection,
-  { threadId, status, before = Infinity, limit }: RunQuery,
-): Promise<RunRow[]> =>
-  unlessCut(connection, threadId, async (first, head) => {
-    const rows: RunRow[] = [];
-    let end = Math.min(before, head?.runCount ?? 0);
-    for (let size = Math.min(limit, PAGE); end > first && rows.length < limit; size = Math.min(2 * size, PAGE)) {
-      const from = Math.max(first, end - size);
-      const range = runRange(threadId, from, end);
-      const page = await connection.read(["runs"], (tx) => tx.objectStore("runs").getAll(range));
-      for (let at = page.length - 1; at >= 0 && rows.length < limit; at--) {
-        const run = toRunRow(checkRun(page[at]!));
-        if (status === undefined || run.status === status) rows.push(run);
-      }
-      end = from;
-    }
-    return rows;
-  });
-
-export async function readInput(
-  connection: Connection,
-  codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
-): Promise<PersistedInput | undefined> {
-  const record = await readRun(connection, threadId, runIndex);
-  return record && decodeInput(codec, record);
-}
-
-export async function readClosing(
-  connection: Connection,
-  codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
-): Promise<RunClosing | undefined> {
-  const record = await readRun(connection, threadId, runIndex);
-  return record && decodeClosing(codec, record);
-}
-
+/** The records from the newest one that resets. */
 async function readMessageRecords(
   connection: Connection,
   threadId: string,
@@ -129,8 +45,8 @@ async function readMessageRecords(
   path: ReadonlySet<number> | undefined,
 ): Promise<MessageRecord[]> {
   const records: MessageRecord[] = [];
-  let from: [string, number, number] = [threadId, first, -1];
   if (upTo < first) return records;
+  let from: [string, number, number] = [threadId, first, -1];
   let before: MessageRecord | undefined;
   for (;;) {
     const range = IDBKeyRange.bound(from, [threadId, upTo, Infinity], true);
@@ -149,72 +65,140 @@ async function readMessageRecords(
   }
 }
 
-export async function readMessageRows(
-  connection: Connection,
-  codec: PayloadCodec,
-  threadId: string,
-  upTo: number,
-  path: ReadonlySet<number> | undefined,
-): Promise<StoredMessageRow[]> {
-  const records = await unlessCut(connection, threadId, (first) =>
-    readMessageRecords(connection, threadId, first, upTo, path),
-  );
-  return Promise.all(
-    records.map(async (record) => {
-      const { runIndex, after, addedBy, resets } = record;
-      const message = await decodeMessage(codec, record);
-      return {
-        runIndex,
-        resets: resets === 1,
-        row:
-          message === undefined
-            ? undefined
-            : { message, ...(after !== undefined && { after }), ...(addedBy !== undefined && { addedBy }) },
-      };
-    }),
-  );
-}
-
-/** Messages that one transaction looks for. */
+/** Message ids looked up in one transaction. */
 const IDS_AT_ONCE = 256;
-
-export async function readMessageForms(
-  connection: Connection,
-  codec: PayloadCodec,
-  threadId: string,
-  messageIds: readonly string[],
-): Promise<Map<string, Message[]>> {
-  const forms = new Map<string, Message[]>();
-  const asked = [...new Set(messageIds)];
-  while (asked.length > 0) {
-    const ids = asked.splice(0, IDS_AT_ONCE);
-    const records = await unlessCut(connection, threadId, (first) =>
-      connection.read(["messages"], async (tx) => {
-        const index = tx.objectStore("messages").index("messageId");
-        const found = await Promise.all(ids.map((id) => index.getAll([threadId, id])));
-        return found.flat().filter((record) => isMessageAlone(record) && record.runIndex >= first);
-      }),
-    );
-    for (const record of records) {
-      const message = await decodeMessage(codec, record).catch(unlessUnreadable);
-      if (message !== undefined) forms.set(record.messageId!, [...(forms.get(record.messageId!) ?? []), message]);
-    }
-  }
-  return forms;
-}
 
 function unlessUnreadable(error: unknown): undefined {
   if (!RunnerError.is(error, "corrupt-record")) throw error;
 }
 
-export async function readStateAfter(
-  connection: Connection,
-  codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
-): Promise<{ state: State; interrupts: Interrupt[] } | undefined> {
-  const record = await connection.read(["states"], (tx) => tx.objectStore("states").get([threadId, runIndex]));
-  if (record === undefined || !(await endCounts(connection, threadId, runIndex))) return undefined;
-  if (!isRecord(record)) throw corrupt("states", { threadId, runIndex });
-  return decodeState(codec, record);
-}
+type Reads = Pick<
+  RunStore,
+  | "head"
+  | "liveHeads"
+  | "run"
+  | "runById"
+  | "runsOfId"
+  | "runs"
+  | "runsBefore"
+  | "input"
+  | "closing"
+  | "messageRows"
+  | "messageForms"
+  | "stateAfter"
+>;
+
+export const indexedDBReads = (connection: Connection, codec: PayloadCodec): Reads => ({
+  head: (threadId) => readHead(connection, threadId),
+
+  liveHeads: async () => {
+    const heads = await connection.read(["heads"], (tx) => tx.objectStore("heads").index("holder").getAll());
+    // An invalid one is reported to readers of its thread; it must not hide the others.
+    return heads.filter(isHead);
+  },
+
+  run: async (threadId, runIndex) => {
+    const record = await readRun(connection, threadId, runIndex);
+    return record && toRunRow(record);
+  },
+
+  runById: async (threadId, runId, fingerprint) => {
+    const [head, record] = await connection.read(["heads", "runs"], (tx) =>
+      Promise.all([tx.objectStore("heads").get(threadId), runOfId(tx, threadId, runId, fingerprint)]),
+    );
+    const run = checkRun(record);
+    return run === undefined || run.runIndex < firstOf(checkHead(head)) ? undefined : toRunRow(run);
+  },
+
+  runsOfId: (runId, limit) =>
+    connection.read(["heads", "runs"], async (tx) => {
+      const rows: RunRow[] = [];
+      if (limit <= 0) return rows;
+      let cursor = await tx.objectStore("runs").index("id").openCursor(runId);
+      while (cursor !== null) {
+        const run = cursor.value;
+        // An invalid one is reported to readers of its thread; it must not hide those of other threads.
+        const head = isRun(run) ? await tx.objectStore("heads").get(run.threadId) : undefined;
+        if (isRun(run) && (head === undefined || isHead(head)) && run.runIndex >= firstOf(head))
+          rows.push(toRunRow(run));
+        if (rows.length >= limit) break;
+        cursor = await cursor.continue();
+      }
+      return rows;
+    }),
+
+  runs: (threadId) => unlessCut(connection, threadId, (first) => readRunsFrom(connection, threadId, first)),
+
+  // Reads windows of run indexes downwards; they grow while few runs match.
+  runsBefore: ({ threadId, status, before = Infinity, limit }) =>
+    unlessCut(connection, threadId, async (first, head) => {
+      const rows: RunRow[] = [];
+      let end = Math.min(before, head?.runCount ?? 0);
+      for (let size = Math.min(limit, PAGE); end > first && rows.length < limit; size = Math.min(2 * size, PAGE)) {
+        const from = Math.max(first, end - size);
+        const range = runRange(threadId, from, end);
+        const page = await connection.read(["runs"], (tx) => tx.objectStore("runs").getAll(range));
+        for (let at = page.length - 1; at >= 0 && rows.length < limit; at--) {
+          const run = toRunRow(checkRun(page[at]!));
+          if (status === undefined || run.status === status) rows.push(run);
+        }
+        end = from;
+      }
+      return rows;
+    }),
+
+  input: async (threadId, runIndex) => {
+    const record = await readRun(connection, threadId, runIndex);
+    return record && decodeInput(codec, record);
+  },
+
+  closing: async (threadId, runIndex) => {
+    const record = await readRun(connection, threadId, runIndex);
+    return record && decodeClosing(codec, record);
+  },
+
+  messageRows: async (threadId, upTo, path) => {
+    const records = await unlessCut(connection, threadId, (first) =>
+      readMessageRecords(connection, threadId, first, upTo, path),
+    );
+    return Promise.all(
+      records.map(async (record) => {
+        const { runIndex, after, addedBy, resets } = record;
+        const message = await decodeMessage(codec, record);
+        const row = message && {
+          message,
+          ...(after !== undefined && { after }),
+          ...(addedBy !== undefined && { addedBy }),
+        };
+        return { runIndex, resets: resets === 1, row };
+      }),
+    );
+  },
+
+  messageForms: async (threadId, messageIds) => {
+    const forms = new Map<string, Message[]>();
+    const asked = [...new Set(messageIds)];
+    while (asked.length > 0) {
+      const ids = asked.splice(0, IDS_AT_ONCE);
+      const records = await unlessCut(connection, threadId, (first) =>
+        connection.read(["messages"], async (tx) => {
+          const index = tx.objectStore("messages").index("messageId");
+          const found = await Promise.all(ids.map((id) => index.getAll([threadId, id])));
+          return found.flat().filter((record) => isMessageAlone(record) && record.runIndex >= first);
+        }),
+      );
+      for (const record of records) {
+        const message = await decodeMessage(codec, record).catch(unlessUnreadable);
+        if (message !== undefined) forms.set(message.id, [...(forms.get(message.id) ?? []), message]);
+      }
+    }
+    return forms;
+  },
+
+  stateAfter: async (threadId, runIndex) => {
+    const record = await connection.read(["states"], (tx) => tx.objectStore("states").get([threadId, runIndex]));
+    if (record === undefined || !(await endCounts(connection, threadId, runIndex))) return undefined;
+    if (!isRecord(record)) throw corrupt("states", { threadId, runIndex });
+    return decodeState(codec, record);
+  },
+});

@@ -3,25 +3,20 @@ import { joinChunks, lastSeq } from "../../run/pack.js";
 import type { Chunk } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
 import { joinGroups } from "../repacking.js";
+import type { RunStore } from "../run-store.js";
 import { isChunk } from "./checks.js";
 import type { Connection } from "./connection.js";
 import { countingRun } from "./heads.js";
 import { decodeEntries } from "./payloads.js";
 import { encodeChunk, quietly } from "./records.js";
 
-/**
- * Records that one transaction replaces at most: appends of all threads wait behind it. A second pass joins what the
- * first one made.
- */
+/** Most records that one transaction replaces: appends of all threads wait for it. A second pass joins the results. */
 export const REPACK_PIECE = 64;
 
-/** See `RunStore.repack`. */
 export async function repack(
   connection: Connection,
   codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
-  signal?: AbortSignal,
+  ...[threadId, runIndex, signal]: Parameters<RunStore["repack"]>
 ): Promise<void> {
   for (let joined = true; joined;) {
     joined = false;
@@ -42,7 +37,7 @@ export async function repack(
   }
 }
 
-/** @returns the records from event `next` on; undefined where one is not valid, which is told to whoever reads the run */
+/** @returns the records from event `next` on; undefined if one is invalid, which is reported to readers of the run */
 async function readPiece(
   connection: Connection,
   codec: PayloadCodec,
@@ -67,7 +62,7 @@ async function readPiece(
   }
 }
 
-/** @returns false, nothing done, where the records are not those that were read: deleted, cut off or joined by another */
+/** @returns false, nothing done, if the records have changed since the read: deleted, cut off or joined by another host */
 async function replace(connection: Connection, codec: PayloadCodec, group: readonly Chunk[]): Promise<boolean> {
   const joined = joinChunks(group);
   const { threadId, runIndex, firstSeq } = joined;
@@ -81,7 +76,7 @@ async function replace(connection: Connection, codec: PayloadCodec, group: reado
       store.getAllKeys(range, group.length + 1),
       store.get([threadId, runIndex, last.firstSeq]),
     ]);
-    // Records never overlap, so with the same keys and the same last one all are the same.
+    // Records never overlap: if the keys and the last record are the same, all are.
     const isSame =
       keys.length === group.length &&
       keys.every(([, , key], n) => key === group[n]!.firstSeq) &&

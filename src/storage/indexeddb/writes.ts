@@ -1,96 +1,27 @@
-import type { Chunk, SettledStatus } from "../../run/types.js";
+import type { SettledStatus } from "../../run/types.js";
 import type { PayloadCodec } from "../codec.js";
 import {
   askedAs,
   askToStop,
   claimedHead,
   claimedRun,
+  claimedThread,
   decideClaim,
+  endedRun,
   fenced,
   freed,
+  granted,
   holds,
   stopDecides,
 } from "../decisions.js";
-import type { Claim, ClaimRequest, ClaimResult, RunStore, Settlement, StopRequest, ThreadHead } from "../run-store.js";
+import type { RunStore, StopRequest, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
 import type { Connection, WriteTransaction } from "./connection.js";
 import { runOfId } from "./reads.js";
 import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, runRange, storable, toRunRow } from "./records.js";
+import type { ThreadRecord } from "./schema.js";
 
-export async function claim(connection: Connection, codec: PayloadCodec, request: ClaimRequest): Promise<ClaimResult> {
-  const { threadId, runId, holder, startedAt } = request;
-  const input = await codec.encode(request.input);
-  return connection.write(["heads", "threads", "runs", "meta"], "strict", async (tx) => {
-    const runs = tx.objectStore("runs");
-    const [headRecord, sameRecord, threadRecord] = await Promise.all([
-      tx.objectStore("heads").get(threadId),
-      runOfId(tx, threadId, runId, request.fingerprint),
-      tx.objectStore("threads").get(threadId),
-    ]);
-    const head = checkHead(headRecord);
-    // One that is not valid is left as it is; it must not keep the thread from its next run (L7).
-    const isSpoilt = threadRecord !== undefined && !isThread(threadRecord);
-    const thread = isSpoilt ? undefined : threadRecord;
-    const decision = decideClaim(head, checkRun(sameRecord), request);
-    if (decision.is === "moved") return decision;
-    if (decision.is === "exists") return { is: "exists", run: toRunRow(decision.run) };
-    if (decision.is === "again") {
-      const { runIndex, epoch } = decision.run;
-      return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes: thread?.bytes ?? 0 };
-    }
-
-    const { runIndex, stale, former } = decision;
-    const [epoch, last, taken] = await Promise.all([
-      nextEpoch(tx, head),
-      head === undefined ? undefined : runs.get([threadId, head.activeRunIndex]),
-      runs.getKey(runRange(threadId, runIndex, Infinity)),
-    ]);
-    // The thread has more runs than its head knows of: this one would be written over another.
-    if (taken !== undefined) throw corrupt("heads", { threadId });
-    // A run id is unique in its thread, also beside rows that are still to be swept.
-    if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
-    // Its index allows one of an id: the former goes first.
-    if (former !== undefined) quietly(runs.put({ ...former, runId: [runId, former.fingerprint] }));
-    // One that cannot be read is named as no parent; it must not keep the thread from its next run (L7).
-    const lastRunId = last !== undefined && isRun(last) ? toRunRow(last).runId : undefined;
-    quietly(runs.put({ ...claimedRun(request, runIndex, epoch, lastRunId), input }));
-    quietly(tx.objectStore("heads").put(claimedHead(head, request, runIndex, epoch)));
-    const row = {
-      threadId,
-      title: request.title,
-      archived: 0 as const,
-      pinned: 0 as const,
-      createdAt: startedAt,
-      eventCount: 0,
-      ...thread,
-      ...(thread?.title === "" && thread.named === undefined && { title: request.title }),
-      ...(request.agentId !== undefined && { agentId: request.agentId }),
-      updatedAt: startedAt,
-      runCount: (thread?.runCount ?? 0) + 1,
-    };
-    if (!isSpoilt) quietly(tx.objectStore("threads").put(row));
-    return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes: thread?.bytes ?? 0 };
-  });
-}
-
-export async function append(
-  connection: Connection,
-  codec: PayloadCodec,
-  held: Claim,
-  chunk: Chunk,
-): ReturnType<RunStore["append"]> {
-  const record = await encodeChunk(codec, chunk);
-  return connection.write(["heads", "chunks"], "relaxed", async (tx) => {
-    const reading = tx.objectStore("heads").get(held.threadId);
-    quietly(tx.objectStore("chunks").put(record));
-    const head = checkHead(await reading);
-    if (!holds(head, held)) throw fenced(held, head);
-    const stop = askedAs(head);
-    return stop === undefined ? {} : { stop };
-  });
-}
-
-/** A row that is not valid is left as it is: it must not keep a run from its end (L7). */
+/** An invalid row is left as it is: it must not keep a run from its end (L7). */
 export async function touchThread(
   tx: WriteTransaction,
   threadId: string,
@@ -106,60 +37,112 @@ export async function touchThread(
   quietly(tx.objectStore("threads").put({ ...thread, updatedAt, lastStatus, eventCount, bytes: all }));
 }
 
-export async function settle(
-  connection: Connection,
-  codec: PayloadCodec,
-  held: Claim,
-  settlement: Settlement,
-): Promise<"settled" | "stop-requested"> {
-  const { threadId, runIndex } = held;
-  const { status, endedAt } = settlement;
-  const chunk = await encodeChunk(codec, settlement.chunk);
-  const closing = await codec.encode(settlement.closing);
-  const derived = await encodeDerived(codec, threadId, runIndex, settlement.derived);
-  const eventCount = chunk.firstSeq + chunk.count;
-  return connection.write(["heads", "threads", "runs", "chunks", "messages", "states"], "strict", async (tx) => {
-    const [headRecord, runRecord] = await Promise.all([
-      tx.objectStore("heads").get(threadId),
-      tx.objectStore("runs").get([threadId, runIndex]),
-    ]);
-    const head = checkHead(headRecord);
-    const run = checkRun(runRecord);
-    // From a first try whose end was not heard.
-    if (run?.epoch === held.epoch && run.status === status) return "settled";
-    if (run === undefined || !holds(head, held)) throw fenced(held, head);
-    if (stopDecides(head, settlement)) return "stop-requested";
-    quietly(tx.objectStore("chunks").put(chunk));
-    quietly(tx.objectStore("runs").put({ ...storable(run), status, endedAt, eventCount, closing }));
-    quietly(tx.objectStore("heads").put(freed(head)));
-    putDerived(tx, derived);
-    await touchThread(tx, threadId, endedAt, status, eventCount, settlement.bytes);
-    return "settled";
-  });
-}
-
-type Asked = Awaited<ReturnType<RunStore["requestStop"]>>;
-
 const isSameRequest = (one: StopRequest | undefined, other: StopRequest | undefined): boolean =>
   one?.runId === other?.runId && one?.at === other?.at && one?.as === other?.as;
 
-export function requestStop(
+export const indexedDBWrites = (
   connection: Connection,
-  threadId: string,
-  runId: string | undefined,
-  at: number,
-  as: StopRequest["as"] = "stopped",
-): ReturnType<RunStore["requestStop"]> {
-  let before: { readonly head: ThreadHead; readonly asked: Asked } | undefined;
-  return connection.write(["heads"], "strict", async (tx) => {
-    const head = checkHead(await tx.objectStore("heads").get(threadId));
-    const request = askToStop(head, runId, at, as);
-    // From a first try whose end was not heard.
-    if (before !== undefined && isSameRequest(before.head.stop, head?.stop)) return before.asked;
-    if (request?.head !== undefined) {
-      quietly(tx.objectStore("heads").put(request.head));
-      before = { head: request.head, asked: request.asked };
-    }
-    return request?.asked;
-  });
-}
+  codec: PayloadCodec,
+): Pick<RunStore, "claim" | "append" | "settle" | "requestStop"> => ({
+  claim: async (request) => {
+    const { threadId, runId, startedAt } = request;
+    const input = await codec.encode(request.input);
+    return connection.write(["heads", "threads", "runs", "meta"], "strict", async (tx) => {
+      const runs = tx.objectStore("runs");
+      const [headRecord, sameRecord, threadRecord] = await Promise.all([
+        tx.objectStore("heads").get(threadId),
+        runOfId(tx, threadId, runId, request.fingerprint),
+        tx.objectStore("threads").get(threadId),
+      ]);
+      const head = checkHead(headRecord);
+      // An invalid row is left as it is; it must not keep the thread from its next run (L7).
+      const isSpoilt = threadRecord !== undefined && !isThread(threadRecord);
+      const thread = isSpoilt ? undefined : threadRecord;
+      const decision = decideClaim(head, checkRun(sameRecord), request);
+      if (decision.is === "moved") return decision;
+      if (decision.is === "exists") return { is: "exists", run: toRunRow(decision.run) };
+      if (decision.is === "again") return granted(request, decision.run, thread?.bytes);
+
+      const { runIndex, stale, former } = decision;
+      const [epoch, last, taken] = await Promise.all([
+        nextEpoch(tx, head),
+        head === undefined ? undefined : runs.get([threadId, head.activeRunIndex]),
+        runs.getKey(runRange(threadId, runIndex, Infinity)),
+      ]);
+      // The thread has more runs than its head counts: this one would overwrite another.
+      if (taken !== undefined) throw corrupt("heads", { threadId });
+      // The unique index on the run id includes rows that are still to be swept.
+      if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
+      if (former !== undefined) quietly(runs.put({ ...former, runId: [runId, former.fingerprint] }));
+      // An unreadable run is named as no parent; it must not keep the thread from its next run (L7).
+      const lastRunId = last !== undefined && isRun(last) ? toRunRow(last).runId : undefined;
+      quietly(runs.put({ ...claimedRun(request, runIndex, epoch, lastRunId), input }));
+      quietly(tx.objectStore("heads").put(claimedHead(head, request, runIndex, epoch)));
+      const row: ThreadRecord = thread ?? {
+        threadId,
+        title: "",
+        archived: 0,
+        pinned: 0,
+        createdAt: startedAt,
+        updatedAt: startedAt,
+        runCount: 0,
+        eventCount: 0,
+      };
+      if (!isSpoilt) quietly(tx.objectStore("threads").put(claimedThread(row, request)));
+      return granted(request, { runIndex, epoch }, thread?.bytes);
+    });
+  },
+
+  append: async (held, chunk) => {
+    const record = await encodeChunk(codec, chunk);
+    return connection.write(["heads", "chunks"], "relaxed", async (tx) => {
+      const reading = tx.objectStore("heads").get(held.threadId);
+      quietly(tx.objectStore("chunks").put(record));
+      const head = checkHead(await reading);
+      if (!holds(head, held)) throw fenced(held, head);
+      const stop = askedAs(head);
+      return stop === undefined ? {} : { stop };
+    });
+  },
+
+  settle: async (held, settlement) => {
+    const { threadId, runIndex } = held;
+    const { status, endedAt } = settlement;
+    const chunk = await encodeChunk(codec, settlement.chunk);
+    const closing = await codec.encode(settlement.closing);
+    const derived = await encodeDerived(codec, threadId, runIndex, settlement.derived);
+    return connection.write(["heads", "threads", "runs", "chunks", "messages", "states"], "strict", async (tx) => {
+      const [headRecord, runRecord] = await Promise.all([
+        tx.objectStore("heads").get(threadId),
+        tx.objectStore("runs").get([threadId, runIndex]),
+      ]);
+      const head = checkHead(headRecord);
+      const run = checkRun(runRecord);
+      // This is a retry: the first try was committed.
+      if (run?.epoch === held.epoch && run.status === status) return "settled";
+      if (run === undefined || !holds(head, held)) throw fenced(held, head);
+      if (stopDecides(head, settlement)) return "stop-requested";
+      quietly(tx.objectStore("chunks").put(chunk));
+      quietly(tx.objectStore("runs").put({ ...endedRun(storable(run), status, endedAt, settlement.chunk), closing }));
+      quietly(tx.objectStore("heads").put(freed(head)));
+      putDerived(tx, derived);
+      await touchThread(tx, threadId, endedAt, status, chunk.firstSeq + chunk.count, settlement.bytes);
+      return "settled";
+    });
+  },
+
+  requestStop: (threadId, runId, at, as = "stopped") => {
+    let before: { readonly head: ThreadHead; readonly asked: Awaited<ReturnType<RunStore["requestStop"]>> } | undefined;
+    return connection.write(["heads"], "strict", async (tx) => {
+      const head = checkHead(await tx.objectStore("heads").get(threadId));
+      const request = askToStop(head, runId, at, as);
+      // This is a retry: the first try was committed.
+      if (before !== undefined && isSameRequest(before.head.stop, head?.stop)) return before.asked;
+      if (request?.head !== undefined) {
+        quietly(tx.objectStore("heads").put(request.head));
+        before = { head: request.head, asked: request.asked };
+      }
+      return request?.asked;
+    });
+  },
+});

@@ -4,7 +4,7 @@ import { leave, removeRun, weigh, type MemoryData } from "./memory-data.js";
 
 type Deletion = Pick<RunStore, "deleteThread" | "cut" | "sweep" | "threadsBeyond">;
 
-/** Deleted threads that are remembered: no epoch is used twice, so a reader of one that is forgotten is not misled. */
+/** Tombstones kept. Epochs are never used twice, so dropping one misleads no reader. */
 const TOMBSTONES = 1_000;
 
 function cut(data: MemoryData, threadId: string, epoch: number, base: CutBase): number | undefined {
@@ -50,7 +50,7 @@ export const memoryDeletion = (data: MemoryData): Deletion => ({
 
   cut: async (threadId, epoch, base) => cut(data, threadId, epoch, base),
 
-  // Nothing is ever left behind: a call deletes all that it deletes.
+  // Deletions are synchronous: they leave nothing.
   sweep: () => Promise.resolve(),
 
   threadsBeyond: async (keep, most = Infinity) => {

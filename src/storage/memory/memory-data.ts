@@ -5,45 +5,42 @@ import type { Chunk } from "../../run/types.js";
 import { byPlace, type Place } from "../message-page.js";
 import type { MessageRow, PersistedInput, RunClosing, RunRow, ThreadHead, ThreadRow } from "../run-store.js";
 
-/**
- * Everything that a {@link memoryRunStore} knows: plain data only, no code, so that it outlives a hot reload of the code
- * that made it.
- */
+/** The data of a {@link memoryRunStore}. Plain data without code, so that it outlives a hot reload. */
 export interface MemoryData {
-  /** The last epoch that was taken. */
+  /** The newest one. */
   epoch: number;
   readonly threads: Map<string, MemoryThread>;
   /** Ids of the threads with a live run. */
   readonly live: Set<string>;
-  /** Ids of deleted threads, the one deleted last at the end. */
+  /** Ids of deleted threads, in the order of deletion. */
   readonly deleted: Set<string>;
-  /** The threads that have a run of this id. */
+  /** Ids of threads by run id. */
   readonly threadsOfRun: Map<string, Set<string>>;
 }
 
 export interface MemoryThread {
   /** Replaced, never changed. */
   head: ThreadHead;
-  /** Absent in a deleted thread. Replaced, never changed. */
+  /** Absent if the thread is deleted. Replaced, never changed. */
   row: ThreadRow | undefined;
-  /** By runIndex, in its order. Only runs that count. */
+  /** By runIndex, ascending. Only runs that count. */
   readonly runs: Map<number, MemoryRun>;
-  /** By run id, the newest run of it. */
+  /** The newest runIndex by run id. */
   readonly indexOf: Map<string, number>;
-  /** Runs whose id a later one took over, by {@link formerKey}. */
+  /** Runs whose id a later one took, by {@link formerKey}. */
   formerOf?: Map<string, number>;
-  /** About how many bytes its runs take that are over, see `sizeOf`. */
+  /** About how many bytes its ended runs take, see `sizeOf`. */
   bytes: number;
-  /** Where the message rows are; absent until somebody reads a page, and after rows went. */
+  /** Index of message rows; absent until a page is read, and after rows were deleted. */
   rows?: RowIndex;
 }
 
-/** Places of message rows, in order. */
+/** Places of message rows, ascending. */
 export interface RowIndex {
   readonly byId: Map<string, Place[]>;
-  /** By the message that they stand after. */
+  /** By the message that they follow. */
   readonly after: Map<string, Place[]>;
-  /** Of those that begin the thread anew. */
+  /** Rows that reset the thread. */
   readonly resets: Place[];
 }
 
@@ -54,20 +51,20 @@ export interface MemoryRun {
   readonly chunks: Chunk[];
   closing?: RunClosing;
   left?: MemoryLeft;
-  /** What it adds to the thread's. */
+  /** Its part of the thread's. */
   bytes?: number;
 }
 
 /** What a run left behind. */
 export interface MemoryLeft {
   readonly messages: readonly MessageRow[];
-  /** The thread's messages begin anew with the first of these. */
+  /** The thread's messages start over with these. */
   readonly resets: boolean;
   readonly state: State;
   readonly interrupts: readonly Interrupt[];
 }
 
-/** @param epoch what the epochs count on from, see `epochBefore` */
+/** @param epoch epochs start above it, see `epochBefore` */
 export const emptyMemoryData = (epoch = 0): MemoryData => ({
   epoch,
   threads: new Map(),
@@ -88,7 +85,7 @@ export function runOfId(thread: MemoryThread | undefined, runId: string, fingerp
   return thread?.runs.get(thread.formerOf?.get(formerKey(runId, fingerprint)) ?? -1) ?? newest;
 }
 
-/** A later run takes the id of this one over. */
+/** A later run takes this one's id. */
 export function giveWay(thread: MemoryThread, { runId, fingerprint, runIndex }: RunRow): void {
   thread.formerOf ??= new Map();
   thread.formerOf.set(formerKey(runId, fingerprint), runIndex);
@@ -112,14 +109,14 @@ export function removeRun(data: MemoryData, thread: MemoryThread, runIndex: numb
   if (threads?.size === 0) data.threadsOfRun.delete(runId);
 }
 
-/** What the run left behind, for the first time or in place of what it was. */
+/** Sets or replaces what the run left behind. */
 export function leave(thread: MemoryThread, run: MemoryRun, left: MemoryLeft): void {
   if (run.left !== undefined) delete thread.rows;
   run.left = left;
   if (thread.rows !== undefined) addRows(thread.rows, run.row.runIndex, left);
 }
 
-/** Counts a run that is over, for the first time or anew. */
+/** Counts the bytes of an ended run, again if it changed. */
 export function weigh(thread: MemoryThread, run: MemoryRun): void {
   const bytes = run.chunks.reduce((sum, chunk) => sum + chunkSize(chunk), sizeOf([run.input, run.left]));
   thread.bytes += bytes - (run.bytes ?? 0);
@@ -148,21 +145,21 @@ function listIn(lists: Map<string, Place[]>, id: string): Place[] {
   return list;
 }
 
-/** Nearly always at the end: runs leave their messages one after the other. */
+/** Nearly always at the end: runs end one after the other. */
 function insert(places: Place[], place: Place): void {
   let at = places.length;
   while (at > 0 && byPlace(places[at - 1]!, place) > 0) at--;
   places.splice(at, 0, place);
 }
 
-/** A live head has its run: whoever broke that did not come through this store. */
+/** Errors: `corrupt-record`, if the data was changed from outside. */
 export function liveRun(thread: MemoryThread, runIndex: number): MemoryRun {
   const run = thread.runs.get(runIndex);
   if (run === undefined) throw new RunnerError("corrupt-record", { threadId: thread.head.threadId, store: "runs" });
   return run;
 }
 
-/** The first chunk with an event after `seq`, as its place; the number of chunks where there is none. */
+/** The index of the first chunk with an event after `seq`; the number of chunks if there is none. */
 export function placeAfter(chunks: readonly Chunk[], seq: number): number {
   let low = 0;
   let high = chunks.length;
@@ -175,7 +172,7 @@ export function placeAfter(chunks: readonly Chunk[], seq: number): number {
   return low;
 }
 
-/** Adds the chunk in its place, instead of one that begins with the same event. */
+/** Inserts the chunk in order, or replaces the one that begins with the same event. */
 export function putChunk(chunks: Chunk[], chunk: Chunk): void {
   let place = chunks.length;
   while (place > 0 && chunks[place - 1]!.firstSeq >= chunk.firstSeq) place--;

@@ -13,7 +13,7 @@ export const memoryMessagePages = (data: MemoryData): Pick<RunStore, "messagePag
     for (;;) {
       const { first, cut } = thread.head;
       const page = await readPage(rowsUpTo(thread, upTo, path), before, limit);
-      // What was read while the thread was cut or deleted says nothing.
+      // Not consistent: the thread was cut or deleted meanwhile.
       if (thread.head.first !== first || thread.head.cut !== cut) continue;
       return page && { messages: structuredClone(readableItems(page.contents)), earlier: page.earlier };
     }

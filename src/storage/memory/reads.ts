@@ -27,15 +27,15 @@ type Reads = Pick<
 /** Run and thread rows are flat. */
 const copyOf = <T extends RunRow | ThreadRow>(row: T): T => ({ ...row });
 
-/** Chunks are handed out as they are kept, each again and again. */
-const seen = new WeakMap<Chunk, Chunk>();
+/** Chunks are returned often, and checking one is not cheap. */
+const readableChunks = new WeakMap<Chunk, Chunk>();
 
 function readableChunk(chunk: Chunk): Chunk {
-  const known = seen.get(chunk);
+  const known = readableChunks.get(chunk);
   if (known !== undefined) return known;
   const entries = readableItems(chunk.entries, ({ event }) => mayHoldBytes(event));
   const shown = entries === chunk.entries ? chunk : { ...chunk, entries };
-  seen.set(chunk, shown);
+  readableChunks.set(chunk, shown);
   return shown;
 }
 

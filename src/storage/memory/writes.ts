@@ -1,33 +1,39 @@
-import type { SettledStatus } from "../../run/types.js";
+import { joinChunks } from "../../run/pack.js";
+import type { Chunk, SettledStatus } from "../../run/types.js";
 import {
   askedAs,
   askToStop,
   claimedHead,
   claimedRun,
+  claimedThread,
   decideClaim,
+  endedRun,
   fenced,
   freed,
+  granted,
   holds,
   stopDecides,
+  takenOver,
   withoutUnderived,
 } from "../decisions.js";
+import { joinGroups } from "../repacking.js";
 import type { Claim, ClaimRequest, ClaimResult, Derived, RunStore, ThreadRow } from "../run-store.js";
 import {
   giveWay,
   leave,
   liveRun,
   putChunk,
+  runOf,
   runOfId,
   weigh,
   type MemoryData,
   type MemoryLeft,
-  type MemoryRun,
   type MemoryThread,
 } from "./memory-data.js";
 
 type Writes = Pick<
   RunStore,
-  "claim" | "append" | "settle" | "settleForeign" | "derive" | "requestStop" | "updateThread"
+  "claim" | "append" | "settle" | "settleForeign" | "derive" | "requestStop" | "updateThread" | "repack"
 >;
 
 const leftBy = ({ messages, rewritten, state, interrupts }: Derived): MemoryLeft =>
@@ -37,7 +43,7 @@ function ended(thread: MemoryThread, updatedAt: number, lastStatus: SettledStatu
   if (thread.row !== undefined) thread.row = { ...thread.row, updatedAt, lastStatus };
 }
 
-/** The thread where the claim on it still stands. */
+/** The thread, if the claim on it still stands. */
 function heldThread(data: MemoryData, held: Claim): MemoryThread {
   const thread = data.threads.get(held.threadId);
   if (thread === undefined || !holds(thread.head, held)) throw fenced(held, thread?.head);
@@ -45,40 +51,29 @@ function heldThread(data: MemoryData, held: Claim): MemoryThread {
 }
 
 function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
-  const { threadId, runId, holder, startedAt, agentId } = request;
+  const { threadId, runId, startedAt } = request;
   const thread = data.threads.get(threadId);
   const same = runOfId(thread, runId, request.fingerprint)?.row;
   const decision = decideClaim(thread?.head, same, request);
   if (decision.is === "moved") return decision;
   if (decision.is === "exists") return { is: "exists", run: { ...decision.run } };
-  if (decision.is === "again") {
-    const { runIndex, epoch } = decision.run;
-    return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes: thread?.bytes ?? 0 };
-  }
+  if (decision.is === "again") return granted(request, decision.run, thread?.bytes);
 
   const { runIndex, former } = decision;
   const input = structuredClone(request.input);
   const epoch = ++data.epoch;
   const head = claimedHead(thread?.head, request, runIndex, epoch);
-  const before = thread?.row;
-  const row: ThreadRow = {
+  const before: ThreadRow = thread?.row ?? {
     threadId,
+    title: "",
     archived: false,
     pinned: false,
     createdAt: startedAt,
-    ...before,
-    title: before === undefined || before.title === "" ? request.title : before.title,
-    ...(agentId !== undefined && { agentId }),
     updatedAt: startedAt,
-    runCount: (before?.runCount ?? 0) + 1,
+    runCount: 0,
   };
-  const claimed = thread ?? {
-    head,
-    row,
-    runs: new Map<number, MemoryRun>(),
-    indexOf: new Map<string, number>(),
-    bytes: 0,
-  };
+  const row = claimedThread(before, request);
+  const claimed: MemoryThread = thread ?? { head, row, runs: new Map(), indexOf: new Map(), bytes: 0 };
   const last = claimed.runs.get(claimed.head.activeRunIndex)?.row.runId;
   if (former !== undefined) giveWay(claimed, former);
   claimed.runs.set(runIndex, { row: claimedRun(request, runIndex, epoch, last), input, chunks: [] });
@@ -89,10 +84,10 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   data.live.add(threadId);
   data.deleted.delete(threadId);
   data.threadsOfRun.set(runId, (data.threadsOfRun.get(runId) ?? new Set()).add(threadId));
-  return { is: "claimed", claim: { threadId, runId, runIndex, epoch, holder }, bytes: thread?.bytes ?? 0 };
+  return granted(request, { runIndex, epoch }, claimed.bytes);
 }
 
-/** Everything in a call happens before it returns: nothing comes between what it reads and what it writes. */
+/** Every call is synchronous, and so atomic. */
 export const memoryWrites = (data: MemoryData): Writes => ({
   claim: async (request) => claim(data, request),
 
@@ -106,19 +101,19 @@ export const memoryWrites = (data: MemoryData): Writes => ({
   settle: async (held, settlement) => {
     const { threadId, runIndex } = held;
     const { status, endedAt, chunk } = settlement;
-    const row = data.threads.get(threadId)?.runs.get(runIndex)?.row;
-    // From a first try whose end was not heard.
+    const row = runOf(data, threadId, runIndex)?.row;
+    // This is a retry: the first try was committed.
     if (row?.epoch === held.epoch && row.status === status) return "settled";
     const thread = heldThread(data, held);
     if (stopDecides(thread.head, settlement)) return "stop-requested";
     const run = liveRun(thread, runIndex);
-    // What cannot be cloned fails here, before anything is written.
+    // Cloning may fail; nothing is written yet.
     const closing = structuredClone(settlement.closing);
     leave(thread, run, leftBy(settlement.derived));
     run.closing = closing;
     putChunk(run.chunks, chunk);
     weigh(thread, run);
-    run.row = { ...run.row, status, endedAt, eventCount: chunk.firstSeq + chunk.count };
+    run.row = endedRun(run.row, status, endedAt, chunk);
     thread.head = freed(thread.head);
     data.live.delete(threadId);
     ended(thread, endedAt, status);
@@ -135,9 +130,8 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     const epoch = ++data.epoch;
     putChunk(run.chunks, { ...chunk, epoch });
     weigh(thread, run);
-    run.row = { ...run.row, status, epoch, endedAt, eventCount: chunk.firstSeq + chunk.count };
-    const { underived = [] } = thread.head;
-    thread.head = { ...freed(thread.head), epoch, underived: [...underived, live.runIndex] };
+    run.row = { ...endedRun(run.row, status, endedAt, chunk), epoch };
+    thread.head = takenOver(thread.head, epoch, live.runIndex);
     data.live.delete(threadId);
     ended(thread, endedAt, status);
     return { ...run.row };
@@ -171,5 +165,18 @@ export const memoryWrites = (data: MemoryData): Writes => ({
       ...(pinned !== undefined && { pinned }),
     };
     return { ...thread.row };
+  },
+
+  repack: async (threadId, runIndex) => {
+    const run = runOf(data, threadId, runIndex);
+    if (run === undefined || run.row.status === "running") return;
+    let chunks: readonly Chunk[] = run.chunks;
+    // A joined chunk is smaller than its parts were, so more may fit into a record the next time.
+    for (let before = Infinity; chunks.length < before;) {
+      before = chunks.length;
+      chunks = joinGroups(chunks).map(joinChunks);
+    }
+    run.chunks.length = 0;
+    for (const chunk of chunks) run.chunks.push(chunk);
   },
 });

@@ -1,0 +1,92 @@
+import type { RunStore, ThreadRow } from "../run-store.js";
+import { checkThread, isThread } from "./checks.js";
+import type { Connection } from "./connection.js";
+import { quietly } from "./records.js";
+import type { ThreadRecord } from "./schema.js";
+
+/** The list of threads. */
+export const indexedDBThreads = (
+  connection: Connection,
+): Pick<RunStore, "thread" | "threads" | "updateThread" | "threadsBeyond"> => ({
+  thread: async (threadId) => {
+    const record = checkThread(await connection.read(["threads"], (tx) => tx.objectStore("threads").get(threadId)));
+    return record && toThreadRow(record);
+  },
+
+  threads: ({ agentId, archived, before = Infinity, limit }) =>
+    connection.read(["threads"], async (tx) => {
+      const rows: ThreadRow[] = [];
+      const store = tx.objectStore("threads");
+      const kind = archived ? 1 : 0;
+      let cursor =
+        agentId === undefined
+          ? await store.index("updatedAt").openCursor(IDBKeyRange.bound([kind, 0], [kind, before], false, true), "prev")
+          : await store
+              .index("agentId")
+              .openCursor(IDBKeyRange.bound([agentId, kind, 0], [agentId, kind, before], false, true), "prev");
+      while (cursor !== null && rows.length < limit) {
+        // An invalid one is reported to whoever reads it; it must not hide the others.
+        if (isThread(cursor.value)) rows.push(toThreadRow(cursor.value));
+        cursor = await cursor.continue();
+      }
+      return rows;
+    }),
+
+  // Not over `heads`: appends of all threads would wait. A deletion removes the row with the same transaction that writes
+  // the tombstone, so a row that exists belongs to a thread that exists.
+  updateThread: (threadId, { title, archived, pinned }) =>
+    connection.write(["threads"], "strict", async (tx) => {
+      const threads = tx.objectStore("threads");
+      const before = checkThread(await threads.get(threadId));
+      if (before === undefined) return undefined;
+      const after: ThreadRecord = {
+        ...before,
+        ...(title !== undefined && { title, named: 1 }),
+        ...(archived !== undefined && { archived: archived ? 1 : 0 }),
+        ...(pinned !== undefined && { pinned: pinned ? 1 : 0 }),
+      };
+      quietly(threads.put(after));
+      return toThreadRow(after);
+    }),
+
+  // Reads shown and archived threads from the oldest, more of them as long as pinned and live ones are in the way.
+  threadsBeyond: async (keep) => {
+    const live = new Set(
+      await connection.read(["heads"], (tx) => tx.objectStore("heads").index("holder").getAllKeys()),
+    );
+    // An invalid row does not tell whether somebody pinned it.
+    const mayGo = (record: ThreadRecord): boolean =>
+      isThread(record) && record.pinned === 0 && !live.has(record.threadId);
+    return connection.read(["threads"], async (tx) => {
+      const byAge = tx.objectStore("threads").index("updatedAt");
+      const kinds = [0, 1].map((kind) => IDBKeyRange.bound([kind, -Infinity], [kind, Infinity]));
+      const counts = await Promise.all(kinds.map((kind) => byAge.count(kind)));
+      const all = counts.reduce((sum, count) => sum + count, 0);
+      const tooMany = all - keep;
+      if (tooMany <= 0) return [];
+      for (let read = tooMany + live.size; ; read *= 2) {
+        const found = await Promise.all(kinds.map((kind) => byAge.getAll(kind, read)));
+        // No unread thread is older than these.
+        const oldest = found.flat().sort(byTime).slice(0, read).filter(mayGo);
+        if (oldest.length >= tooMany || read >= all) return oldest.slice(0, tooMany).map(({ threadId }) => threadId);
+      }
+    });
+  },
+});
+
+const byTime = (a: ThreadRecord, b: ThreadRecord): number =>
+  a.updatedAt - b.updatedAt || (a.threadId < b.threadId ? -1 : 1);
+
+function toThreadRow(record: ThreadRecord): ThreadRow {
+  return {
+    threadId: record.threadId,
+    title: record.title,
+    ...(record.agentId !== undefined && { agentId: record.agentId }),
+    archived: record.archived === 1,
+    pinned: record.pinned === 1,
+    createdAt: record.createdAt,
+    updatedAt: record.updatedAt,
+    runCount: record.runCount,
+    ...(record.lastStatus !== undefined && { lastStatus: record.lastStatus }),
+  };
+}
