@@ -7,7 +7,7 @@ import type { Patience } from "./patience.js";
 import { Recording } from "./recording.js";
 import { mustBeValid } from "./view.js";
 
-/** How the kit comes by runners and runs; what the options of `describeAgentRunner` say of it. */
+/** How the kit gets runners and runs; see the options of `describeAgentRunner`. */
 export interface RunnerUnderTest {
   create(): AgentRunner | Promise<AgentRunner>;
   destroy?(runner: AgentRunner): void | Promise<void>;
@@ -16,13 +16,13 @@ export interface RunnerUnderTest {
   run?(runner: AgentRunner, request: AgentRunnerRunRequest): Observable<BaseEvent>;
 }
 
-/** How often a run that must not end is asked for. */
+/** How often the kit checks that a run has not ended. */
 const STAYS = 20;
 
-/** A short id that no other test has: some runners share one store per process. */
+/** A short id, unique over all tests: some runners share one store per process. */
 export const freshId = (of: string): string => `${of}-${randomId().slice(0, 8)}`;
 
-/** A thread as one runner has it. */
+/** A thread of one runner. */
 export class Thread {
   constructor(
     private readonly bench: Bench,
@@ -35,14 +35,14 @@ export class Thread {
     return new Thread(this.bench, runner, this.threadId);
   }
 
-  /** Calls `run` and records what its first subscriber is handed. */
+  /** Calls `run` and records what its first subscriber receives. */
   run(agent: AbstractAgent, input: RunAgentInput): Recording {
     return new Recording(`run "${input.runId}"`, this.bench.patience, () => this.start(agent, input));
   }
 
   /** Calls `run` and subscribes to nothing. */
   start(agent: AbstractAgent, input: RunAgentInput): Observable<BaseEvent> {
-    // What CopilotKit's handlers do before they hand an agent over.
+    // As CopilotKit's handlers do before they pass an agent on.
     agent.threadId = input.threadId;
     agent.messages = structuredClone(input.messages);
     agent.state = structuredClone(input.state);
@@ -54,7 +54,7 @@ export class Thread {
     return new Recording(name, this.bench.patience, () => this.runner.connect({ threadId: this.threadId }));
   }
 
-  /** All that `connect` gives until it completes, as the verifier accepts it. */
+  /** Everything that `connect` emits until it completes; fails unless the verifier accepts it. */
   async replay(): Promise<BaseEvent[]> {
     const name = `the replay of thread "${this.threadId}"`;
     const events = await this.connect(name).all();
@@ -67,7 +67,7 @@ export class Thread {
     return this.bench.patience.within(this.runner.isRunning({ threadId }), "isRunning() answers");
   }
 
-  /** What `stop` answers; an answer that does not come, fails. */
+  /** The result of `stop`; fails if there is none in time. */
   stop(runId?: string): Promise<boolean | undefined> {
     const { threadId } = this;
     const asked = this.runner.stop({ threadId, ...(runId !== undefined && { runId }) });
@@ -78,18 +78,18 @@ export class Thread {
     await this.bench.patience.until(() => this.isRunning(), `isRunning() says true for thread "${this.threadId}"`);
   }
 
-  /** Asks again and again, so that what somebody does on the side has its time. */
+  /** Asks repeatedly, so that work in the background gets its time. */
   async mustStayRunning(why: string): Promise<void> {
     for (let asked = 0; asked < STAYS; asked++) expectThat(await this.isRunning(), why, "isRunning() says false");
   }
 
-  /** At once: whoever saw the end must be able to go on. */
+  /** At once: a follow-up run must be possible as soon as the end is seen. */
   async mustBeFree(when: string): Promise<void> {
     expectThat(!(await this.isRunning()), `isRunning() must be false ${when}`);
   }
 }
 
-/** What a case works with: a runner with nothing in it, and the means to wait. */
+/** What a case works with: an empty runner, and ways to wait. */
 export class Bench {
   private readonly alive = new Set<AgentRunner>();
 
@@ -105,12 +105,12 @@ export class Bench {
     return new Bench(subject, patience, await patience.within(Promise.resolve(subject.create()), "create() resolves"));
   }
 
-  /** Records what one subscriber of these events is handed. */
+  /** Records what one subscriber of these events receives. */
   record(name: string, open: () => Observable<BaseEvent>): Recording {
     return new Recording(name, this.patience, open);
   }
 
-  /** A thread that nobody has used. */
+  /** A new thread. */
   thread(): Thread {
     return new Thread(this, this.runner, freshId("thread"));
   }

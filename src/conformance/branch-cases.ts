@@ -18,12 +18,12 @@ async function mustShow(tab: Tab, contents: readonly string[], must: string): Pr
   expectSame(contentsOf(await rebuild("the replay", await tab.thread.replay())), contents, must);
 }
 
-/** A run whose sender has just these messages. */
+/** A run whose sender has exactly these messages. */
 async function runWith(tab: Tab, messages: readonly Message[], answer: string): Promise<void> {
   await tab.thread.run(answering(answer), tab.inputOf(messages)).all();
 }
 
-/** The first three messages of {@link twoTurns}, the last of them with other words. */
+/** The first three messages of {@link twoTurns}, the last of them edited. */
 function edited(messages: readonly Message[], content: string): Message[] {
   const kept = structuredClone(messages.slice(0, 3));
   const last = kept[2];

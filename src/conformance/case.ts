@@ -1,10 +1,10 @@
 import type { Bench } from "./bench.js";
 
 /**
- * `core`: needs nothing but a run's own request and its own stream of events: a lock per thread, RUN_STARTED with the
- * request, one log of events per run, what was open closed, one terminal event, replay in order. `full`: what a runner
- * knows only if it folds the thread (state, messages, branches), remembers requests, records how runs ended, or has
- * reads beyond the contract.
+ * `core`: needs only a run's own request and its own events: a lock per thread, RUN_STARTED with the request, one log
+ * of events per run, open constructs closed, one terminal event, replay in order. `full`: needs a runner that folds
+ * the thread (state, messages, branches), remembers requests, records how runs ended, or has reads beyond the
+ * contract.
  */
 export type Level = "core" | "full";
 
@@ -15,11 +15,11 @@ export interface ConformanceCase<Id extends string = string> {
   readonly title: string;
   /** What a runner must do, as a sentence. */
   readonly says: string;
-  /** Which option of `describeAgentRunner` it cannot do without. */
+  /** The option of `describeAgentRunner` that it needs. */
   readonly needs?: "reopen";
 }
 
-/** A case with what it does. */
+/** A case and its code. */
 export interface RunnableCase<Id extends string = string> extends ConformanceCase<Id> {
   check(bench: Bench): Promise<void>;
 }

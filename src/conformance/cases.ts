@@ -10,7 +10,7 @@ import { runCases } from "./run-cases.js";
 import { stopCases } from "./stop-cases.js";
 import { truthCases } from "./truth-cases.js";
 
-/** All cases with what they do, in the order in which they run. */
+/** All cases with their code, in the order in which they run. */
 export const RUNNABLE_CASES = [
   ...runCases,
   ...connectCases,

@@ -8,7 +8,7 @@ import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
 import { mustAgree, mustBeValid, rebuild, textOf } from "./view.js";
 
-/** What a connection rebuilt must be what the tab of the runs has. */
+/** A connection must rebuild what the tab of the runs has. */
 async function mustHaveRebuilt(connection: Recording, tab: Tab): Promise<void> {
   const events = await connection.all();
   mustBeValid(connection.name, events);
@@ -88,7 +88,7 @@ export const connectCases = cases([
         connections.push(tab.thread.connect(`a connection as step ${n} ends`));
       }
       await tab.take(await run.all());
-      // The run may not have been there yet for the first one: then it has what was there.
+      // The first connection may have come before the run: then it has the thread up to there.
       const [first, ...others] = connections;
       mustBeValid(first!.name, await first!.all());
       for (const connection of others) await mustHaveRebuilt(connection, tab);

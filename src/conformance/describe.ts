@@ -11,27 +11,30 @@ import { Patience } from "./patience.js";
 
 type It = (name: string, body: () => Promise<void>, timeoutMs?: number) => unknown;
 
-/** What a test framework gives: vitest, jest, mocha and node:test all do. */
+/** The functions of a test framework; vitest, jest, mocha and node:test have them. */
 export interface TestFramework {
   readonly describe: (name: string, body: () => void) => unknown;
   readonly it: It & { readonly skip?: It };
 }
 
-/** What the suite runs against, and what of it. */
+/** The runner under test, and which cases run. */
 export interface DescribeAgentRunnerOptions {
-  /** A fresh runner with nothing in it; called once per case. */
+  /** A new, empty runner; called once per case. */
   readonly create: () => AgentRunner | Promise<AgentRunner>;
-  /** Lets go of a runner of `create` or `reopen`, at the end of each case. */
+  /** Releases a runner of `create` or `reopen` at the end of a case. */
   readonly destroy?: (runner: AgentRunner) => void | Promise<void>;
-  /** A second runner on the store of this one, which may be destroyed already. Cases that need it are skipped without it. */
+  /**
+   * A second runner on the store of this one, which may be destroyed already. Cases that need it are skipped without
+   * it.
+   */
   readonly reopen?: (runner: AgentRunner) => AgentRunner | Promise<AgentRunner>;
   /** Ends a runner as the death of its process would. Default: `destroy`. */
   readonly crash?: (runner: AgentRunner) => void | Promise<void>;
-  /** How a run is asked for, where it is not `runner.run(request)`: say, of a runner at the other end of a wire. */
+  /** How a run is started if not by `runner.run(request)`, for example on a remote runner. */
   readonly run?: (runner: AgentRunner, request: AgentRunnerRunRequest) => Observable<BaseEvent>;
   /** Default "full". */
   readonly level?: Level;
-  /** Cases that the runner does not keep, each with the reason. */
+  /** Cases to skip, each with the reason. */
   readonly skip?: Readonly<Partial<Record<CaseId, string>>>;
   /** How long one wait may take, in ms. Default 10,000. */
   readonly patienceMs?: number;
@@ -51,11 +54,11 @@ const NAMES: Names<DescribeAgentRunnerOptions> = {
   framework: true,
 };
 const PATIENCE_MS = 10_000;
-/** A case waits for several things, one after the other. */
+/** A case has several waits, one after the other. */
 const WAITS_PER_CASE = 6;
 
 function globalFramework(): TestFramework {
-  // Whether they are there is looked at below.
+  // Checked below.
   const { describe, it } = globalThis as unknown as Partial<TestFramework>;
   if (describe === undefined || it === undefined) {
     throw new Error("There are no globals describe and it: hand them over as options.framework");
@@ -84,8 +87,8 @@ async function runCase({ id, says, check }: RunnableCase, subject: RunnerUnderTe
 }
 
 /**
- * Describes a runner: one test for each case of {@link CONFORMANCE_CASES} that its level asks for. What it skips stands
- * in the report with the reason.
+ * Describes a runner: one test for each case of {@link CONFORMANCE_CASES} of its level. Skipped cases are in the report
+ * with the reason.
  *
  * @param name of the runner in the report
  * @throws Error for a skip without a reason or of an unknown case; RunnerError `invalid-input` for an unknown option
@@ -112,7 +115,7 @@ export function describeAgentRunner(name: string, options: DescribeAgentRunnerOp
       }
       it(
         title,
-        // Not an arrow function: mocha hands its time limit over as `this`.
+        // Not an arrow function: mocha passes its time limit as `this`.
         function test(this: unknown) {
           const { timeout } = (this ?? {}) as { readonly timeout?: unknown };
           if (typeof timeout === "function") timeout.call(this, timeoutMs);

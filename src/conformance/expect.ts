@@ -1,30 +1,30 @@
 import { equalJson } from "../run/json.js";
 
-/** A runner does not do what a case says. The message says what a runner must do, then what this one did. */
+/** A runner failed a case. The message says what a runner must do, then what this one did. */
 export class ConformanceError extends Error {
   override readonly name = "ConformanceError";
 }
 
 const LONGEST = 600;
 
-/** A value for people, cut where it is long. */
+/** A readable form of a value, truncated. */
 export function shown(value: unknown): string {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
   } catch {
-    // Circular or a bigint: its own words do.
+    // Circular, or a bigint.
   }
   text ??= String(value);
   return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}… (${text.length} characters)`;
 }
 
-/** @param must what a runner must do, as a sentence; with what it did instead */
+/** @param must what a runner must do and what this one did, as a sentence */
 export function fail(must: string, instead?: string): never {
   throw new ConformanceError(instead === undefined ? must : `${must}; ${instead}`);
 }
 
-/** @throws ConformanceError where `holds` is false */
+/** @throws ConformanceError if `holds` is false */
 export function expectThat(holds: boolean, must: string, instead?: string): asserts holds {
   if (!holds) fail(must, instead);
 }

@@ -13,7 +13,7 @@ import { untilHeld } from "./steps.js";
 import { Tab } from "./tab.js";
 import { isTerminal, joined, mustAgree, mustBeOneRun, mustBeValid, rebuild } from "./view.js";
 
-/** Records a connect that asks for more than the contract has. */
+/** Records a connect with options beyond the contract. */
 function connecting(bench: Bench, name: string, request: ThreadConnectRequest): Recording {
   having(bench, "connectWithCursor");
   const { runner } = bench;

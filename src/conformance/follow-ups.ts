@@ -5,10 +5,10 @@ import { answering } from "./good-agents.js";
 import { Gate } from "./patience.js";
 import { Tab } from "./tab.js";
 
-/** How many follow-up runs a thread must take one right after the other. */
+/** How many immediate follow-up runs a thread must accept. */
 export const FOLLOW_UPS = 50;
 
-/** Starts each run in the very moment in which the one before shows its end. */
+/** Starts each run in the task in which the run before ends. */
 export async function followUps(bench: Bench, on: "RUN_FINISHED" | "complete"): Promise<void> {
   const thread = bench.thread();
   const tab = new Tab(thread);

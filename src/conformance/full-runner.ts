@@ -7,14 +7,14 @@ import { expectThat } from "./expect.js";
 
 type Answer<T> = T | Promise<T>;
 
-/** A run as {@link FullAgentRunner.listRuns} tells of it. */
+/** A run in {@link FullAgentRunner.listRuns}. */
 export interface RecordedRunInfo {
   readonly runId: string;
   readonly runIndex: number;
   readonly status: RunStatus;
 }
 
-/** One event of a run, with its place and its arrival time (ms since the Unix epoch) beside it. */
+/** An event of a run with its sequence number and arrival time (ms since the Unix epoch). */
 export interface RecordedEvent {
   readonly event: BaseEvent;
   readonly seq: number;
@@ -22,8 +22,8 @@ export interface RecordedEvent {
 }
 
 /**
- * What a runner may have beyond the contract: more ways to connect, reads of what it recorded, and resets. The cases of level "full" ask for
- * them by these names; a runner without one skips its case with that reason.
+ * What a runner may have beyond the contract: more ways to connect, reads of the log, and resets. Cases of level
+ * "full" use these names; if a runner lacks one, the case is skipped with that reason.
  */
 export interface FullAgentRunner extends AgentRunner {
   connect(request: ThreadConnectRequest): Observable<BaseEvent>;
@@ -50,17 +50,17 @@ export interface FullAgentRunner extends AgentRunner {
   getThreadState(threadId: string): Answer<unknown>;
   /** Forgets all threads. */
   clearThreads(): Answer<unknown>;
-  /** Ends its live runs and lets go of everything. Refuses further runs. */
+  /** Ends its live runs and releases everything. Refuses further runs. */
   destroy(): Answer<unknown>;
 }
 
-/** The runner, as one that has this method. */
+/** The runner, typed as one with this method. */
 export function having<Method extends Exclude<keyof FullAgentRunner, keyof AgentRunner>>(
   { runner }: Bench,
   method: Method,
 ): Pick<FullAgentRunner, Method> {
   const has = typeof (runner as unknown as Partial<Record<Method, unknown>>)[method] === "function";
   expectThat(has, `a runner of level "full" must have ${method}(); skip this case with that reason if it has not`);
-  // Checked the line before.
+  // Checked in the line before.
   return runner as unknown as Pick<FullAgentRunner, Method>;
 }

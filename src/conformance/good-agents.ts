@@ -16,7 +16,7 @@ export const say = {
   state: (snapshot: unknown): AGUIEvent => ({ type: EventType.STATE_SNAPSHOT, snapshot }),
 } as const;
 
-/** The id of the message that the agents here answer with. */
+/** The id of the message with which these agents answer. */
 export const answerId = ({ runId }: Pick<RunAgentInput, "runId">): string => `${runId}-answer`;
 
 /** Answers with one message and finishes, as an agent should. */
@@ -32,18 +32,18 @@ export function answering(text: string): AbstractAgent {
   });
 }
 
-/** An agent in the middle of its answer: it goes on when it is told to, and ends when it is stopped. */
+/** An agent that pauses in the middle of its answer until it is released or stopped. */
 export interface HeldAgent {
   readonly agent: AbstractAgent;
-  /** Opens when the agent was called. */
+  /** Opens when the agent is called. */
   readonly called: Gate;
-  /** Opens when the agent was asked to stop. */
+  /** Opens when the agent is asked to stop. */
   readonly aborted: Gate;
-  /** Lets it say the second part and finish. */
+  /** Releases it: it emits the second part and finishes. */
   readonly goOn: Gate;
 }
 
-/** What {@link held} agents have said while they wait, and what they say after it. */
+/** The two parts of the answer of a {@link held} agent. */
 export const FIRST_PART = "first part, ";
 export const SECOND_PART = "second part";
 
@@ -51,13 +51,13 @@ export const SECOND_PART = "second part";
 export interface Held {
   /** Emitted after the first part, before the wait. */
   readonly during?: (stage: Stage) => void;
-  /** The message that it answers with. Default: one of its own. */
+  /** Id of the answer. Default: its own. */
   readonly messageId?: string;
-  /** How it ends when it goes on. Default `finish`, after the second part; the others leave everything as it is. */
+  /** How it ends when released. Default `finish`, after the second part; the others leave everything open. */
   readonly ends?: "finish" | "complete" | "throw";
 }
 
-/** An agent that says the first part of its answer, then waits to be let go on. */
+/** An agent that emits the first part of its answer and pauses until it is released. */
 export function held({ during, messageId, ends = "finish" }: Held = {}): HeldAgent {
   const [called, aborted, goOn] = [new Gate(), new Gate(), new Gate()];
   const agent = scriptedAgent(async (stage) => {

@@ -7,7 +7,7 @@ import { mustHold } from "./misbehaving-cases.js";
 import { SAID } from "./misbehaving/agent.js";
 import { scriptedAgent } from "./scripted-agent.js";
 
-/** An agent that has said something, emits this, and finishes. */
+/** An agent that emits text, then these events, and finishes. */
 const emitting = (event: AGUIEvent) => (): ReturnType<typeof scriptedAgent> =>
   scriptedAgent(async ({ input, emit }) => {
     const id = answerId(input);
@@ -27,7 +27,7 @@ function nested(levels: number): unknown {
 
 const custom = (value: unknown): AGUIEvent => ({ type: EventType.CUSTOM, name: "costly", value });
 
-/** Each costs whoever takes it more than it may. Made when they are asked for. */
+/** Events beyond every limit. Made on demand. */
 const COSTLY: readonly [string, () => AGUIEvent][] = [
   [
     "a patch that doubles the state again and again",
@@ -41,7 +41,7 @@ const COSTLY: readonly [string, () => AGUIEvent][] = [
   ["an event that is too large", () => custom("x".repeat(2 ** 25))],
 ];
 
-/** What agents must not be able to do to a thread by one event. */
+/** What one event of an agent must not do to a thread. */
 export const limitCases = cases([
   {
     id: "limits.own-properties-only",

@@ -4,5 +4,5 @@ import { FAILING } from "./misbehaving/failing.js";
 import { HARD_TO_STOP } from "./misbehaving/hard-to-stop.js";
 import { LEAVING_OPEN } from "./misbehaving/leaving-open.js";
 
-/** Every misbehaving agent of the suite, for tests of one's own. */
+/** Every misbehaving agent of the suite, for your own tests. */
 export const MISBEHAVING_AGENTS = [...FAILING, ...LEAVING_OPEN, ...BREAKING_PROTOCOL, ...CARELESS, ...HARD_TO_STOP];

@@ -23,7 +23,7 @@ async function beginThread(tab: Tab): Promise<void> {
   await tab.turn(agent, "hello");
 }
 
-/** What must hold of a thread whose second run was one of a misbehaving agent. */
+/** What must hold for a thread whose second run was of a misbehaving agent. */
 export async function mustHold(bench: Bench, agent: MisbehavingAgent): Promise<void> {
   const { make, isStopped, staysOn, state, ends, keeps, check } = agent;
   const tab = new Tab(bench.thread());
@@ -87,7 +87,7 @@ export const misbehavingCases: readonly RunnableCase<`agent.${AgentName}`>[] = M
   check: (bench) => mustHold(bench, agent),
 }));
 
-/** Those of the names, and of the names that match. */
+/** The agents with these names, or names that match. */
 function named(...names: readonly (string | RegExp)[]): readonly MisbehavingAgent[] {
   const matches = (name: string): boolean =>
     names.some((wanted) => (typeof wanted === "string" ? wanted === name : wanted.test(name)));
@@ -98,7 +98,7 @@ function mustEndWith(events: readonly BaseEvent[], code: string): void {
   expectSame(events.at(-1)?.["code"], code, "the code of the run's RUN_ERROR");
 }
 
-/** What a runner that knows the protocol itself makes of them: the agent's own end counts. */
+/** For a runner that implements the protocol itself: the agent's own end counts. */
 export const ownEndCases = cases([
   {
     id: "end.own-finish-with-open-constructs",

@@ -90,7 +90,7 @@ export const otherHostCases = cases([
       for (const { goOn } of agents) goOn.open();
       const ends = await Promise.all(runs.map((run) => run.whenEnded()));
       const won = ends.filter((end) => end.is === "completed").length;
-      // Who asks when the winner has ended already is no second live run.
+      // A request after the winner has ended is not a second live run.
       expectThat(won >= 1, "one of the runs must complete", `${won} did`);
       const started = agents.filter(({ called }) => called.isOpen).length;
       expectThat(

@@ -1,14 +1,14 @@
 import { fail } from "./expect.js";
 
-/** How often a condition that nobody tells of is looked at, in ms. */
+/** Polling interval of conditions, in ms. */
 const LOOK_EVERY_MS = 5;
 
-/** Waits for what must happen; what does not happen in time fails with what it was. */
+/** Waits for what must happen; fails with a description if it does not happen in time. */
 export class Patience {
   /** @param ms how long one wait may take */
   constructor(readonly ms: number) {}
 
-  /** @param what what is waited for, as the end of "… did not happen" */
+  /** @param what what was awaited, for the message */
   async within<T>(promise: PromiseLike<T>, what: string): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<"late">((resolve) => {
@@ -22,7 +22,7 @@ export class Patience {
     }
   }
 
-  /** Looks until `holds` is true. */
+  /** Polls until `holds` is true. */
   async until(holds: () => boolean | PromiseLike<boolean>, what: string): Promise<void> {
     const over = new AbortController();
     const look = async (): Promise<void> => {
@@ -37,7 +37,7 @@ export class Patience {
   }
 }
 
-/** A promise that is resolved from outside: what a scripted agent waits for, or tells. */
+/** A promise that is resolved from outside, for scripted agents. */
 export class Gate {
   readonly opened: Promise<void>;
   private resolve!: () => void;

@@ -10,10 +10,10 @@ export type StreamEnd =
   | { readonly is: "errored"; readonly error: unknown }
   | { readonly is: "refused"; readonly error: unknown };
 
-/** Everything that one subscriber is handed, as it was at that moment. */
+/** Everything that one subscriber receives, copied at that moment. */
 export class Recording {
   readonly events: BaseEvent[] = [];
-  /** Events that are no plain data: they reach no other context and no store. */
+  /** Events that cannot be cloned: they would reach no other context and no store. */
   readonly notPlain: BaseEvent[] = [];
   private ended: StreamEnd | undefined;
   private readonly watchers = new Set<() => void>();
@@ -21,7 +21,7 @@ export class Recording {
 
   /**
    * @param name of the stream in messages: `run "r"`
-   * @param open the call that gives the stream; what it throws counts as a refusal
+   * @param open the call that returns the stream; if it throws, the stream was refused
    */
   constructor(
     readonly name: string,
@@ -47,14 +47,14 @@ export class Recording {
     this.subscription?.unsubscribe();
   }
 
-  /** Resolves with the first event that matches; fails where the stream ends without one. */
+  /** Resolves with the first event that matches; fails if the stream ends without one. */
   async saw(matches: (event: BaseEvent) => boolean, what: string): Promise<BaseEvent> {
     const find = (): BaseEvent | undefined => this.events.find(matches);
     await this.change(() => find() !== undefined || this.ended !== undefined, `${this.name} hands out ${what}`);
     return find() ?? fail(`${this.name} must hand out ${what}`, this.account());
   }
 
-  /** How it ended, whichever way. */
+  /** How it ended. */
   async whenEnded(): Promise<StreamEnd> {
     await this.change(() => this.ended !== undefined, `${this.name} completes`);
     return this.ended!;
@@ -68,7 +68,7 @@ export class Recording {
     return fail(`${this.name} must complete without an error`, `it ${how}: ${messageOf(end.error)}`);
   }
 
-  /** What was seen, for messages. */
+  /** A summary of the recording, for messages. */
   account(): string {
     return `it handed out ${shown(this.events.map((event) => event.type))}`;
   }

@@ -211,7 +211,7 @@ export const runCases = cases([
       for (let n = 0; n < 20; n++) {
         const input = tab.inputOf([]);
         asked.push(input.runId);
-        // Text would take time: these runs are as short as runs can be.
+        // No text: these runs are as short as possible.
         const agent: AbstractAgent = scriptedAgent((stage) =>
           stage.emit(say.started(stage.input), say.finished(stage.input)),
         );

@@ -1,21 +1,24 @@
 import { AbstractAgent, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
 import { Observable } from "rxjs";
 
-/** What a {@link Script} is given. */
+/** The argument of a {@link Script}. */
 export interface Stage {
   readonly input: RunAgentInput;
-  /** Aborts when the agent is asked to stop, and understands it. */
+  /** Aborts when the agent is asked to stop, if it supports that. */
   readonly signal: AbortSignal;
-  /** Hands events out as they are. Does nothing once the run is over. */
+  /** Emits events unchanged. A no-op once the run is over. */
   emit(...events: BaseEvent[]): void;
 }
 
-/** What an agent does, without any guard: it completes when the script returns and fails with what it throws. */
+/** What an agent does, unguarded: it completes when the script returns, and fails with what the script throws. */
 export type Script = (stage: Stage) => void | Promise<void>;
 
-/** How a {@link scriptedAgent} behaves beside its script. */
+/** How a {@link scriptedAgent} behaves besides its script. */
 export interface ScriptedAgentOptions {
-  /** What `abortRun()` does. `signal` (default): aborts {@link Stage.signal}; `nothing`: as AbstractAgent; `throw`: throws. */
+  /**
+   * What `abortRun()` does. `signal` (default): aborts {@link Stage.signal}; `nothing`: as AbstractAgent; `throw`:
+   * throws.
+   */
   readonly onAbort?: "signal" | "nothing" | "throw";
   /** `run()` throws instead of returning an Observable. */
   readonly throwsInRun?: boolean;
@@ -67,7 +70,7 @@ class ScriptedAgent extends AbstractAgent {
   }
 }
 
-/** Makes an agent of a script. It is good for one run at a time, as every agent. */
+/** Makes an agent of a script. Like every agent it runs once at a time. */
 export function scriptedAgent(script: Script, options: ScriptedAgentOptions = {}): AbstractAgent {
   return new ScriptedAgent(script, options);
 }

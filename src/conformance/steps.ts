@@ -10,12 +10,12 @@ import { mustBeOneRun } from "./view.js";
 
 const hasText = (text: string) => (event: { readonly [key: string]: unknown }) => event["delta"] === text;
 
-/** Waits until a held agent waits. */
+/** Waits until a held agent pauses. */
 export async function untilHeld(run: Recording): Promise<void> {
   await run.saw(hasText(FIRST_PART), "the first part of the answer while the agent works");
 }
 
-/** A run of a fresh thread, asked "hello", whose agent has said its first part and waits. */
+/** A run of a new thread, asked "hello", whose agent has emitted its first part and pauses. */
 export async function heldRun(bench: Bench): Promise<HeldAgent & HeldRun> {
   const tab = new Tab(bench.thread());
   const input = tab.ask("hello");
@@ -31,7 +31,7 @@ interface HeldRun {
   readonly run: Recording;
 }
 
-/** The refusal that the contract asks for, thrown or as an error, and nothing started. */
+/** The refusal of the contract, thrown or as an error; nothing was started. */
 export async function mustBeRefused(second: Recording, called: Gate): Promise<void> {
   const end = await second.whenEnded();
   if (end.is === "completed") fail(`a run of a busy thread must be refused, thrown or as an error`, second.account());
@@ -42,7 +42,7 @@ export async function mustBeRefused(second: Recording, called: Gate): Promise<vo
   expectThat(!called.isOpen, "the agent of a refused run must not be started");
 }
 
-/** A whole run after the one before, however it ended. */
+/** A complete run after the one before, however that ended. */
 export async function mustTakeAnother(thread: Thread): Promise<void> {
   const input = new Tab(thread).ask("and now?");
   mustBeOneRun("the next run", await thread.run(answering("here it is"), input).all(), input);

@@ -111,7 +111,7 @@ export const stopCases = cases([
       const tab = new Tab(bench.thread());
       const answered = new Gate();
       const started = new Gate();
-      // It ends when stop() has answered: a stop() that waits for it waits for ever.
+      // It ends after stop() has answered: a stop() that waits for it hangs.
       const agent = scriptedAgent(
         async ({ input, emit }) => {
           emit(say.started(input));

@@ -10,24 +10,24 @@ export const userMessage = (content: string): Message & { role: "user" } => ({
   content,
 });
 
-/** What a request may say besides its messages. */
+/** Fields of a request besides its messages. */
 export type Asked = Partial<Pick<RunAgentInput, "runId" | "state" | "resume" | "tools">>;
 
-/** An AG-UI client with a memory: it sends all that it has, and takes in what its runs hand out. */
+/** An AG-UI client: it sends all messages that it has, and applies the events of its runs. */
 export class Tab {
   view: View = NOTHING;
 
   constructor(readonly thread: Thread) {}
 
-  /** The input of a run that sends all that the client has, with a new user message where `text` is given. */
+  /** The input of a run with all messages of the client, and a new user message if `text` is given. */
   ask(text?: string, asked: Asked = {}): RunAgentInput {
-    // {} is what clients send that have set no state.
+    // Clients without a state send {}.
     if (asked.state !== undefined && !equalJson(asked.state, {})) this.view = { ...this.view, state: asked.state };
     if (text !== undefined) this.view = { ...this.view, messages: [...this.view.messages, userMessage(text)] };
     return this.inputOf(this.view.messages, asked);
   }
 
-  /** The input of a run that sends these messages. */
+  /** The input of a run with these messages. */
   inputOf(messages: readonly Message[], asked: Asked = {}): RunAgentInput {
     return {
       threadId: this.thread.threadId,
@@ -42,12 +42,12 @@ export class Tab {
     };
   }
 
-  /** Takes in what a run of its own handed out. */
+  /** Applies the events of its own run. */
   async take(events: readonly BaseEvent[]): Promise<void> {
     this.view = await rebuild("the run's own events", events, this.view);
   }
 
-  /** A whole run of a good agent. */
+  /** A complete run of a good agent. */
   async turn(agent: AbstractAgent, text: string, asked?: Asked): Promise<BaseEvent[]> {
     const events = await this.thread.run(agent, this.ask(text, asked)).all();
     await this.take(events);
@@ -61,7 +61,7 @@ export class Tab {
     return view;
   }
 
-  /** A fresh client that connects must have what this one has. */
+  /** A new client that connects must rebuild what this one has. */
   async mustBeOnReplay(thread = this.thread, when = "the replay"): Promise<View> {
     const events = await thread.replay();
     const view = await rebuild(when, events);

@@ -14,7 +14,7 @@ const delta = (value: unknown) => ({
   delta: [{ op: "add" as const, path: "/list/-", value }],
 });
 
-/** Patches its state and notes what it was given. */
+/** Patches its state and records its input. */
 function patching(value: unknown, seen: RunAgentInput[] = []): ReturnType<typeof scriptedAgent> {
   return scriptedAgent(async ({ input, emit }) => {
     seen.push(structuredClone(input));
@@ -24,7 +24,7 @@ function patching(value: unknown, seen: RunAgentInput[] = []): ReturnType<typeof
   });
 }
 
-/** Notes what it was given, and finishes. */
+/** Records its input and finishes. */
 function noting(seen: RunAgentInput[]): ReturnType<typeof scriptedAgent> {
   return scriptedAgent(({ input, emit }) => {
     seen.push(structuredClone(input));
@@ -34,7 +34,7 @@ function noting(seen: RunAgentInput[]): ReturnType<typeof scriptedAgent> {
 
 const INTERRUPT: Interrupt = { id: "approval", reason: "needs a person" };
 
-/** Ends its run asking. */
+/** Ends its run with an interrupt. */
 function asking(...ids: readonly string[]): ReturnType<typeof scriptedAgent> {
   return scriptedAgent(({ input, emit }) => {
     const interrupts = ids.map((id) => ({ ...INTERRUPT, id }));
@@ -55,7 +55,7 @@ export const truthCases = cases([
       });
       await tab.turn(first, "one");
       const seen: RunAgentInput[] = [];
-      // A fresh AG-UI client always sends {}.
+      // A new AG-UI client always sends {}.
       await tab.turn(patching("second", seen), "two", { state: {} });
       expectSame(seen[0]?.state, { list: ["first"] }, "the agent must be given the thread's state");
       const view = await tab.mustBeOnReplay();

@@ -29,7 +29,7 @@ function copyOf<T>(value: T): T {
   }
 }
 
-/** `@ag-ui/client` itself, over events instead of a connection. */
+/** `@ag-ui/client` itself, fed with events instead of a connection. */
 class Reader extends AbstractAgent {
   constructor(
     private readonly handed: readonly BaseEvent[],
@@ -43,12 +43,12 @@ class Reader extends AbstractAgent {
     return throwError(() => new Error("a reader runs nothing"));
   }
 
-  // A copy: the client writes to the messages of events.
+  // A copy: the client mutates the messages of events.
   protected override connect(): Observable<BaseEvent> {
     return from(copyOf([...this.handed]));
   }
 
-  /** The default refuses to read on while an interrupt is open. */
+  /** The default refuses to go on while an interrupt is open. */
   protected override async onInitialize(): Promise<void> {}
 
   /** The default prints the error before it throws it. */
@@ -58,7 +58,7 @@ class Reader extends AbstractAgent {
 }
 
 /**
- * What an AG-UI client makes of events, from what it had before.
+ * What an AG-UI client rebuilds from events and what it had before.
  *
  * @param name of the events in messages: "the replay"
  */
@@ -73,7 +73,7 @@ export async function rebuild(name: string, events: readonly BaseEvent[], before
   return { messages, state, interrupts: pendingInterrupts };
 }
 
-/** Fails with the verifier's reason and the event that it stumbled over. */
+/** Fails with the verifier's reason and the event that it rejected. */
 export function mustBeValid(name: string, events: readonly BaseEvent[]): void {
   let passed = 0;
   let reason: unknown;
@@ -93,7 +93,7 @@ export function mustBeValid(name: string, events: readonly BaseEvent[]): void {
 export const isTerminal = ({ type }: BaseEvent): boolean =>
   type === EventType.RUN_FINISHED || type === EventType.RUN_ERROR;
 
-/** One run from RUN_STARTED to its only terminal event, under its own ids. */
+/** One run from RUN_STARTED to its only terminal event, with its own ids. */
 export function mustBeOneRun(
   name: string,
   events: readonly BaseEvent[],
@@ -117,7 +117,7 @@ export function mustBeOneRun(
   }
 }
 
-/** START and END of everything that a run opens, and the field that says which. */
+/** The START and END types of everything that a run opens, and its id field. */
 const PAIRS: readonly (readonly [start: string, ends: readonly string[], id: string])[] = [
   [EventType.TEXT_MESSAGE_START, [EventType.TEXT_MESSAGE_END], "messageId"],
   [EventType.TOOL_CALL_START, [EventType.TOOL_CALL_END], "toolCallId"],
@@ -127,7 +127,7 @@ const PAIRS: readonly (readonly [start: string, ends: readonly string[], id: str
   [EventType.SUBAGENT_STARTED, [EventType.SUBAGENT_FINISHED, EventType.SUBAGENT_ERROR], "subagentRunId"],
 ];
 
-/** RUN_ERROR may leave things open for the verifier; a reader would show them as going on for ever. */
+/** The verifier lets RUN_ERROR leave things open; a reader would show them as unfinished for ever. */
 export function mustBeClosed(name: string, events: readonly BaseEvent[]): void {
   for (const [start, ends, id] of PAIRS) {
     const open = new Set<unknown>();
@@ -151,13 +151,13 @@ export function mustAgree(name: string, actual: View, expected: View): void {
   expectSame(actual.interrupts, expected.interrupts, `${rule}: its open interrupts`);
 }
 
-/** The text of a message; undefined where there is none of this id. */
+/** The text of a message; undefined if no message has this id. */
 export function textOf(view: View, messageId: string): string | undefined {
   const content = view.messages.find((message) => message.id === messageId)?.content;
   return typeof content === "string" ? content : undefined;
 }
 
-/** Adjacent deltas of one message as one: how text is cut is free. */
+/** Joins adjacent deltas of a message: how text is split is free. */
 export function joined(events: readonly BaseEvent[]): BaseEvent[] {
   const all: BaseEvent[] = [];
   for (const event of events) {
