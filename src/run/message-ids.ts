@@ -12,7 +12,8 @@ export function messageIdsOf(event: BaseEvent): readonly string[] {
       return (event as MessagesSnapshotEvent).messages.map(({ id }) => id);
     case EventType.TOOL_CALL_START: {
       const { toolCallId, parentMessageId } = event as ToolCallStartEvent;
-      return [parentMessageId ?? toolCallId];
+      // Where the parent is no assistant message, the call gets a message under its own id.
+      return parentMessageId ? [parentMessageId, toolCallId] : [toolCallId];
     }
     case EventType.TEXT_MESSAGE_START:
     case EventType.TOOL_CALL_RESULT:

@@ -38,3 +38,11 @@ test("an activity, which no client sends, is no reason to send everything", () =
   known.load([{ ...activity, id: "earlier" }]);
   expect(known.news([user("u"), answer, user("new")])).toEqual([user("new")]);
 });
+
+test("a call whose parent is no assistant message gets one under its own id, which is not sent again (L2)", () => {
+  const known = new KnownMessages();
+  known.note({ type: EventType.TOOL_CALL_RESULT, messageId: "result", toolCallId: "other", content: "" });
+  known.note({ type: EventType.TOOL_CALL_START, toolCallId: "call", toolCallName: "f", parentMessageId: "result" });
+  known.note({ type: EventType.TOOL_CALL_START, toolCallId: "orphan", toolCallName: "f", parentMessageId: "" });
+  expect(["result", "call", "orphan"].filter((id) => known.isUnsent(id))).toEqual([]);
+});
