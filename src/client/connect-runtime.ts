@@ -139,8 +139,8 @@ export interface ThreadsApi {
  * @throws RunnerError `invalid-input` for options that there are not
  */
 export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnection {
-  checkNames(options, NAMES, { of: "connectRuntime" });
-  checkNames(options.hosts, HOSTS, { of: "connectRuntime", within: "hosts" });
+  checkNames(options, NAMES, { of: "connectRuntime", isRequired: true });
+  checkNames(options.hosts, HOSTS, { of: "connectRuntime", within: "hosts", isRequired: true });
   const link = new HostLink({
     hosts: options.hosts,
     startTimeoutMs: options.startTimeoutMs ?? 15_000,

@@ -40,7 +40,7 @@ export function installRuntimeFetch(
   runtime: Pick<RuntimeConnection, "fetch">,
   options: InstallRuntimeFetchOptions,
 ): () => void {
-  checkNames(options, NAMES, { of: "installRuntimeFetch" });
+  checkNames(options, NAMES, { of: "installRuntimeFetch", isRequired: true });
   const { basePath, target = globalThis } = options;
   const path = checkBasePath(basePath);
   const before = Object.getOwnPropertyDescriptor(target, "fetch");

@@ -23,10 +23,12 @@ interface Named {
   /** Where the options stand among its own: "cors". */
   readonly within?: string;
   readonly elsewhere?: Elsewhere;
+  /** Some are required: `undefined` is refused, too. */
+  readonly isRequired?: true;
 }
 
 /**
- * Refuses an option that nobody heeds: it is misspelt, or meant to protect something. `undefined` is none.
+ * Refuses an option that nobody heeds: it is misspelt, or meant to protect something.
  *
  * @throws RunnerError `invalid-input`
  */
@@ -35,8 +37,8 @@ export function checkNames<Options extends object>(
   names: Names<Options>,
   named: Named,
 ): void {
-  if (given === undefined) return;
-  const { of, within, elsewhere = {} } = named;
+  const { of, within, elsewhere = {}, isRequired } = named;
+  if (given === undefined && isRequired !== true) return;
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     const field = within ?? "options";
     throw new RunnerError("invalid-input", { field }, { message: `${of}: ${field} must be an object` });

@@ -101,7 +101,7 @@ const OF_MADE_RUNNER = [
 
 /** Checks that need nothing opened. @throws RunnerError `invalid-input` */
 export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
-  checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE });
+  checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE, isRequired: true });
   checkOptions(options);
   if (options.dbName !== undefined) checkId("dbName", options.dbName);
   checkFlag("memoryFallback", options.memoryFallback);

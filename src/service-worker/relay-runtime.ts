@@ -46,7 +46,7 @@ export function relayRuntime(
   // The types of a page are the only ones that there are here.
   scope: RelayScope = globalThis as unknown as RelayScope,
 ): () => void {
-  checkNames(options, NAMES, { of: "relayRuntime" });
+  checkNames(options, NAMES, { of: "relayRuntime", isRequired: true });
   const { basePath, timeoutMs = 2_000 } = options;
   const path = checkBasePath(basePath);
   if (!(timeoutMs > 0)) {

@@ -66,7 +66,7 @@ export interface Handling {
  * @throws RunnerError `invalid-input` for invalid options
  */
 export function createRuntimeHandler(options: RuntimeHandlerOptions): (request: Request) => Promise<Response> {
-  checkNames(options, NAMES, { of: "createRuntimeHandler", elsewhere: ELSEWHERE });
+  checkNames(options, NAMES, { of: "createRuntimeHandler", elsewhere: ELSEWHERE, isRequired: true });
   const { runtime, basePath = "", mode = "multi-route", cors, allowedHosts = ["*"] } = options;
   if (mode !== "multi-route" && mode !== "single-route") {
     throw new RunnerError("invalid-input", { field: "mode" }, { message: "mode must be multi-route or single-route" });

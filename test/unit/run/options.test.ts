@@ -110,6 +110,22 @@ describe.each(Object.entries(TAKERS))("%s", (name, { take, valid = {}, within = 
     for (const none of [null, [], "options"]) expect(() => take(none as never)).toThrow(RunnerError);
   });
 
+  test.runIf(
+    [
+      "AgentRuntime",
+      "serveRuntime",
+      "createRuntimeHandler",
+      "connectRuntime",
+      "installRuntimeFetch",
+      "relayRuntime",
+    ].includes(name),
+  )("says that options are missing", () => {
+    expect(refusal(taken(undefined as never))).toEqual({
+      field: "options",
+      message: expect.stringContaining("options must be an object") as unknown,
+    });
+  });
+
   test.runIf(name !== "serveRuntime" && name !== "relayRuntime")("takes undefined for absent", async () => {
     await taken({ ...valid, onRequset: undefined })();
   });
