@@ -13,7 +13,7 @@ import {
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { systemClock, type Clock } from "../platform/clock.js";
+import type { Clock } from "../platform/clock.js";
 import { DEFAULT_DB_NAME, langGraphDbName } from "../platform/names.js";
 import { checkNames, type Names } from "../run/options.js";
 import { RunnerError } from "../run/errors.js";
@@ -58,14 +58,13 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   /** @throws RunnerError `invalid-input` for unknown options */
   constructor(options: IndexedDBSaverOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBSaver" });
-    const { dbName = DEFAULT_DB_NAME, serde, openTimeoutMs = 10_000, clock = systemClock } = options;
+    const { dbName = DEFAULT_DB_NAME, serde, openTimeoutMs, clock } = options;
     super(serde);
     this.connection = new DatabaseConnection({
       dbName: langGraphDbName(dbName),
       layout: saverLayout,
       clock,
       openTimeoutMs,
-      onOutdated: () => Promise.resolve(),
     });
   }
 

@@ -1,11 +1,11 @@
-import { filter, firstValueFrom, map, merge, from } from "rxjs";
-import { Bell, ringOrSilence } from "../platform/bell.js";
+import { filter, firstValueFrom, from, map, merge } from "rxjs";
+import { abortWith } from "../platform/abort.js";
 import type { Clock } from "../platform/clock.js";
 import type { HeldLock, Locks } from "../platform/locks.js";
 import { hostLifeLockName, threadLockName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import type { RunStore, ThreadHead } from "../storage/run-store.js";
-import type { HostChannel, LockMessage } from "./protocol.js";
+import type { HostChannel, LockMessage, LockMessageType } from "./protocol.js";
 
 export interface ClaimParts {
   readonly dbName: string;
@@ -20,49 +20,44 @@ export interface ClaimParts {
 const ANSWER_MS = 100;
 /** How long a claim waits for a thread that is settling or being claimed, in ms. */
 const SETTLING_MS = 3_000;
-/** How long between two tries while nothing is heard, in ms. */
+/** Interval between two tries without a message, in ms. */
 const RETRY_MS = 50;
+/** How long a run that waits for a busy thread waits for a message before it tries again, in ms. */
+const SILENCE_MS = 1_000;
 
-/** What tells a claim how a taken thread stands. */
-const ANSWERS: ReadonlySet<LockMessage["type"]> = new Set<LockMessage["type"]>(["refused", "wait", "started", "ended"]);
+/** Answers that tell a claim the state of a taken thread. */
+const ANSWERS: readonly LockMessageType[] = ["refused", "wait", "started", "ended"];
 
-/** The first message that matches, or undefined after `ms`. Listens from the call on, before `post` is called. */
+/** The first message of these types about the thread; undefined after `ms`, or when `signal` aborts. Listens from the call on. */
 async function hear(
-  { channel, clock }: ClaimParts,
-  matches: (message: LockMessage) => boolean,
+  { channel, clock }: Pick<ClaimParts, "channel" | "clock">,
+  threadId: string,
+  types: readonly LockMessageType[],
   ms: number,
-  post?: () => void,
+  ...signals: readonly AbortSignal[]
 ): Promise<LockMessage | undefined> {
-  const ended = new AbortController();
-  const heard = firstValueFrom(
-    merge(channel.messages$.pipe(filter(matches)), from(clock.after(ms, ended.signal)).pipe(map(() => undefined))),
+  const ended = abortWith(...signals);
+  const heard = channel.messages$.pipe(
+    filter((message) => message.threadId === threadId && types.includes(message.type)),
   );
-  post?.();
+  const silence = from(clock.after(ms, ended.signal)).pipe(map(() => undefined));
   try {
-    return await heard;
+    return await firstValueFrom(merge(heard, silence));
   } finally {
     ended.abort();
   }
 }
 
-/** How long a run that waits for a busy thread hears nothing before it looks again, in ms. */
-const SILENCE_MS = 1_000;
-
 /** Resolves when a run of the thread ended, or may have, or `signal` aborted. */
 export async function threadFreed(
-  { channel, clock }: Pick<ClaimParts, "channel" | "clock">,
+  parts: Pick<ClaimParts, "channel" | "clock">,
   threadId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const bell = new Bell();
-  const hearing = channel.messages$
-    .pipe(filter((message) => message.threadId === threadId && message.type === "ended"))
-    .subscribe(() => bell.ring());
-  await ringOrSilence(bell, bell.count, clock, SILENCE_MS, signal);
-  hearing.unsubscribe();
+  await hear(parts, threadId, ["ended"], SILENCE_MS, signal);
 }
 
-/** True when the host of a live run is dead: whoever has the thread's lock is about to settle it. */
+/** Whether the host of a live run is dead: whoever has the thread's lock is about to settle the run. */
 async function isOrphan({ dbName, locks, clock }: ClaimParts, { holder }: ThreadHead): Promise<boolean> {
   if (holder === undefined) return false;
   const looked = new AbortController();
@@ -73,19 +68,19 @@ async function isOrphan({ dbName, locks, clock }: ClaimParts, { holder }: Thread
 }
 
 /**
- * True where another host has a live run of the thread, as far as anybody can tell without Web Locks: the thread's lock is
- * this context's own there and does not say it. The run counts until its holder has been silent for so long that it is
- * settled as broken. Two hosts may both find a thread free: the fence's transaction lets one of them in.
+ * Whether another host has a live run of the thread, where there are no Web Locks to tell: the thread's lock excludes this
+ * context alone. The run counts until its holder has been silent for so long that the run is settled as broken. If two
+ * hosts find a thread free, the fence's transaction admits one of them.
  */
 export const runsElsewhere = (
   { locks, hostId }: { readonly locks: Locks; readonly hostId: string },
   head: ThreadHead | undefined,
 ): boolean => locks.contextOnly === true && head?.live !== undefined && head.holder !== hostId;
 
-/** Undefined where another run of the thread has the lock, or runs in another host. */
+/** Undefined if another run of the thread has the lock, or another host runs one. */
 async function tryClaim(parts: ClaimParts, threadId: string): Promise<HeldLock | undefined> {
   const { locks, store, dbName } = parts;
-  // With Web Locks nobody has to look.
+  // With Web Locks no read is needed.
   const head = locks.contextOnly === true ? await store.head(threadId) : undefined;
   return runsElsewhere(parts, head) ? undefined : locks.tryHold(threadLockName(dbName, threadId));
 }
@@ -102,14 +97,12 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
     const lock = await tryClaim(parts, threadId);
     if (lock !== undefined) return lock;
 
-    const isAnswer = (message: LockMessage): boolean => message.threadId === threadId && ANSWERS.has(message.type);
-    const [answer, before] = await Promise.all([
-      hear(parts, isAnswer, ANSWER_MS, () => channel.post({ type: "claim", threadId, runId })),
-      store.head(threadId),
-    ]);
+    const answering = hear(parts, threadId, ANSWERS, ANSWER_MS);
+    channel.post({ type: "claim", threadId, runId });
+    const [answer, before] = await Promise.all([answering, store.head(threadId)]);
     if (answer === undefined || answer.type === "refused" || answer.type === "started") {
-      // Nothing heard is believed: the head row says whether a run is live. What was read before the answer may have
-      // changed since: a host that settles a dead one's run holds the lock, and tells all hosts but itself.
+      // Messages are not trusted: the head row decides. It may have changed after it was read, before the answer: a host
+      // that settles a dead one's run holds the lock, and tells all hosts but itself.
       const isTold = (head: ThreadHead | undefined): boolean =>
         answer?.runId !== undefined && head?.live?.runId === answer.runId;
       const head = isTold(before) ? before : await store.head(threadId);
@@ -123,8 +116,6 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
       }
     }
     if (clock.elapsed() >= deadline) throw new RunnerError("thread-busy", { threadId });
-    if (answer?.type !== "ended") {
-      await hear(parts, (message) => message.threadId === threadId && message.type === "ended", RETRY_MS);
-    }
+    if (answer?.type !== "ended") await hear(parts, threadId, ["ended"], RETRY_MS);
   }
 }

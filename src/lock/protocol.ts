@@ -5,26 +5,14 @@ import type { Channel } from "../platform/channel.js";
 const LOCK_PROTOCOL = 1;
 
 /**
- * What hosts tell one another about the threads of a database.
- * - `claim`: somebody asks for a thread that is taken; its holder answers `refused`, or `wait` while it settles.
- * - `started`, `advanced`, `ended`: a run's course in the log. `advanced` names the last committed seq.
- * - `stop`, `stop-ack`: a stop request and its receipt by the holder.
+ * What hosts of a database tell one another about its threads.
+ * - `claim`: a host wants a thread that is taken; the holder answers `refused`, or `wait` while it settles.
+ * - `started`, `advanced`, `ended`: progress of a run. `advanced` has the last committed seq.
+ * - `stop`, `stop-ack`: a stop request, and the holder's receipt.
  * - `changed`: the thread's entry in the list changed.
  */
-export type LockMessageType =
-  "claim" | "refused" | "wait" | "started" | "advanced" | "ended" | "stop" | "stop-ack" | "changed";
-
-const TYPES: ReadonlySet<string> = new Set<LockMessageType>([
-  "claim",
-  "refused",
-  "wait",
-  "started",
-  "advanced",
-  "ended",
-  "stop",
-  "stop-ack",
-  "changed",
-]);
+const TYPES = ["claim", "refused", "wait", "started", "advanced", "ended", "stop", "stop-ack", "changed"] as const;
+export type LockMessageType = (typeof TYPES)[number];
 
 export interface LockMessage {
   readonly type: LockMessageType;
@@ -33,11 +21,11 @@ export interface LockMessage {
   readonly runId?: string;
   readonly runIndex?: number;
   readonly seq?: number;
-  /** Of a `stop`: another run takes the place of this one, which ends at once. */
+  /** Of a `stop`: another run replaces this one, which ends at once. */
   readonly supersede?: boolean;
 }
 
-/** The lock's protocol over one channel. Foreign and malformed messages are dropped here. */
+/** The lock's protocol over one channel. Drops other versions and malformed messages. */
 export interface HostChannel {
   readonly messages$: Observable<LockMessage>;
   post(message: Omit<LockMessage, "from">): void;
@@ -50,8 +38,7 @@ function isLockMessage(value: unknown): value is LockMessage & { readonly v: num
   const optional = (key: string, type: string): boolean => message[key] === undefined || typeof message[key] === type;
   return (
     message["v"] === LOCK_PROTOCOL &&
-    typeof message["type"] === "string" &&
-    TYPES.has(message["type"]) &&
+    TYPES.some((type) => type === message["type"]) &&
     typeof message["from"] === "string" &&
     typeof message["threadId"] === "string" &&
     optional("runId", "string") &&
@@ -67,7 +54,7 @@ export function hostChannel(channel: Channel, hostId: string): HostChannel {
       filter(isLockMessage),
       map(({ v: _v, ...message }) => message),
       filter((message) => message.from !== hostId),
-      // However many follow threads here, each message is looked at once.
+      // Each message is checked once, however many subscribers there are.
       share(),
     ),
     post: (message) => channel.post({ v: LOCK_PROTOCOL, from: hostId, ...message }),

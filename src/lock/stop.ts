@@ -14,17 +14,17 @@ export interface StopParts {
   readonly clock: Clock;
 }
 
-/** How often the stop message is said again until somebody answers, in ms. */
+/** Interval at which the stop message is repeated until it is answered, in ms. */
 const REPEAT_MS = 200;
 
 /**
- * Carries a stop request, which stands in the log already, to the run's holder. Nothing heard is believed: a receipt ends
- * the repeating, and the head row says whether the run has ended.
+ * Delivers a stop request, which is already in the log, to the run's holder. Messages are not trusted: a receipt ends the
+ * repetition, and the head row tells whether the run has ended.
  *
- * @param patienceMs how long a holder has to acknowledge it, and then to end the run
- * @param acknowledged called once when somebody says that he is the holder and has heard of it
- * @returns undefined once the run has ended; the stolen lock where the holder is frozen or hung: the caller must then
- *   fence and settle the run. Errors: those of storage
+ * @param patienceMs how long the holder has to acknowledge it, and then to end the run
+ * @param acknowledged called once at the first receipt
+ * @returns undefined once the run has ended; the stolen lock if the holder is frozen or hung: the caller must then fence
+ *   and settle the run. Errors: those of storage
  */
 export async function deliverStop(
   { dbName, locks, channel, store, clock }: StopParts,
@@ -35,7 +35,7 @@ export async function deliverStop(
   const { threadId, runId, supersede = false } = run;
   const isLive = async (): Promise<boolean> => (await store.head(threadId))?.live?.runId === runId;
   const bell = new Bell();
-  // The listener below changes it, which the compiler does not see.
+  // Changed by the listener below, which the compiler does not see.
   let receipt = "none" as "none" | "heard" | "taken";
   let ended = false;
   const listening = channel.messages$
@@ -65,6 +65,6 @@ export async function deliverStop(
   } finally {
     listening.unsubscribe();
   }
-  // Silence proves nothing: the run may have ended unheard, and the lock be that of the thread's next run.
+  // Silence proves nothing: the message may be lost, and the lock may be that of the thread's next run.
   return (await isLive()) ? locks.steal(threadLockName(dbName, threadId)) : undefined;
 }

@@ -1,8 +1,8 @@
 /**
- * What stands between a payload (events, messages, states, inputs) and the record that keeps it. Ids, indexes, times,
- * counts, statuses and open constructs stay outside it, so any host can settle any run without reading its content.
+ * Encodes payloads (events, messages, states, inputs) for storage, for example to encrypt them. Ids, indexes, times,
+ * counts, statuses and open constructs are not encoded, so any host can settle any run without reading its content.
  *
- * `decode(encode(x))` must equal `x`. Both are called outside of transactions only, so they may take their time.
+ * `decode(encode(x))` must equal `x`. Both are called outside of transactions only, so they may be slow.
  */
 export interface PayloadCodec {
   encode(value: unknown): Promise<unknown>;

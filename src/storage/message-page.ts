@@ -1,18 +1,16 @@
 /*
- * A page of a thread's messages, read backwards from the rows that its runs left. The rows say how the thread came to be,
- * so where a message stands follows from them:
+ * Reads a page of a thread's messages backwards from the rows that its runs left:
  *
- * - The first row of an id places the message; later ones replace what it says. (Only the row that begins the thread anew
- *   and those of the same run tell several messages of one id; the later ones of them are replaced by nothing.)
- * - A row that stands `after` a message which was there before it comes directly behind that, before what was put there
- *   earlier; any other one at the end.
+ * - The first row of an id places the message; later ones replace its content. (A row that resets the thread, and those of
+ *   its run, may have several messages of one id; nothing replaces the later ones.)
+ * - A row `after` an earlier message is placed directly behind it, before those placed there earlier; any other at the end.
  *
- * So the messages are a tree: those at the end are its roots, in the order of their rows; each has behind it those that
- * stand after it, the newest row first. Read backwards that is: of each message what stands after it, the oldest row first,
- * and then itself.
+ * So the messages are a tree: its roots are those placed at the end, in the order of their rows; the children of a message
+ * are those placed after it, the newest row first. The list is the tree in pre-order; backwards: of each message first its
+ * children, the oldest row first, and then itself.
  */
 
-/** Where a row stands. */
+/** A row's position. */
 export interface Place {
   readonly runIndex: number;
   readonly n: number;
@@ -25,39 +23,34 @@ export interface PlacedRow<Content> extends Place {
   readonly content: Content;
 }
 
-/** The first and the last row of a message. */
+/** A message's first and last row. */
 export interface Span {
   readonly first: Place;
   readonly last: Place;
 }
 
-/**
- * The rows of one path, from the newest that resets (else from the first) to its end.
- *
- * - All rows that it tells of must be of the path, and none older than the newest one that resets.
- * - Lists must be in the order of the places, but for `before`, whose newest row comes first.
- */
+/** The rows of one path, from the newest that resets (else the first). Lists are in ascending order, except `before`. */
 export interface MessageRows<Content> {
-  /** The run that began the thread anew. */
+  /** The run that reset the thread. */
   readonly rewrittenBy: number | undefined;
-  /** Rows older than `place` (undefined: from the end), at most `limit`; fewer only where there are no more. */
+  /** Rows older than `place` (undefined: from the end), newest first; fewer than `limit` only if there are no more. */
   before(place: Place | undefined, limit: number): Promise<readonly PlacedRow<Content>[]>;
-  /** The rows in these places; all are there. */
+  /** The rows in these places, which must exist. */
   at(places: readonly Place[]): Promise<readonly PlacedRow<Content>[]>;
-  /** For each id of which there is a row. */
+  /** By message id; omits unknown ones. */
   spans(ids: readonly string[]): Promise<ReadonlyMap<string, Span>>;
-  /** For each id that rows stand `after`. */
+  /** By message id, the rows `after` it, if any. */
   followers(ids: readonly string[]): Promise<ReadonlyMap<string, readonly PlacedRow<Content>[]>>;
 }
 
 export interface Page<Content> {
-  /** What each message says now, oldest first. */
+  /** The messages' newest contents, oldest message first. */
   readonly contents: readonly Content[];
   /** There are messages before the first one. */
   readonly earlier: boolean;
 }
 
-/** Rows read at a time, at least and at most. */
+/** Bounds of how many rows are read at a time. */
 const LEAST_ROWS = 16;
 const MOST_ROWS = 256;
 
@@ -65,9 +58,9 @@ const MOST_ROWS = 256;
 interface Placing<Content> {
   readonly row: PlacedRow<Content>;
   readonly id: string;
-  /** Of several messages of one id a later one: nothing replaces it, nothing stands after it. */
+  /** A later one of several messages of one id: nothing replaces it or is placed after it. */
   readonly again: boolean;
-  /** The place of the message that it stands after. */
+  /** The place of its parent in the tree. */
   readonly behind: Place | undefined;
   readonly last: Place;
 }
@@ -80,12 +73,7 @@ interface Shown<Content> {
 const isSame = (a: Place, b: Place): boolean => a.runIndex === b.runIndex && a.n === b.n;
 export const byPlace = (a: Place, b: Place): number => a.runIndex - b.runIndex || a.n - b.n;
 
-/**
- * The `limit` messages before the message `before`, or at the end. A page never begins with one of several messages of one
- * id but the first, which `before` names: it is longer where it would.
- *
- * @returns undefined where there is no message of the id `before`
- */
+/** See `RunStore.messagePage`. */
 export async function readPage<Content>(
   rows: MessageRows<Content>,
   before: string | undefined,
@@ -106,7 +94,7 @@ const pageOf = <Content>(shown: readonly Shown<Content>[], earlier: boolean): Pa
   earlier,
 });
 
-/** The messages before the one that is placed at `from`, the newest first. */
+/** The messages before the one placed at `from`, newest first. */
 async function* backwards<Content>(
   rows: MessageRows<Content>,
   from: Place | undefined,
@@ -115,7 +103,7 @@ async function* backwards<Content>(
   let place = from;
   if (from !== undefined) {
     let [at] = await placing(rows, await rows.at([from]));
-    // Up from what it stands after to that: what was put between the two later, and then that itself.
+    // Up the tree: the siblings between it and its parent, which are newer, and then the parent.
     while (at?.behind !== undefined) {
       const { row, behind } = at;
       const [parent] = await placing(rows, await rows.at([behind]));
@@ -130,7 +118,7 @@ async function* backwards<Content>(
     }
     place = at?.row;
   }
-  // One more than is shown, which tells whether there are earlier ones.
+  // One more than the page, to know whether there are earlier ones.
   const count = Math.min(Math.max(limit + 1, LEAST_ROWS), MOST_ROWS);
   for (;;) {
     const found = await rows.before(place, count);
@@ -144,7 +132,7 @@ async function* backwards<Content>(
 const isBehind = <Content>({ behind }: Placing<Content>, { row }: Placing<Content>): boolean =>
   behind !== undefined && isSame(behind, row);
 
-/** Those of the rows that place a message, in the order given. */
+/** The rows that place a message, in the given order. */
 async function placing<Content>(
   rows: MessageRows<Content>,
   found: readonly PlacedRow<Content>[],
@@ -161,13 +149,13 @@ async function placing<Content>(
     if (!isFirst) return [];
     const other = after === undefined ? undefined : spans.get(after)?.first;
     const behind = other !== undefined && byPlace(other, row) < 0 ? other : undefined;
-    // What the run that begins the thread anew tells of an id again is another message.
+    // The later rows of one id in the run that reset the thread are other messages.
     const last = span.last.runIndex === rows.rewrittenBy ? row : span.last;
     return [{ row, id, again, behind, last }];
   });
 }
 
-/** What stands behind each of the messages, read backwards, and then itself. */
+/** The messages, each preceded by its descendants: its part of the list backwards. */
 async function withFollowers<Content>(
   rows: MessageRows<Content>,
   messages: readonly Placing<Content>[],
@@ -195,7 +183,7 @@ async function withFollowers<Content>(
   return saying(rows, order);
 }
 
-/** What the messages say now. */
+/** The messages' newest contents. */
 async function saying<Content>(
   rows: MessageRows<Content>,
   messages: readonly Placing<Content>[],

@@ -1,18 +1,14 @@
 import { chunkSize } from "../run/size.js";
 import type { Chunk } from "../run/types.js";
 
-/*
- * What every store joins alike when it repacks a run.
- */
-
-/** Events of a joined record, at most. */
+/** Most events of a joined record. */
 export const RECORD_EVENTS = 4_096;
-/** Its size at most, see `sizeOf`. */
+/** Its largest size, see `sizeOf`. */
 export const RECORD_SIZE = 256 * 1_024;
 
 /**
- * Which consecutive chunks of one run become one record, each group in order. Only those of one epoch are joined: it
- * says who wrote them. A chunk in a group of its own stays as it is.
+ * Groups consecutive chunks of one run that become one record. Only chunks of one epoch, and so of one writer, are joined.
+ * A chunk in a group of its own stays as it is.
  */
 export function joinGroups(chunks: readonly Chunk[]): Chunk[][] {
   const groups: Chunk[][] = [];

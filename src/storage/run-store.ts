@@ -1,7 +1,7 @@
 import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
 import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
 
-/** The head of a thread: who runs what, and which run is the thread's active one. */
+/** The head of a thread: its live run and holder, and its active run. */
 export interface ThreadHead {
   readonly threadId: string;
   /** The fencing number of the thread's newest run or takeover. */
@@ -14,15 +14,15 @@ export interface ThreadHead {
   /** The host that holds the live run. */
   readonly holder?: string;
   readonly stop?: StopRequest;
-  /** Some run does not continue the run before it: the path must be read from the runs. */
+  /** Some run does not continue the run before it, so the path must be read from the runs. */
   readonly branched?: true;
-  /** Runs that were settled without reading their content: their messages and state are still to be derived. */
+  /** Runs settled without reading their content: their messages and state are still to be derived. */
   readonly underived?: readonly number[];
-  /** The first run that counts: what stood before it was deleted or cut off. Absent: 0. */
+  /** The first run that counts; earlier ones were deleted or cut off. Absent: 0. */
   readonly first?: number;
-  /** The run `first` is all that is left of the thread's oldest runs: messages, state, closing; no events. */
+  /** The run `first` stands for the thread's oldest runs: it has messages, state and closing, no events. */
   readonly cut?: true;
-  /** A tombstone: the thread was deleted. Its run indexes are never used again. */
+  /** A tombstone of a deleted thread. Its run indexes are never used again. */
   readonly deleted?: true;
 }
 
@@ -34,14 +34,14 @@ export interface StopRequest {
   readonly as: "stopped" | "superseded";
 }
 
-/** What a run was asked. Never tokens or headers. */
+/** A run's input. Never tokens or headers. */
 export interface PersistedInput {
   /** The messages that were new to the path. */
   readonly messages: readonly Message[];
   readonly resume?: RunAgentInput["resume"];
 }
 
-/** The events of a settled run that a snapshot shows besides messages and state. */
+/** The events of a settled run that a snapshot has besides messages and state. */
 export interface RunClosing {
   /** Without its input. */
   readonly runStarted: BaseEvent;
@@ -56,7 +56,7 @@ export interface RunRow {
   readonly runId: string;
   /** The run that this one continues; null for the first of a path. */
   readonly prevRunIndex: number | null;
-  /** The run that the caller named as the parent, else the one that was the thread's last. Never AG-UI's field. */
+  /** The parent that the caller named, else the thread's last run. Not AG-UI's field. */
   readonly parentRunId?: string;
   readonly agentId?: string;
   readonly status: RunStatus;
@@ -64,11 +64,11 @@ export interface RunRow {
   readonly startedAt: number;
   readonly endedAt?: number;
   readonly eventCount?: number;
-  /** Equal for equal inputs, so that the same run sent again is recognised. */
+  /** Equal for equal inputs, so that a repeated request is recognized. */
   readonly fingerprint: string;
 }
 
-/** The right to write one run, until another host takes it over. */
+/** The right to write a run, until another host takes it over. */
 export interface Claim {
   readonly threadId: string;
   readonly runIndex: number;
@@ -85,17 +85,14 @@ export interface ClaimRequest {
   readonly parentRunId?: string;
   readonly holder: string;
   readonly startedAt: number;
-  /** The head's `activeRunIndex` and `epoch` that the caller's base was read at; undefined for a new thread. */
+  /** `activeRunIndex` and `epoch` of the head that the caller's base was read at; undefined for a new thread. */
   readonly base: { readonly activeRunIndex: number; readonly epoch: number } | undefined;
   readonly prevRunIndex: number | null;
   readonly input: PersistedInput;
   readonly fingerprint: string;
-  /**
-   * It answers an earlier run. A settled run of the same id gives it way: from then on it is found by its fingerprint, and
-   * this one by the id.
-   */
+  /** It answers an earlier run: a settled run with the same id is from then on found by its fingerprint, this one by id. */
   readonly answers?: boolean;
-  /** The title of a thread that has none yet. */
+  /** For a thread that has none yet. */
   readonly title: string;
 }
 
@@ -103,32 +100,32 @@ export type ClaimResult =
   | {
       readonly is: "claimed";
       readonly claim: Claim;
-      /** About how many bytes the thread's runs take that ended, see `sizeOf`; nothing is known of those that a host left behind. */
+      /** About how many bytes the thread's ended runs take, see `sizeOf`; runs of dead hosts are not counted. */
       readonly bytes: number;
     }
-  /** The run id was used before. */
+  /** The run id was used. */
   | { readonly is: "exists"; readonly run: RunRow }
-  /** The thread went on since the base was read. */
+  /** The thread changed after the base was read. */
   | { readonly is: "moved" };
 
-/** A message that a run added or replaced, in its place. */
+/** A message that a run added or replaced. */
 export interface MessageRow {
   readonly message: Message;
-  /** The message that it follows, where it was not added at the end. */
+  /** The message that it follows, unless it was added at the end. */
   readonly after?: string;
-  /** The index of the run that added it, where this is a later one. Older builds did not write it. */
+  /** The run that added it, if this is a later one. Older builds did not write it. */
   readonly addedBy?: number;
 }
 
-/** A message row as it stands in the log; `row` is absent where the run left no message at all. */
+/** A stored message row; `row` is undefined if the run left no message. */
 export interface StoredMessageRow {
   readonly runIndex: number;
-  /** The thread's messages begin anew here. */
+  /** The thread's messages start over here. */
   readonly resets: boolean;
   readonly row: MessageRow | undefined;
 }
 
-/** Which messages of a thread: `limit` ones, before that of the id `before`; absent: the last ones. */
+/** Which page: the last `limit` messages, or the last before the message `before`. */
 export interface MessagePagePlace {
   readonly before: string | undefined;
   readonly limit: number;
@@ -141,13 +138,13 @@ export interface StoredMessagePage {
   readonly earlier: boolean;
 }
 
-/** Everything that ends a run in the log, for one transaction. */
+/** The end of a run, written in one transaction. */
 export interface Settlement {
   readonly status: SettledStatus;
   readonly endedAt: number;
-  /** Closing events and the terminal event; the last events of the run. */
+  /** The run's last events: closing events and the terminal event. */
   readonly chunk: Chunk;
-  /** The agent ended the run itself: a stop request that was not yet seen does not change that. A `superseded` end neither. */
+  /** The agent's own end, or a `superseded` one: has precedence over a stop request that was not yet seen. */
   readonly ownTerminal: boolean;
   readonly closing: RunClosing;
   readonly derived: Derived;
@@ -155,16 +152,16 @@ export interface Settlement {
   readonly bytes: number;
 }
 
-/** What a run left behind, in final form. */
+/** What a run left behind. */
 export interface Derived {
   readonly messages: readonly MessageRow[];
-  /** The messages are all of the thread's, not only what the run added. */
+  /** The messages are all of the thread's, not only those that the run added. */
   readonly rewritten: boolean;
   readonly state: State;
   readonly interrupts: readonly Interrupt[];
 }
 
-/** Builds the end of a run whose holder is gone, from what stands outside of the payloads. */
+/** Builds the end of a run whose holder is gone, from data outside of the payloads. */
 export type BuildForeignEnd = (run: RunRow, nextSeq: number, open: OpenConstructs | undefined) => Chunk;
 
 export interface ThreadRow {
@@ -179,88 +176,44 @@ export interface ThreadRow {
   readonly lastStatus?: SettledStatus;
 }
 
-/**
- * The log of all runs, and what is derived from it.
- *
- * - Every write must be atomic, and must check in its own transaction that the claim still stands; who lost it gets
- *   RunnerError `fenced` and writes nothing.
- * - What `claim`, `requestStop`, `settle`, `settleForeign` and `updateThread` acknowledge must survive power loss; what
- *   `append` acknowledges must survive the death of every process of the origin.
- * - Repeating a call after an ambiguous end must repeat nothing.
- * - Epochs must grow over the whole store and never be used twice.
- * - What is handed out of payloads must be no deeper than what is recorded now, whatever stands there (see `readable`).
- * - A record that is not valid must be told, as RunnerError `corrupt-record`, to whoever reads what it belongs to, and left
- *   as it is; it must hide no other thread, and keep no live run from its end.
- */
-export interface RunStore {
-  /** The fence: a new epoch, the holder, and the run as `running`, in one transaction. */
-  claim(request: ClaimRequest): Promise<ClaimResult>;
-  /** Adds the next chunk of a live run. @returns what somebody asked the run to end as, if so */
-  append(claim: Claim, chunk: Chunk): Promise<{ readonly stop?: StopRequest["as"] }>;
-  /** Ends the run. @returns `stop-requested`, nothing written, where a stop request decides the end instead */
-  settle(claim: Claim, settlement: Settlement): Promise<"settled" | "stop-requested">;
-  /**
-   * Ends a live run whose holder is gone, or is taken over from: takes a new epoch, so its holder can write nothing
-   * more. @returns the run as it was, or undefined where it is not live any more
-   */
-  settleForeign(
-    threadId: string,
-    runId: string,
-    status: SettledStatus,
-    endedAt: number,
-    build: BuildForeignEnd,
-  ): Promise<RunRow | undefined>;
-  /** Adds what a foreign end left out. Does nothing where it is there already. */
-  derive(threadId: string, runIndex: number, closing: RunClosing, derived: Derived): Promise<void>;
-  /** @returns the live run that is asked to stop and whether this call asked first; undefined where none matches */
-  requestStop(
-    threadId: string,
-    runId: string | undefined,
-    at: number,
-    as?: StopRequest["as"],
-  ): Promise<
-    { readonly runId: string; readonly runIndex: number; readonly holder: string; readonly first: boolean } | undefined
-  >;
-
+/** Reads of the log; see {@link RunStore}. */
+export interface RunReads {
   head(threadId: string): Promise<ThreadHead | undefined>;
-  /** Heads of all threads with a live run. */
+  /** The heads with a live run. */
   liveHeads(): Promise<readonly ThreadHead[]>;
   run(threadId: string, runIndex: number): Promise<RunRow | undefined>;
-  /** The newest run of this id; that of the fingerprint, where one is given and several runs had the id. */
+  /** The newest run of this id; if several runs had the id, that of the fingerprint. */
   runById(threadId: string, runId: string, fingerprint?: string): Promise<RunRow | undefined>;
-  /** Runs of this id in whichever thread, of each thread the newest, at most `limit`. */
+  /** In each thread the newest run of this id, at most `limit`. */
   runsOfId(runId: string, limit: number): Promise<readonly RunRow[]>;
-  /** All runs of a thread that count, by runIndex. */
+  /** All runs of a thread that count, by ascending runIndex. */
   runs(threadId: string): Promise<readonly RunRow[]>;
-  /** A thread's runs by falling runIndex, those below `before` with this status, at most `limit`. */
+  /** A thread's runs by descending runIndex. */
   runsBefore(query: RunQuery): Promise<readonly RunRow[]>;
   input(threadId: string, runIndex: number): Promise<PersistedInput | undefined>;
   closing(threadId: string, runIndex: number): Promise<RunClosing | undefined>;
   /**
-   * Committed chunks of a run with events after `afterSeq`, in order, at most about `limit` events. There may be fewer
-   * while the run is repacked; none only where there are no more.
+   * Committed chunks of a run with events after `afterSeq`, in order, of about `limit` events at most. There may be fewer
+   * during a repack; an empty result means that there are no more.
    */
   chunks(threadId: string, runIndex: number, afterSeq: number, limit: number): Promise<readonly Chunk[]>;
-  /** Message rows of the runs of `path` (all up to `upTo` where undefined), in order. */
+  /** Message rows of the runs of `path` (undefined: all) up to `upTo`, in order, from the last one that resets. */
   messageRows(
     threadId: string,
     upTo: number,
     path: ReadonlySet<number> | undefined,
   ): Promise<readonly StoredMessageRow[]>;
-  /**
-   * Messages in each form in which a run of the thread, on whichever branch, added or replaced them, by id. Ids that there
-   * are none of are left out, and so is what cannot be read.
-   */
+  /** By id, each form that a run of the thread, on any branch, gave the message. Omits unknown ids and unreadable forms. */
   messageForms(threadId: string, messageIds: readonly string[]): Promise<ReadonlyMap<string, readonly Message[]>>;
   /**
-   * Messages of the path (see {@link messageRows}), as they are after run `upTo`: the last ones, or those before a message.
+   * A page of the path's messages (see {@link messageRows}) after run `upTo`.
    *
-   * - Pages read one from the other, back to the first, must together be all messages that the rows lead to, in order.
-   * - A page must hold `limit` messages where there are so many. It must not begin with one of several messages of one id
-   *   but the first, which `before` names: it is longer where it would.
-   * - What it costs must follow from the rows of the page and of the runs that those are of, not from the thread's length.
+   * - All pages, read backwards by `before`, must together be all messages, in order.
+   * - A page must have `limit` messages, unless there are fewer. If it would begin in the middle of several messages of one
+   *   id, it must be extended to the first of them, which `before` names.
+   * - Its cost must depend on the page's rows and their runs, not on the thread's length.
    *
-   * @returns undefined where there is no message of the id `before`
+   * @returns undefined if there is no message with the id `before`
    */
   messagePage(
     threadId: string,
@@ -273,66 +226,111 @@ export interface RunStore {
     runIndex: number,
   ): Promise<{ readonly state: State; readonly interrupts: readonly Interrupt[] } | undefined>;
   thread(threadId: string): Promise<ThreadRow | undefined>;
-  /** Threads by falling `updatedAt`. */
+  /** Threads by descending `updatedAt`. */
   threads(query: {
     limit: number;
     before?: number;
     agentId?: string;
     archived: boolean;
   }): Promise<readonly ThreadRow[]>;
+}
+
+/**
+ * The log of all runs, and what is derived from it.
+ *
+ * - Every write must be atomic, and must check in its own transaction that the claim still stands; otherwise it writes
+ *   nothing and throws RunnerError `fenced`.
+ * - What `claim`, `requestStop`, `settle`, `settleForeign` and `updateThread` acknowledge must survive power loss; what
+ *   `append` acknowledges must survive the death of every process of the origin.
+ * - Writes must be idempotent: repeating one after an ambiguous end must repeat nothing.
+ * - Epochs must grow over the whole store and never be used twice.
+ * - Returned payloads must not be nested deeper than the current limits, whatever is stored (see `readable`).
+ * - An invalid record must be reported as RunnerError `corrupt-record` to whoever reads what it belongs to, and left as it
+ *   is; it must hide no other thread, and keep no live run from its end.
+ */
+export interface RunStore extends RunReads {
+  /** The fence: a new epoch, the holder, and the run as `running`, in one transaction. */
+  claim(request: ClaimRequest): Promise<ClaimResult>;
+  /** Adds the next chunk of a live run. @returns the stop request, if any */
+  append(claim: Claim, chunk: Chunk): Promise<{ readonly stop?: StopRequest["as"] }>;
+  /** Ends the run. @returns `stop-requested`, nothing written, if a stop request has precedence */
+  settle(claim: Claim, settlement: Settlement): Promise<"settled" | "stop-requested">;
+  /**
+   * Ends another host's live run under a new epoch, so that its holder can write nothing more.
+   *
+   * @returns the ended run; undefined if it is not live any more
+   */
+  settleForeign(
+    threadId: string,
+    runId: string,
+    status: SettledStatus,
+    endedAt: number,
+    build: BuildForeignEnd,
+  ): Promise<RunRow | undefined>;
+  /** Adds what {@link settleForeign} did not derive. A no-op if it is already there. */
+  derive(threadId: string, runIndex: number, closing: RunClosing, derived: Derived): Promise<void>;
+  /** @returns the live run, and whether this call asked first; undefined if none matches */
+  requestStop(
+    threadId: string,
+    runId: string | undefined,
+    at: number,
+    as?: StopRequest["as"],
+  ): Promise<
+    { readonly runId: string; readonly runIndex: number; readonly holder: string; readonly first: boolean } | undefined
+  >;
   /**
    * Changes the thread's row.
    *
-   * - It must write what `update` gives and leave the rest as it then is, `updatedAt` included: of two updates at once
-   *   that give different fields, and of an update and a claim or an end of a run at once, neither may undo the other.
-   * - A title that it wrote must stay, whatever titles later claims bring.
-   * - It must not touch the head: a live run, and appends to others, are not held up by it.
+   * - It must write only the given fields (not `updatedAt`): a concurrent update of other fields, claim or end of a run must
+   *   not be undone, nor undo this.
+   * - A title that it wrote must not be replaced by that of a later claim.
+   * - It must not touch the head, so that it blocks no appends.
    *
-   * @returns the row after it; undefined, nothing written, where the thread is not there
+   * @returns the new row; undefined, nothing written, if there is no such thread
    */
   updateThread(threadId: string, update: ThreadUpdate): Promise<ThreadRow | undefined>;
   /**
-   * Makes the thread's head a tombstone and takes it from the list; then deletes everything of it, in pieces (what a
-   * dead host left of that is deleted by the next call of {@link sweep}).
+   * Makes the thread's head a tombstone and removes it from the list; then deletes the rest in pieces. If the host dies
+   * meanwhile, the next {@link sweep} continues.
    *
-   * @returns false, nothing done, where the thread has a live run or is not there
+   * @returns false, nothing done, if the thread has a live run or does not exist
    */
   deleteThread(threadId: string): Promise<boolean>;
   /**
-   * Cuts off what stood before run `base.runIndex`, a settled and derived run of the active path: `base` stays as its
-   * messages and state, its own and all older events go, and so do branches that left the path before it. Nothing is
-   * done where the thread has a live run, or went on (`epoch` is not the head's).
+   * Cuts off what precedes run `base.runIndex`, a settled and derived run of the active path: the run keeps the messages
+   * and state of `base`; its own and all older events are deleted, and so are branches that left the path before it.
    *
-   * @returns how many runs lost their events; undefined where nothing was done
+   * @returns how many runs lost their events; undefined, nothing done, if the thread has a live run or changed (`epoch` is
+   *   not the head's)
    */
   cut(threadId: string, epoch: number, base: CutBase): Promise<number | undefined>;
   /**
-   * Joins the chunk records of a settled run into larger ones, so that reading it takes fewer. Does nothing to a run that
-   * is live, or whose events do not count any more; done again, nothing.
+   * Joins the chunk records of a settled run into larger ones, so that a read takes fewer. Idempotent; a no-op for a live
+   * run, and for one whose events do not count any more.
    *
-   * - It must lose nothing: each event keeps its seq and time, and only chunks of one epoch are joined.
-   * - Each joined record must take the place of its parts in one transaction of a bounded size, and only where they still
-   *   are what they were when they were read. So a deletion, a cut, another host that does the same, and a death in the
-   *   middle leave a run that is whole, or gone.
-   * - Whoever reads the chunks meanwhile must get each event once.
-   * - A record that is not valid must be left as it is, and what comes after it too; that is told to who reads it.
+   * - It must be lossless: each event keeps its seq and time, and only chunks of one epoch are joined.
+   * - Each joined record must replace its parts in one transaction of bounded size, and only if they have not changed since
+   *   they were read. So the run stays whole, or is gone, whatever happens meanwhile: a deletion, a cut, a repack by another
+   *   host, the death of this one.
+   * - A concurrent reader must get each event once.
+   * - An invalid record, and all after it, must be left as they are; readers of the run are told.
    *
-   * @param signal ends it after the record that is being joined
+   * @param signal stops it after the current record
    */
   repack(threadId: string, runIndex: number, signal?: AbortSignal): Promise<void>;
-  /** Deletes what deleted and cut threads left behind, as a host that died in between does. */
+  /** Deletes what hosts that died left of deleted and cut threads. */
   sweep(): Promise<void>;
   /**
-   * Ids of the threads that have to go so that `keep` are left, least recently updated first. Pinned and live ones never
-   * go, so there may be fewer.
+   * Ids of threads to delete so that `keep` are left, least recently updated first. Pinned and live ones stay, so there may
+   * be fewer.
    *
-   * @param bytes about how many those that are left may take, the last updated thread aside; heeded by the store in memory
+   * @param bytes about how many the remaining threads may take, apart from the last updated one; only in memory
    */
   threadsBeyond(keep: number, bytes?: number): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** A thread at the run before which it is cut. */
+/** The run before which a thread is cut, and the thread's content after it. */
 export interface CutBase {
   readonly runIndex: number;
   readonly messages: readonly Message[];

@@ -58,7 +58,7 @@ export class IndexedDBCheckpointStore implements LocalCheckpointStore {
   constructor(options: IndexedDBCheckpointStoreOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBCheckpointStore" });
     checkOptions(options);
-    const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000 } = options;
+    const { dbName = DEFAULT_DB_NAME, openTimeoutMs } = options;
     this.clock = options.clock ?? systemClock;
     this.ids = options.ids ?? randomId;
     this.codec = options.codec ?? identityCodec;
@@ -67,7 +67,6 @@ export class IndexedDBCheckpointStore implements LocalCheckpointStore {
       layout: checkpointLayout,
       clock: this.clock,
       openTimeoutMs,
-      onOutdated: () => Promise.resolve(),
     });
   }
 

@@ -1,11 +1,10 @@
 import type { PayloadCodec } from "../codec.js";
 import type { RunStore } from "../run-store.js";
 import { corrupt, isChunk } from "./checks.js";
-import type { Connection } from "./connection.js";
 import { countingRun } from "./heads.js";
 import { decodeEntries } from "./payloads.js";
 import { PAGE } from "./records.js";
-import type { ChunkRecord, RunRecord } from "./schema.js";
+import type { ChunkRecord, Connection, RunRecord } from "./schema.js";
 
 /**
  * The first chunk may begin at or before `afterSeq + 1`: chunks are returned whole, and the reader drops what it has

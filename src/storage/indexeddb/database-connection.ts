@@ -1,5 +1,5 @@
 import { openDB, type DBSchema, type IDBPDatabase, type IDBPTransaction, type StoreNames } from "idb";
-import type { Clock } from "../../platform/clock.js";
+import { systemClock, type Clock } from "../../platform/clock.js";
 import { RunnerError } from "../../run/errors.js";
 import { hung, isHung, isLost, toOpenError, toStorageError } from "./failures.js";
 
@@ -9,43 +9,43 @@ type TransactionOf<Schema extends DBSchema, Mode extends IDBTransactionMode> = I
   Mode
 >;
 
-/** What a database consists of, and how one of an older version comes to that. */
+/** A database's stores, and how to upgrade to them. */
 export interface DatabaseLayout<Schema extends DBSchema> {
   readonly version: number;
-  /** A database of this version without one of them is somebody else's. */
+  /** A database of this version that lacks one of them is not ours. */
   readonly stores: readonly StoreNames<Schema>[];
-  /** Brings a database of version `from` (0: a new one) to `version`, in its versionchange transaction. */
+  /** Upgrades a database of version `from` (0: a new one), in its versionchange transaction. */
   upgrade(db: IDBPDatabase<Schema>, from: number, tx: TransactionOf<Schema, "versionchange">): Promise<void>;
 }
 
 export interface ConnectionOptions<Schema extends DBSchema> {
   readonly dbName: string;
   readonly layout: DatabaseLayout<Schema>;
-  readonly clock: Clock;
-  /** How long `open` may take before it is reported as blocked. */
-  readonly openTimeoutMs: number;
+  readonly clock?: Clock | undefined;
+  /** How long opening the database may take, in ms. Default 10,000. */
+  readonly openTimeoutMs?: number | undefined;
   /**
-   * A newer build wants to upgrade the database, or somebody deletes it: called before the connection is given up, and
-   * not waited for any longer than a few seconds.
+   * A newer build is waiting to upgrade the database, or somebody to delete it. Called before the connection is closed,
+   * which waits for it for a few seconds at most.
    */
-  readonly onOutdated: (deleted: boolean) => Promise<void>;
+  readonly onOutdated?: ((deleted: boolean) => Promise<void>) | undefined;
   /**
-   * The connection was given up to somebody who deletes the database, or fell (then it may be deleted: who clears the
-   * site's data closes connections by force). The next use opens it anew, after that.
+   * The connection was closed for somebody who deletes the database, or was lost (then the database may be deleted:
+   * clearing the site's data closes connections by force). The next use opens it anew.
    */
-  readonly onGone?: (deleted: boolean) => void;
+  readonly onGone?: ((deleted: boolean) => void) | undefined;
 }
 
 /**
- * How long a transaction may take before it is given up, in ms: Safari has left requests without an answer for ever. None
- * of ours is long: large ranges are read and deleted in pieces.
+ * The time-out of a transaction, in ms: Safari has left requests unanswered forever. None of ours is long, since large
+ * ranges are read and deleted in pieces.
  */
 const TRANSACTION_MS = 30_000;
 
-/** How long a newer build, or whoever deletes the database, is kept waiting for `onOutdated`, in ms. */
+/** The time-out of `onOutdated`, in ms. */
 const GIVE_WAY_MS = 5_000;
 
-/** As much of a transaction as it takes to end one. */
+/** The part of a transaction that ends it. */
 interface Abortable {
   readonly done: Promise<void>;
   readonly error: DOMException | null;
@@ -53,23 +53,26 @@ interface Abortable {
 }
 
 /**
- * A handle on the database that survives the fall of the connection (Safari loses it after backgrounding): the dead
- * handle is dropped, the database opened anew and the work repeated once. So all work must be repeatable.
+ * A connection that survives its loss (Safari closes it in the background): the database is opened anew and the work
+ * repeated once. So all work must be idempotent.
  *
- * A transaction that does not end in time is aborted, so that it takes no effect later, and told as `storage-lost`. Where
- * it hung in its commit, it may take effect all the same: like after any ambiguous end, who repeats it repeats nothing.
+ * A transaction that times out is aborted, so that it takes no effect later, and fails with `storage-lost`. If it hung in
+ * its commit, it may take effect all the same.
  */
 export class DatabaseConnection<Schema extends DBSchema> {
   private opening: Promise<IDBPDatabase<Schema>> | undefined;
   private ended: "closed" | "outdated" | undefined;
+  private readonly clock: Clock;
 
-  constructor(private readonly options: ConnectionOptions<Schema>) {}
+  constructor(private readonly options: ConnectionOptions<Schema>) {
+    this.clock = options.clock ?? systemClock;
+  }
 
   /** Opens the database. Errors: `storage-unavailable`, `storage-blocked`, `outdated`, `closed`. */
   open(): Promise<IDBPDatabase<Schema>> {
     if (this.ended !== undefined) return Promise.reject(new RunnerError(this.ended, { dbName: this.options.dbName }));
     if (this.opening !== undefined) return this.opening;
-    // A handle that was dropped is heard of late: by then another one may stand in its place.
+    // The event may come late, after a new connection was opened.
     const drop = (): void => {
       if (this.opening === opening) this.opening = undefined;
     };
@@ -88,7 +91,7 @@ export class DatabaseConnection<Schema extends DBSchema> {
     });
   }
 
-  /** `work` awaits nothing but the transaction; what it throws aborts. */
+  /** `work` must await nothing but the transaction; an error aborts it. */
   async write<T>(
     stores: StoreNames<Schema>[],
     durability: "strict" | "relaxed",
@@ -107,6 +110,10 @@ export class DatabaseConnection<Schema extends DBSchema> {
 
   async close(as: "closed" | "outdated" = "closed"): Promise<void> {
     this.ended ??= as;
+    await this.disconnect();
+  }
+
+  private async disconnect(): Promise<void> {
     const opening = this.opening;
     this.opening = undefined;
     await opening?.then(
@@ -115,25 +122,20 @@ export class DatabaseConnection<Schema extends DBSchema> {
     );
   }
 
-  /** A deleted database may be begun anew at once; one of a newer version is closed to this build for good. */
+  /** A deleted database can be opened anew; one of a newer version is closed to this build for good. */
   private async giveWay(deleted: boolean): Promise<void> {
-    const { clock, onOutdated } = this.options;
+    const { onOutdated, onGone } = this.options;
     const prepared = new AbortController();
     await Promise.race([
       Promise.resolve(deleted)
         .then(onOutdated)
         .catch(() => undefined),
-      clock.after(GIVE_WAY_MS, prepared.signal),
+      this.clock.after(GIVE_WAY_MS, prepared.signal),
     ]);
     prepared.abort();
     if (!deleted) return this.close("outdated");
-    const opening = this.opening;
-    this.opening = undefined;
-    await opening?.then(
-      (db) => db.close(),
-      () => undefined,
-    );
-    this.options.onGone?.(true);
+    await this.disconnect();
+    onGone?.(true);
   }
 
   private async use<T>(work: (db: IDBPDatabase<Schema>) => Promise<T>): Promise<T> {
@@ -149,28 +151,28 @@ export class DatabaseConnection<Schema extends DBSchema> {
       } catch (error) {
         if (RunnerError.is(error) || !isLost(error)) throw toStorageError(error, dbName);
         if (this.opening === opening) this.opening = undefined;
-        // Where it is not lost after all, it must not stand in the way of the next version.
+        // If it still works, it must not block an upgrade.
         db.close();
-        // Who waited for a transaction that hung has waited long enough.
+        // After a time-out the caller has waited long enough.
         if (lost !== undefined || isHung(error)) throw toStorageError(error, dbName);
         lost = error;
       }
     }
   }
 
-  /** Does `work` in a transaction that is aborted where it fails or hangs. */
+  /** Aborts the transaction if `work` fails or times out. */
   private async inTime<T>(tx: Abortable, work: () => Promise<T>): Promise<T> {
     tx.done.catch(() => undefined);
     const ended = new AbortController();
     try {
       return await Promise.race([work(), this.tooLong(ended.signal)]);
     } catch (error) {
-      // A request of an aborted transaction fails with AbortError; why it was aborted stands in the transaction.
+      // A request of an aborted transaction fails with AbortError; the transaction has the reason.
       const reason = RunnerError.is(error) ? error : (tx.error ?? error);
       try {
         tx.abort();
       } catch {
-        // It has ended already.
+        // It has already ended.
       }
       throw reason;
     } finally {
@@ -178,10 +180,9 @@ export class DatabaseConnection<Schema extends DBSchema> {
     }
   }
 
-  /** In two parts: a host that was frozen hears of both too late, and still has the second one to hear its database. */
+  /** Two timers: after a frozen host resumes, the first fires at once, and the second leaves the database time to answer. */
   private tooLong(ended: AbortSignal): Promise<never> {
-    const { clock } = this.options;
-    const half = (): Promise<void> => clock.after(TRANSACTION_MS / 2, ended);
+    const half = (): Promise<void> => this.clock.after(TRANSACTION_MS / 2, ended);
     return new Promise((_resolve, reject) => {
       void half()
         .then(half)
@@ -190,15 +191,15 @@ export class DatabaseConnection<Schema extends DBSchema> {
   }
 
   private async openNow(dropped: () => void): Promise<IDBPDatabase<Schema>> {
-    const { dbName, layout, clock, openTimeoutMs, onGone } = this.options;
+    const { dbName, layout, openTimeoutMs = 10_000, onGone } = this.options;
     const timeout = new AbortController();
     let blocked = false;
     let late = false;
-    // Where storage is switched off, `open` throws at once.
+    // If storage is disabled, `open` throws synchronously.
     const opened = Promise.resolve().then(() =>
       openDB<Schema>(dbName, layout.version, {
         upgrade(db, from, _to, tx) {
-          // One that fails leaves the database as it was, and `open` fails.
+          // If it fails, the database stays as it was, and `open` fails.
           tx.done.catch(() => undefined);
           layout.upgrade(db, from, tx).catch(() => tx.abort());
         },
@@ -216,7 +217,7 @@ export class DatabaseConnection<Schema extends DBSchema> {
       db.close();
       throw new RunnerError("storage-unavailable", { dbName, cause: `It has no store ${missing.join(", ")}` });
     });
-    // An open that ends after its time-out must not keep its connection: it would block the next version.
+    // After the time-out, a late connection would block an upgrade.
     checked.then(
       (db) => late && db.close(),
       () => undefined,
@@ -224,7 +225,7 @@ export class DatabaseConnection<Schema extends DBSchema> {
     try {
       return await Promise.race([
         checked,
-        clock.after(openTimeoutMs, timeout.signal).then(() => {
+        this.clock.after(openTimeoutMs, timeout.signal).then(() => {
           late = !timeout.signal.aborted;
           throw new RunnerError(blocked ? "storage-blocked" : "storage-unavailable", { dbName, openTimeoutMs });
         }),

@@ -2,11 +2,11 @@ import type { PayloadCodec } from "../codec.js";
 import { branchesBefore, cutHead, firstOf, mayCut, tombstone } from "../decisions.js";
 import type { RunStore, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, isHead, isIndex, isRecord, isThread } from "./checks.js";
-import type { Connection, WriteTransaction } from "./connection.js";
 import { mark, sweepThread } from "./garbage.js";
 import { readHead } from "./heads.js";
 import { readRunsFrom } from "./reads.js";
 import { encodeDerived, nextEpoch, putDerived, quietly, runRange, storable } from "./records.js";
+import type { Connection, WriteTransaction } from "./schema.js";
 
 /** One strict transaction writes the tombstone, which hides the rest; that is then deleted in pieces. */
 export async function deleteThread(connection: Connection, threadId: string): Promise<boolean> {

@@ -2,7 +2,7 @@ import { RunnerError } from "../../run/errors.js";
 
 const nameOf = (error: unknown): string => (error as { name?: string } | null)?.name ?? "";
 
-/** What a transaction fails with that did not end in time. */
+/** The error of a transaction that timed out. */
 export const hung = (ms: number): DOMException =>
   new DOMException(
     `The browser did not end a transaction within ${ms} ms. If that lasts, close all tabs of this site and open it again`,
@@ -12,17 +12,14 @@ export const hung = (ms: number): DOMException =>
 export const isHung = (error: unknown): boolean => nameOf(error) === "TimeoutError";
 
 /**
- * The connection fell: the handle is of no use any more, another may be. An AbortError is the browser's own, which closes
- * connections by force where somebody clears the storage: what we abort has a reason of its own.
+ * The connection was lost, and a new one may work. An AbortError is the browser's: it closes connections by force when
+ * somebody clears the storage. Our own aborts have another reason.
  */
 export const isLost = (error: unknown): boolean =>
   ["InvalidStateError", "UnknownError", "AbortError", "TimeoutError"].includes(nameOf(error)) ||
   /connection/i.test(String(error));
 
-/**
- * What a value fails with that cannot be stored, or that is not what was stored (Chromium reads null where a value is too
- * deep for its stack): the database itself works.
- */
+/** Errors of a value that cannot be stored or read (Chromium reads null if it is nested too deeply). The database works. */
 const NOT_STORABLE: ReadonlySet<string> = new Set([
   "DataCloneError",
   "RangeError",
@@ -31,10 +28,7 @@ const NOT_STORABLE: ReadonlySet<string> = new Set([
   "DataError",
 ]);
 
-/**
- * A storage failure as the RunnerError that tells what to do. Quota arrives as an abort, at times with an empty message
- * and null fields: only its name is sure.
- */
+/** The RunnerError of a storage failure. A quota error may have an empty message and null fields: only its name is sure. */
 export function toStorageError(error: unknown, dbName: string): RunnerError {
   if (RunnerError.is(error)) return error;
   if (NOT_STORABLE.has(nameOf(error)))
@@ -44,7 +38,7 @@ export function toStorageError(error: unknown, dbName: string): RunnerError {
   return new RunnerError(code, details, { cause: error });
 }
 
-/** The same for an open that failed. */
+/** The RunnerError of a failed open. */
 export function toOpenError(error: unknown, dbName: string): RunnerError {
   if (RunnerError.is(error)) return error;
   return nameOf(error) === "VersionError"

@@ -1,21 +1,20 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
 import { checkGarbage, checkHead, corrupt } from "./checks.js";
-import type { Connection, ReadTransaction, WriteTransaction } from "./connection.js";
 import { quietly, runRange } from "./records.js";
-import type { Garbage } from "./schema.js";
+import type { Connection, Garbage, ReadTransaction, WriteTransaction } from "./schema.js";
 
 /*
- * What a deletion or a cut leaves behind goes in many short transactions, each over one store, so that the appends of
- * other threads come in between. Until it is gone a mark in `meta` tells of it: whoever dies over it has a successor.
+ * Records of deleted and cut threads are deleted in many short transactions, each over one store, so that appends of other
+ * threads are not blocked. Until then a mark in `meta` names them: if the host dies, another one continues.
  */
 
-/** Records that one transaction deletes at most. */
+/** Most records that one transaction deletes. */
 export const PIECE = 256;
 
 const PREFIX = "garbage:";
 const keyOf = (threadId: string): string => PREFIX + threadId;
 
-/** Marks the thread's garbage beside what is marked already. Needs `meta` in the transaction. */
+/** Adds to the thread's mark. Needs `meta` in the transaction. */
 export async function mark(tx: WriteTransaction, threadId: string, garbage: Garbage): Promise<void> {
   const meta = tx.objectStore("meta");
   const before = checkGarbage(await meta.get(keyOf(threadId)), threadId);
@@ -28,7 +27,7 @@ export async function mark(tx: WriteTransaction, threadId: string, garbage: Garb
   quietly(meta.put(all, keyOf(threadId)));
 }
 
-/** A cut took the run off the path; what is left of it is still to be deleted. Needs `meta` in the transaction. */
+/** Whether a cut removed the run, and records of it may be left. Needs `meta` in the transaction. */
 export async function isCutOff(tx: ReadTransaction, threadId: string, runIndex: number): Promise<boolean> {
   const garbage = checkGarbage(await tx.objectStore("meta").get(keyOf(threadId)), threadId);
   return garbage?.runs.some(([first, last]) => first <= runIndex && runIndex <= last) === true;
@@ -37,7 +36,6 @@ export async function isCutOff(tx: ReadTransaction, threadId: string, runIndex: 
 const BULK = ["chunks", "messages", "states", "runs"] as const;
 type Bulk = (typeof BULK)[number];
 
-/** Which records of which stores go. */
 function rangesOf(threadId: string, { below, chunksBelow, runs }: Garbage): [Bulk, IDBKeyRange][] {
   const whole: [number, number][] = runs.map(([first, last]) => [first, last + 1]);
   if (below > 0) whole.push([0, below]);
@@ -57,8 +55,8 @@ function deletePiece(connection: Connection, store: Bulk, range: IDBKeyRange): P
 }
 
 /**
- * What is marked of the thread, where nothing of it counts any more: a mark that says more than the head is not believed.
- * The rows of runs that left the path went with the mark itself.
+ * The thread's mark, if nothing in it counts any more: the head has precedence over a mark. A cut deletes the rows of the
+ * runs that it removes in the transaction that writes the mark.
  */
 async function readGarbage(connection: Connection, threadId: string): Promise<Garbage | undefined> {
   return connection.read(["heads", "runs", "meta"], async (tx) => {
@@ -80,7 +78,7 @@ async function readGarbage(connection: Connection, threadId: string): Promise<Ga
   });
 }
 
-/** Deletes the thread's garbage, if there is any, and then its mark. */
+/** Deletes the thread's garbage, if any, and then its mark. */
 export async function sweepThread(connection: Connection, threadId: string): Promise<void> {
   const key = keyOf(threadId);
   for (;;) {
@@ -97,7 +95,7 @@ export async function sweepThread(connection: Connection, threadId: string): Pro
   }
 }
 
-/** Deletes the garbage of all threads. What fails in one does not keep that of the others. */
+/** Deletes the garbage of all threads; throws the first error after the last thread. */
 export async function sweep(connection: Connection): Promise<void> {
   const marks = IDBKeyRange.bound(PREFIX, `${PREFIX}\uffff`);
   const keys = await connection.read(["meta"], (tx) => tx.objectStore("meta").getAllKeys(marks));

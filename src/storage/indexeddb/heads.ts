@@ -2,8 +2,7 @@ import { firstOf, hasNoEvents } from "../decisions.js";
 import type { ThreadHead } from "../run-store.js";
 import { checkHead, checkRun } from "./checks.js";
 import { isCutOff } from "./garbage.js";
-import type { Connection } from "./connection.js";
-import type { RunRecord } from "./schema.js";
+import type { Connection, RunRecord } from "./schema.js";
 
 export async function readHead(connection: Connection, threadId: string): Promise<ThreadHead | undefined> {
   return checkHead(await connection.read(["heads"], (tx) => tx.objectStore("heads").get(threadId)));

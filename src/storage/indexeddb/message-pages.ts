@@ -3,11 +3,10 @@ import type { PayloadCodec } from "../codec.js";
 import { byPlace, readPage, type MessageRows, type Place, type PlacedRow, type Span } from "../message-page.js";
 import type { RunStore } from "../run-store.js";
 import { corrupt, isMessage, isMessageAlone } from "./checks.js";
-import type { Connection, ReadTransaction } from "./connection.js";
 import { unlessCut } from "./heads.js";
 import { decodeMessage } from "./payloads.js";
 import { messageRecordsIn } from "./records.js";
-import type { MessageRecord } from "./schema.js";
+import type { Connection, MessageRecord, ReadTransaction } from "./schema.js";
 
 type Row = PlacedRow<MessageRecord>;
 type Key = [string, number, number];

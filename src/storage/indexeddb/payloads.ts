@@ -8,12 +8,11 @@ import { corrupt, isIndex, isRecord, isText } from "./checks.js";
 import type { ChunkRecord, MessageRecord, RunRecord, StateRecord } from "./schema.js";
 
 /*
- * The payloads of records, decoded and checked as far as the project itself relies on them. What stands in an event, a
- * message or a state beyond that is the agent's affair.
+ * Decodes payloads and checks the fields that this project relies on. All others belong to the agent.
  */
 
 const isEvent = (value: unknown): value is BaseEvent => isRecord(value) && isText(value["type"]);
-/** Older builds let a patch make anything of an activity's content. */
+/** Older builds let a patch replace an activity's content by any value. */
 const isMessage = (value: unknown): value is Message =>
   isRecord(value) &&
   isText(value["id"]) &&
@@ -47,7 +46,7 @@ export async function decodeClosing(codec: PayloadCodec, record: RunRecord): Pro
   return readableClosing(closing);
 }
 
-/** How many events the entry stands for; undefined where it is none. */
+/** How many events are packed in the entry; undefined if it is invalid. */
 function eventsIn(entry: unknown): number | undefined {
   if (!isRecord(entry) || !isEvent(entry["event"])) return undefined;
   const { event, cuts } = entry;
@@ -83,6 +82,6 @@ export async function decodeState(
   const interrupts = readable(await codec.decode(record.interrupts), true);
   if (!("state" in record) || !Array.isArray(interrupts) || !interrupts.every(isInterrupt))
     throw corrupt("states", record);
-  // A state is whatever the agent makes it.
+  // A state may be any value.
   return { state: state as State, interrupts };
 }

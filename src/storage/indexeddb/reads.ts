@@ -2,13 +2,12 @@ import type { Message } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
-import type { RunRow, RunStore } from "../run-store.js";
+import type { RunReads, RunRow } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isHead, isMessage, isMessageAlone, isRecord, isRun } from "./checks.js";
-import type { Connection, ReadTransaction, WriteTransaction } from "./connection.js";
 import { endCounts, readHead, readRun, unlessCut } from "./heads.js";
 import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloads.js";
 import { messageRecordsIn, PAGE, runRange, toRunRow } from "./records.js";
-import type { MessageRecord, RunRecord } from "./schema.js";
+import type { Connection, MessageRecord, ReadTransaction, RunRecord, WriteTransaction } from "./schema.js";
 
 /** See `runById` of the store. */
 export async function runOfId(
@@ -72,21 +71,7 @@ function unlessUnreadable(error: unknown): undefined {
   if (!RunnerError.is(error, "corrupt-record")) throw error;
 }
 
-type Reads = Pick<
-  RunStore,
-  | "head"
-  | "liveHeads"
-  | "run"
-  | "runById"
-  | "runsOfId"
-  | "runs"
-  | "runsBefore"
-  | "input"
-  | "closing"
-  | "messageRows"
-  | "messageForms"
-  | "stateAfter"
->;
+type Reads = Omit<RunReads, "chunks" | "messagePage" | "thread" | "threads">;
 
 export const indexedDBReads = (connection: Connection, codec: PayloadCodec): Reads => ({
   head: (threadId) => readHead(connection, threadId),

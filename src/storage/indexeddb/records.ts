@@ -3,25 +3,29 @@ import { readable } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import type { Derived, RunRow, ThreadHead } from "../run-store.js";
 import { isHead, isIndex, isRecord } from "./checks.js";
-import type { ReadTransaction, WriteTransaction } from "./connection.js";
-import { EPOCH, type ChunkRecord, type MessageRecord, type RunRecord, type StateRecord } from "./schema.js";
+import {
+  EPOCH,
+  type ChunkRecord,
+  type MessageRecord,
+  type RunRecord,
+  type StateRecord,
+  type ReadTransaction,
+  type WriteTransaction,
+} from "./schema.js";
 
-/** Rows fetched in one transaction: a long read would make the appends of all threads wait behind it. */
+/** Records read per transaction: appends of all threads wait for a long read. */
 export const PAGE = 256;
 
-/** A failed request of a transaction is told by the transaction; unhandled it would be reported a second time. */
+/** The transaction reports a failed request; an unhandled rejection would report it twice. */
 export const quietly = (request: Promise<unknown>): void => void request.catch(() => undefined);
 
-/**
- * Keys of runs from the first up to, but not including, the second, in any of the stores whose keys begin with thread
- * and run. There must be room for one.
- */
+/** The keys of runs `from` (inclusive) to `end` (exclusive, greater), in each store whose keys begin with thread and run. */
 export const runRange = (threadId: string, from: number, end: number): IDBKeyRange =>
   IDBKeyRange.bound([threadId, from], [threadId, end], false, true);
 
 /**
- * A new epoch for what is going to be written to the thread of `head`. Where the counter is lost, or has fallen behind,
- * it is found again: the newest epoch of each thread stands in its head. Needs `meta` and `heads` in the transaction.
+ * A new epoch for a write to the thread of `head`. A lost or outdated counter is restored from the heads, which hold the
+ * newest epoch of each thread. Needs `meta` and `heads` in the transaction.
  */
 export async function nextEpoch(tx: WriteTransaction, head: ThreadHead | undefined): Promise<number> {
   const meta = tx.objectStore("meta");
@@ -37,8 +41,8 @@ async function greatestEpoch(tx: WriteTransaction): Promise<number> {
 }
 
 /**
- * The records of a range of `messages`. One that reads as null is told as a record of its place without content, which is
- * not valid: whoever reads it learns whose run it is of.
+ * The records of a range of `messages`. One that reads as null is returned without content: invalid, but it tells whose
+ * run it belongs to.
  */
 export async function messageRecordsIn(
   tx: ReadTransaction,
@@ -90,12 +94,12 @@ export function putDerived(tx: WriteTransaction, records: { messages: MessageRec
 }
 
 /**
- * A row that was read, to be written again: what an older build stored in it may be too deep for the stack here, and
- * would keep the run from its end (L7).
+ * A record to be written back: payloads of older builds may be nested too deeply for the stack here, which would keep the
+ * run from its end (L7).
  */
 export const storable = (record: RunRecord): RunRecord => ({
   ...record,
-  // A codec may make bytes of them.
+  // A codec may have made bytes of it.
   input: readable(record.input, true),
   ...(record.closing !== undefined && { closing: readable(record.closing, true) }),
 });

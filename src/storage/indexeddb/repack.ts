@@ -5,10 +5,10 @@ import type { PayloadCodec } from "../codec.js";
 import { joinGroups } from "../repacking.js";
 import type { RunStore } from "../run-store.js";
 import { isChunk } from "./checks.js";
-import type { Connection } from "./connection.js";
 import { countingRun } from "./heads.js";
 import { decodeEntries } from "./payloads.js";
 import { encodeChunk, quietly } from "./records.js";
+import type { Connection } from "./schema.js";
 
 /** Most records that one transaction replaces: appends of all threads wait for it. A second pass joins the results. */
 export const REPACK_PIECE = 64;

@@ -1,16 +1,15 @@
 import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
 import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
 import type { ThreadHead } from "../run-store.js";
-import type { DatabaseLayout } from "./database-connection.js";
+import type { DatabaseConnection, DatabaseLayout } from "./database-connection.js";
 
 /**
  * The database's layout. History:
  *
- * 1. Every store known at that time (`search` is filled by a later version of the code, not of the layout).
- * 2. Runs are found by their id alone; a stop request says what the run shall end as (before: always `stopped`); heads
- *    of deleted and cut threads, and what is still to be deleted of them in `meta`.
- * 3. Message rows are found by the message that they stand after, and those that begin a thread anew: so that a page of
- *    messages is read without all others.
+ * 1. Every store known at that time (`search` is unused so far).
+ * 2. An index on run ids alone; a stop request says what the run ends as (before: always `stopped`); heads of deleted and
+ *    cut threads, and in `meta` what is still to be deleted of them.
+ * 3. Indexes on message rows by the message that they follow, and on rows that reset the thread, to read single pages.
  */
 export const DB_VERSION = 3;
 
@@ -19,7 +18,7 @@ export type HeadRecord = ThreadHead;
 export interface ThreadRecord {
   threadId: string;
   title: string;
-  /** Somebody named it: its first message does not. */
+  /** Somebody set the title. */
   named?: 1;
   agentId?: string;
   archived: 0 | 1;
@@ -28,7 +27,7 @@ export interface ThreadRecord {
   updatedAt: number;
   runCount: number;
   eventCount: number;
-  /** About what its runs take that ended, since the last cut; absent in a row of an older build. */
+  /** About how many bytes its ended runs take, since the last cut; older builds did not write it. */
   bytes?: number;
   lastStatus?: SettledStatus;
   forkedFrom?: { threadId: string; runIndex: number };
@@ -37,7 +36,7 @@ export interface ThreadRecord {
 export interface RunRecord {
   threadId: string;
   runIndex: number;
-  /** With its fingerprint once a later run of the thread has taken the id over, which stays unique in the thread so. */
+  /** With the fingerprint after a later run of the thread has taken the id, so that the index stays unique. */
   runId: string | [runId: string, fingerprint: string];
   prevRunIndex: number | null;
   parentRunId?: string;
@@ -64,7 +63,7 @@ export interface MessageRecord {
   messageId?: string;
   after?: string;
   addedBy?: number;
-  /** The thread's messages begin anew with this row. */
+  /** The thread's messages start over with this row. */
   resets?: 1;
   /** Payload: Message; absent in a row that only resets. */
   message?: unknown;
@@ -79,15 +78,15 @@ export interface StateRecord {
   interrupts: unknown;
 }
 
-/** What a deleted or cut thread left behind: rows that no read shows any more. In `meta`, by thread. */
+/** Records of a deleted or cut thread that are still to be deleted. In `meta`, by thread. */
 export interface Garbage {
-  /** The epoch of the newest deletion or cut that is in it. */
+  /** Of the newest deletion or cut in it. */
   epoch: number;
-  /** Runs below it go, with everything of theirs. */
+  /** Runs below it go, with all their records. */
   below: number;
   /** Chunks of runs below it go. */
   chunksBelow: number;
-  /** Runs from the first to the second of a pair go, with everything of theirs. */
+  /** First and last of consecutive runs that go, with all their records. */
   runs: [number, number][];
 }
 
@@ -118,6 +117,9 @@ type Database = IDBPDatabase<RuntimeSchema>;
 
 export type Stores = StoreNames<RuntimeSchema>;
 
+export type Connection = DatabaseConnection<RuntimeSchema>;
+export type WriteTransaction = IDBPTransaction<RuntimeSchema, Stores[], "readwrite">;
+export type ReadTransaction = IDBPTransaction<RuntimeSchema, Stores[], "readonly">;
 type Upgrade = IDBPTransaction<RuntimeSchema, Stores[], "versionchange">;
 
 /** The counter of epochs, in `meta`. */
@@ -148,7 +150,7 @@ async function upgrade(db: Database, from: number, tx: Upgrade, newEpochs: () =>
 
 const STORES: readonly Stores[] = ["heads", "threads", "runs", "chunks", "messages", "states", "meta", "search"];
 
-/** @param newEpochs what the epochs of a new database count on from */
+/** @param newEpochs the epochs of a new database start above it */
 export const runtimeLayout = (newEpochs: () => number): DatabaseLayout<RuntimeSchema> => ({
   version: DB_VERSION,
   stores: STORES,

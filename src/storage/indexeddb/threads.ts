@@ -1,8 +1,7 @@
 import type { RunStore, ThreadRow } from "../run-store.js";
 import { checkThread, isThread } from "./checks.js";
-import type { Connection } from "./connection.js";
 import { quietly } from "./records.js";
-import type { ThreadRecord } from "./schema.js";
+import type { Connection, ThreadRecord } from "./schema.js";
 
 /** The list of threads. */
 export const indexedDBThreads = (

@@ -16,10 +16,9 @@ import {
 } from "../decisions.js";
 import type { RunStore, StopRequest, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
-import type { Connection, WriteTransaction } from "./connection.js";
 import { runOfId } from "./reads.js";
 import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, runRange, storable, toRunRow } from "./records.js";
-import type { ThreadRecord } from "./schema.js";
+import type { Connection, ThreadRecord, WriteTransaction } from "./schema.js";
 
 /** An invalid row is left as it is: it must not keep a run from its end (L7). */
 export async function touchThread(

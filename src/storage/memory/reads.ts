@@ -2,27 +2,8 @@ import type { Message } from "@ag-ui/client";
 import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import { readableClosing } from "../decisions.js";
-import type { RunRow, RunStore, StoredMessageRow, ThreadRow } from "../run-store.js";
+import type { RunRow, RunReads, StoredMessageRow, ThreadRow } from "../run-store.js";
 import { placeAfter, rowsOf, runOf, runOfId, type MemoryData, type MemoryRun } from "./memory-data.js";
-
-type Reads = Pick<
-  RunStore,
-  | "head"
-  | "liveHeads"
-  | "run"
-  | "runById"
-  | "runsOfId"
-  | "runs"
-  | "runsBefore"
-  | "input"
-  | "closing"
-  | "chunks"
-  | "messageRows"
-  | "messageForms"
-  | "stateAfter"
-  | "thread"
-  | "threads"
->;
 
 /** Run and thread rows are flat. */
 const copyOf = <T extends RunRow | ThreadRow>(row: T): T => ({ ...row });
@@ -69,7 +50,7 @@ function messageRows(
   return structuredClone(readableItems(rows)) as StoredMessageRow[];
 }
 
-export const memoryReads = (data: MemoryData): Reads => ({
+export const memoryReads = (data: MemoryData): Omit<RunReads, "messagePage"> => ({
   head: async (threadId) => structuredClone(data.threads.get(threadId)?.head),
 
   liveHeads: async () => [...data.live].flatMap((threadId) => structuredClone(data.threads.get(threadId)?.head) ?? []),
