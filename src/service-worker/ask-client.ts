@@ -15,32 +15,32 @@ import {
 } from "../wire/service-worker-words.js";
 import type { RelayClient } from "./scope.js";
 
-/** How long a page may take to hand a request to its host, in ms: longer than its own connection waits for one. */
+/** How long a page may take to hand a request to its host, in ms; longer than its connection waits for a host. */
 const HAND_OVER_MS = 60_000;
 
-/** What came of asking one page. */
+/** The result of asking one page. */
 export type Asked =
-  /** `ended` resolves when the body is whole, or comes no further. */
+  /** `ended` resolves when the body is complete, or has broken off. */
   | { readonly is: "answered"; readonly response: Response; readonly ended: Promise<void> }
-  /** It has no runtime or no host: nobody has the request. */
+  /** The page has no runtime or no host: nobody has the request. */
   | { readonly is: "passed" }
-  /** Its host may have the request, and is gone. */
+  /** The page's host, which may have the request, is gone. */
   | { readonly is: "lost"; readonly error: RunnerError };
 
 export interface AskOptions {
-  /** How long the page has to be heard of, in ms; and how often it is looked whether it is still there. */
+  /** How long the page has to answer at first, and then how often it is checked that it is still there, in ms. */
   readonly timeoutMs: number;
   readonly lives: Lives;
   /** Whether the page is still there. */
   readonly isThere: (clientId: string) => Promise<boolean>;
-  /** Nobody wants the answer any more. */
+  /** Aborts when nobody wants the answer any more. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Asks a page's host through the page. Settles whatever becomes of both.
+ * Asks a page's host through the page. Settles whatever becomes of both (L13).
  *
- * Errors: the reason of `signal`; RunnerError `host-failed`, why the host has no answer.
+ * Errors: the reason of `signal`; RunnerError: why the host has no answer.
  */
 export async function askClient(
   client: RelayClient,
@@ -68,7 +68,7 @@ export async function askClient(
       end();
     },
   });
-  /** Whether the page goes away, or stands still, with the request in its hands. */
+  /** Whether the page went away, or froze, before it handed the request over. */
   const isLeftAlone = async (): Promise<boolean> => {
     const until = systemClock.elapsed() + HAND_OVER_MS;
     while (systemClock.elapsed() < until) {
@@ -78,7 +78,7 @@ export async function askClient(
     }
     return true;
   };
-  /** What the page says, or does not say, where no answer comes. */
+  /** The result where no answer comes, from what the page says or does not say. */
   const failing = new Promise<Asked>((resolve) => {
     const hear = (word: PageWord): void => {
       if (word.type === "taken") watch(word);

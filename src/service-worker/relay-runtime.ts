@@ -10,17 +10,17 @@ import { refusalOf, toRelayed, type RelayedRequest } from "../wire/relayed-reque
 import { askClient, type Asked } from "./ask-client.js";
 import type { RelayClient, RelayFetchEvent, RelayScope } from "./scope.js";
 
-/** Which requests of pages are relayed. */
+/** Options of {@link relayRuntime}. */
 export interface RelayRuntimeOptions {
-  /** Requests of this origin to this path, and to what is below it, are the runtime's: "/api/agents". Never "/". */
+  /** Requests of this origin to this path and below it are the runtime's: "/api/agents". Never "/". */
   readonly basePath: string;
-  /** How long a page has to answer that it is there before the next one is asked, in ms. Default 2,000. */
+  /** How long a page has to say that it is there before the next one is asked, in ms. Default 2,000. */
   readonly timeoutMs?: number;
 }
 
 const NAMES: Names<RelayRuntimeOptions> = { basePath: true, timeoutMs: true };
 
-/** How often a request that changes nothing is asked for, where hosts die before they answer. */
+/** How often GET and HEAD are tried where hosts die before they answer. */
 const TRIES = 3;
 
 const NO_HOST =
@@ -28,22 +28,22 @@ const NO_HOST =
 
 /**
  * Makes a service worker answer requests below `basePath` by the runtime of an open page (one that calls
- * `answerServiceWorker`), the page that asks before all others. Runs are hosted there, never here. All other requests are
+ * `answerServiceWorker`), first of all the page that asks. Runs are hosted there, never here. All other requests are
  * left alone. Call it at the top of the service worker's script, without awaiting anything before it.
  *
- * Answers of its own, `{ error, message }`: 503 where no page has a host, 502 where the host died before it answered (only
- * GET and HEAD are asked again), 500 where it failed, 413 for a body of more than 32 MB, 403 for a form that posts. A host that dies later ends the
- * body with an error.
+ * Its own responses, `{ error, message }`: 503 if no page has a host, 502 if the host died before it answered (only GET
+ * and HEAD are tried again), 500 if it failed, 413 for a body of more than 32 MB, 403 for a form that posts. If the
+ * host dies later, the body ends with an error.
  *
- * Browsers tell a service worker late of an asker that leaves: Chromium once the answer has begun, Firefox with the bytes
- * that follow; and Firefox hands an answer out with its first bytes. A page's own `runtime.fetch` has none of that.
+ * Browsers tell a service worker late that the asker left: Chromium once the answer has begun, Firefox with the bytes
+ * that follow; and Firefox delivers an answer with its first bytes. A page's own `runtime.fetch` has neither delay.
  *
- * @returns how to end it
- * @throws RunnerError `invalid-input` for a base path that is none, or is "/"
+ * @returns ends it
+ * @throws RunnerError `invalid-input` for an invalid base path, or "/"
  */
 export function relayRuntime(
   options: RelayRuntimeOptions,
-  // The types of a page are the only ones that there are here.
+  // The compiler knows the globals of a page only.
   scope: RelayScope = globalThis as unknown as RelayScope,
 ): () => void {
   checkNames(options, NAMES, { of: "relayRuntime", isRequired: true });
@@ -56,7 +56,7 @@ export function relayRuntime(
   const listen = (event: RelayFetchEvent): void => {
     if (!isBelow(new URL(event.request.url), path, scope.location.origin)) return;
     let settle!: () => void;
-    // Firefox ends a service worker that has nothing to wait for, in the middle of a body.
+    // Firefox ends a service worker that waits for nothing, even in the middle of a body.
     event.waitUntil(new Promise<void>((resolve) => (settle = resolve)));
     event.respondWith(relay.answer(event, settle));
   };
@@ -77,11 +77,11 @@ class Relay {
     this.lives = livesWhereAllowed(defaultLocks()!);
   }
 
-  /** @param settle called when nothing more comes of the answer */
+  /** @param settle called when the answer is over */
   async answer({ request, clientId }: RelayFetchEvent, settle: () => void): Promise<Response> {
     let ended: Promise<void> | undefined;
     try {
-      // A form of whatever origin: what it posts comes without a word of where from. No front end posts one here.
+      // A form, of any origin: its post does not say from where. No front end posts one here.
       if (request.mode === "navigate" && request.method !== "GET") return errorResponse(403, "Forbidden");
       const relayed = await toRelayed(request, this.basePath);
       const serviceWorkerId = await this.alive();
@@ -100,7 +100,7 @@ class Relay {
     }
   }
 
-  /** Asks until there is an answer, or nobody to ask. Errors: RunnerError; the reason of `signal`. */
+  /** Asks until there is an answer, or nobody left to ask. Errors: RunnerError; the reason of `signal`. */
   private async ask(
     relayed: RelayedRequest,
     clientId: string,
@@ -114,7 +114,7 @@ class Relay {
     }
   }
 
-  /** Asks one page after the other, until one does not pass. */
+  /** Asks one page after the other until one does not pass. */
   private async askAll(relayed: RelayedRequest, clientId: string, signal: AbortSignal): Promise<Asked> {
     const { timeoutMs, lives } = this;
     const isThere = async (id: string): Promise<boolean> => (await this.scope.clients.get(id)) !== undefined;
@@ -125,7 +125,7 @@ class Relay {
     return { is: "passed" };
   }
 
-  /** Who asks comes first: its own host has what it shows. Then whoever is least likely to be frozen. */
+  /** The asking page first: its host has what it shows. Then the pages that are least likely to be frozen. */
   private async clients(asking: string): Promise<readonly RelayClient[]> {
     const windows = await this.scope.clients.matchAll({ type: "window", includeUncontrolled: true });
     const rank = ({ id, focused, visibilityState }: RelayClient): number =>
@@ -133,18 +133,16 @@ class Relay {
     return [...windows].sort((a, b) => rank(a) - rank(b));
   }
 
-  /** The id in whose name this service worker holds its life lock: so hosts hear of its end. */
+  /** The id of this service worker's life lock, by which hosts notice its end. */
   private alive(): Promise<string> {
-    this.life ??= this.hold().catch((error: unknown) => {
-      this.life = undefined;
-      throw error;
-    });
-    return this.life;
-  }
-
-  private async hold(): Promise<string> {
     const id = randomId();
-    await this.lives.hold(serviceWorkerLifeLockName(id));
-    return id;
+    this.life ??= this.lives.hold(serviceWorkerLifeLockName(id)).then(
+      () => id,
+      (error: unknown) => {
+        this.life = undefined;
+        throw error;
+      },
+    );
+    return this.life;
   }
 }

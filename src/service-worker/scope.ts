@@ -1,4 +1,4 @@
-/** What the relay uses of a ServiceWorkerGlobalScope, whose types belong to another library than a page's. */
+/** The part of ServiceWorkerGlobalScope that the relay uses; the compiler has the types of a page only. */
 export interface RelayScope {
   readonly location: { readonly origin: string };
   readonly clients: {

@@ -12,8 +12,8 @@ export interface AgentContext {
 }
 
 /**
- * An agent as a function: yields AG-UI events. RUN_STARTED and the terminal event may be left out, what it leaves open
- * is closed for it. What it throws ends the run as errored. On stop `signal` aborts and the generator is returned at its
+ * An agent as a function that yields AG-UI events. RUN_STARTED and the terminal event may be left out; what is left
+ * open is closed. What it throws ends the run as errored. On stop `signal` aborts, and the generator returns at its
  * next yield.
  */
 export type AgentFunction<E extends BaseEvent = AGUIEvent> = (
@@ -21,7 +21,7 @@ export type AgentFunction<E extends BaseEvent = AGUIEvent> = (
   context: AgentContext,
 ) => AsyncIterable<E>;
 
-/** How long an agent may yield without letting messages, storage and stops of its host through, in ms. */
+/** How long an agent may yield before other tasks of its host (messages, storage, stops) get a turn, in ms. */
 const SLICE_MS = 8;
 
 const isStart = (event: unknown): boolean => (event as BaseEvent | undefined)?.type === EventType.RUN_STARTED;
@@ -47,13 +47,13 @@ class FunctionAgent extends AbstractAgent {
         const iterator = this.work(input, { signal })[Symbol.asyncIterator]();
         const ask = (): Promise<IteratorResult<BaseEvent>> => {
           const asked = iterator.next();
-          // Where the run ends meanwhile nobody awaits it any more.
+          // If the run ends meanwhile, nobody awaits it.
           asked.catch(() => undefined);
           return asked;
         };
         try {
           let upcoming = ask();
-          // Readers see the question before the agent has its first word, unless that is at once its own RUN_STARTED.
+          // Readers see the question before the agent's first event, unless that is an immediate RUN_STARTED.
           const early = await Promise.race([upcoming, nextTask()]).catch(() => undefined);
           const startsItself = isStart(early?.value);
           if (!startsItself) subscriber.next({ type: EventType.RUN_STARTED, threadId, runId });
@@ -64,7 +64,7 @@ class FunctionAgent extends AbstractAgent {
             if (signal.aborted) break;
             mustBeEvent(next.value, ++yielded);
             const { type } = next.value;
-            // Said already.
+            // RUN_STARTED was sent already.
             if (yielded === 1 && isStart(next.value) && !startsItself) continue;
             isEnded =
               type === EventType.RUN_FINISHED ||
@@ -81,7 +81,7 @@ class FunctionAgent extends AbstractAgent {
       };
       drive().then(
         () => {
-          // To return is its end, unless it was stopped.
+          // To return ends the run, unless it was stopped (L18).
           if (!isEnded && !signal.aborted) {
             const end: BaseEvent = { type: EventType.RUN_FINISHED, threadId, runId };
             returns.add(end);
@@ -99,7 +99,7 @@ class FunctionAgent extends AbstractAgent {
     this.aborting?.abort();
   }
 
-  /** The base class copies its own fields only, onto an object that no constructor made. */
+  /** The base class copies only its own fields, onto an object that no constructor made. */
   override clone(): FunctionAgent {
     const copy = super.clone() as FunctionAgent;
     copy.work = this.work;
@@ -109,14 +109,14 @@ class FunctionAgent extends AbstractAgent {
 }
 
 /**
- * Makes an agent from an async generator function, with abort and clone right. `defineAgent<BaseEvent>` takes one that hands
- * on events of another agent, whose fields no compiler knows.
+ * Makes an agent from an async generator function, with correct abort and clone. `defineAgent<BaseEvent>` takes a
+ * function that passes on another agent's events, whose fields the compiler does not know.
  *
  * @param work see {@link AgentFunction}
  * @param config `agentId`, `description` and the like of AbstractAgent
  */
 export function defineAgent(work: AgentFunction, config?: AgentConfig): AbstractAgent;
-// Only where it is named: `never` is what no function yields.
+// Applies only where the type is named: no function yields `never`.
 export function defineAgent<E extends BaseEvent = never>(
   work: AgentFunction<NoInfer<E>>,
   config?: AgentConfig,

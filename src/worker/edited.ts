@@ -1,7 +1,7 @@
 /**
- * A development server serves an edited worker under its old URL, and the old SharedWorker lives on as long as a tab
- * does. So under Vite's dev server (which marks worker files by a query) a host compares, at each new tab, its own file
- * with what it started from. An edited import changes it too: Vite stamps the import with the time of the edit.
+ * A development server serves an edited worker under its old URL, and the old SharedWorker lives as long as any tab. So
+ * under Vite's dev server, which marks worker files by a query, a host compares its own file at each new tab with the
+ * file that it started from. An edited import changes that file too: Vite stamps imports with the time of the edit.
  */
 const isDevWorker = (): boolean =>
   typeof location === "object" && new URLSearchParams(location.search).has("worker_file");
@@ -13,7 +13,7 @@ const fetchSelf = async (): Promise<string | undefined> => {
 
 const atStart = isDevWorker() ? fetchSelf() : undefined;
 
-/** True when the files of this worker were edited since it started. Always false outside of a development server. */
+/** Whether this worker's files were edited since it started. Always false without a development server. */
 export async function editedSince(): Promise<boolean> {
   if (atStart === undefined) return false;
   const [started, now] = await Promise.all([atStart, fetchSelf()]);

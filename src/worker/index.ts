@@ -1,5 +1,5 @@
 /**
- * The worker file's side: make the context a host, make agents.
+ * The worker file's side: makes a context the host, makes agents.
  *
  * @module ag-ui-local-runtime/worker
  */

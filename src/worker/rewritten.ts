@@ -6,11 +6,11 @@ import { checkRun } from "../wire/checks.js";
 import type { ThreadUpdate } from "../run/types.js";
 import type { RunRequest } from "../wire/shapes.js";
 
-/** A run as the middleware made it. Errors: RunnerError `invalid-input` where it made something else of it. */
+/** A run as the middleware rewrote it. Errors: RunnerError `invalid-input` if it made another call of it. */
 export async function rewrittenRun(request: Admitted, asked: RunRequest): Promise<RunRequest> {
   const route = routeOf(request);
   if (route?.name !== "agent/run") throw otherRoute();
-  // What of other messages is new is for the host to find out.
+  // The host works out which of the rewritten messages are new.
   const { persistedInputMessages: _asked, ...others } = asked;
   const { persistedInputMessages: _seen, ...input } = (await bodyOf(request)) as RunAgentInput & // checked below, and
     Pick<RunRequest, "persistedInputMessages">; // by the runner
@@ -18,7 +18,7 @@ export async function rewrittenRun(request: Admitted, asked: RunRequest): Promis
   return checkRun({ ...others, agentId: route.agentId, threadId, input });
 }
 
-/** The thread that is read as the middleware made it. Errors: as {@link rewrittenRun}. */
+/** The thread to read as the middleware rewrote it. Errors: as {@link rewrittenRun}. */
 export async function rewrittenThread(request: Admitted): Promise<string> {
   const route = routeOf(request);
   if (route?.name === "threads/events") return route.threadId;
@@ -31,10 +31,10 @@ export async function rewrittenThread(request: Admitted): Promise<string> {
 type Ids = Readonly<Record<string, string>>;
 
 /**
- * The ids of a call as the middleware made them.
+ * The ids of a call as the middleware rewrote them.
  *
  * @param route parts of the path; one that begins with ":" stands for an id
- * @throws RunnerError `invalid-input` where it made another call of it
+ * @throws RunnerError `invalid-input` if it made another call of it
  */
 export function rewrittenIds<I extends Ids>(request: Admitted, method: string, route: readonly string[]): I {
   const replacing = request.request();
@@ -51,7 +51,7 @@ export function rewrittenIds<I extends Ids>(request: Admitted, method: string, r
 
 export type QueryTypes<Q extends object> = { readonly [F in keyof Q]-?: "text" | "number" | "boolean" };
 
-/** The query of a call as the middleware made it, without the fields that it left out. */
+/** The query of a call as the middleware rewrote it, without the fields that it left out. */
 export function rewrittenQuery<Q extends object>(request: Admitted, types: QueryTypes<Q>): Q {
   const { searchParams } = new URL(request.request().url);
   const fields = Object.entries(types).flatMap(([field, type]): [string, string | number | boolean][] => {
@@ -59,10 +59,10 @@ export function rewrittenQuery<Q extends object>(request: Admitted, types: Query
     if (text === null) return [];
     return [[field, type === "number" ? Number(text) : type === "boolean" ? text === "true" : text]];
   });
-  return Object.fromEntries(fields) as Q; // checked by who asked for it
+  return Object.fromEntries(fields) as Q; // the caller checks it
 }
 
-/** The run that a stop names as the middleware made it. Errors: as {@link rewrittenRun}. */
+/** The run to stop as the middleware rewrote it. Errors: as {@link rewrittenRun}. */
 export async function rewrittenStop(request: Admitted): Promise<{ readonly runId?: string }> {
   const { runId } = (await bodyOf(request)) as { readonly runId?: unknown };
   if (runId === undefined) return {};
@@ -70,10 +70,8 @@ export async function rewrittenStop(request: Admitted): Promise<{ readonly runId
   return { runId };
 }
 
-/** What of a thread is changed, as the middleware made it; checked by the runner. Errors: as {@link rewrittenRun}. */
-export async function rewrittenUpdate(request: Admitted): Promise<ThreadUpdate> {
-  return bodyOf(request);
-}
+/** The changes of a thread as the middleware rewrote them; checked by the runner. Errors: as {@link rewrittenRun}. */
+export const rewrittenUpdate = (request: Admitted): Promise<ThreadUpdate> => bodyOf(request);
 
 function decoded(part: string): string {
   try {

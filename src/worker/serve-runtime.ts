@@ -21,15 +21,15 @@ import type { AgentRuntimeOptions } from "../runtime/options.js";
 import { editedSince } from "./edited.js";
 import { connectTab, type RawPort } from "./tab-connection.js";
 
-/** What a host is told: what its runtime is told. */
+/** Options of a host: those of its runtime. */
 export type ServeRuntimeOptions = AgentRuntimeOptions;
 
 /** The host that {@link serveRuntime} made. */
 export interface RuntimeHost {
   readonly kind: HostKind;
-  /** A link for a tab in this same page: what `hosts.page` of `connectRuntime` returns. */
+  /** A link for a tab in this page: what `hosts.page` of `connectRuntime` returns. */
   connect(): MessagePort;
-  /** Settles the live runs as stopped and lets go of everything. */
+  /** Settles the live runs as stopped and releases everything. */
   close(): Promise<void>;
 }
 
@@ -38,18 +38,18 @@ interface HostScope {
   readonly listen: (accept: (port: RawPort) => void) => void;
 }
 
-/** How long a host whose database was taken over hands out the ends of its runs before it goes, in ms. */
+/** How long a host whose database was taken over still delivers the ends of its runs, in ms. */
 const GOODBYE_MS = 250;
 
-/** Changes of the number of attachments that come closer together are told as one, in ms. */
+/** Changes of the number of attachments within this time are reported as one, in ms. */
 const ATTACHMENTS_TOLD_AFTER_MS = 50;
 
-/** There tabs wait for nobody's end either. */
+/** Where locks are denied, tabs do not watch them either. */
 function whereDenied(error: unknown): undefined {
   if (!isDenied(error)) throw error;
 }
 
-/** The context that this runs in, as a host. */
+/** How this context is a host. */
 function hostScope(): HostScope {
   const scope = globalThis as unknown as {
     SharedWorkerGlobalScope?: new () => object;
@@ -78,7 +78,7 @@ function hostScope(): HostScope {
  * Makes this context the host of the agents: call it once, at the top of a worker file, without awaiting anything
  * before it. Works in a SharedWorker, in a dedicated Worker and in a page.
  *
- * @param given options, or a runtime of your own making
+ * @param given options, or a runtime that was made with them
  * @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-input`
  */
 export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): RuntimeHost {
@@ -88,18 +88,18 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   const channelLives = webLocks === undefined ? lazyLives() : undefined;
   const lives: Lives = livesWhereAllowed(webLocks ?? channelLives!);
   const { home } = core;
-  // Who may know them is for a middleware to say, where there is one.
+  // A middleware decides who may know them.
   const agentIds = core.options.beforeRequestMiddleware === undefined ? core.agents.ids : undefined;
 
   const closers = new Set<() => void>();
-  /** Aborts with the connections. */
+  /** Aborts when the connections end. */
   let connected = sharedController();
   /** How to end each tab's connection, by the tab's id. */
   const connectionOf = new Map<string, () => void>();
   const watchers = new Set<(frame: StatusFrame) => void>();
   let tabs = 0;
   let attachments = 0;
-  /** The database was deleted since this host started. */
+  /** Set once the database was deleted. */
   let deleted: RunnerErrorData | undefined;
   const status = (): StatusFrame => ({
     tabs,
@@ -117,18 +117,20 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   let telling: Promise<void> | undefined;
   const countAttachments = (change: 1 | -1): void => {
     attachments += change;
-    // A page that is loading attaches many at once.
+    // A loading page attaches many at once.
     telling ??= systemClock.after(ATTACHMENTS_TOLD_AFTER_MS).then(() => {
       telling = undefined;
       tellStatus();
     });
   };
 
-  /** By runner, what tabs see of its life where its own life lock is one that they do not see: of one in memory. */
+  /**
+   * By runner, the life lock that tabs see where the runner's own is one that they do not: that of a runner in memory.
+   */
   const shownLives = new Map<LocalAgentRunner, Promise<HeldLock | undefined>>();
   const showLife = async (runner: LocalAgentRunner): Promise<void> => {
     const name = hostLifeLockName(runner.dbName, runner.hostId);
-    // Refused where the runner itself holds it. Without Web Locks both may say that they live.
+    // Refused if the runner itself holds it. Without Web Locks both may hold it.
     const show = async (): Promise<HeldLock | undefined> =>
       webLocks === undefined ? lives.hold(name) : webLocks.tryHold(name);
     const shown = shownLives.get(runner) ?? show().catch(whereDenied);
@@ -166,7 +168,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
         },
         (id) => {
           tabId = id;
-          // It had taken this host for dead, and its old connection hears of nothing.
+          // The tab had taken this host for dead, and no longer hears its old connection.
           connectionOf.get(id)?.();
           connectionOf.set(id, close);
           countTabs(1);
@@ -191,7 +193,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
       };
       raw.postMessage(hello, [port]);
     } catch (error) {
-      // Told to each tab that connects: a worker has no other way to be heard.
+      // Told to each tab that connects, because a worker has no other way.
       const failed: HelloFailed = { type: "failed", protocol: PROTOCOL_VERSION, error: toErrorData(error) };
       raw.postMessage(failed, []);
     }
@@ -210,9 +212,9 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
     await channelLives?.close();
   };
 
-  /** Live runs are settled by now. A worker ends, so that tabs that come next start the one of the newer build. */
+  /** A newer build took the database over; live runs are settled. The worker ends, so that tabs start the newer one. */
   const outdated = async (): Promise<void> => {
-    // Frames and the goodbye come on different ports, in no common order: who keeps up has the end of its run by then.
+    // Frames and the goodbye come on different ports, in no common order: tabs that keep up get their frames first.
     await systemClock.after(GOODBYE_MS);
     endConnections();
     await home.local?.close();
@@ -231,8 +233,8 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   };
 
   /**
-   * The worker's files were edited: this host ends, and the tab that asks starts the new one. Its life lock falls with
-   * the context, so who waits for it meets no half-closed host.
+   * The worker's files were edited: this host ends, and the asking tab starts the new one. Its life lock falls with the
+   * context, so nobody who waits for it meets a half-closed host.
    */
   const retire = async (raw: RawPort): Promise<void> => {
     try {
@@ -246,7 +248,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   };
 
   if (kind === "page") {
-    // Whoever is shown afterwards connects to a new host; no run goes on.
+    // After `pageshow` tabs connect to a new host; no run goes on.
     onPageCache({
       enter: () => {
         endConnections();

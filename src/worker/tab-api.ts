@@ -29,11 +29,11 @@ export interface TabApiParts {
   readonly lives: Lives;
   readonly core: RuntimeCore;
   readonly runner: LocalAgentRunner;
-  /** Called with the port of a tab that wants to know of the host. Returns how to end it. */
+  /** Calls `send` with the host's status, now and at each change. Returns how to end it. */
   readonly watch: (send: (frame: StatusFrame) => void) => () => void;
-  /** Something streams to the tab from now on, until what this returns is called. */
+  /** Counts a stream to the tab until what this returns is called. */
   readonly attached: () => () => void;
-  /** Aborts when this host lets go of its tabs. */
+  /** Aborts when this host ends its connections. */
   readonly hostEnds: AbortSignal;
 }
 
@@ -46,8 +46,8 @@ export type Handlers = {
 };
 
 /**
- * The handlers of a tab's calls. Each but `watch` and `fetch` goes through the runtime's core as the request that would ask for the
- * same over HTTP, so no middleware can be walked around; `fetch` brings a request of its own.
+ * The handlers of a tab's calls. Each but `watch` and `fetch` goes through the runtime's core as the request that would
+ * ask for the same over HTTP, so no middleware can be walked around; `fetch` brings a request of its own.
  *
  * @param signal aborts when the tab is gone
  * @param tabId the tab's id, once it has named itself
@@ -123,7 +123,7 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () =>
       checkRun(request);
       checkPort(port);
       const { agentId, threadId, input, persistedInputMessages } = request;
-      // All that the run is made of, and nothing else: a middleware judges by what it sees.
+      // All that the run is made of, and nothing else: middleware decides by what it sees.
       const body = { ...input, threadId, ...(persistedInputMessages !== undefined && { persistedInputMessages }) };
       const asked = { route: "agent/run", agentId, threadId, runId: input.runId } as const;
       return through(context, { asked, method: "POST", path: ["agent", agentId, "run"], body }, async (admitted) => {
@@ -246,7 +246,7 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () =>
     deleteThread: (context, request) =>
       data(context, ofThread("threads/delete", "DELETE", request), ({ threadId }) => runner.deleteThread(threadId)),
     clearThreads: (context) => data(context, ofAll("threads/clear"), () => runner.clearThreads()),
-    // Nothing of a thread is in it.
+    // Not through the core: the status has nothing of a thread.
     watch(_context, port) {
       checkPort(port);
       untilEnd(
@@ -265,12 +265,12 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () =>
     },
     async fetch(_context, request, port) {
       checkPort(port);
-      // As the handler: most hosts are asked by calls alone.
+      // Loaded when needed, as is the handler: most hosts get calls only.
       const { answerRequest, checkRelayed } = await import("./answer-request.js");
       const relayed = checkRelayed(request);
       const detached = attached();
       const { serviceWorkerId, clientId } = relayed;
-      // Any page may hand over what a service worker was asked for by another one.
+      // Any page may hand over a service worker's request of another page.
       const page = serviceWorkerId === undefined ? tabId() : clientId;
       const handle: RelayHandler = async (asked, { basePath }) => {
         const { handleRelayed } = await import("../runtime/http/handler.js");

@@ -9,10 +9,10 @@ import type { CallContext, HostCalls } from "../wire/host-api.js";
 import type { HostGone, TabHello } from "../wire/shapes.js";
 import { handlersOf, type Handlers, type TabApiParts } from "./tab-api.js";
 
-/** How long a link waits for its tab's name, in ms. */
+/** How long a link waits for its tab to name itself, in ms. */
 const UNNAMED_MS = 60_000;
 
-/** Where a tab's messages come from: a SharedWorker's port, the scope of a dedicated worker, one end of a channel. */
+/** A raw link to a tab: a SharedWorker's port, the scope of a dedicated worker, or one end of a channel. */
 export interface RawPort {
   postMessage(message: unknown, transfer: Transferable[]): void;
   addEventListener(type: "message", listener: (event: MessageEvent<unknown>) => void): void;
@@ -20,10 +20,10 @@ export interface RawPort {
 }
 
 /**
- * One tab's link to this host. Ends when the tab's life lock falls, which is the only sign of a closed tab.
- * No run ends with it.
+ * One tab's link to this host. Ends when the tab's life lock falls, the only sign of a closed tab. No run ends with it
+ * (L11).
  *
- * @param onTab called once the tab has named itself, and so counts
+ * @param onTab called once the tab has named itself: from then on it is counted
  * @returns the port for the tab's `hello`, and how to end the link
  */
 export function connectTab(
@@ -46,11 +46,11 @@ export function connectTab(
     raw.removeEventListener("message", listen);
     ({ tabId } = data);
     onTab(tabId);
-    // The tab holds the lock since before it named it, so this waits for its end.
+    // The tab took the lock before it named it, so this waits for the tab's end.
     void lives.whenFree(tabLifeLockName(data.tabId), signal).then(close);
   };
   raw.addEventListener("message", listen);
-  // A tab that asked again, or went away before it heard the hello, never answers it.
+  // A tab that asked again, or left before the hello came, never answers.
   void systemClock.after(UNNAMED_MS, signal).then(() => {
     if (tabId === undefined) close();
   });
@@ -59,7 +59,7 @@ export function connectTab(
     if (signal.aborted) return;
     ended.abort();
     raw.removeEventListener("message", listen);
-    // A tab that was only taken for gone connects again.
+    // A tab that only seemed to be gone connects again.
     raw.postMessage({ type: "gone" } satisfies HostGone, []);
     port1.close();
     onGone();
