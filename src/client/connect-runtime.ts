@@ -12,44 +12,24 @@ import type {
   ThreadListQuery,
   ThreadSummary,
 } from "../wire/shapes.js";
-import { HostLink, type CallHeaders } from "./host-link.js";
+import { HostLink, type ConnectRuntimeOptions } from "./host-link.js";
 import { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 import { RemoteRunner } from "./remote-runner.js";
 import type { RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
 import { ThreadChanges } from "./thread-changes.js";
 
-/** Where the host is, and how the tab connects to it. */
-export interface ConnectRuntimeOptions {
-  /** How to start a host, tried in this order: `shared`, `dedicated`, `page`. */
-  readonly hosts: HostFactories;
-  /** How long a host has to say hello before the next kind is tried, in ms. Default 15,000. */
-  readonly startTimeoutMs?: number;
-  /** How long a call of the host may take, in ms. Default 15,000. */
-  readonly callTimeoutMs?: number;
-  /**
-   * Whether `hosts.shared` passes `extendedLifetime: true`, on which depends what `status$` says that a run survives.
-   * Default true.
-   */
-  readonly extendedLifetime?: boolean;
-  /**
-   * What goes with each call of the host, as headers of the request that its middleware sees: who is signed in, for
-   * example. A function is asked for each call. Never stored. Requests of `fetch` have their own headers and no others.
-   */
-  readonly headers?: CallHeaders;
-}
-
 /**
- * An agent as the class `AbstractAgent` of some version of `@ag-ui/client` has it: its private members make the class of each
- * copy of the client a type of its own, and a front end may bring a copy (CopilotKit does). It has nothing that a
- * {@link LocalAgent} has not.
+ * The `AbstractAgent` of any copy of `@ag-ui/client`: its private members make the class of each copy a type of its
+ * own, and a front end may bring a copy (CopilotKit does). It has nothing that a {@link LocalAgent} lacks.
  */
 export type ClientAgent<A> = Pick<LocalAgent, "agentId" | "threadId" | "isRunning" | "abortRun" | "detachActiveRun"> & {
   [Name in PropertyKey & keyof A]?: Name extends keyof LocalAgent ? unknown : never;
 };
 
-/** What a {@link LocalAgent} has beside what the client's class has. */
+/** What a {@link LocalAgent} has in addition to the client's class. */
 export type LocalAgentOnly<A> = Omit<LocalAgent, keyof A>;
+
 const NAMES: Names<ConnectRuntimeOptions> = {
   hosts: true,
   startTimeoutMs: true,
@@ -62,15 +42,14 @@ const HOSTS: Names<HostFactories> = { shared: true, dedicated: true, page: true 
 
 /** A tab's connection to the runtime. */
 export interface RuntimeConnection {
-  /** How this tab stands with its host; replays the latest, never errors. */
+  /** The tab's connection to its host; replays the latest value, never errors. */
   readonly status$: Observable<RuntimeStatus>;
   /**
-   * An agent of the host.
-   *
-   * Also as the `AbstractAgent` of another copy of `@ag-ui/client`, where one is asked for: see {@link ClientAgent}.
+   * An agent of the host; on request typed as the `AbstractAgent` of another copy of `@ag-ui/client`, see
+   * {@link ClientAgent}. Whether the host has the agent shows at its first run.
    *
    * @param options `threadId`: default a fresh one. Other fields as AbstractAgent takes them.
-   * @throws RunnerError `invalid-input` for an empty id, or a limit that is none. Whether the host has the agent shows at its first run.
+   * @throws RunnerError `invalid-input` for an empty id or an invalid limit
    */
   agent<A extends ClientAgent<A> | undefined = LocalAgent>(
     agentId: string,
@@ -80,25 +59,25 @@ export interface RuntimeConnection {
   /** The host's runner, for code that takes an `AgentRunner`. */
   runner(): RemoteRunner;
   /**
-   * The HTTP face of the runtime, answered by the host: takes and gives what the platform's `fetch` does. A path is one of
-   * this origin; redirects are handed out, not followed; a request's body is sent whole, at most 32 MB of it (else 413).
-   * The answer begins whenever the host begins it: only that it takes the request is bounded, by `callTimeoutMs`.
+   * The HTTP face of the runtime, answered by the host; arguments and result as those of the platform's `fetch`. Paths
+   * are of this origin; redirects are returned, not followed; a request's body is sent whole, at most 32 MB (else 413).
+   * `callTimeoutMs` bounds only how long the host may take to accept the request, not when the answer begins.
    *
-   * Where a host dies, GET and HEAD are asked again of the next one as long as no answer has begun.
+   * If the host dies before the answer begins, GET and HEAD are sent to the next one.
    *
-   * Errors: as the platform's where the request is none or its signal aborts; RunnerError `host-lost` (of the body, once
-   * the answer has begun), `timeout`, `host-failed`, `closed`. Where there is no host, it resolves with a 503
-   * `{ error, message }` that has the code of the RunnerError, like `no-host`.
+   * Errors: as the platform's for an invalid request or an aborted signal; RunnerError `host-lost` (of the body, once
+   * the answer has begun), `timeout`, `host-failed`, `closed`. Without a host it resolves with a 503 `{ error, message
+   * }`, `error` being the code of the RunnerError, such as `no-host`.
    */
   fetch(input: RequestInfo | URL, init?: RequestInit, options?: RuntimeFetchOptions): Promise<Response>;
   /**
-   * Hands a request of another context (a service worker) over to the host, which answers on `port`. Resolves with who
-   * took it. What `answerServiceWorker` calls.
+   * Hands a request of another context over to the host, which answers on `port`; `answerServiceWorker` calls it.
+   * Resolves with the host that took it.
    *
-   * Errors: RunnerError, why the host did not take it; with `host-lost` and `timeout` it may have, all the same.
+   * Errors: RunnerError: why the host did not take it; after `host-lost` and `timeout` it may have taken it anyway.
    */
   relay(request: RelayedRequest, port: MessagePort): Promise<RelayedHost>;
-  /** Lets go of the host. Runs go on where the host lives on without this tab. */
+  /** Disconnects from the host. Runs go on if the host lives on without this tab. */
   close(): Promise<void>;
 }
 
@@ -107,28 +86,27 @@ export interface ThreadsApi {
   /** Threads, newest `updatedAt` first. */
   list(query?: ThreadListQuery): Promise<readonly ThreadSummary[]>;
   /**
-   * A page of a thread's messages, without attaching: the last ones, or those before a message. None of an unknown thread.
+   * A page of a thread's messages, without attaching: the last ones, or those before a message; empty for an unknown
+   * thread. Errors: RunnerError `invalid-input` if the thread does not (or no longer) have the message `before`.
    *
-   * @param place `before`: a message's id, the first one's of the page after; `limit`: at most so many, default 50, at
-   *   most 500. Errors: RunnerError `invalid-input` where the thread does not have the message `before` (any more)
+   * @param place `before`: the id of the first message of the page after; `limit`: default 50, at most 500
    */
   messages(threadId: string, place?: Omit<MessagePageQuery, "threadId">): Promise<MessagePage>;
-  /** A thread as it stands in the list; undefined for an unknown one. */
+  /** A thread as in the list; undefined for an unknown one. */
   get(threadId: string): Promise<ThreadSummary | undefined>;
   /** Gives it a title of 1 to 200 characters. Errors, as those below: RunnerError `unknown-thread`, `invalid-input`. */
   rename(threadId: string, title: string): Promise<ThreadSummary>;
-  /** Takes it out of the list, or puts it back. */
+  /** Removes it from the list, or puts it back. */
   archive(threadId: string, archived?: boolean): Promise<ThreadSummary>;
-  /** Keeps it from being evicted by limits, or no longer. */
+  /** Protects it from eviction by limits, or no longer. */
   pin(threadId: string, pinned?: boolean): Promise<ThreadSummary>;
   /**
-   * Deletes it; a live run is stopped first. Does nothing to an unknown one. Errors: RunnerError `thread-busy` where the run
-   * could not be stopped in time
+   * Deletes it, stopping a live run first; a no-op for an unknown one. Errors: RunnerError `thread-busy` if the run
+   * could not be stopped in time.
    */
   delete(threadId: string): Promise<void>;
   /**
-   * Changes of the list, in whichever tab or host; begins with the next one: subscribe, then list. Errors with RunnerError
-   * `refused`.
+   * Later changes of the list, made in any tab or host: subscribe first, then list. Errors with RunnerError `refused`.
    */
   watch(): Observable<ThreadChange>;
 }
@@ -136,18 +114,12 @@ export interface ThreadsApi {
 /**
  * Connects this tab to the runtime: at once, in the background. Calls wait for the connection.
  *
- * @throws RunnerError `invalid-input` for options that there are not
+ * @throws RunnerError `invalid-input` for unknown options
  */
 export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnection {
   checkNames(options, NAMES, { of: "connectRuntime", isRequired: true });
   checkNames(options.hosts, HOSTS, { of: "connectRuntime", within: "hosts", isRequired: true });
-  const link = new HostLink({
-    hosts: options.hosts,
-    startTimeoutMs: options.startTimeoutMs ?? 15_000,
-    callTimeoutMs: options.callTimeoutMs ?? 15_000,
-    extendedLifetime: options.extendedLifetime ?? true,
-    headers: options.headers ?? {},
-  });
+  const link = new HostLink(options);
   const changes = new ThreadChanges(link);
   const update = (threadId: string, fields: ThreadUpdate): Promise<ThreadSummary> =>
     link.call("updateThread", { threadId, changes: fields });
@@ -160,7 +132,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
         if (typeof id === "string" && id !== "") continue;
         throw new RunnerError("invalid-input", { field }, { message: `${field} must be a string that is not empty` });
       }
-      // Its class differs from `A` only by name: see `ClientAgent`.
+      // The class differs from `A` only by name, see `ClientAgent`.
       return new LocalAgent(link, { ...config, agentId, threadId }) as LocalAgent & NonNullable<A>;
     },
     threads: {
@@ -179,7 +151,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       watch: () => changes.changes$,
     },
     runner: () => new RemoteRunner(link),
-    // Few pages ask by HTTP: how is loaded when one does. The request is read at the call.
+    // Loaded when needed: few pages ask by HTTP. The request is read at the call.
     fetch: async (input, init, fetchOptions) => {
       const request = requestOf(input, init);
       return (await import("./runtime-fetch.js")).runtimeFetch(link, request, fetchOptions);
@@ -189,11 +161,11 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
   };
 }
 
-/** As the page's own `fetch` would read it, but paths begin at the origin. */
+/** The request as the page's `fetch` would read it, but with paths that begin at the origin. */
 function requestOf(input: RequestInfo | URL, init?: RequestInit): Request {
   if (input instanceof Request) return new Request(input, init);
   const origin = (globalThis as { location?: Location }).location?.origin;
-  // Neither Node nor a page of an opaque origin has one that an address could begin with.
+  // Node and pages of an opaque origin have none that a URL could begin with.
   const base = origin === undefined || origin === "null" ? "http://localhost" : origin;
   return new Request(new URL(input, base), init);
 }

@@ -1,53 +1,45 @@
 import type { Message } from "@ag-ui/client";
 import type { MessagePage } from "../wire/shapes.js";
 
-/** The part of a thread before the messages that an agent has: what is loaded of it when somebody scrolls up. */
+/** The part of a thread before an agent's messages, loaded page by page when somebody scrolls up. */
 export class EarlierMessages {
-  /** The first message that was loaded; undefined where the thread has none before those that the agent has. */
-  private first: string | undefined;
-  /** Ids of those that were loaded since the last snapshot. */
+  /** The id of the first message that the agent has; undefined where the thread has nothing before it. */
+  before: string | undefined;
+  /** The thread was rewritten: what comes before the agent's messages is no longer known. */
+  isMoved = false;
+  /** Ids of messages that were loaded since the last snapshot. */
   private readonly loaded = new Set<string>();
   private loading: Promise<readonly Message[]> | undefined;
-  private moved = false;
-
-  /** The id before which the next page ends; undefined where there is none. */
-  get before(): string | undefined {
-    return this.first;
-  }
-
-  /** The thread was rewritten, and what stands before the messages that the agent has is not known any more. */
-  get isMoved(): boolean {
-    return this.moved;
-  }
 
   /**
-   * An agent tells the messages of the thread, which takes those away that it does not tell of.
+   * Takes in a MESSAGES_SNAPSHOT of an agent, which removes the messages that it lacks.
    *
-   * @param held the messages of the thread that there are
+   * @param messages those of the snapshot
+   * @param held those of the thread that the agent had
    */
   retold(messages: readonly Message[], held: readonly Message[]): void {
-    if (this.first === undefined) return;
-    // What an agent leaves out of these stays.
+    if (this.before === undefined) return;
+    // A snapshot that lacks reasoning or activities does not remove them.
     const first = held.find(({ role }) => role !== "reasoning" && role !== "activity");
     const isTold = (it: string): boolean => messages.some(({ id }) => id === it);
-    if (first === undefined || !isTold(first.id)) this.moved = true;
-    // The page began with a message that somebody edited.
-    else if (!isTold(this.first)) this.first = first.id;
+    if (first === undefined || !isTold(first.id)) this.isMoved = true;
+    // The first message was replaced by an edit.
+    else if (!isTold(this.before)) this.before = first.id;
   }
 
   isLoaded(id: string): boolean {
     return this.loaded.has(id);
   }
 
-  /** A snapshot takes the place of all messages. @param first its first message, where the thread has others before it */
+  /** A snapshot replaced all messages. @param first its first message, if the thread has others before it */
   begin(first: string | undefined): void {
-    this.first = first;
-    this.moved = false;
+    this.before = first;
+    this.isMoved = false;
     this.loaded.clear();
   }
 
   /**
-   * Loads the page before the first message, once at a time.
+   * Loads the page before the first message; a call while one is pending joins it.
    *
    * @param put called with the messages, unless a snapshot came meanwhile
    */
@@ -63,11 +55,11 @@ export class EarlierMessages {
     read: (before: string) => Promise<MessagePage>,
     put: (messages: readonly Message[]) => void,
   ): Promise<readonly Message[]> {
-    const { first } = this;
-    if (first === undefined) return [];
-    const { messages, earlier } = await read(first);
-    if (this.first !== first) return [];
-    this.first = earlier ? (messages[0]?.id ?? first) : undefined;
+    const { before } = this;
+    if (before === undefined) return [];
+    const { messages, earlier } = await read(before);
+    if (this.before !== before) return [];
+    this.before = earlier ? (messages[0]?.id ?? before) : undefined;
     for (const { id } of messages) this.loaded.add(id);
     put(messages);
     return messages;
@@ -75,8 +67,8 @@ export class EarlierMessages {
 
   copy(): EarlierMessages {
     const copy = new EarlierMessages();
-    copy.first = this.first;
-    copy.moved = this.moved;
+    copy.before = this.before;
+    copy.isMoved = this.isMoved;
     return copy;
   }
 }

@@ -10,19 +10,19 @@ import { Unicast } from "./unicast.js";
 
 export interface FollowerParts {
   readonly frames: (after: Cursor | undefined) => Observable<Frame>;
-  /** Where to begin: behind the last run that was seen whole. */
+  /** Where to begin: after the last run that was seen whole. */
   readonly cursor: () => Cursor | undefined;
-  /** Another stream of the agent brings the thread now: an own run, or a reading. */
+  /** Whether another stream of the agent delivers the thread now: an own run or a reading. */
   readonly isHeld: () => boolean;
   readonly note: (frame: Frame) => void;
   readonly eventsOf: (frame: Frame) => readonly BaseEvent[];
-  /** The session that applies a run ended before the run. */
+  /** Called when the session that applies a run ended before the run. */
   readonly cut: () => void;
-  /** A run was seen whole. */
+  /** Called when a run was seen whole. */
   readonly settled: (cursor: Cursor) => void;
   /**
-   * Applies one run's events to the agent, as the client's pipeline does, once no other stream is being applied; ends when
-   * they end. Does nothing where they are not wanted any more by then.
+   * Applies one run's events to the agent by the client's pipeline, once no other stream is being applied. Resolves
+   * when they end; a no-op if they are no longer wanted by then.
    */
   readonly session: (events$: Observable<BaseEvent>, isWanted: () => boolean) => Promise<void>;
 }
@@ -32,31 +32,32 @@ interface Session {
   readonly applied: Promise<void>;
 }
 
-/** How long until a failed reading is started again, at first and at most, in ms. */
+/** Retry backoff of a failed reading: first and longest wait, in ms. */
 const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 
-/** How often a follower starts again with a snapshot after events that the pipeline refused. */
+/** How often in a row a follower restarts with a snapshot after the pipeline rejected events. */
 const FRESH_STARTS = 3;
 
 /**
- * Applies the runs of a thread to an agent, one session of the client's pipeline for each, in order. It has no attachment
- * while another stream of the agent brings the thread ({@link hold}), so each chunk is sent to the tab once.
+ * Applies the runs of a thread to an agent in order, each in a session of the client's pipeline. It has no attachment
+ * while another stream of the agent delivers the thread ({@link hold}), so each chunk is sent to the tab once.
  */
 export class ThreadFollower {
   private reading: Subscription | undefined;
   private session: Session | undefined;
-  /** The next reading begins with a snapshot, whatever the cursor says. */
+  /** The next reading begins with a snapshot, whatever the cursor is. */
   private isStale = false;
-  /** The reading ends with the session that is under way. */
+  /** The reading ends with the current session. */
   private letsGo = false;
-  /** Resolves when the history is there, or why it cannot be read now is known; replaced when it has to come again. */
+  /** Resolves when the history is there, or reading it failed; replaced when it must be read again. */
   private catchUp!: Promise<void>;
   private resolveCatchUp: (() => void) | undefined;
-  /** Why nothing is read now. */
+  /** Set while reading fails. */
   private failure: { readonly error: unknown } | undefined;
   private freshStarts = 0;
   private pause = RETRY_MS;
+  /** Changes with each {@link end}: work of an earlier one is stale. */
   private generation = 0;
 
   constructor(private readonly parts: FollowerParts) {
@@ -64,7 +65,7 @@ export class ThreadFollower {
     this.read();
   }
 
-  /** Resolves when the history is there and no run is being followed. Errors: why it cannot be read now. */
+  /** Resolves when the history is there and no run is being followed. Errors: why it cannot be read. */
   async caughtUp(): Promise<void> {
     for (let waitedFor: Promise<void> | undefined; waitedFor !== this.catchUp;) {
       waitedFor = this.catchUp;
@@ -74,12 +75,12 @@ export class ThreadFollower {
     if (this.failure !== undefined) throw this.failure.error;
   }
 
-  /** The session that applies a run was left in the middle (`detachActiveRun`). */
+  /** The current session was left in the middle (`detachActiveRun`). */
   get isLeft(): boolean {
     return this.session?.events.isLeft === true;
   }
 
-  /** Begins again, with a snapshot. */
+  /** Starts again with a snapshot. */
   restart(): void {
     this.end();
     this.isStale = true;
@@ -87,13 +88,13 @@ export class ThreadFollower {
     this.read();
   }
 
-  /** Another stream of the agent begins. What is being applied here is applied to its end first. */
+  /** Another stream of the agent begins. The current session ends first. */
   hold(): void {
     if (this.session === undefined) this.end();
     else this.letsGo = true;
   }
 
-  /** The other streams have ended: goes on behind what they brought. */
+  /** The other streams have ended: goes on after what they delivered. */
   release(): void {
     if (this.reading !== undefined) return;
     if (this.parts.cursor() === undefined) this.mustCatchUp();
@@ -128,13 +129,13 @@ export class ThreadFollower {
 
   private read(): void {
     const after = this.isStale ? undefined : this.parts.cursor();
-    // What is there already needs no frame: a thread without news has none.
+    // A thread without news sends no frame.
     if (after !== undefined) this.caughtUpNow();
     if (this.parts.isHeld()) return;
     let cursor = after;
     this.reading = this.parts
       .frames(after)
-      // One after the other: a session begins when the one before it is applied.
+      // A session begins when the one before it is applied.
       .pipe(
         inTurn((frame) => {
           this.failure = undefined;
@@ -146,7 +147,7 @@ export class ThreadFollower {
       .subscribe({ error: (error: unknown) => this.failed(error) });
   }
 
-  /** A follower has nobody to tell; what it followed goes on, so it does too. */
+  /** A follower has nobody to tell, so it retries. */
   private failed(error: unknown): void {
     this.end();
     this.failure = { error };
@@ -160,14 +161,14 @@ export class ThreadFollower {
     });
   }
 
-  /** @returns a promise where the next frame has to wait */
+  /** @returns a promise if the next frame has to wait */
   private take(frame: Frame, behind: Cursor | undefined): Promise<void> | void {
     switch (frame.type) {
       case "idle":
         this.pause = RETRY_MS;
         return this.caughtUpNow();
       case "prelude":
-        // The thread went on without what this follower knew: none of that comes any more.
+        // The thread went on without the current run: nothing more comes of that.
         return this.letsGo ? this.leave() : this.afterSession(() => this.show(frame, behind));
       case "run":
         if (this.session === undefined) this.begin();
@@ -207,7 +208,7 @@ export class ThreadFollower {
       },
       (error: unknown) => {
         if (!isWanted()) return;
-        // The client's pipeline has printed why. A snapshot needs nothing of what came before.
+        // The client's pipeline has printed why. A snapshot does not depend on what came before.
         if (this.freshStarts++ < FRESH_STARTS) this.restart();
         else this.failed(error);
       },
@@ -219,7 +220,7 @@ export class ThreadFollower {
     for (const event of this.parts.eventsOf(frame)) this.session?.events.next(event);
   }
 
-  /** Ends the session, and goes on when it is applied, unless the reading was ended meanwhile. */
+  /** Ends the session; calls `next` when it is applied, unless the reading was ended meanwhile. */
   private afterSession(next: () => Promise<void> | void): Promise<void> | void {
     const { session, generation } = this;
     if (session === undefined) return next();
@@ -234,7 +235,7 @@ export class ThreadFollower {
   private finish(behind: Cursor | undefined): Promise<void> | void {
     const { isLeft, generation } = this;
     return this.afterSession(() => {
-      // Detached in the middle (`detachActiveRun`): what it misses comes with a snapshot.
+      // Left in the middle: a snapshot brings the rest.
       if (isLeft) this.parts.cut();
       if (isLeft) return this.restart();
       if (behind !== undefined) this.parts.settled(behind);
@@ -244,7 +245,7 @@ export class ThreadFollower {
     });
   }
 
-  /** Ends the reading where another stream of the agent has begun; goes on at once where that one is over. */
+  /** Ends the reading if another stream of the agent has begun; goes on at once if that is over. */
   private leave(): void {
     if (!this.letsGo) return;
     this.end();

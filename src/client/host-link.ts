@@ -14,17 +14,26 @@ import type { HostApi, HostCalls } from "../wire/host-api.js";
 import type { HostKind, RuntimeStatus, StatusFrame, Survives } from "../wire/shapes.js";
 import { startHost, type HostFactories, type StartedHost } from "./start-host.js";
 
-export interface HostLinkOptions {
+/** Where the host is, and how the tab connects to it. */
+export interface ConnectRuntimeOptions {
+  /** How to start a host, tried in this order: `shared`, `dedicated`, `page`. */
   readonly hosts: HostFactories;
-  readonly startTimeoutMs: number;
-  readonly callTimeoutMs: number;
-  /** The `shared` factory asks for `extendedLifetime: true`. */
-  readonly extendedLifetime: boolean;
-  /** What goes with each call, for the middleware of the runtime. */
+  /** How long a host has to say hello before the next kind is tried, in ms. Default 15,000. */
+  readonly startTimeoutMs?: number;
+  /** How long a call of the host may take, in ms. Default 15,000. */
+  readonly callTimeoutMs?: number;
+  /**
+   * Whether `hosts.shared` passes `extendedLifetime: true`: decides which `survives` `status$` reports. Default true.
+   */
+  readonly extendedLifetime?: boolean;
+  /**
+   * Headers of the request by which the middleware sees a call: who is signed in, for example. A function is called for
+   * each call. Never stored. Requests of `fetch` have only their own headers.
+   */
   readonly headers?: CallHeaders;
 }
 
-/** Headers, or how to get those of the moment. */
+/** Headers, or a function that returns the current ones. */
 export type CallHeaders =
   | Readonly<Record<string, string>>
   | (() => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>);
@@ -40,7 +49,7 @@ type Name = keyof HostApi;
 type Given<C extends Name> = Parameters<HostApi[C]>;
 type Result<C extends Name> = ReturnType<HostApi[C]>;
 
-/** A host that lives for less than this is started again less and less often, in ms. */
+/** Restart backoff after hosts that lived for less than `SHORT_LIFE_MS`: first and longest wait, in ms. */
 const SHORT_LIFE_MS = 1_000;
 const RESTART_MS = 100;
 const RESTART_MAX_MS = 5_000;
@@ -48,12 +57,12 @@ const RESTART_MAX_MS = 5_000;
 const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 
-/** What another try does not mend. */
+/** Whether another try is pointless. */
 const isFinal = (code: RunnerErrorCode): boolean => code === "outdated" || code === "protocol-mismatch";
 
 /**
- * A tab's link to its host: starts one, watches its life, connects to the next one when it dies. While the page is in the
- * back/forward cache it has none.
+ * A tab's link to its host: starts one, watches its life lock, connects to the next one when it dies. While the page is
+ * in the back/forward cache it has none.
  */
 export class HostLink {
   readonly status$ = new BehaviorSubject<RuntimeStatus>({ is: "connecting" });
@@ -64,15 +73,23 @@ export class HostLink {
   private readonly tabId = randomId();
   private life: HeldLock | undefined;
   private linking!: Promise<LinkedHost>;
-  /** Ends the present link, or the attempt at one. */
+  /** Ends the current link, or the attempt to make one. */
   private ended!: AbortController;
   private comeBack: (() => void) | undefined;
-  /** Tries in a row that came to nothing. */
+  /** Failed attempts in a row. */
   private failures = 0;
-  /** Hosts in a row that ended as soon as they had said hello. */
+  /** Short-lived hosts in a row. */
   private shortLived = 0;
+  private readonly options: Required<ConnectRuntimeOptions>;
 
-  constructor(private readonly options: HostLinkOptions) {
+  constructor(options: ConnectRuntimeOptions) {
+    this.options = {
+      hosts: options.hosts,
+      startTimeoutMs: options.startTimeoutMs ?? 15_000,
+      callTimeoutMs: options.callTimeoutMs ?? 15_000,
+      extendedLifetime: options.extendedLifetime ?? true,
+      headers: options.headers ?? {},
+    };
     this.begin();
     onPageCache(
       { enter: () => this.suspend(), leave: () => this.comeBack?.(), unload: () => void this.life?.release() },
@@ -80,7 +97,7 @@ export class HostLink {
     );
   }
 
-  /** The connected host, once there is one; where the last try failed, this is another one. Errors: why there is none. */
+  /** The connected host, once there is one; tries again if the last attempt failed. Errors: why there is none. */
   linked(): Promise<LinkedHost> {
     const { value: status } = this.status$;
     if (status.is === "failed" && this.ended.signal.aborted && !isFinal(status.error.code)) this.begin();
@@ -88,8 +105,8 @@ export class HostLink {
   }
 
   /**
-   * Calls the host; where it dies before it answers, the next one is called, so the call may be done twice. Settles within
-   * the deadline, however hosts behave.
+   * Calls the host; if it dies before it answers, calls the next one, so the call may run twice. Settles within the
+   * deadline, however hosts behave (L13).
    *
    * Errors: what the host answered; RunnerError `timeout`, `no-host`, `closed`, or why there is no host.
    */
@@ -105,19 +122,19 @@ export class HostLink {
     });
   }
 
-  /** Calls one host. Errors as {@link call}, and `host-lost` where it dies before it answers. */
+  /** Calls one host. Errors as {@link call}, and `host-lost` if it dies before it answers. */
   async callOnce<C extends Name>(name: C, ...given: Given<C>): Promise<Result<C>> {
     return this.withinDeadline((settled) => this.ask(settled, name, given));
   }
 
   private async ask<C extends Name>(settled: AbortSignal, name: C, given: Given<C>): Promise<Result<C>> {
     const { calls, lost } = await this.linked();
-    const { headers = {} } = this.options;
+    const { headers } = this.options;
     const context = { headers: typeof headers === "function" ? await headers() : headers };
     return unwrap(await Promise.race([calls[name](context, ...given), failed(lost, settled)]));
   }
 
-  /** @param begin is given a signal that aborts when its answer is there, or wanted no more */
+  /** @param begin is given a signal that aborts when the result is settled */
   private async withinDeadline<T>(begin: (settled: AbortSignal) => Promise<T>): Promise<T> {
     const { callTimeoutMs } = this.options;
     const settled = new AbortController();
@@ -125,7 +142,7 @@ export class HostLink {
     const deadline = systemClock.after(callTimeoutMs, settled.signal).then(() => {
       throw new RunnerError("timeout", { callTimeoutMs });
     });
-    // Whichever comes second is heard by nobody.
+    // Nobody handles the one that comes second.
     deadline.catch(() => undefined);
     answer.catch(() => undefined);
     try {
@@ -147,10 +164,10 @@ export class HostLink {
     await this.channelLives?.close();
   }
 
-  /** A page in the back/forward cache hears nothing, and what is posted to it may throw it out: it lets go of its host. */
+  /** A page in the back/forward cache hears nothing, and a message may evict it: it disconnects from its host. */
   private suspend(): void {
     const back = new Promise<void>((resolve) => (this.comeBack = resolve));
-    // Whoever waits for an answer gets it from the next host.
+    // Pending calls are answered by the next host.
     this.ended.abort(new RunnerError("host-lost"));
     void this.life?.release();
     this.life = undefined;
@@ -158,7 +175,7 @@ export class HostLink {
     this.begin(back);
   }
 
-  /** @param after when to begin; at once where it is not given */
+  /** @param after when to begin; default: now */
   private begin(after?: Promise<void>): void {
     const ended = sharedController();
     this.ended = ended;
@@ -169,7 +186,7 @@ export class HostLink {
   private async link(ended: AbortController): Promise<LinkedHost> {
     const { signal } = ended;
     try {
-      // Closed or suspended while it waited for its time.
+      // Closed or suspended while it waited.
       if (signal.aborted) throw signal.reason;
       const { hosts, startTimeoutMs } = this.options;
       const started = await startHost(
@@ -181,7 +198,7 @@ export class HostLink {
       );
       const end = (): void => started.end();
       signal.addEventListener("abort", end, { once: true });
-      // Held before it is named, so that whoever waits for it waits for the end of this tab.
+      // Held before it is named, so that whoever waits for the lock waits for the end of this tab.
       const life = (this.life ??= await this.lives.hold(tabLifeLockName(this.tabId)));
       if (signal.aborted) {
         end();
@@ -205,7 +222,7 @@ export class HostLink {
     }
   }
 
-  /** For who calls nothing, and only watches. */
+  /** Reconnects while no call is pending. */
   private tryLater(attempt: AbortController): void {
     const pause = Math.min(RETRY_MS * 2 ** this.failures++, RETRY_MAX_MS);
     void systemClock.after(pause, this.closed.signal).then(() => {
@@ -213,7 +230,7 @@ export class HostLink {
     });
   }
 
-  /** No event tells the death of a worker; the fall of its life lock does. */
+  /** No event reports the death of a worker; the fall of its life lock does. */
   private watchLife({ hello, gone }: StartedHost, ended: AbortController): void {
     const since = systemClock.elapsed();
     const life = this.lives.whenFree(hostLifeLockName(hello.dbName, hello.hostId), ended.signal);
@@ -223,7 +240,7 @@ export class HostLink {
       this.shortLived = systemClock.elapsed() - since < SHORT_LIFE_MS ? this.shortLived + 1 : 0;
       const attempt = this.shortLived + 1;
       this.status$.next({ is: "reconnecting", attempt });
-      // At once, unless that is all that hosts do here.
+      // At once, unless hosts keep dying.
       const pause = Math.min(RESTART_MS * 2 ** (this.shortLived - 2), RESTART_MAX_MS);
       this.begin(this.shortLived > 1 ? systemClock.after(pause, this.closed.signal) : undefined);
     });
@@ -276,7 +293,7 @@ function survives(kind: HostKind, extendedLifetime: boolean): Survives {
   return extendedLifetime && supportsExtendedLifetime() ? "reload" : "tab-close";
 }
 
-/** The browser reads the option before it finds that the address is none, and so tells that it knows it. */
+/** A browser that knows the option reads it before it rejects the invalid URL. */
 function supportsExtendedLifetime(): boolean {
   let known = false;
   try {
@@ -288,7 +305,7 @@ function supportsExtendedLifetime(): boolean {
     });
     none.port.close();
   } catch {
-    // Always: no worker comes of it.
+    // Always: no worker is started.
   }
   return known;
 }

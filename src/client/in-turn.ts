@@ -1,10 +1,10 @@
 import { Observable, type OperatorFunction } from "rxjs";
 
 /**
- * Like `concatMap`, for work that mostly ends at once. `concatMap` calls itself for each value that it kept waiting, so
- * that a few thousand overflow the stack.
+ * Like `concatMap`, for work that is mostly synchronous. `concatMap` calls itself for each queued value, so a few
+ * thousand overflow the stack.
  *
- * @param work is done for one value at a time; it returns a promise where the next value has to wait
+ * @param work is called for one value at a time; returns a promise if the next value has to wait
  */
 export const inTurn =
   <A, B>(work: (value: A, emit: (result: B) => void) => Promise<void> | void): OperatorFunction<A, B> =>

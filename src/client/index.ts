@@ -1,12 +1,11 @@
 /**
- * The tab's side: connect to the host, run, follow and stop its agents.
+ * The tab's side: connects to the host; runs, follows and stops its agents.
  *
  * @module ag-ui-local-runtime/client
  */
 export {
   connectRuntime,
   type ClientAgent,
-  type ConnectRuntimeOptions,
   type LocalAgentOnly,
   type RuntimeConnection,
   type ThreadsApi,
@@ -14,7 +13,7 @@ export {
 export { installRuntimeFetch, type FetchTarget, type InstallRuntimeFetchOptions } from "./install-runtime-fetch.js";
 export type { RuntimeFetchOptions } from "./runtime-fetch.js";
 export { answerServiceWorker } from "./service-worker-relay.js";
-export type { CallHeaders } from "./host-link.js";
+export type { CallHeaders, ConnectRuntimeOptions } from "./host-link.js";
 export type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 export type { HostFactories } from "./start-host.js";
 export { LocalAgent, type LocalAgentConfig } from "./local-agent.js";

@@ -9,11 +9,11 @@ export interface FetchTarget {
   readonly document?: { readonly baseURI: string };
 }
 
-/** Which requests the runtime answers, and whose `fetch` is replaced. */
+/** Options of {@link installRuntimeFetch}. */
 export interface InstallRuntimeFetchOptions {
-  /** Requests of the page's origin to this path, and to what is below it, are the runtime's: "/api/agents". Never "/". */
+  /** Requests of the page's origin to this path and below it are the runtime's: "/api/agents". Never "/". */
   readonly basePath: string;
-  /** Default: the global object. */
+  /** Whose `fetch` is replaced. Default: the global object's. */
   readonly target?: FetchTarget;
 }
 
@@ -22,19 +22,19 @@ const NAMES: Names<InstallRuntimeFetchOptions> = { basePath: true, target: true 
 /** A replacement of `fetch` that this module made. */
 interface Replacement {
   isOn: boolean;
-  /** The property as it was; undefined where the target had inherited it. */
+  /** The property before; undefined where it was inherited. */
   readonly before: PropertyDescriptor | undefined;
 }
 
 const replacements = new WeakMap<object, Replacement>();
 
 /**
- * For front ends that call `fetch`: requests below `basePath` are answered by the runtime's host, all others by the
- * `fetch` that was there, with the same `this` and arguments. Several base paths nest.
+ * For front ends that call `fetch`: the runtime's host answers requests below `basePath`; all others go to the previous
+ * `fetch`, with the same `this` and arguments. Several base paths nest.
  *
- * @returns how to undo it: what was there is there again, unless somebody else has replaced `fetch` meanwhile: then that
- *   stays, and all that it passes on goes to what was there
- * @throws RunnerError `invalid-input` for a base path that is none, or is "/"
+ * @returns undoes it. If somebody else has replaced `fetch` meanwhile, that replacement stays, and what it passes on
+ *   goes to the previous `fetch`
+ * @throws RunnerError `invalid-input` for an invalid base path, or "/"
  */
 export function installRuntimeFetch(
   runtime: Pick<RuntimeConnection, "fetch">,
@@ -63,7 +63,7 @@ export function installRuntimeFetch(
   };
 }
 
-/** Takes off our replacement, and those of ours below it that were undone before. */
+/** Removes our replacement, and those below it that were undone before. */
 function restore(target: FetchTarget): void {
   for (;;) {
     const replacement = replacements.get(target.fetch);
@@ -73,7 +73,7 @@ function restore(target: FetchTarget): void {
   }
 }
 
-/** Nothing of a request is read but its address; undefined where it has none, which `fetch` itself has to say. */
+/** The URL of a request, of which nothing else is read; undefined for an invalid one, which `fetch` itself reports. */
 function addressOf(input: RequestInfo | URL, { location, document }: FetchTarget): URL | undefined {
   try {
     return new URL(input instanceof Request ? input.url : String(input), document?.baseURI ?? location.href);

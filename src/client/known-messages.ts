@@ -1,18 +1,18 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
 import { messageIdsOf } from "../run/message-ids.js";
 
-/** Which messages the thread has, as far as this agent was told: only the others are sent. */
+/** Which messages the thread has, as far as this agent was told; only the others are sent. */
 export class KnownMessages {
   /** Ids that the thread has. */
   private readonly ids = new Set<string>();
-  /** Those of them that came since the agent's list was last looked at. */
+  /** Those that came since the last {@link show}. */
   private readonly told = new Set<string>();
-  /** Ids that it had, as far as it does not have them any more. */
+  /** Ids that it had before the last snapshot. */
   private readonly former = new Set<string>();
-  /** What the agent's own list has shown: ids, with the content of what a person wrote and may edit. */
+  /** Messages that the agent has shown, by id; of user messages the content, which may be edited. */
   private readonly shown = new Map<string, string | undefined>();
 
-  /** Notes what an event from the host says that the thread has. */
+  /** Notes the messages that an event from the host brings. */
   note(event: BaseEvent): void {
     for (const id of messageIdsOf(event)) {
       this.ids.add(id);
@@ -25,7 +25,9 @@ export class KnownMessages {
     return !this.ids.has(id) && !this.former.has(id);
   }
 
-  /** The thread is told whole, from now on: what it had before is to be sent again where it is wanted again. */
+  /**
+   * A snapshot begins: messages that it lacks are no longer the thread's, and are sent again if they are used again.
+   */
   beginAnew(): void {
     for (const id of this.ids) this.former.add(id);
     this.ids.clear();
@@ -34,10 +36,10 @@ export class KnownMessages {
   }
 
   /**
-   * What the agent now shows of the thread.
+   * Notes what the agent now shows of the thread.
    *
-   * @param what `all`: what was changed here went with the run that has ended. `told`: only what came since the last call;
-   *   what was changed before that still is to be sent
+   * @param what `all`: after an own run, which took all changes along. `told`: only what came since the last call;
+   *   changes of other messages are still to be sent
    */
   show(messages: readonly Message[], what: "all" | "told"): void {
     if (what === "all") this.shown.clear();
@@ -46,7 +48,7 @@ export class KnownMessages {
     this.told.clear();
   }
 
-  /** Of the thread's earlier part, shown from now on. */
+  /** A page of the thread's earlier part is shown from now on. */
   load(messages: readonly Message[]): void {
     for (const message of messages) {
       this.ids.add(message.id);
@@ -54,7 +56,7 @@ export class KnownMessages {
     }
   }
 
-  /** The messages that the thread does not have yet; undefined where the agent's history was changed. */
+  /** The messages that the thread does not have yet; undefined if the agent's history was edited. */
   news(messages: readonly Message[]): readonly Message[] | undefined {
     const held = new Map(messages.map((message) => [message.id, message]));
     for (const [id, written] of this.shown) {
@@ -65,9 +67,9 @@ export class KnownMessages {
   }
 
   /**
-   * Ids of those that were shown and are not held any more.
+   * Ids of messages that were shown and are gone.
    *
-   * @param isWhole nothing stands before the messages that are held: a list without any of what was shown was cleared, and
+   * @param isWhole the thread has nothing before `messages`: if all that was shown is gone, the list was cleared, which
    *   is no edit
    */
   cut(messages: readonly Message[], isWhole: boolean): string[] {
@@ -76,7 +78,7 @@ export class KnownMessages {
     return isWhole && cut.length === this.shown.size ? [] : cut;
   }
 
-  /** Something that the thread has was taken out of the messages. */
+  /** Whether messages of the thread were removed from the list. */
   lacks(messages: readonly Message[]): boolean {
     if (this.cut(messages, false).length > 0) return true;
     return this.ids.size > 0 && !messages.some(({ id }) => this.ids.has(id));
@@ -92,7 +94,7 @@ export class KnownMessages {
   }
 
   private noteShown(message: Message): void {
-    // Clients send none of those, so that one that is not sent says nothing.
+    // Clients send no activities, so a missing one is no edit.
     if (message.role !== "activity") this.shown.set(message.id, writtenIn(message));
   }
 }

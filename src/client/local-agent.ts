@@ -20,13 +20,13 @@ import type { HostLink } from "./host-link.js";
 import { KnownMessages } from "./known-messages.js";
 import { ThreadAgent } from "./thread-agent.js";
 
-/** What an agent of a tab is made with, beside the fields of AbstractAgent. */
+/** Options of an agent in a tab, in addition to those of AbstractAgent. */
 export interface LocalAgentConfig extends AgentConfig {
   readonly agentId: string;
   /**
-   * How many of the newest messages of a thread it begins with; at least 1. The ones before them are loaded where they are
-   * wanted, by {@link LocalAgent.loadEarlier}; agents in the host are given all of them. Absent: the whole thread.
-   * The constructor throws RunnerError `invalid-input` where it is no such number.
+   * How many of a thread's newest messages it begins with; at least 1, else the constructor throws RunnerError
+   * `invalid-input`. {@link LocalAgent.loadEarlier} loads those before them; agents in the host are given all of them.
+   * Absent: the whole thread.
    */
   readonly messageLimit?: number;
 }
@@ -35,28 +35,28 @@ const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] }
 
 /**
  * An agent that runs in the host, for any AG-UI front end. Its messages and state are those of the thread, whoever runs
- * it, as far as this agent was told: by its own runs, by {@link connectAgent}, or all the time by {@link follow}.
+ * it, as far as this agent has read: by its own runs, by {@link connectAgent}, or all the time by {@link follow}.
  */
 export class LocalAgent extends ThreadAgent {
   // Set in `adopt`, not by initialisers: `clone` makes its copy without running a constructor.
-  /** How far the own run was seen. */
+  /** How far the own run was read. */
   declare private ownCursor: Cursor | undefined;
   declare private follower: ThreadFollower | undefined;
   declare private follows: number;
-  /** Own runs and readings that stream now: meanwhile the follower has no attachment. */
+  /** Number of own runs and readings that stream now: meanwhile the follower has no attachment. */
   declare private holds: number;
-  /** How often it was detached. */
+  /** How often {@link detachActiveRun} was called. */
   declare private detached: number;
-  /** Ends the readings of a following agent that wait for its follower. */
+  /** Ends the calls of {@link connectAgent} that wait for the follower. */
   declare private waiting: Set<() => void>;
-  /** What the next `connect` of the pipeline subscribes to. */
+  /** What the pipeline's next `connect` subscribes to. */
   declare private session$: Observable<BaseEvent> | undefined;
 
   /** @hidden Agents are made by `agent()` of a connection. */
   constructor(link: HostLink, config: LocalAgentConfig) {
     super(config);
     const { messageLimit } = config;
-    // The host would refuse it each time, and a follower has nobody to tell.
+    // Checked here: the host would refuse it each time, and a follower has nobody to tell.
     if (messageLimit !== undefined && !(Number.isSafeInteger(messageLimit) && messageLimit >= 1)) {
       const message = "messageLimit must be a whole number, at least 1";
       throw new RunnerError("invalid-input", { field: "messageLimit" }, { message });
@@ -78,11 +78,11 @@ export class LocalAgent extends ThreadAgent {
     this.ownCursor = undefined;
   }
 
-  /** A copy with the same history and subscribers that follows nothing yet. */
+  /** A copy with the same history and subscribers, which follows nothing yet. */
   override clone(): LocalAgent {
     const copy = super.clone() as LocalAgent;
     const stateSet = this.hostState !== this.state;
-    // What is still being applied a copy has a part of: only a snapshot brings the rest.
+    // The copy has only part of what is still being applied: a snapshot brings the rest.
     const hasPart = this.runState$.value.is === "running" || this.readings > 0 || this.ownRuns.isApplying;
     copy.adopt(this.link, this.known.copy(), hasPart ? undefined : this.cursor);
     if (!hasPart) copy.runState$.next(this.runState$.value);
@@ -95,9 +95,9 @@ export class LocalAgent extends ThreadAgent {
   }
 
   /**
-   * Runs the agent in the host, sending the messages that the thread does not have yet, and state only where it was set.
+   * Runs the agent in the host, sending only messages that the thread does not have yet, and state only if it was set.
    *
-   * Rejects with RunnerError: `thread-busy` while another run of the thread is live (nothing is lost, run again when it
+   * Rejects with RunnerError: `thread-busy` while another run of the thread is live (nothing is lost: run again when it
    * has ended), `unknown-agent`, `invalid-input`, a storage code, or one of the connection.
    */
   override async runAgent(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
@@ -111,21 +111,21 @@ export class LocalAgent extends ThreadAgent {
       try {
         return await super.runAgent(parameters, subscriber);
       } finally {
-        // Nothing went with a run that was refused, or stands in no log.
+        // A run that was refused, or is in no log, took no changes along.
         if (this.ownRuns.accepted !== accepted) this.known.show(this.messages, "all");
       }
     });
   }
 
   /**
-   * The history, or what is missing of it, then the live run if there is one; resolves at its end. Where messages that it
-   * showed were taken out, all of it. Several calls read one after the other. Waits for an own run
-   * that is under way: a hook of that run must not await it.
+   * Reads the history, or what is missing of it, then the live run if there is one; resolves at its end. If messages
+   * that the agent showed were removed, it reads all of it. Several calls read one after the other. Waits for an active
+   * own run, so a hook of that run must not await it.
    */
   override async connectAgent(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
     const { follower } = this;
     if (follower !== undefined) {
-      // It does that already; what was taken out here, or missed by a detachment, comes with a snapshot.
+      // It reads already; what was removed here, or missed by detaching, comes with a snapshot.
       if (follower.isLeft || this.known.lacks(this.messages)) {
         this.cursor = undefined;
         follower.restart();
@@ -137,7 +137,7 @@ export class LocalAgent extends ThreadAgent {
       return nothingNew();
     }
     this.keepToThread();
-    // An own run that is under way has the messages that it began with: it and a reading would overwrite one another.
+    // An active own run works on the messages that it began with: it and a reading would overwrite one another.
     const before = this.ownRuns.sessionsEnded();
     const { detached } = this;
     const release = this.hold();
@@ -151,7 +151,7 @@ export class LocalAgent extends ThreadAgent {
         this.known.show(this.messages, "told");
         return result;
       } finally {
-        // Not with the last frame: hooks may hold back what came before it.
+        // Only now, not at the last frame: hooks may delay what came before it.
         this.snapshotsToCome = 0;
         this.readings--;
         release();
@@ -159,14 +159,14 @@ export class LocalAgent extends ThreadAgent {
     });
   }
 
-  /** Readings that wait for their turn end by it, too. No run does. */
+  /** Also ends readings that wait for their turn. Ends no run (L11). */
   override detachActiveRun(): Promise<void> {
     this.detached++;
     for (const leave of this.waiting) leave();
     return super.detachActiveRun();
   }
 
-  /** Stops the run that this agent is running or following, in whichever host it is. */
+  /** Stops the run that this agent runs or follows, in whichever host it is. */
   override abortRun(): void {
     const { value: run } = this.runState$;
     for (const runId of run.is === "running" ? [run.runId] : this.ownRuns.live) {
@@ -176,10 +176,10 @@ export class LocalAgent extends ThreadAgent {
   }
 
   /**
-   * Stays attached: the history first, then every run of the thread, whoever starts it in whichever tab. Hooks and
-   * subscribers are called as for an own run. Goes on after the death of a host.
+   * Stays attached: first the history, then every run of the thread, started in any tab. Hooks and subscribers are
+   * called as for an own run. Goes on after the death of a host.
    *
-   * @returns ends it, and no run
+   * @returns ends the following, and no run
    */
   follow(): () => void {
     this.follows++;
@@ -196,12 +196,12 @@ export class LocalAgent extends ThreadAgent {
   }
 
   /**
-   * Puts the messages before the first one in front of `messages`, a page of them; subscribers are told
-   * (`onMessagesChanged`). A call while one is under way is that one.
+   * Loads a page of earlier messages in front of `messages`, and calls the subscribers' `onMessagesChanged`. A call
+   * while one is pending joins it.
    *
-   * @param limit at most so many, at most 500. Default `messageLimit`, else 50
-   * @returns the page, oldest first; empty where there are none. Errors: RunnerError of the connection or the storage;
-   *   `invalid-input` where the thread has been rewritten meanwhile: connect again
+   * @param limit at most 500. Default `messageLimit`, else 50
+   * @returns the page, oldest first; empty where there are no more. Errors: RunnerError of the connection or the
+   *   storage; `invalid-input` if the thread has been rewritten meanwhile: connect again
    */
   loadEarlier(limit = Math.min(this.messageLimit ?? 50, 500)): Promise<readonly Message[]> {
     const { threadId } = this;
@@ -209,7 +209,7 @@ export class LocalAgent extends ThreadAgent {
       (before) => this.link.call("messages", { threadId, before, limit }),
       (page) => {
         this.known.load(page);
-        // A snapshot that shows less than there was may wait for a hook: then some of the page are here still.
+        // While a shorter snapshot waits for a hook, some messages of the page are still here.
         const loaded = new Set(page.map(({ id }) => id));
         this.messages = [...page, ...this.messages.filter(({ id }) => !loaded.has(id))];
         const { messages, state } = this;
@@ -227,8 +227,8 @@ export class LocalAgent extends ThreadAgent {
       const before = this.cursor;
       const overlaps = this.readings > 0;
       /**
-       * `gap`: runs stand before it that this agent was not told of, or was being told of when it began; or it rewrote the
-       * part of the thread that this agent does not have.
+       * `gap`: before it are runs that this agent has not read, or was reading when it began; or it rewrote the part of
+       * the thread that this agent does not have.
        */
       let settled: "no" | "whole" | "gap" = "no";
       let run: LiveRun | undefined;
@@ -251,13 +251,13 @@ export class LocalAgent extends ThreadAgent {
           this.ownCursor = cursorBehind(frame, this.ownCursor);
           return this.eventsOf(frame);
         }),
-        // What a middleware does with events, it does with each.
+        // A middleware gets each event by itself.
         this.hasMiddlewares ? mergeMap((event) => this.joined.eventsOf(event)) : this.joined.before(),
         finalize(() => {
           this.ownRuns.end(runId);
           const isRecorded = run !== undefined && run.unrecorded !== true;
           if (isRecorded && settled === "no") this.leftMidRun();
-          // Only a snapshot puts what is missing into its place, and takes away what a branch leaves behind.
+          // Only a snapshot puts what is missing into its place, and removes what a branch leaves behind.
           if (isRecorded && (settled !== "whole" || request.partial === undefined)) this.follower?.restart();
           release();
         }),
@@ -269,7 +269,7 @@ export class LocalAgent extends ThreadAgent {
     return (this.session$ ?? this.historyEvents()).pipe(this.joined.before());
   }
 
-  /** Reading a thread answers no interrupt, so open ones are no reason to refuse it. */
+  /** Reading a thread answers no interrupts, so open ones are no reason to refuse it. */
   protected override async onInitialize(input: RunAgentInput, subscribers: AgentSubscriber[]): Promise<void> {
     if (this.readings === 0) return super.onInitialize(input, subscribers);
     const { pendingInterrupts } = this;
@@ -281,13 +281,13 @@ export class LocalAgent extends ThreadAgent {
     }
   }
 
-  /** Runs a session of the pipeline. What was loaded of the thread's earlier part meanwhile is no news of it. */
+  /** Runs a session of the pipeline; its `newMessages` leave out earlier ones that were loaded meanwhile. */
   private async session(work: () => Promise<RunAgentResult>): Promise<RunAgentResult> {
     const result = await this.ownRuns.session(work);
     return { ...result, newMessages: result.newMessages.filter(({ id }) => !this.earlier.isLoaded(id)) };
   }
 
-  /** An own run or a reading brings the thread instead of the follower, until what this returns is called. */
+  /** An own run or a reading delivers the thread instead of the follower until the returned function is called. */
   private hold(): () => void {
     this.holds++;
     this.follower?.hold();
@@ -297,7 +297,7 @@ export class LocalAgent extends ThreadAgent {
   }
 
   private requestStop(runId: string): void {
-    // Whether it arrived shows in the run's end.
+    // Whether it worked shows in the run's end.
     const { threadId, agentId } = this;
     const named = { threadId, runId, ...(agentId !== undefined && { agentId }) };
     this.link.call("stop", named).catch(() => undefined);
@@ -306,7 +306,7 @@ export class LocalAgent extends ThreadAgent {
   private startFollower(): ThreadFollower {
     return new ThreadFollower({
       frames: (after) => this.framesAfter(after, true),
-      // The cursor of a reading that is under way stands in the middle of a run.
+      // During a reading the cursor is in the middle of a run.
       cursor: () => (this.readings > 0 ? undefined : this.cursor),
       isHeld: () => this.holds > 0,
       cut: () => this.leftMidRun(),
@@ -315,7 +315,7 @@ export class LocalAgent extends ThreadAgent {
       settled: (cursor) => {
         const { isMoved } = this.earlier;
         this.cursor = isMoved ? undefined : cursor;
-        // Only a snapshot tells what stands before the messages that there are.
+        // Only a snapshot tells what comes before the agent's messages.
         if (isMoved) this.follower?.restart();
       },
       session: async (events$, isWanted) => {

@@ -1,10 +1,10 @@
 /** The runs that an agent started itself, and the sessions of its pipeline. */
 export class OwnRuns {
-  /** Ids of those that are not over; one may be there twice: the answer to a run may have its id. */
+  /** Ids of runs that are not over; an id may occur twice: the answer to an interrupt may reuse it. */
   private readonly runs: string[] = [];
   private readonly sessions = new Set<Promise<unknown>>();
   private readonly abortAsked = new Set<string>();
-  /** How many of them came to stand in the log. */
+  /** How many of them were recorded in the log. */
   accepted = 0;
 
   begin(runId: string): void {
@@ -16,12 +16,12 @@ export class OwnRuns {
     this.abortAsked.delete(runId);
   }
 
-  /** Those that are not over. */
+  /** Ids of runs that are not over. */
   get live(): readonly string[] {
     return [...this.runs];
   }
 
-  /** A stop was asked for; of a run that does not stand in the log yet, it is asked again once it does. */
+  /** A stop was requested; for a run that is not in the log yet it is requested again once it is. */
   askAbort(runId: string): void {
     this.abortAsked.add(runId);
   }
@@ -41,12 +41,12 @@ export class OwnRuns {
     }
   }
 
-  /** A session of the pipeline is under way. */
+  /** Whether a session of the pipeline is active. */
   get isApplying(): boolean {
     return this.sessions.size > 0;
   }
 
-  /** Resolves when the sessions that are under way now have ended, however they did. */
+  /** Resolves when the sessions that are active now have ended, in whichever way. */
   async sessionsEnded(): Promise<void> {
     await Promise.allSettled(this.sessions);
   }

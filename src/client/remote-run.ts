@@ -6,7 +6,7 @@ import type { Frame, LiveRun, RunRequest } from "../wire/shapes.js";
 import { attachFrames, runFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
 
-/** Each event as it was recorded, and what comes with them. */
+/** A chunk's events as they were recorded, with the `base` of its frame. */
 function eventsOf(frame: Frame): readonly BaseEvent[] {
   if (frame.type !== "chunk") return [];
   const events = unpackChunk(frame.chunk).map(({ event }) => event);
@@ -14,9 +14,9 @@ function eventsOf(frame: Frame): readonly BaseEvent[] {
 }
 
 /**
- * Starts a run in the host, at the call. Who subscribes before the host has answered is sent the run as it streams; who
- * comes later reads it from the log. So this tab keeps no event for a subscriber that may never come: before the answer
- * there is none, and after it the host sends nothing that nobody has asked for.
+ * Starts a run in the host, at the call. The first subscriber before the host has answered gets the run as it streams;
+ * later ones read it from the log. So the tab buffers no events for subscribers that may never come: there are none
+ * before the answer, and after it the host sends only what somebody asked for.
  */
 export function remoteRun(link: HostLink, request: RunRequest): Observable<BaseEvent> {
   const { threadId, agentId } = request;
@@ -39,7 +39,7 @@ export function remoteRun(link: HostLink, request: RunRequest): Observable<BaseE
       complete: () => first?.complete(),
     });
   });
-  // Who never subscribes is not told of a refusal.
+  // Without a subscriber nobody is told of a refusal.
   started.catch(() => undefined);
 
   return new Observable<BaseEvent>((subscriber) => {
@@ -47,7 +47,7 @@ export function remoteRun(link: HostLink, request: RunRequest): Observable<BaseE
       first = subscriber;
       return () => {
         first = undefined;
-        // Before the answer it goes on: the run is asked for, whoever listens.
+        // Before the answer it goes on: the run starts whoever listens.
         if (answered) starting?.unsubscribe();
       };
     }

@@ -25,17 +25,17 @@ import { attachFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
 import { remoteRun } from "./remote-run.js";
 
-/** Request of {@link RemoteRunner.run}: that of `AgentRunner`, whose agent is only a name here. */
+/** Request of {@link RemoteRunner.run}: that of `AgentRunner`, but its agent is only named. */
 export interface RemoteRunRequest extends Omit<ThreadRunRequest, "agent"> {
   /** Names an agent of the host by its `agentId`: a `LocalAgent`, any AbstractAgent that has one, or `{ agentId }`. */
   readonly agent: { readonly agentId?: string | undefined };
 }
 
 /**
- * The runner of the host, for code in a tab that has an `AgentRunner` to fill in. It runs the host's agents by their ids,
- * never the one that it is handed. What a host's death interrupts goes on in the next one.
+ * The host's runner, for code in a tab that takes an `AgentRunner`. It runs the host's agents by their ids, never the
+ * agent object that it is given. If the host dies, calls and streams go on in the next one.
  *
- * Errors come as RunnerError through the Observable or Promise, refusals too: no call throws.
+ * No call throws: errors, refusals too, come as RunnerError through the Observable or Promise.
  */
 export class RemoteRunner implements AgentRunner {
   /** @hidden Made by `connectRuntime`. */
@@ -46,8 +46,8 @@ export class RemoteRunner implements AgentRunner {
    *
    * @returns the run's events from its first, for each subscriber; completes when the run is settled and the thread is
    *   free. Unsubscribing does not stop the run. Errors: RunnerError `thread-busy`, `run-exists`, `unknown-agent`,
-   *   `invalid-input`, `deleted` (for those who subscribe when the run has left the log), a storage code, or one of
-   *   the connection
+   *   `invalid-input`, `deleted` (to subscribers after the run has left the log), a storage code, or one of the
+   *   connection
    */
   run(request: RemoteRunRequest): Observable<BaseEvent> {
     let asked: RunRequest;
@@ -60,14 +60,14 @@ export class RemoteRunner implements AgentRunner {
   }
 
   /**
-   * The thread's history as a plain AG-UI reader gets it (compacted events), then its live run, then complete; nothing for
-   * an unknown thread. The request may ask for less, or for later runs too. Errors as `connect` of the runner.
+   * The thread's history as compacted AG-UI events, then its live run, then completes; empty for an unknown thread. The
+   * request may ask for less, or for later runs too. Errors as `connect` of the runner.
    */
   connect(request: ThreadConnectRequest): Observable<BaseEvent> {
     return this.connectWithCursor(request).pipe(mergeMap(({ events }) => events));
   }
 
-  /** As {@link connect}, for readers that come back: what they keep of the cursors is the `after` of their next connect. */
+  /** As {@link connect}, with cursors: the last one is the `after` of the reader's next connect. */
   connectWithCursor(request: ThreadConnectRequest): Observable<ConnectedEvents> {
     return defer(() => {
       const { threadId, agentId, after, replay = "events", follow = false } = request;
@@ -98,38 +98,38 @@ export class RemoteRunner implements AgentRunner {
   }
 
   /**
-   * A run by its id; undefined where there is none.
+   * A run by its id; undefined for an unknown one.
    *
-   * Errors: RunnerError `invalid-input` where several threads have a run of this id and `threadId` names none.
+   * Errors: RunnerError `invalid-input` if several threads have a run with this id and no `threadId` is given.
    */
   getRun(runId: string, name: Omit<NamedRun, "runId"> = {}): Promise<RunSummary | undefined> {
     return this.link.call("getRun", { ...name, runId });
   }
 
   /**
-   * The committed events of a run with their sequence numbers and arrival times (ms since the Unix epoch), each as it was
-   * recorded; none for an unknown run, or one that a limit cut off. Errors as {@link getRun}.
+   * The committed events of a run with their sequence numbers and arrival times (ms since the Unix epoch), each as it
+   * was recorded; empty for an unknown run, or one that a limit cut off. Errors as {@link getRun}.
    */
   getRunEvents(runId: string, query: Omit<RunEventsRequest, "runId"> = {}): Promise<readonly PlacedEvent[]> {
     return this.link.call("getRunEvents", { ...query, runId });
   }
 
-  /** The messages of the active path, the live run's so far included; none for an unknown thread. */
+  /** The messages of the active path, including those of the live run so far; empty for an unknown thread. */
   getThreadMessages(threadId: string): Promise<readonly Message[]> {
     return this.link.call("getThreadMessages", { threadId });
   }
 
-  /** The compacted events of the active path up to now; none for an unknown thread. */
+  /** The compacted events of the active path up to now; empty for an unknown thread. */
   getThreadEvents(threadId: string): Promise<readonly BaseEvent[]> {
     return this.link.call("getThreadEvents", { threadId });
   }
 
-  /** The state of the active path, as the live run has changed it so far; undefined for an unknown thread. */
+  /** The state of the active path, including the live run's changes so far; undefined for an unknown thread. */
   getThreadState(threadId: string): Promise<State | undefined> {
     return this.link.call("getThreadState", { threadId });
   }
 
-  /** A thread as it stands in the list; undefined for an unknown one. */
+  /** A thread as in the list; undefined for an unknown one. */
   getThread(threadId: string): Promise<ThreadSummary | undefined> {
     return this.link.call("getThread", { threadId });
   }
@@ -142,7 +142,7 @@ export class RemoteRunner implements AgentRunner {
   /**
    * Deletes a thread; a live run is stopped first.
    *
-   * @returns false for an unknown one. Errors: RunnerError `thread-busy` where the run could not be stopped in time
+   * @returns false for an unknown one. Errors: RunnerError `thread-busy` if the run could not be stopped in time
    */
   deleteThread(threadId: string): Promise<boolean> {
     return this.link.call("deleteThread", { threadId });
@@ -151,7 +151,7 @@ export class RemoteRunner implements AgentRunner {
   /**
    * Deletes every thread of the host's database, pinned ones too. Live runs are stopped first.
    *
-   * @returns how many were deleted. Errors: RunnerError `thread-busy` where a run could not be stopped in time
+   * @returns how many were deleted. Errors: RunnerError `thread-busy` if a run could not be stopped in time
    */
   clearThreads(): Promise<number> {
     return this.link.call("clearThreads");
@@ -160,7 +160,7 @@ export class RemoteRunner implements AgentRunner {
 
 /** What the host is asked for: a copy, because it is sent once there is a host, and the caller may change its own. */
 function toRunRequest({ threadId, agent, input, persistedInputMessages, branchBefore }: RemoteRunRequest): RunRequest {
-  // JavaScript may hand over none at all.
+  // A JavaScript caller may pass none.
   const agentId = (agent as RemoteRunRequest["agent"] | undefined)?.agentId;
   if (agentId === undefined) {
     const message = "The agent must have the agentId of an agent of the host";

@@ -8,9 +8,9 @@ import { relayResponse } from "../wire/relay-response.js";
 import { checkRelayed, refusalOf, toRelayed, type RelayedHost, type RelayedRequest } from "../wire/relayed-request.js";
 import type { HostLink } from "./host-link.js";
 
-/** What `fetch` of the runtime takes beside what the platform's takes. */
+/** Options of the runtime's `fetch` beyond those of the platform's. */
 export interface RuntimeFetchOptions {
-  /** The path below which the runtime's routes are in the address, like "/api/agents". Default "": at the origin's root. */
+  /** The path below which the runtime's routes are in the URL, like "/api/agents". Default "": the origin's root. */
   readonly basePath?: string;
 }
 
@@ -30,7 +30,7 @@ export async function runtimeFetch(
       try {
         return await ask(link, relayed, signal);
       } catch (error) {
-        // Whether a dead host has done what it was asked for, nobody knows: only what changes nothing is asked for again.
+        // Nobody knows whether the dead host did it, so only requests that change nothing are repeated.
         const again = method === "GET" || method === "HEAD";
         if (signal.aborted || !again || !RunnerError.is(error, "host-lost")) throw error;
       }
@@ -44,12 +44,12 @@ export async function runtimeFetch(
 }
 
 /**
- * Hands a request over to the host, which answers on `port`: see `relay` of `RuntimeConnection`. Its body is gone here
- * afterwards.
+ * Hands a request over to the host, which answers on `port`: see `relay` of `RuntimeConnection`. Its body is
+ * transferred, so it is detached here afterwards.
  */
 export async function relay(link: HostLink, request: RelayedRequest, port: MessagePort): Promise<RelayedHost> {
   const relayed = checkRelayed(request);
-  // The time until there is a host is the link's own; that of the call begins with it.
+  // The call's deadline begins once there is a host.
   await link.linked();
   const { body } = relayed;
   const moved = body === undefined ? [] : [body instanceof ArrayBuffer ? body : body.buffer];
@@ -58,7 +58,7 @@ export async function relay(link: HostLink, request: RelayedRequest, port: Messa
 
 /** Asks one host. Errors: RunnerError; the reason of `signal`. */
 async function ask(link: HostLink, relayed: RelayedRequest, signal: AbortSignal): Promise<Response> {
-  // Ends with the answer: the signal of a link lives longer.
+  // Ends with the answer; the link's signal lives longer.
   const ending = abortWith(signal);
   const { port1, port2 } = new MessageChannel();
   const response = relayResponse(port1, ending.signal, { onSettled: () => ending.abort() });
@@ -79,10 +79,10 @@ async function ask(link: HostLink, relayed: RelayedRequest, signal: AbortSignal)
   }
 }
 
-/** Codes that tell of a host that was there. */
+/** Codes of failures where there was a host. */
 const OF_A_HOST: ReadonlySet<string> = new Set(["host-lost", "host-failed", "timeout", "closed", "invalid-input"]);
 
-/** The answer where there is no host that could give one. */
+/** The response if there is no host to give one. */
 function withoutHost(error: unknown): Response | undefined {
   if (!RunnerError.is(error) || OF_A_HOST.has(error.code)) return undefined;
   return errorResponse(503, error.code, error.message);

@@ -3,10 +3,10 @@ import { relayMessageOf, relayOrderOf, type PageWord } from "../wire/service-wor
 import type { RuntimeConnection } from "./connect-runtime.js";
 
 /**
- * Lets the service workers of this origin that call `relayRuntime` reach this page's host. Where the browser has no
- * service workers (plain http), there is nothing to answer.
+ * Lets the service workers of this origin that call `relayRuntime` reach this page's host. A no-op where the browser
+ * has no service workers (plain http).
  *
- * @returns how to end it; what was handed over goes on
+ * @returns ends it; requests that were handed over go on
  */
 export function answerServiceWorker(
   runtime: Pick<RuntimeConnection, "relay">,
@@ -17,12 +17,12 @@ export function answerServiceWorker(
     if (!isOfWorker(event)) return;
     const message = relayMessageOf(event.data);
     if (message === undefined) return;
-    // One answer is enough where a page has several runtimes.
+    // Only one of a page's runtimes answers.
     event.stopImmediatePropagation();
     answerOn(message.words, runtime);
   };
   container.addEventListener("message", listen);
-  // Messages are kept back until the document is loaded, or this.
+  // Else the browser holds messages back until the document has loaded.
   container.startMessages();
   return () => container.removeEventListener("message", listen);
 }
@@ -30,7 +30,7 @@ export function answerServiceWorker(
 const ownContainer = (): ServiceWorkerContainer | undefined =>
   (globalThis as { navigator?: Partial<Navigator> }).navigator?.serviceWorker;
 
-/** Only service workers of this origin have clients here; what else dispatches an event has no worker for its source. */
+/** Only a service worker of this origin is the source of its events; events that a script dispatches have none. */
 function isOfWorker({ source, origin }: MessageEvent<unknown>): boolean {
   return source !== null && "scriptURL" in source && origin === globalThis.location.origin;
 }

@@ -23,8 +23,9 @@ declare global {
 /** How to start each kind of host; tried in this order. */
 export interface HostFactories {
   /**
-   * @param name for the worker's options (`{ type: "module", name }`): a worker of another name is another worker, for the
-   *   case that the usual one ("") does not answer. A factory that takes no name is only asked for that one.
+   * @param name for the worker's options (`{ type: "module", name }`). A worker with another name is another worker,
+   *   for the case that the usual one ("") does not answer. A factory without this parameter is only called for the
+   *   usual one.
    */
   readonly shared?: (name: string) => SharedWorker;
   readonly dedicated?: () => Worker;
@@ -35,7 +36,7 @@ export interface HostFactories {
 /** The tab's end of the raw link, before comlink. */
 interface RawLink {
   readonly port: MessagePort | Worker;
-  /** Where the start's failure is told. */
+  /** Reports that the start failed. */
   readonly failing?: AbstractWorker;
   readonly end: () => void;
 }
@@ -50,25 +51,26 @@ export interface StartedHost {
 }
 
 /**
- * Names of SharedWorkers, in the order in which they are tried, the same in each tab. A SharedWorker of Firefox that closes
- * itself while a tab connects now and then neither ends nor answers, until the browser is started anew; and one that is
- * blocked by its agent answers nobody. A worker of another name is one more host.
+ * Names of SharedWorkers in the order in which they are tried, the same in each tab. In Firefox a SharedWorker that
+ * closes itself while a tab connects sometimes neither ends nor answers until the browser is restarted; and one that is
+ * blocked by its agent answers nobody. A worker with another name is one more host.
  */
 const NAMES = ["", "host-2", "host-3", "host-4"];
-/** How much of the time of a host one has that answers soon or never: of a further name, or in place of one that died. */
+/** Share of the start timeout for a host that answers soon or never: one with another name, or after one that died. */
 const SOON = 1 / 3;
-/** The place of the name that answered last, by whom it was asked for. */
+/** Index of the name that answered last, by the factories that were used. */
 const nameThatAnswered = new WeakMap<HostFactories, number>();
-/** How often a host that retires may be started anew. */
+/** How often a retiring host may be restarted. */
 const RETIRED_TRIES = 5;
-/** A SharedWorker that is just ending takes connections and never answers: it is asked again, less and less often, in ms. */
+/** A SharedWorker that is just ending accepts connections and never answers: backoff until it is asked again, in ms. */
 const ASK_AGAIN_MS = 250;
 const ASK_AGAIN_MAX_MS = 2_000;
 
 /**
  * The first host that says hello.
  *
- * @param replaces this tab had a host, which died: files are loaded already, and none is busy
+ * @param replaces whether this tab had a host, which died: its files are cached
+ *
  * Errors: RunnerError `no-host` where none could be started; `protocol-mismatch`; what the host says of its storage;
  * the reason of `signal`.
  */
@@ -127,14 +129,14 @@ export async function startHost(
         causes.push(`${kind}: retires, and did not end within ${timeoutMs} ms`);
         break;
       }
-      // The next one has its own time.
+      // The next one gets the full time.
       until = systemClock.elapsed() + waitMs;
     }
   }
   throw new RunnerError("no-host", { causes });
 }
 
-/** Waits for the end of a host that retires; one that hangs there is not waited for any longer than one that is mute. */
+/** Waits for the end of a retiring host, at most as long as for one that says nothing. */
 async function hasEnded(
   { dbName, hostId }: HelloRetiring,
   lives: Lives,
@@ -157,7 +159,7 @@ async function hasEnded(
 interface Way {
   readonly kind: HostKind;
   readonly open: () => RawLink | Promise<RawLink>;
-  /** How much of the time that one host has. Default 1. */
+  /** Share of the start timeout. Default 1. */
   readonly share?: number;
   readonly answered?: () => unknown;
 }
@@ -203,7 +205,7 @@ type FirstWord =
   | Hello
   | HelloRetiring
   | { readonly type: "silent" }
-  /** It cannot be started here. */
+  /** It cannot be started in this browser. */
   | { readonly type: "unfit"; readonly cause: string };
 
 async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal): Promise<FirstWord> {
@@ -238,7 +240,7 @@ async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal):
   return word;
 }
 
-/** Listened for from the hello on; ends with the link. */
+/** Resolves when the host ends the connection. The listener goes with the link. */
 const goneOf = ({ port }: RawLink): Promise<void> =>
   new Promise((resolve) =>
     port.addEventListener("message", (event) => {

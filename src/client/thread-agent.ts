@@ -22,9 +22,9 @@ export abstract class ThreadAgent extends ApplyingAgent {
   // Set in `adopt`, not by initialisers: `clone` makes its copy without running a constructor.
   declare protected link: HostLink;
   declare protected runState$: BehaviorSubject<ThreadRun>;
-  /** The thread that all of this is about; the caller may set another `threadId` at any time. */
+  /** The thread that this state belongs to; the caller may set another `threadId` at any time. */
   declare protected toldOf: string;
-  /** Behind the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
+  /** After the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
   declare protected cursor: Cursor | undefined;
   declare protected ownRuns: OwnRuns;
   declare protected messageLimit: number | undefined;
@@ -44,7 +44,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     this.readings = 0;
   }
 
-  /** What was told of another thread says nothing of the present one: it is sent whole, and read from its beginning. */
+  /** What is known of another thread does not apply: the current one is sent whole, and read from its beginning. */
   protected keepToThread(): void {
     if (this.toldOf === this.threadId) return;
     this.toldOf = this.threadId;
@@ -66,7 +66,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
       threadId,
       agentId,
       input: { ...input, messages: [...news], ...(!stateSet && { state: {} }) },
-      // Amid a reading the cursor may stand where the state does not.
+      // During a reading the state may be behind the cursor.
       partial: { stateSet, ...(this.cursor !== undefined && this.readings === 0 && { at: this.cursor }) },
     };
   }
@@ -81,7 +81,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
       after,
       holds: held > 0,
       follow,
-      // Who has loaded more keeps about as much.
+      // An agent that has loaded more keeps about as much.
       ...(messageLimit !== undefined && { limit: Math.max(messageLimit, held) }),
     });
   }
@@ -101,11 +101,11 @@ export abstract class ThreadAgent extends ApplyingAgent {
     );
   }
 
-  /** Nothing tells of the run any more that this agent has seen part of: only a snapshot brings the rest. */
+  /** The stream of a run that this agent has seen part of is gone: only a snapshot brings the rest. */
   protected leftMidRun(): void {
     this.cursor = undefined;
     if (this.ownRuns.live.length > 0) return;
-    // Whether it still runs is not known here any more; the host knows, and refuses a second one.
+    // Whether it still runs is unknown here; the host knows, and refuses a second run.
     this.runState$.next({ is: "idle" });
   }
 
@@ -126,7 +126,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     return events;
   }
 
-  /** Of a run that says nothing of the thread. */
+  /** The events of a frame that are not part of the thread. */
   protected foreignEventsOf(frame: Frame): readonly BaseEvent[] {
     if (frame.type === "chunk") frame.chunk.entries.forEach((entry) => this.joined.note(entry));
     return eventsOfFrame(frame);
@@ -138,7 +138,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     this.earlier.retold(messages, held);
   }
 
-  /** Keeps `run$` up to date. A run counts as over at its terminal event: a follow-up run may be started on it. */
+  /** Keeps `run$` up to date. A run is over at its terminal event: a follow-up run may be started then. */
   protected noteRun(frame: Frame): void {
     const state = threadRunAfter(this.runState$.value, frame);
     if (state !== this.runState$.value) this.runState$.next(state);

@@ -4,11 +4,11 @@ import { RunnerError } from "../run/errors.js";
 import type { RuntimeStatus, ThreadChange } from "../wire/shapes.js";
 import type { HostLink } from "./host-link.js";
 
-/** Changes of the list of threads, told by one host after the other. */
+/** Changes of the list of threads, from one host after the other. */
 export class ThreadChanges {
-  /** For whoever subscribes: begins with the next change. Errors with RunnerError `refused`; completes with the link. */
+  /** Begins with the next change. Errors with RunnerError `refused`; completes with the link. */
   readonly changes$: Observable<ThreadChange>;
-  /** Resolves when the host tells of changes, where somebody has asked for them. */
+  /** Resolves when the host reports changes, if somebody has subscribed. */
   private asked: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly link: HostLink) {
@@ -27,7 +27,7 @@ export class ThreadChanges {
     }).pipe(share());
   }
 
-  /** What is listed after this is told of every later change. */
+  /** After this, every change of what is then listed is reported to subscribers. */
   async watched(): Promise<void> {
     await this.asked;
   }
@@ -49,7 +49,7 @@ export class ThreadChanges {
   }
 }
 
-/** Where the host is gone or silent, the next one is asked. */
+/** If the host is gone, the next one is asked. */
 function failed(subscriber: Subscriber<ThreadChange>, error: unknown): void {
   if (!RunnerError.is(error, "host-lost") && !RunnerError.is(error, "closed")) subscriber.error(error);
 }

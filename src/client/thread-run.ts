@@ -7,27 +7,27 @@ import type { Frame } from "../wire/shapes.js";
 /** Why a run failed. */
 export interface RunFailure {
   readonly message: string;
-  /** That of its RUN_ERROR, as far as it has one; of a RunnerError where its end cannot be written. */
+  /** The code of its RUN_ERROR, if there is one; of a RunnerError if its end cannot be written. */
   readonly code?: string;
   readonly details?: RunnerErrorDetails;
 }
 
-/** The thread's run, as an agent knows it. */
+/** The thread's run as an agent knows it. */
 export type ThreadRun =
   | {
       readonly is: "idle";
       readonly last?: {
         readonly runId: string;
         readonly status: SettledStatus;
-        /** Of an errored or broken run: what its RUN_ERROR says, or why its end cannot be written yet. */
+        /** Of an errored or broken run: its RUN_ERROR, or why its end cannot be written yet. */
         readonly error?: RunFailure;
       };
-      /** Why nothing is left of what this agent showed: `unknown-thread` (it was deleted), `storage-deleted`. */
+      /** Why what this agent showed no longer exists: `unknown-thread` (it was deleted), `storage-deleted`. */
       readonly gone?: RunFailure;
     }
   | { readonly is: "running"; readonly runId: string; readonly runIndex: number };
 
-/** The thread's run after a frame. It is over for whoever sees its terminal event, which comes before `settled`. */
+/** The thread's run after a frame. It is over at its terminal event, which comes before `settled`. */
 export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
   switch (frame.type) {
     case "run":
@@ -43,9 +43,9 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
       return { is: "idle", last: { runId: before.runId, ...end } };
     }
     case "settled":
-      // Told again of an older run.
+      // A repeated frame of an older run.
       if (before.is === "running" && frame.runIndex < before.runIndex) return before;
-      // Its last event was told before, with what else it says.
+      // The terminal event came before and says more.
       return before.is === "idle" && before.last?.runId === frame.runId && before.last.status === frame.status
         ? before
         : { is: "idle", last: { runId: frame.runId, status: frame.status } };
@@ -56,7 +56,7 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
   }
 }
 
-/** What is known of the last run stays known. */
+/** The last run stays known. */
 function goneAfter(before: ThreadRun, gone: RunFailure): ThreadRun {
   const last = before.is === "idle" ? before.last : ({ runId: before.runId, status: "broken", error: gone } as const);
   return { is: "idle", ...(last !== undefined && { last }), gone };

@@ -1,12 +1,13 @@
 import { Observable, type Subscriber } from "rxjs";
 import type { BaseEvent } from "@ag-ui/client";
 
-/** Events for one subscriber, kept until it comes. */
+/** Events for one subscriber, buffered until it subscribes. */
 export class Unicast {
   private waiting: BaseEvent[] = [];
   private subscriber: Subscriber<BaseEvent> | undefined;
   private completed = false;
-  private left = false;
+  /** The subscriber left before the end: it has missed events, and no more are buffered. */
+  isLeft = false;
 
   readonly events$ = new Observable<BaseEvent>((subscriber) => {
     this.subscriber = subscriber;
@@ -14,17 +15,12 @@ export class Unicast {
     if (this.completed) subscriber.complete();
     return () => {
       this.subscriber = undefined;
-      this.left = !this.completed;
+      this.isLeft = !this.completed;
     };
   });
 
-  /** The subscriber went before the end: it has not had everything, and nothing is kept for it. */
-  get isLeft(): boolean {
-    return this.left;
-  }
-
   next(event: BaseEvent): void {
-    if (this.left) return;
+    if (this.isLeft) return;
     if (this.subscriber === undefined) this.waiting.push(event);
     else this.subscriber.next(event);
   }

@@ -2,7 +2,7 @@ import { RunnerError } from "../run/errors.js";
 import { fromErrorData } from "./errors.js";
 import { checkFrame, NULL_BODY, type RelayControl, type RelayFrame } from "./relay.js";
 import type { RelayedHost } from "./relayed-request.js";
-import { ConsumedFrames } from "./window.js";
+import { ConsumedFrames, WINDOW_FRAMES } from "./window.js";
 
 /** What the asker is told besides the answer. */
 export interface RelayListener {
@@ -90,81 +90,55 @@ export function relayResponse(
 /** The body of an answer: what has arrived and was not read yet. */
 class IncomingBody {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  private readonly frames: (RelayFrame & { readonly type: "body" })[] = [];
-  private readonly consumed = new ConsumedFrames();
+  /** Frames in the stream's queue. */
+  private readonly unread: BodyFrame[] = [];
   private controller!: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
-  private wanted: (() => void) | undefined;
-  private isWhole = false;
   private isOver = false;
 
   /**
    * @param tell called with the number of frames that were read
    * @param onCancel called when the reader cancels
    */
-  constructor(
-    private readonly tell: (frames: number) => void,
-    onCancel: () => void,
-  ) {
+  constructor(tell: (frames: number) => void, onCancel: () => void) {
+    const consumed = new ConsumedFrames();
+    // More than the host sends ahead: so `pull` is called after each read.
+    const highWaterMark = WINDOW_FRAMES + 1;
     this.stream = new ReadableStream(
       {
         start: (controller) => void (this.controller = controller),
-        pull: () => this.pull(),
+        pull: ({ desiredSize }) => {
+          for (const frame of this.unread.splice(0, this.unread.length - (highWaterMark - desiredSize!))) {
+            const told = consumed.add(frame);
+            if (told > 0 && !this.isOver) tell(told);
+          }
+        },
         cancel: () => {
-          this.leave();
+          this.isOver = true;
           onCancel();
         },
       },
-      // Credit is for what was read, so nothing is queued ahead of the reader.
-      { highWaterMark: 0 },
+      { highWaterMark },
     );
   }
 
-  push(frame: RelayFrame & { readonly type: "body" }): void {
+  push(frame: BodyFrame): void {
     if (this.isOver) return;
-    this.frames.push(frame);
-    if (this.wanted !== undefined) this.deliver();
+    this.unread.push(frame);
+    this.controller.enqueue(frame.bytes);
   }
 
   end(): void {
-    this.isWhole = true;
-    this.closeIfRead();
+    if (!this.isOver) this.controller.close();
+    this.isOver = true;
   }
 
   fail(error: unknown): void {
-    if (this.isOver) return;
-    this.leave();
-    this.controller.error(error);
-  }
-
-  private pull(): Promise<void> | undefined {
-    if (this.frames.length > 0) return void this.deliver();
-    return new Promise((resolve) => (this.wanted = resolve));
-  }
-
-  private deliver(): void {
-    const frame = this.frames.shift();
-    if (frame === undefined) return;
-    this.controller.enqueue(frame.bytes);
-    const told = this.consumed.add(frame);
-    if (told > 0 && !this.isWhole) this.tell(told);
-    this.wanted?.();
-    this.wanted = undefined;
-    this.closeIfRead();
-  }
-
-  private closeIfRead(): void {
-    if (!this.isWhole || this.frames.length > 0 || this.isOver) return;
-    this.leave();
-    this.controller.close();
-  }
-
-  private leave(): void {
+    if (!this.isOver) this.controller.error(error);
     this.isOver = true;
-    this.frames.length = 0;
-    this.wanted?.();
-    this.wanted = undefined;
   }
 }
+
+type BodyFrame = RelayFrame & { readonly type: "body" };
 
 function malformed(cause: unknown): RunnerError {
   return new RunnerError("host-failed", {}, { message: `The host's answer is not valid: ${String(cause)}`, cause });

@@ -55,10 +55,17 @@ export type Handlers = {
 export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () => string | undefined): Handlers {
   const { core, runner, watch, attached } = parts;
 
-  /** @returns resolves when the tab has everything, or has left */
-  const stream = async (port: MessagePort, open: Parameters<typeof sendFrames>[1]): Promise<void> => {
+  /** Streams a thread's frames, filtered for the request. @returns resolves when the tab has everything, or has left */
+  const stream = async (
+    port: MessagePort,
+    request: Admitted,
+    threadId: string,
+    open: Parameters<typeof sendFrames>[1],
+  ): Promise<void> => {
     const detached = attached();
-    await sendFrames(port, open, signal).finally(detached);
+    const filter = core.filterFor(request, threadId);
+    const filtered: typeof open = (until) => (filter ? filterFrames(open(until), filter) : open(until));
+    await sendFrames(port, filtered, signal).finally(detached);
   };
 
   /** Calls `end` when the tab is gone, or posts anything. */
@@ -129,8 +136,7 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () =>
       return through(context, { asked, method: "POST", path: ["agent", agentId, "run"], body }, async (admitted) => {
         const made = await rewritten(admitted, request, (by) => by.rewrittenRun(admitted, request));
         const { run, frames, ended, left } = local(await core.startRun(admitted, made));
-        const filter = core.filterFor(admitted, made.threadId);
-        void stream(port, (until) => (filter ? filterFrames(frames(until), filter) : frames(until))).then(left);
+        void stream(port, admitted, made.threadId, frames).then(left);
         return { value: run, response: streamed, ended };
       });
     },
@@ -150,14 +156,11 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () =>
             };
       return through(context, call, async (admitted) => {
         const threadId = await rewritten(admitted, request.threadId, (by) => by.rewrittenThread(admitted));
-        const filter = core.filterFor(admitted, threadId);
-        const over = stream(port, (until) => {
-          const frames =
-            runId === undefined
-              ? runner.attach({ ...request, threadId }, until)
-              : runner.attachRun({ threadId, runId, ...(after !== undefined && { after }) }, until);
-          return filter ? filterFrames(frames, filter) : frames;
-        });
+        const over = stream(port, admitted, threadId, (until) =>
+          runId === undefined
+            ? runner.attach({ ...request, threadId }, until)
+            : runner.attachRun({ threadId, runId, ...(after !== undefined && { after }) }, until),
+        );
         const messages = () => runner.getThreadMessages(threadId);
         return { value: null, response: streamed, ended: over.then(() => ({ threadId, messages })) };
       });

@@ -1,4 +1,5 @@
 import {
+  defaultApplyEvents,
   EventType,
   type AGUIEvent,
   type AbstractAgent,
@@ -13,20 +14,21 @@ import {
   type State,
   type ToolCall,
 } from "@ag-ui/client";
+import { lastValueFrom, of } from "rxjs";
 import { Fold, textOf } from "../../run/fold.js";
 import { hasHook, hookOf, runHooks, tell, type Given } from "./hooks.js";
-import { shownPart } from "./shown-part.js";
 import { done, type Steps } from "./steps.js";
-import { givenOfCall } from "./given-of-call.js";
 
 export interface StageParts {
   readonly agent: AbstractAgent;
-  /** The agent's messages when this began; nobody writes to the list. */
+  /** The agent's messages at the start; nobody writes to the list. */
   readonly messages: readonly Message[];
   readonly input: RunAgentInput;
-  /** Who is to be told now. */
+  /** The current subscribers. */
   readonly subscribers: () => readonly AgentSubscriber[];
-  /** Asked once for each MESSAGES_SNAPSHOT: it is the whole thread, in its order. (An agent's says nothing of order.) */
+  /**
+   * Called once for each MESSAGES_SNAPSHOT: whether it is the whole thread, in its order. (An agent's has no order.)
+   */
   readonly isThread: () => boolean;
   /** The thread has never had a message of this id. */
   readonly isUnsent: (id: string) => boolean;
@@ -34,7 +36,7 @@ export interface StageParts {
   readonly isPart: () => boolean;
 }
 
-/** What an event goes on with, as it was before the hooks of the event. */
+/** What an event continues, as it was before the hooks of the event. */
 interface Subject {
   readonly message?: Message | undefined;
   readonly call?: ToolCall | undefined;
@@ -51,26 +53,27 @@ function goneOn({ message, call }: Subject, event: BaseEvent): Subject {
 }
 
 /**
- * Applies events to messages and state and calls the hooks of subscribers, with the meaning of the default apply stage
- * of `@ag-ui/client`. That one clones all messages, or the state, for each event; this one copies what the event changes.
+ * Applies events to messages and state and calls the hooks of subscribers, with the semantics of the default apply
+ * stage of `@ag-ui/client`. That one clones all messages, or the state, for each event; this one copies only what the
+ * event changes.
  *
- * What was handed out never changes: each list of messages is a new array, in it a message that changed a new object, one
- * that did not the same object as before; so it is with the parts of the state. Whoever writes to them all the same
- * reaches nothing that comes later but what shares the object.
+ * Copy-on-write: what was handed out never changes. Each list of messages is a new array; messages and parts of the
+ * state that changed are new objects, the others are the same objects as before.
  *
- * Two deviations. In development the client gives hooks frozen copies; here they are given what there is. And where the
- * hook of an activity's event returns messages, the event is applied to those by id, not by the place in the old ones.
+ * Two deviations. In development the client gives hooks frozen copies; here hooks get the objects themselves. And if
+ * the hook of an activity's event returns messages, the event is applied to those by id, not by the index in the old
+ * ones.
  */
 export class ApplyStage {
   readonly #parts: StageParts;
   readonly #fold: Fold;
-  /** What hooks are given, until it changes. */
+  /** What hooks are given; renewed after a change. */
   #shown: { readonly messages: Message[]; readonly state: State } | undefined;
   #messagesChanged = false;
   #stateChanged = false;
-  /** The MESSAGES_SNAPSHOT that is being applied is the whole thread. */
+  /** The current event is a MESSAGES_SNAPSHOT of the whole thread. */
   #isThread = false;
-  /** Tool calls that the run started, and those of them that were answered. */
+  /** Ids of the run's tool calls, and of those that were answered. */
   #started = new Set<string>();
   #answered = new Set<string>();
 
@@ -81,9 +84,9 @@ export class ApplyStage {
   }
 
   /**
-   * Applies an event; to be called for the next one when this one is done.
+   * Applies an event. Call it for the next event when this one is done.
    *
-   * @returns what the agent is to take over; at once where no hook has to be waited for
+   * @returns what the agent takes over; a promise only if a hook has to be awaited
    */
   take(event: BaseEvent): Handed | Promise<Handed> {
     return done(this.#take(event));
@@ -102,13 +105,13 @@ export class ApplyStage {
     const subject = this.#subjectOf(event);
     const mutation = yield* this.#hooks(hookOf(type), () => this.#given(event, subject));
     if (type === EventType.RUN_STARTED) {
-      // Also where a hook has stopped it.
+      // Even if a hook stopped it.
       this.#started = new Set();
       this.#answered = new Set();
     }
     const isStopped = mutation.stopPropagation === true;
-    // What an event goes on with is looked up before its hooks, by the client too: where these return other messages,
-    // it goes on with what nobody has any more.
+    // As in the client, what an event continues is looked up before its hooks: if these return other messages, it
+    // continues something that no longer exists.
     const isLost = mutation.messages !== undefined && (subject.message ?? subject.call) !== undefined;
     const added = isStopped || isLost ? undefined : this.#apply(event);
     const left = !isLost ? this.#subjectOf(event) : isStopped ? subject : goneOn(subject, event);
@@ -137,7 +140,7 @@ export class ApplyStage {
     return mutation;
   }
 
-  /** What the hook of an event is given beside what every hook is. */
+  /** What the hook of an event is given in addition to {@link Given}. */
   #given(event: BaseEvent, { message, call }: Subject): object | Promise<object> {
     const e = event as AGUIEvent; // what the pipeline lets through was checked
     if (message !== undefined) {
@@ -182,13 +185,13 @@ export class ApplyStage {
     }
   }
 
-  /** The message of this id that has text; none where it is an activity. */
+  /** The message with this id, unless it is an activity, which has no text. */
   #text(id: string): Message | undefined {
     const message = this.#fold.message(id);
     return message?.role === "activity" ? undefined : message;
   }
 
-  /** The event goes on with what is not there: nobody is told of it. */
+  /** Whether the event continues something that does not exist: then only a warning tells of it. */
   #isMissing(event: BaseEvent): boolean {
     const isPatch = event.type === EventType.ACTIVITY_DELTA;
     const isThere = isPatch
@@ -198,7 +201,7 @@ export class ApplyStage {
     return !isThere;
   }
 
-  /** @returns the message that the event brought whole */
+  /** @returns the message that the event brought complete */
   #apply(event: BaseEvent): Message | undefined {
     const e = event as AGUIEvent;
     if (e.type === EventType.TOOL_CALL_START) this.#started.add(e.toolCallId);
@@ -213,14 +216,14 @@ export class ApplyStage {
       const subject = e.type === EventType.STATE_DELTA ? "state" : "activity";
       console.warn(`Failed to apply ${subject} patch:`, event);
     }
-    // Also where they came to what there was.
+    // Even if nothing changed.
     this.#messagesChanged ||=
       e.type === EventType.ACTIVITY_SNAPSHOT || (e.type === EventType.RUN_STARTED && e.input?.messages !== undefined);
     if (e.type === EventType.RUN_FINISHED) this.#parts.agent.pendingInterrupts = [...this.#fold.interrupts];
     return this.#fold.brought;
   }
 
-  /** Notes what a change has changed. */
+  /** Notes whether messages or state changed. */
   #change<T>(change: () => T): T {
     const { messagesVersion, stateVersion } = this.#fold;
     const result = change();
@@ -232,14 +235,14 @@ export class ApplyStage {
     return result;
   }
 
-  /** What the thread has not been sent stands behind it; what it has not is gone. */
+  /** Replaces the messages by the thread, and puts those that were not sent yet behind it. */
   #putThread(event: BaseEvent): void {
     const { messages } = event as MessagesSnapshotEvent; // nothing else is the thread
     const unsent = this.#fold.messages.filter(({ id }) => this.#parts.isUnsent(id));
     this.#change(() => this.#fold.resetMessages([...messages, ...unsent]));
   }
 
-  /** Tells of messages and tool calls that are complete. */
+  /** Reports messages and tool calls that are complete. */
   #announce({ type }: BaseEvent, { message, call }: Subject, added: Message | undefined): unknown[] {
     const subscribers = this.#parts.subscribers();
     switch (type) {
@@ -255,7 +258,7 @@ export class ApplyStage {
 
   #handOut(): Handed {
     if (!this.#messagesChanged && !this.#stateChanged) return [];
-    // The array is for the caller alone.
+    // A new array, for the caller alone.
     const { messages, state } = this.#fold.share();
     const mutation: AgentStateMutation = {
       ...(this.#messagesChanged && { messages }),
@@ -265,4 +268,45 @@ export class ApplyStage {
     this.#stateChanged = false;
     return [mutation];
   }
+}
+
+/**
+ * What the client's default apply stage gives to the hook of TOOL_CALL_ARGS or TOOL_CALL_END. The stage itself is run
+ * on a thread of this call alone, because it does not export how it completes partial arguments.
+ *
+ * @returns includes {@link Given} of that thread
+ */
+async function givenOfCall(input: RunAgentInput, event: BaseEvent, call: ToolCall): Promise<object> {
+  let asked: object = {};
+  const take = (given: object): { stopPropagation: boolean } => {
+    asked = given;
+    return { stopPropagation: true };
+  };
+  const asking: AgentSubscriber = { onToolCallArgsEvent: take, onToolCallEndEvent: take };
+  const messages: Message[] = [{ id: "call", role: "assistant", toolCalls: [call] }];
+  const alone = { messages } as unknown as AbstractAgent; // the stage reads nothing else
+  await lastValueFrom(defaultApplyEvents({ ...input, state: null }, of(event), alone, [asking]));
+  return asked;
+}
+
+/**
+ * An event with messages of a thread, for a reader that has only the last ones: without those before the first that it
+ * has, which would be added behind. If it has none of them, all are new.
+ */
+function shownPart(event: BaseEvent, isHeld: (id: string) => boolean): BaseEvent {
+  const e = event as AGUIEvent; // what the pipeline lets through was checked
+  switch (e.type) {
+    case EventType.MESSAGES_SNAPSHOT:
+      return { ...e, messages: behind(e.messages, isHeld) };
+    case EventType.RUN_STARTED:
+      if (e.input === undefined) return e;
+      return { ...e, input: { ...e.input, messages: behind(e.input.messages, isHeld) } };
+    default:
+      return event;
+  }
+}
+
+function behind(messages: readonly Message[], isHeld: (id: string) => boolean): Message[] {
+  const first = messages.findIndex(({ id }) => isHeld(id));
+  return messages.slice(Math.max(first, 0));
 }

@@ -19,8 +19,8 @@ import { Placing } from "./placing.js";
 const stages = new Lazy(async () => (await import("./apply-stage.js")).ApplyStage);
 
 /**
- * Loads the apply stage, so that it is there when the first event comes; a page that shows no thread needs none of it.
- * Where that fails, it is tried again at the first event.
+ * Loads the apply stage ahead of the first event; a page that shows no thread never loads it. If that fails, the first
+ * event tries again.
  */
 export const preloadStage = (): void => void stages.get().catch(() => undefined);
 
@@ -38,7 +38,7 @@ async function loadedStage(parts: StageParts): Promise<ApplyStage> {
 /** An agent with an apply stage of its own, {@link ApplyStage}; `run` and `connect` may emit joined deltas. */
 export abstract class ApplyingAgent extends AbstractAgent {
   // Set by the subclass, not by initialisers: `clone` makes its copy without running a constructor.
-  /** The joined deltas under way. */
+  /** The joined deltas in the pipeline. */
   declare protected joined: JoinedDeltas;
   declare protected known: KnownMessages;
   declare protected earlier: EarlierMessages;
@@ -74,10 +74,10 @@ export abstract class ApplyingAgent extends AbstractAgent {
     return events$.pipe(
       this.joined.behind(
         ({ type }) => watches(parts.subscribers(), type),
-        // One at a time: no other comes before the first one is done.
+        // One at a time: the next event comes when the first one is done.
         (event) => stage?.take(event) ?? first(event),
       ),
-      // Without any, runAgent rejects.
+      // Without a mutation runAgent rejects.
       defaultIfEmpty<AgentStateMutation, AgentStateMutation>({}),
     );
   }
@@ -110,7 +110,7 @@ export abstract class ApplyingAgent extends AbstractAgent {
     );
   }
 
-  /** As the base class, but a refusal that the caller is told of anyway is not printed to the console as well. */
+  /** As the base class, but a refusal, of which the caller is told anyway, is not printed to the console. */
   protected override onError(
     input: RunAgentInput,
     error: Error,
@@ -119,7 +119,7 @@ export abstract class ApplyingAgent extends AbstractAgent {
     if (!RunnerError.is(error)) return super.onError(input, error, this.withLater(subscribers));
     let unhandled = false;
     const last: AgentSubscriber = {
-      // The base class prints and throws unless somebody stops it; its type does not name what it reads.
+      // The base class prints and throws unless a hook stops it; the hook's type lacks the field for that.
       onRunFailed: () => {
         unhandled = true;
         const mutation: AgentStateMutation = { stopPropagation: true };
@@ -136,11 +136,11 @@ export abstract class ApplyingAgent extends AbstractAgent {
   }
 
   protected get hasMiddlewares(): boolean {
-    // Private in the class, which offers nothing else to see them.
+    // Private in the base class, which has no other way to see them.
     return (this as unknown as { middlewares: unknown[] }).middlewares.length > 0;
   }
 
-  /** Whoever subscribes in the middle of a run is told from then on. */
+  /** With those who subscribed during the run: they are told from then on. */
   private withLater(subscribers: AgentSubscriber[]): AgentSubscriber[] {
     const later = this.subscribers.filter((subscriber) => !subscribers.includes(subscriber));
     return later.length === 0 ? subscribers : [...subscribers, ...later];

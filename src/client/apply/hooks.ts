@@ -15,7 +15,7 @@ type Hooks = Readonly<Record<string, Hook | undefined>>;
 
 const names = new Map<EventType, string>();
 
-/** As AgentSubscriber names the hook of a type: TEXT_MESSAGE_START, onTextMessageStartEvent. */
+/** The AgentSubscriber hook of an event type: `onTextMessageStartEvent` of TEXT_MESSAGE_START. */
 export function hookOf(type: EventType): string {
   let name = names.get(type);
   if (name === undefined) {
@@ -26,24 +26,24 @@ export function hookOf(type: EventType): string {
 }
 
 export const hasHook = (subscribers: readonly AgentSubscriber[], name: string): boolean =>
-  // Which hooks there are is asked by name; what a hook is given was made for its type of event.
+  // By name, which the types cannot express; each hook is given what its event type asks for.
   subscribers.some((subscriber) => (subscriber as Hooks)[name] !== undefined);
 
-/** Somebody wants each event of this type for itself. */
+/** Whether somebody wants each event of this type by itself. */
 export const watches = (subscribers: readonly AgentSubscriber[], type: EventType): boolean =>
   hasHook(subscribers, "onEvent") || hasHook(subscribers, hookOf(type));
 
-/** In tests, the client lets a hook's TypeError fail the run. */
+/** As in the client: in tests a hook's TypeError fails the run. */
 function isTest(): boolean {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }; // not in every browser
   return process?.env?.["NODE_ENV"] === "test" || Boolean(process?.env?.["VITEST_WORKER_ID"]);
 }
 
 /**
- * Calls a hook of each subscriber, one after the other, with the meaning that `@ag-ui/client` gives to what they return:
- * messages and state are handed on to the next one, `stopPropagation` keeps them from it, and who throws is passed over.
+ * Calls a hook of each subscriber, one after the other, with the semantics of `@ag-ui/client`: returned messages and
+ * state are given to the next one, `stopPropagation` ends the chain, and a hook that throws is skipped.
  *
- * They are given the messages and state that there are, not copies: these are not written to any more.
+ * Hooks get the messages and state themselves, not copies: nobody writes to these any more.
  */
 export function* runHooks(
   subscribers: readonly AgentSubscriber[],
@@ -74,7 +74,7 @@ export function* runHooks(
   return all;
 }
 
-/** Tells each subscriber, without waiting for what they do. */
+/** Calls a hook of each subscriber without awaiting it. */
 export function tell(subscribers: readonly AgentSubscriber[], name: string, given: object): unknown[] {
   return subscribers.map((subscriber) => (subscriber as Hooks)[name]?.(given));
 }

@@ -6,25 +6,25 @@ import { inTurn } from "../in-turn.js";
 import { done, type Steps } from "./steps.js";
 
 /**
- * Joined deltas on their way through a pipeline of the client: one event to all of it, and as many as the agent emitted
- * to whoever wants each.
+ * Joined deltas in a pipeline of the client: a single event to the stages, and unpacked into the agent's events for
+ * hooks that want each.
  */
 export class JoinedDeltas {
   readonly #cuts = new WeakMap<BaseEvent, readonly number[]>();
-  /** The event that is on its way, where it is joined. */
+  /** The event in the pipeline, if it is joined. */
   #passing: PackedEntry | undefined;
 
   note({ event, cuts }: PackedEntry): void {
     if (cuts !== undefined) this.#cuts.set(event, cuts);
   }
 
-  /** The events of an event, each as it was given. */
+  /** The agent's events that an event was joined from. */
   eventsOf(event: BaseEvent): readonly BaseEvent[] {
     const cuts = this.#cuts.get(event);
     return cuts === undefined ? [event] : unpackEntry({ event, cuts });
   }
 
-  /** To stand before the stages of the pipeline, none of which holds an event back: they do copy it. */
+  /** Goes before the stages of the pipeline: they copy an event, but none delays it. */
   before(): MonoTypeOperatorFunction<BaseEvent> {
     return tap((event) => {
       const cuts = this.#cuts.get(event);
@@ -33,10 +33,10 @@ export class JoinedDeltas {
   }
 
   /**
-   * To stand behind them.
+   * Goes behind them.
    *
-   * @param isWanted an event is wanted as those that it was made of; asked when its turn has come
-   * @param take is called with one event at a time
+   * @param isWanted whether an event is wanted unpacked; called when it is its turn
+   * @param take called with one event at a time
    */
   behind<T>(
     isWanted: (event: BaseEvent) => boolean,
@@ -44,7 +44,7 @@ export class JoinedDeltas {
   ): OperatorFunction<BaseEvent, T> {
     function* taken(event: BaseEvent, cuts: PackedEntry["cuts"], emit: (result: T) => void): Steps<void> {
       for (const one of cuts !== undefined && isWanted(event) ? unpackEntry({ event, cuts }) : [event]) {
-        const results = (yield take(one)) as readonly T[]; // what a step waits for comes back
+        const results = (yield take(one)) as readonly T[]; // a step returns what it waited for
         results.forEach(emit);
       }
     }
@@ -55,7 +55,7 @@ export class JoinedDeltas {
       );
   }
 
-  /** Where a middleware or a stage made another event of it, it is nothing that was joined. */
+  /** None if a middleware or a stage made another event of it. */
   #cutsBehind(event: BaseEvent): readonly number[] | undefined {
     const passing = this.#passing;
     const isIt =

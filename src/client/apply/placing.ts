@@ -1,19 +1,19 @@
 import type { Message } from "@ag-ui/client";
 
 /**
- * Where what was not sent yet stands while a pipeline applies runs. A pipeline works on the messages that it began with:
- * what a person adds meanwhile comes behind them. And what was not sent goes with a later run than the one that is read,
- * so it stands behind that. What was loaded meanwhile of the thread's earlier part stands in front.
+ * Where messages that the pipeline does not know are placed while it applies runs. It works on the messages that it
+ * began with, so those that a person adds meanwhile come behind. Unsent ones go with a later run than the one that is
+ * read, so they come behind that. Earlier messages that were loaded meanwhile come in front.
  *
- * Messages are only looked at where they are others than the last time, as long as nothing unsent is among them.
+ * As long as none is unsent, only messages that are not those of the last call are looked at.
  */
 export class Placing {
   readonly #begunWith: ReadonlySet<string>;
-  /** As they were placed last. */
+  /** The result of the last call. */
   #placed: readonly Message[];
-  /** The pipeline's, as it had them last. */
+  /** The pipeline's messages at the last call. */
   #applied: readonly Message[];
-  /** Unsent ones of the pipeline's. */
+  /** Unsent ones among them. */
   #waiting: readonly Message[];
   /** What a person added meanwhile. */
   #added: readonly Message[] = [];
@@ -22,8 +22,9 @@ export class Placing {
 
   /**
    * @param begunWith the messages that the pipeline began with
-   * @param is `isUnsent`: the thread has never had a message of this id; `isLoaded`: it was loaded from its earlier part
-   * @param isOwn the pipeline applies a run that these messages went with
+   * @param is `isUnsent`: the thread has never had a message with this id; `isLoaded`: it was loaded from its earlier
+   *   part
+   * @param isOwn whether the pipeline applies a run that took these messages along
    */
   constructor(
     begunWith: readonly Message[],
@@ -39,14 +40,14 @@ export class Placing {
   /**
    * @param messages the pipeline's
    * @param held the agent's
-   * @returns an array for the agent; may be that of the pipeline
+   * @returns an array for the agent; may be the pipeline's
    */
   place(messages: Message[], held: readonly Message[]): Message[] {
     const before = this.#placed;
     const isSame = held.length === before.length && held.every((message, n) => message === before[n]);
     if (!isSame) {
       this.#added = this.#unsentIn(held.filter(({ id }) => !this.#begunWith.has(id)));
-      // Not by id: after a snapshot that shows less, what the pipeline began with is loaded again.
+      // Not by id: after a shorter snapshot, messages that the pipeline began with may be loaded again.
       const applied = new Set(this.#applied);
       this.#loaded = held.filter((message) => !applied.has(message) && this.is.isLoaded(message.id));
     }
@@ -68,7 +69,7 @@ export class Placing {
     const has = new Set(messages.map(({ id }) => id));
     this.#added = this.#unsentIn(this.#added).filter(({ id }) => !has.has(id));
     const late = new Set(waiting);
-    // A snapshot that came meanwhile may have them.
+    // A later snapshot may have them.
     this.#loaded = this.#loaded.filter(({ id }) => !has.has(id) && this.is.isLoaded(id));
     return [...this.#loaded, ...messages.filter((message) => !late.has(message)), ...waiting, ...this.#added];
   }

@@ -1,10 +1,10 @@
-/** Work that says where it has to wait: what it yields comes back once it is there, or is thrown. */
+/** Work that waits only where it must: what it yields comes back, awaited if it is a promise, or is thrown. */
 export type Steps<T> = Generator<unknown, T, unknown>;
 
 const isPromise = (value: unknown): value is Promise<unknown> =>
   typeof (value as { then?: unknown } | null | undefined)?.then === "function";
 
-/** Does the steps: at once, as far as nothing has to be waited for. A wait for each event is most of what it costs. */
+/** Does the steps, synchronously unless a promise is yielded: awaiting each event is most of its cost. */
 export function done<T>(steps: Steps<T>): T | Promise<T> {
   const goOn = (step: IteratorResult<unknown, T>): T | Promise<T> => {
     let now = step;

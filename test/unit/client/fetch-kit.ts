@@ -1,9 +1,6 @@
 import { onTestFinished } from "vitest";
-import {
-  connectRuntime,
-  type ConnectRuntimeOptions,
-  type RuntimeConnection,
-} from "../../../src/client/connect-runtime.js";
+import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
+import type { ConnectRuntimeOptions } from "../../../src/client/host-link.js";
 import type { BeforeRequestContext } from "../../../src/runtime/middleware.js";
 import { serveRuntime, type RuntimeHost } from "../../../src/worker/serve-runtime.js";
 import { freshDb } from "../runner/kit.js";
