@@ -201,12 +201,17 @@ export class RunnerError extends Error {
 
   /** True for a RunnerError of this or another copy of the library, with this code where one is given. */
   static is(error: unknown, code?: RunnerErrorCode): error is RunnerError {
-    return (
-      error instanceof Error &&
-      error.name === "RunnerError" &&
-      "code" in error &&
-      (code === undefined || error.code === code)
-    );
+    try {
+      return (
+        error instanceof Error &&
+        error.name === "RunnerError" &&
+        "code" in error &&
+        (code === undefined || error.code === code)
+      );
+    } catch {
+      // A proxy that cannot be inspected, such as a revoked one.
+      return false;
+    }
   }
 }
 

@@ -34,6 +34,10 @@ function toolCallsOf(message: Message): ToolCall[] {
   return (message as Partial<AssistantMessage>).toolCalls ?? [];
 }
 
+/** What a snapshot that has none of them leaves in the list: reasoning, perhaps activities. */
+const kindOf = ({ role }: Message): "reasoning" | "activity" | "other" =>
+  role === "reasoning" || role === "activity" ? role : "other";
+
 /**
  * Messages under change, with indexes so that no event costs a search. Messages that came from outside are never
  * written to: the first write to one puts a copy in its place.
@@ -55,6 +59,14 @@ export class MessageList {
   #doubled = false;
   /** Messages, tool calls and metadata that were made here, and that nobody was handed. */
   #owned = new WeakSet<object>();
+  /** By the message with their call: results that belong into the middle of the list and are not in it yet. */
+  #waiting = new Map<Message, ToolMessage[]>();
+  /** Ids of waiting results that other messages have too: which of them is the first is not known yet. */
+  readonly #unsure = new Set<string>();
+  /** The last message that is no tool result; undefined: not looked up. */
+  #lastSpoken: Message | undefined;
+  /** How many messages there are of each kind; NaN: not counted. */
+  #counts = { reasoning: NaN, activity: NaN, other: NaN };
   readonly #touched = new Set<string>();
   #rewritten = false;
   #version = 0;
@@ -108,15 +120,16 @@ export class MessageList {
   }
 
   get(id: string): Message | undefined {
+    if (this.#unsure.has(id)) this.#reindex();
     return this.#byId.get(id) ?? this.#below?.byId.get(id);
   }
 
   call(toolCallId: string): { readonly owner: AssistantMessage; readonly call: ToolCall } | undefined {
-    const found = this.#placed(toolCallId);
+    const found = this.#placedCall(toolCallId);
     return found && { owner: found.place.message, call: found.call };
   }
 
-  #placed(toolCallId: string): PlacedCall | undefined {
+  #placedCall(toolCallId: string): PlacedCall | undefined {
     return this.#calls.get(toolCallId) ?? this.#below?.calls.get(toolCallId);
   }
 
@@ -177,6 +190,7 @@ export class MessageList {
   /** Adds a message of somebody else's. */
   adopt(message: Message): void {
     this.#added(message);
+    if (message.role !== "tool") this.#lastSpoken = message;
     (this.#whole ?? this.#tail).push(message);
   }
 
@@ -184,6 +198,9 @@ export class MessageList {
   replace(old: Message, fresh: Message): void {
     this.#version++;
     this.#owned.add(fresh);
+    // A waiting result is put into the list first; and in place of a result stands one that others are put before.
+    if (old.role === "tool") this.#items();
+    this.#lastSpoken = undefined;
     this.#put(old, fresh);
     if (toolCallsOf(old).length > 0) this.#reindex();
   }
@@ -191,22 +208,19 @@ export class MessageList {
   addCall(owner: AssistantMessage, call: ToolCall): void {
     (owner.toolCalls ??= []).push(call);
     this.#owned.add(call);
-    if (this.#placed(call.id) === undefined) this.#calls.set(call.id, { place: this.#placeOf(owner), call });
+    if (this.#placedCall(call.id) === undefined) this.#calls.set(call.id, { place: this.#placeOf(owner), call });
   }
 
   /** Adds a tool result behind the message that issued the call and the results that it already has; else at the end. */
   insertResult(result: ToolMessage): void {
     const owner = this.call(result.toolCallId)?.owner;
-    if (owner?.role !== "assistant") return this.append(result);
-    const items = this.#partWith(owner);
-    let at = items.lastIndexOf(owner) + 1;
-    while (at < items.length && items[at]!.role === "tool") at++;
-    if (at === items.length) return this.append(result);
+    if (owner?.role !== "assistant" || owner === this.#last()) return this.append(result);
     this.#owned.add(result);
-    const known = this.get(result.id) !== undefined;
+    if (this.#has(result.id)) this.#unsure.add(result.id);
     this.#added(result);
-    items.splice(at, 0, result);
-    if (known) this.#reindex();
+    const waiting = this.#waiting.get(owner);
+    if (waiting === undefined) this.#waiting.set(owner, [result]);
+    else waiting.push(result);
   }
 
   /** Merges metadata into a message or tool call of this list, key by key, the last one winning. */
@@ -238,6 +252,18 @@ export class MessageList {
       if (message.role !== "activity") return false;
       return activityTypes ? !activityTypes.includes(message.activityType) : ownsActivities === false;
     };
+    this.#version++;
+    const { reasoning, activity, other } = this.#counts;
+    const replaced = other + (ownsReasoning ? reasoning : 0) + (ownsActivities === false ? 0 : activity);
+    // It says what there is: what only stays need not be walked. Activities of some types are not counted.
+    if (
+      (!activityTypes || activity === 0) &&
+      !this.#doubled &&
+      replaced === incoming.length &&
+      incomingById.size === replaced &&
+      incoming.every((message) => sameJson(this.get(message.id), message))
+    )
+      return;
 
     const next: Message[] = [];
     const held = new Set<string>();
@@ -263,25 +289,57 @@ export class MessageList {
     for (const id of dropped) if (!held.has(id)) this.#touched.delete(id);
     this.#rewritten ||= dropped.size > 0 && this.#base.some(({ id }) => dropped.has(id));
     this.#whole = next;
-    this.#version++;
     this.#reindex();
   }
 
-  #items(): Message[] {
+  /** The whole list, without the results that wait. */
+  #placed(): Message[] {
     this.#whole ??= [...this.#base, ...this.#tail];
+    return this.#whole;
+  }
+
+  #items(): Message[] {
+    const placed = this.#placed();
+    if (this.#waiting.size === 0) return placed;
+    // An owner may stand there twice: the last one counts.
+    const owners = new Map(placed.map((message, at) => [message, at]));
+    const items: Message[] = [];
+    let due: readonly Message[] = [];
+    for (const [at, message] of placed.entries()) {
+      if (message.role !== "tool" && due.length > 0) {
+        for (const result of due) items.push(result);
+        due = [];
+      }
+      items.push(message);
+      if (owners.get(message) === at) due = this.#waiting.get(message) ?? due;
+    }
+    this.#waiting.clear();
+    this.#whole = items.concat(due);
     return this.#whole;
   }
 
   /** The end of the list, where the message is in that; else the whole. */
   #partWith(message: Message): Message[] {
-    return this.#whole === undefined && this.#tail.lastIndexOf(message) >= 0 ? this.#tail : this.#items();
+    return this.#whole === undefined && this.#tail.lastIndexOf(message) >= 0 ? this.#tail : this.#placed();
+  }
+
+  #has(id: string): boolean {
+    return this.#byId.has(id) || this.#below?.byId.has(id) === true;
+  }
+
+  #last(): Message | undefined {
+    const isSpoken = ({ role }: Message): boolean => role !== "tool";
+    this.#lastSpoken ??=
+      this.#whole?.findLast(isSpoken) ?? this.#tail.findLast(isSpoken) ?? this.#base.findLast(isSpoken);
+    return this.#lastSpoken;
   }
 
   #added(message: Message): void {
     this.#version++;
     this.#touched.add(message.id);
-    if (this.get(message.id) === undefined) this.#byId.set(message.id, message);
-    else this.#doubled = true;
+    this.#counts[kindOf(message)]++;
+    if (this.#has(message.id)) this.#doubled = true;
+    else this.#byId.set(message.id, message);
     this.#indexCalls(message);
   }
 
@@ -290,12 +348,17 @@ export class MessageList {
     items[items.lastIndexOf(old)] = fresh;
     this.#owned.add(fresh);
     this.#touched.add(fresh.id);
+    this.#counts[kindOf(old)]--;
+    this.#counts[kindOf(fresh)]++;
+    if (this.#lastSpoken === old) this.#lastSpoken = fresh;
+    const waiting = this.#waiting.get(old);
+    if (waiting !== undefined && this.#waiting.delete(old)) this.#waiting.set(fresh, waiting);
     if (this.get(old.id) === old) this.#byId.set(fresh.id, fresh);
     const calls = toolCallsOf(fresh);
     const place = this.#places.get(old);
     if (place === undefined) {
       for (const call of calls) {
-        if (this.#placed(call.id)?.place.message !== old) continue;
+        if (this.#placedCall(call.id)?.place.message !== old) continue;
         this.#calls.set(call.id, { place: this.#placeOf(fresh as AssistantMessage), call });
       }
     } else {
@@ -313,7 +376,7 @@ export class MessageList {
 
   #indexCalls(message: Message): void {
     for (const call of toolCallsOf(message)) {
-      if (this.#placed(call.id) !== undefined) continue;
+      if (this.#placedCall(call.id) !== undefined) continue;
       this.#calls.set(call.id, { place: this.#placeOf(message as AssistantMessage), call }); // it has calls
     }
   }
@@ -324,7 +387,11 @@ export class MessageList {
     this.#calls = new Map();
     this.#places = new WeakMap();
     this.#doubled = false;
+    this.#unsure.clear();
+    this.#lastSpoken = undefined;
+    this.#counts = { reasoning: 0, activity: 0, other: 0 };
     for (const message of this.#items()) {
+      this.#counts[kindOf(message)]++;
       if (this.#byId.has(message.id)) this.#doubled = true;
       else this.#byId.set(message.id, message);
       this.#indexCalls(message);

@@ -12,7 +12,7 @@ export interface Weight {
   readonly depth: number;
   /**
    * It holds what is no JSON, so that readers would differ, or some fail at it; the gravest of what was found. `other` is
-   * what JSON says in another way: a Date, a class instance, NaN, an `undefined` below the value's own fields.
+   * what JSON says in another way: a Date, a class instance, NaN, an `undefined`.
    */
   readonly odd?: "BigInt" | "bytes" | "other";
 }
@@ -24,6 +24,8 @@ export interface WeighOptions {
   readonly depth?: number;
   /** A value in several places is counted once, as it is cloned and stored; else as often as JSON would say it. */
   readonly once?: boolean;
+  /** The value's own fields may be `undefined`, which counts as absent. */
+  readonly sparse?: boolean;
 }
 
 const isJsonNumber = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
@@ -36,7 +38,7 @@ function isPlain(value: object): boolean {
 /** How large and how deep a value is, without recursion: it may be of any depth, and even hold itself. */
 export function weigh(
   value: unknown,
-  { size: most = Infinity, depth: deepest = Infinity, once }: WeighOptions,
+  { size: most = Infinity, depth: deepest = Infinity, once, sparse }: WeighOptions,
 ): Weight {
   let size = 0;
   let depth = 0;
@@ -48,7 +50,8 @@ export function weigh(
   const visit = (next: unknown, at: number): void => {
     size += FIELD;
     if (typeof next === "string") size += next.length;
-    else if (next === undefined ? at > 2 : typeof next === "number" && !isJsonNumber(next)) odd ??= "other";
+    else if (next === undefined ? at > (sparse === true ? 2 : 1) : typeof next === "number" && !isJsonNumber(next))
+      odd ??= "other";
     else if (typeof next === "bigint") odd = "BigInt";
     if (typeof next !== "object" || next === null) return;
     depth = Math.max(depth, at);

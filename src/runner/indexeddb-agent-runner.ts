@@ -9,13 +9,14 @@ import { RunnerError } from "../run/errors.js";
 import { checkNames, type Names } from "../run/options.js";
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
+import { checkId, checkOption } from "./checks.js";
 import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
 import type { RunnerLimits } from "./keep/retention.js";
 
 export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the database. Runners of one name share it, in any context. Default "ag-ui-local-runtime". */
   readonly dbName?: string;
-  /** How long opening or deleting the database may take, in ms. Default 10,000. */
+  /** How long opening or deleting the database may take, in ms (`Infinity`: as long as it takes). Default 10,000. */
   readonly openTimeoutMs?: number;
   readonly openChannel?: OpenChannel;
   readonly locks?: Locks;
@@ -51,6 +52,8 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
       elsewhere: { maxBytes: "the browser's quota bounds a database" },
     });
     const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000, openChannel = openBroadcastChannel } = options;
+    checkId("dbName", dbName);
+    checkOption("openTimeoutMs", openTimeoutMs, { least: 0, endless: true });
     const { clock = systemClock } = options;
     const locks = options.locks ?? defaultLocks() ?? contextLocks({ openChannel, clock });
     super(

@@ -27,7 +27,7 @@ export interface LocalAgentRunnerOptions {
   readonly onConcurrentRun?: ConcurrentRunPolicy;
   /** How many runs of one thread may wait in this runner with `onConcurrentRun: "queue"`. Default 16. */
   readonly maxQueuedRuns?: number;
-  /** How much history is kept. Default: all of it. */
+  /** How much history is kept. Default: all of it; in memory see `MemoryLimits`. */
   readonly limits?: RunnerLimits;
   /** What agents may emit; exceeding a limit ends the run. */
   readonly eventLimits?: EventLimits;

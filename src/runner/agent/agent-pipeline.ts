@@ -206,8 +206,8 @@ class AgentRun {
       setLazily(given, () => agent.messages.filter((message) => message.role !== "activity"));
       return given;
     };
-    // The client's own wrapper around `run` reads every message. Without middlewares the messages are set inside that
-    // wrapper: they are of this protocol version already.
+    // The client wraps `run` in a check of the input that reads every message. Without other middlewares the messages are
+    // set behind that check: the runner has checked them already.
     const isBare = inner.middlewares.length === 0;
     if (isBare) {
       const run = agent.run.bind(agent);

@@ -110,7 +110,7 @@ export class EventGate {
   }
 
   private weight(event: BaseEvent): Weight {
-    return weigh(event, { size: this.limits.maxEventBytes, depth: this.limits.maxDepth });
+    return weigh(event, { size: this.limits.maxEventBytes, depth: this.limits.maxDepth, sparse: true });
   }
 
   private excess({ type }: BaseEvent, { size, depth }: Weight): Refusal | undefined {

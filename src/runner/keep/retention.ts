@@ -12,11 +12,12 @@ import type { Signals } from "../live/signals.js";
 
 /** How much history is kept. The oldest goes first; live and pinned threads never go. */
 export interface RunnerLimits {
-  /** Threads that are kept; the least recently updated go. Default: all. */
+  /** Threads that are kept; the least recently updated go. Default: all; in memory 1,000. */
   readonly maxThreads?: number;
   /**
    * Runs of a thread, on all branches, whose events are kept (the cut is made in advance, so it may be a quarter
-   * fewer). Of older runs on the active path, messages and state remain. Default: all.
+   * fewer). Of older runs on the active path, messages and state remain. Default: all; in memory
+   * 100.
    */
   readonly maxRunsPerThread?: number;
 }

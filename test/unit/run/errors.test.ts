@@ -98,3 +98,22 @@ describe("the message of a RunnerError", () => {
     expect([crossed.code, crossed.message, crossed.details]).toEqual([error.code, error.message, error.details]);
   });
 });
+
+test.each([
+  ["a revoked proxy", () => revoked({})],
+  ["a revoked proxy of a RunnerError", () => revoked(new RunnerError("closed"))],
+  ["an error whose name throws", () => Object.defineProperty(new Error("x"), "name", { get: () => fail() })],
+])("%s is no RunnerError", (_what, make) => {
+  expect(RunnerError.is(make())).toBe(false);
+  expect(RunnerError.is(make(), "closed")).toBe(false);
+});
+
+function revoked(target: object): unknown {
+  const { proxy, revoke } = Proxy.revocable(target, {});
+  revoke();
+  return proxy;
+}
+
+function fail(): never {
+  throw new Error("no");
+}

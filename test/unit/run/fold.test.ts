@@ -249,4 +249,56 @@ describe("cost (L17)", () => {
       return () => void fold(NOTHING, events);
     });
   });
+
+  const result = (n: number): BaseEvent => ({
+    type: EventType.TOOL_CALL_RESULT,
+    messageId: `r${n}`,
+    toolCallId: `c${n}`,
+    content: "1",
+  });
+
+  test("20,000 results at the end of the list", () => {
+    expectLinear(2_500, (count) => {
+      const events = many(count, (n) => call(`c${n}`, { parentMessageId: "m" })).concat(many(count, result));
+      return () => expect(fold(NOTHING, events).messages).toHaveLength(count + 1);
+    });
+  });
+
+  test("20,000 results in the middle of the list", () => {
+    expectLinear(2_500, (count) => {
+      const events = [
+        ...many(count, (n) => call(`c${n}`, { parentMessageId: "m" })),
+        { type: EventType.TEXT_MESSAGE_START, messageId: "u" },
+        ...many(count, result),
+      ];
+      return () => {
+        const ids = fold(NOTHING, events).messages.map(({ id }) => id);
+        expect(ids).toEqual(["m", ...many(count, (n) => `r${n}`), "u"]);
+      };
+    });
+  });
+
+  test("20,000 results of one id in the middle of the list", () => {
+    expectLinear(2_500, (count) => {
+      const events = [
+        call("c0"),
+        { type: EventType.TEXT_MESSAGE_START, messageId: "u" },
+        ...many(count, () => result(0)),
+      ];
+      return () => expect(fold(NOTHING, events).messages).toHaveLength(count + 2);
+    });
+  });
+
+  test.each([
+    ["an empty snapshot", []],
+    ["a snapshot that says the same", [{ id: "u", role: "user", content: "?" }]],
+  ] as const)("%s after each of 8,000 reasoning messages", (_what, messages) => {
+    expectLinear(1_000, (count) => {
+      const events = many(count, (n): BaseEvent[] => [
+        { type: EventType.REASONING_MESSAGE_START, messageId: `t${n}`, role: "reasoning" },
+        { type: EventType.MESSAGES_SNAPSHOT, messages: [...messages] },
+      ]).flat();
+      return () => expect(fold(NOTHING, events).messages).toHaveLength(count + messages.length);
+    });
+  });
 });

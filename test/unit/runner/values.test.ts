@@ -233,6 +233,25 @@ describe.each(PRESETS)("%s", (_name, makeRunner) => {
     expect((await runner.getThreadMessages("t"))[0]).toStrictEqual(JSON.parse(JSON.stringify(message)));
   });
 
+  test.each(["state", "message"])("a field of a request's %s that is undefined is left out", async (which) => {
+    const runner = makeRunner();
+    const state = { count: 1, ...(which === "state" && { gone: undefined }) };
+    const message = user("u");
+    if (which === "message") Reflect.set(message, "name", undefined);
+    let given: unknown;
+    const agent = agentOf(async function* (input) {
+      given = [structuredClone(input.state), structuredClone(input.messages[0])];
+      yield* [];
+    });
+    const events = await collect(
+      runner.run({ threadId: "t", agent, input: { ...inputOf("t", "r", [message]), state } }),
+    );
+    expect(given).toStrictEqual([{ count: 1 }, user("u")]);
+    expect(structuredClone(events[0])).toStrictEqual(JSON.parse(JSON.stringify(events[0])));
+    expect(await runner.getThreadState("t")).toStrictEqual({ count: 1 });
+    expect((await runner.getThreadMessages("t"))[0]).toStrictEqual(user("u"));
+  });
+
   test("an activity that a patch makes a date would fail readers over HTTP, too", async () => {
     const runner = makeRunner();
     const agent = agentOf(async function* () {
