@@ -1,6 +1,6 @@
 /**
- * A controller that aborts with `signals` as well. Whoever makes one aborts it when the work is over: a signal that lives
- * longer than the work then holds nothing of it. (`AbortSignal.any` leaves its trace in such a signal.)
+ * A controller that also aborts with `signals`. Its owner must abort it when the work is over, so that longer-lived signals
+ * keep no reference to it (as they would with `AbortSignal.any`).
  */
 export function abortWith(...signals: readonly AbortSignal[]): AbortController {
   const controller = new AbortController();
@@ -15,7 +15,6 @@ export function abortWith(...signals: readonly AbortSignal[]): AbortController {
   return controller;
 }
 
-/** What of Node is used where there is one. */
 interface NodeGlobal {
   readonly process?: {
     getBuiltinModule?(name: "node:events"): { setMaxListeners(n: number, target: AbortSignal): void };
@@ -23,8 +22,8 @@ interface NodeGlobal {
 }
 
 /**
- * A controller for something that much depends on, like a connection. Node takes a signal with more than ten listeners for
- * a leak, and warns of it: https://nodejs.org/api/events.html#eventsdefaultmaxlisteners
+ * A controller whose signal has many listeners, like a connection's. Node warns of a leak if there are more than ten:
+ * https://nodejs.org/api/events.html#eventsdefaultmaxlisteners
  */
 export function sharedController(): AbortController {
   const controller = new AbortController();

@@ -2,8 +2,8 @@ import { abortWith } from "./abort.js";
 import type { Clock } from "./clock.js";
 
 /**
- * Tells waiters that something may have changed. A ring between a look and the wait that follows it is not missed: the
- * waiter names the count that it had seen before it looked.
+ * Notifies waiters that something may have changed. A ring between a check and the wait after it is not missed: the waiter
+ * passes the count that it read before the check.
  */
 export class Bell {
   private rung = 0;

@@ -4,16 +4,16 @@ import type { HeldLock, Lives } from "./locks.js";
 import { livesChannelName } from "./names.js";
 
 /**
- * History of the messages: 1, the first. Those of another version are not heard. Builds that said `lives` each second,
- * unasked, answer `who` as well, so both kinds of builds hear of each other's lives.
+ * History of the messages: 1, the first. Other versions are ignored. Older builds say `lives` each second, unasked, and
+ * answer `who` as well, so old and new builds notice each other.
  */
 const PROTOCOL = 1;
-/** How often the holders of watched names are asked, in ms. */
+/** Interval of the questions, in ms. */
 const ASK_MS = 2_000;
-/** A holder that leaves so many questions in a row unanswered counts as dead. */
+/** A holder counts as dead after so many unanswered questions in a row. */
 const DEAD_AFTER = 4;
 
-/** `who`: whoever holds one of these names is asked to say so. `lives`: it does. `released`: it has let go of them. */
+/** `who`: a question to the holders of these names. `lives`: a holder's answer. `released`: they are no longer held. */
 interface LifeMessage {
   readonly v: typeof PROTOCOL;
   readonly type: "who" | "lives" | "released";
@@ -43,9 +43,9 @@ export interface ChannelLivesOptions {
 }
 
 /**
- * Life locks where there are no Web Locks: who watches a name asks for its holder over a BroadcastChannel, and silence is
- * its end. A hint, no proof: messages can be lost or forged, and a living holder can be too busy to answer. So what
- * follows from an end must be safe when there was none. A holder needs no timer, so a throttled one answers too.
+ * Life locks without Web Locks: watchers of a name ask for its holder over a BroadcastChannel, and take silence for its end.
+ * That is a hint, no proof: messages can be lost or forged, and a living holder can be too busy to answer. So the reaction
+ * to an end must be safe if there was none. A holder needs no timer, so a throttled one answers too.
  */
 export class ChannelLives implements Lives {
   private readonly held = new Map<string, () => void>();
@@ -68,7 +68,7 @@ export class ChannelLives implements Lives {
     this.held.set(name, end);
     return Promise.resolve({
       release: () => {
-        // The name may be held anew by now.
+        // The name may have been held anew.
         if (this.held.get(name) === end) this.letGo([name]);
         return gone;
       },
@@ -95,7 +95,7 @@ export class ChannelLives implements Lives {
     });
   }
 
-  /** Lets go of what is held; what is watched counts as aborted. */
+  /** Releases what is held; ends all watches as aborted. */
   close(): void {
     this.letGo([...this.held.keys()]);
     this.closed = true;
@@ -104,7 +104,7 @@ export class ChannelLives implements Lives {
     this.channel.close();
   }
 
-  /** Asks for as long as something is watched. */
+  /** Asks as long as something is watched. */
   private async ask(): Promise<void> {
     this.asking = true;
     while (this.watches.size > 0) {
@@ -113,7 +113,7 @@ export class ChannelLives implements Lives {
       if (asked.length > 0) this.post("who", [...new Set(asked.map(({ name }) => name))]);
       const since = this.clock.elapsed();
       await this.clock.after(ASK_MS);
-      // This context slept (frozen, blocked, throttled): answers may be there that it has not heard yet.
+      // This context was suspended (frozen, blocked, throttled): answers may be waiting in its queue.
       if (this.clock.elapsed() - since > 2 * ASK_MS) continue;
       for (const watch of asked) if (watch.unanswered >= DEAD_AFTER) watch.end(true);
     }

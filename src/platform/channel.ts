@@ -1,17 +1,13 @@
 import { Observable } from "rxjs";
 
-/**
- * A BroadcastChannel. Delivery is best effort: messages may be lost, late, doubled or forged, in any order. Whoever
- * listens must check what arrives.
- */
+/** A BroadcastChannel. Messages may be lost, late, doubled, reordered or forged: subscribers must check them. */
 export interface Channel {
-  /** Tells all others of the same name; never itself. Must not throw after `close`. */
+  /** Sends to all other channels of the same name. Must not throw after `close`. */
   post(message: unknown): void;
   readonly messages$: Observable<unknown>;
   close(): void;
 }
 
-/** Opens the channel of a name. */
 export type OpenChannel = (name: string) => Channel;
 
 export const openBroadcastChannel: OpenChannel = (name) => {

@@ -1,14 +1,14 @@
-/** Time, as the runtime is given it. */
+/** The source of time and delays. */
 export interface Clock {
-  /** The time of day, in ms since the Unix epoch. It may be set back: no deadline is reckoned by it. */
+  /** The time of day, in ms since the Unix epoch. It may be set back, so no deadline uses it. */
   now(): number;
-  /** Milliseconds since some moment, never falling. */
+  /** Monotonic time, in ms. */
   elapsed(): number;
   /** Resolves after `ms` (`Infinity`: never), or at once when `signal` aborts. Never rejects. */
   after(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The longest delay that timers know, in ms. */
+/** The longest delay of a timer, in ms; longer ones fire at once. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -20,7 +20,6 @@ export const systemClock: Clock = {
       let timer: ReturnType<typeof setTimeout>;
       wait(ms);
       signal?.addEventListener("abort", done, { once: true });
-      // Longer timers than the platform has fire at once.
       function wait(left: number): void {
         timer = left <= LONGEST_MS ? setTimeout(done, left) : setTimeout(() => wait(left - LONGEST_MS), LONGEST_MS);
       }
@@ -32,7 +31,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** Lets other tasks of this context run (messages, storage, timers) before it resolves. Not throttled like timers. */
+/** Resolves in a later task, after pending ones of this context (messages, storage, timers). Not throttled like timers. */
 export function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

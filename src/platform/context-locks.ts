@@ -4,10 +4,10 @@ import { Lazy } from "./lazy.js";
 import { locksOf, type Lives, type Locks } from "./locks.js";
 
 /*
- * What stands in for Web Locks where a page has none (plain http).
+ * Substitutes for Web Locks, which pages on plain http lack.
  */
 
-/** Life locks over a BroadcastChannel. Their code is loaded at the first use: few pages need it. */
+/** Life locks over a BroadcastChannel. Loaded at the first use: few pages need them. */
 export function lazyLives(options?: ChannelLivesOptions): Lives & { close(): Promise<void> } {
   const lives = new Lazy(async () => new (await import("./channel-lives.js")).ChannelLives(options));
   return {
@@ -17,7 +17,7 @@ export function lazyLives(options?: ChannelLivesOptions): Lives & { close(): Pro
   };
 }
 
-/** The locks of one runner: those of threads exclude this context alone, see {@link Locks.contextOnly}. */
+/** The locks of one runner; see {@link Locks.contextOnly}. */
 export function contextLocks(options?: ChannelLivesOptions): Locks {
   return { ...locksOf(inProcessLockManager()), ...lazyLives(options), contextOnly: true };
 }

@@ -1,9 +1,9 @@
 import type { HeldLock, Lives } from "./locks.js";
 
-/** The user lets this site keep nothing: Web Locks, IndexedDB and at times BroadcastChannel refuse with this. */
+/** Thrown by Web Locks, IndexedDB and sometimes BroadcastChannel if the user blocks this site's storage. */
 export const isDenied = (error: unknown): boolean => (error as { name?: string } | null)?.name === "SecurityError";
 
-/** Where life locks are denied nobody hears of an end: there is no SharedWorker either, so hosts end with their tab. */
+/** If life locks are denied, no end is noticed. There is no SharedWorker then either, so hosts end with their tab. */
 export function livesWhereAllowed(lives: Lives): Lives {
   return {
     hold: (name) =>

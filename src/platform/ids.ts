@@ -1,4 +1,4 @@
-/** Makes a fresh id, unique for good. */
+/** Makes a globally unique id. */
 export type MakeId = () => string;
 
 /**

@@ -3,10 +3,9 @@ import type { OpenChannel } from "./channel.js";
 
 /**
  * Channels within one process, with the semantics of BroadcastChannel
- * (https://html.spec.whatwg.org/multipage/web-messaging.html#broadcasting-to-other-browsing-contexts): those of one name
- * hear each other, never themselves, later than the call and in its order; each gets a copy of its own. A message reaches
- * those that listen when it is posted: a channel that nobody listens to costs the others nothing. Every call makes
- * a world of its own. One that nobody refers to any more hears nothing, and is forgotten.
+ * (https://html.spec.whatwg.org/multipage/web-messaging.html#broadcasting-to-other-browsing-contexts): a message reaches all
+ * other channels of the name asynchronously, in order, each with a copy of its own. Only channels with subscribers at the
+ * time of the post get it, so others cost nothing. Each call makes a separate set of channels, which holds them weakly.
  */
 export function inProcessChannels(): OpenChannel {
   const hub = new Map<string, Set<WeakRef<Subject<unknown>>>>();
@@ -23,11 +22,11 @@ export function inProcessChannels(): OpenChannel {
     return {
       post(message) {
         if (closed) return;
-        // What cannot be cloned is told to the sender, whoever listens; what it changes afterwards nobody sees.
+        // Throws if it cannot be cloned, even without receivers; later changes by the sender have no effect.
         const sent = structuredClone(message);
         const others = [...(hub.get(name) ?? [])].filter((other) => other !== self);
         if (others.length === 0) return;
-        // One task for all: a process may have many that listen and have nothing to do with it.
+        // One task for all: a process may have many subscribers that ignore the message.
         queueMicrotask(() => {
           for (const other of others) {
             const there = other.deref();
@@ -46,7 +45,7 @@ export function inProcessChannels(): OpenChannel {
       }),
       close() {
         closed = true;
-        // What is on its way to it is not delivered any more.
+        // Messages in flight are dropped.
         messages$.complete();
         leave(self);
       },

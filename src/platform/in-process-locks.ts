@@ -1,4 +1,7 @@
-import type { LockManagerLike } from "./lock-manager.js";
+/** The part of the platform's LockManager (Web Locks API) that the runtime uses. */
+export interface LockManagerLike {
+  request<T>(name: string, options: LockOptions, callback: (lock: Lock | null) => T | Promise<T>): Promise<T>;
+}
 
 interface Waiter {
   readonly mode: LockMode;
@@ -19,7 +22,7 @@ const stolen = (): DOMException => new DOMException("The lock was stolen", "Abor
 
 /**
  * A LockManager within one process, with the semantics of the Web Locks API
- * (https://w3c.github.io/web-locks/): exclusive and shared modes, `ifAvailable`, `steal`, `signal`, first come first served.
+ * (https://w3c.github.io/web-locks/): exclusive and shared modes, `ifAvailable`, `steal`, `signal`, FIFO.
  */
 export function inProcessLockManager(): LockManagerLike {
   const names = new Map<string, Named>();

@@ -1,22 +1,22 @@
-/** What is made or loaded at its first use, once for all who ask meanwhile. Where that failed, anew at the next. */
+/** A value made or loaded at its first use, once for all concurrent callers; after a failure, again at the next use. */
 export class Lazy<T> {
   #making: Promise<T> | undefined;
   #made: T | undefined;
 
-  /** @param make a dynamic `import()`, for example: it rejects without a network, or where a newer build was deployed */
+  /** @param make for example a dynamic `import()`, which rejects offline or after a new deployment */
   constructor(private readonly make: () => T | Promise<T>) {}
 
-  /** What {@link get} has begun; undefined where nobody has used it, or the last try failed. */
+  /** The promise of {@link get}; undefined before the first use, and after a failure. */
   get begun(): Promise<T> | undefined {
     return this.#making;
   }
 
-  /** Undefined until it is there. */
+  /** Undefined until made. */
   get made(): T | undefined {
     return this.#made;
   }
 
-  /** Errors: what making it threw. */
+  /** Errors: those of `make`. */
   get(): Promise<T> {
     return (this.#making ??= Promise.resolve()
       .then(this.make)

@@ -1,15 +1,14 @@
-import { inProcessLockManager } from "./in-process-locks.js";
-import type { LockManagerLike } from "./lock-manager.js";
+import { inProcessLockManager, type LockManagerLike } from "./in-process-locks.js";
 
 /** A lock that this context holds. */
 export interface HeldLock {
-  /** Lets go; resolves once the platform has let go, so that an `ifAvailable` request issued then is granted. */
+  /** Resolves once the platform has released it, so that an `ifAvailable` request issued then is granted. */
   release(): Promise<void>;
   /** Resolves when the lock is no longer ours: released, or stolen. */
   readonly gone: Promise<void>;
 }
 
-/** Locks that contexts hold for life, so that others hear of their end. */
+/** Locks that contexts hold for life, so that others notice their end. */
 export interface Lives {
   /** Takes a lock that is this context's own (a life lock): granted at once. */
   hold(name: string): Promise<HeldLock>;
@@ -17,22 +16,22 @@ export interface Lives {
   whenFree(name: string, signal: AbortSignal): Promise<boolean>;
 }
 
-/** Locks that contexts compete for. Must be answered at once: nobody ever queues on one. */
+/** Locks that contexts compete for. Requests must be answered at once; none may queue. */
 export interface ThreadLocks {
-  /** Takes the lock if nobody has it; `undefined` where somebody has. */
+  /** Takes the lock; `undefined` if it is held. */
   tryHold(name: string): Promise<HeldLock | undefined>;
-  /** Takes the lock from whoever has it. Does not stop the old holder's code. */
+  /** Takes the lock from its holder, whose code goes on. */
   steal(name: string): Promise<HeldLock>;
 }
 
-/** Web Locks as the runtime uses them, or what stands in for them. */
+/** Web Locks, or their substitute. */
 export interface Locks extends Lives, ThreadLocks {
   /**
-   * Thread locks exclude this context alone (there are no Web Locks): holding one does not say that no other host
-   * executes a run of the thread. The thread's head row does; see `runsElsewhere`.
+   * Thread locks exclude this context alone (there are no Web Locks): another host may run the thread while one is held.
+   * The thread's head row tells; see `runsElsewhere`.
    */
   readonly contextOnly?: boolean | undefined;
-  /** There where the locks are one runner's own: it calls this when it has closed. */
+  /** Present if the locks belong to one runner, which calls this after it has closed. */
   close?(): Promise<void>;
 }
 
@@ -52,13 +51,12 @@ function request(manager: LockManagerLike, name: string, options: LockOptions): 
         });
         return held;
       })
-      // Before the grant: the request failed. After it: stolen (AbortError), which `gone` tells.
+      // Before the grant: the request failed. After it: stolen (AbortError), reported by `gone`.
       .catch((error: unknown) => reject(error))
       .then(() => undefined);
   });
 }
 
-/** The runtime's view of a LockManager. */
 export function locksOf(manager: LockManagerLike): Locks {
   const granted = async (name: string, options: LockOptions): Promise<HeldLock> => {
     const lock = await request(manager, name, options);
@@ -85,8 +83,8 @@ export function locksOf(manager: LockManagerLike): Locks {
 let ownManager: LockManagerLike | undefined;
 
 /**
- * Web Locks where the platform has them. Node before 24 has none: there one process-wide manager stands in, which is
- * the whole truth as long as one process uses the database.
+ * Web Locks if the platform has them. Node before 24 has none: a process-wide manager replaces them, which is enough as
+ * long as one process uses the database.
  *
  * @returns undefined in a browser context without Web Locks (an insecure context)
  */

@@ -1,6 +1,6 @@
 /**
- * Where a host writes what somebody has to know. `error`: somebody must look; `warn`: something was dropped or is weaker
- * than asked for; `info`: a state changed. `console` is one.
+ * A host's log. `error`: needs attention; `warn`: something was dropped, or a guarantee is weaker than requested; `info`: a
+ * state changed. `console` is one.
  */
 export interface Logger {
   error(message: string, ...details: readonly unknown[]): void;
@@ -8,29 +8,29 @@ export interface Logger {
   info?(message: string, ...details: readonly unknown[]): void;
 }
 
-/** Silent but for what somebody must look at. */
+/** Logs errors and warnings. */
 export const consoleLogger: Logger = {
   error: (message, ...details) => console.error(message, ...details),
   warn: (message, ...details) => console.warn(message, ...details),
 };
 
-/** The same logger, whose own failures (a throw, a rejected promise) reach nobody. */
+/** Ignores the logger's own failures (a throw, a rejected promise). */
 export function safeLogger(logger: Logger): Required<Logger> {
   const level =
     (name: keyof Logger): Logger["error"] =>
     (message, ...details) => {
       try {
-        // An async function is a Logger's method too.
+        // A method may be async.
         const said: unknown = logger[name]?.(message, ...details);
         if (said instanceof Promise) said.catch(() => undefined);
       } catch {
-        // Its owner's fault must not be that of the run.
+        // A faulty logger must not fail a run.
       }
     };
   return { error: level("error"), warn: level("warn"), info: level("info") };
 }
 
-/** Warns of each thing once. */
+/** Logs each message once. */
 export function warnOnce({ warn }: Logger): Logger["warn"] {
   const told = new Set<string>();
   return (message, ...details) => {
@@ -40,10 +40,10 @@ export function warnOnce({ warn }: Logger): Logger["warn"] {
   };
 }
 
-/** How many causes of an error are told. */
+/** Most causes of an error that are logged. */
 const MAX_CAUSES = 5;
 
-/** An error as it may be logged: name, message, stack and causes. Its own fields may hold a request's headers. */
+/** What of an error may be logged: name, message, stack and causes. Other fields may hold a request's headers. */
 export function loggable(thrown: unknown, causes = MAX_CAUSES): unknown {
   try {
     if (!(thrown instanceof Error)) return typeof thrown === "object" ? Object.prototype.toString.call(thrown) : thrown;

@@ -1,6 +1,6 @@
-/** What happens to a page that is left. */
+/** Callbacks for a page that is left. */
 export interface PageLeaving {
-  /** It goes into the back/forward cache, where it stands still with all that it holds. */
+  /** It enters the back/forward cache: it is frozen, with everything that it holds. */
   readonly enter: () => void;
   /** It is shown again. */
   readonly leave?: () => void;
@@ -9,7 +9,7 @@ export interface PageLeaving {
 }
 
 /**
- * Tells what happens to this page. Nothing outside of pages.
+ * A no-op outside of pages.
  * https://html.spec.whatwg.org/multipage/nav-history-apis.html#the-pagetransitionevent-interface
  */
 export function onPageCache({ enter, leave, unload }: PageLeaving, signal?: AbortSignal): void {

@@ -1,8 +1,8 @@
 import type { HeldLock, Locks } from "./locks.js";
 
-/** Locks that can be let go of all at once, wherever in the code they are held. */
+/** Locks that can be released all at once. */
 export interface ReleasableLocks extends Locks {
-  /** For good: what is granted later is let go of as well. */
+  /** Permanent: locks granted later are released as well. */
   releaseAll(): void;
 }
 

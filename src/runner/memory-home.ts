@@ -1,7 +1,6 @@
 import type { OpenChannel } from "../platform/channel.js";
 import { inProcessChannels } from "../platform/in-process-channel.js";
-import { inProcessLockManager } from "../platform/in-process-locks.js";
-import type { LockManagerLike } from "../platform/lock-manager.js";
+import { inProcessLockManager, type LockManagerLike } from "../platform/in-process-locks.js";
 import { memoryHomesKey } from "../platform/names.js";
 import { epochBefore } from "../run/epochs.js";
 import { emptyMemoryData, type MemoryData } from "../storage/memory/memory-data.js";

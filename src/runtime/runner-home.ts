@@ -1,4 +1,3 @@
-import { isBrowser } from "../platform/context.js";
 import { isDenied } from "../platform/denied.js";
 import { defaultLocks } from "../platform/locks.js";
 import { DEFAULT_DB_NAME } from "../platform/names.js";
@@ -25,6 +24,9 @@ export interface RunnerHomeOptions extends Pick<
    */
   readonly memoryFallback?: boolean;
 }
+
+/** A page or a worker. (Node has more and more browser globals, but neither of these.) */
+const isBrowser = (): boolean => "document" in globalThis || "WorkerGlobalScope" in globalThis;
 
 /** The runner of a runtime, made at its first use. After a failed open, the next call tries again. */
 export class RunnerHome {
