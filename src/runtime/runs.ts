@@ -1,6 +1,6 @@
 import type { AbstractAgent, BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
-import type { Observable } from "rxjs";
+import { share, tap, type Observable } from "rxjs";
 import { systemClock } from "../platform/clock.js";
 import { loggable, type Logger } from "../platform/log.js";
 import type { IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
@@ -303,37 +303,42 @@ export class RuntimeRuns {
     const told = new Fold({ messages: [], state: {}, interrupts: [] });
     let room = this.parts.observes ? MAX_TOLD : 0;
     let count = 0;
+    const failed = (why: string, ...details: unknown[]): void => {
+      const name = runName({ threadId, runId: input.runId, agentId });
+      this.parts.logger.error(failureLine(name, why), ...details);
+    };
+    let end: () => void = nothing;
     const ended = new Promise<RequestEnd>((resolve) => {
-      const failed = (why: string, ...details: unknown[]): void => {
-        const name = runName({ threadId, runId: input.runId, agentId });
-        this.parts.logger.error(failureLine(name, why), ...details);
-      };
-      const end = (): void => {
+      end = () => {
         over(count);
         resolve({ threadId, runId: input.runId, messages: () => Promise.resolve(told.messages) });
       };
-      // Subscribed even without readers: the run's end frees the thread.
-      events$.subscribe({
-        next: (event) => {
-          count++;
-          if (event.type === EventType.RUN_ERROR) failed(String(event["message"]));
-          if (event.type === EventType.RUN_STARTED || room <= 0) return;
-          try {
-            room -= sizeOf(event, room);
-            if (room > 0) told.apply(cloneJson(event));
-          } catch {
-            // Unchecked: it may be cyclic or nested too deep. Earlier messages are kept.
-            room = 0;
-          }
-        },
+    });
+    const watched$ = events$.pipe(
+      tap((event) => {
+        count++;
+        if (event.type === EventType.RUN_ERROR) failed(String(event["message"]));
+        if (event.type === EventType.RUN_STARTED || room <= 0) return;
+        try {
+          room -= sizeOf(event, room);
+          if (room > 0) told.apply(cloneJson(event));
+        } catch {
+          // Unchecked: it may be cyclic or nested too deep. Earlier messages are kept.
+          room = 0;
+        }
+      }),
+      // Also for what the one above throws.
+      tap({
         error: (error: unknown) => {
           failed(messageOf(error), loggable(error));
           end();
         },
-        complete: end,
-      });
-    });
-    return { is: "foreign", events$, ended, left: nothing };
+        complete: () => end(),
+      }),
+      // A second subscription could run the agent a second time. A reader that leaves does not end the run.
+      share({ resetOnRefCountZero: false, resetOnComplete: false, resetOnError: false }),
+    );
+    return { is: "foreign", events$: watched$, ended, left: nothing };
   }
 }
 

@@ -19,6 +19,6 @@ export type ServedRun = {
       /** Its frames from the first event to the settled end; to be opened once. */
       readonly frames: (signal: AbortSignal) => AsyncGenerator<Frame, void>;
     }
-  /** Of a third-party runner: each subscriber gets the run from its first event. */
+  /** Of a third-party runner: the first subscription starts it, at the latest; later ones miss what came before. */
   | { readonly is: "foreign"; readonly events$: Observable<BaseEvent> }
 );

@@ -1,3 +1,4 @@
+import { abortWith } from "../../platform/abort.js";
 import { answersThreadEndpoints } from "../../run/contract.js";
 import { RunnerError } from "../../run/errors.js";
 import { checkNames, type Elsewhere, type Names } from "../../run/options.js";
@@ -140,9 +141,27 @@ async function answered(core: RuntimeCore, request: Request, handling: Handling)
   };
   try {
     const opening = await open(core, request, handling);
-    return await core.serve({ ...opening, page: handling.page }, (admitted) => respond(admitted, opening), failed);
+    const served = core.serve({ ...opening, page: handling.page }, (admitted) => respond(admitted, opening), failed);
+    const { runner } = core.options;
+    // A third-party runner may never answer.
+    return await (runner === undefined || runner instanceof LocalAgentRunner ? served : untilGone(served, request));
   } catch (error) {
     return isResponse(error) ? error : failed(error);
+  }
+}
+
+/** The answer, or an empty one (nginx's status for it) as soon as the client leaves. */
+async function untilGone(answer: Promise<Response>, { signal }: Request): Promise<Response> {
+  const waiting = abortWith(signal);
+  const gone = new Promise<Response>((resolve) => {
+    const leave = (): void => resolve(new Response(null, { status: 499 }));
+    if (waiting.signal.aborted) leave();
+    else waiting.signal.addEventListener("abort", leave, { once: true });
+  });
+  try {
+    return await Promise.race([answer, gone]);
+  } finally {
+    waiting.abort();
   }
 }
 

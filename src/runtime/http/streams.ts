@@ -63,56 +63,58 @@ export function streamOfEvents(
   filter: EventFilter | undefined,
   signal: AbortSignal,
 ): ReaderStream {
-  return readerStream(signal, async function* (until) {
-    let kept: SseEvent[] = [];
-    let size = 0;
-    let end: { readonly error?: unknown } | undefined;
-    let wake: () => void = () => undefined;
-    // Inside the pipeline, so that an event whose getters throw becomes an error of the stream.
-    const weighed$ = events$.pipe(map((event) => ({ event, weight: sizeOf(event, MAX_KEPT) })));
-    const reading = weighed$.subscribe({
-      next: ({ event, weight }) => {
-        // Events may arrive synchronously, before the subscription exists.
-        if (end !== undefined) return;
-        size += weight;
-        if (size <= MAX_KEPT) kept.push({ event });
-        else {
-          kept = [];
-          end = { error: new RunnerError("timeout", {}, { message: "The reader lags behind too far" }) };
-        }
-        wake();
-      },
-      error: (error: unknown) => {
-        end ??= { error };
-        wake();
-      },
-      complete: () => {
-        end ??= {};
-        wake();
-      },
-    });
+  let kept: SseEvent[] = [];
+  let size = 0;
+  let end: { readonly error?: unknown } | undefined;
+  let wake: () => void = () => undefined;
+  const stream = readerStream(signal, async function* (until) {
     until.addEventListener("abort", () => wake(), { once: true });
-    try {
-      for (;;) {
-        if (kept.length === 0 && end === undefined && !until.aborted) {
-          await new Promise<void>((resolve) => (wake = resolve));
-        }
-        if (until.aborted) return;
-        const events = kept.flatMap(({ event }): SseEvent[] => {
-          const shown = filter === undefined ? event : filter(event);
-          return shown === undefined ? [] : [{ event: shown }];
-        });
-        kept = [];
-        size = 0;
-        if (events.length > 0) yield events;
-        if (kept.length > 0 || end === undefined) continue;
-        if ("error" in end) throw end.error;
-        return;
+    for (;;) {
+      if (kept.length === 0 && end === undefined && !until.aborted) {
+        await new Promise<void>((resolve) => (wake = resolve));
       }
-    } finally {
-      reading.unsubscribe();
+      if (until.aborted) return;
+      const events = kept.flatMap(({ event }): SseEvent[] => {
+        const shown = filter === undefined ? event : filter(event);
+        return shown === undefined ? [] : [{ event: shown }];
+      });
+      kept = [];
+      size = 0;
+      if (events.length > 0) yield events;
+      if (kept.length > 0 || end === undefined) continue;
+      if ("error" in end) throw end.error;
+      return;
     }
   });
+  // Inside the pipeline, so that an event whose getters throw becomes an error of the stream.
+  const weighed$ = events$.pipe(map((event) => ({ event, weight: sizeOf(event, MAX_KEPT) })));
+  // At once: a run starts with its only subscription.
+  const reading = weighed$.subscribe({
+    next: ({ event, weight }) => {
+      // Events may arrive synchronously, before the subscription exists.
+      if (end !== undefined) return;
+      size += weight;
+      if (size <= MAX_KEPT) kept.push({ event });
+      else {
+        kept = [];
+        end = { error: new RunnerError("timeout", {}, { message: "The reader lags behind too far" }) };
+      }
+      wake();
+    },
+    error: (error: unknown) => {
+      end ??= { error };
+      wake();
+    },
+    complete: () => {
+      end ??= {};
+      wake();
+    },
+  });
+  void stream.over.then(() => {
+    kept = [];
+    reading.unsubscribe();
+  });
+  return stream;
 }
 
 function placed(frame: Frame): readonly SseEvent[] {

@@ -1,7 +1,7 @@
 import { AbstractAgent, EventType, type BaseEvent, type Message } from "@ag-ui/client";
 import type { AgentRunner, AgentRunnerConnectRequest, AgentRunnerRunRequest } from "ag-ui-local-runtime";
 import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
-import { from, of } from "rxjs";
+import { defer, from, of, Subject } from "rxjs";
 import { describe, expect, test } from "vitest";
 import { user } from "../runner/kit.js";
 import { HeadersAgent, runtimeWith } from "./kit.js";
@@ -215,4 +215,62 @@ describe("a runner of another make that behaves oddly", () => {
     await expect.poll(() => ended).toEqual(ROUTES);
     expect(await runtime.health()).toMatchObject({ liveThreads: 0 });
   });
+
+  test("has its agent run once where its Observable starts it anew for each subscriber", async () => {
+    let runs = 0;
+    const cold$ = defer(() => {
+      runs++;
+      return of$(started, finished);
+    });
+    const { ask, ended, runtime } = returning(() => cold$);
+    expect((await ask(ROUTES[0]!)).text.match(/RUN_FINISHED/g)).toHaveLength(1);
+    await expect.poll(() => ended).toEqual([ROUTES[0]]);
+    expect(runs).toBe(1);
+    expect(await runtime.health()).toMatchObject({ liveThreads: 0 });
+  });
+
+  test("runs on without its reader", async () => {
+    const events$ = new Subject<BaseEvent>();
+    const runner = Object.assign(new OtherRunner(), { run: () => events$.asObservable() });
+    const { ended, leave, runtime } = leaving(runner, "/agent/counter/run", input([]));
+    await expect.poll(() => events$.observed).toBe(true);
+    leave();
+    expect((await ended).status).toBe(200);
+    expect(await runtime.health()).toMatchObject({ liveThreads: 1 });
+    events$.complete();
+    await expect.poll(() => runtime.health()).toMatchObject({ liveThreads: 0 });
+  });
+
+  const never = () => new Promise<never>(() => undefined);
+  test.each<[string, string, unknown?]>([
+    ["run", "/agent/counter/run", input([])],
+    ["connect", "/agent/counter/connect", input([])],
+    ["stop", "/agent/counter/stop/thread", {}],
+    ["listThreads", "/threads"],
+    ["getThreadMessages", "/threads/a/messages"],
+    ["getThreadEvents", "/threads/a/events"],
+    ["getThreadState", "/threads/a/state"],
+    ["clearThreads", "/threads/clear", {}],
+  ])("that never answers %s holds no request longer than its client stays", async (call, path, body) => {
+    let asked = false;
+    const answers = () => {
+      asked = true;
+      return never();
+    };
+    const { ended, leave } = leaving(Object.assign(new TellingRunner(false), { [call]: answers }), path, body);
+    await expect.poll(() => asked).toBe(true);
+    leave();
+    await ended;
+  });
+
+  /** A request whose client may leave. */
+  function leaving(runner: object, path: string, body?: unknown) {
+    // Whatever it is.
+    const runtime = runtimeWith({ runner: runner as AgentRunner, agents: { counter: new HeadersAgent() } });
+    const client = new AbortController();
+    const headers = { "content-type": "application/json" };
+    const sent = body === undefined ? {} : { method: "POST", headers, body: JSON.stringify(body) };
+    const request = new Request(`http://local${path}`, { ...sent, signal: client.signal });
+    return { runtime, ended: createRuntimeHandler({ runtime })(request), leave: () => client.abort() };
+  }
 });
