@@ -17,7 +17,6 @@ import { tell } from "./apply/hooks.js";
 import { ThreadFollower } from "./follower.js";
 import { runFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
-import { KnownMessages } from "./known-messages.js";
 import { ThreadAgent } from "./thread-agent.js";
 
 /** Options of an agent in a tab, in addition to those of AbstractAgent. */
@@ -38,58 +37,49 @@ const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] }
  * it, as far as this agent has read: by its own runs, by {@link connectAgent}, or all the time by {@link follow}.
  */
 export class LocalAgent extends ThreadAgent {
-  // Set in `adopt`, not by initialisers: `clone` makes its copy without running a constructor.
   /** How far the own run was read. */
-  declare private ownCursor: Cursor | undefined;
-  declare private follower: ThreadFollower | undefined;
-  declare private follows: number;
+  private ownCursor: Cursor | undefined;
+  private follower: ThreadFollower | undefined;
+  private follows = 0;
   /** Number of own runs and readings that stream now: meanwhile the follower has no attachment. */
-  declare private holds: number;
+  private holds = 0;
   /** How often {@link detachActiveRun} was called. */
-  declare private detached: number;
+  private detached = 0;
   /** Ends the calls of {@link connectAgent} that wait for the follower. */
-  declare private waiting: Set<() => void>;
+  private readonly waiting = new Set<() => void>();
   /** What the pipeline's next `connect` subscribes to. */
-  declare private session$: Observable<BaseEvent> | undefined;
+  private session$: Observable<BaseEvent> | undefined;
 
   /** @hidden Agents are made by `agent()` of a connection. */
   constructor(link: HostLink, config: LocalAgentConfig) {
-    super(config);
-    const { messageLimit } = config;
+    super(link, config);
+    const { messageLimit, initialState } = config;
     // Checked here: the host would refuse it each time, and a follower has nobody to tell.
     if (messageLimit !== undefined && !(Number.isSafeInteger(messageLimit) && messageLimit >= 1)) {
       const message = "messageLimit must be a whole number, at least 1";
       throw new RunnerError("invalid-input", { field: "messageLimit" }, { message });
     }
-    this.adopt(link, new KnownMessages(), undefined);
     this.messageLimit = messageLimit;
-    if (config.initialState !== undefined) this.hostState = undefined;
+    if (initialState !== undefined) this.hostState = undefined;
     preloadStage();
-  }
-
-  protected override adopt(link: HostLink, known: KnownMessages, cursor: Cursor | undefined): void {
-    super.adopt(link, known, cursor);
-    this.follower = undefined;
-    this.follows = 0;
-    this.holds = 0;
-    this.detached = 0;
-    this.waiting = new Set();
-    this.session$ = undefined;
-    this.ownCursor = undefined;
   }
 
   /** A copy with the same history and subscribers, which follows nothing yet. */
   override clone(): LocalAgent {
-    const copy = super.clone() as LocalAgent;
-    const stateSet = this.hostState !== this.state;
+    const { agentId, threadId } = this;
+    // The base class makes its copy without a constructor; the fields are all that is needed of it.
+    const copy = Object.assign(new LocalAgent(this.link, { agentId: agentId!, threadId }), super.clone());
     // The copy has only part of what is still being applied: a snapshot brings the rest.
     const hasPart = this.runState$.value.is === "running" || this.readings > 0 || this.ownRuns.isApplying;
-    copy.adopt(this.link, this.known.copy(), hasPart ? undefined : this.cursor);
-    if (!hasPart) copy.runState$.next(this.runState$.value);
+    if (!hasPart) {
+      copy.cursor = this.cursor;
+      copy.runState$.next(this.runState$.value);
+    }
+    copy.known = this.known.copy();
+    copy.earlier = this.earlier.copy();
     copy.toldOf = this.toldOf;
     copy.messageLimit = this.messageLimit;
-    copy.earlier = this.earlier.copy();
-    if (stateSet) copy.hostState = undefined;
+    copy.hostState = this.hostState === this.state ? copy.state : undefined;
     copy.isRunning = false;
     return copy;
   }

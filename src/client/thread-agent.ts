@@ -1,4 +1,4 @@
-import type { BaseEvent, MessagesSnapshotEvent, RunAgentInput } from "@ag-ui/client";
+import type { AgentConfig, BaseEvent, MessagesSnapshotEvent, RunAgentInput } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
 import { BehaviorSubject, finalize, mergeMap, tap, type Observable } from "rxjs";
 import type { Cursor } from "../run/types.js";
@@ -6,7 +6,6 @@ import { eventsOfFrame } from "../wire/frames.js";
 import type { Frame, RunRequest } from "../wire/shapes.js";
 import { cursorBehind } from "../wire/thread-events.js";
 import { ApplyingAgent } from "./apply/applying-agent.js";
-import { JoinedDeltas } from "./apply/joined.js";
 import { EarlierMessages } from "./earlier-messages.js";
 import { attachFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
@@ -16,32 +15,21 @@ import { threadRunAfter, type ThreadRun } from "./thread-run.js";
 
 /** What an agent knows of its thread: how far it has read, what it was told, and what it asks its host for. */
 export abstract class ThreadAgent extends ApplyingAgent {
+  protected readonly runState$ = new BehaviorSubject<ThreadRun>({ is: "idle" });
   /** The thread's run as this agent knows it; replays the latest. */
-  declare readonly run$: Observable<ThreadRun>;
-
-  // Set in `adopt`, not by initialisers: `clone` makes its copy without running a constructor.
-  declare protected link: HostLink;
-  declare protected runState$: BehaviorSubject<ThreadRun>;
+  readonly run$: Observable<ThreadRun> = this.runState$.asObservable();
+  protected readonly ownRuns = new OwnRuns();
   /** The thread that this state belongs to; the caller may set another `threadId` at any time. */
-  declare protected toldOf: string;
+  protected toldOf = this.threadId;
   /** After the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
-  declare protected cursor: Cursor | undefined;
-  declare protected ownRuns: OwnRuns;
-  declare protected messageLimit: number | undefined;
+  protected cursor: Cursor | undefined;
+  protected messageLimit: number | undefined;
 
-  protected adopt(link: HostLink, known: KnownMessages, cursor: Cursor | undefined): void {
-    this.link = link;
-    this.runState$ = new BehaviorSubject<ThreadRun>({ is: "idle" });
-    (this as { run$: Observable<ThreadRun> }).run$ = this.runState$.asObservable();
-    this.known = known;
-    this.toldOf = this.threadId;
-    this.cursor = cursor;
-    this.hostState = this.state;
-    this.ownRuns = new OwnRuns();
-    this.earlier = new EarlierMessages();
-    this.joined = new JoinedDeltas();
-    this.snapshotsToCome = 0;
-    this.readings = 0;
+  constructor(
+    protected readonly link: HostLink,
+    config: AgentConfig,
+  ) {
+    super(config);
   }
 
   /** What is known of another thread does not apply: the current one is sent whole, and read from its beginning. */

@@ -91,28 +91,23 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   // A middleware decides who may know them.
   const agentIds = core.options.beforeRequestMiddleware === undefined ? core.agents.ids : undefined;
 
-  const closers = new Set<() => void>();
+  /** The tab of each connection, once it has named itself, by how to end the connection. */
+  const connections = new Map<() => void, string | undefined>();
   /** Aborts when the connections end. */
   let connected = sharedController();
-  /** How to end each tab's connection, by the tab's id. */
-  const connectionOf = new Map<string, () => void>();
   const watchers = new Set<(frame: StatusFrame) => void>();
-  let tabs = 0;
   let attachments = 0;
   /** Set once the database was deleted. */
   let deleted: RunnerErrorData | undefined;
   const status = (): StatusFrame => ({
-    tabs,
+    tabs: [...connections.values()].filter((tabId) => tabId !== undefined).length,
     attachments,
     durability: home.local?.durability ?? "durable",
     ...(deleted !== undefined && { error: deleted }),
   });
   const tellStatus = (): void => {
-    for (const send of watchers) send(status());
-  };
-  const countTabs = (change: 1 | -1): void => {
-    tabs += change;
-    tellStatus();
+    const frame = status();
+    for (const send of watchers) send(frame);
   };
   let telling: Promise<void> | undefined;
   const countAttachments = (change: 1 | -1): void => {
@@ -148,7 +143,6 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
       const runner = await home.openLocal();
       giveWay(runner);
       await showLife(runner);
-      let tabId: string | undefined;
       const { port, close } = connectTab(
         raw,
         {
@@ -167,20 +161,18 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
           },
         },
         (id) => {
-          tabId = id;
           // The tab had taken this host for dead, and no longer hears its old connection.
-          connectionOf.get(id)?.();
-          connectionOf.set(id, close);
-          countTabs(1);
+          for (const [end, tabId] of connections) if (tabId === id) end();
+          connections.set(close, id);
+          tellStatus();
         },
         () => {
-          closers.delete(close);
-          if (tabId === undefined) return;
-          if (connectionOf.get(tabId) === close) connectionOf.delete(tabId);
-          countTabs(-1);
+          const wasCounted = connections.get(close) !== undefined;
+          connections.delete(close);
+          if (wasCounted) tellStatus();
         },
       );
-      closers.add(close);
+      connections.set(close, undefined);
       const hello: Hello = {
         type: "hello",
         protocol: PROTOCOL_VERSION,
@@ -200,7 +192,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   };
 
   const endConnections = (): void => {
-    for (const end of closers) end();
+    for (const end of connections.keys()) end();
     connected.abort();
     connected = sharedController();
   };

@@ -9,8 +9,8 @@ import {
 import { defaultIfEmpty, mergeMap, tap, throwError, type Observable } from "rxjs";
 import { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
-import type { EarlierMessages } from "../earlier-messages.js";
-import type { KnownMessages } from "../known-messages.js";
+import { EarlierMessages } from "../earlier-messages.js";
+import { KnownMessages } from "../known-messages.js";
 import type { ApplyStage, StageParts } from "./apply-stage.js";
 import { tell, watches } from "./hooks.js";
 import { JoinedDeltas } from "./joined.js";
@@ -37,17 +37,16 @@ async function loadedStage(parts: StageParts): Promise<ApplyStage> {
 
 /** An agent with an apply stage of its own, {@link ApplyStage}; `run` and `connect` may emit joined deltas. */
 export abstract class ApplyingAgent extends AbstractAgent {
-  // Set by the subclass, not by initialisers: `clone` makes its copy without running a constructor.
   /** The joined deltas in the pipeline. */
-  declare protected joined: JoinedDeltas;
-  declare protected known: KnownMessages;
-  declare protected earlier: EarlierMessages;
+  protected readonly joined = new JoinedDeltas();
+  protected known = new KnownMessages();
+  protected earlier = new EarlierMessages();
   /** The state that the host gave; another one was set by the caller. */
-  declare protected hostState: unknown;
+  protected hostState: unknown = this.state;
   /** Readings of the thread that run or wait for their turn: meanwhile the pipeline reads, and applies no own run. */
-  declare protected readings: number;
+  protected readings = 0;
   /** How many of the session's next MESSAGES_SNAPSHOT events are the host's: the whole thread, in its order. */
-  declare protected snapshotsToCome: number;
+  protected snapshotsToCome = 0;
 
   /** The thread has messages before the first one here, because of `messageLimit`. */
   get hasEarlier(): boolean {
