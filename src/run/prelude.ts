@@ -58,11 +58,12 @@ function forgetMessages(id: string): BaseEvent[] {
 
 /**
  * True when a snapshot alone does not lead a reader from the messages that it holds to these: a snapshot leaves what
- * a reader holds in its order, before everything new, shows the last of several messages with one id, and cannot
- * remove the last reasoning.
+ * a reader holds in its order, before everything new, shows the last of several messages with one id in the place of
+ * each that the reader holds, and cannot remove the last reasoning.
  */
 function mustForget(base: readonly Message[], messages: readonly Message[]): boolean {
   const places = new Map(base.map(({ id }, place) => [id, place]));
+  if (places.size < base.length) return true;
   const held = new Set<string>();
   let last = -1;
   let anyNew = false;

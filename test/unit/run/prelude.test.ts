@@ -194,6 +194,14 @@ describe("prelude of a live run", () => {
     expect(count(after([...text("m"), result], messages))).toBe(3);
   });
 
+  test("two messages of one id that become one are one for a reader that holds both (L2)", async () => {
+    const activity: Message = { id: "a", role: "activity", activityType: "x", content: {} };
+    const held: Message[] = [{ id: "a", role: "tool", toolCallId: "c", content: "1" }, activity];
+    const prelude = after([{ type: EventType.MESSAGES_SNAPSHOT, messages: [] }], held);
+    const reader = await referenceFold({ ...NOTHING, messages: held }, structuredClone(prelude));
+    expect(reader.messages).toEqual([activity]);
+  });
+
   test("an ended subagent may still be named as a parent", async () => {
     const events = [
       subagent(EventType.SUBAGENT_STARTED, "s1", { name: "n" }),
