@@ -1,3 +1,4 @@
+import type { StoredCheckpoints } from "../checked-store.js";
 import type { PruneRange } from "../checks.js";
 import { behind, everyPlace, placesBetween } from "./places.js";
 import { STORES, type CheckpointConnection, type CheckpointRead, type CheckpointWrite } from "./schema.js";
@@ -45,11 +46,15 @@ function goingRuns(
   });
 }
 
-async function pruneRun(connection: CheckpointConnection, runId: string, query: PruneRange): Promise<number> {
+async function pruneRun(
+  connection: CheckpointConnection,
+  runId: string,
+  query: PruneRange,
+  durability: "strict" | "relaxed",
+): Promise<number> {
   let removed = 0;
   for (;;) {
-    // Relaxed: what a power loss restores is pruned the next time.
-    const some = await connection.write(STORES, "relaxed", async (tx) => {
+    const some = await connection.write(STORES, durability, async (tx) => {
       const range = await goingOf(tx, runId, query);
       return range === undefined ? 0 : removeOldest(tx, runId, range);
     });
@@ -58,13 +63,16 @@ async function pruneRun(connection: CheckpointConnection, runId: string, query: 
   }
 }
 
-export async function prune(connection: CheckpointConnection, query: PruneRange): Promise<number> {
-  if (query.runId !== undefined) return pruneRun(connection, query.runId, query);
+export async function prune(
+  connection: CheckpointConnection,
+  ...[query, durability]: Parameters<StoredCheckpoints["prune"]>
+): Promise<number> {
+  if (query.runId !== undefined) return pruneRun(connection, query.runId, query, durability);
   let removed = 0;
   let after: string | undefined;
   do {
     const { runIds, next } = await goingRuns(connection, query, after);
-    for (const runId of runIds) removed += await pruneRun(connection, runId, query);
+    for (const runId of runIds) removed += await pruneRun(connection, runId, query, durability);
     after = next;
   } while (after !== undefined);
   return removed;

@@ -1,41 +1,10 @@
 import type { PayloadCodec } from "../../storage/codec.js";
-import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
+import type { StoredCheckpoints } from "../checked-store.js";
+import type { CheckpointMetadata } from "../checkpoint.js";
 import type { LineageStep } from "../checkpoint-store.js";
-import type { ListRange } from "../checks.js";
 import { checkMetadata, checkOriginRecord, corrupt, decodeCheckpoint } from "./checks.js";
 import { everyPlace, placesBetween, toMetadata } from "./places.js";
 import type { CheckpointConnection, CheckpointRead, CheckpointWrite, MetadataRecord } from "./schema.js";
-
-export async function readCheckpoint(
-  connection: CheckpointConnection,
-  codec: PayloadCodec,
-  id: string,
-): Promise<Checkpoint | null> {
-  const record = await connection.read(["states"], (tx) => tx.objectStore("states").get(id));
-  return record === undefined ? null : decodeCheckpoint(codec, id, record);
-}
-
-/** The newest of a run, or of a node in it. */
-export async function readNewest(
-  connection: CheckpointConnection,
-  codec: PayloadCodec,
-  runId: string,
-  nodeId: string | undefined,
-): Promise<Checkpoint | null> {
-  const newest = await connection.read(["metadata", "states"], async (tx) => {
-    const metadata = tx.objectStore("metadata");
-    const id =
-      nodeId === undefined
-        ? await metadata.index("run").getKey(everyPlace(runId))
-        : await metadata.index("node").getKey(everyPlace(runId, nodeId));
-    return id === undefined ? undefined : { id, record: await tx.objectStore("states").get(id) };
-  });
-  if (newest === undefined) return null;
-  const checkpoint = await decodeCheckpoint(codec, newest.id, newest.record);
-  if (checkpoint.runId !== runId || (nodeId !== undefined && checkpoint.nodeId !== nodeId))
-    throw corrupt("states", { checkpointId: newest.id });
-  return checkpoint;
-}
 
 /** Metadata of a run's newest, in a transaction over `metadata`. */
 export async function newestOf(
@@ -49,45 +18,66 @@ export async function newestOf(
 /** The most that `getAll` takes: an unsigned long. */
 const MOST = 2 ** 32 - 1;
 
-/** One transaction for a consistent list; large lists need a limit. */
-export async function readList(
+export const checkpointReads = (
   connection: CheckpointConnection,
-  graphId: string,
-  { runId, limit, before, after }: ListRange,
-): Promise<CheckpointMetadata[]> {
-  const range = placesBetween(runId === undefined ? [graphId] : [graphId, runId], before, after);
-  // `getAll` treats 0 as no limit.
-  if (limit === 0 || range === undefined) return [];
-  const records = await connection.read(["metadata"], async (tx): Promise<MetadataRecord[]> => {
-    const metadata = tx.objectStore("metadata");
-    const index = runId === undefined ? metadata.index("graph") : metadata.index("graphRun");
-    if (after === undefined || before !== undefined || limit === Infinity)
-      return index.getAll(range, Math.min(limit, MOST));
-    const page: MetadataRecord[] = [];
-    let cursor = await index.openCursor(range, "prev");
-    while (cursor !== null && page.unshift(cursor.value) < limit) cursor = await cursor.continue();
-    return page;
-  });
-  return records.map((record) => toMetadata(checkMetadata(record)));
-}
+  codec: PayloadCodec,
+): Pick<StoredCheckpoints, "get" | "newest" | "list" | "lineage"> => ({
+  get: async (id) => {
+    const record = await connection.read(["states"], (tx) => tx.objectStore("states").get(id));
+    return record === undefined ? null : decodeCheckpoint(codec, id, record);
+  },
 
-export function readLineage(connection: CheckpointConnection, checkpointId: string): Promise<LineageStep[]> {
-  return connection.read(["metadata", "origins"], async (tx) => {
-    const metadata = tx.objectStore("metadata");
-    const steps: LineageStep[] = [];
-    const first = checkMetadata(await metadata.get(checkpointId));
-    if (first === undefined) return steps;
-    steps.push({ checkpointId, runId: first.runId, metadata: toMetadata(first) });
-    // `forkedFrom` comes from callers and may be cyclic.
-    const seen = new Set<string>();
-    for (let { runId } = first; !seen.has(runId);) {
-      seen.add(runId);
-      const origin = checkOriginRecord(await tx.objectStore("origins").get(runId));
-      if (origin === undefined || seen.has(origin.from.runId)) break;
-      const record = checkMetadata(await metadata.get(origin.from.checkpointId));
-      steps.push({ ...origin.from, metadata: record === undefined ? null : toMetadata(record) });
-      ({ runId } = origin.from);
-    }
-    return steps;
-  });
-}
+  newest: async (runId, nodeId) => {
+    const newest = await connection.read(["metadata", "states"], async (tx) => {
+      const metadata = tx.objectStore("metadata");
+      const id =
+        nodeId === undefined
+          ? await metadata.index("run").getKey(everyPlace(runId))
+          : await metadata.index("node").getKey(everyPlace(runId, nodeId));
+      return id === undefined ? undefined : { id, record: await tx.objectStore("states").get(id) };
+    });
+    if (newest === undefined) return null;
+    const checkpoint = await decodeCheckpoint(codec, newest.id, newest.record);
+    if (checkpoint.runId !== runId || (nodeId !== undefined && checkpoint.nodeId !== nodeId))
+      throw corrupt("states", { checkpointId: newest.id });
+    return checkpoint;
+  },
+
+  // One transaction for a consistent list; large lists need a limit.
+  list: async (graphId, { runId, limit, before, after }) => {
+    const range = placesBetween(runId === undefined ? [graphId] : [graphId, runId], before, after);
+    // `getAll` treats 0 as no limit.
+    if (limit === 0 || range === undefined) return [];
+    const records = await connection.read(["metadata"], async (tx): Promise<MetadataRecord[]> => {
+      const metadata = tx.objectStore("metadata");
+      const index = runId === undefined ? metadata.index("graph") : metadata.index("graphRun");
+      if (after === undefined || before !== undefined || limit === Infinity)
+        return index.getAll(range, Math.min(limit, MOST));
+      const page: MetadataRecord[] = [];
+      let cursor = await index.openCursor(range, "prev");
+      while (cursor !== null && page.unshift(cursor.value) < limit) cursor = await cursor.continue();
+      return page;
+    });
+    return records.map((record) => toMetadata(checkMetadata(record)));
+  },
+
+  lineage: (id) =>
+    connection.read(["metadata", "origins"], async (tx) => {
+      const metadata = tx.objectStore("metadata");
+      const steps: LineageStep[] = [];
+      const first = checkMetadata(await metadata.get(id));
+      if (first === undefined) return steps;
+      steps.push({ checkpointId: id, runId: first.runId, metadata: toMetadata(first) });
+      // `forkedFrom` comes from callers and may be cyclic.
+      const seen = new Set<string>();
+      for (let { runId } = first; !seen.has(runId);) {
+        seen.add(runId);
+        const origin = checkOriginRecord(await tx.objectStore("origins").get(runId));
+        if (origin === undefined || seen.has(origin.from.runId)) break;
+        const record = checkMetadata(await metadata.get(origin.from.checkpointId));
+        steps.push({ ...origin.from, metadata: record === undefined ? null : toMetadata(record) });
+        ({ runId } = origin.from);
+      }
+      return steps;
+    }),
+});

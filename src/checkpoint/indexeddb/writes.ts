@@ -1,4 +1,7 @@
+import { randomId } from "../../platform/ids.js";
 import type { PayloadCodec } from "../../storage/codec.js";
+import { quietly } from "../../storage/indexeddb/records.js";
+import type { StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
 import type { SaveIfResult } from "../checkpoint-store.js";
 import { refuseUnstorable } from "../checks.js";
@@ -6,9 +9,6 @@ import { metadataOf } from "../derive.js";
 import { everyPlace, placeOf, placesAt, turnIn } from "./places.js";
 import { newestOf } from "./reads.js";
 import { STORES, type CheckpointConnection, type CheckpointWrite, type StateRecord } from "./schema.js";
-
-/** The transaction reports a failed request; an unhandled rejection would report it twice. */
-const quietly = (request: Promise<unknown>): void => void request.catch(() => undefined);
 
 /** A checkpoint with everything computed before its transaction opens. */
 interface Draft {
@@ -58,48 +58,9 @@ async function forgetEmpty(tx: CheckpointWrite, runId: unknown): Promise<void> {
   if (left === undefined) quietly(tx.objectStore("origins").delete(runId));
 }
 
-export async function save(
-  connection: CheckpointConnection,
-  codec: PayloadCodec,
-  checkpoint: Checkpoint,
-): Promise<void> {
-  const draft = await draftOf(codec, checkpoint);
-  await connection.write(STORES, "strict", (tx) => put(tx, draft));
-}
-
-/** @param token identifies this call: a retry after an ambiguous commit recognizes its own write */
-export async function saveIf(
-  connection: CheckpointConnection,
-  codec: PayloadCodec,
-  checkpoint: Checkpoint,
-  expectedLatestId: string | null,
-  token: string,
-): Promise<SaveIfResult> {
-  const draft = await draftOf(codec, checkpoint);
-  const { id, runId } = checkpoint;
-  return connection.write(STORES, "strict", async (tx): Promise<SaveIfResult> => {
-    const latest = await newestOf(tx, runId);
-    const written = (await tx.objectStore("metadata").get(id))?.token === token;
-    if (!written) {
-      if ((latest?.id ?? null) !== expectedLatestId) return { is: "conflict", latest };
-      await put(tx, draft, token);
-    }
-    // Never null: at least this one is there.
-    return { is: "saved", latest: (await newestOf(tx, runId))! };
-  });
-}
-
 function drop(tx: CheckpointWrite, id: string): void {
   quietly(tx.objectStore("metadata").delete(id));
   quietly(tx.objectStore("states").delete(id));
-}
-
-export function remove(connection: CheckpointConnection, id: string): Promise<void> {
-  return connection.write(STORES, "strict", async (tx) => {
-    const there = await tx.objectStore("metadata").get(id);
-    drop(tx, id);
-    if (there !== undefined) await forgetEmpty(tx, there.runId);
-  });
 }
 
 /** Checkpoints deleted per transaction; others wait for it. */
@@ -120,11 +81,36 @@ export async function removeOldest(tx: CheckpointWrite, runId: string, range: ID
   return ids.length;
 }
 
-export async function removeRun(connection: CheckpointConnection, runId: string): Promise<number> {
-  let removed = 0;
-  for (;;) {
-    const some = await connection.write(STORES, "strict", (tx) => removeOldest(tx, runId, everyPlace(runId)));
-    removed += some;
-    if (some < BATCH) return removed;
-  }
-}
+export const checkpointWrites = (
+  connection: CheckpointConnection,
+  codec: PayloadCodec,
+): Pick<StoredCheckpoints, "save" | "saveIf" | "delete"> => ({
+  save: async (checkpoint) => {
+    const draft = await draftOf(codec, checkpoint);
+    await connection.write(STORES, "strict", (tx) => put(tx, draft));
+  },
+
+  saveIf: async (checkpoint, expectedLatestId) => {
+    // A retry after an ambiguous commit recognizes its own write by it.
+    const token = randomId();
+    const draft = await draftOf(codec, checkpoint);
+    const { id, runId } = checkpoint;
+    return connection.write(STORES, "strict", async (tx): Promise<SaveIfResult> => {
+      const latest = await newestOf(tx, runId);
+      const written = (await tx.objectStore("metadata").get(id))?.token === token;
+      if (!written) {
+        if ((latest?.id ?? null) !== expectedLatestId) return { is: "conflict", latest };
+        await put(tx, draft, token);
+      }
+      // Never null: at least this one is there.
+      return { is: "saved", latest: (await newestOf(tx, runId))! };
+    });
+  },
+
+  delete: (id) =>
+    connection.write(STORES, "strict", async (tx) => {
+      const there = await tx.objectStore("metadata").get(id);
+      drop(tx, id);
+      if (there !== undefined) await forgetEmpty(tx, there.runId);
+    }),
+});

@@ -1,18 +1,11 @@
-import { systemClock, type Clock } from "../../platform/clock.js";
-import { randomId, type MakeId } from "../../platform/ids.js";
+import type { Clock } from "../../platform/clock.js";
+import type { MakeId } from "../../platform/ids.js";
 import { checkNames, type Names } from "../../run/options.js";
-import { RunnerError } from "../../run/errors.js";
+import { CheckedStore, type StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint, CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
-import type {
-  CheckpointListQuery,
-  CheckpointPatch,
-  LineageStep,
-  LocalCheckpointStore,
-  PruneQuery,
-  SaveIfResult,
-} from "../checkpoint-store.js";
-import { checkListQuery, checkPruneQuery, checkText, ownCheckpoint, ownPatch } from "../checks.js";
-import { forkOf, metadataOf } from "../derive.js";
+import type { LineageStep, SaveIfResult } from "../checkpoint-store.js";
+import type { ListRange, PruneRange } from "../checks.js";
+import { metadataOf } from "../derive.js";
 import { Ordered, type Entry } from "./ordered.js";
 
 /** What the store is given of its surroundings. */
@@ -23,68 +16,49 @@ export interface InMemoryCheckpointStoreOptions {
 
 const NAMES: Names<InMemoryCheckpointStoreOptions> = { clock: true, ids: true };
 
+/** Keeps checkpoints in memory: for tests, and for runs that need not outlive their context. */
+export class InMemoryCheckpointStore extends CheckedStore {
+  /** @throws RunnerError `invalid-input` for unknown options */
+  constructor(options: InMemoryCheckpointStoreOptions = {}) {
+    checkNames(options, NAMES, { of: "InMemoryCheckpointStore" });
+    super(new Memory(), options);
+  }
+}
+
 /** An unambiguous key of two ids. */
 const pair = (one: string, other: string): string => JSON.stringify([one, other]);
 
-/** Keeps checkpoints in memory: for tests, and for runs that need not outlive their context. */
-export class InMemoryCheckpointStore implements LocalCheckpointStore {
+/** Every call is synchronous, and so atomic. */
+class Memory implements StoredCheckpoints {
   readonly #byId = new Map<string, Entry>();
   readonly #runs = new Ordered();
   readonly #nodes = new Ordered();
   readonly #graphs = new Ordered();
   readonly #graphRuns = new Ordered();
   readonly #origins = new Map<string, CheckpointOrigin>();
-  readonly #clock: Clock;
-  readonly #ids: MakeId;
   #turns = 0;
-  #closed = false;
-
-  /** @throws RunnerError `invalid-input` for unknown options */
-  constructor(options: InMemoryCheckpointStoreOptions = {}) {
-    checkNames(options, NAMES, { of: "InMemoryCheckpointStore" });
-    const { clock = systemClock, ids = randomId } = options;
-    this.#clock = clock;
-    this.#ids = ids;
-  }
 
   async save(checkpoint: Checkpoint): Promise<void> {
-    this.#mustBeOpen();
-    this.#put(ownCheckpoint(checkpoint));
+    this.#put(checkpoint);
   }
 
   async saveIf(checkpoint: Checkpoint, expectedLatestId: string | null): Promise<SaveIfResult> {
-    this.#mustBeOpen();
-    if (expectedLatestId !== null) checkText("expectedLatestId", expectedLatestId);
-    const copy = ownCheckpoint(checkpoint);
-    const newest = this.#runs.newest(copy.runId);
+    const newest = this.#runs.newest(checkpoint.runId);
     if ((newest?.checkpoint.id ?? null) !== expectedLatestId)
       return { is: "conflict", latest: newest === undefined ? null : structuredClone(newest.metadata) };
-    this.#put(copy);
-    return { is: "saved", latest: structuredClone(this.#runs.newest(copy.runId)!.metadata) };
+    this.#put(checkpoint);
+    return { is: "saved", latest: structuredClone(this.#runs.newest(checkpoint.runId)!.metadata) };
   }
 
-  async get(checkpointId: string): Promise<Checkpoint | null> {
-    this.#mustBeOpen();
-    checkText("checkpointId", checkpointId);
-    return copyOf(this.#byId.get(checkpointId));
+  async get(id: string): Promise<Checkpoint | null> {
+    return copyOf(this.#byId.get(id));
   }
 
-  async load(runId: string, nodeId?: string): Promise<Checkpoint | null> {
-    this.#mustBeOpen();
-    checkText("runId", runId);
-    if (nodeId === undefined) return copyOf(this.#runs.newest(runId));
-    checkText("nodeId", nodeId);
-    return copyOf(this.#nodes.newest(pair(runId, nodeId)));
+  async newest(runId: string, nodeId: string | undefined): Promise<Checkpoint | null> {
+    return copyOf(nodeId === undefined ? this.#runs.newest(runId) : this.#nodes.newest(pair(runId, nodeId)));
   }
 
-  latest(runId: string): Promise<Checkpoint | null> {
-    return this.load(runId);
-  }
-
-  async list(graphId: string, query?: CheckpointListQuery): Promise<CheckpointMetadata[]> {
-    this.#mustBeOpen();
-    checkText("graphId", graphId);
-    const { runId, limit, before, after } = checkListQuery(query);
+  async list(graphId: string, { runId, limit, before, after }: ListRange): Promise<CheckpointMetadata[]> {
     const found =
       runId === undefined
         ? this.#graphs.between(graphId, before, after)
@@ -94,32 +68,13 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
     return page.map(({ metadata }) => structuredClone(metadata)).toReversed();
   }
 
-  async delete(checkpointId: string): Promise<void> {
-    this.#mustBeOpen();
-    checkText("checkpointId", checkpointId);
-    this.#drop(this.#byId.get(checkpointId));
+  async delete(id: string): Promise<void> {
+    const entry = this.#byId.get(id);
+    this.#byId.delete(id);
+    this.#unlink(entry);
   }
 
-  async fork(checkpointId: string, patchState?: CheckpointPatch): Promise<string> {
-    this.#mustBeOpen();
-    checkText("checkpointId", checkpointId);
-    const patch = ownPatch(patchState);
-    const source = copyOf(this.#byId.get(checkpointId));
-    if (source === null) throw new RunnerError("unknown-checkpoint", { checkpointId });
-    const forked = forkOf(source, patch, { id: this.#ids(), runId: this.#ids(), timestamp: this.#clock.now() });
-    this.#put(forked);
-    return forked.runId;
-  }
-
-  async deleteRun(runId: string): Promise<number> {
-    this.#mustBeOpen();
-    checkText("runId", runId);
-    return this.#dropAll(this.#runs.all(runId));
-  }
-
-  async prune(query: PruneQuery): Promise<number> {
-    this.#mustBeOpen();
-    const { runId, keep, olderThan } = checkPruneQuery(query);
+  async prune({ runId, keep, olderThan }: PruneRange): Promise<number> {
     const runs = runId === undefined ? this.#runs.keys() : [runId];
     const goes = runs.flatMap((run) => {
       const entries = this.#runs.all(run);
@@ -129,12 +84,10 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
     return this.#dropAll(goes);
   }
 
-  async lineage(checkpointId: string): Promise<LineageStep[]> {
-    this.#mustBeOpen();
-    checkText("checkpointId", checkpointId);
-    const first = this.#byId.get(checkpointId);
+  async lineage(id: string): Promise<LineageStep[]> {
+    const first = this.#byId.get(id);
     const steps: LineageStep[] = [];
-    let next = first && { checkpointId, runId: first.checkpoint.runId };
+    let next = first && { checkpointId: id, runId: first.checkpoint.runId };
     // `forkedFrom` comes from callers and may be cyclic.
     const seen = new Set<string>();
     while (next !== undefined && !seen.has(next.runId)) {
@@ -145,15 +98,8 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
     return steps;
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-  }
+  async close(): Promise<void> {}
 
-  #mustBeOpen(): void {
-    if (this.#closed) throw new RunnerError("closed");
-  }
-
-  /** @param checkpoint owned by the store */
   #put(checkpoint: Checkpoint): void {
     const { id, runId, forkedFrom } = checkpoint;
     const turn = this.#turns++;
@@ -163,12 +109,6 @@ export class InMemoryCheckpointStore implements LocalCheckpointStore {
     this.#eachOrder(entry, (order, key) => order.add(key, entry));
     if (forkedFrom !== undefined) this.#origins.set(runId, { ...forkedFrom });
     this.#unlink(before);
-  }
-
-  #drop(entry: Entry | undefined): void {
-    if (entry === undefined) return;
-    this.#byId.delete(entry.checkpoint.id);
-    this.#unlink(entry);
   }
 
   /** Removes in bulk: one by one, each removal would shift all later entries. */
