@@ -14,9 +14,9 @@ import { EventType } from "@ag-ui/core";
 import type { AGUIEvent } from "@ag-ui/core";
 import { from } from "rxjs";
 import { Fold, type ThreadContent } from "./fold.js";
-import { cloneJson, equalJson } from "./json.js";
+import { cloneJson, equalJson, isRecord } from "./json.js";
 import type { PatchResult } from "./json-patch.js";
-import { isMergeable, isRecord, JoinedDeltas, KeyCounts, saysAgain, Window } from "./merged.js";
+import { isMergeable, JoinedDeltas, KeyCounts, saysAgain, Window } from "./merged.js";
 
 const NOTHING: ThreadContent = { messages: [], state: {}, interrupts: [] };
 
@@ -156,7 +156,7 @@ class Compactor {
   #activity(e: ActivitySnapshotEvent | ActivityDeltaEvent): void {
     this.#snapshot = undefined;
     const id = e.messageId;
-    const held = this.#fold.message(id);
+    const held = this.#fold.list.get(id);
     const creates = held === undefined && e.type === EventType.ACTIVITY_SNAPSHOT;
     const joins = (creates || held?.role === "activity") && isMergeable(e);
     let window = this.#growing.get(id);
@@ -208,7 +208,7 @@ class Compactor {
     const messages = event.input?.messages ?? [];
     const open = this.#run;
     const repeats = open?.runId === event.runId && open.threadId === event.threadId;
-    if (repeats && messages.every(({ id }) => this.#fold.message(id) !== undefined)) return;
+    if (repeats && messages.every(({ id }) => this.#fold.list.get(id) !== undefined)) return;
     this.#closeAll();
     this.#snapshot = undefined;
     this.#run = event;
@@ -231,7 +231,7 @@ class Compactor {
     if (input === undefined || messages.some(({ subagentRunId }) => subagentRunId !== undefined)) return event;
     const seen = new Set<string>();
     const fresh = messages.filter(({ id }) => {
-      if (seen.has(id) || this.#fold.message(id) !== undefined) return false;
+      if (seen.has(id) || this.#fold.list.get(id) !== undefined) return false;
       seen.add(id);
       return true;
     });
@@ -272,7 +272,7 @@ class Compactor {
    * the activity is, so there is none unless the run has said the same.
    */
   #closeActivity(id: string, window: Window): void {
-    const held = this.#fold.message(id);
+    const held = this.#fold.list.get(id);
     if (held?.role !== "activity" || !isRecord(held.content)) return;
     const { activityType, content, subagentRunId } = held;
     if (!this.#activityOwners.has(id) || this.#activityOwners.get(id) !== subagentRunId) return;

@@ -11,6 +11,3 @@ export const epochBefore = (random: number): number => Math.floor(random * DATAB
 
 export const isSameDatabase = (one: number, other: number): boolean =>
   Math.floor(one / SPAN) === Math.floor(other / SPAN);
-
-/** `epoch` was drawn after `other`, in the same database. */
-export const isLaterEpoch = (epoch: number, other: number): boolean => isSameDatabase(epoch, other) && epoch > other;

@@ -63,7 +63,8 @@ export const textOf = (content: unknown): string => (typeof content === "string"
  * them first. Neither the base nor an event is ever written to, but parts of them are kept: they must not change.
  */
 export class Fold {
-  readonly #messages: MessageList;
+  /** Live; see the class. */
+  readonly list: MessageList;
   #state: State;
   /** The state, once it was patched. */
   #document: PatchedDocument | undefined;
@@ -77,14 +78,14 @@ export class Fold {
   /** @param bounds of patches; narrower ones are for callers that refuse events beyond them */
   constructor(base: FoldBase, bounds = PATCH_BOUNDS) {
     this.#bounds = bounds;
-    this.#messages = new MessageList(base.messages, base.index);
+    this.list = new MessageList(base.messages, base.index);
     this.#state = base.state;
     this.#interrupts = base.interrupts;
   }
 
   /** Live; see the class. */
   get messages(): readonly Message[] {
-    return this.#messages.items;
+    return this.list.items;
   }
 
   /** Live; see the class. */
@@ -96,52 +97,9 @@ export class Fold {
     return this.#interrupts;
   }
 
-  /** The messages that the fold started from. */
-  get base(): readonly Message[] {
-    return this.#messages.base;
-  }
-
-  /** Ids of messages that the fold added, replaced or changed, and that are still there. */
-  get touched(): ReadonlySet<string> {
-    return this.#messages.touched;
-  }
-
-  /**
-   * A message of the base was removed, so the touched messages do not say everything. One may have been inserted
-   * between those of the base: that alone does not count.
-   */
-  get rewritten(): boolean {
-    return this.#messages.rewritten;
-  }
-
-  /** See {@link MessageList.handOn}: the fold must have come to its end. */
-  handOnIndex(): MessageIndex {
-    return this.#messages.handOn();
-  }
-
-  /** Several messages have one id. */
-  get doubled(): boolean {
-    return this.#messages.doubled;
-  }
-
-  /** Grows when messages change. */
-  get messagesVersion(): number {
-    return this.#messages.version;
-  }
-
   /** Grows when the state changes. */
   get stateVersion(): number {
     return this.#stateVersion;
-  }
-
-  /** Live; the message of this id. */
-  message(id: string): Message | undefined {
-    return this.#messages.get(id);
-  }
-
-  /** Live; a tool call with the message that holds it. */
-  toolCall(toolCallId: string): { readonly owner: AssistantMessage; readonly call: ToolCall } | undefined {
-    return this.#messages.call(toolCallId);
   }
 
   /** The message that the last event brought whole: a tool's result, an activity that is new. */
@@ -154,12 +112,7 @@ export class Fold {
     this.#state = this.state;
     this.#document = undefined;
     this.#contents = new WeakMap();
-    return { messages: this.#messages.share(), state: this.#state };
-  }
-
-  /** See {@link MessageList.reset}. */
-  resetMessages(messages: readonly Message[]): void {
-    this.#messages.reset(messages);
+    return { messages: this.list.share(), state: this.#state };
   }
 
   /** @returns how the patch ended, where the event is one */
@@ -188,16 +141,16 @@ export class Fold {
     switch (e.type) {
       case EventType.TEXT_MESSAGE_CONTENT:
       case EventType.REASONING_MESSAGE_CONTENT: {
-        const message = this.#messages.writableText(e.messageId);
+        const message = this.list.writableText(e.messageId);
         if (message === undefined) return;
         message.content = textOf(message.content) + e.delta;
-        return this.#messages.mergeMetadata(message, e.metadata);
+        return this.list.mergeMetadata(message, e.metadata);
       }
       case EventType.TOOL_CALL_ARGS: {
-        const call = this.#messages.writableCall(e.toolCallId);
+        const call = this.list.writableCall(e.toolCallId);
         if (call === undefined) return;
         call.function.arguments += e.delta;
-        return this.#messages.mergeMetadata(call, e.metadata);
+        return this.list.mergeMetadata(call, e.metadata);
       }
       case EventType.TEXT_MESSAGE_START:
       case EventType.REASONING_MESSAGE_START:
@@ -205,15 +158,15 @@ export class Fold {
       case EventType.TEXT_MESSAGE_END:
       case EventType.REASONING_MESSAGE_END: {
         if (e.metadata === undefined) return;
-        const message = this.#messages.writableText(e.messageId);
-        return message && this.#messages.mergeMetadata(message, e.metadata);
+        const message = this.list.writableText(e.messageId);
+        return message && this.list.mergeMetadata(message, e.metadata);
       }
       case EventType.TOOL_CALL_START:
         return this.#callStarted(e);
       case EventType.TOOL_CALL_END: {
         if (e.metadata === undefined) return;
-        const call = this.#messages.writableCall(e.toolCallId);
-        return call && this.#messages.mergeMetadata(call, e.metadata);
+        const call = this.list.writableCall(e.toolCallId);
+        return call && this.list.mergeMetadata(call, e.metadata);
       }
       case EventType.TOOL_CALL_RESULT:
         return this.#callAnswered(e);
@@ -223,7 +176,7 @@ export class Fold {
         this.#stateVersion++;
         return;
       case EventType.MESSAGES_SNAPSHOT:
-        return this.#messages.merge(e.messages, activityTypesOf(e));
+        return this.list.merge(e.messages, activityTypesOf(e));
       case EventType.ACTIVITY_SNAPSHOT:
         return this.#activityReplaced(e);
       case EventType.REASONING_ENCRYPTED_VALUE:
@@ -242,39 +195,39 @@ export class Fold {
   }
 
   #messageStarted(e: TextMessageStartEvent | ReasoningMessageStartEvent): void {
-    const held = this.#messages.get(e.messageId);
+    const held = this.list.get(e.messageId);
     if (held !== undefined) {
       if (held.role !== "activity" && e.metadata !== undefined) {
-        this.#messages.mergeMetadata(this.#messages.write(held), e.metadata);
+        this.list.mergeMetadata(this.list.write(held), e.metadata);
       }
       return;
     }
     const message = startedMessage(e);
-    this.#messages.mergeMetadata(message, e.metadata);
-    this.#messages.append(message);
+    this.list.mergeMetadata(message, e.metadata);
+    this.list.append(message);
   }
 
   #callStarted(e: ToolCallStartEvent): void {
-    const held = this.#messages.call(e.toolCallId)?.call;
+    const held = this.list.call(e.toolCallId)?.call;
     if (held !== undefined) {
       if (held.function.name === e.toolCallName && e.metadata === undefined) return;
-      const call = this.#messages.writableCall(e.toolCallId)!;
+      const call = this.list.writableCall(e.toolCallId)!;
       call.function.name = e.toolCallName;
-      return this.#messages.mergeMetadata(call, e.metadata);
+      return this.list.mergeMetadata(call, e.metadata);
     }
     const call: ToolCall = { id: e.toolCallId, type: "function", function: { name: e.toolCallName, arguments: "" } };
-    this.#messages.mergeMetadata(call, e.metadata);
-    this.#messages.addCall(this.#callOwner(e), call);
+    this.list.mergeMetadata(call, e.metadata);
+    this.list.addCall(this.#callOwner(e), call);
   }
 
   /** The message that a new tool call goes into: its parent, or a new one. */
   #callOwner(e: ToolCallStartEvent): AssistantMessage {
-    const parent = e.parentMessageId ? this.#messages.get(e.parentMessageId) : undefined;
-    if (parent?.role === "assistant") return this.#messages.write(parent);
+    const parent = e.parentMessageId ? this.list.get(e.parentMessageId) : undefined;
+    if (parent?.role === "assistant") return this.list.write(parent);
     const id = e.parentMessageId && parent === undefined ? e.parentMessageId : e.toolCallId;
-    const isNew = this.#messages.get(id) === undefined;
+    const isNew = this.list.get(id) === undefined;
     const owner: AssistantMessage = { id, role: "assistant", toolCalls: [], ...(isNew ? tag(e.subagentRunId) : {}) };
-    this.#messages.append(owner);
+    this.list.append(owner);
     return owner;
   }
 
@@ -286,17 +239,17 @@ export class Fold {
       content: e.content,
       ...tag(e.subagentRunId),
     };
-    this.#messages.mergeMetadata(result, e.metadata);
-    this.#messages.insertResult(result);
+    this.list.mergeMetadata(result, e.metadata);
+    this.list.insertResult(result);
     this.#brought = result;
   }
 
   #activityReplaced(e: ActivitySnapshotEvent): void {
-    const held = this.#messages.get(e.messageId);
+    const held = this.list.get(e.messageId);
     const replace = e.replace ?? true;
     if (held?.role === "activity") {
       if (!replace && e.metadata === undefined) return;
-      const activity = this.#messages.write(held);
+      const activity = this.list.write(held);
       if (replace) {
         activity.activityType = e.activityType;
         activity.content = e.content;
@@ -305,7 +258,7 @@ export class Fold {
         if (subagentRunId === undefined) delete activity.subagentRunId;
         else activity.subagentRunId = subagentRunId;
       }
-      return this.#messages.mergeMetadata(activity, e.metadata);
+      return this.list.mergeMetadata(activity, e.metadata);
     }
     if (held !== undefined && !replace) return;
     const activity: ActivityMessage = {
@@ -315,14 +268,14 @@ export class Fold {
       content: e.content,
       ...tag(e.subagentRunId),
     };
-    this.#messages.mergeMetadata(activity, e.metadata);
-    if (held === undefined) this.#messages.append(activity);
-    else this.#messages.replace(held, activity);
+    this.list.mergeMetadata(activity, e.metadata);
+    if (held === undefined) this.list.append(activity);
+    else this.list.replace(held, activity);
     this.#brought = activity;
   }
 
   #activityPatched(e: ActivityDeltaEvent): PatchResult | undefined {
-    const held = this.#messages.get(e.messageId);
+    const held = this.list.get(e.messageId);
     if (held?.role !== "activity") return undefined;
     let document = this.#contents.get(held);
     if (document === undefined || document.root !== held.content) {
@@ -333,8 +286,8 @@ export class Fold {
     if (result.is === "unsafe" || result.is === "exceeds") return result;
     const applied = result.is === "applied";
     if (!applied && e.metadata === undefined) return result;
-    const activity = this.#messages.write(held);
-    this.#messages.mergeMetadata(activity, e.metadata);
+    const activity = this.list.write(held);
+    this.list.mergeMetadata(activity, e.metadata);
     if (!applied) return result;
     this.#contents.set(activity, document);
     // As free as any patch makes it.
@@ -344,14 +297,13 @@ export class Fold {
   }
 
   #encrypted(e: ReasoningEncryptedValueEvent): void {
-    const target =
-      e.subtype === "tool-call" ? this.#messages.writableCall(e.entityId) : this.#messages.writableText(e.entityId);
+    const target = e.subtype === "tool-call" ? this.list.writableCall(e.entityId) : this.list.writableText(e.entityId);
     if (target !== undefined) target.encryptedValue = e.encryptedValue;
   }
 
   #runStarted(e: RunStartedEvent): void {
     for (const message of e.input?.messages ?? []) {
-      if (this.#messages.get(message.id) === undefined) this.#messages.adopt(withoutNullTag(message));
+      if (this.list.get(message.id) === undefined) this.list.adopt(withoutNullTag(message));
     }
   }
 

@@ -1,6 +1,6 @@
 import { EventType } from "@ag-ui/core";
 import type { AssistantMessage, BaseEvent, Message, MessagesSnapshotEvent, Metadata } from "@ag-ui/client";
-import { assignOwn, equalJson } from "./json.js";
+import { assignOwn, equalJson, isRecord } from "./json.js";
 
 const COMMON = ["type", "timestamp", "subagentRunId", "metadata"];
 const TEXT = new Set([...COMMON, "messageId", "delta"]);
@@ -18,11 +18,6 @@ const FIELDS: Readonly<Record<string, ReadonlySet<string>>> = {
   [EventType.ACTIVITY_DELTA]: ACTIVITY,
   [EventType.MESSAGES_SNAPSHOT]: new Set([...COMMON, "messages"]),
 };
-
-/** True for an object that is no list. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** False where merging would lose something of the event: `rawEvent`, or a field that this version does not know. */
 export function isMergeable(event: BaseEvent): boolean {

@@ -98,18 +98,25 @@ export class MessageList {
     return this.#doubled;
   }
 
+  /** Live. */
   get items(): readonly Message[] {
     return this.#items();
   }
 
+  /** The messages that the list started from. */
   get base(): readonly Message[] {
     return this.#base;
   }
 
+  /** Ids of messages that were added, replaced or changed, and that are still there. */
   get touched(): ReadonlySet<string> {
     return this.#touched;
   }
 
+  /**
+   * A message of the base was removed, so the touched messages do not say everything. One may have been inserted
+   * between those of the base: that alone does not count.
+   */
   get rewritten(): boolean {
     return this.#rewritten;
   }
@@ -119,11 +126,13 @@ export class MessageList {
     return this.#version;
   }
 
+  /** Live; the message of this id. */
   get(id: string): Message | undefined {
     if (this.#unsure.has(id)) this.#reindex();
     return this.#byId.get(id) ?? this.#below?.byId.get(id);
   }
 
+  /** Live; a tool call with the message that holds it. */
   call(toolCallId: string): { readonly owner: AssistantMessage; readonly call: ToolCall } | undefined {
     const found = this.#placedCall(toolCallId);
     return found && { owner: found.place.message, call: found.call };

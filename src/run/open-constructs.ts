@@ -38,7 +38,7 @@ export class OpenConstructTracker {
   #stale = false;
 
   /** @param frontEndTools names of the tools in `input.tools`, whose calls the page answers */
-  constructor(frontEndTools: ReadonlySet<string>) {
+  constructor(frontEndTools: ReadonlySet<string> = new Set()) {
     this.#frontEndTools = frontEndTools;
   }
 

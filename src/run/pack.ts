@@ -111,19 +111,20 @@ class Times {
  * Event objects are never written to. Those that are not joined are kept by reference, so they must not change any more.
  */
 export class ChunkBuilder {
-  readonly #threadId: string;
-  readonly #runIndex: number;
-  readonly #epoch: number;
+  readonly #run: Pick<Chunk, "threadId" | "runIndex" | "epoch">;
   #nextSeq: number;
   #count = 0;
   #entries = new Entries();
   #times = new Times();
 
-  constructor(run: { threadId: string; runIndex: number; epoch: number; firstSeq?: number }) {
-    this.#threadId = run.threadId;
-    this.#runIndex = run.runIndex;
-    this.#epoch = run.epoch;
-    this.#nextSeq = run.firstSeq ?? 0;
+  constructor({
+    threadId,
+    runIndex,
+    epoch,
+    firstSeq = 0,
+  }: Pick<Chunk, "threadId" | "runIndex" | "epoch"> & Partial<Chunk>) {
+    this.#run = { threadId, runIndex, epoch };
+    this.#nextSeq = firstSeq;
   }
 
   /** Events added since the last take. */
@@ -156,9 +157,7 @@ export class ChunkBuilder {
     this.#count = 0;
     this.#times = new Times();
     return {
-      threadId: this.#threadId,
-      runIndex: this.#runIndex,
-      epoch: this.#epoch,
+      ...this.#run,
       firstSeq: this.#nextSeq - count,
       count,
       entries: this.#entries.take(),

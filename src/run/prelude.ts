@@ -10,9 +10,9 @@ import type {
 } from "@ag-ui/client";
 import { startedEvent } from "./finalize.js";
 import { ALL_ACTIVITIES, type Fold } from "./fold.js";
-import type { LiveView } from "./live-view.js";
 import { lastOf, type MessagePart } from "./message-page.js";
 import type { Started } from "./open-constructs.js";
+import type { RunView } from "./run-view.js";
 
 /** What {@link settledPrelude} is made of. */
 export interface SettledRun {
@@ -97,7 +97,7 @@ function again(start: Started["start"], shown: Message | undefined): BaseEvent {
 
 /** The start again of a tool call, as the messages show the call now. */
 function callAgain(start: ToolCallStartEvent, fold: Fold): BaseEvent {
-  const shown = fold.toolCall(start.toolCallId);
+  const shown = fold.list.call(start.toolCallId);
   if (shown === undefined) return start;
   const { parentMessageId: _, ...rest } = start;
   const parent = shown.owner.id === start.toolCallId ? {} : { parentMessageId: shown.owner.id };
@@ -118,10 +118,10 @@ function ownerOf(fold: Fold, { kind, start }: Started): Message | undefined {
     case "text":
     case "reasoning":
     case "span":
-      return fold.message(start.messageId);
+      return fold.list.get(start.messageId);
     case "call":
     case "unanswered":
-      return fold.toolCall(start.toolCallId)?.owner;
+      return fold.list.call(start.toolCallId)?.owner;
     default:
       return undefined;
   }
@@ -131,15 +131,16 @@ function ownerOf(fold: Fold, { kind, start }: Started): Message | undefined {
  * The part of a live run's messages that a snapshot shows: what is open must be in it, since its deltas go on; and what
  * the run has added at the end.
  */
-export function shownOf(fold: Fold, live: LiveView, limit: number | undefined): MessagePart {
-  const { messages, touched } = fold;
+export function shownOf({ fold, open }: RunView, limit: number | undefined): MessagePart {
+  const { messages } = fold;
+  const { touched } = fold.list;
   if (limit === undefined) return { messages, earlier: false };
   let start = Math.max(0, messages.length - limit);
   let own = messages.length;
   while (own > 0 && touched.has(messages[own - 1]!.id)) own--;
   start = Math.min(start, own);
   const inside = new Set(messages.slice(start).map(({ id }) => id));
-  for (const started of live.open.started()) {
+  for (const started of open.started()) {
     const owner = ownerOf(fold, started);
     if (owner === undefined || inside.has(owner.id)) continue;
     start = Math.min(
@@ -156,37 +157,37 @@ export function shownOf(fold: Fold, live: LiveView, limit: number | undefined): 
  *
  * Holds live parts of the fold: it must be serialised or copied before the fold goes on.
  */
-export function livePrelude(fold: Fold, live: LiveView, { limit, forget = false }: Shown = {}): BaseEvent[] {
-  const { runStarted } = live;
+export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}): BaseEvent[] {
+  const { fold, runStarted } = view;
   if (runStarted === undefined) return [];
-  const { messages } = shownOf(fold, live, limit);
-  const held = limit === undefined ? fold.base : lastOf(fold.base, limit).messages;
+  const { messages } = shownOf(view, limit);
+  const held = limit === undefined ? fold.list.base : lastOf(fold.list.base, limit).messages;
 
   // A snapshot in the middle of a run may leave out what is still open. A reader must hear of its start (verification
   // knows nothing else), and must not show it: so it starts before the snapshot that leaves it out.
   const lost: BaseEvent[] = [];
   const starts: BaseEvent[] = [];
-  for (const { kind, start } of live.open.started()) {
+  for (const { kind, start } of view.open.started()) {
     switch (kind) {
       case "text":
       case "reasoning": {
-        const shown = fold.message(start.messageId);
+        const shown = fold.list.get(start.messageId);
         if (shown === undefined) lost.push(start);
         else starts.push(again(start, sameKind(shown, kind)));
         break;
       }
       case "call":
-        (fold.toolCall(start.toolCallId) === undefined ? lost : starts).push(callAgain(start, fold));
+        (fold.list.call(start.toolCallId) === undefined ? lost : starts).push(callAgain(start, fold));
         break;
       case "unanswered":
         // Ended, and told again all the same: readers count the calls that wait for an answer by their starts.
-        (fold.toolCall(start.toolCallId) === undefined ? lost : starts).push(callAgain(start, fold), {
+        (fold.list.call(start.toolCallId) === undefined ? lost : starts).push(callAgain(start, fold), {
           type: EventType.TOOL_CALL_END,
           toolCallId: start.toolCallId,
         });
         break;
       case "span":
-        starts.push(again(start, sameKind(fold.message(start.messageId), "reasoning")));
+        starts.push(again(start, sameKind(fold.list.get(start.messageId), "reasoning")));
         break;
       case "step":
         starts.push(start);
@@ -204,8 +205,8 @@ export function livePrelude(fold: Fold, live: LiveView, { limit, forget = false 
       ? forgetMessages(`forget-${String(runStarted["runId"])}`)
       : []),
     messagesSnapshot(messages),
-    ...live.subagents,
-    ...live.customs,
+    ...view.subagents,
+    ...view.customs,
     ...starts,
   ];
 }

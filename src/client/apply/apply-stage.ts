@@ -135,7 +135,7 @@ export class ApplyStage {
     const given = yield more();
     const mutation = yield* runHooks(this.#parts.subscribers(), name, { ...(given as object), ...this.#common() });
     const { messages, state } = mutation;
-    if (messages !== undefined) this.#change(() => this.#fold.resetMessages(messages));
+    if (messages !== undefined) this.#change(() => this.#fold.list.reset(messages));
     if (state !== undefined) this.#change(() => this.#fold.apply({ type: EventType.STATE_SNAPSHOT, snapshot: state }));
     return mutation;
   }
@@ -150,7 +150,7 @@ export class ApplyStage {
     switch (e.type) {
       case EventType.ACTIVITY_SNAPSHOT:
       case EventType.ACTIVITY_DELTA: {
-        const existingMessage = this.#fold.message(e.messageId);
+        const existingMessage = this.#fold.list.get(e.messageId);
         const activityMessage = existingMessage?.role === "activity" ? existingMessage : undefined;
         return { event, activityMessage, ...(e.type === EventType.ACTIVITY_SNAPSHOT && { existingMessage }) };
       }
@@ -179,7 +179,7 @@ export class ApplyStage {
         return { message: this.#text(e.messageId) };
       case EventType.TOOL_CALL_ARGS:
       case EventType.TOOL_CALL_END:
-        return { call: this.#fold.toolCall(e.toolCallId)?.call };
+        return { call: this.#fold.list.call(e.toolCallId)?.call };
       default:
         return {};
     }
@@ -187,7 +187,7 @@ export class ApplyStage {
 
   /** The message with this id, unless it is an activity, which has no text. */
   #text(id: string): Message | undefined {
-    const message = this.#fold.message(id);
+    const message = this.#fold.list.get(id);
     return message?.role === "activity" ? undefined : message;
   }
 
@@ -195,7 +195,7 @@ export class ApplyStage {
   #isMissing(event: BaseEvent): boolean {
     const isPatch = event.type === EventType.ACTIVITY_DELTA;
     const isThere = isPatch
-      ? this.#fold.message((event as ActivityDeltaEvent).messageId)?.role === "activity"
+      ? this.#fold.list.get((event as ActivityDeltaEvent).messageId)?.role === "activity"
       : Object.values(this.#subjectOf(event)).every((subject) => subject !== undefined);
     if (!isThere) console.warn(`${event.type}: there is no '${String(event["messageId"] ?? event["toolCallId"])}'`);
     return !isThere;
@@ -210,7 +210,7 @@ export class ApplyStage {
       this.#putThread(event);
       return undefined;
     }
-    const shown = this.#parts.isPart() ? shownPart(event, (id) => this.#fold.message(id) !== undefined) : event;
+    const shown = this.#parts.isPart() ? shownPart(event, (id) => this.#fold.list.get(id) !== undefined) : event;
     const patch = this.#change(() => this.#fold.apply(shown));
     if (patch !== undefined && patch.is !== "applied") {
       const subject = e.type === EventType.STATE_DELTA ? "state" : "activity";
@@ -225,9 +225,10 @@ export class ApplyStage {
 
   /** Notes whether messages or state changed. */
   #change<T>(change: () => T): T {
-    const { messagesVersion, stateVersion } = this.#fold;
+    const { list, stateVersion } = this.#fold;
+    const { version } = list;
     const result = change();
-    const messagesChanged = this.#fold.messagesVersion !== messagesVersion;
+    const messagesChanged = list.version !== version;
     const stateChanged = this.#fold.stateVersion !== stateVersion;
     this.#messagesChanged ||= messagesChanged;
     this.#stateChanged ||= stateChanged;
@@ -239,7 +240,7 @@ export class ApplyStage {
   #putThread(event: BaseEvent): void {
     const { messages } = event as MessagesSnapshotEvent; // nothing else is the thread
     const unsent = this.#fold.messages.filter(({ id }) => this.#parts.isUnsent(id));
-    this.#change(() => this.#fold.resetMessages([...messages, ...unsent]));
+    this.#change(() => this.#fold.list.reset([...messages, ...unsent]));
   }
 
   /** Reports messages and tool calls that are complete. */

@@ -5,7 +5,7 @@ import { RunnerError } from "../../run/errors.js";
 import type { ThreadBase } from "../../run/input-plan.js";
 import type { ThreadContent } from "../../run/fold.js";
 import { lastSeq } from "../../run/pack.js";
-import type { Shown } from "../../run/prelude.js";
+import { livePrelude, shownOf, type Shown } from "../../run/prelude.js";
 import { addedBy, endOf, type ThreadEnd } from "../../run/message-page.js";
 import { RunView } from "../../run/run-view.js";
 import type { Chunk } from "../../run/types.js";
@@ -57,7 +57,7 @@ export class RecordedRun {
 
   /** There is a message of this id. */
   has(messageId: string): boolean {
-    return this.view.fold.message(messageId) !== undefined;
+    return this.view.fold.list.get(messageId) !== undefined;
   }
 
   /** Its first event was applied. */
@@ -67,7 +67,7 @@ export class RecordedRun {
 
   /** Its terminal event was applied. */
   get ended(): boolean {
-    return this.view.live.terminal !== undefined;
+    return this.view.terminal !== undefined;
   }
 
   applyChunk(chunk: Chunk): void {
@@ -85,17 +85,17 @@ export class RecordedRun {
   /** Events that bring a reader of {@link before} up to date. A copy: the run may go on. */
   prelude(shown: Shown = {}): BaseEvent[] {
     // Strings are shared: a waiting reader costs no second copy of the thread.
-    return cloneJson(this.view.prelude(shown));
+    return cloneJson(livePrelude(this.view, shown));
   }
 
   /** There are messages before those that a prelude of this `limit` shows. */
   hasEarlier(limit: number | undefined): boolean {
-    return this.view.hasEarlier(limit);
+    return shownOf(this.view, limit).earlier;
   }
 
   /** The closing record; only of a run that has ended. */
   closing(): RunClosing {
-    const { runStarted, customs, terminal } = this.view.live;
+    const { runStarted, customs, terminal } = this.view;
     if (runStarted === undefined || terminal === undefined)
       throw new RunnerError("corrupt-record", { store: "chunks" });
     const { input: _input, ...withoutInput } = runStarted;
@@ -104,7 +104,8 @@ export class RecordedRun {
 
   /** The messages that the run added or changed, with their places, and the state and interrupts after it. */
   derived(): Derived {
-    const { messages, touched, rewritten, doubled, state, interrupts } = this.view.fold;
+    const { messages, state, interrupts, list } = this.view.fold;
+    const { touched, rewritten, doubled } = list;
     if (rewritten || doubled) {
       return { messages: messages.map((message) => this.rowOf(message)), rewritten: true, state, interrupts };
     }
@@ -131,15 +132,15 @@ export class RecordedRun {
 
   /** The thread after this run, which has ended. Replaces the base that the run started from and reuses its maps. */
   base(runIndex: number): ThreadBase {
-    const { messages, touched, doubled, state, interrupts } = this.view.fold;
-    const rewritten = doubled || this.view.fold.rewritten;
+    const { messages, state, interrupts, list } = this.view.fold;
+    const rewritten = list.doubled || list.rewritten;
     const runOf = rewritten ? new Map<string, number>() : this.start.runOf;
     const added = rewritten ? new Map<string, number>() : this.start.addedBy;
-    for (const id of rewritten ? messages.map((message) => message.id) : touched) {
+    for (const id of rewritten ? messages.map((message) => message.id) : list.touched) {
       const by = addedBy(this.start, id);
       if (by !== undefined && by !== runIndex) added.set(id, by);
       runOf.set(id, runIndex);
     }
-    return { runIndex, messages, runOf, addedBy: added, index: this.view.fold.handOnIndex(), state, interrupts };
+    return { runIndex, messages, runOf, addedBy: added, index: list.handOn(), state, interrupts };
   }
 }

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { times, untilMet } from "../property.js";
 import { closingEvents } from "../../../src/run/finalize.js";
 import { lastOf } from "../../../src/run/message-page.js";
-import { settledPrelude } from "../../../src/run/prelude.js";
+import { livePrelude, settledPrelude, shownOf } from "../../../src/run/prelude.js";
 import { RunView } from "../../../src/run/run-view.js";
 import { mustBeValid, referenceFold } from "./reference.js";
 import { RUN_ID, streams, THREAD_ID, type Stream } from "./streams.js";
@@ -20,7 +20,10 @@ const ids = (() => {
 function complete({ base, events }: Stream): BaseEvent[] {
   const view = new RunView(base);
   for (const event of events) view.apply(event);
-  return [...events, ...closingEvents(view.open(), { status: "finished", threadId: THREAD_ID, runId: RUN_ID, ids })];
+  return [
+    ...events,
+    ...closingEvents(view.open.snapshot(), { status: "finished", threadId: THREAD_ID, runId: RUN_ID, ids }),
+  ];
 }
 
 /** The thread's earlier run, as a snapshot. */
@@ -80,7 +83,7 @@ describe("prelude of a live run", () => {
         const cut = Math.min(at, events.length - 2) + 1;
         const view = new RunView(stream.base);
         for (const event of events.slice(0, cut)) view.apply(event);
-        const heard = [...structuredClone(view.prelude()), ...events.slice(cut)];
+        const heard = [...structuredClone(livePrelude(view)), ...events.slice(cut)];
 
         const truth = await referenceFold(stream.base, events);
         const history = earlier(stream.base);
@@ -103,12 +106,12 @@ describe("prelude of a live run", () => {
       const view = new RunView(stream.base);
       for (const event of events.slice(0, cut)) view.apply(event);
       const all = structuredClone(view.fold.messages);
-      const prelude = structuredClone(view.prelude({ limit }));
+      const prelude = structuredClone(livePrelude(view, { limit }));
       const part = prelude.findLast(({ type }) => type === EventType.MESSAGES_SNAPSHOT) as MessagesSnapshotEvent;
       const hidden = all.slice(0, all.length - part.messages.length);
       expect([...hidden, ...part.messages]).toEqual(all);
       expect(part.messages.length).toBeGreaterThanOrEqual(Math.min(limit, all.length));
-      expect(view.hasEarlier(limit)).toBe(hidden.length > 0);
+      expect(shownOf(view, limit).earlier).toBe(hidden.length > 0);
       if (part.messages.length > limit) seen.longer++;
 
       const before = earlier({ ...stream.base, messages: [...lastOf(stream.base.messages, limit).messages] });
@@ -116,7 +119,7 @@ describe("prelude of a live run", () => {
       expect((await referenceFold(NOTHING, prelude)).messages).toEqual(part.messages);
       expect((await referenceFold(NOTHING, [...before, ...prelude])).messages).toEqual(part.messages);
       // Whatever it holds.
-      const anew = structuredClone(view.prelude({ limit, forget: true }));
+      const anew = structuredClone(livePrelude(view, { limit, forget: true }));
       expect((await referenceFold(stream.base, anew)).messages).toEqual(part.messages);
 
       const rest = events.slice(cut);
@@ -135,7 +138,7 @@ describe("prelude of a live run", () => {
     const messages = Array.from({ length: 100 }, (_, n): Message => ({ id: `b${n}`, role: "assistant", content: "" }));
     const view = new RunView({ ...NOTHING, messages });
     const shown = (limit: number): string[] => {
-      const snapshot = view.prelude({ limit }).findLast(({ type }) => type === EventType.MESSAGES_SNAPSHOT);
+      const snapshot = livePrelude(view, { limit }).findLast(({ type }) => type === EventType.MESSAGES_SNAPSHOT);
       return (snapshot as MessagesSnapshotEvent).messages.map(({ id }) => id);
     };
     view.apply(started);
@@ -149,7 +152,11 @@ describe("prelude of a live run", () => {
     expect(shown(2)).toEqual(["b95", "b96", "b97", "b98", "b99", "m", "m2", "m3"]);
     view.apply(ended("b95"));
     expect(shown(2)).toEqual(["m", "m2", "m3"]);
-    expect([view.hasEarlier(2), view.hasEarlier(103), view.hasEarlier(undefined)]).toEqual([true, false, false]);
+    expect([shownOf(view, 2).earlier, shownOf(view, 103).earlier, shownOf(view, undefined).earlier]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 
   test("nothing is written to the events of the run", () => {
@@ -158,7 +165,7 @@ describe("prelude of a live run", () => {
         const given = structuredClone(events);
         const view = new RunView(base);
         for (const event of events) view.apply(event);
-        view.prelude();
+        livePrelude(view);
         expect(events).toEqual(given);
       }),
     );
@@ -167,7 +174,7 @@ describe("prelude of a live run", () => {
   const after = (events: readonly BaseEvent[], messages: Message[] = []): BaseEvent[] => {
     const view = new RunView({ ...NOTHING, messages });
     for (const event of [started, ...events]) view.apply(event);
-    return view.prelude();
+    return livePrelude(view);
   };
 
   test("a message under way stands in the snapshot with its content so far, and starts again", () => {

@@ -4,7 +4,7 @@ import type { BaseEvent, Message, MessagesSnapshotEvent } from "@ag-ui/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { closingEvents } from "../../../src/run/finalize.js";
-import { emptyPrelude } from "../../../src/run/prelude.js";
+import { emptyPrelude, livePrelude } from "../../../src/run/prelude.js";
 import { RunView } from "../../../src/run/run-view.js";
 import { sseResponse } from "../../../src/runtime/http/sse.js";
 import { eventMapper, isNewer, lostTo, messageMapper, upgradeInput } from "../../../src/wire/protocol-versions.js";
@@ -44,7 +44,7 @@ const runs = fc
     for (const event of structuredClone(distinct)) view.apply(event);
     let ids = 0;
     const end = { status, threadId: THREAD_ID, runId: RUN_ID, ids: () => `made-up-${ids++}` };
-    return { held, events: [...distinct, ...closingEvents(view.open(), end)] };
+    return { held, events: [...distinct, ...closingEvents(view.open.snapshot(), end)] };
   });
 
 describe("a client of 0.0.59", () => {
@@ -97,7 +97,7 @@ describe("a client of 0.0.59", () => {
         const cut = Math.min(at, events.length - 2) + 1;
         const view = new RunView({ ...structuredClone(held), interrupts: [] });
         for (const event of structuredClone(events.slice(0, cut))) view.apply(event);
-        const prelude = structuredClone(view.prelude());
+        const prelude = structuredClone(livePrelude(view));
         // A reasoning that the run itself took away while it was open: such a reader cannot be made to forget it.
         const shown = prelude.findLastIndex(({ type }) => type === EventType.MESSAGES_SNAPSHOT);
         fc.pre(!prelude.slice(0, shown).some(({ type }) => type === EventType.REASONING_MESSAGE_START));
