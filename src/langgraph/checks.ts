@@ -1,4 +1,5 @@
 import { RunnerError } from "../run/errors.js";
+import { isRecord } from "../run/json.js";
 import type {
   ChannelSource,
   ChannelVersion,
@@ -13,9 +14,6 @@ import type {
  * records are looked up by them.
  */
 
-type Field = Readonly<Record<string, unknown>>;
-
-const isRecord = (value: unknown): value is Field => typeof value === "object" && value !== null;
 const isText = (value: unknown): value is string => typeof value === "string";
 
 /** A valid, comparable database key. */

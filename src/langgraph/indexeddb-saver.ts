@@ -17,7 +17,7 @@ import type { Clock } from "../platform/clock.js";
 import { DEFAULT_DB_NAME, langGraphDbName } from "../platform/names.js";
 import { checkNames, type Names } from "../run/options.js";
 import { RunnerError } from "../run/errors.js";
-import { equalJson } from "../run/json.js";
+import { equalJson, isRecord } from "../run/json.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
 import { placeOf } from "./checks.js";
 import { configOf, invalid, namesIn, namespaceOf, type CheckpointName } from "./config.js";
@@ -177,8 +177,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   }
 
   /**
-   * A version unique among the thread's branches: with whole numbers, two branches from one checkpoint would give
-   * different values the same version.
+   * A whole number and a random fraction: without it, two branches from one checkpoint would give different values the same
+   * version.
    */
   override getNextVersion(current: number | undefined): number {
     return Math.floor(super.getNextVersion(current)) + Math.random();
@@ -200,7 +200,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
       Promise.all(writes.map((write) => this.writeOf(write))),
       sends && Promise.all(sends.map(async (send) => (await this.writeOf(send))[2])),
     ]);
-    if (!isFields(body) || !isFields(body["channel_versions"])) {
+    if (!isRecord(body) || !isRecord(body["channel_versions"])) {
       throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
     }
     // LangGraph's own type; only partly checked, the rest is up to LangGraph and its serializer.
@@ -216,7 +216,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
 
   private async metadataOf(record: CheckpointRecord): Promise<CheckpointMetadata> {
     const metadata = await this.load(record.metadata, "checkpoints", record);
-    if (!isFields(metadata)) throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
+    if (!isRecord(metadata)) throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
     // As with the checkpoint: LangGraph gave it.
     return metadata as CheckpointMetadata;
   }
@@ -230,8 +230,6 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     return deserialize(this.serde, value, placeOf(store, at));
   }
 }
-
-const isFields = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
 /** A filter value of undefined matches metadata without that key. */
 const matches = (metadata: object, filter: Readonly<Record<string, unknown>>): boolean =>

@@ -1,3 +1,4 @@
+import type { ChannelVersions } from "@langchain/langgraph-checkpoint";
 import type { DBSchema, IDBPTransaction, StoreNames } from "idb";
 import type { DatabaseConnection, DatabaseLayout } from "../storage/indexeddb/database-connection.js";
 
@@ -10,8 +11,8 @@ export interface Serialized {
   readonly data: Uint8Array;
 }
 
-/** LangGraph versions channels by numbers; other savers by strings. */
-export type ChannelVersion = number | string;
+/** A number or a string: each saver chooses. This one makes numbers, and stores what other savers made. */
+export type ChannelVersion = ChannelVersions[string];
 
 /** References a channel's stored value: its version and the checkpoint that wrote it. */
 export interface ChannelSource {

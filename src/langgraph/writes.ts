@@ -7,7 +7,7 @@ import {
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import { RunnerError } from "../run/errors.js";
-import { quietly } from "../storage/indexeddb/records.js";
+import { quietly } from "../storage/indexeddb/database-connection.js";
 import { isVersion } from "./checks.js";
 import { invalid, type CheckpointName } from "./config.js";
 import {

@@ -1,6 +1,6 @@
 import { randomId } from "../../platform/ids.js";
 import type { PayloadCodec } from "../../storage/codec.js";
-import { quietly } from "../../storage/indexeddb/records.js";
+import { quietly } from "../../storage/indexeddb/database-connection.js";
 import type { StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
 import type { SaveIfResult } from "../checkpoint-store.js";

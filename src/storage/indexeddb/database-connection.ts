@@ -45,6 +45,9 @@ const TRANSACTION_MS = 30_000;
 /** The time-out of `onOutdated`, in ms. */
 const GIVE_WAY_MS = 5_000;
 
+/** The transaction reports a failed request; an unhandled rejection would report it twice. */
+export const quietly = (request: Promise<unknown>): void => void request.catch(() => undefined);
+
 /** The part of a transaction that ends it. */
 interface Abortable {
   readonly done: Promise<void>;

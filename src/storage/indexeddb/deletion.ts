@@ -5,7 +5,8 @@ import { checkHead, checkRun, isHead, isIndex, isRecord, isThread } from "./chec
 import { mark, sweepThread } from "./garbage.js";
 import { readHead } from "./heads.js";
 import { readRunsFrom } from "./reads.js";
-import { encodeDerived, nextEpoch, putDerived, quietly, runRange, storable } from "./records.js";
+import { quietly } from "./database-connection.js";
+import { encodeDerived, nextEpoch, putDerived, runRange, storable } from "./records.js";
 import type { Connection, WriteTransaction } from "./schema.js";
 
 /** One strict transaction writes the tombstone, which hides the rest; that is then deleted in pieces. */

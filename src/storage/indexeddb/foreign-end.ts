@@ -3,7 +3,8 @@ import type { PayloadCodec } from "../codec.js";
 import { endedRun, freed, takenOver, withoutUnderived } from "../decisions.js";
 import type { RunStore } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun } from "./checks.js";
-import { encodeDerived, nextEpoch, putDerived, quietly, storable, toRunRow } from "./records.js";
+import { quietly } from "./database-connection.js";
+import { encodeDerived, nextEpoch, putDerived, storable, toRunRow } from "./records.js";
 import type { Connection, RunRecord, WriteTransaction } from "./schema.js";
 import { touchThread } from "./writes.js";
 

@@ -1,6 +1,7 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
 import { checkGarbage, checkHead, corrupt } from "./checks.js";
-import { quietly, runRange } from "./records.js";
+import { quietly } from "./database-connection.js";
+import { runRange } from "./records.js";
 import type { Connection, Garbage, ReadTransaction, WriteTransaction } from "./schema.js";
 
 /*

@@ -3,6 +3,7 @@ import { readable } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import type { Derived, RunRow, ThreadHead } from "../run-store.js";
 import { isHead, isIndex, isRecord } from "./checks.js";
+import { quietly } from "./database-connection.js";
 import {
   EPOCH,
   type ChunkRecord,
@@ -15,9 +16,6 @@ import {
 
 /** Records read per transaction: appends of all threads wait for a long read. */
 export const PAGE = 256;
-
-/** The transaction reports a failed request; an unhandled rejection would report it twice. */
-export const quietly = (request: Promise<unknown>): void => void request.catch(() => undefined);
 
 /** The keys of runs `from` (inclusive) to `end` (exclusive, greater), in each store whose keys begin with thread and run. */
 export const runRange = (threadId: string, from: number, end: number): IDBKeyRange =>

@@ -7,7 +7,8 @@ import type { RunStore } from "../run-store.js";
 import { isChunk } from "./checks.js";
 import { countingRun } from "./heads.js";
 import { decodeEntries } from "./payloads.js";
-import { encodeChunk, quietly } from "./records.js";
+import { quietly } from "./database-connection.js";
+import { encodeChunk } from "./records.js";
 import type { Connection } from "./schema.js";
 
 /** Most records that one transaction replaces: appends of all threads wait for it. A second pass joins the results. */

@@ -1,6 +1,6 @@
 import type { RunStore, ThreadRow } from "../run-store.js";
 import { checkThread, isThread } from "./checks.js";
-import { quietly } from "./records.js";
+import { quietly } from "./database-connection.js";
 import type { Connection, ThreadRecord } from "./schema.js";
 
 /** The list of threads. */

@@ -17,7 +17,8 @@ import {
 import type { RunStore, StopRequest, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
 import { runOfId } from "./reads.js";
-import { encodeChunk, encodeDerived, nextEpoch, putDerived, quietly, runRange, storable, toRunRow } from "./records.js";
+import { quietly } from "./database-connection.js";
+import { encodeChunk, encodeDerived, nextEpoch, putDerived, runRange, storable, toRunRow } from "./records.js";
 import type { Connection, ThreadRecord, WriteTransaction } from "./schema.js";
 
 /** An invalid row is left as it is: it must not keep a run from its end (L7). */
