@@ -28,10 +28,10 @@ const CHUNKS: ReadonlySet<string> = new Set([
 
 const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
 
-/** No reader may be handed the patch: an older build has recorded it. */
+/** A patch that an older build recorded and no reader may be handed. */
 const mayHarm = (result: PatchResult | undefined): boolean => result?.is === "unsafe" || result?.is === "exceeds";
 
-/** Fields in which an event names a message or a tool call that it may create or change. */
+/** Fields that name a message or a tool call which the event may create or change. */
 const NAMES = ["messageId", "toolCallId", "parentMessageId", "entityId"] as const;
 
 function expandChunks(events: readonly BaseEvent[]): readonly BaseEvent[] {
@@ -61,19 +61,18 @@ export function compact(events: Iterable<BaseEvent>, base: ThreadContent = NOTHI
 }
 
 /**
- * Goes through the events once. Of messages, its fold knows which there are, not their text: deltas and what they are
- * joined to are not applied to it.
+ * One pass over the events. Its fold knows which messages there are, not their text: deltas are not applied to it.
  */
 class Compactor {
   readonly #fold: Fold;
-  /** A place is empty where its event went into another one. */
+  /** An entry is undefined where its event was merged into another one. */
   readonly #out: (BaseEvent | undefined)[] = [];
-  /** Merged events that may still grow, by the message or tool call that they are of. */
+  /** Merged events that may still grow, by id of their message or tool call. */
   readonly #growing = new Map<string, JoinedDeltas | Window>();
   /** The state events of the run so far. */
   #states: Window | undefined;
   readonly #stateKeys = new KeyCounts();
-  /** Whose the activities of the run are as verification sees it; it knows only what the run itself has said. */
+  /** Owners of activities as verification knows them: from the events of this run alone. */
   readonly #activityOwners = new Map<string, string | undefined>();
   /** The run that has not ended. */
   #run: RunStartedEvent | undefined;
@@ -132,7 +131,7 @@ class Compactor {
     return kept;
   }
 
-  /** A start, an end, a result, an encrypted value: no delta of what it names may pass it. */
+  /** A start, an end, a result, an encrypted value: no delta of what it names may move across it. */
   #other(event: BaseEvent): void {
     this.#snapshot = undefined;
     for (const field of NAMES) {
@@ -161,7 +160,7 @@ class Compactor {
     const joins = (creates || held?.role === "activity") && isMergeable(e);
     let window = this.#growing.get(id);
     if (!joins || !(window instanceof Window)) {
-      // In place of another message it takes that one's tool calls away.
+      // Replacing another message removes its tool calls.
       if (held !== undefined && held.role !== "activity") this.#closeMessages();
       else this.#close(id);
       window = undefined;
@@ -222,8 +221,8 @@ class Compactor {
   }
 
   /**
-   * The event without the messages that a reader holds: it ignores them. Where one of them has an owner, all stay:
-   * verification learns from them whose the untagged events of those messages are.
+   * The event without the messages that a reader holds and would ignore. Where one of them has an owner, all stay:
+   * verification learns from them who owns the untagged events of those messages.
    */
   #withoutHeld(event: RunStartedEvent): RunStartedEvent {
     const { input } = event;
@@ -238,7 +237,7 @@ class Compactor {
     return fresh.length === messages.length ? event : { ...event, input: { ...input, messages: fresh } };
   }
 
-  /** What comes behind the end of the run and says nothing new about interrupts is left out. */
+  /** A terminal event after the run's end is dropped unless it changes the interrupts. */
   #runEnded(event: RunFinishedEvent | RunErrorEvent): void {
     const before = this.#fold.interrupts;
     this.#fold.apply(event);
@@ -268,8 +267,8 @@ class Compactor {
   }
 
   /**
-   * One snapshot, in the place of the first event, where the message may begin to be. It also tells verification whose
-   * the activity is, so there is none unless the run has said the same.
+   * One snapshot, in the place of the first event, where the message is created. It also tells verification the owner of
+   * the activity, so nothing is merged unless the run has named the same owner.
    */
   #closeActivity(id: string, window: Window): void {
     const held = this.#fold.list.get(id);
@@ -287,7 +286,7 @@ class Compactor {
     if (window.isMoreThan(snapshot)) this.#merge(window, "first", { ...snapshot, content: cloneJson(content) });
   }
 
-  /** One snapshot, in the place of the last event: what stands before it never sees a state that was yet to come. */
+  /** One snapshot, in the place of the last event, so that no earlier event sees a later state. */
   #closeState(): void {
     const window = this.#states;
     this.#states = undefined;

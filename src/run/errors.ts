@@ -80,7 +80,7 @@ export type RunnerErrorCode =
    */
   | "outdated";
 
-/** What an error carries beside its message. Plain data: it crosses contexts as it is. */
+/** Data about an error. Plain: it crosses contexts unchanged. */
 export interface RunnerErrorDetails {
   readonly threadId?: string;
   readonly runId?: string;
@@ -129,7 +129,7 @@ const SUBJECT: Partial<Record<RunnerErrorCode, string>> = {
   "invalid-agent": "agentId",
 };
 
-/** The details that a message names, in this order. What is not here may be a secret, or says nothing to a person. */
+/** The details that a message names, in this order. Others may be secrets, or mean nothing to people. */
 const NAMED: Readonly<Record<string, string>> = {
   agentIds: "there are %",
   agentId: "agent %",
@@ -158,7 +158,7 @@ function listed(all: readonly unknown[], text: (item: unknown) => string, separa
   return [...all.slice(0, MAX_LISTED).map(text), ...more].join(separator);
 }
 
-/** The one place that makes the sentence of an error: what happened, to what, and why. */
+/** The default message of an error: what happened, to what, and why. */
 function sentence(code: RunnerErrorCode, details: RunnerErrorDetails, cause: unknown): string {
   // Other runners and front ends know it by these words.
   if (code === "thread-busy") return MESSAGES[code];
@@ -215,10 +215,14 @@ export class RunnerError extends Error {
   }
 }
 
+/** @param message a whole sentence that names the field */
+export const invalidInput = (field: string, message: string): RunnerError =>
+  new RunnerError("invalid-input", { field }, { message });
+
 /** All codes, for checks of what crosses contexts. */
 export const RUNNER_ERROR_CODES = Object.keys(MESSAGES) as readonly RunnerErrorCode[];
 
-/** What whatever was thrown says of itself; anything can be thrown. */
+/** The message of anything that was thrown. */
 export function messageOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? String(thrown.message) : String(thrown);

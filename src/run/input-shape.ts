@@ -1,8 +1,8 @@
 /*
  * The shapes of AG-UI 1.0 that a run's input is made of (a test compares them with the schemas of `@ag-ui/core`).
  *
- * Those schemas are not used here: they collect every issue, so that a megabyte of `[0,0,…]` costs seconds and hundreds
- * of megabytes, and copy every object. Here the search ends with the first issues, and costs less than parsing the JSON.
+ * Those schemas are not used here: they copy every object and collect every issue, so a megabyte of `[0,0,…]` costs
+ * seconds and hundreds of megabytes. This search stops at the first issues and costs less than parsing the JSON.
  */
 
 import { isRecord } from "./json.js";
@@ -18,21 +18,21 @@ export interface Issue {
 /** Finds what is wrong with a value. */
 export interface Check {
   (value: unknown, search: Search): void;
-  /** The value without what it describes not; itself where that is nothing. */
+  /** The value without unknown fields; the value itself where it has none. */
   readonly keep?: Keep;
 }
 
 /**
- * @param found told the name of each field that is left out
- * @param tag a field that tells the shape, and so is none that nobody knows
- * @returns {@link UNKNOWN} where nothing is left of it
+ * @param found called with the name of each field that is left out
+ * @param tag the field that selects the shape: it is known
+ * @returns {@link UNKNOWN} where the whole value is unknown
  */
 type Keep = (value: unknown, found: (name: string) => void, tag?: string) => unknown;
 
-/** How many names a warning has. */
+/** Most names in a warning. */
 const NAMES = 10;
 
-/** The names of what is left out of an input. */
+/** Collects the names of the fields that are left out of an input. */
 export class LeftOut {
   private readonly names = new Set<string>();
 
@@ -47,7 +47,7 @@ export class LeftOut {
   }
 }
 
-/** What a newer version of AG-UI may describe, and this one does not. */
+/** A value that only a newer version of AG-UI may define. */
 const UNKNOWN = Symbol("unknown");
 
 class Search {
@@ -71,7 +71,7 @@ class Search {
   }
 }
 
-/** @param most so many issues are looked for */
+/** @param most stops after this many issues */
 export function issuesOf(value: unknown, check: Check, most: number): readonly Issue[] {
   const search = new Search(most);
   check(value, search);
@@ -79,11 +79,11 @@ export function issuesOf(value: unknown, check: Check, most: number): readonly I
 }
 
 /**
- * A value without what AG-UI does not describe. That is no error: a newer peer may have sent it. As AG-UI says, an
- * unknown field goes, an unknown member of a union takes the field or the element of a list with it in which it stands;
- * what is known and malformed stays, for {@link issuesOf}.
+ * A value without what this version of AG-UI does not define: a newer peer may have sent it. As AG-UI demands, an unknown
+ * field is dropped, and an unknown member of a union is dropped with the field or list element that holds it. What is
+ * known but malformed stays, for {@link issuesOf}.
  *
- * @param found told the name of each field that is left out
+ * @param found called with the name of each field that is left out
  */
 export function known(value: unknown, check: Check, found: (name: string) => void = () => undefined): unknown {
   const kept = check.keep === undefined ? value : check.keep(value, found);
@@ -112,7 +112,7 @@ const record: Check = (value, search) => {
   if (!isRecord(value)) search.add();
 };
 
-/** Any value: what is optional may be absent, and never null. */
+/** Any value but null: an optional field is absent or set. */
 const present: Check = (value, search) => {
   if (value === null) search.add();
 };
@@ -128,7 +128,7 @@ function listOf(item: Check): Check {
     let isWhole = true;
     for (let at = 0; at < value.length; at++) {
       const given: unknown = value[at];
-      // Every list here is of objects: one with anything else is refused as it is. It may say that it is of any length.
+      // Every list here is of objects; others are refused unchanged. A sparse one may have any length: it is not walked.
       if (!isFields(given)) return value;
       const inner = keptOf(item, given, found);
       isWhole &&= inner === given;
@@ -177,7 +177,7 @@ function checkOf(
 }
 
 /**
- * One of several shapes, told by a field.
+ * One of several shapes, selected by a field.
  *
  * @param grows whether a later version may have a shape of this name
  */
@@ -225,7 +225,7 @@ const parts = listOf(
       video: media,
       document: media,
     },
-    // A part of older versions: one that could not be upgraded is malformed.
+    // A part of older versions: one that was not upgraded is malformed.
     (tag) => tag !== "binary",
   ),
 );

@@ -11,11 +11,11 @@ export function assignOwn(target: object, source: object | null): void {
     for (const key of Object.keys(source)) setOwn(target, key, (source as Record<string, unknown>)[key]);
 }
 
-/** Fields and nothing else, in JSON too: not a list, and not a Date, which is text there. */
+/** An object that is one in JSON too: no list, no Date. */
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Object.prototype.toString.call(value) === "[object Object]";
 
-/** A deep copy. Faster than structuredClone on JSON, and the same on what is no JSON. */
+/** A deep copy. Faster than structuredClone for JSON values, and equal to it for others. */
 export function cloneJson<T>(value: T): T {
   if (typeof value !== "object" || value === null) {
     return typeof value === "function" || typeof value === "symbol" ? structuredClone(value) : value;
@@ -38,7 +38,7 @@ export function sameJson(a: unknown, b: unknown): boolean {
   return alike(a, b, true);
 }
 
-/** @param most no more than one beyond it is looked for */
+/** @param most stops after one more */
 function definedKeys(of: Record<string, unknown>, most: number): string[] {
   const defined: string[] = [];
   for (const key of Object.keys(of)) {
@@ -53,14 +53,14 @@ function alike(a: unknown, b: unknown, inOrder: boolean): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return Object.is(a, b);
   if (Array.isArray(a) || Array.isArray(b)) {
-    // Lists of other lengths are not looked through: one of them may be far longer than what asks.
+    // Lists of different lengths are not walked: one of them may be far longer.
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
     for (let at = 0; at < a.length; at++) if (!alike(a[at], b[at], inOrder)) return false;
     return true;
   }
   const left = a as Record<string, unknown>;
   const right = b as Record<string, unknown>;
-  // The one that is expected says how much of the other is worth a look.
+  // The number of keys of one bounds the walk over the other.
   const others = definedKeys(right, Infinity);
   const keys = definedKeys(left, others.length);
   if (keys.length !== others.length) return false;
@@ -69,15 +69,15 @@ function alike(a: unknown, b: unknown, inOrder: boolean): boolean {
   );
 }
 
-/** A value nested deeper is refused: whoever walks it later may do so by recursion. */
+/** Deeper values are refused: later code may walk them recursively. */
 export const MAX_DEPTH = 200;
 /** A value of more fields and items is refused. JSON of 4 MB has 2 million at most. */
 const MAX_FIELDS = 10_000_000;
 
 /**
- * What keeps a value that came from outside from being handed on, as the end of a sentence. A field `__proto__` does, at
- * any depth: schemas, agents and their libraries copy objects field by field, and would make its value the copy's
- * prototype. One object in many places counts in each of them: in JSON it would stand there as often.
+ * Why a value from outside must not be handed on, as the end of a sentence. A field `__proto__` at any depth is one
+ * reason: code that copies objects field by field would make its value the copy's prototype. An object in many places
+ * counts in each of them, as in JSON.
  */
 export function flawOf(value: unknown): string | undefined {
   let left = MAX_FIELDS;

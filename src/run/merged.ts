@@ -7,7 +7,7 @@ const TEXT = new Set([...COMMON, "messageId", "delta"]);
 const STATE = new Set([...COMMON, "snapshot", "delta"]);
 const ACTIVITY = new Set([...COMMON, "messageId", "activityType", "content", "replace", "patch"]);
 
-/** The fields that merging speaks for, by type of event. */
+/** The fields that merging handles, by type of event. */
 const FIELDS: Readonly<Record<string, ReadonlySet<string>>> = {
   [EventType.TEXT_MESSAGE_CONTENT]: TEXT,
   [EventType.REASONING_MESSAGE_CONTENT]: TEXT,
@@ -27,8 +27,8 @@ export function isMergeable(event: BaseEvent): boolean {
 }
 
 /**
- * How many keys the objects of a document have at least while patches change it: an operation takes away one at most.
- * Listing the keys of a large object costs as much as there are; this spares doing so for each question.
+ * Lower bounds for the number of keys of a document's objects while patches change it: an operation removes at most one.
+ * Saves listing the keys of a large object at each look.
  */
 export class KeyCounts {
   readonly #counts = new WeakMap<object, number>();
@@ -47,10 +47,10 @@ export class KeyCounts {
   }
 }
 
-/** What a key and its value have at least, in {@link jsonSize}. */
+/** The least size of a key with its value, in {@link jsonSize}. */
 const FIELD_SIZE = 6;
 
-/** About the length of a value as JSON, counted little further than `limit`. */
+/** The approximate length of a value as JSON; counting stops soon after `limit`. */
 export function jsonSize(value: unknown, limit = Number.POSITIVE_INFINITY, counts?: KeyCounts): number {
   if (typeof value === "string") return value.length + 2;
   if (typeof value !== "object" || value === null) return 5;
@@ -74,7 +74,7 @@ export function jsonSize(value: unknown, limit = Number.POSITIVE_INFINITY, count
   return size;
 }
 
-/** What readers and verification know of a message beside its content. */
+/** The fields of a message that count beside its content. */
 function frame(message: Message): readonly unknown[] {
   const { id, role, subagentRunId } = message;
   return [id, role, subagentRunId, role === "activity" ? message.activityType : undefined];
@@ -85,8 +85,8 @@ function callIds(message: Message): readonly string[] {
 }
 
 /**
- * True where `later` makes `earlier` superfluous if nothing that concerns messages stands between them: both have the
- * same messages in the same order, at most with other contents.
+ * True where `later` makes `earlier` redundant if nothing between them concerns messages: both have the same messages in
+ * the same order, perhaps with other contents.
  */
 export function saysAgain(earlier: MessagesSnapshotEvent, later: MessagesSnapshotEvent): boolean {
   if (earlier.messages.length !== later.messages.length) return false;
@@ -100,7 +100,7 @@ export function saysAgain(earlier: MessagesSnapshotEvent, later: MessagesSnapsho
   });
 }
 
-/** Metadata of several events, key by key, the last one winning; on an object of its own, so each key is copied once. */
+/** Metadata of several events, merged key by key, the last one winning. Each key is copied once. */
 class SharedMetadata {
   #keys: Metadata | undefined;
 
@@ -113,7 +113,7 @@ class SharedMetadata {
   }
 }
 
-/** Deltas of one text message, reasoning message or tool call that become one, in the place of the first. */
+/** Deltas of one message or tool call, joined into one in the place of the first. */
 export class JoinedDeltas {
   readonly #first: BaseEvent;
   readonly #parts: unknown[] = [];
@@ -128,7 +128,7 @@ export class JoinedDeltas {
     this.add(first);
   }
 
-  /** An absent owner is the owner of the message; two that are named must be one. */
+  /** An absent owner is the owner of the message; two named ones must be equal. */
   takes(event: BaseEvent): boolean {
     const owner = event["subagentRunId"];
     return (
@@ -142,7 +142,7 @@ export class JoinedDeltas {
     this.#owner ??= event["subagentRunId"];
   }
 
-  /** The one delta; `undefined` where it is the first as it was given. */
+  /** The joined delta; `undefined` where there is only the first, unchanged. */
   merged(): BaseEvent | undefined {
     if (this.#parts.length === 1) return undefined;
     return {
@@ -154,10 +154,10 @@ export class JoinedDeltas {
   }
 }
 
-/** Snapshots and patches of one document, whose outcome one snapshot can say. */
+/** Snapshots and patches of one document that one snapshot may replace. */
 export class Window {
   readonly places: number[] = [];
-  /** All of them, as JSON. */
+  /** Of all events, as JSON. */
   #size = 0;
   readonly #metadata = new SharedMetadata();
   #first: BaseEvent | undefined;
@@ -178,13 +178,13 @@ export class Window {
     return this.places.length > 1 && jsonSize(snapshot, this.#size, counts) <= this.#size;
   }
 
-  /** Whom the changes are of, where they are of one. */
+  /** The owner of the changes, where all have the same. */
   get owner(): { subagentRunId?: unknown } {
     const owner = this.#first?.["subagentRunId"];
     return this.#oneOwner && owner !== undefined ? { subagentRunId: owner } : {};
   }
 
-  /** Metadata of all, and the time of the first or last. */
+  /** The metadata of all, and the time of the first or last. */
   common(which: "first" | "last"): { timestamp?: number; metadata?: Metadata } {
     const timestamp = (which === "first" ? this.#first : this.#last)?.timestamp;
     return { ...(timestamp === undefined ? {} : { timestamp }), ...this.#metadata.field };

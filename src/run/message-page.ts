@@ -10,10 +10,10 @@ export interface MessagePart {
 }
 
 /**
- * The `limit` messages before that of the id `before`, or the last ones. As pages of the store are: it never begins with
- * one of several messages of one id but the first, which `before` names.
+ * The `limit` messages before the one with id `before`, or the last ones. As with the store's pages, of several messages
+ * of one id only the first begins a page: it is the one that `before` names.
  *
- * @param messages are not changed; the page holds them as they are
+ * @param messages not changed; the page shares them
  * @returns undefined where there is no message of the id `before`
  */
 export function pageOf(
@@ -34,7 +34,7 @@ export const lastOf = (messages: readonly Message[], limit: number): MessagePart
   // Without `before` there is always a page.
   pageOf(messages, undefined, limit)!;
 
-/** What a snapshot shows of a thread at the end of a path: of its messages perhaps only the last ones. */
+/** A thread at the end of a path, with all of its messages or only the last ones. */
 export type ThreadEnd = MessagePart &
   Pick<ThreadBase, "runIndex" | "state" | "interrupts"> & {
     /** Where all messages are shown: the run that added a message. */

@@ -1,10 +1,10 @@
 import type { AgentConfig } from "@ag-ui/client";
-import { RunnerError } from "./errors.js";
+import { invalidInput } from "./errors.js";
 
-/** Names of all options: the compiler holds the list against the type. */
+/** The names of all options; the compiler checks the list against the type. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>;
 
-/** Of what every agent of AG-UI's client is told. */
+/** The options of every AG-UI agent. */
 export const AGENT_NAMES: Names<AgentConfig> = {
   agentId: true,
   description: true,
@@ -14,7 +14,7 @@ export const AGENT_NAMES: Names<AgentConfig> = {
   debug: true,
 };
 
-/** What is said of names that another library has for something here. */
+/** By an option name of another library: how it is written here. */
 export type Elsewhere = Readonly<Record<string, string>>;
 
 interface Named {
@@ -28,7 +28,7 @@ interface Named {
 }
 
 /**
- * Refuses an option that nobody heeds: it is misspelt, or meant to protect something.
+ * Refuses unknown options: they are misspelt, or meant to protect something.
  *
  * @throws RunnerError `invalid-input`
  */
@@ -41,18 +41,18 @@ export function checkNames<Options extends object>(
   if (given === undefined && isRequired !== true) return;
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     const field = within ?? "options";
-    throw new RunnerError("invalid-input", { field }, { message: `${of}: ${field} must be an object` });
+    throw invalidInput(field, `${of}: ${field} must be an object`);
   }
   for (const name of namesIn(given)) {
     if (Object.hasOwn(names, name) || Reflect.get(given, name) === undefined) continue;
     const label = String(name);
     const field = within === undefined ? label : `${within}.${label}`;
     const instead = Object.hasOwn(elsewhere, label) ? elsewhere[label] : `there are ${Object.keys(names).join(", ")}`;
-    throw new RunnerError("invalid-input", { field }, { message: `${of} has no option ${field}: ${instead}` });
+    throw invalidInput(field, `${of} has no option ${field}: ${instead}`);
   }
 }
 
-/** All names that reading an option may find, inherited ones too, but for those that every object has. */
+/** All property names, inherited ones too, except those that every object has. */
 function namesIn(given: object): readonly PropertyKey[] {
   const names = Reflect.ownKeys(given);
   let link = Object.getPrototypeOf(given) as object | null;
@@ -63,14 +63,14 @@ function namesIn(given: object): readonly PropertyKey[] {
   return names;
 }
 
-/** @throws RunnerError `invalid-input` for what is given and no list */
+/** @throws RunnerError `invalid-input` for a given value that is no list */
 export function checkList(field: string, given: unknown): void {
   if (given === undefined || Array.isArray(given)) return;
-  throw new RunnerError("invalid-input", { field }, { message: `${field} must be a list` });
+  throw invalidInput(field, `${field} must be a list`);
 }
 
-/** @throws RunnerError `invalid-input` for what is given and neither true nor false: `"false"` would count as true */
+/** @throws RunnerError `invalid-input` for a given value that is no boolean: `"false"` would count as true */
 export function checkFlag(field: string, given: unknown): void {
   if (given === undefined || typeof given === "boolean") return;
-  throw new RunnerError("invalid-input", { field }, { message: `${field} must be true or false` });
+  throw invalidInput(field, `${field} must be true or false`);
 }

@@ -3,16 +3,16 @@ import type { BaseEvent } from "@ag-ui/client";
 import { isRecord, MAX_DEPTH } from "./json.js";
 import { weigh } from "./size.js";
 
-/** Levels of a payload, with those that it has around what agents made. */
+/** Most levels of a payload, with those around what agents made. */
 const DEEPEST = MAX_DEPTH + 8;
-/** Nothing that is recorded now is as large; what an older build recorded may hold one value in many places. */
+/** No record is this large now; one of an older build may hold one value in many places. */
 const LARGEST = 2 ** 29;
-/** Lists and objects that are kept of a value that is too deep or too large. */
+/** How many lists and objects are kept of a value that is too deep or too large. */
 const KEPT = 10_000;
-/** Levels that are kept of it: so much fewer that it stays readable wherever it is put. */
+/** How many levels are kept of it: few enough that it stays readable wherever it is put. */
 const KEPT_DEPTH = MAX_DEPTH / 2;
 
-/** Nothing of them goes into messages or state, which AG-UI's client freezes: it fails at bytes there. */
+/** Events outside of messages and state, which AG-UI's client freezes: freezing bytes throws. */
 const MAY_HOLD_BYTES: ReadonlySet<string> = new Set([
   EventType.CUSTOM,
   EventType.RAW,
@@ -26,9 +26,9 @@ export const mayHoldBytes = ({ type }: BaseEvent): boolean => MAY_HOLD_BYTES.has
 const isBigInt = (value: object): boolean => Object.prototype.toString.call(value) === "[object BigInt]";
 
 /**
- * What of a stored value can be handed on: all of it, unless it holds what nothing that is recorded now holds. Older builds
- * recorded such values, and some contexts cannot copy, freeze or send them.
- * - deeper than the limits, or holding itself: `null` takes the place of what is deep in it
+ * A stored value as it can be handed on: unchanged, unless an older build recorded what some contexts cannot copy, freeze
+ * or send.
+ * - deeper than the limits, or cyclic: `null` replaces what is deep in it
  * - a BigInt: its text
  * - bytes: `null`
  *
@@ -42,7 +42,7 @@ export function readable<T>(stored: T, bytes = false): T {
   let left = isWhole ? Infinity : KEPT;
   const deepest = isWhole ? Infinity : KEPT_DEPTH;
   const holders = new Set<object>();
-  /** What is whole is as deep wherever it stands, and may stand in many places. */
+  /** Results of a whole value by object: one object may stand in many places. */
   const known = new Map<object, unknown>();
   const inside = (value: object, at: number): unknown => {
     if (Array.isArray(value)) return value.map((item) => cut(item, at + 1));

@@ -1,12 +1,12 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
-import { RunnerError } from "../run/errors.js";
+import { invalidInput } from "../run/errors.js";
 import { fingerprintOf } from "../run/input-plan.js";
 import { CONTEXT, issuesOf, known, MESSAGE, RESUME_ENTRY, TOOL, type Check } from "../run/input-shape.js";
 import { cloneJson, flawOf } from "../run/json.js";
 import type { RunStatus, ThreadUpdate } from "../run/types.js";
 
 function refuse(field: string, must: string): never {
-  throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
+  throw invalidInput(field, `${field} must ${must}`);
 }
 
 /** @throws RunnerError `invalid-input` */
@@ -21,7 +21,7 @@ export function checkMessageId(name: "before" | "branchBefore", id: unknown): vo
 
 function checkFlaw(value: unknown, field: string): void {
   const flaw = flawOf(value);
-  if (flaw !== undefined) throw new RunnerError("invalid-input", { field }, { message: `${field} ${flaw}` });
+  if (flaw !== undefined) throw invalidInput(field, `${field} ${flaw}`);
 }
 
 /** A copy that the caller cannot change. */

@@ -15,7 +15,7 @@ import type {
   ThreadConnectRequest,
   ThreadRunRequest,
 } from "../run/contract.js";
-import { RunnerError } from "../run/errors.js";
+import { invalidInput, RunnerError } from "../run/errors.js";
 import { LeftOut } from "../run/input-shape.js";
 import { isBusy } from "../run/life.js";
 import type { Cursor, ThreadUpdate } from "../run/types.js";
@@ -276,11 +276,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     const input = checkInput(weighed.input, leftOut.note);
     leftOut.tell(this.warnOnce);
     if (isRunningAgent(request.agent) && this.runs.current(request.threadId) === undefined) {
-      throw new RunnerError(
-        "invalid-input",
-        { field: "agent" },
-        { message: "The agent is running already: pass a clone" },
-      );
+      throw invalidInput("agent", "The agent is running already: pass a clone");
     }
     const run = this.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
     const hearing = this.heard$.subscribe();

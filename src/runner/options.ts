@@ -3,7 +3,7 @@ import type { Clock } from "../platform/clock.js";
 import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
 import type { Logger } from "../platform/log.js";
-import { RunnerError } from "../run/errors.js";
+import { invalidInput } from "../run/errors.js";
 import { checkList, type Elsewhere, type Names } from "../run/options.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
@@ -120,6 +120,5 @@ export function checkLogger(logger: Logger | undefined): void {
     (typeof (logger as Logger | null)?.error === "function" && typeof logger.warn === "function")
   )
     return;
-  const field = "logger";
-  throw new RunnerError("invalid-input", { field }, { message: "logger must have the methods error and warn" });
+  throw invalidInput("logger", "logger must have the methods error and warn");
 }

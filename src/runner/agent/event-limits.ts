@@ -1,5 +1,5 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
-import { messageOf, RunnerError } from "../../run/errors.js";
+import { invalidInput, messageOf } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
 import { PATCH_BOUNDS } from "../../run/json-patch.js";
 import { jsonOf, weigh } from "../../run/size.js";
@@ -83,7 +83,7 @@ function checkWeight<T>(
   mustBeJson = true,
 ): T {
   const refuse = (must: string): never => {
-    throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
+    throw invalidInput(field, `${field} must ${must}`);
   };
   const { size, depth, odd } = weigh(value, { size: maxEventBytes, depth: maxDepth });
   if (depth > maxDepth) refuse(`be no deeper than ${maxDepth} levels (eventLimits.maxDepth)`);
@@ -102,7 +102,7 @@ function jsonForm<T>(field: string, value: T, most: number): T {
     why = messageOf(error);
   }
   if (made !== undefined) return made;
-  throw new RunnerError("invalid-input", { field }, { message: `${field} has no JSON: ${why}` });
+  throw invalidInput(field, `${field} has no JSON: ${why}`);
 }
 
 /**
