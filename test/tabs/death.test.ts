@@ -31,7 +31,13 @@ async function midRun(following: readonly LabTab[]): Promise<View[]> {
 
 /** All tabs tell the same: the run is broken, once, and nothing that one of them showed is gone (L8, L9). */
 async function expectBroken(following: readonly LabTab[], shown: readonly View[], runId: string): Promise<void> {
-  const views = await Promise.all(following.map((tab) => tab.settled("thread")));
+  const views = await Promise.all(
+    following.map(async (tab) => {
+      // A new page may know how the run stands before it has loaded what applies its events.
+      await tab.tab.waitFor((thread) => window.lab.view(thread).ends.length > 0, "thread");
+      return tab.settled("thread");
+    }),
+  );
   for (const { ends, run, text, messages } of views) {
     expect(ends).toEqual([{ type: "RUN_ERROR", code: "RUN_BROKEN", message: expect.any(String) }]);
     expect(ends).toEqual(views[0]!.ends);

@@ -68,8 +68,9 @@ describe("an agent with a messageLimit", () => {
 
   test("is refused where its limit is none", async () => {
     const { runtime } = await pagedOn(1);
-    for (const messageLimit of [0, -1, 1.5, Number.NaN]) {
-      const refused = { code: "invalid-input", details: { field: "messageLimit" } };
+    for (const messageLimit of [0, -1, 1.5, Number.NaN, Infinity]) {
+      const message = "messageLimit must be a whole number, at least 1";
+      const refused = { code: "invalid-input", details: { field: "messageLimit" }, message };
       expect(() => runtime.agent("counter", { threadId: "t", messageLimit })).toThrow(expect.objectContaining(refused));
     }
   });
