@@ -9,11 +9,11 @@ export interface ThreadBase {
   readonly runIndex: number;
   readonly messages: readonly Message[];
   /**
-   * The run that added or last replaced each message, and where the messages are. Both are handed on: once a later run
-   * has ended they are that one's, so that no run has to look at the whole history.
+   * The run that added or last replaced each message. A run takes this map and `index` over when it ends, so that no run
+   * walks the whole history.
    */
   readonly runOf: Map<string, number>;
-  /** The run that added a message, where a later one replaced it. Handed on as `runOf` is. */
+  /** The run that added a message, where a later one replaced it. Taken over as `runOf` is. */
   readonly addedBy: Map<string, number>;
   readonly index?: MessageIndex;
   readonly state: State;
@@ -26,7 +26,7 @@ export type InputPlan =
       /** The run goes on where the path ends. */
       readonly is: "continue";
       readonly newMessages: readonly Message[];
-      /** All that the thread has, put together where somebody looks at it. */
+      /** All messages of the thread; assembled on demand. */
       readonly messages: () => readonly Message[];
     }
   | {
@@ -38,28 +38,28 @@ export type InputPlan =
       readonly messages: () => readonly Message[];
     };
 
-/** What the way in knows of a sender, beside what it sends. */
+/** What the entry point knows about a sender beside the request. */
 export interface SenderKnowledge {
-  /** It sends only what is new to the thread: it is never taken to cut anything. */
+  /** It sends only what is new to the thread, so nothing that it lacks counts as cut. */
   readonly partial?: boolean;
   /**
-   * Ids of messages that it was given and does not have any more. Absent: nobody knows what it was given, so what it
-   * lacks it may never have had.
+   * Ids of messages that it was given and has removed. Absent: nobody knows what it was given, and it may never have had
+   * what it lacks.
    */
   readonly cut?: readonly string[] | undefined;
-  /** It names its branch point: the first message that leaves the path. */
+  /** The branch point that it names: the first message that leaves the path. */
   readonly branchBefore?: string | undefined;
-  /** Ids of messages that it sends as they once were, before somebody edited them: it is stale. */
+  /** Ids of messages that it sends in a stale form, from before an edit. */
   readonly outdated?: ReadonlySet<string> | undefined;
-  /** Messages that it sends and that stand in the thread on another branch alone: they are not said again. */
+  /** Messages that it sends and that only another branch has: they are not added again. */
   readonly left?: ReadonlySet<Message> | undefined;
-  /** Messages of this run and later ones came while the sender waited: it could not have them. */
+  /** Messages of this and later runs arrived while the sender waited; their absence is no edit. */
   readonly unseen?: number | undefined;
 }
 
 type Sent = Pick<RunAgentInput, "messages" | "resume" | "forwardedProps">;
 
-/** Messages that take part in the comparison of histories: every AG-UI client sends them. */
+/** Roles that are compared between histories: every AG-UI client sends them. */
 const COMPARED: ReadonlySet<string> = new Set(["user", "assistant", "tool"]);
 
 const isCompared = (message: Message): boolean => COMPARED.has(message.role);
@@ -86,8 +86,8 @@ export function planInput(base: ThreadBase, input: Sent, sender: SenderKnowledge
 }
 
 /**
- * What people wrote, as the sender has it under the id of a message of the path that says something else: an edit, unless it
- * only has what the message said before. The last message that it sends is meant as it is.
+ * User messages that the sender has under the id of a message of the path, but with other content: edits, unless the
+ * sender is stale. The last message that it sends is never stale.
  */
 export function replacementsIn(
   { messages, runOf }: ThreadBase,
@@ -104,8 +104,8 @@ export function replacementsIn(
 }
 
 /**
- * What of a sent history may come from a branch that the path has left: what the path does not have, but for a question at
- * its end, which is asked anew, and results of calls that the path has.
+ * Sent messages that may come from a branch that the path has left: those that the path lacks, except a question at the
+ * end, which is new, and results of calls that the path has.
  */
 export function strangersIn({ messages, runOf, runIndex }: ThreadBase, sent: readonly Message[]): readonly Message[] {
   if (runIndex < 0) return [];
@@ -119,7 +119,7 @@ export function strangersIn({ messages, runOf, runIndex }: ThreadBase, sent: rea
   return strangers.filter((message) => message.role !== "tool" || !calls.has(message.toolCallId));
 }
 
-/** The place of the first message that leaves the path by what the sender did; -1 where none does. */
+/** The place of the first message that the sender removes from the path; -1 for none. */
 function firstToLeave(base: ThreadBase, input: Sent, { cut, outdated, unseen = Infinity }: SenderKnowledge): number {
   const { messages, runOf } = base;
   const sent = new Set(input.messages.filter(isCompared).map(({ id }) => id));
@@ -133,8 +133,8 @@ function firstToLeave(base: ThreadBase, input: Sent, { cut, outdated, unseen = I
   return replaced < 0 || left < 0 ? Math.max(replaced, left) : Math.min(replaced, left);
 
   /**
-   * A cut takes the end of a history. What is lacking in front of all that the sender has stays: it may show, and send, the
-   * newest messages alone.
+   * A cut removes the end of a history. What is missing before everything that the sender has stays: it may show and send
+   * only the newest messages.
    */
   function cutAt(ids: ReadonlySet<string>): number {
     const isCut = (message: Message): boolean => isCompared(message) && ids.has(message.id);
@@ -144,7 +144,7 @@ function firstToLeave(base: ThreadBase, input: Sent, { cut, outdated, unseen = I
   }
 
   function regeneratedAt(): number {
-    // Who answers an interrupt has nothing new to say, and asks for no answer again.
+    // An answer to an interrupt brings no new message and regenerates nothing.
     if (isAnswer(input)) return -1;
     const lastSent = input.messages.findLastIndex((message) => isCompared(message) && runOf.has(message.id));
     const isNew = (message: Message, at: number): boolean =>
@@ -156,17 +156,17 @@ function firstToLeave(base: ThreadBase, input: Sent, { cut, outdated, unseen = I
   }
 }
 
-/** A branch whose messages are those of the path before the one at `at`, then what else the sender sends. */
+/** A branch: the messages of the path before the one at `at`, then the sender's other messages. */
 function branchAt({ messages, runOf }: ThreadBase, sent: readonly Message[], at: number): InputPlan {
   const runIndexOf = ({ id }: Message): number => runOf.get(id) ?? -1;
-  // The branch continues a run that keeps all of its messages; those that are kept of later runs are new again.
+  // The branch continues a run that keeps all of its messages; kept messages of later runs are new again.
   const firstCut = messages.slice(at).reduce((least, message) => Math.min(least, runIndexOf(message)), Infinity);
   const before = messages.slice(0, at);
   const afterRunIndex = before.reduce((newest, message) => {
     const runIndex = runIndexOf(message);
     return runIndex < firstCut ? Math.max(newest, runIndex) : newest;
   }, -1);
-  // What an answer that leaves had in front of it (reasoning, activities) leaves with it.
+  // Reasoning and activities before a removed answer go with it.
   const end = before.findLastIndex(isCompared);
   const kept = before.filter((message, place) => place <= end || runIndexOf(message) <= afterRunIndex);
   const ids = new Set(kept.map(({ id }) => id));
@@ -180,15 +180,15 @@ function branchAt({ messages, runOf }: ThreadBase, sent: readonly Message[], at:
 }
 
 /**
- * The messages of a sender that was shown them in another form (an older version of the protocol has less), with the
- * thread's own in the place of those that say the same: what could not be shown is no edit.
+ * The messages of a sender that sees another form of them (an older version of the protocol has less). Those that equal
+ * the form of the thread's own are replaced by it: what could not be shown is no edit.
  */
 export function asKnown(
   { messages }: Pick<ThreadBase, "messages">,
   sent: readonly Message[],
   shownAs: (message: Message) => Message,
 ): readonly Message[] {
-  // Only parts are shown otherwise.
+  // Only content parts have another form.
   const ids = new Set(sent.filter(({ content }) => Array.isArray(content)).map(({ id }) => id));
   if (ids.size === 0) return sent;
   const known = new Map(messages.filter(({ id }) => ids.has(id)).map((message) => [message.id, message]));
@@ -215,7 +215,7 @@ function titleOfPart(part: object): string {
   return typeof name === "string" ? name : "";
 }
 
-/** Equal for equal requests: what is compared when a run id is sent again. FNV-1a over the request's JSON, 64 bits. */
+/** Identifies a request when its run id is sent again. FNV-1a over the request's JSON, 64 bits. */
 export function fingerprintOf(input: Pick<RunAgentInput, "messages" | "resume" | "forwardedProps">): string {
   const command = commandOf(input);
   const text = JSON.stringify([input.messages, input.resume ?? null, ...(command === undefined ? [] : [command])]);

@@ -1,7 +1,7 @@
 import type { ActivityMessage, AssistantMessage, Message, Metadata, ToolCall, ToolMessage } from "@ag-ui/client";
 import { assignOwn, sameJson } from "./json.js";
 
-/** Where a message is: one for all of its calls, so that a copy in its place is noted once. */
+/** The current object of a message. All of its calls share it, so that a copy is noted once. */
 interface Place {
   message: AssistantMessage;
 }
@@ -12,8 +12,8 @@ interface PlacedCall {
 }
 
 /**
- * Where the messages and tool calls of a thread are. Handed on from one list to the next, so that no list has to look
- * at all that came before it; see {@link MessageList.handOn}.
+ * Index of a thread's messages and tool calls. Handed on from one list to the next, so that no list walks the whole
+ * history; see {@link MessageList.handOn}.
  */
 export interface MessageIndex {
   readonly byId: Map<string, Message>;
@@ -22,7 +22,7 @@ export interface MessageIndex {
   readonly doubled: boolean;
 }
 
-/** `null` counts as absent: older producers send it, and it must not stay. */
+/** Removes a `null` owner, which older producers send for an absent one. */
 export function withoutNullTag<T extends object>(tagged: T): T {
   if ((tagged as { subagentRunId?: string | null }).subagentRunId !== null) return tagged;
   const copy: { subagentRunId?: string | null } = { ...tagged };
@@ -39,25 +39,25 @@ const kindOf = ({ role }: Message): "reasoning" | "activity" | "other" =>
   role === "reasoning" || role === "activity" ? role : "other";
 
 /**
- * Messages under change, with indexes so that no event costs a search. Messages that came from outside are never
- * written to: the first write to one puts a copy in its place.
+ * Messages under change, indexed so that no event needs a search. Messages from outside are never written to: the first
+ * write replaces one by a copy.
  *
  * Where several messages have one id, or one tool call id, the first in the list counts.
  */
 export class MessageList {
   readonly #base: readonly Message[];
-  /** What was added to the base, as long as nothing of the base itself has changed. */
+  /** What was added to the base, while the base itself is unchanged. */
   #tail: Message[] = [];
-  /** The whole, once somebody had to look at it. */
+  /** The whole list, once it was needed. */
   #whole: Message[] | undefined;
-  /** Of the base, as long as nothing of it was taken away; what changed stands in `#byId` and `#calls`. */
+  /** The index of the base, until something of it is removed; `#byId` and `#calls` take precedence. */
   #below: MessageIndex | undefined;
   #byId = new Map<string, Message>();
   #calls = new Map<string, PlacedCall>();
-  /** Of messages with calls, as far as they are this list's own. */
+  /** Of messages with calls that this list has indexed itself. */
   #places = new WeakMap<Message, Place>();
   #doubled = false;
-  /** Messages, tool calls and metadata that were made here, and that nobody was handed. */
+  /** Messages, tool calls and metadata that were made here and not handed out: they may be written to. */
   #owned = new WeakSet<object>();
   /** By the message with their call: results that belong into the middle of the list and are not in it yet. */
   #waiting = new Map<Message, ToolMessage[]>();
@@ -84,7 +84,7 @@ export class MessageList {
     }
   }
 
-  /** The index of this list, which must not change any more, in the place of that of its base. */
+  /** The index of this list, which must not change any more. Replaces that of its base. */
   handOn(): MessageIndex {
     if (this.#below === undefined) return { byId: this.#byId, calls: this.#calls, doubled: this.#doubled };
     const { byId, calls } = this.#below;
@@ -142,7 +142,7 @@ export class MessageList {
     return this.#calls.get(toolCallId) ?? this.#below?.calls.get(toolCallId);
   }
 
-  /** The message of this id, to be changed in place; none for activities, whose content is no text. */
+  /** The message of this id, to be changed in place; undefined for activities, whose content is no text. */
   writableText(id: string): Exclude<Message, ActivityMessage> | undefined {
     const message = this.get(id);
     return message === undefined || message.role === "activity" ? undefined : this.write(message);
@@ -163,13 +163,13 @@ export class MessageList {
     return copy;
   }
 
-  /** The messages as they are now: none of them, and nothing in them, is written to any more. */
+  /** The messages as they are now; later changes go to copies. */
   share(): Message[] {
     this.#owned = new WeakSet();
     return this.#items().slice();
   }
 
-  /** Puts other messages into the place of all. One that says the same as the one that was there stays that object. */
+  /** Replaces all messages. One that equals the held one keeps its object. */
   reset(messages: readonly Message[]): void {
     this.#whole = messages.map((message) => {
       const held = this.get(message.id);
@@ -180,7 +180,7 @@ export class MessageList {
     this.#reindex();
   }
 
-  /** The message itself or the copy that took its place, to be changed in place. */
+  /** The message or the copy that replaces it, to be changed in place. */
   write<T extends Message>(message: T): T {
     this.#version++;
     if (this.#owned.has(message)) return message;
@@ -196,18 +196,18 @@ export class MessageList {
     this.adopt(message);
   }
 
-  /** Adds a message of somebody else's. */
+  /** Adds a message from outside. */
   adopt(message: Message): void {
     this.#added(message);
     if (message.role !== "tool") this.#lastSpoken = message;
     (this.#whole ?? this.#tail).push(message);
   }
 
-  /** Puts a message that was made for this list in another's place. */
+  /** Replaces a message by one that was made for this list. */
   replace(old: Message, fresh: Message): void {
     this.#version++;
     this.#owned.add(fresh);
-    // A waiting result is put into the list first; and in place of a result stands one that others are put before.
+    // It may be a waiting result, or end the results that later ones are put behind.
     if (old.role === "tool") this.#items();
     this.#lastSpoken = undefined;
     this.#put(old, fresh);
@@ -220,7 +220,7 @@ export class MessageList {
     if (this.#placedCall(call.id) === undefined) this.#calls.set(call.id, { place: this.#placeOf(owner), call });
   }
 
-  /** Adds a tool result behind the message that issued the call and the results that it already has; else at the end. */
+  /** Adds a tool result after the message with its call and the results that follow it; else at the end. */
   insertResult(result: ToolMessage): void {
     const owner = this.call(result.toolCallId)?.owner;
     if (owner?.role !== "assistant" || owner === this.#last()) return this.append(result);
@@ -246,10 +246,10 @@ export class MessageList {
   }
 
   /**
-   * MESSAGES_SNAPSHOT: what it holds replaces and is added; what it leaves out goes, but for reasoning where it holds
-   * none, and activities that it does not speak for.
+   * MESSAGES_SNAPSHOT: its messages replace held ones or are added; held ones that it lacks are removed, except reasoning
+   * where it has none, and activities that it does not cover.
    *
-   * @param activityTypes the types of activity that it speaks for, `null` for all; `undefined`: all where it holds any
+   * @param activityTypes the types of activity that it covers, `null` for all; `undefined`: all where it has any
    */
   merge(snapshot: readonly Message[], activityTypes: readonly string[] | null | undefined): void {
     const incoming = snapshot.map(withoutNullTag);
@@ -264,7 +264,7 @@ export class MessageList {
     this.#version++;
     const { reasoning, activity, other } = this.#counts;
     const replaced = other + (ownsReasoning ? reasoning : 0) + (ownsActivities === false ? 0 : activity);
-    // It says what there is: what only stays need not be walked. Activities of some types are not counted.
+    // It changes nothing, so what it leaves alone is not walked. Activities are not counted by type.
     if (
       (!activityTypes || activity === 0) &&
       !this.#doubled &&
@@ -327,7 +327,7 @@ export class MessageList {
     return this.#whole;
   }
 
-  /** The end of the list, where the message is in that; else the whole. */
+  /** The tail, where the message is in it; else the whole list. */
   #partWith(message: Message): Message[] {
     return this.#whole === undefined && this.#tail.lastIndexOf(message) >= 0 ? this.#tail : this.#placed();
   }

@@ -23,13 +23,13 @@ export interface SettledRun {
   readonly customs: readonly BaseEvent[];
   /** The run's own RUN_FINISHED or RUN_ERROR. */
   readonly terminal: BaseEvent;
-  /** What a run before this one asked, where this one ended in RUN_ERROR and so left it open. */
+  /** Interrupts of an earlier run that are still open, where this one ended in RUN_ERROR. */
   readonly interrupted?: { readonly runId: string; readonly interrupts: readonly Interrupt[] };
 }
 
 /**
- * RUN_STARTED without the input's messages. A reader would append those first, and a snapshot leaves what a reader
- * holds where it is: the new messages would stand before the history.
+ * RUN_STARTED without the input's messages. A reader would append them first, and a snapshot keeps the places of held
+ * messages: the new ones would stand before the history.
  */
 function withoutMessages(runStarted: BaseEvent): BaseEvent {
   const { input } = runStarted as unknown as RunStartedEvent;
@@ -46,8 +46,8 @@ function stateSnapshot(state: State): BaseEvent[] {
 }
 
 /**
- * Snapshots after which a reader holds no message but one, which any further snapshot of {@link messagesSnapshot}
- * removes. An empty snapshot would not do: reasoning stays where a snapshot has none.
+ * Snapshots that leave a reader with a single message, which every further {@link messagesSnapshot} removes. An empty
+ * snapshot would not do: it keeps reasoning.
  */
 function forgetMessages(id: string): BaseEvent[] {
   return [
@@ -79,15 +79,15 @@ function mustForget(base: readonly Message[], messages: readonly Message[]): boo
   return base.some(({ id, role }) => role === "reasoning" && !held.has(id));
 }
 
-/** The message where its owner is the owner that a start of this kind must agree with. */
+/** The message, if a start of this kind must have its owner. */
 function sameKind(message: Message | undefined, kind: "text" | "reasoning"): Message | undefined {
   if (message === undefined || message.role === "activity") return undefined;
   return (message.role === "reasoning") === (kind === "reasoning") ? message : undefined;
 }
 
 /**
- * A start again, of something that the messages already show: it must change nothing about them, so it has no
- * metadata, and no owner that contradicts the message.
+ * Repeats a start of something that the messages already show. It must not change them, so it has no metadata, and no
+ * owner that contradicts the message.
  */
 function again(start: Started["start"], shown: Message | undefined): BaseEvent {
   const { metadata: _, subagentRunId, ...rest } = start;
@@ -95,7 +95,7 @@ function again(start: Started["start"], shown: Message | undefined): BaseEvent {
   return subagentRunId === undefined || contradicts ? rest : { ...rest, subagentRunId };
 }
 
-/** The start again of a tool call, as the messages show the call now. */
+/** Repeats the start of a tool call, as the messages show the call now. */
 function callAgain(start: ToolCallStartEvent, fold: Fold): BaseEvent {
   const shown = fold.list.call(start.toolCallId);
   if (shown === undefined) return start;
@@ -106,13 +106,13 @@ function callAgain(start: ToolCallStartEvent, fold: Fold): BaseEvent {
 
 /** How much a reader is shown of the messages. */
 export interface Shown {
-  /** At most so many of the last ones, and all that the live run has added at the end or has open. Absent: all. */
+  /** At most this many of the last ones, and all that the live run has open or has added at the end. Absent: all. */
   readonly limit?: number;
   /** The reader holds messages that the snapshot would leave in the wrong places. */
   readonly forget?: boolean;
 }
 
-/** The message that a start which is told again belongs to. */
+/** The message that a repeated start belongs to. */
 function ownerOf(fold: Fold, { kind, start }: Started): Message | undefined {
   switch (kind) {
     case "text":
@@ -128,7 +128,7 @@ function ownerOf(fold: Fold, { kind, start }: Started): Message | undefined {
 }
 
 /**
- * The part of a live run's messages that a snapshot shows: what is open must be in it, since its deltas go on; and what
+ * The part of a live run's messages that a snapshot shows. It includes what is open, because its deltas continue, and what
  * the run has added at the end.
  */
 export function shownOf({ fold, open }: RunView, limit: number | undefined): MessagePart {
@@ -152,10 +152,10 @@ export function shownOf({ fold, open }: RunView, limit: number | undefined): Mes
 }
 
 /**
- * The events that lead a reader up to a live run's last event, after the thread's settled history: what follows are
- * the run's further events. The reader then has exactly the messages and state that all events of the run give.
+ * The events that bring a reader of the thread's settled history up to a live run's last event. With the run's further
+ * events it then rebuilds exactly what all events of the run give.
  *
- * Holds live parts of the fold: it must be serialised or copied before the fold goes on.
+ * They share live parts of the fold: copy or serialise them before the fold goes on.
  */
 export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}): BaseEvent[] {
   const { fold, runStarted } = view;
@@ -163,8 +163,8 @@ export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}
   const { messages } = shownOf(view, limit);
   const held = limit === undefined ? fold.list.base : lastOf(fold.list.base, limit).messages;
 
-  // A snapshot in the middle of a run may leave out what is still open. A reader must hear of its start (verification
-  // knows nothing else), and must not show it: so it starts before the snapshot that leaves it out.
+  // A snapshot in the middle of a run may leave out what is still open. A reader must see its start, or verification
+  // rejects its deltas, and must not show it: so the start comes before the snapshot.
   const lost: BaseEvent[] = [];
   const starts: BaseEvent[] = [];
   for (const { kind, start } of view.open.started()) {
@@ -180,7 +180,7 @@ export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}
         (fold.list.call(start.toolCallId) === undefined ? lost : starts).push(callAgain(start, fold));
         break;
       case "unanswered":
-        // Ended, and told again all the same: readers count the calls that wait for an answer by their starts.
+        // It has ended, and is repeated all the same: readers find unanswered calls by their starts.
         (fold.list.call(start.toolCallId) === undefined ? lost : starts).push(callAgain(start, fold), {
           type: EventType.TOOL_CALL_END,
           toolCallId: start.toolCallId,
@@ -211,7 +211,7 @@ export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}
   ];
 }
 
-/** The events that leave a reader of the thread with nothing: it was deleted. `id` is the run's that they seem to be. */
+/** The events that leave a reader of a deleted thread with nothing. `id`: run id of these events. */
 export function emptyPrelude(threadId: string, id: string): BaseEvent[] {
   return [
     startedEvent(threadId, id),
