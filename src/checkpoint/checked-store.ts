@@ -43,6 +43,7 @@ export class CheckedStore implements LocalCheckpointStore {
   readonly #ids: MakeId;
   #closed = false;
 
+  /** @internal */
   protected constructor(
     stored: StoredCheckpoints,
     { clock = systemClock, ids = randomId }: { readonly clock?: Clock; readonly ids?: MakeId },
