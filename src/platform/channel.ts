@@ -8,6 +8,7 @@ export interface Channel {
   close(): void;
 }
 
+/** Opens a channel by name; channels of one name form a group. */
 export type OpenChannel = (name: string) => Channel;
 
 export const openBroadcastChannel: OpenChannel = (name) => {
