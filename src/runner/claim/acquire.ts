@@ -17,8 +17,14 @@ export const STOP_ACK_MS = 2_000;
 /** Attempts to supersede live runs before the thread counts as busy. */
 const SUPERSEDE_TRIES = 3;
 
+/** An answer reuses the id of the run that asked: it is a run of its own, which waits for that one as for any other. */
+export const isThatRun = (
+  run: RunRow,
+  { fingerprint, answers }: Pick<ClaimRequest, "fingerprint" | "answers">,
+): boolean => run.fingerprint === fingerprint || answers !== true;
+
 /**
- * Takes the thread's lock for a run, or finds this very run live in another host. A live run of another host is waited
+ * Takes the thread's lock for a run, or finds its id in the log while another run is live. A live run of another host is waited
  * for or ended first, where the policy says so.
  *
  * @param waiting `busy` is called, with the index of the live run, before waiting; `signal` ends the wait
@@ -32,7 +38,7 @@ export async function acquire(
     readonly signal: AbortSignal;
   },
 ): Promise<{ readonly lock: HeldLock } | { readonly run: RunRow }> {
-  const { threadId, runId, fingerprint, answers } = asked;
+  const { threadId, runId, fingerprint } = asked;
   for (let tries = 0; ; tries++) {
     try {
       return { lock: await claimThread(parts, threadId, runId) };
@@ -40,9 +46,8 @@ export async function acquire(
       if (!RunnerError.is(error, "thread-busy")) throw error;
       const { runId: liveId, holderId } = error.details;
       recovery.watch(holderId);
-      const run = liveId === runId ? await parts.store.runById(threadId, runId, fingerprint) : undefined;
-      // An answer reuses the id of the run that asked: it waits for that run as for any other.
-      if (run !== undefined && (run.fingerprint === fingerprint || answers !== true)) return { run };
+      const run = await parts.store.runById(threadId, runId, fingerprint);
+      if (run !== undefined && isThatRun(run, asked)) return { run };
       if (onConcurrentRun === "throw" || (onConcurrentRun === "supersede" && tries >= SUPERSEDE_TRIES)) throw error;
       const { runIndex } = error.details;
       waiting.busy(typeof runIndex === "number" ? runIndex : undefined, onConcurrentRun);

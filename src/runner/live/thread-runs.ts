@@ -2,15 +2,21 @@ import { RunnerError } from "../../run/errors.js";
 import { isAnswer } from "../../run/interrupts.js";
 import { isBusy } from "../../run/life.js";
 import type { LiveRunRequest, PlacedRequest } from "../claim/fence.js";
+import { isThatRun } from "../claim/acquire.js";
 import { LiveRun, type LiveRunContext } from "./live-run.js";
 
 /** A request that the runner has checked. */
 export type CheckedRequest = LiveRunRequest & Pick<PlacedRequest, "fingerprint">;
 
+/** How many runs that are over are known. */
+const MAX_LEFT = 1_000;
+
 /** This host's runs that are not over: the current one of each thread, and those queued behind it. */
 export class ThreadRuns {
   private readonly runs = new Map<string, LiveRun>();
   private readonly queues = new Map<string, LiveRun[]>();
+  /** The latest runs that are over here: they may be sent again. */
+  private readonly left = new Set<string>();
   private readonly context: LiveRunContext;
 
   /**
@@ -71,7 +77,20 @@ export class ThreadRuns {
     }
     const { onConcurrentRun, parts } = this.context;
     const unseen = (): number | undefined => firstOf([before, ...queue]);
-    if (onConcurrentRun === "supersede") return this.add({ ...request, turn: () => before.supersede(), unseen });
+    if (onConcurrentRun === "supersede") {
+      const run: LiveRun = this.add({
+        ...request,
+        turn: async () => {
+          // Asking the log first would let the live run go on meanwhile.
+          if (!this.left.has(keyOf(request)) || !(await this.isKnown(request))) return before.supersede();
+          // Nothing is started: the live run goes on.
+          if (this.runs.get(threadId) === run && isBusy(before.is)) this.runs.set(threadId, before);
+          return undefined;
+        },
+        unseen,
+      });
+      return run;
+    }
     if (onConcurrentRun === "throw" || queue.length >= this.maxQueuedRuns) {
       throw new RunnerError("thread-busy", {
         threadId,
@@ -88,6 +107,12 @@ export class ThreadRuns {
     return run;
   }
 
+  /** The log has a run of this id, which this request can only be attached to or refused for. */
+  private async isKnown({ threadId, input, fingerprint }: CheckedRequest): Promise<boolean> {
+    const run = await this.context.parts.store.runById(threadId, input.runId, fingerprint);
+    return run !== undefined && isThatRun(run, { fingerprint, answers: isAnswer(input) });
+  }
+
   private add(request: PlacedRequest): LiveRun {
     const run = this.make(request);
     this.runs.set(request.threadId, run);
@@ -101,6 +126,11 @@ export class ThreadRuns {
   /** A run is over: the next in the queue takes its place. */
   private forget(run: LiveRun): void {
     const { threadId } = run;
+    this.left.add(keyOf({ threadId, input: run }));
+    for (const oldest of this.left) {
+      if (this.left.size <= MAX_LEFT) break;
+      this.left.delete(oldest);
+    }
     const left = this.queues.get(threadId)?.filter((other) => other !== run) ?? [];
     if (this.runs.get(threadId) === run) {
       const next = left.shift();
@@ -111,6 +141,14 @@ export class ThreadRuns {
     else this.queues.delete(threadId);
   }
 }
+
+const keyOf = ({
+  threadId,
+  input,
+}: {
+  readonly threadId: string;
+  readonly input: { readonly runId: string };
+}): string => JSON.stringify([threadId, input.runId]);
 
 /** The lowest index of those runs that are in the log. */
 function firstOf(runs: readonly LiveRun[]): number | undefined {

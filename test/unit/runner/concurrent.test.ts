@@ -93,6 +93,25 @@ describe.each(PRESETS)("%s: onConcurrentRun supersede", (_name, makeRunner) => {
   });
 });
 
+describe.each(PRESETS)("%s: a run of the log that is sent again while another one is live", (_name, makeRunner) => {
+  test.each(["same host", "another host"])("is told again, and supersedes nothing (L13; %s)", async (where) => {
+    const runner = makeRunner({ onConcurrentRun: "supersede", stopGraceMs: 60_000 });
+    const asked = where === "same host" ? runner : makeRunner({ dbName: runner.dbName, onConcurrentRun: "supersede" });
+    const old = await run(runner, "old");
+    const live = run(runner, "live", agentOf(silent));
+    await untilLive(asked, "live");
+    expect(textOf(await run(asked, "old"))).toEqual(textOf(old));
+    const other = collect(
+      asked.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "old", [user("other")]) }),
+    );
+    await expect(other).rejects.toMatchObject({ code: "run-exists" });
+    expect(await runner.isRunning({ threadId: "t" })).toBe(true);
+    expect(await runner.stop({ threadId: "t", runId: "live" })).toBe(true);
+    await live;
+    expect(await statuses(runner)).toEqual(["old finished", "live stopped"]);
+  });
+});
+
 describe.each(PRESETS)("%s: onConcurrentRun queue", (_name, makeRunner) => {
   test("runs wait for their turn, in the order of asking", async () => {
     const runner = makeRunner({ onConcurrentRun: "queue" });
