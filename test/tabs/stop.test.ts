@@ -122,11 +122,18 @@ describe("a run is stopped whose holder", () => {
     readonly begin: (holder: LabTab, other: LabTab) => Promise<() => Promise<void>>;
   }
 
+  /** A worker that is held up in a transaction keeps all hosts from theirs. */
+  async function betweenTwoNumbers(holder: LabTab): Promise<void> {
+    const { text } = await holder.view("thread");
+    await holder.counted("thread", text.split(" ").length);
+  }
+
   /** A busy loop in the holder. Over when the holder answers. */
   const blocked = (host: string): Hindrance => ({
     host,
     async begin(holder) {
       const { tab } = holder;
+      await betweenTwoNumbers(holder);
       await tabs.blockHost(holder, host);
       await tab.evaluate(() => {
         const ask = (): Promise<void> => window.lab.runtime.threads.list().then(() => undefined, ask);
@@ -158,9 +165,7 @@ describe("a run is stopped whose holder", () => {
         host: "dedicated",
         async begin(holder, other) {
           await other.tab.bringToFront();
-          // Between two numbers: a worker that is frozen in a transaction keeps all hosts from theirs.
-          const { text } = await holder.view("thread");
-          await holder.counted("thread", text.split(" ").length);
+          await betweenTwoNumbers(holder);
           await holder.tab.freeze();
           await expectStill(other);
           return () => holder.tab.thaw();
@@ -173,7 +178,7 @@ describe("a run is stopped whose holder", () => {
     test(`${name}: it ends as stopped for all, and the thread is free (L6, L7, L11)`, async () => {
       const holder = await tabOn("count", host);
       const other = await tabOn("count", "two");
-      await holder.start("thread", { n: 10_000, everyMs: 250 }, "hindered");
+      await holder.start("thread", { n: 10_000, everyMs: 750 }, "hindered");
       for (const tab of [holder, other]) await tab.counted("thread", 5);
       const end = await begin(holder, other);
       await other.stop("thread");

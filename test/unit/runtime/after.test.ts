@@ -362,7 +362,8 @@ describe("a runner of another make", () => {
   test("is asked to keep nothing where nobody is told", async () => {
     const { runner, looks } = counting();
     await startAndLeave({ runner });
-    expect(looks()).toBe(0);
+    // By its reader's buffer alone, which is bounded.
+    expect(looks()).toBe(1);
   });
 
   test("is told of once its run is over, whoever reads it", async () => {
@@ -371,7 +372,7 @@ describe("a runner of another make", () => {
     await startAndLeave({ runner, afterRequestMiddleware });
     await toldOf(told, 1);
     expect(told).toEqual([{ path: "/agent/counter/run", status: 200, threadId: "t", runId: "r", texts: [] }]);
-    expect(looks()).toBeGreaterThan(0);
+    expect(looks()).toBeGreaterThan(1);
   });
 
   test("is told of where its run fails", async () => {
