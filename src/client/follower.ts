@@ -193,8 +193,9 @@ export class ThreadFollower {
   private show(frame: Frame & { readonly type: "prelude" }, behind: Cursor | undefined): Promise<void> | void {
     this.begin();
     this.push(frame);
+    // Whoever is told that the thread is idle finds its messages there, also if the apply stage is still loading.
+    if (frame.live === undefined) return this.finish(behind, () => this.parts.note(frame));
     this.parts.note(frame);
-    if (frame.live === undefined) return this.finish(behind);
   }
 
   private begin(): void {
@@ -232,13 +233,14 @@ export class ThreadFollower {
     });
   }
 
-  private finish(behind: Cursor | undefined): Promise<void> | void {
+  private finish(behind: Cursor | undefined, applied?: () => void): Promise<void> | void {
     const { isLeft, generation } = this;
     return this.afterSession(() => {
       // Left in the middle: a snapshot brings the rest.
       if (isLeft) this.parts.cut();
       if (isLeft) return this.restart();
       if (behind !== undefined) this.parts.settled(behind);
+      applied?.();
       if (generation !== this.generation) return;
       this.caughtUpNow();
       this.leave();

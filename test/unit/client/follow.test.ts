@@ -60,3 +60,16 @@ test("connectAgent waits for what only a snapshot brings after an own run (L2)",
   await agent.connectAgent();
   expect(agent.messages).toEqual(await other.getThreadMessages("t"));
 });
+
+test("a follower tells that the thread is idle once its messages are there, also where they take time (L2)", async () => {
+  const { agent, other } = lagging();
+  await run(other, "before");
+  const shown: string[][] = [];
+  agent.run$.subscribe((it) => {
+    if (it.is === "idle" && it.last !== undefined) shown.push(idsIn(agent));
+  });
+  // Holds up the pipeline at each message.
+  agent.subscribe({ onMessagesSnapshotEvent: () => new Promise<void>((resolve) => setImmediate(resolve)) });
+  agent.follow();
+  await vi.waitFor(() => expect(shown[0]).toEqual(["before-u", "before-a"]));
+});
