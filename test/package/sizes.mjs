@@ -7,7 +7,7 @@ export const BUDGETS = {
   ".": { own: 64_100, whole: 100_600 },
   "./worker": { own: 76_900, whole: 123_300 },
   "./client": { own: 17_500, whole: 61_000 },
-  "./runtime": { own: 79_700, whole: 126_000 },
+  "./runtime": { own: 80_000, whole: 126_100 },
   "./node": { own: 6_400, whole: 6_400 },
   "./service-worker": { own: 6_700, whole: 6_700 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
