@@ -12,6 +12,8 @@ const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url
 const ENTRIES = {
   index: at("src/index.ts"),
   worker: at("src/worker/index.ts"),
+  // A file of its own, so that a worker that loads its agents when they run does not load the AG-UI client before.
+  "define-agent": at("src/worker/define-agent.ts"),
   client: at("src/client/index.ts"),
   runtime: at("src/runtime/index.ts"),
   node: at("src/runtime/node.ts"),
@@ -132,7 +134,7 @@ export default defineConfig(({ mode }) =>
         preview: { host: "127.0.0.1" },
         build: { target: "es2022", outDir: at("dist-demo"), emptyOutDir: true },
         // Found at the start: a dependency that turns up later reloads the pages. What Node runs is not theirs.
-        optimizeDeps: { entries: [at("demo/**/*.{html,ts}"), at("src/**/*.ts"), `!${at("demo/servers/**")}`] },
+        optimizeDeps: { entries: [at("demo/**/*.{html,ts}"), at("src/**/*.ts"), `!${at("demo/{servers,test}/**")}`] },
         test: {
           root: at("."),
           provide,
@@ -149,7 +151,7 @@ export default defineConfig(({ mode }) =>
                 maxWorkers: 2,
                 globalSetup: at("test/unit/seed.ts"),
                 ...generous(300_000 * Math.max(1, provide.propertyFactor)),
-                include: ["test/unit/**/*.test.ts", "test/conformance/**/*.test.ts"],
+                include: ["test/unit/**/*.test.ts", "test/conformance/**/*.test.ts", "demo/test/unit/**/*.test.ts"],
               },
             },
             {
@@ -183,9 +185,9 @@ export default defineConfig(({ mode }) =>
                 include: ["test/interop/*.test.ts"],
               },
             },
-            tabs("chromium", ["test/tabs/**/*.test.ts"]),
+            tabs("chromium", ["test/tabs/**/*.test.ts", "demo/test/tabs/*.test.ts"]),
             // What is about the dev server, not about the browser, is tested in one.
-            tabs("firefox", ["test/tabs/**/!(dev-*).test.ts"]),
+            tabs("firefox", ["test/tabs/**/!(dev-*).test.ts", "demo/test/tabs/*.test.ts"]),
             tabs("webkit", ["test/tabs/smoke*.test.ts"]),
           ],
         },

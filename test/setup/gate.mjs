@@ -4,14 +4,19 @@
 /** Random suites: this part of their cases. The rest finds what the first ones of many days have not. */
 export const GATE_FACTOR = 0.2;
 
-/** Files of test/tabs by engine; a suite that is not named here is run whole. */
+const tabs = (...names) => names.map((name) => `test/tabs/${name}.test.ts`);
+
+/** Files by engine; a suite that is not named here is run whole. */
 const FILES = {
   // One of each kind: runs and races, a host's death, stops, a database taken away, tabs that come back, the demo. What
   // hosts answer over HTTP is in the suite "browser".
-  chromium: ["smoke", "smoke-death", "runs", "stop", "takeover", "storage", "page-cache", "server-ends", "demo"],
+  chromium: [
+    ...tabs("smoke", "smoke-death", "runs", "stop", "takeover", "storage", "page-cache", "server-ends"),
+    "demo/test/tabs/demo.test.ts",
+  ],
   // What engines do in their own way: workers that die, databases that are taken away.
-  firefox: ["smoke", "smoke-death", "takeover", "storage"],
+  firefox: tabs("smoke", "smoke-death", "takeover", "storage"),
 };
 
 /** What the vitest project of this name runs in the gate; undefined: all of it. */
-export const gateFiles = (project) => FILES[project]?.map((name) => `test/tabs/${name}.test.ts`);
+export const gateFiles = (project) => FILES[project];

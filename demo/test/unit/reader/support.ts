@@ -4,11 +4,11 @@ import { EventSchemas } from "@ag-ui/core/schemas";
 import fastJsonPatch, { type Operation } from "fast-json-patch";
 import { from } from "rxjs";
 import { expect } from "vitest";
-import { hashText } from "../../../demo/reader/files.js";
-import { fileMessage } from "../../../demo/reader/message.js";
-import { createCache, type DocumentCache } from "../../../demo/reader/prepare.js";
-import { reader } from "../../../demo/reader/reader.js";
-import type { ReaderState } from "../../../demo/reader/state.js";
+import { hashText } from "../../../reader/files.js";
+import { fileMessage } from "../../../reader/message.js";
+import { createCache, type DocumentCache } from "../../../reader/prepare.js";
+import { reader } from "../../../reader/reader.js";
+import type { ReaderState } from "../../../reader/state.js";
 
 export interface Outcome {
   readonly events: readonly BaseEvent[];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { RecentlyUsed } from "../../../demo/reader/cache.js";
-import { createSlices, pieces } from "../../../demo/reader/slices.js";
+import { RecentlyUsed } from "../../../reader/cache.js";
+import { createSlices, pieces } from "../../../reader/slices.js";
 
 afterEach(() => vi.unstubAllGlobals());
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
-import type { Tab } from "./driver/browser.js";
-import { holdRuns } from "./driver/held-runs.js";
-import { useBrowser } from "./driver/scripted.js";
+import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { holdRuns } from "../../../test/tabs/driver/held-runs.js";
+import { useBrowser } from "../../../test/tabs/driver/scripted.js";
 
 /** What impatient people and hostile documents do to the demo. */
 const engine = inject("engine");

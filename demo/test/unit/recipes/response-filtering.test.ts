@@ -1,9 +1,9 @@
 import { EventType } from "@ag-ui/client";
 import { describe, expect, test } from "vitest";
-import { responseFilter } from "../../../demo/recipes/response-filtering.js";
-import { agentOf, inputOf, makeRunner, textOf, user } from "../runner/kit.js";
-import { runtimeWith } from "../runtime/kit.js";
-import { connectedTab, WAYS } from "../runtime/ways.js";
+import { responseFilter } from "../../../recipes/response-filtering.js";
+import { agentOf, inputOf, makeRunner, textOf, user } from "../../../../test/unit/runner/kit.js";
+import { runtimeWith } from "../../../../test/unit/runtime/kit.js";
+import { connectedTab, WAYS } from "../../../../test/unit/runtime/ways.js";
 
 /** Thinks of a key and tells it. */
 const careless = agentOf(async function* ({ runId }) {

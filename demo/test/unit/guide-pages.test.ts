@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { guidePage } from "../../../demo/guide-pages/page.js";
+import { guidePage } from "../../guide-pages/page.js";
 
 const INDEX = "# Guides\n\n## First\n\n- [One & two](one.md): says so\n- [Three](three.md)\n";
 
@@ -25,6 +25,12 @@ test("markup in a guide is shown as text, comments are left out, no link runs co
   const body = bodyOf('<!-- for editors -->\n\n<img src=x onerror="a()">\n\n[x](javascript:a%28%29)\n\n`<b>`');
   expect(body).not.toMatch(/for editors|<img|<b>|javascript:/);
   expect(body).toContain("&#60;img");
+});
+
+test("a table between marks is shown as one, the marks are not", () => {
+  const body = bodyOf("<!-- figures: stream -->\n\n`stream`: x:\n\n| a |\n| - |\n| b |\n\n<!-- /figures -->\n\nAfter.");
+  expect(body).toMatch(/<p><code>stream<\/code>: x:<\/p>\s*<div [^>]*><table>[^]*<\/table><\/div>\s*<p>After\.<\/p>/);
+  expect(body).not.toMatch(/figures|--/);
 });
 
 test("the navigation has the groups and links of the list of guides, and says which is shown", () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { authentication } from "../../../demo/recipes/authentication.js";
-import { authorisation } from "../../../demo/recipes/authorisation.js";
-import { inOrder } from "../../../demo/recipes/in-order.js";
+import { authentication } from "../../../recipes/authentication.js";
+import { authorisation } from "../../../recipes/authorisation.js";
+import { inOrder } from "../../../recipes/in-order.js";
 import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
-import { inputOf, textOf } from "../runner/kit.js";
-import { runtimeWith } from "../runtime/kit.js";
-import { connectedTab, WAYS } from "../runtime/ways.js";
+import { inputOf, textOf } from "../../../../test/unit/runner/kit.js";
+import { runtimeWith } from "../../../../test/unit/runtime/kit.js";
+import { connectedTab, WAYS } from "../../../../test/unit/runtime/ways.js";
 
 const forbidden = { status: 403 };
 

@@ -1,8 +1,8 @@
 import { afterEach, expect, inject, test } from "vitest";
-import { violations } from "./driver/axe.js";
-import type { Tab } from "./driver/browser.js";
-import { useBrowser } from "./driver/scripted.js";
-import { startPreview } from "./driver/server.js";
+import { violations } from "../../../test/tabs/driver/axe.js";
+import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { useBrowser } from "../../../test/tabs/driver/scripted.js";
+import { startPreview } from "../../../test/tabs/driver/server.js";
 
 /** What is about the pages, not about the engine, is tested in one. */
 const testOfPage = inject("engine") === "chromium" ? test : test.skip;

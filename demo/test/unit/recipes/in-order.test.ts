@@ -1,6 +1,6 @@
 import type { BeforeRequestContext, BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
 import { expect, test } from "vitest";
-import { inOrder } from "../../../demo/recipes/in-order.js";
+import { inOrder } from "../../../recipes/in-order.js";
 
 const request = new Request("http://localhost/a");
 // The runtime is not looked at here.

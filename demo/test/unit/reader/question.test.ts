@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { createSlices, finish } from "../../../demo/reader/slices.js";
-import { aggregate } from "../../../demo/reader/table/aggregate.js";
-import { type TypedTable, typeColumns } from "../../../demo/reader/table/columns.js";
-import { parseTable } from "../../../demo/reader/table/parse.js";
-import { understand } from "../../../demo/reader/table/question.js";
+import { createSlices, finish } from "../../../reader/slices.js";
+import { aggregate } from "../../../reader/table/aggregate.js";
+import { type TypedTable, typeColumns } from "../../../reader/table/columns.js";
+import { parseTable } from "../../../reader/table/parse.js";
+import { understand } from "../../../reader/table/question.js";
 
 const slices = createSlices(new AbortController().signal);
 

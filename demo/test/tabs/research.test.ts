@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
-import { violations } from "./driver/axe.js";
-import type { Tab } from "./driver/browser.js";
-import { holdRuns } from "./driver/held-runs.js";
-import { useBrowser } from "./driver/scripted.js";
+import { violations } from "../../../test/tabs/driver/axe.js";
+import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { holdRuns } from "../../../test/tabs/driver/held-runs.js";
+import { useBrowser } from "../../../test/tabs/driver/scripted.js";
 
 /** The demo's graph agent, whose host ends in the middle. */
 const engine = inject("engine");

@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
-import { logging, type LogLine } from "../../../demo/recipes/logging.js";
-import { inputOf, user } from "../runner/kit.js";
-import { runtimeWith } from "../runtime/kit.js";
-import { WAYS } from "../runtime/ways.js";
+import { logging, type LogLine } from "../../../recipes/logging.js";
+import { inputOf, user } from "../../../../test/unit/runner/kit.js";
+import { runtimeWith } from "../../../../test/unit/runtime/kit.js";
+import { WAYS } from "../../../../test/unit/runtime/ways.js";
 
 describe.each(WAYS)("logging, $name", (way) => {
   test("has a line for each run and each request, without what was said", async () => {

@@ -3,11 +3,11 @@ import { enforceEvents, verifyEvents } from "@ag-ui/client";
 import { type BaseEvent, EventType, type Message, type RunAgentInput } from "@ag-ui/core";
 import { from } from "rxjs";
 import { expect, test } from "vitest";
-import { NODE_NAMES, TITLES } from "../../../demo/graph/nodes.js";
-import { research } from "../../../demo/graph/research.js";
-import { hashText } from "../../../demo/reader/files.js";
-import { createCache } from "../../../demo/reader/prepare.js";
-import { freshName, opened } from "../langgraph/kit.js";
+import { NODE_NAMES, TITLES } from "../../../graph/nodes.js";
+import { research } from "../../../graph/research.js";
+import { hashText } from "../../../reader/files.js";
+import { createCache } from "../../../reader/prepare.js";
+import { freshName, opened } from "../../../../test/unit/langgraph/kit.js";
 
 const GUIDE =
   "# Guide\n\n## Lamps\n\nThe lamp burned oil. It was trimmed every four hours.\n\n## Fog\n\nIn fog the horn was blown.\n";

@@ -1,11 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-  IntakeError,
-  MAX_FILE_BYTES,
-  type ReadableFile,
-  readTextFile,
-  typeOfPaste,
-} from "../../../demo/reader/intake.js";
+import { IntakeError, MAX_FILE_BYTES, type ReadableFile, readTextFile, typeOfPaste } from "../../../reader/intake.js";
 
 function fileOf(name: string, content: string | Uint8Array<ArrayBuffer>, type = ""): ReadableFile {
   return new File([content], name, { type });

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
-import { DB_NAME } from "../../demo/database.js";
-import { violations } from "./driver/axe.js";
-import type { Tab } from "./driver/browser.js";
-import { holdRuns } from "./driver/held-runs.js";
-import { useBrowser } from "./driver/scripted.js";
+import { DB_NAME } from "../../database.js";
+import { violations } from "../../../test/tabs/driver/axe.js";
+import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { holdRuns } from "../../../test/tabs/driver/held-runs.js";
+import { useBrowser } from "../../../test/tabs/driver/scripted.js";
 
 const engine = inject("engine");
 const given = useBrowser();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { useBrowser } from "./driver/scripted.js";
-import { startPreview, type Server } from "./driver/server.js";
+import { useBrowser } from "../../../test/tabs/driver/scripted.js";
+import { startPreview, type Server } from "../../../test/tabs/driver/server.js";
 
 const given = useBrowser();
 let server: Server;

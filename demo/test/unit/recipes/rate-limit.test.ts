@@ -1,9 +1,9 @@
 import type { BeforeRequestContext } from "ag-ui-local-runtime/runtime";
 import { describe, expect, test } from "vitest";
-import { rateLimit, type RateLimitOptions } from "../../../demo/recipes/rate-limit.js";
-import { inputOf } from "../runner/kit.js";
-import { runtimeWith } from "../runtime/kit.js";
-import { connectedTab, WAYS } from "../runtime/ways.js";
+import { rateLimit, type RateLimitOptions } from "../../../recipes/rate-limit.js";
+import { inputOf } from "../../../../test/unit/runner/kit.js";
+import { runtimeWith } from "../../../../test/unit/runtime/kit.js";
+import { connectedTab, WAYS } from "../../../../test/unit/runtime/ways.js";
 
 /** A limit whose time stands still until it is moved. */
 function limited(options: RateLimitOptions) {

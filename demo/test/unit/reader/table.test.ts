@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { createSlices, finish } from "../../../demo/reader/slices.js";
-import type { ColumnState } from "../../../demo/reader/state.js";
-import { typeColumns } from "../../../demo/reader/table/columns.js";
-import { MAX_COLUMNS, parseTable, type Table, tableOfJson } from "../../../demo/reader/table/parse.js";
-import { describeColumn, sortNumbers } from "../../../demo/reader/table/statistics.js";
-import { decimalOf, readDate, readNumber } from "../../../demo/reader/table/values.js";
+import { createSlices, finish } from "../../../reader/slices.js";
+import type { ColumnState } from "../../../reader/state.js";
+import { typeColumns } from "../../../reader/table/columns.js";
+import { MAX_COLUMNS, parseTable, type Table, tableOfJson } from "../../../reader/table/parse.js";
+import { describeColumn, sortNumbers } from "../../../reader/table/statistics.js";
+import { decimalOf, readDate, readNumber } from "../../../reader/table/values.js";
 
 const slices = createSlices(new AbortController().signal);
 const parse = (text: string, type = "text/csv"): Promise<Table> => finish(parseTable(text, type, slices));

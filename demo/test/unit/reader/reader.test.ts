@@ -2,17 +2,17 @@ import { readFile } from "node:fs/promises";
 import { type BaseEvent, EventType } from "@ag-ui/core";
 import { marked, type Tokens } from "marked";
 import { describe, expect, test } from "vitest";
-import { reader } from "../../../demo/reader/reader.js";
+import { reader } from "../../../reader/reader.js";
 import {
   isReaderState,
   readerStateOf,
   type TableDocumentState,
   type TextDocumentState,
-} from "../../../demo/reader/state.js";
+} from "../../../reader/state.js";
 import { onlyDocument, stateAfter, Thread } from "./support.js";
 
 const sample = (name: string): Promise<string> =>
-  readFile(new URL(`../../../demo/samples/${name}`, import.meta.url), "utf8");
+  readFile(new URL(`../../../samples/${name}`, import.meta.url), "utf8");
 
 /** The texts of the block quotes of an answer, with the place below each. */
 function quotesOf(markdown: string): { text: string; place: string }[] {

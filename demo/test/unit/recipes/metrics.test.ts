@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
-import { counters } from "../../../demo/recipes/metrics.js";
-import { inputOf } from "../runner/kit.js";
-import { runtimeWith } from "../runtime/kit.js";
-import { WAYS } from "../runtime/ways.js";
+import { counters } from "../../../recipes/metrics.js";
+import { inputOf } from "../../../../test/unit/runner/kit.js";
+import { runtimeWith } from "../../../../test/unit/runtime/kit.js";
+import { WAYS } from "../../../../test/unit/runtime/ways.js";
 
 describe.each(WAYS)("counters, $name", (way) => {
   test("count runs, events, failures and live threads", async () => {

@@ -1,9 +1,9 @@
 import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
 import { describe, expect, test } from "vitest";
-import { requestRewriting } from "../../../demo/recipes/request-rewriting.js";
-import { inputOf, textOf, user } from "../runner/kit.js";
-import { answering, runtimeWith } from "../runtime/kit.js";
-import { connectedTab, WAYS } from "../runtime/ways.js";
+import { requestRewriting } from "../../../recipes/request-rewriting.js";
+import { inputOf, textOf, user } from "../../../../test/unit/runner/kit.js";
+import { answering, runtimeWith } from "../../../../test/unit/runtime/kit.js";
+import { connectedTab, WAYS } from "../../../../test/unit/runtime/ways.js";
 
 const rewriting = (...given: Parameters<typeof requestRewriting>) =>
   runtimeWith({

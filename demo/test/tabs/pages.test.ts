@@ -1,9 +1,9 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
-import { violations } from "./driver/axe.js";
-import type { Tab } from "./driver/browser.js";
-import { holdRuns } from "./driver/held-runs.js";
-import { useBrowser } from "./driver/scripted.js";
-import { ROOT } from "./driver/server.js";
+import { violations } from "../../../test/tabs/driver/axe.js";
+import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { holdRuns } from "../../../test/tabs/driver/held-runs.js";
+import { useBrowser } from "../../../test/tabs/driver/scripted.js";
+import { ROOT } from "../../../test/tabs/driver/server.js";
 
 /** The demo in a thread that is too long to be shown at once. */
 const engine = inject("engine");

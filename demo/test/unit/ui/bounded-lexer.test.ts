@@ -1,6 +1,6 @@
 import { Marked } from "marked";
 import { describe, expect, test } from "vitest";
-import { boundedTables, lex } from "../../../demo/ui/bounded-lexer.js";
+import { boundedTables, lex } from "../../../ui/bounded-lexer.js";
 
 const marked = new Marked(boundedTables, { gfm: true });
 const html = (text: string): string => marked.parser(lex(text, marked.defaults));

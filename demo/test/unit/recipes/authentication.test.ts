@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { authentication } from "../../../demo/recipes/authentication.js";
-import { inputOf, textOf } from "../runner/kit.js";
-import { runtimeWith } from "../runtime/kit.js";
-import { WAYS } from "../runtime/ways.js";
+import { authentication } from "../../../recipes/authentication.js";
+import { inputOf, textOf } from "../../../../test/unit/runner/kit.js";
+import { runtimeWith } from "../../../../test/unit/runtime/kit.js";
+import { WAYS } from "../../../../test/unit/runtime/ways.js";
 
 const TOKENS: ReadonlyMap<string, string> = new Map([["good", "Ada Löve"]]);
 const verify = async (token: string) => TOKENS.get(token);
