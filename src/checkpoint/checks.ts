@@ -1,5 +1,5 @@
 import { RunnerError } from "../run/errors.js";
-import { checkNames, type Names } from "../run/options.js";
+import { checkNames, COUNT, FLAG, TEXT, type Names } from "../run/options.js";
 import type { Checkpoint, CheckpointOrigin } from "./checkpoint.js";
 import type { CheckpointListQuery, CheckpointPatch, CheckpointPlace, PruneQuery } from "./checkpoint-store.js";
 
@@ -10,8 +10,18 @@ import type { CheckpointListQuery, CheckpointPatch, CheckpointPlace, PruneQuery 
 
 type Check = (value: unknown) => boolean;
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+/**
+ * An object of fields: no array, Map, Date or typed array, whose content is not in its fields. Those are kept as they are
+ * where the content belongs to the graph.
+ */
+export function hasFields(value: unknown): value is Record<string, unknown> {
+  try {
+    return Object.prototype.toString.call(value) === "[object Object]";
+  } catch {
+    // A revoked Proxy.
+    return false;
+  }
+}
 export const isId = (value: unknown): value is string => typeof value === "string" && value !== "";
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
 export const isTime = (value: unknown): value is number => Number.isFinite(value);
@@ -22,9 +32,10 @@ const isAbsentOr =
 const isStrings: Check = (value) => Array.isArray(value) && value.every((item) => typeof item === "string");
 
 export const isOrigin = (value: unknown): value is CheckpointOrigin =>
-  isRecord(value) && isId(value["checkpointId"]) && isId(value["runId"]);
+  hasFields(value) && isId(value["checkpointId"]) && isId(value["runId"]);
 
 const ID = [isId, "be a string that is not empty"] as const;
+const PLAIN = "be a plain object";
 const STRINGS = "be an array of strings";
 
 const FIELDS: readonly (readonly [field: string, is: Check, must: string])[] = [
@@ -33,17 +44,21 @@ const FIELDS: readonly (readonly [field: string, is: Check, must: string])[] = [
   ["runId", ...ID],
   ["nodeId", ...ID],
   ["timestamp", isTime, "be a finite number"],
-  ["state", isRecord, "be an object"],
-  ["nodeResults", (value) => isRecord(value) && Object.values(value).every(isRecord), "be an object of objects"],
+  ["state", hasFields, PLAIN],
+  [
+    "nodeResults",
+    (value) => hasFields(value) && Object.values(value).every(hasFields),
+    "be a plain object of plain objects",
+  ],
   ["visitedNodes", isStrings, STRINGS],
   ["skippedNodes", isAbsentOr(isStrings), STRINGS],
   ["pendingEdges", isStrings, STRINGS],
-  ["memorySnapshot", isAbsentOr(isRecord), "be an object"],
+  ["memorySnapshot", isAbsentOr(hasFields), PLAIN],
   ["forkedFrom", isAbsentOr(isOrigin), "have a checkpointId and a runId"],
 ];
 
 const wrongField = (checkpoint: unknown): (typeof FIELDS)[number] | undefined =>
-  isRecord(checkpoint) ? FIELDS.find(([field, is]) => !is(checkpoint[field])) : FIELDS[0];
+  hasFields(checkpoint) ? FIELDS.find(([field, is]) => !is(checkpoint[field])) : FIELDS[0];
 
 export const isCheckpoint = (value: unknown): value is Checkpoint => wrongField(value) === undefined;
 
@@ -52,7 +67,7 @@ function refuse(field: string, must: string, cause?: unknown): never {
 }
 
 function checkObject(field: string, value: unknown): void {
-  if (!isRecord(value)) refuse(field, "be an object");
+  if (!hasFields(value)) refuse(field, PLAIN);
 }
 
 /** Only a cyclic value is nested this deeply. */
@@ -60,7 +75,7 @@ const DEEPEST = 8;
 
 /** The deepest field that can be identified as not cloneable. */
 function unclonable(value: unknown, field: string, depth = 0): string {
-  if (!isRecord(value) || depth === DEEPEST) return field;
+  if (!hasFields(value) || depth === DEEPEST) return field;
   for (const key of Object.keys(value)) {
     const inside = `${field}.${key}`;
     try {
@@ -121,15 +136,8 @@ export function checkText(field: string, value: unknown): void {
   if (typeof value !== "string") refuse(field, "be a string");
 }
 
-/** @throws RunnerError `invalid-input` */
-function checkOptional(field: string, value: unknown, is: Check, must: string): void {
-  if (value !== undefined && !is(value)) refuse(field, must);
-}
-
-const COUNT = "be a whole number, at least 0";
-
 const isPlace: Check = (value) =>
-  isRecord(value) && isTime(value["timestamp"]) && (value["turn"] === undefined || isCount(value["turn"]));
+  hasFields(value) && isTime(value["timestamp"]) && (value["turn"] === undefined || isCount(value["turn"]));
 
 /** A query that was checked. */
 export interface ListRange {
@@ -140,18 +148,22 @@ export interface ListRange {
   readonly after: CheckpointPlace | undefined;
 }
 
-const LIST_QUERY: Names<CheckpointListQuery> = { runId: true, limit: true, before: true, after: true };
+const PLACE = [isPlace, "a place: a timestamp, and a turn where there is one"] as const;
+
+const LIST_QUERY: Names<CheckpointListQuery> = {
+  runId: TEXT,
+  limit: COUNT,
+  before: PLACE,
+  after: PLACE,
+};
 
 /** @throws RunnerError `invalid-input` */
 export function checkListQuery(query: CheckpointListQuery = {}): ListRange {
   checkObject("query", query);
   checkNames(query, LIST_QUERY, { of: "list" });
-  // Read once: the object is the caller's.
+  // The object is the caller's: what was read is checked again, as it is used.
   const { runId, limit, before, after } = query;
-  checkOptional("runId", runId, (value) => typeof value === "string", "be a string");
-  checkOptional("limit", limit, (value) => isCount(value) || value === Infinity, COUNT);
-  checkOptional("before", before, isPlace, "be a place: a timestamp, and a turn where there is one");
-  checkOptional("after", after, isPlace, "be a place: a timestamp, and a turn where there is one");
+  checkNames({ runId, limit, before, after }, LIST_QUERY, { of: "list" });
   return { runId, limit: limit ?? Infinity, before: ownPlace(before), after: ownPlace(after) };
 }
 
@@ -166,28 +178,19 @@ export interface PruneRange {
   readonly olderThan: number;
 }
 
-const PRUNE_QUERY: Names<PruneQuery> = { keep: true, olderThan: true, runId: true, evenLast: true };
+const PRUNE_QUERY: Names<PruneQuery> = {
+  keep: [isCount, "a whole number, at least 0"],
+  olderThan: [isTime, "a finite number"],
+  runId: TEXT,
+  evenLast: FLAG,
+};
 
 /** @throws RunnerError `invalid-input` */
 export function checkPruneQuery(query: PruneQuery): PruneRange {
   checkObject("query", query);
   checkNames(query, PRUNE_QUERY, { of: "prune" });
   const { keep, olderThan, runId, evenLast } = query;
+  checkNames({ keep, olderThan, runId, evenLast }, PRUNE_QUERY, { of: "prune" });
   if (keep === undefined && olderThan === undefined) refuse("keep", "be given, or olderThan");
-  checkOptional("keep", keep, isCount, COUNT);
-  checkOptional("olderThan", olderThan, isTime, "be a finite number");
-  checkOptional("runId", runId, (value) => typeof value === "string", "be a string");
-  checkOptional("evenLast", evenLast, (value) => typeof value === "boolean", "be true or false");
   return { runId, keep: Math.max(keep ?? 0, evenLast === true ? 0 : 1), olderThan: olderThan ?? Infinity };
-}
-
-/** @throws RunnerError `invalid-input` */
-export function checkOptions({ dbName, openTimeoutMs }: { dbName?: unknown; openTimeoutMs?: unknown }): void {
-  checkOptional("dbName", dbName, isId, "be a string that is not empty");
-  checkOptional(
-    "openTimeoutMs",
-    openTimeoutMs,
-    (value) => isCount(value) && value > 0,
-    "be a whole number, at least 1",
-  );
 }

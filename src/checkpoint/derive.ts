@@ -1,6 +1,7 @@
 import { sizeOf } from "../run/size.js";
 import type { Checkpoint, CheckpointMetadata, CheckpointState } from "./checkpoint.js";
 import type { CheckpointPatch } from "./checkpoint-store.js";
+import { hasFields } from "./checks.js";
 
 /** The metadata of a checkpoint to be saved. */
 export const metadataOf = (checkpoint: Checkpoint, turn: number): CheckpointMetadata => ({
@@ -15,13 +16,9 @@ export const metadataOf = (checkpoint: Checkpoint, turn: number): CheckpointMeta
   ...(checkpoint.forkedFrom !== undefined && { forkedFrom: checkpoint.forkedFrom }),
 });
 
-/** For results of `structuredClone`: excludes arrays, Map, Date and Blob. */
-const hasKeys = (value: unknown): value is Record<string, unknown> =>
-  Object.prototype.toString.call(value) === "[object Object]";
-
 // A spread defines keys instead of setting them, so "__proto__" is an ordinary key.
 const merged = (own: unknown, patch: unknown): unknown =>
-  hasKeys(own) && hasKeys(patch) ? { ...own, ...patch } : patch;
+  hasFields(own) && hasFields(patch) ? { ...own, ...patch } : patch;
 
 /** The state with the partitions that a patch names; see {@link CheckpointStore.fork}. */
 function patched(state: CheckpointState, patch: CheckpointPatch): CheckpointState {

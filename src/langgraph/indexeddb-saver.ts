@@ -15,7 +15,7 @@ import {
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Clock } from "../platform/clock.js";
 import { DEFAULT_DB_NAME, langGraphDbName } from "../platform/names.js";
-import { checkNames, type Names } from "../run/options.js";
+import { checkKind, checkNames, CLOCK, ID, LIST, OBJECT, TEXTS, TIMEOUT, type Names } from "../run/options.js";
 import { RunnerError } from "../run/errors.js";
 import { equalJson, isRecord } from "../run/json.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
@@ -43,7 +43,18 @@ export interface IndexedDBSaverOptions {
   readonly clock?: Clock;
 }
 
-const NAMES: Names<IndexedDBSaverOptions> = { dbName: true, serde: true, openTimeoutMs: true, clock: true };
+const NAMES: Names<IndexedDBSaverOptions> = {
+  dbName: ID,
+  serde: ["dumpsTyped", "loadsTyped"],
+  openTimeoutMs: TIMEOUT,
+  clock: CLOCK,
+};
+
+const LIST_OPTIONS: Names<CheckpointListOptions> = {
+  limit: [(given) => typeof given === "number" && !Number.isNaN(given), "a number"],
+  before: OBJECT,
+  filter: OBJECT,
+};
 
 /**
  * Keeps the checkpoints of LangGraph.js in IndexedDB: in a page, in workers, in Node on fake-indexeddb. Opens at the
@@ -55,7 +66,7 @@ const NAMES: Names<IndexedDBSaverOptions> = { dbName: true, serde: true, openTim
 export class IndexedDBSaver extends BaseCheckpointSaver {
   private readonly connection: SaverConnection;
 
-  /** @throws RunnerError `invalid-input` for unknown options */
+  /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: IndexedDBSaverOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBSaver" });
     const { dbName = DEFAULT_DB_NAME, serde, openTimeoutMs, clock } = options;
@@ -85,8 +96,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
    */
   override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
     const names = namesIn(config);
+    checkNames(options, LIST_OPTIONS, { of: "list", isOpen: true });
     const { limit, before, filter } = options;
-    if (limit !== undefined && Number.isNaN(Number(limit))) throw invalid("limit", "must be a number");
     const beforeId = namesIn(before).id;
     let left = limit ?? Infinity;
     let after: CheckpointName | undefined;
@@ -121,6 +132,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     newVersions: ChannelVersions,
   ): Promise<RunnableConfig> {
     const names = namesIn(config);
+    for (const [field, given] of Object.entries({ checkpoint, metadata, newVersions })) checkKind(field, given, OBJECT);
     const { id } = namesIn({ configurable: { checkpoint_id: checkpoint.id } });
     if (id === undefined) throw invalid("checkpoint.id", "must be set");
     const name = { ...namespaceOf(names), id };
@@ -139,6 +151,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     const names = namesIn(config);
     const { id } = names;
     if (id === undefined) throw invalid("checkpoint_id", "must be set");
+    checkKind("writes", writes, LIST);
     const records = await prepareWrites(this.serde, { ...namespaceOf(names), id }, writes, taskId, taskPath);
     await writeWrites(this.connection, records);
   }
@@ -154,6 +167,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     channels: string[];
   }): Promise<Record<string, DeltaChannelHistory>> {
     const names = namesIn(options.config);
+    checkKind("channels", options.channels, TEXTS);
     const history =
       names.threadId === undefined
         ? { seeds: [], writes: [] }

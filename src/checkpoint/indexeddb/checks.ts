@@ -1,8 +1,8 @@
 import { RunnerError } from "../../run/errors.js";
 import type { PayloadCodec } from "../../storage/codec.js";
 import type { Checkpoint } from "../checkpoint.js";
-import { isCheckpoint, isCount, isId, isOrigin, isRecord, isTime } from "../checks.js";
-import type { CheckpointStores, MetadataRecord, OriginRecord } from "./schema.js";
+import { hasFields, isCheckpoint, isCount, isId, isOrigin, isTime } from "../checks.js";
+import type { CheckpointStores, MetadataRecord, OriginRecord, TurnRecord } from "./schema.js";
 
 /** Locates an invalid record without revealing its content. */
 export const corrupt = (store: CheckpointStores, at: { checkpointId: string } | { runId: string }): RunnerError =>
@@ -29,14 +29,14 @@ export function checkMetadata(record: MetadataRecord | undefined): MetadataRecor
   throw corrupt("metadata", { checkpointId: record.id });
 }
 
-export function checkOriginRecord(record: OriginRecord | undefined): OriginRecord | undefined {
-  if (record === undefined || isOrigin(record.from)) return record;
+export function checkOriginRecord(record: OriginRecord | TurnRecord | undefined): OriginRecord | undefined {
+  if (record === undefined || ("from" in record && isOrigin(record.from))) return record;
   throw corrupt("origins", { runId: record.runId });
 }
 
 /** @param stored the record of `id` in `states`; the database returns a private copy */
 export async function decodeCheckpoint(codec: PayloadCodec, id: string, stored: unknown): Promise<Checkpoint> {
-  const checkpoint = isRecord(stored) ? await codec.decode(stored["checkpoint"]) : undefined;
+  const checkpoint = hasFields(stored) ? await codec.decode(stored["checkpoint"]) : undefined;
   if (!isCheckpoint(checkpoint) || checkpoint.id !== id) throw corrupt("states", { checkpointId: id });
   return checkpoint;
 }

@@ -1,11 +1,10 @@
 import type { Clock } from "../../platform/clock.js";
 import type { MakeId } from "../../platform/ids.js";
 import { checkpointDbName, DEFAULT_DB_NAME } from "../../platform/names.js";
-import { checkNames, type Names } from "../../run/options.js";
+import { checkNames, CLOCK, FUNCTION, ID, TIMEOUT, type Names } from "../../run/options.js";
 import { identityCodec, type PayloadCodec } from "../../storage/codec.js";
 import { DatabaseConnection } from "../../storage/indexeddb/database-connection.js";
 import { CheckedStore } from "../checked-store.js";
-import { checkOptions } from "../checks.js";
 import { prune } from "./prune.js";
 import { checkpointReads } from "./reads.js";
 import { checkpointLayout } from "./schema.js";
@@ -26,11 +25,11 @@ export interface IndexedDBCheckpointStoreOptions {
 }
 
 const NAMES: Names<IndexedDBCheckpointStoreOptions> = {
-  dbName: true,
-  openTimeoutMs: true,
-  clock: true,
-  ids: true,
-  codec: true,
+  dbName: ID,
+  openTimeoutMs: TIMEOUT,
+  clock: CLOCK,
+  ids: FUNCTION,
+  codec: ["encode", "decode"],
 };
 
 /**
@@ -42,7 +41,6 @@ export class IndexedDBCheckpointStore extends CheckedStore {
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: IndexedDBCheckpointStoreOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBCheckpointStore" });
-    checkOptions(options);
     const { dbName = DEFAULT_DB_NAME, openTimeoutMs, clock, codec = identityCodec } = options;
     const connection = new DatabaseConnection({
       dbName: checkpointDbName(dbName),

@@ -27,6 +27,17 @@ export interface OriginRecord {
   from: CheckpointOrigin;
 }
 
+/**
+ * The highest turn given: a new checkpoint is newer than every place that a caller may hold, also where that checkpoint is
+ * gone. Kept beside the origins, under the id that no run has.
+ */
+export interface TurnRecord {
+  runId: typeof TURNS;
+  turn: number;
+}
+
+export const TURNS = "";
+
 export interface CheckpointSchema extends DBSchema {
   metadata: {
     key: string;
@@ -39,7 +50,7 @@ export interface CheckpointSchema extends DBSchema {
     };
   };
   states: { key: string; value: StateRecord };
-  origins: { key: string; value: OriginRecord };
+  origins: { key: string; value: OriginRecord | TurnRecord };
 }
 
 export type CheckpointStores = StoreNames<CheckpointSchema>;

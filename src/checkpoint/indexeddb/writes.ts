@@ -4,11 +4,11 @@ import { quietly } from "../../storage/indexeddb/database-connection.js";
 import type { StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
 import type { SaveIfResult } from "../checkpoint-store.js";
-import { refuseUnstorable } from "../checks.js";
+import { isCount, refuseUnstorable } from "../checks.js";
 import { metadataOf } from "../derive.js";
 import { everyPlace, placeOf, placesAt, turnIn } from "./places.js";
 import { newestOf } from "./reads.js";
-import { STORES, type CheckpointConnection, type CheckpointWrite, type StateRecord } from "./schema.js";
+import { STORES, TURNS, type CheckpointConnection, type CheckpointWrite, type StateRecord } from "./schema.js";
 
 /** A checkpoint with everything computed before its transaction opens. */
 interface Draft {
@@ -22,14 +22,22 @@ async function draftOf(codec: PayloadCodec, checkpoint: Checkpoint): Promise<Dra
   return { checkpoint, metadata: metadataOf(checkpoint, 0), state };
 }
 
-/** The next turn for this timestamp, in the run and in the graph; read from the index, so no counter can go wrong. */
+/**
+ * The next turn: higher than every one given, and than those in the index at this timestamp, in the run and in the graph,
+ * so that no counter can go wrong.
+ */
 async function nextTurn(tx: CheckpointWrite, { runId, graphId, timestamp }: Checkpoint): Promise<number> {
   const metadata = tx.objectStore("metadata");
-  const [inRun, inGraph] = await Promise.all([
+  const origins = tx.objectStore("origins");
+  const [given, inRun, inGraph] = await Promise.all([
+    origins.get(TURNS),
     metadata.index("run").openKeyCursor(placesAt([runId], timestamp)),
     metadata.index("graph").openKeyCursor(placesAt([graphId], timestamp)),
   ]);
-  return Math.max(turnIn(inRun?.key), turnIn(inGraph?.key)) + 1;
+  const last = given !== undefined && "turn" in given && isCount(given.turn) ? given.turn : -1;
+  const turn = Math.max(last, turnIn(inRun?.key), turnIn(inGraph?.key)) + 1;
+  quietly(origins.put({ runId: TURNS, turn }));
+  return turn;
 }
 
 async function put(tx: CheckpointWrite, draft: Draft, token?: string): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Clock } from "../../platform/clock.js";
 import type { MakeId } from "../../platform/ids.js";
-import { checkNames, type Names } from "../../run/options.js";
+import { checkNames, CLOCK, FUNCTION, type Names } from "../../run/options.js";
 import { CheckedStore, type StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint, CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
 import type { LineageStep, SaveIfResult } from "../checkpoint-store.js";
@@ -14,7 +14,7 @@ export interface InMemoryCheckpointStoreOptions {
   readonly ids?: MakeId;
 }
 
-const NAMES: Names<InMemoryCheckpointStoreOptions> = { clock: true, ids: true };
+const NAMES: Names<InMemoryCheckpointStoreOptions> = { clock: CLOCK, ids: FUNCTION };
 
 /** Keeps checkpoints in memory: for tests, and for runs that need not outlive their context. */
 export class InMemoryCheckpointStore extends CheckedStore {

@@ -298,6 +298,12 @@ export function describeCheckpointChanges(open: () => LocalCheckpointStore): voi
       ["an endless timestamp", { ...checkpoint("a"), timestamp: Infinity }, "checkpoint.timestamp"],
       ["a timestamp that is text", { ...checkpoint("a"), timestamp: "2026" }, "checkpoint.timestamp"],
       ["no state", { ...checkpoint("a"), state: null }, "checkpoint.state"],
+      ["a Map as its state", { ...checkpoint("a"), state: new Map([["scratch", 1]]) }, "checkpoint.state"],
+      ["a Date as its state", { ...checkpoint("a"), state: new Date(0) }, "checkpoint.state"],
+      ["bytes as its state", { ...checkpoint("a"), state: new Uint8Array(2) }, "checkpoint.state"],
+      ["a Map of results", { ...checkpoint("a"), nodeResults: new Map([["n", {}]]) }, "checkpoint.nodeResults"],
+      ["a result that is a Date", { ...checkpoint("a"), nodeResults: { n: new Date(0) } }, "checkpoint.nodeResults"],
+      ["a Set as its snapshot", { ...checkpoint("a"), memorySnapshot: new Set([1]) }, "checkpoint.memorySnapshot"],
       ["results that are no objects", { ...checkpoint("a"), nodeResults: { n: 1 } }, "checkpoint.nodeResults"],
       ["visited nodes that are no texts", { ...checkpoint("a"), visitedNodes: [1] }, "checkpoint.visitedNodes"],
       ["no pending edges", { ...checkpoint("a"), pendingEdges: undefined }, "checkpoint.pendingEdges"],
@@ -332,13 +338,45 @@ export function describeCheckpointChanges(open: () => LocalCheckpointStore): voi
       expect(await listed(store, "graph")).toEqual(["a"]);
     });
 
+    test("a revoked Proxy is refused by its name, wherever it is", async () => {
+      const store = await filled(checkpoint("a"));
+      const { proxy, revoke } = Proxy.revocable({}, {});
+      revoke();
+      const places: readonly [unknown, string][] = [
+        [proxy, "checkpoint"],
+        [{ ...checkpoint("b"), state: proxy }, "checkpoint.state"],
+        [
+          { ...checkpoint("b"), state: { ...checkpoint("b").state, scratch: { it: proxy } } },
+          "checkpoint.state.scratch.it",
+        ],
+        [{ ...checkpoint("b"), nodeResults: { n: proxy } }, "checkpoint.nodeResults.n"],
+      ];
+      for (const [given, field] of places) {
+        const refusal = { code: "invalid-input", details: { field } };
+        await expect(store.save(given as Checkpoint)).rejects.toMatchObject(refusal);
+      }
+      const patched = { code: "invalid-input", details: { field: "patchState" } };
+      await expect(store.fork("a", proxy)).rejects.toMatchObject(patched);
+      await expect(store.list("graph", proxy)).rejects.toMatchObject({ details: { field: "query" } });
+      expect(await listed(store, "graph")).toEqual(["a"]);
+    });
+
+    test("a Map, a Date and bytes inside a partition are kept as they are", async () => {
+      const scratch = { map: new Map([["a", new Date(0)]]), bytes: new Uint8Array([1, 2]) };
+      const store = await filled(checkpoint("a"));
+      await store.save(checkpoint("a", { state: { ...checkpoint("a").state, input: new Map([[1, 2]]), scratch } }));
+      const { state } = (await store.get("a"))!;
+      expect(state).toMatchObject({ input: new Map([[1, 2]]), scratch });
+    });
+
     test("a patch that cannot be cloned, or is none, is refused, and nothing is written", async () => {
       const store = await filled(checkpoint("a"));
       await expect(store.fork("a", { scratch: { f: () => 1 } })).rejects.toMatchObject({
         code: "invalid-input",
         details: { field: "patchState.scratch.f" },
       });
-      await expect(store.fork("a", "text" as never)).rejects.toMatchObject({ code: "invalid-input" });
+      for (const none of ["text", new Map([["scratch", 1]]), [1]])
+        await expect(store.fork("a", none as never)).rejects.toMatchObject({ code: "invalid-input" });
       expect(await listed(store, "graph")).toEqual(["a"]);
     });
 

@@ -296,6 +296,20 @@ export function describeCheckpointStore(name: string, open: () => LocalCheckpoin
         expect(await listed(store, "graph", { after: c })).toEqual(["e", "d"]);
       });
 
+      test.each(["deleted", "saved anew elsewhere", "pruned"])(
+        "a page read on from the newest has what was saved since, though the newest was %s (L2)",
+        async (how) => {
+          const store = await filled(checkpoint("a"), checkpoint("b"));
+          const [b] = await store.list("graph");
+          if (how === "deleted") await store.delete("b");
+          else if (how === "pruned") await store.deleteRun("run");
+          else await store.save(checkpoint("b", { timestamp: 500 }));
+          await store.save(checkpoint("c"));
+          expect(await listed(store, "graph", { after: b })).toEqual(["c"]);
+          expect(await listed(store, "graph", { after: b, limit: 1, runId: "run" })).toEqual(["c"]);
+        },
+      );
+
       test("a place without a turn is all of its timestamp", async () => {
         const store = await five();
         expect(await listed(store, "graph", { before: { timestamp: 2_000 } })).toEqual(["b", "a"]);

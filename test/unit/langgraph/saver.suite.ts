@@ -370,6 +370,17 @@ export function describeSaver(name: string): void {
       ["a write's channel", (saver) => saver.putWrites(named, [[7 as unknown as string, 1]], "task")],
       ["taskId", (saver) => saver.putWrites(named, [["a", 1]], undefined as unknown as string)],
       ["limit", (saver) => listOf(saver.list({}, { limit: Number("x") }))],
+      ["limit", (saver) => listOf(saver.list({}, { limit: null as never }))],
+      ["limit", (saver) => listOf(saver.list({}, { limit: Symbol("5") as never }))],
+      ["filter", (saver) => listOf(saver.list({}, { filter: null as never }))],
+      ["filter", (saver) => listOf(saver.list({}, { filter: "source" as never }))],
+      ["before", (saver) => listOf(saver.list({}, { before: "c" as never }))],
+      ["options", (saver) => listOf(saver.list({}, null as never))],
+      ["checkpoint", (saver) => saver.put(threadConfig("t"), undefined as never, {} as never, {})],
+      ["metadata", (saver) => saver.put(threadConfig("t"), checkpointOf({}), null as never, {})],
+      ["newVersions", (saver) => saver.put(threadConfig("t"), checkpointOf({}), {} as never, undefined as never)],
+      ["writes", (saver) => saver.putWrites(named, undefined as never, "task")],
+      ["channels", (saver) => saver.getDeltaChannelHistory({ config: named, channels: "a" as never })],
     ])("a wrong %s is refused before anything is written", async (field, act) => {
       const dbName = freshName();
       await expect(act(opened(dbName, { serde: new StrictSerializer() }))).rejects.toMatchObject({
