@@ -2,8 +2,8 @@ import { TAB_COUNTS, tabs } from "./beside.js";
 import type { Context } from "./context.js";
 import { figure, perSecond, repeat } from "./figures.js";
 
-/** What the browser itself takes, in a SharedWorker without the runtime. */
-const RAW = "baselines (a SharedWorker without the runtime)";
+/** What the browser itself takes. */
+const RAW = "baselines, a SharedWorker without the runtime";
 
 const ports = (count: number): string => `${count} port${count > 1 ? "s" : ""}`;
 export const ONE_BY_ONE = (count: number): string => `one put and one awaited callback per event, ${tabs(count)}`;
@@ -19,7 +19,7 @@ export async function streamBaselines({ lab, quick, samples, figures }: Context)
   for (let i = 1; i < Math.max(...TAB_COUNTS); i++) await lab.raw();
   const row = async (name: string, count: number, work: () => Promise<number>, facts?: string): Promise<void> => {
     const values = await repeat(samples, async () => perSecond(count, await work()));
-    figures.push(figure(RAW, name, "events/s", values, facts && `FACTS.md ${facts}`));
+    figures.push(figure(`stream: ${RAW}`, name, "events/s", values, facts && `FACTS.md ${facts}`));
   };
   for (const to of TAB_COUNTS) {
     const count = quick ? 500 : 2_000;
@@ -56,7 +56,7 @@ export async function startBaselines({ lab, quick, figures }: Context): Promise<
     [LOCK, () => raw.locks(count)],
   ] as const) {
     await work();
-    figures.push(figure(RAW, name, "ms", await work()));
+    figures.push(figure(`run-start: ${RAW}`, name, "ms", await work()));
   }
   await lab.closeTabs();
 }

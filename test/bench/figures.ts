@@ -2,7 +2,7 @@
 export interface Figure {
   readonly group: string;
   readonly name: string;
-  readonly unit: "events/s" | "ms" | "times";
+  readonly unit: "events/s" | "ms" | "times" | "count";
   readonly median: number;
   readonly min: number;
   readonly max: number;
@@ -22,9 +22,9 @@ function quantile(sorted: readonly number[], q: number): number {
 
 export const perSecond = (count: number, ms: number): number => (count / ms) * 1_000;
 
-export async function repeat(samples: number, work: () => Promise<number>): Promise<number[]> {
+export async function repeat<T>(samples: number, work: () => Promise<T>): Promise<T[]> {
   await work();
-  const values: number[] = [];
+  const values: T[] = [];
   for (let i = 0; i < samples; i++) values.push(await work());
   return values;
 }
@@ -76,7 +76,8 @@ export function shown(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
-export function printFigures(figures: readonly Figure[]): void {
+/** @param remark what else there is to say of a figure */
+export function printFigures(figures: readonly Figure[], remark: (figure: Figure) => string | undefined): void {
   const width = Math.max(20, ...figures.map(({ name }) => name.length));
   let group = "";
   for (const it of figures) {
@@ -88,6 +89,7 @@ export function printFigures(figures: readonly Figure[]): void {
     }
     const cells = [it.median, it.min, it.max].map((value) => shown(value).padStart(9)).join("  ");
     const p99 = (it.p99 === undefined ? "" : shown(it.p99)).padStart(7);
-    console.log(`${it.name.padEnd(width)}  ${cells}  ${p99}  ${it.unit.padEnd(8)}  ${it.beside ?? ""}`.trimEnd());
+    const beside = [it.beside, remark(it)].filter((text) => text !== undefined && text !== "").join("; ");
+    console.log(`${it.name.padEnd(width)}  ${cells}  ${p99}  ${it.unit.padEnd(8)}  ${beside}`.trimEnd());
   }
 }

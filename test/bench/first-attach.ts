@@ -21,24 +21,25 @@ export async function firstAttach({ lab, quick, samples, figures }: Context): Pr
     return ms;
   };
   /** A host of which there is no worker. */
-  const withNew = async <T>(database: string, work: (config: HostConfig) => Promise<T>): Promise<T> => {
-    const config = { ...host, dbName: database, host: `first ${crypto.randomUUID()}` };
+  const withNew = async <T>(own: Partial<HostConfig>, work: (config: HostConfig) => Promise<T>): Promise<T> => {
+    const config = { ...host, dbName, ...own, host: `first ${crypto.randomUUID()}` };
     const result = await work(config);
     await lab.endHost(config);
     return result;
   };
-  const connected = { thread: [] as number[], nothing: [] as number[] };
-  const byAgent = async (database: string, count: number, of: keyof typeof connected): Promise<number> => {
-    const times = await withNew(database, (config) => tab.firstByAgent(config, threadId, count));
+  const connected = { thread: [] as number[], lazy: [] as number[], nothing: [] as number[] };
+  const byAgent = async (own: Partial<HostConfig>, count: number, of: keyof typeof connected): Promise<number> => {
+    const times = await withNew(own, (config) => tab.firstByAgent(config, threadId, count));
     connected[of].push(times.connected);
     return times.there;
   };
   const values = await inTurn(quick ? samples : Math.max(30, samples), {
     idle: () => bare("idle"),
     loaded: () => bare("loaded"),
-    frame: () => withNew(dbName, (config) => tab.firstByFrame(config, threadId, MESSAGES)),
-    agent: () => byAgent(dbName, MESSAGES, "thread"),
-    nothing: () => byAgent(`${dbName}-${crypto.randomUUID()}`, 0, "nothing"),
+    frame: () => withNew({}, (config) => tab.firstByFrame(config, threadId, MESSAGES)),
+    agent: () => byAgent({}, MESSAGES, "thread"),
+    lazy: () => byAgent({ lazy: true }, MESSAGES, "lazy"),
+    nothing: () => byAgent({ dbName: `${dbName}-${crypto.randomUUID()}` }, 0, "nothing"),
   });
   await lab.closeTabs();
 
@@ -52,6 +53,9 @@ export async function firstAttach({ lab, quick, samples, figures }: Context): Pr
   row("a link is opened → the frame with the snapshot", values.frame);
   row("connectRuntime() → a LocalAgent's messages", values.agent);
   row("of it: → connected", connected.thread.slice(1));
+  const besideStatic = ratio(median(values.lazy), median(values.agent), "agents that are there at once");
+  row("agents loaded at their first run: connectRuntime() → a LocalAgent's messages", values.lazy, ...besideStatic);
+  row("agents loaded at their first run: connectRuntime() → connected", connected.lazy.slice(1));
   row("no database yet: connectRuntime() → a LocalAgent knows that there is nothing", values.nothing);
-  row("of it: → connected", connected.nothing.slice(1));
+  row("no database yet: connectRuntime() → connected", connected.nothing.slice(1));
 }

@@ -2,6 +2,7 @@ import { attach } from "./attach.js";
 import { bodies } from "./bodies.js";
 import { checkpoints } from "./checkpoints.js";
 import type { Context } from "./context.js";
+import { counts } from "./counts.js";
 import { faults } from "./faults.js";
 import { firstAttach } from "./first-attach.js";
 import { latency } from "./latency.js";
@@ -31,4 +32,5 @@ export const GROUPS: Readonly<Record<string, (context: Context) => Promise<void>
   checkpoints,
   bodies,
   "per-request": perRequest,
+  counts,
 };

@@ -51,7 +51,7 @@ export async function perRequest({ samples, figures }: Context): Promise<void> {
     runners: timed(() => make("bench-runners")),
   });
   await Promise.all([one.close(), runner.close()]);
-  const group = `per request: ${REQUESTS.toLocaleString("en-US")} runs, in memory, in Node`;
+  const group = `per-request: ${REQUESTS.toLocaleString("en-US")} runs, in memory, in Node`;
   const forAll = figure(group, "one runtime for all", "ms", taken.one);
   const beside = (values: readonly number[]): number[] => values.map((ms) => ms / forAll.median);
   figures.push(

@@ -21,9 +21,9 @@ export async function runStart(context: Context): Promise<void> {
   // In pieces: one call of a page must end within its deadline.
   for (let left = quick ? 0 : LONG_THREAD; left > 0; left -= runs)
     later.push(...(await tab.starts(HOST, "thread", runs)));
-  const START = "run-start";
+  const START = "run-start: the runs of one thread";
   const floor = `call + swap + lock alone: ${shown(sum)} ms; the spike: p50 4.2, p99 14`;
-  figures.push(figure(START, `runAgent() → first event, ${runs} runs in one thread`, "ms", times, floor));
+  figures.push(figure(START, `runAgent() → first event, ${runs} runs`, "ms", times, floor));
   const part = Math.floor(runs / 4);
   figures.push(figure(START, `of it: the first ${part}`, "ms", times.slice(0, part)));
   figures.push(figure(START, `of it: the last ${part}`, "ms", times.slice(-part)));

@@ -4,6 +4,7 @@
 //   npm run bench -- --only stream         one group (may be named several times)
 //   npm run bench -- --quick               few repetitions, the small sizes
 //   npm run bench -- --samples 9           repetitions after the warm-up (5)
+//   npm run bench -- --keep                keeps the figures: test/bench/kept.json and the tables of demo/guides/figures.md
 //   npm run bench -- --json FILE           where the figures go (node_modules/.cache/ag-ui-local-runtime/bench.json)
 //   npm run bench -- --list                the groups
 import { join } from "node:path";
@@ -17,11 +18,16 @@ const { values } = parseArgs({
   options: {
     only: { type: "string", multiple: true, default: [] },
     quick: { type: "boolean", default: false },
+    keep: { type: "boolean", default: false },
     list: { type: "boolean", default: false },
     samples: { type: "string" },
     json: { type: "string", default: join(ROOT, "node_modules/.cache/ag-ui-local-runtime/bench.json") },
   },
 });
+if (values.keep && values.quick) {
+  console.error("--quick measures small sizes: they are not kept");
+  process.exit(1);
+}
 install();
 const { runnerImport } = await import("vite");
 const { module } = await runnerImport(join(ROOT, "test/bench/bench.ts"), { configFile: false, logLevel: "error" });
@@ -41,6 +47,7 @@ await module.bench({
   peer: compares ? installCopilotKit() : undefined,
   only: values.only,
   quick: values.quick,
+  keep: values.keep,
   samples: values.samples === undefined ? (values.quick ? 2 : 5) : Math.max(1, Number(values.samples)),
   json: values.json,
 });

@@ -131,7 +131,7 @@ export async function runners(context: Context): Promise<void> {
       await runs.run(other[0], { kind, events: 200, history: 0 });
     }
   };
-  const node = await startNode(peer?.url, warmUp);
+  const node = await startNode<NodeRuns>("child", peer === undefined ? [] : [peer.url], warmUp);
   const inNode = node.calls(CAP_MS);
   const inWorker = await lab.runs();
   const entrants: readonly Entrant[] = [

@@ -1,6 +1,7 @@
 import type { Context } from "./context.js";
 import { figure, shown, type Figure } from "./figures.js";
 import type { Remote } from "./lab.js";
+import type { NodeRuns } from "./node/child.js";
 import { startNode } from "./node/process.js";
 import type { RunsApi } from "./runs/api.js";
 import type { ThreadTimes } from "./runs/live-thread.js";
@@ -86,7 +87,7 @@ async function measurePlace({ quick, figures, show }: Context, place: string, ho
 
 /** What a run costs in a thread that has had many. */
 export async function threads(context: Context): Promise<void> {
-  const node = await startNode(undefined, () => Promise.resolve());
+  const node = await startNode<NodeRuns>("child", []);
   try {
     await measurePlace(context, "in memory (Node)", node.calls(CAP_MS));
   } finally {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "vite";
 import type { Remote } from "../lab.js";
-import type { Answer, Call, NodeRuns } from "./child.js";
+import type { Answer, Call } from "./serve.js";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -13,29 +13,31 @@ const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url
 export class CutOff extends Error {}
 
 /** A Node process that measures. It is started again after each cut. */
-export interface NodeProcess {
+export interface NodeProcess<Api> {
   /** @param capMs after which a call is cut off: rejects with {@link CutOff} */
-  calls(capMs: number): Remote<NodeRuns>;
+  calls(capMs: number): Remote<Api>;
   close(): Promise<void>;
 }
 
 /**
- * @param peer the module that brings CopilotKit's runner
+ * @param file of this folder, without its ending: it serves the calls
+ * @param argv what the process is started with
  * @param warmUp called with each new process
  */
-export async function startNode(
-  peer: string | undefined,
-  warmUp: (runs: Remote<NodeRuns>) => Promise<void>,
-): Promise<NodeProcess> {
+export async function startNode<Api>(
+  file: "child" | "counting",
+  argv: readonly string[],
+  warmUp: (calls: Remote<Api>) => Promise<void> = () => Promise.resolve(),
+): Promise<NodeProcess<Api>> {
   // Built, as a host would be: under Vite's own module runner each import is a lookup. Below node_modules, where what it
   // imports is found.
-  const outDir = join(at("../../.."), `node_modules/.cache/ag-ui-local-runtime/bench-node-${process.pid}`);
+  const outDir = join(at("../../.."), `node_modules/.cache/ag-ui-local-runtime/bench-${file}-${process.pid}`);
   await build({
     configFile: false,
     root: at(".."),
     logLevel: "error",
     resolve: { alias: [{ find: /^ag-ui-local-runtime$/, replacement: at("../../../src/index.ts") }] },
-    build: { ssr: at("child.ts"), outDir, emptyOutDir: true, target: "node20", minify: false },
+    build: { ssr: at(`${file}.ts`), outDir, emptyOutDir: true, target: "node20", minify: false },
   });
   let running: ChildProcess | undefined;
   const end = (): void => void running?.kill("SIGKILL");
@@ -43,7 +45,7 @@ export async function startNode(
 
   async function start(): Promise<ChildProcess> {
     const env = { ...process.env, COPILOTKIT_TELEMETRY_DISABLED: "true", DO_NOT_TRACK: "1", SCARF_ANALYTICS: "false" };
-    const child = fork(join(outDir, "child.js"), peer === undefined ? [] : [peer], {
+    const child = fork(join(outDir, `${file}.js`), argv, {
       env,
       execArgv: ["--max-old-space-size=4096"],
     });
@@ -74,12 +76,12 @@ export async function startNode(
     }
   }
 
-  const remote = (child: () => Promise<ChildProcess>, capMs: number): Remote<NodeRuns> =>
-    new Proxy({} as Remote<NodeRuns>, {
+  const remote = (child: () => Promise<ChildProcess>, capMs: number): Remote<Api> =>
+    new Proxy({} as Remote<Api>, {
       get:
         (_, method) =>
         async (...args: unknown[]) =>
-          ask(await child(), { method: String(method) as keyof NodeRuns, args }, capMs),
+          ask(await child(), { method: String(method), args }, capMs),
     });
 
   async function warm(): Promise<ChildProcess> {

@@ -54,6 +54,8 @@ export interface HostConfig {
   readonly host: string;
   /** Times storage and ports. */
   readonly probe: boolean;
+  /** Its agents are loaded when they run, with what runs them. It has no probe and answers no questions. */
+  readonly lazy?: boolean;
 }
 
 /** The name of a host's worker. */

@@ -22,8 +22,11 @@ interface Host {
 
 const hosts = new Map<string, Host>();
 
+// Bundlers know workers by `new URL` inside the constructor, so each is written out.
 const sharedOf = (config: HostConfig) => (): SharedWorker =>
-  new SharedWorker(new URL("./host.worker.ts", import.meta.url), { type: "module", name: nameOf(config) });
+  config.lazy
+    ? new SharedWorker(new URL("./lazy-host.worker.ts", import.meta.url), { type: "module", name: nameOf(config) })
+    : new SharedWorker(new URL("./host.worker.ts", import.meta.url), { type: "module", name: nameOf(config) });
 
 /** How the bench connects to a host. */
 export const optionsOf = (config: HostConfig) => ({ hosts: { shared: sharedOf(config) }, extendedLifetime: false });
