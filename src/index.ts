@@ -15,7 +15,7 @@ export type { ConcurrentRunPolicy } from "./runner/parts.js";
 export type { RunEventsQuery, RunName } from "./runner/read/reads.js";
 export type { Eviction, MemoryLimits, RunnerLimits } from "./runner/keep/retention.js";
 export type { EventLimits } from "./runner/agent/event-limits.js";
-export { compact } from "./run/compact.js";
+export { compact } from "./run/compact-events.js";
 export type { ThreadContent } from "./run/fold.js";
 export type { PlacedEvent } from "./run/pack.js";
 export type {

@@ -1,7 +1,7 @@
 import { Observable } from "rxjs";
 import { randomId } from "../platform/ids.js";
-import { RunnerError } from "../run/errors.js";
-import { AGENT_NAMES, checkNames, type Names } from "../run/options.js";
+import { loaded } from "../run/loaded.js";
+import { AGENT_NAMES, checkKind, checkNames, FLAG, FUNCTION, ID, OBJECT, TIMEOUT, type Names } from "../run/options.js";
 import type { ThreadUpdate } from "../run/types.js";
 import type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 import type {
@@ -32,13 +32,16 @@ export type LocalAgentOnly<A> = Omit<LocalAgent, keyof A>;
 
 const NAMES: Names<ConnectRuntimeOptions> = {
   hosts: true,
-  startTimeoutMs: true,
-  callTimeoutMs: true,
-  extendedLifetime: true,
-  headers: true,
+  startTimeoutMs: TIMEOUT,
+  callTimeoutMs: TIMEOUT,
+  extendedLifetime: FLAG,
+  headers: [(given) => FUNCTION[0](given) || OBJECT[0](given), "an object or a function"],
 };
-const AGENT: Names<LocalAgentConfig> = { ...AGENT_NAMES, messageLimit: true };
-const HOSTS: Names<HostFactories> = { shared: true, dedicated: true, page: true };
+const AGENT: Names<LocalAgentConfig> = {
+  ...AGENT_NAMES,
+  messageLimit: [(given) => Number.isSafeInteger(given) && Number(given) >= 1, "a whole number, at least 1"],
+};
+const HOSTS: Names<HostFactories> = { shared: FUNCTION, dedicated: FUNCTION, page: FUNCTION };
 
 /** A tab's connection to the runtime. */
 export interface RuntimeConnection {
@@ -127,11 +130,8 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
     status$: link.status$.asObservable(),
     agent<A extends ClientAgent<A> | undefined>(agentId: string, config: Omit<LocalAgentConfig, "agentId"> = {}) {
       checkNames(config, AGENT, { of: "agent()" });
-      const threadId = config.threadId ?? randomId();
-      for (const [field, id] of Object.entries({ agentId, threadId })) {
-        if (typeof id === "string" && id !== "") continue;
-        throw new RunnerError("invalid-input", { field }, { message: `${field} must be a string that is not empty` });
-      }
+      checkKind("agentId", agentId, ID);
+      const { threadId = randomId() } = config;
       // The class differs from `A` only by name, see `ClientAgent`.
       return new LocalAgent(link, { ...config, agentId, threadId }) as LocalAgent & NonNullable<A>;
     },
@@ -154,9 +154,9 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
     // Loaded when needed: few pages ask by HTTP. The request is read at the call.
     fetch: async (input, init, fetchOptions) => {
       const request = requestOf(input, init);
-      return (await import("./runtime-fetch.js")).runtimeFetch(link, request, fetchOptions);
+      return (await loaded(import("./runtime-fetch.js"))).runtimeFetch(link, request, fetchOptions);
     },
-    relay: async (request, port) => (await import("./runtime-fetch.js")).relay(link, request, port),
+    relay: async (request, port) => (await loaded(import("./runtime-fetch.js"))).relay(link, request, port),
     close: () => link.close(),
   };
 }

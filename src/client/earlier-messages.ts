@@ -1,6 +1,12 @@
 import type { Message } from "@ag-ui/client";
 import type { MessagePage } from "../wire/shapes.js";
 
+/** Messages with a page of earlier ones in front, which takes the place of those that are there already. */
+export function withPage(page: readonly Message[], messages: readonly Message[]): Message[] {
+  const loaded = new Set(page.map(({ id }) => id));
+  return [...page, ...messages.filter(({ id }) => !loaded.has(id))];
+}
+
 /** The part of a thread before an agent's messages, loaded page by page when somebody scrolls up. */
 export class EarlierMessages {
   /** The id of the first message that the agent has; undefined where the thread has nothing before it. */

@@ -1,4 +1,4 @@
-import { checkNames, type Names } from "../run/options.js";
+import { checkKind, checkNames, type Names } from "../run/options.js";
 import { checkBasePath, isBelow } from "../wire/base-path.js";
 import type { RuntimeConnection } from "./connect-runtime.js";
 
@@ -17,7 +17,7 @@ export interface InstallRuntimeFetchOptions {
   readonly target?: FetchTarget;
 }
 
-const NAMES: Names<InstallRuntimeFetchOptions> = { basePath: true, target: true };
+const NAMES: Names<InstallRuntimeFetchOptions> = { basePath: true, target: ["fetch"] };
 
 /** A replacement of `fetch` that this module made. */
 interface Replacement {
@@ -40,6 +40,7 @@ export function installRuntimeFetch(
   runtime: Pick<RuntimeConnection, "fetch">,
   options: InstallRuntimeFetchOptions,
 ): () => void {
+  checkKind("runtime", runtime, ["fetch"]);
   checkNames(options, NAMES, { of: "installRuntimeFetch", isRequired: true });
   const { basePath, target = globalThis } = options;
   const path = checkBasePath(basePath);

@@ -12,7 +12,7 @@ import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import type { LiveRun } from "../wire/shapes.js";
 import { cursorBehind } from "../wire/thread-events.js";
-import { preloadStage } from "./apply/applying-agent.js";
+import { preloadStage, whenStageIsLoaded } from "./apply/applying-agent.js";
 import { tell } from "./apply/hooks.js";
 import { ThreadFollower } from "./follower.js";
 import { runFrames } from "./frames.js";
@@ -23,7 +23,7 @@ import { ThreadAgent } from "./thread-agent.js";
 export interface LocalAgentConfig extends AgentConfig {
   readonly agentId: string;
   /**
-   * How many of a thread's newest messages it begins with; at least 1, else the constructor throws RunnerError
+   * How many of a thread's newest messages it begins with; at least 1, else `agent()` throws RunnerError
    * `invalid-input`. {@link LocalAgent.loadEarlier} loads those before them; agents in the host are given all of them.
    * Absent: the whole thread.
    */
@@ -54,11 +54,6 @@ export class LocalAgent extends ThreadAgent {
   constructor(link: HostLink, config: LocalAgentConfig) {
     super(link, config);
     const { messageLimit, initialState } = config;
-    // Checked here: the host would refuse it each time, and a follower has nobody to tell.
-    if (messageLimit !== undefined && !(Number.isSafeInteger(messageLimit) && messageLimit >= 1)) {
-      const message = "messageLimit must be a whole number, at least 1";
-      throw new RunnerError("invalid-input", { field: "messageLimit" }, { message });
-    }
     this.messageLimit = messageLimit;
     if (initialState !== undefined) this.hostState = undefined;
     preloadStage();
@@ -199,9 +194,7 @@ export class LocalAgent extends ThreadAgent {
       (before) => this.link.call("messages", { threadId, before, limit }),
       (page) => {
         this.known.load(page);
-        // While a shorter snapshot waits for a hook, some messages of the page are still here.
-        const loaded = new Set(page.map(({ id }) => id));
-        this.messages = [...page, ...this.messages.filter(({ id }) => !loaded.has(id))];
+        this.putInFront(page);
         const { messages, state } = this;
         tell(this.subscribers, "onMessagesChanged", { messages, state: state as unknown, agent: this });
       },
@@ -228,11 +221,14 @@ export class LocalAgent extends ThreadAgent {
         if (this.ownRuns.isAbortAsked(runId)) this.requestStop(runId);
       });
       return frames$.pipe(
+        whenStageIsLoaded(),
         tap((frame) => {
           if (run?.unrecorded === true) return;
           this.noteRun(frame);
           if (frame.type !== "settled" || run === undefined) return;
-          const isNext = !overlaps && run.runIndex === (before?.runIndex ?? -1) + 1;
+          const last = before?.runIndex ?? -1;
+          // Where it begins the thread, what this agent has read was deleted.
+          const isNext = !overlaps && run.runIndex === last + 1 && (last < 0 || run.begins !== true);
           settled = isNext && !this.earlier.isMoved ? "whole" : "gap";
           this.cursor = settled === "whole" ? this.ownCursor : undefined;
         }),

@@ -9,6 +9,7 @@ import type {
   ThreadRunRequest,
 } from "../run/contract.js";
 import { RunnerError } from "../run/errors.js";
+import { checkKind, ID, LIST, OBJECT } from "../run/options.js";
 import type { PlacedEvent } from "../run/pack.js";
 import type { ThreadUpdate } from "../run/types.js";
 import type {
@@ -39,7 +40,9 @@ export interface RemoteRunRequest extends Omit<ThreadRunRequest, "agent"> {
  */
 export class RemoteRunner implements AgentRunner {
   /** @hidden Made by `connectRuntime`. */
-  constructor(private readonly link: HostLink) {}
+  constructor(private readonly link: HostLink) {
+    checkKind("link", link, OBJECT);
+  }
 
   /**
    * Starts a run in the host, at the call.
@@ -70,7 +73,7 @@ export class RemoteRunner implements AgentRunner {
   /** As {@link connect}, with cursors: the last one is the `after` of the reader's next connect. */
   connectWithCursor(request: ThreadConnectRequest): Observable<ConnectedEvents> {
     return defer(() => {
-      const { threadId, agentId, after, replay = "events", follow = false } = request;
+      const { threadId, agentId, after, replay = "events", follow = false } = named(request);
       const eventsOf = threadEvents(threadId);
       return attachFrames(this.link, { threadId, agentId, after, replay, follow }).pipe(
         map(eventsOf),
@@ -79,11 +82,13 @@ export class RemoteRunner implements AgentRunner {
     });
   }
 
-  isRunning({ threadId }: AgentRunnerIsRunningRequest): Promise<boolean> {
+  async isRunning(request: AgentRunnerIsRunningRequest): Promise<boolean> {
+    const { threadId } = named(request);
     return this.link.call("isRunning", { threadId });
   }
 
-  stop({ threadId, runId }: AgentRunnerStopRequest): Promise<boolean> {
+  async stop(request: AgentRunnerStopRequest): Promise<boolean> {
+    const { threadId, runId } = named(request);
     return this.link.call("stop", { threadId, ...(runId !== undefined && { runId }) });
   }
 
@@ -93,8 +98,8 @@ export class RemoteRunner implements AgentRunner {
   }
 
   /** A thread's runs, newest first, those of other branches included. */
-  listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
-    return this.link.call("listRuns", { ...query, threadId });
+  async listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
+    return this.link.call("listRuns", named({ ...query, threadId }));
   }
 
   /**
@@ -115,28 +120,28 @@ export class RemoteRunner implements AgentRunner {
   }
 
   /** The messages of the active path, including those of the live run so far; empty for an unknown thread. */
-  getThreadMessages(threadId: string): Promise<readonly Message[]> {
-    return this.link.call("getThreadMessages", { threadId });
+  async getThreadMessages(threadId: string): Promise<readonly Message[]> {
+    return this.link.call("getThreadMessages", named({ threadId }));
   }
 
   /** The compacted events of the active path up to now; empty for an unknown thread. */
-  getThreadEvents(threadId: string): Promise<readonly BaseEvent[]> {
-    return this.link.call("getThreadEvents", { threadId });
+  async getThreadEvents(threadId: string): Promise<readonly BaseEvent[]> {
+    return this.link.call("getThreadEvents", named({ threadId }));
   }
 
   /** The state of the active path, including the live run's changes so far; undefined for an unknown thread. */
-  getThreadState(threadId: string): Promise<State | undefined> {
-    return this.link.call("getThreadState", { threadId });
+  async getThreadState(threadId: string): Promise<State | undefined> {
+    return this.link.call("getThreadState", named({ threadId }));
   }
 
   /** A thread as in the list; undefined for an unknown one. */
-  getThread(threadId: string): Promise<ThreadSummary | undefined> {
-    return this.link.call("getThread", { threadId });
+  async getThread(threadId: string): Promise<ThreadSummary | undefined> {
+    return this.link.call("getThread", named({ threadId }));
   }
 
   /** Renames, archives or pins a thread. Errors: RunnerError `unknown-thread`, `invalid-input`. */
-  updateThread(threadId: string, changes: ThreadUpdate): Promise<ThreadSummary> {
-    return this.link.call("updateThread", { threadId, changes });
+  async updateThread(threadId: string, changes: ThreadUpdate): Promise<ThreadSummary> {
+    return this.link.call("updateThread", named({ threadId, changes }));
   }
 
   /**
@@ -144,8 +149,8 @@ export class RemoteRunner implements AgentRunner {
    *
    * @returns false for an unknown one. Errors: RunnerError `thread-busy` if the run could not be stopped in time
    */
-  deleteThread(threadId: string): Promise<boolean> {
-    return this.link.call("deleteThread", { threadId });
+  async deleteThread(threadId: string): Promise<boolean> {
+    return this.link.call("deleteThread", named({ threadId }));
   }
 
   /**
@@ -158,8 +163,19 @@ export class RemoteRunner implements AgentRunner {
   }
 }
 
+/** Checks what names the thread before a host is asked: without a host, the error would be about the host. */
+function named<T extends { readonly threadId: string }>(request: T): T {
+  checkKind("request", request, OBJECT);
+  checkKind("threadId", request.threadId, ID);
+  return request;
+}
+
 /** What the host is asked for: a copy, because it is sent once there is a host, and the caller may change its own. */
-function toRunRequest({ threadId, agent, input, persistedInputMessages, branchBefore }: RemoteRunRequest): RunRequest {
+function toRunRequest(given: RemoteRunRequest): RunRequest {
+  const { threadId, agent, input, persistedInputMessages, branchBefore } = named(given);
+  checkKind("input", input, OBJECT);
+  checkKind("runId", input.runId, ID);
+  checkKind("input.messages", input.messages, LIST);
   // A JavaScript caller may pass none.
   const agentId = (agent as RemoteRunRequest["agent"] | undefined)?.agentId;
   if (agentId === undefined) {

@@ -1,3 +1,4 @@
+import { checkKind } from "../run/options.js";
 import { toErrorData } from "../wire/errors.js";
 import { relayMessageOf, relayOrderOf, type PageWord } from "../wire/service-worker-words.js";
 import type { RuntimeConnection } from "./connect-runtime.js";
@@ -7,11 +8,13 @@ import type { RuntimeConnection } from "./connect-runtime.js";
  * has no service workers (plain http).
  *
  * @returns ends it; requests that were handed over go on
+ * @throws RunnerError `invalid-input` if `runtime` is no connection
  */
 export function answerServiceWorker(
   runtime: Pick<RuntimeConnection, "relay">,
   container: ServiceWorkerContainer | undefined = ownContainer(),
 ): () => void {
+  checkKind("runtime", runtime, ["relay"]);
   if (container === undefined) return () => undefined;
   const listen = (event: MessageEvent<unknown>): void => {
     if (!isOfWorker(event)) return;

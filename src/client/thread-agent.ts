@@ -1,11 +1,12 @@
 import type { AgentConfig, BaseEvent, MessagesSnapshotEvent, RunAgentInput } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
 import { BehaviorSubject, finalize, mergeMap, tap, type Observable } from "rxjs";
+import { checkKind, OBJECT } from "../run/options.js";
 import type { Cursor } from "../run/types.js";
 import { eventsOfFrame } from "../wire/frames.js";
 import type { Frame, RunRequest } from "../wire/shapes.js";
 import { cursorBehind } from "../wire/thread-events.js";
-import { ApplyingAgent } from "./apply/applying-agent.js";
+import { ApplyingAgent, whenStageIsLoaded } from "./apply/applying-agent.js";
 import { EarlierMessages } from "./earlier-messages.js";
 import { attachFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
@@ -30,6 +31,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     config: AgentConfig,
   ) {
     super(config);
+    checkKind("link", link, OBJECT);
   }
 
   /** What is known of another thread does not apply: the current one is sent whole, and read from its beginning. */
@@ -71,7 +73,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
       follow,
       // An agent that has loaded more keeps about as much.
       ...(messageLimit !== undefined && { limit: Math.max(messageLimit, held) }),
-    });
+    }).pipe(whenStageIsLoaded());
   }
 
   /** Everything that this agent has not seen, up to the end of the live run. */

@@ -5,7 +5,7 @@ import { Bench, type RunnerUnderTest } from "./bench.js";
 import type { Level, RunnableCase } from "./case.js";
 import { RUNNABLE_CASES, type CaseId } from "./cases.js";
 import { messageOf } from "../run/errors.js";
-import { checkNames, type Names } from "../run/options.js";
+import { checkNames, FUNCTION, type Names } from "../run/options.js";
 import { ConformanceError } from "./expect.js";
 import { Patience } from "./patience.js";
 
@@ -43,11 +43,11 @@ export interface DescribeAgentRunnerOptions {
 }
 
 const NAMES: Names<DescribeAgentRunnerOptions> = {
-  create: true,
-  destroy: true,
-  reopen: true,
-  crash: true,
-  run: true,
+  create: FUNCTION,
+  destroy: FUNCTION,
+  reopen: FUNCTION,
+  crash: FUNCTION,
+  run: FUNCTION,
   level: true,
   skip: true,
   patienceMs: true,
@@ -94,7 +94,7 @@ async function runCase({ id, says, check }: RunnableCase, subject: RunnerUnderTe
  * @throws Error for a skip without a reason or of an unknown case; RunnerError `invalid-input` for an unknown option
  */
 export function describeAgentRunner(name: string, options: DescribeAgentRunnerOptions): void {
-  checkNames(options, NAMES, { of: "describeAgentRunner" });
+  checkNames(options, NAMES, { of: "describeAgentRunner", isRequired: true });
   const { level = "full", skip = {}, patienceMs = PATIENCE_MS, framework = globalFramework(), ...subject } = options;
   const { describe, it } = framework;
   checkSkips(skip);

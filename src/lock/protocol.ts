@@ -23,6 +23,8 @@ export interface LockMessage {
   readonly seq?: number;
   /** Of a `stop`: another run replaces this one, which ends at once. */
   readonly supersede?: boolean;
+  /** Of a `changed`: the thread was deleted. It may be there again when this is heard. */
+  readonly deleted?: boolean;
 }
 
 /** The lock's protocol over one channel. Drops other versions and malformed messages. */
@@ -44,7 +46,8 @@ function isLockMessage(value: unknown): value is LockMessage & { readonly v: num
     optional("runId", "string") &&
     optional("runIndex", "number") &&
     optional("seq", "number") &&
-    optional("supersede", "boolean")
+    optional("supersede", "boolean") &&
+    optional("deleted", "boolean")
   );
 }
 

@@ -3,7 +3,7 @@ import { Bell, ringOrSilence } from "../platform/bell.js";
 import type { Clock } from "../platform/clock.js";
 import type { HeldLock, Locks } from "../platform/locks.js";
 import { threadLockName } from "../platform/names.js";
-import type { RunStore } from "../storage/run-store.js";
+import type { RunStore, ThreadHead } from "../storage/run-store.js";
 import type { HostChannel } from "./protocol.js";
 
 export interface StopParts {
@@ -13,6 +13,19 @@ export interface StopParts {
   readonly store: Pick<RunStore, "head">;
   readonly clock: Clock;
 }
+
+/** An answer may have the id of the run that asked: the index tells them apart. */
+export interface StopOfRun {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly runIndex: number;
+  /** Another run replaces it. */
+  readonly supersede: boolean;
+}
+
+/** The run is live. */
+export const isIt = (head: ThreadHead | undefined, { runId, runIndex }: StopOfRun): boolean =>
+  head?.live?.runId === runId && head.live.runIndex === runIndex;
 
 /** Interval at which the stop message is repeated until it is answered, in ms. */
 const REPEAT_MS = 200;
@@ -28,12 +41,12 @@ const REPEAT_MS = 200;
  */
 export async function deliverStop(
   { dbName, locks, channel, store, clock }: StopParts,
-  run: { readonly threadId: string; readonly runId: string; readonly supersede?: boolean },
+  run: StopOfRun,
   patienceMs: number,
   acknowledged: () => void = () => undefined,
 ): Promise<HeldLock | undefined> {
-  const { threadId, runId, supersede = false } = run;
-  const isLive = async (): Promise<boolean> => (await store.head(threadId))?.live?.runId === runId;
+  const { threadId, runId } = run;
+  const isLive = async (): Promise<boolean> => isIt(await store.head(threadId), run);
   const bell = new Bell();
   // Changed by the listener below, which the compiler does not see.
   let receipt = "none" as "none" | "heard" | "taken";
@@ -59,7 +72,7 @@ export async function deliverStop(
         acknowledged();
         continue;
       }
-      if (receipt === "none") channel.post({ type: "stop", threadId, runId, ...(supersede && { supersede }) });
+      if (receipt === "none") channel.post({ type: "stop", ...run });
       await ringOrSilence(bell, seen, clock, receipt === "none" ? Math.min(REPEAT_MS, left) : left, never);
     }
   } finally {

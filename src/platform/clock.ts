@@ -42,3 +42,16 @@ export function nextTask(): Promise<void> {
     port2.postMessage(null);
   });
 }
+
+/** What `work` gives; rejects where that takes longer than `ms`. */
+export async function inTime<T>(work: Promise<T>, ms: number, clock: Clock = systemClock): Promise<T> {
+  const ended = new AbortController();
+  const tooLong = clock.after(ms, ended.signal).then(() => {
+    throw new Error(`It took more than ${ms} ms`);
+  });
+  try {
+    return await Promise.race([work, tooLong]);
+  } finally {
+    ended.abort();
+  }
+}

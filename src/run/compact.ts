@@ -1,30 +1,22 @@
-import {
-  transformChunks,
-  type ActivityDeltaEvent,
-  type ActivitySnapshotEvent,
-  type BaseEvent,
-  type MessagesSnapshotEvent,
-  type RunErrorEvent,
-  type RunFinishedEvent,
-  type RunStartedEvent,
-  type StateDeltaEvent,
-  type StateSnapshotEvent,
+import type {
+  ActivityDeltaEvent,
+  ActivitySnapshotEvent,
+  BaseEvent,
+  MessagesSnapshotEvent,
+  RunErrorEvent,
+  RunFinishedEvent,
+  RunStartedEvent,
+  StateDeltaEvent,
+  StateSnapshotEvent,
 } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
 import type { AGUIEvent } from "@ag-ui/core";
-import { from } from "rxjs";
 import { Fold, type ThreadContent } from "./fold.js";
 import { cloneJson, equalJson, isRecord } from "./json.js";
 import type { PatchResult } from "./json-patch.js";
 import { isMergeable, JoinedDeltas, KeyCounts, saysAgain, Window } from "./merged.js";
 
-const NOTHING: ThreadContent = { messages: [], state: {}, interrupts: [] };
-
-const CHUNKS: ReadonlySet<string> = new Set([
-  EventType.TEXT_MESSAGE_CHUNK,
-  EventType.TOOL_CALL_CHUNK,
-  EventType.REASONING_MESSAGE_CHUNK,
-]);
+export const NOTHING: ThreadContent = { messages: [], state: {}, interrupts: [] };
 
 const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
 
@@ -34,29 +26,10 @@ const mayHarm = (result: PatchResult | undefined): boolean => result?.is === "un
 /** Fields that name a message or a tool call which the event may create or change. */
 const NAMES = ["messageId", "toolCallId", "parentMessageId", "entityId"] as const;
 
-function expandChunks(events: readonly BaseEvent[]): readonly BaseEvent[] {
-  if (!events.some(({ type }) => CHUNKS.has(type))) return events;
-  const all: BaseEvent[] = [];
-  let failed: { readonly error: unknown } | undefined;
-  transformChunks()(from(events)).subscribe({
-    next: (event) => all.push(event),
-    error: (error: unknown) => (failed = { error }),
-  });
-  if (failed !== undefined) throw failed.error;
-  return all;
-}
-
-/**
- * What a plain AG-UI reader gets of settled history: fewer events that lead it from `base` to the same messages, in the
- * same order, the same state and interrupts, at the end of each run, and that are valid where the given ones are.
- * Linear in the events and their bytes. Nothing that is given is written to; parts of it are in what is returned.
- *
- * @param events a thread's log, or a part of it that begins with a RUN_STARTED
- * @param base what the reader holds before them; nothing by default
- */
-export function compact(events: Iterable<BaseEvent>, base: ThreadContent = NOTHING): BaseEvent[] {
+/** As the public `compact`, for events of a log, which has no chunk events. */
+export function compactLog(events: readonly BaseEvent[], base: ThreadContent = NOTHING): BaseEvent[] {
   const compactor = new Compactor(base);
-  for (const event of expandChunks([...events])) compactor.add(event);
+  for (const event of events) compactor.add(event);
   return compactor.finish();
 }
 

@@ -2,10 +2,10 @@ import type { AbstractAgent, BaseEvent, Message, RunAgentInput, State } from "@a
 import type { Observable } from "rxjs";
 import type { Cursor } from "./types.js";
 
-/** Request of {@link AgentRunner.run}. The shape of CopilotKit's runtime 1.75. */
+/** Request of {@link AgentRunner.run}, in the shape of CopilotKit's runtime 1.75. */
 export interface AgentRunnerRunRequest {
   threadId: string;
-  /** Runs as it is given: callers that share one agent between runs pass a clone. */
+  /** This object is run itself: callers that share one agent between runs pass a clone. */
   agent: AbstractAgent;
   input: RunAgentInput;
   /** The messages to persist with the run, where the caller has worked out which are new. */
@@ -16,11 +16,11 @@ export interface AgentRunnerRunRequest {
   joinCode?: string;
 }
 
-/** What runners of this library can be asked for beyond {@link AgentRunnerRunRequest}. */
+/** What this library's runners take in addition to {@link AgentRunnerRunRequest}. */
 export interface ThreadRunRequest extends AgentRunnerRunRequest {
   /**
-   * Starts a branch: this message and all behind it leave the path, and what of `input.messages` does not stand before it
-   * comes instead. Errors: RunnerError `invalid-input` where the path has no such message.
+   * Starts a branch: this message and all after it leave the active path, and the messages of `input.messages` that do
+   * not come before it take their place. Errors: RunnerError `invalid-input` if the path has no such message.
    */
   branchBefore?: string;
 }
@@ -29,35 +29,38 @@ export interface ThreadRunRequest extends AgentRunnerRunRequest {
 export interface AgentRunnerConnectRequest {
   threadId: string;
   agentId?: string;
-  /** Never stored. Who passes them is taken for CopilotKit's runtime 1.75, and given events as clients before AG-UI 1.0 read them. */
+  /**
+   * Never stored. A caller that passes them is taken for CopilotKit's runtime 1.75, and gets events in the form of AG-UI
+   * before 1.0.
+   */
   headers?: Record<string, string>;
   /** Accepted and ignored. */
   joinCode?: string;
 }
 
 /**
- * How a reader gets what was before: as messages and state (`snapshot`), as compacted events (`events`), or nothing of it
- * but the last run, event by event from its first (`last-run`; the state that it starts from comes after its RUN_STARTED).
+ * How a reader gets the history: as messages and state (`snapshot`), as compacted events (`events`), or only the last
+ * run, event by event from its first (`last-run`; the state that it starts from comes after its RUN_STARTED).
  */
 export type Replay = "snapshot" | "events" | "last-run";
 
-/** What runners of this library can be asked for beyond {@link AgentRunnerConnectRequest}. */
+/** What this library's runners take in addition to {@link AgentRunnerConnectRequest}. */
 export interface ThreadConnectRequest extends AgentRunnerConnectRequest {
   /**
-   * How far the reader has got: it is handed only what comes after that. Where that place is not on the active path any
-   * more, a snapshot.
+   * The reader's cursor: it gets only what comes after. If that place is no longer on the active path, it gets a
+   * snapshot.
    */
   after?: Cursor;
   /** For a reader without `after`. Default `events`. */
   replay?: Replay;
-  /** Goes on with each later run, whoever starts it in whichever host, and never completes by itself. Default false. */
+  /** Continues with every later run, started by anyone in any host, and never completes by itself. Default false. */
   follow?: boolean;
 }
 
 /** Some events of a thread, in order. */
 export interface ConnectedEvents {
   readonly events: readonly BaseEvent[];
-  /** Behind them: `after` of the connect that goes on from here. */
+  /** The cursor after them: pass it as `after` to continue from here. */
   readonly cursor: Cursor;
 }
 
@@ -69,11 +72,11 @@ export interface AgentRunnerIsRunningRequest {
 /** Request of {@link AgentRunner.stop}. */
 export interface AgentRunnerStopRequest {
   threadId: string;
-  /** Names the run to stop; another live run is left alone. */
+  /** The run to stop; another live run is left alone. Default: the live run. */
   runId?: string;
 }
 
-/** A thread as CopilotKit's front end reads it. Organisations and people are its service's. */
+/** A thread as CopilotKit's front end reads it. Its service adds organisations and users. */
 export interface ThreadRecord {
   readonly id: string;
   readonly name: string | null;
@@ -87,8 +90,8 @@ export interface ThreadRecord {
 }
 
 /**
- * What a runner may tell of its threads beyond the contract, for the thread routes of CopilotKit's runtime 1.75, which awaits
- * none of it.
+ * Optional reads of a runner beyond the contract, for the thread routes of CopilotKit's runtime 1.75. They are synchronous:
+ * that runtime awaits none of them.
  */
 export interface ThreadEndpointRunner extends AgentRunner {
   readonly ɵsupportsLocalThreadEndpoints: true;
@@ -96,12 +99,12 @@ export interface ThreadEndpointRunner extends AgentRunner {
   listThreads(): readonly ThreadRecord[] | Promise<readonly ThreadRecord[]>;
   getThreadMessages(threadId: string): readonly Message[] | Promise<readonly Message[]>;
   getThreadEvents(threadId: string): readonly BaseEvent[] | Promise<readonly BaseEvent[]>;
-  /** Null where it has none. */
+  /** `null` if it has none. */
   getThreadState(threadId: string): State | null | Promise<State | null>;
   clearThreads(): unknown;
 }
 
-/** Whether it says so, in CopilotKit's words. */
+/** The flag by which CopilotKit's runtime knows that the reads are there. */
 export function answersThreadEndpoints(runner: AgentRunner): runner is ThreadEndpointRunner {
   return (runner as Partial<ThreadEndpointRunner>).ɵsupportsLocalThreadEndpoints === true;
 }
@@ -109,9 +112,9 @@ export function answersThreadEndpoints(runner: AgentRunner): runner is ThreadEnd
 /**
  * Runs agents and keeps their threads. Structurally the `AgentRunner` of CopilotKit's runtime 1.75, both ways.
  *
- * - `run` must claim the thread and start at the call, subscribed or not, and must throw `thread-busy` before it
- *   returns where this runner itself has a live run of the thread. Each subscriber must get the run from its first
- *   event; unsubscribing must never stop it.
+ * - `run` must claim the thread and start when it is called, subscribed or not, and must throw `thread-busy` before it
+ *   returns if this runner itself has a live run of the thread. Each subscriber must get the run from its first event;
+ *   unsubscribing must never stop it.
  * - `connect` must give the thread's history, then its live run if there is one, then complete.
  * - `stop` must be idempotent and must resolve without waiting for the end.
  */
@@ -121,8 +124,8 @@ export interface AgentRunner {
   /** True also for a live run of another host. */
   isRunning(request: AgentRunnerIsRunningRequest): Promise<boolean>;
   /**
-   * `true` when this call requested the stop of the live run; `false` when nothing runs, another run runs, or it is
-   * stopping already; custom runners may say nothing.
+   * `true` if this call requested the stop of the live run; `false` if no run is live, another run is, or it is stopping
+   * already; custom runners may return nothing.
    */
   stop(request: AgentRunnerStopRequest): Promise<boolean | undefined>;
 }

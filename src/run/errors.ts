@@ -10,7 +10,10 @@ export type RunnerErrorCode =
    * that `details.runId` names, then try again.
    */
   | "thread-busy"
-  /** The run was taken out of the queue before it started. Nothing of it was recorded: its messages are still the caller's. */
+  /**
+   * The run was stopped before it started: in the queue, or while the code that runs agents did not load. Nothing of it
+   * was recorded: its messages are still the caller's.
+   */
   | "cancelled"
   /** The run was deleted, or a limit cut its events off. The thread, where it is there, shows what it led to. */
   | "deleted"

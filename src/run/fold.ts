@@ -9,7 +9,6 @@ import type {
   Interrupt,
   Message,
   MessagesSnapshotEvent,
-  Metadata,
   ReasoningEncryptedValueEvent,
   ReasoningMessageStartEvent,
   RunFinishedEvent,
@@ -22,10 +21,12 @@ import type {
   ToolMessage,
 } from "@ag-ui/client";
 import { startedMessage, tag } from "./new-messages.js";
-import { PATCH_BOUNDS, PatchedDocument, type PatchBounds, type PatchResult } from "./json-patch.js";
+import { PatchedDocument, type PatchResult } from "./json-patch.js";
+import { PATCH_BOUNDS, type PatchBounds } from "./patch-bounds.js";
+import { ACTIVITY_HISTORY } from "./activity-history.js";
 import { MessageList, withoutNullTag, type MessageIndex } from "./message-list.js";
 
-/** What a run starts from, or has led to. */
+/** The content of a thread before or after a run. */
 export interface ThreadContent {
   readonly messages: readonly Message[];
   readonly state: State;
@@ -35,13 +36,7 @@ export interface ThreadContent {
 /** A {@link ThreadContent} whose messages were indexed before. */
 export type FoldBase = ThreadContent & { readonly index?: MessageIndex };
 
-/** Metadata key under which `@ag-ui/client` lets a MESSAGES_SNAPSHOT say which activities it speaks for. */
-const ACTIVITY_HISTORY = "@ag-ui/client";
-
-/** Metadata of a MESSAGES_SNAPSHOT that speaks for all activities: those that it leaves out go. */
-export const ALL_ACTIVITIES: Metadata = { [ACTIVITY_HISTORY]: { authoritativeActivityTypes: null } };
-
-/** Types of activity that a snapshot speaks for: `null` all, `undefined` not said; a malformed list speaks for none. */
+/** The activity types that a snapshot covers: `null` all, `undefined` not said; a malformed list covers none. */
 function activityTypesOf({ metadata }: MessagesSnapshotEvent): readonly string[] | null | undefined {
   if (!metadata || !Object.hasOwn(metadata, ACTIVITY_HISTORY)) return undefined;
   const said: unknown = metadata[ACTIVITY_HISTORY];
@@ -56,19 +51,19 @@ export const textOf = (content: unknown): string => (typeof content === "string"
 
 /**
  * Rebuilds messages, state and open interrupts from a thread's events, as `@ag-ui/client` does, at a cost that is
- * linear in the events. Chunk events must be expanded before. A patch that does not apply changes nothing; one that no
- * AG-UI client may be handed (see {@link PatchResult}) neither, not even by what stands beside it in its event.
+ * linear in the events. Chunk events must be expanded before. A patch that does not apply changes nothing. Of an event
+ * whose patch no AG-UI client may be handed (see {@link PatchResult}), no other field is applied either.
  *
- * `messages` and `state` are live: the fold goes on changing them, so whoever hands them out must copy or serialise
- * them first. Neither the base nor an event is ever written to, but parts of them are kept: they must not change.
+ * `messages` and `state` are live: the fold keeps changing them, so copy or serialise them before handing them out.
+ * Neither the base nor an event is ever written to, but parts of them are kept: they must not change.
  */
 export class Fold {
   /** Live; see the class. */
   readonly list: MessageList;
   #state: State;
-  /** The state, once it was patched. */
+  /** The state as a document; made by the first patch of it. */
   #document: PatchedDocument | undefined;
-  /** Contents that were patched. */
+  /** Contents of activities as documents; made by the first patch of each. */
   #contents = new WeakMap<ActivityMessage, PatchedDocument>();
   readonly #bounds: PatchBounds;
   #interrupts: readonly Interrupt[];
@@ -102,12 +97,12 @@ export class Fold {
     return this.#stateVersion;
   }
 
-  /** The message that the last event brought whole: a tool's result, an activity that is new. */
+  /** The complete message that the last event added: a tool's result or a new activity. */
   get brought(): Message | undefined {
     return this.#brought;
   }
 
-  /** Messages and state as they are now. They never change: what comes later is written to copies. */
+  /** Messages and state as they are now. Copy-on-write: they never change afterwards. */
   share(): { readonly messages: Message[]; readonly state: State } {
     this.#state = this.state;
     this.#document = undefined;
@@ -115,7 +110,7 @@ export class Fold {
     return { messages: this.list.share(), state: this.#state };
   }
 
-  /** @returns how the patch ended, where the event is one */
+  /** @returns the result of the patch, if the event has one */
   apply(event: BaseEvent): PatchResult | undefined {
     const e = event as AGUIEvent;
     this.#brought = undefined;
@@ -123,7 +118,7 @@ export class Fold {
       case EventType.STATE_DELTA: {
         const document = this.#document ?? new PatchedDocument(this.#state ?? null, this.#bounds);
         const result = document.apply(e.delta);
-        // Taking a patch back may leave fields in another order: what it was a copy of has them as they were.
+        // Undoing a patch may leave fields in another order; the original that it was copied from keeps theirs.
         if (result.is !== "applied") return result;
         this.#document = document;
         this.#stateVersion++;
@@ -253,7 +248,7 @@ export class Fold {
       if (replace) {
         activity.activityType = e.activityType;
         activity.content = e.content;
-        // It is of whom the event is of.
+        // The event says which subagent the message is from.
         const { subagentRunId } = tag(e.subagentRunId);
         if (subagentRunId === undefined) delete activity.subagentRunId;
         else activity.subagentRunId = subagentRunId;
@@ -290,7 +285,7 @@ export class Fold {
     this.list.mergeMetadata(activity, e.metadata);
     if (!applied) return result;
     this.#contents.set(activity, document);
-    // As free as any patch makes it.
+    // A patch may have made anything of it.
     activity.content = document.root as ActivityMessage["content"];
     activity.activityType = e.activityType;
     return result;
@@ -307,7 +302,7 @@ export class Fold {
     }
   }
 
-  /** Only a run that finished says something about interrupts; RUN_ERROR leaves them as they are. */
+  /** Only RUN_FINISHED changes the open interrupts; RUN_ERROR leaves them as they are. */
   #runFinished({ outcome }: RunFinishedEvent): void {
     this.#interrupts = outcome?.type === "interrupt" ? outcome.interrupts.map(withoutNullTag) : [];
   }

@@ -46,8 +46,8 @@ function isExpired({ expiresAt }: Interrupt, now: number): boolean {
 }
 
 /** The ids of entries that name no open interrupt. */
-export function unknownAnswers(open: readonly Interrupt[], resume: Resume): readonly string[] {
-  const known = new Set(open.map(({ id }) => id));
+export function unknownAnswers(open: readonly string[], resume: Resume): readonly string[] {
+  const known = new Set(open);
   return (resume ?? []).flatMap(({ interruptId }) => (known.has(interruptId) ? [] : [interruptId]));
 }
 
@@ -57,6 +57,12 @@ export function unknownAnswers(open: readonly Interrupt[], resume: Resume): read
  */
 export const isAnswer = (input: Pick<RunAgentInput, "resume" | "forwardedProps">): boolean =>
   (input.resume ?? []).length > 0 || commandOf(input) !== undefined;
+
+/** Whether a run of the log is the one asked for. An answer that reuses the id of the run that asked is another run. */
+export const isThatRun = (
+  run: { readonly fingerprint: string },
+  asked: { readonly fingerprint: string; readonly answers?: boolean },
+): boolean => run.fingerprint === asked.fingerprint || asked.answers !== true;
 
 /** CopilotKit's answer to what LangGraph asks. */
 export function commandOf({ forwardedProps }: Pick<RunAgentInput, "forwardedProps">): object | undefined {

@@ -1,4 +1,5 @@
-import { cloneJson, equalJson, isRecord, MAX_DEPTH } from "./json.js";
+import { cloneJson, equalJson, isRecord } from "./json.js";
+import { PATCH_BOUNDS, type PatchBounds } from "./patch-bounds.js";
 import { weigh } from "./size.js";
 
 /*
@@ -11,36 +12,17 @@ import { weigh } from "./size.js";
  * moves into itself, a write to a primitive. Here such a patch is `unsafe` and changes nothing.
  */
 
-/** What one patch, and what it leads to, may cost at most. The same for each reader, or they would disagree. */
-export interface PatchBounds {
-  /** Operations of one patch. */
-  readonly operations: number;
-  /** What the operations of one patch copy, see {@link weigh}. */
-  readonly copied: number;
-  /** Items of lists that the operations of one patch push aside: one at the start of a list moves all of it. */
-  readonly moved: number;
-  /** Levels of a document. */
-  readonly depth: number;
-}
-
-export const PATCH_BOUNDS: PatchBounds = {
-  operations: 10_000,
-  copied: 1_000_000,
-  moved: 100_000_000,
-  depth: MAX_DEPTH,
-};
-
-/** No copy makes a document larger than this, see {@link weigh}. */
+/** A copy may not make the document larger than this, see {@link weigh}. */
 export const MAX_COPIED_DOCUMENT = 4_000_000;
 
 export type PatchResult =
-  /** `copied`: what its operations have copied, see {@link weigh}. */
+  /** `copied`: size of all that its operations copied, see {@link weigh}. */
   | { readonly is: "applied"; readonly copied: number }
-  /** It does not apply, here and for every AG-UI client: nothing was changed. */
+  /** It applies neither here nor in any AG-UI client. Nothing was changed. */
   | { readonly is: "refused" }
-  /** It does not apply here, but fast-json-patch may apply it: no AG-UI client may be handed it. Nothing was changed. */
+  /** It is refused here, but fast-json-patch may apply it: no AG-UI client may be handed it. Nothing was changed. */
   | { readonly is: "unsafe"; readonly why: string }
-  /** It costs more than it may. Nothing was changed. */
+  /** It exceeds the bounds. Nothing was changed. */
   | { readonly is: "exceeds"; readonly bound: keyof PatchBounds; readonly most: number };
 
 type Container = Record<string | number, unknown>;
@@ -74,15 +56,15 @@ function some(value: unknown, is: (key: string, inner: unknown) => boolean): boo
   return isContainer(value) && Object.entries(value).some(([key, inner]) => is(key, inner) || some(inner, is));
 }
 
-/** Where an operation acts. */
+/** The target of an operation. */
 interface Place {
   /** Belongs to the document: it may be written to. */
   readonly parent: Container;
-  /** As the pointer spells it. */
+  /** The key as the pointer spells it. */
   readonly raw: string;
-  /** As the parent is indexed with it. */
+  /** The key or index in the parent. */
   readonly key: string | number;
-  /** How many levels the document has down to the parent. */
+  /** Depth of the parent in the document. */
   readonly depth: number;
 }
 
@@ -95,11 +77,11 @@ function keysOf(pointer: string): string[] {
   return keys.slice(1);
 }
 
-/** fast-json-patch takes digits for a 32-bit number. */
+/** fast-json-patch reads digits as a 32-bit number. */
 const indexOf = (parent: Container, raw: string): string | number =>
   !Array.isArray(parent) ? raw : raw === "-" ? parent.length : ~~raw;
 
-/** Operations of fast-json-patch, and what it inherits: it looks them up by name. */
+/** Operations of fast-json-patch, and the inherited names that its lookup also finds. */
 const KNOWN: object = { add: 0, remove: 0, replace: 0, move: 0, copy: 0, test: 0, _get: 0 };
 
 interface Operation {
@@ -109,7 +91,7 @@ interface Operation {
   readonly value: unknown;
 }
 
-/** Refuses what is no operation of RFC 6902. */
+/** Refuses what is not an operation of RFC 6902. */
 function checked(given: unknown): Operation {
   if (!isContainer(given) || Array.isArray(given)) refuse();
   // Its fields are checked below.
@@ -127,17 +109,17 @@ function checked(given: unknown): Operation {
   return operation;
 }
 
-/** Takes back one change. */
+/** Undoes one change. */
 type Undo = () => void;
 
 /**
- * A JSON document under change. What it was given (a root, the values of patches) is never written to: a container is
- * copied before the first write to it. The copies belong to the document and change in place.
+ * A JSON document that patches change. Copy-on-write: a given root or value is never written to; a container is copied
+ * before the first write to it, and the copies change in place.
  */
 export class PatchedDocument {
   #root: unknown;
   readonly #own = new WeakSet<object>();
-  /** Of the whole, once something was copied in it. */
+  /** Size of the document; known once something was copied in it. */
   #size: number | undefined;
   readonly #bounds: PatchBounds;
 
@@ -145,7 +127,7 @@ export class PatchedDocument {
   #undo: Undo[] = [];
   #copied = 0;
   #moved = 0;
-  /** What went out of the document. */
+  /** Size of what left the document. */
   #gone: unknown[] = [];
 
   constructor(root: unknown, bounds = PATCH_BOUNDS) {
@@ -159,9 +141,9 @@ export class PatchedDocument {
   }
 
   /**
-   * Applies a patch, all of it or nothing of it. What is taken back may leave the fields of an object in another order.
+   * Applies a patch completely or not at all. An undone patch may leave the fields of an object in another order.
    *
-   * @param isObject the document has to stay an object: another one is `unsafe`
+   * @param isObject the document must stay an object: a patch that makes it something else is `unsafe`
    */
   apply(patch: unknown, isObject = false): PatchResult {
     const size = this.#size;
@@ -178,7 +160,7 @@ export class PatchedDocument {
     } catch (error) {
       for (const back of this.#undo.toReversed()) back();
       this.#size = size;
-      // A stack that overflows: deeper than anything that is recorded now.
+      // A stack overflow: deeper than anything that is recorded today.
       return error instanceof Refused ? error.result : { is: "refused" };
     } finally {
       this.#undo = [];
@@ -204,7 +186,7 @@ export class PatchedDocument {
         return this.#take(place);
       }
       case "test":
-        // fast-json-patch asks the value itself what it has.
+        // fast-json-patch calls the value's own method.
         if (!equalJson(this.#find(path, "test"), value) || some(value, (key) => key === "hasOwnProperty")) refuse();
         return;
       case "copy":
@@ -224,14 +206,14 @@ export class PatchedDocument {
     const moved = this.#find(from, "from");
     if (from === "") unsafe("the root moves into itself");
     const source = this.#place(from, "exact");
-    // Where it stands no deeper than before it fits.
+    // If it is no deeper than before, it fits.
     if (depth > source.depth) this.#look(moved, depth);
     this.#take(source);
     this.#insert(this.#place(path, "again"), moved);
   }
 
   /**
-   * Where a pointer that is not the root leads; what is on the way there belongs to the document then.
+   * Resolves a pointer other than the root; copies the containers on the way, so that they may be written to.
    *
    * @param how `exact`: each step is there as it is spelt; `loose`: an index is a number however it is spelt; `again`:
    *   the same after a change, where fast-json-patch does not validate any more
@@ -263,14 +245,14 @@ export class PatchedDocument {
       return refuse();
     }
     if (this.#own.has(value)) return value;
-    // A date, a map: their content is no field.
+    // A Date or a Map: its content is not in fields.
     if (!Array.isArray(value) && !isRecord(value)) refuse();
     const copy: unknown = Array.isArray(value) ? [...value] : { ...value };
     this.#own.add(copy as object);
     return copy as Container; // of a container
   }
 
-  /** A place with something in it. */
+  /** A target that has a value. */
   #existing(path: string): Place {
     const place = this.#place(path, "exact");
     const { parent, raw } = place;
@@ -280,7 +262,7 @@ export class PatchedDocument {
   }
 
   /**
-   * What a pointer leads to; nothing is copied on the way.
+   * The value at a pointer; nothing is copied on the way.
    *
    * @param as for a `test` an index is a number however it is spelt
    */
@@ -304,7 +286,7 @@ export class PatchedDocument {
     return found;
   }
 
-  /** What is to become the root: fast-json-patch takes whatever it finds, also nothing. */
+  /** The value that becomes the root: fast-json-patch takes anything, even `undefined`. */
   #rootFrom(from: string): unknown {
     try {
       return this.#find(from, "from");
@@ -331,7 +313,7 @@ export class PatchedDocument {
     this.#insert(place, cloneJson(value));
   }
 
-  /** Looks through a value of the document that is to stand at this depth, which counts like copying it. */
+  /** Walks a value that is to be placed at this depth; the walk counts as a copy. */
   #look(value: unknown, at: number): number {
     const most = this.#bounds.copied;
     const size = this.#fitting(value, { depth: at }, most - this.#copied);
@@ -340,7 +322,7 @@ export class PatchedDocument {
     return size;
   }
 
-  /** Refuses a value that is too deep for its place. @returns its size, see {@link weigh} */
+  /** Refuses a value that is too deep for its target. @returns its size, see {@link weigh} */
   #fitting(value: unknown, place: { readonly depth: number }, most = Infinity): number {
     const { size, depth } = weigh(value, { size: most, depth: this.#bounds.depth - place.depth });
     if (depth > this.#bounds.depth - place.depth) exceed("depth", this.#bounds.depth);
@@ -354,7 +336,7 @@ export class PatchedDocument {
     this.#insert(place, value);
   }
 
-  /** Into a list, or in place of what an object has there. */
+  /** Inserts into a list, or sets the field of an object. */
   #insert(place: Place, value: unknown): void {
     const { parent, key } = place;
     if (!Array.isArray(parent)) return this.#put(place, value);
@@ -364,7 +346,7 @@ export class PatchedDocument {
     parent.splice(index, 0, value);
   }
 
-  /** Counts the items of a list that make room from an index on, or close up. */
+  /** Counts the items of a list that an insertion or removal at this index moves. */
   #push(list: readonly unknown[], from: number): void {
     this.#moved += list.length - from;
     if (this.#moved > this.#bounds.moved) exceed("moved", this.#bounds.moved);

@@ -1,17 +1,49 @@
 import type { AgentConfig } from "@ag-ui/client";
 import { invalidInput } from "./errors.js";
 
+/** What an option must be. */
+export type Check = readonly [is: (given: unknown) => boolean, must: string];
+
+const isWhole = (given: unknown): boolean => Number.isSafeInteger(given) || given === Infinity;
+
+export const FLAG: Check = [(given) => typeof given === "boolean", "true or false"];
+export const FUNCTION: Check = [(given) => typeof given === "function", "a function"];
+export const TEXT: Check = [(given) => typeof given === "string", "a string"];
+export const ID: Check = [(given) => typeof given === "string" && given !== "", "a string that is not empty"];
+export const LIST: Check = [Array.isArray, "a list"];
+export const OBJECT: Check = [(given) => typeof given === "object" && given !== null, "an object"];
+/** On, off, or how. */
+export const SWITCH: Check = [(given) => FLAG[0](given) || OBJECT[0](given), "true, false or an object"];
+const CLONABLE: Check = [isClonable, "what can be cloned"];
+export const TEXTS: Check = [(given) => Array.isArray(given) && given.every(TEXT[0]), "a list of strings"];
+export const NUMBER: Check = [(given) => typeof given === "number" && given >= 0, "a number, 0 or more"];
+export const COUNT: Check = [
+  (given) => isWhole(given) && Number(given) >= 0,
+  "a whole number, at least 0, or Infinity",
+];
+/** A time-out, in ms: with 0 nothing would be in time. */
+export const TIMEOUT: Check = [
+  (given) => isWhole(given) && Number(given) >= 1,
+  "a whole number, at least 1, or Infinity",
+];
+
+/** The methods of a `Clock`. */
+export const CLOCK = ["now", "elapsed", "after"] as const;
+
+/** What a given option must be: an object with these methods, for example; `true`: its owner checks it. */
+type Kind = Check | readonly string[] | true;
+
 /** The names of all options; the compiler checks the list against the type. */
-export type Names<Options> = Readonly<Record<keyof Options, true>>;
+export type Names<Options> = Readonly<Record<keyof Options, Kind>>;
 
 /** The options of every AG-UI agent. */
 export const AGENT_NAMES: Names<AgentConfig> = {
-  agentId: true,
-  description: true,
-  threadId: true,
-  initialMessages: true,
-  initialState: true,
-  debug: true,
+  agentId: ID,
+  description: TEXT,
+  threadId: ID,
+  initialMessages: LIST,
+  initialState: CLONABLE,
+  debug: SWITCH,
 };
 
 /** By an option name of another library: how it is written here. */
@@ -25,10 +57,13 @@ interface Named {
   readonly elsewhere?: Elsewhere;
   /** Some are required: `undefined` is refused, too. */
   readonly isRequired?: true;
+  /** It may have other fields. */
+  readonly isOpen?: boolean;
 }
 
 /**
- * Refuses unknown options: they are misspelt, or meant to protect something.
+ * Refuses options of another kind, which would fail later or silently, and unknown ones: they are misspelt, or meant to
+ * protect something.
  *
  * @throws RunnerError `invalid-input`
  */
@@ -37,16 +72,22 @@ export function checkNames<Options extends object>(
   names: Names<Options>,
   named: Named,
 ): void {
-  const { of, within, elsewhere = {}, isRequired } = named;
+  const { of, within, elsewhere = {}, isRequired, isOpen } = named;
   if (given === undefined && isRequired !== true) return;
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     const field = within ?? "options";
     throw invalidInput(field, `${of}: ${field} must be an object`);
   }
   for (const name of namesIn(given)) {
-    if (Object.hasOwn(names, name) || Reflect.get(given, name) === undefined) continue;
+    const value: unknown = Reflect.get(given, name);
+    if (value === undefined) continue;
     const label = String(name);
     const field = within === undefined ? label : `${within}.${label}`;
+    if (Object.hasOwn(names, name)) {
+      checkKind(field, value, names[name as keyof Options]);
+      continue;
+    }
+    if (isOpen === true) continue;
     const instead = Object.hasOwn(elsewhere, label) ? elsewhere[label] : `there are ${Object.keys(names).join(", ")}`;
     throw invalidInput(field, `${of} has no option ${field}: ${instead}`);
   }
@@ -63,14 +104,25 @@ function namesIn(given: object): readonly PropertyKey[] {
   return names;
 }
 
-/** @throws RunnerError `invalid-input` for a given value that is no list */
-export function checkList(field: string, given: unknown): void {
-  if (given === undefined || Array.isArray(given)) return;
-  throw invalidInput(field, `${field} must be a list`);
+function isClonable(given: unknown): boolean {
+  try {
+    structuredClone(given);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
-/** @throws RunnerError `invalid-input` for a given value that is no boolean: `"false"` would count as true */
-export function checkFlag(field: string, given: unknown): void {
-  if (given === undefined || typeof given === "boolean") return;
-  throw invalidInput(field, `${field} must be true or false`);
+/** @throws RunnerError `invalid-input` */
+export function checkKind(field: string, given: unknown, kind: Kind): void {
+  if (kind === true) return;
+  const [is, must] = kind;
+  if (typeof is === "function") {
+    if (!is(given)) throw invalidInput(field, `${field} must be ${must}`);
+    return;
+  }
+  for (const method of kind as readonly string[]) {
+    // Any value may have methods, primitives too.
+    checkKind(`${field}.${method}`, (given as Readonly<Record<string, unknown>> | null)?.[method], FUNCTION);
+  }
 }

@@ -40,7 +40,7 @@ function equalButDelta(first: Fields, event: Fields, keyCount: number): boolean 
   return count === keyCount;
 }
 
-/** Collects entries and joins what may be joined. A rope of deltas is one `+=` each. */
+/** Collects entries and joins adjacent deltas. Joining costs one `+=` per delta. */
 class Entries {
   #done: PackedEntry[] = [];
   #tail: (BaseEvent & { delta: string }) | undefined;
@@ -146,9 +146,9 @@ export class ChunkBuilder {
   }
 
   /**
-   * The chunk of everything added since the last take, `undefined` when that is nothing.
+   * The chunk of everything added since the last call; `undefined` if that is nothing.
    *
-   * @param open what is open after the last event of it
+   * @param open constructs that are open after its last event
    */
   take(open?: OpenConstructs): Chunk | undefined {
     const count = this.#count;
@@ -202,7 +202,7 @@ export function unpackChunk(chunk: Chunk): PlacedEvent[] {
   return all;
 }
 
-/** What is left of an entry without its first `dropped` events, of which it has more. */
+/** An entry without its first `dropped` events; it must have more. */
 function sliceEntry(entry: PackedEntry, dropped: number): PackedEntry {
   if (dropped === 0 || entry.cuts === undefined) return entry;
   const cuts = entry.cuts.slice(dropped);
@@ -211,7 +211,7 @@ function sliceEntry(entry: PackedEntry, dropped: number): PackedEntry {
   return cuts.length === 1 ? { event } : { event, cuts };
 }
 
-/** The chunk without the events before `fromSeq`; `undefined` when none is left. */
+/** The chunk without the events before `fromSeq`; `undefined` if none is left. */
 export function sliceChunk(chunk: Chunk, fromSeq: number): Chunk | undefined {
   let drop = fromSeq - chunk.firstSeq;
   if (drop <= 0) return chunk;

@@ -12,15 +12,15 @@ export interface NamedRun {
 
 const placeholder = (id: string): Message => ({ id, role: "system", content: "" });
 
-/** It holds no message, or was cut off in the middle of {@link runNames}. */
+/** The reader has no message, or was cut off in the middle of {@link runNames}. */
 export const holdsNothing = (held: readonly Message[]): boolean =>
   held.every(({ role, content }) => role === "system" && content === "");
 
 /**
- * Tells a reader that holds no message which run each message is of: front ends (CopilotKit) note for each id in a
- * MESSAGES_SNAPSHOT the run that it came in, the first time. The snapshots hold placeholders, which no front end shows,
- * and only those of one run: so bytes and the reader's work are linear in the messages. At the end the reader holds
- * nothing again, so that the thread's own snapshot puts all messages into their order.
+ * Tells a reader without messages the run of each message: front ends (CopilotKit) note for each id in a
+ * MESSAGES_SNAPSHOT the run in which it came first. Each snapshot has placeholders, which no front end shows, for the
+ * messages of one run: bytes and the reader's work are linear in the messages. At the end the reader has no message, so
+ * that the thread's own snapshot sets their order.
  *
  * The runs end without a RUN_ERROR, which front ends would report again, and those that did not finish as cancelled.
  */

@@ -1,28 +1,28 @@
 import type { Chunk } from "./types.js";
 
-/** What a value costs beside its text: a field, a number, a bracket. */
+/** The cost of a value in addition to its text: a field, a number, a bracket. */
 const FIELD = 8;
-/** Items of a list that is larger than this are not looked at, whatever may be counted. */
+/** Lists that are longer than this are not walked, whatever the limits. */
 const UNLISTED = 2 ** 30;
 
 export interface Weight {
-  /** In UTF-16 code units of text that says about the same. */
+  /** About its length as JSON, in UTF-16 code units. */
   readonly size: number;
-  /** How deep lists and objects stand in each other: 0 for text and numbers, 1 for `{}`. */
+  /** Levels of nested lists and objects: 0 for text and numbers, 1 for `{}`. */
   readonly depth: number;
   /**
-   * It holds what is no JSON, so that readers would differ, or some fail at it; the gravest of what was found. `other` is
-   * what JSON says in another way: a Date, a class instance, NaN, an `undefined`.
+   * It holds a value that is not JSON, so that readers would differ or fail; the worst kind that was found. `other` is
+   * what JSON writes in another form: a Date, a class instance, NaN, an `undefined`.
    */
   readonly odd?: "BigInt" | "bytes" | "other";
 }
 
 export interface WeighOptions {
-  /** No more is counted than a little beyond it, so that nothing costs more to weigh than it is worth. */
+  /** Counting stops a little beyond it, which bounds the cost of weighing. */
   readonly size?: number;
-  /** No deeper is looked than one level beyond it. */
+  /** The walk goes one level deeper than this at most. */
   readonly depth?: number;
-  /** A value in several places is counted once, as it is cloned and stored; else as often as JSON would say it. */
+  /** A value in several places counts once, as in a structured clone; otherwise once per place, as in JSON. */
   readonly once?: boolean;
   /** The value's own fields may be `undefined`, which counts as absent. */
   readonly sparse?: boolean;
@@ -35,7 +35,7 @@ function isPlain(value: object): boolean {
   return prototype === null || prototype === (Array.isArray(value) ? Array.prototype : Object.prototype);
 }
 
-/** How large and how deep a value is, without recursion: it may be of any depth, and even hold itself. */
+/** The size and depth of a value. Without recursion: a value may be of any depth, or contain itself. */
 export function weigh(
   value: unknown,
   { size: most = Infinity, depth: deepest = Infinity, once, sparse }: WeighOptions,
@@ -44,7 +44,7 @@ export function weigh(
   let depth = 0;
   let odd: Weight["odd"];
   const seen = once === true ? new Set<object>() : undefined;
-  /** What is still to be looked into, and how deep it stands. */
+  /** Values that are still to be walked, and their depths. */
   const left: object[] = [];
   const depths: number[] = [];
   const visit = (next: unknown, at: number): void => {
@@ -67,25 +67,25 @@ export function weigh(
   while (left.length > 0 && !isOver()) {
     const next = left.pop()!;
     const below = depths.pop()! + 1;
-    // Bytes are no fields: a file of some MB has too many to look at each.
+    // Typed arrays are not walked: a file of some MB has millions of items.
     if (ArrayBuffer.isView(next) || next instanceof ArrayBuffer) {
       if (once === true) size += next.byteLength;
-      // JSON has a field for each number in them, and nothing of what has no numbers.
+      // JSON has a field for each number in them, and none for a buffer.
       else if ("length" in next) size += Number(next.length) * (FIELD + String(next.length).length);
       if (odd !== "BigInt") odd = "bytes";
       continue;
     }
     if (!isPlain(next)) odd ??= "other";
-    // Its fields are not what JSON says of it.
+    // JSON does not write its fields.
     if ("toJSON" in next && typeof next.toJSON === "function") odd ??= "other";
     else if (Array.isArray(next)) {
-      // A list without items may be longer than any memory: it is not looked through where its length says enough.
+      // A sparse list may be longer than any memory: its length alone decides.
       if (size + FIELD * next.length > Math.min(most, UNLISTED)) size += FIELD * next.length;
       else for (let n = 0; n < next.length && !isOver(); n++) visit(next[n], below);
     } else if (next instanceof Map || next instanceof Set) for (const entry of next) visit(entry, below);
     else {
       const keys = Object.keys(next);
-      // In its object it has no fields.
+      // A boxed BigInt has no own fields.
       if (keys.length === 0 && Object.prototype.toString.call(next) === "[object BigInt]") odd = "BigInt";
       for (const key of keys) {
         size += key.length;
@@ -98,11 +98,11 @@ export function weigh(
 }
 
 /**
- * What JSON makes of a value. A `toJSON` may make anything, so no more is made than was asked for.
+ * The JSON form of a value. A `toJSON` may return anything, so the size of the result is bounded.
  *
  * @param most counted as {@link weigh} does
- * @returns undefined where it is larger
- * @throws what a getter or a `toJSON` throws, and TypeError where it has no JSON
+ * @returns undefined if it is larger
+ * @throws what a getter or a `toJSON` throws, and TypeError for a value without a JSON form
  */
 export function jsonOf<T>(value: T, most: number): T | undefined {
   let left = most;
@@ -120,17 +120,16 @@ export function jsonOf<T>(value: T, most: number): T | undefined {
 }
 
 /**
- * About how large a value is, in UTF-16 code units of text that say the same. Cheap, and the same on both sides of a
- * port.
+ * About the length of a value as JSON, in UTF-16 code units. Cheap, and the same on both sides of a port.
  *
  * @param most see {@link WeighOptions.size}
  */
 export const sizeOf = (value: unknown, most = Infinity): number => weigh(value, { size: most, once: true }).size;
 
-/** Of chunks that are kept and handed out as they are, to one reader after the other. */
+/** Sizes of chunks that several readers are handed; chunks never change. */
 const weighed = new WeakMap<Chunk, number>();
 
-/** About how large a chunk's events are, see {@link sizeOf}. */
+/** About the size of a chunk's events, see {@link sizeOf}. */
 export function chunkSize(chunk: Chunk): number {
   const known = weighed.get(chunk);
   if (known !== undefined) return known;

@@ -1,23 +1,23 @@
 import type { BaseEvent } from "@ag-ui/client";
 
-/** How a run stands in the log. `running` is the only status that is not an end. */
+/** The status of a run in the log. All but `running` are final. */
 export type RunStatus = "running" | "finished" | "errored" | "stopped" | "superseded" | "broken";
 
-/** The ends of a run. */
+/** The final statuses of a run. */
 export type SettledStatus = Exclude<RunStatus, "running">;
 
-/** What a person changes about a thread in the list. What is absent stays as it is. */
+/** What a user changes about a thread in the list. Absent fields stay as they are. */
 export interface ThreadUpdate {
-  /** Stays when later runs begin and end. */
+  /** Later runs do not change it. */
   readonly title?: string;
   /** An archived thread is left out of lists that do not ask for it. */
   readonly archived?: boolean;
-  /** No limit deletes or cuts a pinned thread. */
+  /** Retention neither deletes nor trims a pinned thread. */
   readonly pinned?: boolean;
 }
 
 /**
- * How far a reader has got in a thread: every event of run `runIndex` up to and with sequence number `seq`
+ * How far a reader has read a thread: every event of run `runIndex` up to and including sequence number `seq`
  * (-1: none of it). `epoch` is the fencing number of that run as the reader saw it.
  */
 export interface Cursor {
@@ -35,7 +35,7 @@ export interface PackedEntry {
   readonly cuts?: readonly number[];
 }
 
-/** Consecutive events of one run, packed. What one record stores and one frame sends. */
+/** Consecutive events of one run, packed: the content of one record, and of one frame. */
 export interface Chunk {
   readonly threadId: string;
   readonly runIndex: number;
@@ -49,7 +49,7 @@ export interface Chunk {
   readonly at: number;
   /** Arrival times of all events: pairs of (number of events, ms after `at`), flat. */
   readonly times: readonly number[];
-  /** What is still open after the last event of the chunk; absent when nothing is. */
+  /** Constructs that are still open after the last event of the chunk; absent if there are none. */
   readonly open?: OpenConstructs;
 }
 

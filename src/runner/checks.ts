@@ -71,7 +71,8 @@ export function checkInput(input: RunAgentInput, leftOut?: LeftOut): RunAgentInp
   checkFlaw(tools, "input.tools");
   const context = checkList(input.context, "input.context", CONTEXT, leftOut);
   checkFlaw(context, "input.context");
-  const resume = input.resume && checkList(input.resume, "input.resume", RESUME_ENTRY, leftOut);
+  const given = input.resume ?? undefined;
+  const resume = given === undefined ? given : checkList(given, "input.resume", RESUME_ENTRY, leftOut);
   if (input.parentRunId !== undefined && typeof input.parentRunId !== "string")
     refuse("input.parentRunId", "be a string");
   return {
@@ -111,12 +112,6 @@ export function checkNumber(field: string, value: unknown, preset: number, most 
   if (value === undefined) return preset;
   if (typeof value !== "number" || Number.isNaN(value)) return refuse(field, "be a number");
   return Math.min(Math.max(Math.min(preset, 0), Math.floor(value)), most);
-}
-
-/** @throws RunnerError `invalid-input` */
-export function checkStrings(field: string, value: unknown): readonly string[] {
-  if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
-  return refuse(field, "be an array of strings");
 }
 
 const STATUSES: ReadonlySet<unknown> = new Set<RunStatus>([

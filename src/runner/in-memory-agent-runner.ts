@@ -2,7 +2,7 @@ import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { locksOf } from "../platform/locks.js";
 import { DEFAULT_MEMORY_NAME, hostLifeLockName } from "../platform/names.js";
 import type { ThreadRecord } from "../run/contract.js";
-import { checkNames, type Names } from "../run/options.js";
+import { checkKind, checkNames, ID, type Names } from "../run/options.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import {
@@ -13,10 +13,10 @@ import {
   type MemoryHome,
   type MemoryHost,
 } from "./memory-home.js";
-import { checkId, checkOneOf } from "./checks.js";
+import { checkOneOf } from "./checks.js";
 import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
 import type { ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
-import { forOlder } from "./older-callers.js";
+import { forOlder } from "../wire/protocol-versions.js";
 import { atOnce, listAtOnce, ReadsAtOnce, type AtOnce, type ListAtOnce } from "./reads-at-once.js";
 import { limitsInMemory, type MemoryLimits } from "./keep/retention.js";
 
@@ -32,7 +32,7 @@ export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   readonly limits?: MemoryLimits;
 }
 
-const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: true, store: true };
+const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: ID, store: true };
 
 /** Releases what a home holds for a runner that was garbage-collected without being closed. */
 const abandoned = new FinalizationRegistry<{
@@ -60,7 +60,6 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
   constructor(options: InMemoryAgentRunnerOptions = {}) {
     checkNames(options, NAMES, { of: "InMemoryAgentRunner", elsewhere: LIMITS_ELSEWHERE });
     const { dbName = DEFAULT_MEMORY_NAME, store = "shared" } = options;
-    checkId("dbName", dbName);
     checkOneOf("store", store, ["shared", "isolated"]);
     const home = store === "isolated" ? newMemoryHome() : sharedMemoryHome(dbName);
     super(
@@ -114,4 +113,7 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
  *
  * @param dbName only those of this name. Default: all
  */
-export const resetInMemoryStore = (dbName?: string): Promise<void> => resetSharedMemory(dbName);
+export async function resetInMemoryStore(dbName?: string): Promise<void> {
+  if (dbName !== undefined) checkKind("dbName", dbName, ID);
+  await resetSharedMemory(dbName);
+}

@@ -6,10 +6,9 @@ import { DEFAULT_DB_NAME, formerLeaseDbName } from "../platform/names.js";
 import { contextLocks } from "../platform/context-locks.js";
 import { epochBefore } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
-import { checkNames, type Names } from "../run/options.js";
+import { checkNames, FUNCTION, ID, TIMEOUT, type Names } from "../run/options.js";
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
-import { checkId, checkOption } from "./checks.js";
 import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
 import type { RunnerLimits } from "./keep/retention.js";
 
@@ -24,10 +23,10 @@ export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
 
 const NAMES: Names<IndexedDBAgentRunnerOptions> = {
   ...RUNNER_NAMES,
-  dbName: true,
-  openTimeoutMs: true,
-  openChannel: true,
-  locks: true,
+  dbName: ID,
+  openTimeoutMs: TIMEOUT,
+  openChannel: FUNCTION,
+  locks: ["hold", "whenFree", "tryHold", "steal"],
 };
 const LIMITS: Names<RunnerLimits> = { maxThreads: true, maxRunsPerThread: true };
 
@@ -52,8 +51,6 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
       elsewhere: { maxBytes: "the browser's quota bounds a database" },
     });
     const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000, openChannel = openBroadcastChannel } = options;
-    checkId("dbName", dbName);
-    checkOption("openTimeoutMs", openTimeoutMs, { least: 0, endless: true });
     const { clock = systemClock } = options;
     const locks = options.locks ?? defaultLocks() ?? contextLocks({ openChannel, clock });
     super(

@@ -1,12 +1,7 @@
 import type { BaseEvent } from "@ag-ui/client";
-import { filter, mergeMap, share, tap, type Observable } from "rxjs";
-import { sharedController } from "../platform/abort.js";
-import { systemClock } from "../platform/clock.js";
-import { randomId } from "../platform/ids.js";
-import type { HeldLock } from "../platform/locks.js";
-import { consoleLogger, safeLogger, warnOnce, type Logger } from "../platform/log.js";
-import { releasableLocks, type ReleasableLocks } from "../platform/releasable-locks.js";
-import { hostChannelName, hostLifeLockName } from "../platform/names.js";
+import { mergeMap, type Observable } from "rxjs";
+import type { Lazy } from "../platform/lazy.js";
+import { warnOnce, type Logger } from "../platform/log.js";
 import type {
   AgentRunner,
   AgentRunnerIsRunningRequest,
@@ -15,40 +10,31 @@ import type {
   ThreadConnectRequest,
   ThreadRunRequest,
 } from "../run/contract.js";
-import { invalidInput, RunnerError } from "../run/errors.js";
+import { invalidInput, type RunnerError } from "../run/errors.js";
 import { LeftOut } from "../run/input-shape.js";
 import { isBusy } from "../run/life.js";
+import { checkKind, OBJECT } from "../run/options.js";
 import type { Cursor, ThreadUpdate } from "../run/types.js";
-import { hostChannel, type LockMessage } from "../lock/protocol.js";
-import { lostTo, type Lost } from "../wire/protocol-versions.js";
-import { checkAttach } from "../wire/checks.js";
+import { lostTo, type Lost } from "../wire/lost.js";
+import { checkAttach, checkStop, checkThread } from "../wire/checks.js";
 import type { RunStore } from "../storage/run-store.js";
 import type { Durability, Frame, ThreadChange, ThreadSummary } from "../wire/shapes.js";
-import { isRunningAgent } from "./agent/agent-pipeline.js";
-import { attach, type AttachContext, type AttachOptions } from "./read/attach.js";
+import { runningAgents } from "./agent/running.js";
+import { attach, type AttachOptions } from "./read/attach.js";
 import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
-import { checkRequestWeight, eventLimits } from "./agent/event-limits.js";
+import { checkRequestWeight } from "./agent/event-limits.js";
 import type { Asked } from "./history/baseline.js";
 import type { LiveRunRequest } from "./claim/fence.js";
-import { History } from "./history/history.js";
+import { RunnerEngine } from "./engine.js";
+import type { Eviction } from "./keep/retention.js";
 import type { LiveRun } from "./live/live-run.js";
 import { connectsForOlder, runsForOlder, streamFor } from "./older-callers.js";
 import { checkOptions, type LocalAgentRunnerOptions, type RunnerPreset } from "./options.js";
 import type { RunnerParts } from "./parts.js";
-import { ThreadReads } from "./read/reads.js";
-import { Recovery } from "./claim/recovery.js";
-import { Repacking } from "./keep/repacking.js";
-import { Retention, type Eviction } from "./keep/retention.js";
+import type { ThreadReads } from "./read/reads.js";
 import { eventsOfFrames, eventsOfRun, framesOfRecorded, framesOfRun } from "./read/run-streams.js";
-import { Signals } from "./live/signals.js";
-import { Stopping } from "./live/stopping.js";
-import { ThreadRuns } from "./live/thread-runs.js";
 import { ThreadReader } from "./thread-reader.js";
-import { hasNoThreads, isEmpty, threadChanges, threadSummary, updateThread } from "./read/threads.js";
-
-/** Backoff after a failed attempt to reopen the store: first and longest wait (ms). */
-const REOPEN_MS = 25;
-const REOPEN_MAX_MS = 2_000;
+import { isEmpty, updateThread } from "./read/threads.js";
 
 /**
  * Runs agents and keeps their threads in a store. Events are in the store before they are handed out; each thread has
@@ -67,119 +53,32 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   /** Emits what the limits removed. */
   readonly evicted$: Observable<Eviction>;
 
-  private readonly parts: RunnerParts;
+  private readonly engine: RunnerEngine;
+  private readonly deleteStore: () => Promise<void>;
+  private readonly warnOnce: Logger["warn"];
   /**
    * Called with what callers of older protocol versions cannot be given.
    *
    * @internal
    */
   protected readonly lost: Lost;
-  private readonly warnOnce: Logger["warn"];
-  private readonly history: History;
-  private readonly recovery: Recovery;
-  private readonly signals: Signals;
-  /** Messages of other hosts, through one shared subscription. */
-  private readonly heard$: Observable<LockMessage>;
-  private readonly runs: ThreadRuns;
-  private readonly stopping: Stopping;
-  /** @internal */
-  protected readonly reads: ThreadReads;
-  private readonly retention: Retention;
-  private readonly repacking: Repacking;
-  private readonly deleteStore: () => Promise<void>;
-  /** @internal */
-  protected readonly threadChanges$: Observable<ThreadChange>;
-  private readonly locks: ReleasableLocks;
-  private readonly closed = sharedController();
-  private readonly ready: Promise<HeldLock>;
-  private opening: Promise<void> | undefined;
-  private closing: Promise<void> | undefined;
 
   /** @internal */
   protected constructor(preset: RunnerPreset, options: LocalAgentRunnerOptions) {
-    const { dbName, durability, locks, isOneProcess = false, openChannel, openStore, deleteStore } = preset;
-    const { clock = systemClock, makeId = randomId, maxRunMs, onConcurrentRun = "throw", limits = {} } = options;
-    const { atFailurePoint, logger = consoleLogger } = options;
+    checkKind("preset", preset, [OBJECT[0], "a runner's own: make an IndexedDBAgentRunner or an InMemoryAgentRunner"]);
     super();
     checkOptions(options);
-    this.hostId = makeId();
-    this.dbName = dbName;
-    this.durability = durability;
-    this.locks = releasableLocks(locks);
-    const outdated = new AbortController();
-    this.outdated = outdated.signal;
-    this.deleteStore = deleteStore;
-    const { signal } = this.closed;
-    this.parts = {
-      dbName,
-      hostId: this.hostId,
-      locks: this.locks,
-      isOneProcess,
-      clock,
-      makeId,
-      logger: safeLogger(logger),
-      recordInput: [...(options.recordInput ?? [])],
-      stopGraceMs: options.stopGraceMs ?? 2_000,
-      ...(maxRunMs !== undefined && { maxRunMs }),
-      eventLimits: eventLimits(options.eventLimits),
-      ...(atFailurePoint !== undefined && { reached: atFailurePoint }),
-      channel: hostChannel(openChannel(hostChannelName(dbName)), this.hostId),
-      store: openStore({
-        onOutdated: async (deleted) => {
-          // Nobody asked these runs to end: they are broken, not stopped.
-          await this.settleAll("broken");
-          if (!deleted) outdated.abort(new RunnerError("outdated", { dbName }));
-        },
-        onGone: (deleted) => void this.beginAnew(deleted),
-      }),
-    };
-    const { store, channel } = this.parts;
-    this.lost = lostTo(this.parts.logger);
-    this.warnOnce = warnOnce(this.parts.logger);
-    this.history = new History(store);
-    this.heard$ = channel.messages$.pipe(
-      tap((message) => this.hear(message)),
-      share(),
-    );
-    this.signals = new Signals(this.parts, () => this.heard$.subscribe(), signal);
-    this.recovery = new Recovery(this.parts, (threadId) => this.signals.touched(threadId), signal);
-    this.reads = new ThreadReads(this.parts, this.history, (threadId) => this.runs.current(threadId));
-    this.retention = new Retention(
-      this.parts,
-      this.history,
-      this.signals,
-      limits,
-      (threadId) => this.runs.current(threadId) !== undefined,
-      signal,
-    );
-    this.evicted$ = this.retention.evicted$;
-    this.repacking = new Repacking(this.parts, () => this.runs.all().length === 0, signal);
-    this.deleted$ = this.signals.anew$.pipe(filter((error) => error !== undefined));
-    this.threadChanges$ = threadChanges(this.signals, (threadId) => threadSummary(store, threadId, this.isOver));
-    // An idle host listens to settle the runs of hosts that die. In one process none dies alone, so a runner listens
-    // only while it has a run or a reader, and a server may make one for each request.
-    if (!isOneProcess) this.heard$.subscribe();
-    // The life lock is held before anything is claimed, so that any host that reads this host's id can watch it.
-    this.ready = this.locks.hold(hostLifeLockName(dbName, this.hostId));
-    this.runs = new ThreadRuns(
-      {
-        parts: this.parts,
-        history: this.history,
-        recovery: this.recovery,
-        onConcurrentRun,
-        events: {
-          started: (run) => {
-            this.repacking.yieldToRun();
-            this.signals.told(run, "started");
-          },
-          advanced: (run, seq) => this.signals.advanced(run, seq),
-          ended: (run) => this.left(run),
-        },
-      },
-      this.ready,
-      options.maxQueuedRuns ?? 16,
-    );
-    this.stopping = new Stopping(this.parts, this.recovery, this.runs, signal);
+    this.engine = new RunnerEngine(preset, options);
+    const { parts, outdated, deleted$, retention } = this.engine;
+    this.hostId = parts.hostId;
+    this.dbName = parts.dbName;
+    this.durability = preset.durability;
+    this.outdated = outdated;
+    this.deleted$ = deleted$;
+    this.evicted$ = retention.evicted$;
+    this.deleteStore = preset.deleteStore;
+    this.lost = lostTo(parts.logger);
+    this.warnOnce = warnOnce(parts.logger);
     this.opened.catch(() => undefined);
   }
 
@@ -188,20 +87,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * be opened. Reading it again retries: another tab may have released the database in between.
    */
   get opened(): Promise<void> {
-    if (this.outdated.aborted) return Promise.reject(this.outdated.reason);
-    if (this.closing !== undefined) return Promise.reject(new RunnerError("closed", { dbName: this.dbName }));
-    this.opening ??= this.ready
-      .then(() => this.recovery.start())
-      .then(() => {
-        // Deletes what a host left when it died during a deletion; if this fails, the next host to open the store tries
-        // again.
-        this.parts.store.sweep().catch(() => undefined);
-      })
-      .catch((error: unknown) => {
-        this.opening = undefined;
-        throw error;
-      });
-    return this.opening;
+    return this.engine.opened;
   }
 
   /**
@@ -210,12 +96,14 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @param request `agent` itself is run: pass a clone where it is shared
    * @returns the run's events from the first one, for each subscriber, each committed before it is handed out;
    *   completes when the run is settled and the thread is free. Unsubscribing does not stop the run. Errors with
-   *   RunnerError `thread-busy` (a run of another host), `run-exists`, `cancelled` (a queued run), `deleted` (for those
-   *   who subscribe later than a limit allows), or a storage code.
+   *   RunnerError `thread-busy` (a run of another host), `run-exists`, `cancelled` (a queued run, or one whose code does
+   *   not load), `deleted` (for those who subscribe later than a limit allows), or a storage code.
    * @throws RunnerError `thread-busy` where this runner has a live run of the thread; `invalid-input` (also for an
    *   agent that is running already); `closed`
    */
   run(request: ThreadRunRequest): Observable<BaseEvent> {
+    checkKind("request", request, OBJECT);
+    checkKind("agent", request.agent, ["run"]);
     const run = this.start({
       threadId: request.threadId,
       agentId: request.agent.agentId,
@@ -224,7 +112,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
       persistedInputMessages: request.persistedInputMessages,
       branchBefore: request.branchBefore,
     });
-    return streamFor(runsForOlder(request), eventsOfRun(this.attachContext(), run, request), this.lost);
+    return streamFor(runsForOlder(request), eventsOfRun(this.engine.attachContext(), run, request), this.lost);
   }
 
   /**
@@ -248,16 +136,17 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   }
 
   async isRunning(request: AgentRunnerIsRunningRequest): Promise<boolean> {
-    checkId("threadId", request.threadId);
-    const own = this.runs.current(request.threadId);
+    checkThread(request);
+    const own = this.engine.runs.current(request.threadId);
     if (own !== undefined && isBusy(own.is)) return true;
-    const live = (await this.parts.store.head(request.threadId))?.live;
-    return live !== undefined && !this.isOver(request.threadId, live.runId);
+    const live = (await this.engine.parts.store.head(request.threadId))?.live;
+    return live !== undefined && !this.isOver(request.threadId, live);
   }
 
   /** Never waits for the run's end. The request survives power loss. A queued run is stopped by its `runId` only. */
-  stop({ threadId, runId }: AgentRunnerStopRequest): Promise<boolean> {
-    return this.stopping.stop(threadId, runId);
+  async stop(request: AgentRunnerStopRequest): Promise<boolean> {
+    const { threadId, runId } = checkStop(request);
+    return this.engine.stopping.stop(threadId, runId);
   }
 
   /**
@@ -267,20 +156,22 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @internal
    */
   start(request: LiveRunRequest): LiveRun {
-    if (this.closing !== undefined) throw new RunnerError("closed", { dbName: this.dbName });
+    this.engine.refuseIfClosing();
     checkId("threadId", request.threadId);
-    const weighed = checkRequestWeight(request.input, request.persistedInputMessages, this.parts.eventLimits);
+    checkKind("input", request.input, OBJECT);
+    const weighed = checkRequestWeight(request.input, request.persistedInputMessages, this.engine.parts.eventLimits);
     if (request.branchBefore !== undefined) checkMessageId("branchBefore", request.branchBefore);
-    const persistedInputMessages = weighed.persisted && checkMessages(weighed.persisted);
+    const persisted = weighed.persisted ?? undefined;
+    const persistedInputMessages =
+      persisted === undefined ? persisted : checkMessages(persisted, "persistedInputMessages");
     const leftOut = new LeftOut();
     const input = checkInput(weighed.input, leftOut.note);
     leftOut.tell(this.warnOnce);
-    if (isRunningAgent(request.agent) && this.runs.current(request.threadId) === undefined) {
+    if (runningAgents.has(request.agent) && this.engine.runs.current(request.threadId) === undefined) {
       throw invalidInput("agent", "The agent is running already: pass a clone");
     }
-    const run = this.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
-    const hearing = this.heard$.subscribe();
-    void run.ended.then(() => hearing.unsubscribe());
+    const run = this.engine.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
+    this.engine.hearDuring(run);
     return run;
   }
 
@@ -290,7 +181,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @internal
    */
   runFrames(run: LiveRun, asked: Asked, signal: AbortSignal): AsyncGenerator<Frame, void> {
-    return framesOfRun(this.attachContext(), run, asked, signal);
+    return framesOfRun(this.engine.attachContext(), run, asked, signal);
   }
 
   /**
@@ -301,7 +192,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    */
   attach(options: AttachOptions, signal: AbortSignal): AsyncGenerator<Frame, void> {
     checkId("threadId", options.threadId);
-    return attach(this.attachContext(), options, signal);
+    return attach(this.engine.attachContext(), options, signal);
   }
 
   /**
@@ -313,7 +204,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     run: { readonly threadId: string; readonly runId: string; readonly after?: Cursor },
     signal: AbortSignal,
   ): AsyncGenerator<Frame, void> {
-    return framesOfRecorded(this.attachContext(), run, signal);
+    return framesOfRecorded(this.engine.attachContext(), run, signal);
   }
 
   /**
@@ -322,25 +213,23 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @internal
    */
   get bounds(): Pick<RunnerParts, "stopGraceMs" | "maxRunMs" | "eventLimits"> {
-    const { stopGraceMs, maxRunMs, eventLimits: bounds } = this.parts;
+    const { stopGraceMs, maxRunMs, eventLimits: bounds } = this.engine.parts;
     return { stopGraceMs, eventLimits: bounds, ...(maxRunMs !== undefined && { maxRunMs }) };
   }
 
   /** @internal */
   protected get store(): RunStore {
-    return this.parts.store;
+    return this.engine.parts.store;
   }
 
-  private attachContext(): AttachContext {
-    if (this.closed.signal.aborted) throw new RunnerError("closed", { dbName: this.dbName });
-    return {
-      parts: this.parts,
-      history: this.history,
-      recovery: this.recovery,
-      liveRun: (threadId) => this.runs.current(threadId),
-      bell: (threadId) => this.signals.bellOf(threadId),
-      closed: this.closed.signal,
-    };
+  /** @internal */
+  protected get reads(): Lazy<ThreadReads> {
+    return this.engine.reads;
+  }
+
+  /** @internal */
+  protected get threadChanges$(): Observable<ThreadChange> {
+    return this.engine.threadChanges$;
   }
 
   /**
@@ -353,8 +242,8 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   async updateThread(threadId: string, update: ThreadUpdate): Promise<ThreadSummary> {
     checkId("threadId", threadId);
     const checked = checkThreadUpdate(update);
-    const thread = await updateThread(this.parts.store, threadId, checked, this.isOver);
-    if (!isEmpty(checked)) this.signals.changedHere(threadId);
+    const thread = await updateThread(this.engine.parts.store, threadId, checked, this.isOver);
+    if (!isEmpty(checked)) this.engine.signals.changedHere(threadId);
     return thread;
   }
 
@@ -366,9 +255,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    */
   async deleteThread(threadId: string): Promise<boolean> {
     checkId("threadId", threadId);
-    // A run that is claiming or queued would recreate the thread.
-    if (this.runs.current(threadId) !== undefined) await this.stopping.endThread(threadId);
-    return this.retention.deleteEnded(threadId, () => this.stopping.endThread(threadId));
+    return this.engine.retention.deleteEnded(threadId, () => this.engine.stopping.endThread(threadId));
   }
 
   /**
@@ -377,13 +264,12 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @returns how many were deleted. Errors: RunnerError `thread-busy` where a run could not be stopped in time
    */
   clearThreads(): Promise<number> {
-    return this.retention.clear((threadId) => this.stopping.endThread(threadId));
+    return this.engine.retention.clear((threadId) => this.engine.stopping.endThread(threadId));
   }
 
   /** Settles this host's live runs as stopped, then releases everything. Refuses further calls. Deletes nothing. */
   close(): Promise<void> {
-    this.closing ??= this.closeNow();
-    return this.closing;
+    return this.engine.close();
   }
 
   /** Closes this runner and deletes everything in its store, including the threads of other runners. */
@@ -398,16 +284,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @internal
    */
   protected onClosed(then: () => void): void {
-    this.closed.signal.addEventListener("abort", then, { once: true });
-  }
-
-  private async closeNow(): Promise<void> {
-    await this.settleAll();
-    await this.retention.idle();
-    this.closed.abort();
-    this.parts.channel.close();
-    await (await this.ready).release();
-    await this.parts.store.close();
+    this.engine.closedSignal.addEventListener("abort", then, { once: true });
   }
 
   /**
@@ -416,7 +293,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @internal
    */
   settleAll(as: "stopped" | "broken" = "stopped"): Promise<void> {
-    return this.stopping.endAll(as);
+    return this.engine.stopping.endAll(as);
   }
 
   /**
@@ -426,51 +303,11 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @internal
    */
   letGo(): void {
-    this.closing ??= Promise.resolve();
-    void this.parts.store.close();
-    // A run whose lock is gone asks its agent to end.
-    this.locks.releaseAll();
-    this.closed.abort();
-    this.parts.channel.close();
-  }
-
-  private hear(message: LockMessage): void {
-    const { type, threadId, runId, from } = message;
-    if (type === "started") this.recovery.watch(from);
-    const own = this.runs.current(threadId);
-    if (type === "claim" && own !== undefined && own.is.is !== "claiming" && own.is.is !== "queued") {
-      this.parts.channel.post({ type: isBusy(own.is) ? "refused" : "wait", threadId, runId: own.runId });
-    } else if (type === "stop" && own !== undefined && runId === own.runId && own.inLog !== undefined) {
-      own.heed(message.supersede === true ? "superseded" : "stopped");
-      this.parts.channel.post({ type: "stop-ack", threadId, runId });
-    } else if (type === "started" || type === "ended" || type === "changed") this.signals.touched(threadId);
-  }
-
-  /** All readers read again: the store's database may have been replaced. */
-  private async beginAnew(deleted: boolean): Promise<void> {
-    // A new database starts new epochs: what is cached would pass for valid.
-    this.history.forgetAll();
-    const { clock } = this.parts;
-    const { signal } = this.closed;
-    // Waits until the deletion is done: while a browser clears a site's data, no database can be opened.
-    let hasNone: boolean | undefined;
-    for (let pause = REOPEN_MS; hasNone === undefined && pause <= REOPEN_MAX_MS && !signal.aborted; pause *= 2) {
-      hasNone = await hasNoThreads(this.store).catch(() => undefined);
-      if (hasNone === undefined) await clock.after(pause, signal);
-    }
-    const isGone = deleted || hasNone === true;
-    this.signals.beganAnew(isGone ? new RunnerError("storage-deleted", { dbName: this.dbName }) : undefined);
+    this.engine.letGo();
   }
 
   /** @internal */
-  protected readonly isOver = (threadId: string, runId: string): boolean =>
-    this.recovery.owes(threadId, runId) !== undefined;
-
-  private left(run: LiveRun): void {
-    // The holder announces a run that was found in the log.
-    if (run.inLog === undefined || run.is.is === "refused") return;
-    this.signals.told(run, "ended");
-    this.retention.enforce(run.threadId);
-    this.repacking.ended(run.inLog, run.feed.published, run.feed.publishedSeq + 1);
+  protected get isOver(): RunnerEngine["isOver"] {
+    return this.engine.isOver;
   }
 }

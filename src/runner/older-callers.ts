@@ -1,7 +1,8 @@
 import type { BaseEvent } from "@ag-ui/client";
-import { map, type Observable } from "rxjs";
+import { defer, map, mergeMap, type Observable } from "rxjs";
 import type { AgentRunnerConnectRequest, AgentRunnerRunRequest } from "../run/contract.js";
-import { eventMapper, type Lost } from "../wire/protocol-versions.js";
+import { loaded } from "../run/loaded.js";
+import type { Lost } from "../wire/lost.js";
 
 /*
  * CopilotKit's runtime 1.75 passes a runner's events unchanged to clients before AG-UI 1.0, and names no version. It is
@@ -13,11 +14,9 @@ export const runsForOlder = ({ threadId, agent, input }: AgentRunnerRunRequest):
 
 export const connectsForOlder = ({ headers }: AgentRunnerConnectRequest): boolean => headers !== undefined;
 
-/** Maps an event to the form that clients before 1.0 read. */
-export function forOlder(lost: Lost): (event: BaseEvent) => BaseEvent {
-  const toOlder = eventMapper(undefined, lost);
-  return (event) => toOlder?.(event) ?? event;
-}
-
 export const streamFor = (isOlder: boolean, events$: Observable<BaseEvent>, lost: Lost): Observable<BaseEvent> =>
-  isOlder ? events$.pipe(map(forOlder(lost))) : events$;
+  isOlder
+    ? defer(() => loaded(import("../wire/protocol-versions.js"))).pipe(
+        mergeMap(({ forOlder }) => events$.pipe(map(forOlder(lost)))),
+      )
+    : events$;

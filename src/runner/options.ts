@@ -4,7 +4,7 @@ import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
 import type { Logger } from "../platform/log.js";
 import { invalidInput } from "../run/errors.js";
-import { checkList, type Elsewhere, type Names } from "../run/options.js";
+import { checkKind, CLOCK, FUNCTION, LIST, type Elsewhere, type Names } from "../run/options.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
 import { INPUT_FIELDS, type InputField } from "./agent/accept.js";
@@ -79,9 +79,9 @@ export const RUNNER_NAMES: Names<LocalAgentRunnerOptions> = {
   limits: true,
   eventLimits: true,
   logger: true,
-  clock: true,
-  makeId: true,
-  atFailurePoint: true,
+  clock: CLOCK,
+  makeId: FUNCTION,
+  atFailurePoint: FUNCTION,
 };
 
 /** CopilotKit's runners take these at the top level. */
@@ -97,20 +97,20 @@ const POLICIES: readonly ConcurrentRunPolicy[] = ["throw", "supersede", "queue"]
 export function checkOptions({
   stopGraceMs,
   maxRunMs,
-  onConcurrentRun,
+  onConcurrentRun = "throw",
   maxQueuedRuns,
   limits,
   logger,
-  recordInput,
+  recordInput = [],
 }: LocalAgentRunnerOptions): void {
-  checkOneOf("onConcurrentRun", onConcurrentRun ?? "throw", POLICIES);
-  checkLimits(limits ?? {});
+  checkOneOf("onConcurrentRun", onConcurrentRun, POLICIES);
+  checkLimits(limits);
   checkOption("stopGraceMs", stopGraceMs, { least: 0, endless: false });
   checkOption("maxRunMs", maxRunMs, { least: 1, endless: true });
   checkOption("maxQueuedRuns", maxQueuedRuns, { least: 0, endless: true });
   checkLogger(logger);
-  checkList("recordInput", recordInput);
-  for (const field of recordInput ?? []) checkOneOf("recordInput", field, INPUT_FIELDS);
+  checkKind("recordInput", recordInput, LIST);
+  for (const field of recordInput) checkOneOf("recordInput", field, INPUT_FIELDS);
 }
 
 /** @throws RunnerError `invalid-input` */

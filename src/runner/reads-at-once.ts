@@ -1,12 +1,12 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import type { ThreadRecord } from "../run/contract.js";
-import { compact } from "../run/compact.js";
+import { compactLog } from "../run/compact.js";
 import { Fold } from "../run/fold.js";
 import { settledPrelude } from "../run/prelude.js";
 import type { MemoryData, MemoryRun, MemoryThread } from "../storage/memory/memory-data.js";
 import { threadRecordOf } from "../wire/thread-record.js";
 import { ownEvent } from "./agent/accept.js";
-import { withInput } from "./history/recorded-run.js";
+import { withInput } from "./history/run-input.js";
 
 /**
  * A promise whose value can also be read synchronously: CopilotKit's runtime 1.75 reads a runner's threads without
@@ -48,7 +48,7 @@ export class ReadsAtOnce {
   }
 
   events(threadId: string): BaseEvent[] {
-    return compact(this.pathEvents(threadId)).map(ownEvent);
+    return compactLog(this.pathEvents(threadId)).map(ownEvent);
   }
 
   /** Null where there is none. */

@@ -1,7 +1,8 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import type { Observable } from "rxjs";
+import type { Lazy } from "../platform/lazy.js";
 import type { PlacedEvent } from "../run/pack.js";
-import type { RunStore } from "../storage/run-store.js";
+import type { RunRow, RunStore } from "../storage/run-store.js";
 import type {
   MessagePage,
   MessagePageQuery,
@@ -20,7 +21,7 @@ export abstract class ThreadReader {
   /** @internal */
   protected abstract readonly store: RunStore;
   /** @internal */
-  protected abstract readonly reads: ThreadReads;
+  protected abstract readonly reads: Lazy<ThreadReads>;
   /** @internal */
   protected abstract readonly threadChanges$: Observable<ThreadChange>;
   /**
@@ -28,7 +29,7 @@ export abstract class ThreadReader {
    *
    * @internal
    */
-  protected abstract readonly isOver: (threadId: string, runId: string) => boolean;
+  protected abstract readonly isOver: (threadId: string, run: Pick<RunRow, "runId" | "runIndex">) => boolean;
 
   /** Threads, newest first. */
   listThreads(query: ThreadListQuery = {}): Promise<readonly ThreadSummary[]> {
@@ -47,16 +48,16 @@ export abstract class ThreadReader {
   }
 
   /** A thread's runs on all branches, newest first. */
-  listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
-    return this.reads.listRuns(threadId, query);
+  async listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
+    return (await this.reads.get()).listRuns(threadId, query);
   }
 
   /**
    * The agents that have run in a thread, on every branch; none for an unknown thread. Undefined where this is not
    * known: limits have cut off its oldest runs, or a run has no agent id.
    */
-  agentIds(threadId: string): Promise<readonly string[] | undefined> {
-    return this.reads.agentIds(threadId);
+  async agentIds(threadId: string): Promise<readonly string[] | undefined> {
+    return (await this.reads.get()).agentIds(threadId);
   }
 
   /**
@@ -64,21 +65,21 @@ export abstract class ThreadReader {
    *
    * Errors: RunnerError `invalid-input` where several threads have a run of this id and `threadId` names none.
    */
-  getRun(runId: string, name: RunName = {}): Promise<RunSummary | undefined> {
-    return this.reads.getRun(runId, name);
+  async getRun(runId: string, name: RunName = {}): Promise<RunSummary | undefined> {
+    return (await this.reads.get()).getRun(runId, name);
   }
 
   /**
    * The committed events of a run with their sequence numbers and arrival times (ms since the Unix epoch), each as
    * recorded; none for an unknown run, or one that a limit cut off. Errors as {@link getRun}.
    */
-  getRunEvents(runId: string, query: RunEventsQuery = {}): Promise<readonly PlacedEvent[]> {
-    return this.reads.getRunEvents(runId, query);
+  async getRunEvents(runId: string, query: RunEventsQuery = {}): Promise<readonly PlacedEvent[]> {
+    return (await this.reads.get()).getRunEvents(runId, query);
   }
 
   /** The messages of the active path, including the live run's so far; none for an unknown thread. */
-  getThreadMessages(threadId: string): Promise<Message[]> {
-    return this.reads.getThreadMessages(threadId);
+  async getThreadMessages(threadId: string): Promise<Message[]> {
+    return (await this.reads.get()).getThreadMessages(threadId);
   }
 
   /**
@@ -87,17 +88,17 @@ export abstract class ThreadReader {
    * @param place `before`: id of the message that the page ends before; absent: the last page. `limit`: default 50, at
    *   most 500. Errors: RunnerError `invalid-input` where the path has no message `before`
    */
-  getMessagePage(threadId: string, place: Omit<MessagePageQuery, "threadId"> = {}): Promise<MessagePage> {
-    return this.reads.getMessagePage(threadId, place);
+  async getMessagePage(threadId: string, place: Omit<MessagePageQuery, "threadId"> = {}): Promise<MessagePage> {
+    return (await this.reads.get()).getMessagePage(threadId, place);
   }
 
   /** The compacted events of the active path up to now; none for an unknown thread. */
-  getThreadEvents(threadId: string): Promise<BaseEvent[]> {
-    return this.reads.getThreadEvents(threadId);
+  async getThreadEvents(threadId: string): Promise<BaseEvent[]> {
+    return (await this.reads.get()).getThreadEvents(threadId);
   }
 
   /** The state of the active path, as the live run has changed it so far; undefined for an unknown thread. */
-  getThreadState(threadId: string): Promise<State | undefined> {
-    return this.reads.getThreadState(threadId);
+  async getThreadState(threadId: string): Promise<State | undefined> {
+    return (await this.reads.get()).getThreadState(threadId);
   }
 }

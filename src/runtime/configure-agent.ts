@@ -1,7 +1,18 @@
 import type { AbstractAgent, Middleware, RunAgentInput } from "@ag-ui/client";
 import { Lazy } from "../platform/lazy.js";
 import { RunnerError } from "../run/errors.js";
-import { checkList, checkNames, type Elsewhere, type Names } from "../run/options.js";
+import {
+  checkKind,
+  checkNames,
+  FLAG,
+  ID,
+  LIST,
+  TEXT,
+  TEXTS,
+  type Check,
+  type Elsewhere,
+  type Names,
+} from "../run/options.js";
 import { called } from "./agents.js";
 import { mcpRequestOf, serversFor, type McpRequest } from "./mcp-requests.js";
 import { forwardedHeaders, type ForwardHeadersOptions } from "./forward-headers.js";
@@ -71,6 +82,7 @@ export class AgentConfigurator {
     checkMcpApps(mcpApps);
     this.forwarded = forwardedHeaders(forwardHeaders);
     this.a2ui = a2ui === undefined ? undefined : new Lazy(checkedUse("a2ui", (a2ui as A2UIOptions | null)?.use));
+    checkNames(a2ui, A2UI, { of: "AgentRuntime", within: "a2ui", isOpen: true });
     this.mcpApps = mcpApps && new Lazy(checkedUse("mcpApps", mcpApps.use));
   }
 
@@ -125,14 +137,16 @@ export class AgentConfigurator {
   }
 }
 
-const MCP_APPS: Names<McpAppsOptions> = { use: true, servers: true };
+const TOOL: Check = [(given) => FLAG[0](given) || ID[0](given), "true, false or the tool's name"];
+const A2UI: Names<A2UIOptions> = { use: true, enabled: FLAG, agents: TEXTS, injectA2UITool: TOOL };
+const MCP_APPS: Names<McpAppsOptions> = { use: true, servers: LIST };
 const MCP_SERVER: Names<McpAppsServer> = {
-  type: true,
-  url: true,
+  type: TEXT,
+  url: ID,
   headers: true,
-  serverId: true,
-  agentId: true,
-  allowedTools: true,
+  serverId: TEXT,
+  agentId: ID,
+  allowedTools: TEXTS,
 };
 
 /** In CopilotKit's types too, which refuses them as well. */
@@ -143,11 +157,10 @@ const SERVER_ELSEWHERE: Elsewhere = { includeTools: TOOL_POLICY, excludeTools: T
 function checkMcpApps(mcpApps: McpAppsOptions | undefined): void {
   const of = "AgentRuntime";
   checkNames(mcpApps, MCP_APPS, { of, within: "mcpApps" });
-  checkList("mcpApps.servers", mcpApps?.servers);
-  mcpApps?.servers?.forEach((server, at) => {
+  if (mcpApps !== undefined) checkKind("mcpApps.servers", mcpApps.servers, LIST);
+  mcpApps?.servers.forEach((server, at) => {
     const within = `mcpApps.servers[${at}]`;
     checkNames(server, MCP_SERVER, { of, within, elsewhere: SERVER_ELSEWHERE });
-    checkList(`${within}.allowedTools`, server.allowedTools);
   });
 }
 

@@ -1,11 +1,13 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
 import { randomId } from "../platform/ids.js";
+import { Lazy } from "../platform/lazy.js";
 import { consoleLogger, loggable, safeLogger, type Logger, warnOnce } from "../platform/log.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
+import { loaded } from "../run/loaded.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
-import { lostTo, type Lost } from "../wire/protocol-versions.js";
+import { lostTo, type Lost } from "../wire/lost.js";
 import type { RunRequest } from "../wire/shapes.js";
 import { AgentRegistry } from "./agents.js";
 import { AgentConfigurator } from "./configure-agent.js";
@@ -21,7 +23,7 @@ import { plainMessages } from "./plain-messages.js";
 import type { Admitted, Answer, Incoming, ResolvedRequest } from "./request.js";
 import { RunnerHome } from "./runner-home.js";
 import type { Runtime, RuntimeHealth } from "./runtime.js";
-import { RuntimeRuns } from "./runs.js";
+import type { RuntimeRuns, RuntimeRunsParts } from "./runs.js";
 import type { ServedRun } from "./served-run.js";
 
 /**
@@ -38,7 +40,8 @@ export class RuntimeCore {
   readonly warnOnce: Logger["warn"];
   private readonly configurator: AgentConfigurator;
   readonly given = new GivenMessages();
-  private readonly runs: RuntimeRuns;
+  private readonly runs: Lazy<RuntimeRuns>;
+  private closed = false;
   /** Filter failures already reported to metrics. */
   private readonly filterFailures = new WeakSet<object>();
 
@@ -50,8 +53,6 @@ export class RuntimeCore {
     checkRuntimeOptions(options);
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
     const { eventLimits, recordInput, unrecordedRuns } = options;
-    const { sseKeepAliveIntervalSeconds, readerTimeoutSeconds, maxBodyBytes } = options;
-    checkNumbers({ sseKeepAliveIntervalSeconds, readerTimeoutSeconds, maxBodyBytes, openTimeoutMs, ...unrecordedRuns });
     this.agents = new AgentRegistry(agents);
     this.home = new RunnerHome(
       withoutUndefined({
@@ -72,7 +73,7 @@ export class RuntimeCore {
     this.warnOnce = warnOnce(this.logger);
     this.debug = debugOf(options.debug);
     this.configurator = new AgentConfigurator(options);
-    this.runs = new RuntimeRuns({
+    const parts: RuntimeRunsParts = {
       agents: this.agents,
       home: this.home,
       configurator: this.configurator,
@@ -83,6 +84,11 @@ export class RuntimeCore {
         runner instanceof LocalAgentRunner ? runner.bounds : withoutUndefined({ stopGraceMs, maxRunMs, eventLimits }),
       unrecordedRuns,
       logger: this.logger,
+    };
+    this.runs = new Lazy(async () => {
+      const { RuntimeRuns } = await loaded(import("./runs.js"));
+      if (this.closed) throw new RunnerError("closed");
+      return new RuntimeRuns(parts);
     });
   }
 
@@ -121,9 +127,14 @@ export class RuntimeCore {
     return [beforeRequestMiddleware, afterRequestMiddleware, filterEvent].some((hook) => hook !== undefined);
   }
 
+  /** Loads what runs need ahead of the first one. If that fails, the first run tries again. */
+  preload(): void {
+    this.runs.get().catch(() => undefined);
+  }
+
   /** Starts a run, or attaches to the one with this runId. Errors: RunnerError; what setting the agent up threw. */
-  startRun(request: Admitted, run: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
-    return this.runs.start(request, run, shownAs);
+  async startRun(request: Admitted, run: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
+    return (await this.runs.get()).start(request, run, shownAs);
   }
 
   /** Headers for a third-party runner's `connect`: those that a run would send upstream. */
@@ -132,20 +143,28 @@ export class RuntimeCore {
   }
 
   /** Starts an unrecorded run. */
-  suggest(request: Admitted, run: RunRequest): Promise<ServedRun> {
-    return this.runs.suggest(request, run);
+  async suggest(request: Admitted, run: RunRequest): Promise<ServedRun> {
+    return (await this.runs.get()).suggest(request, run);
   }
 
   /** As `AgentRunner.stop`, but also stops unrecorded runs. Without a `runId`: whatever runs in the thread. */
   async stop(stop: { readonly threadId: string; readonly runId?: string }): Promise<boolean> {
-    const stopped = this.runs.stopUnrecorded(stop);
+    const { made } = this.runs;
+    const stopped = made?.stopUnrecorded(stop) === true;
     if (stopped && stop.runId !== undefined) return true;
-    return (await (await this.home.open()).stop(stop)) !== false || stopped;
+    const runner = await this.home.open();
+    const isLoading = this.runs.made?.stopLoading(stop) === true;
+    if ((await runner.stop(stop)) !== false || isLoading || stopped) return true;
+    // A run that waits for the code of runs is known once that is there. No other stop waits for it.
+    return made === undefined && (await this.runs.begun?.catch(() => undefined)) !== undefined && this.stop(stop);
   }
 
   /** Ends all runs and releases the runner. */
   async close(): Promise<void> {
-    await Promise.all([this.runs.close(), this.home.close(() => this.runs.endRecorded())]);
+    // Where the code of runs is still loading, nothing runs yet, and nothing will.
+    this.closed = true;
+    const runs = this.runs.made;
+    await Promise.all([runs?.close(), this.home.close(async () => runs?.endRecorded())]);
   }
 
   /** See {@link Runtime}. */
@@ -155,7 +174,7 @@ export class RuntimeCore {
       const { local } = this.home;
       return {
         status: "ok",
-        liveThreads: this.runs.live,
+        liveThreads: this.runs.made?.live ?? 0,
         ...(local && { durability: local.durability, dbName: local.dbName, hostId: local.hostId }),
       };
     } catch (error) {
@@ -319,14 +338,6 @@ function checkShown(shown: unknown): BaseEvent | undefined {
   if (shown === undefined || shown === null) return undefined;
   if (typeof (shown as BaseEvent).type === "string") return shown as BaseEvent; // `type` is all that an event must have
   throw new TypeError("filterEvent must return an event or nothing, and no Promise");
-}
-
-/** Fails now rather than at a request. @throws RunnerError `invalid-input` unless undefined or a number >= 0 */
-function checkNumbers(options: Readonly<Record<string, number | undefined>>): void {
-  for (const [field, value] of Object.entries(options)) {
-    if (value === undefined || (typeof value === "number" && value >= 0)) continue;
-    throw new RunnerError("invalid-input", { field }, { message: `${field} must be a number, 0 or more` });
-  }
 }
 
 type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };

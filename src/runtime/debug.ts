@@ -1,5 +1,5 @@
 import type { BaseEvent } from "@ag-ui/client";
-import { checkNames, type Names } from "../run/options.js";
+import { checkNames, FLAG, FUNCTION, type Names } from "../run/options.js";
 
 /** What the runtime logs of its requests, runs and events. */
 export interface DebugOptions {
@@ -13,7 +13,7 @@ export interface DebugOptions {
   readonly log?: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
-const NAMES: Names<DebugOptions> = { lifecycle: true, events: true, verbose: true, log: true };
+const NAMES: Names<DebugOptions> = { lifecycle: FLAG, events: FLAG, verbose: FLAG, log: FUNCTION };
 
 /** Undefined members print nothing. */
 export interface Debug {

@@ -1,4 +1,4 @@
-import { checkFlag, checkList, checkNames, type Names } from "../run/options.js";
+import { checkNames, FLAG, TEXTS, type Names } from "../run/options.js";
 
 /**
  * Which headers of a request its agent sends on: by default `x-*`, without those that proxies and platforms add, and
@@ -26,7 +26,12 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
   "x-csrf-token",
   "x-xsrf-token",
 ]);
-const NAMES: Names<ForwardHeadersOptions> = { useDefaultDenylist: true, deny: true, denyPrefixes: true, allow: true };
+const NAMES: Names<ForwardHeadersOptions> = {
+  useDefaultDenylist: FLAG,
+  deny: TEXTS,
+  denyPrefixes: TEXTS,
+  allow: TEXTS,
+};
 
 const DENIED_NAMES: ReadonlySet<string> = new Set([
   "x-cache",
@@ -56,8 +61,6 @@ export function forwardedHeaders(
   options: ForwardHeadersOptions = {},
 ): (own: Readonly<Record<string, string>>, headers: Headers) => Record<string, string> {
   checkNames(options, NAMES, { of: "AgentRuntime", within: "forwardHeaders" });
-  checkFlag("forwardHeaders.useDefaultDenylist", options.useDefaultDenylist);
-  for (const name of ["deny", "denyPrefixes", "allow"] as const) checkList(`forwardHeaders.${name}`, options[name]);
   const deny = new Set(namesOf(options.deny));
   const denyPrefixes = namesOf(options.denyPrefixes);
   const allow = options.allow && new Set(namesOf(options.allow));

@@ -1,5 +1,4 @@
-import { AbstractAgent, EventType, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
-import { of, type Observable } from "rxjs";
+import type { RunAgentInput } from "@ag-ui/client";
 
 /** A request of an MCP server's user interface to that server, through the runtime. */
 export interface McpRequest {
@@ -40,25 +39,6 @@ export function serversFor<S extends { readonly allowedTools?: readonly string[]
     if (method === "tools/call") return tool !== undefined && allowedTools.includes(tool);
     return method === "ping" || (method === "resources/read" && uri?.startsWith(UI_SCHEME) === true);
   });
-}
-
-/** Refuses as `@ag-ui/mcp-apps-middleware` does: in the result of the run. */
-export class RefusingAgent extends AbstractAgent {
-  readonly #error: string;
-
-  constructor({ method, tool }: McpRequest) {
-    super();
-    const what = tool === undefined ? `MCP method not allowed: ${method}` : `MCP tool not allowed: ${tool}`;
-    this.#error = `Error: ${what} (see mcpApps.servers[].allowedTools)`;
-  }
-
-  run({ threadId, runId }: RunAgentInput): Observable<BaseEvent> {
-    const result = { error: this.#error };
-    return of<BaseEvent[]>(
-      { type: EventType.RUN_STARTED, threadId, runId } as BaseEvent, // has the fields of its type
-      { type: EventType.RUN_FINISHED, threadId, runId, result } as BaseEvent,
-    );
-  }
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {

@@ -6,10 +6,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequest, sendResponse } from "@remix-run/node-fetch-server";
 import { hostCheck, hostRefused, isLoopback, isLoopbackHost, type AllowedHosts } from "./http/hosts.js";
-import { RunnerError } from "../run/errors.js";
-import { checkFlag, checkNames, type Names } from "../run/options.js";
+import { checkKind, checkNames, FLAG, FUNCTION, NUMBER, type Names } from "../run/options.js";
 import { badRequest, internalError } from "./http/responses.js";
 import { isPlainTarget } from "./http/segments.js";
+import { parseUrl } from "./http/url.js";
 
 /** How a request's URL is made; by default from what the client sends. */
 export interface NodeHandlerOptions {
@@ -31,11 +31,20 @@ export interface NodeHandlerOptions {
   readonly allowedHosts?: AllowedHosts;
 }
 
+/** Another one would make a path of its own, or no URL at all. */
+function isHost(given: unknown): boolean {
+  const url = typeof given === "string" ? parseUrl(`http://${given}`) : undefined;
+  return url !== undefined && url.href === `http://${url.host}/`;
+}
+
 const NAMES: Names<NodeHandlerOptions> = {
-  host: true,
-  protocol: true,
-  trustProxy: true,
-  readerTimeoutSeconds: true,
+  host: [isHost, "a host name, with its port where that is not the default one"],
+  protocol: [(given) => given === "http:" || given === "https:", '"http:" or "https:"'],
+  trustProxy: FLAG,
+  readerTimeoutSeconds: [
+    (given) => NUMBER[0](given) && Number(given) < 2_000_000,
+    "a number, 0 or more, of fewer seconds than timers know (2,000,000)",
+  ],
   allowedHosts: true,
 };
 
@@ -62,12 +71,8 @@ export function createNodeHandler(
   handler: (request: Request) => Promise<Response> | Response,
   options: NodeHandlerOptions = {},
 ): NodeHandler {
+  checkKind("handler", handler, [FUNCTION[0], "what createRuntimeHandler returns"]);
   checkNames(options, NAMES, { of: "createNodeHandler" });
-  checkFlag("trustProxy", options.trustProxy);
-  checkTimeout(options);
-  if (typeof handler !== "function") throw invalid("handler", "must be what createRuntimeHandler returns");
-  if (!["http:", "https:", undefined].includes(options.protocol))
-    throw invalid("protocol", 'must be "http:" or "https:"');
   const isAllowed = hostRule(options);
   return (req, res) => {
     // Without a listener, a write after another party ended the response would crash the process.
@@ -79,15 +84,6 @@ export function createNodeHandler(
 }
 
 const READER_TIMEOUT_SECONDS = 60;
-
-const invalid = (field: string, must: string): RunnerError =>
-  new RunnerError("invalid-input", { field }, { message: `createNodeHandler: ${field} ${must}` });
-
-/** @throws RunnerError `invalid-input` */
-function checkTimeout({ readerTimeoutSeconds: given = 0 }: NodeHandlerOptions): void {
-  if (typeof given === "number" && given >= 0 && given < 2_000_000) return;
-  throw invalid("readerTimeoutSeconds", "must be a number, 0 or more, of fewer seconds than timers know (2,000,000)");
-}
 
 /** Unread bytes stay in memory as long as the connection is open. */
 function endWhereStalled(

@@ -1,7 +1,17 @@
 import { RunnerError } from "../run/errors.js";
-import { checkFlag, checkNames, type Elsewhere, type Names } from "../run/options.js";
+import {
+  checkNames,
+  COUNT,
+  FLAG,
+  FUNCTION,
+  ID,
+  NUMBER,
+  SWITCH,
+  TIMEOUT,
+  type Elsewhere,
+  type Names,
+} from "../run/options.js";
 import { eventLimits } from "../runner/agent/event-limits.js";
-import { checkId } from "../runner/checks.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
 import type { AgentsConfig } from "./agents.js";
 import type { A2UIOptions, McpAppsOptions } from "./configure-agent.js";
@@ -16,38 +26,38 @@ import type { TranscriptionService } from "./http/transcribe.js";
 /** Of {@link AgentRuntimeOptions}. */
 const NAMES: Names<AgentRuntimeOptions> = {
   agents: true,
-  runner: true,
-  dbName: true,
+  runner: ["run", "connect", "isRunning", "stop"],
+  dbName: ID,
   stopGraceMs: true,
   maxRunMs: true,
   limits: true,
   eventLimits: true,
   recordInput: true,
-  openTimeoutMs: true,
-  memoryFallback: true,
+  openTimeoutMs: TIMEOUT,
+  memoryFallback: FLAG,
   logger: true,
-  beforeRequestMiddleware: true,
-  afterRequestMiddleware: true,
-  filterEvent: true,
-  transcriptionService: true,
+  beforeRequestMiddleware: FUNCTION,
+  afterRequestMiddleware: FUNCTION,
+  filterEvent: FUNCTION,
+  transcriptionService: ["transcribeFile"],
   a2ui: true,
   mcpApps: true,
   unrecordedRuns: true,
   forwardHeaders: true,
-  sseKeepAliveIntervalSeconds: true,
-  readerTimeoutSeconds: true,
-  maxBodyBytes: true,
+  sseKeepAliveIntervalSeconds: NUMBER,
+  readerTimeoutSeconds: NUMBER,
+  maxBodyBytes: NUMBER,
   metrics: true,
-  debug: true,
+  debug: SWITCH,
 };
 const METRICS: Names<RuntimeMetrics> = {
-  runStarted: true,
-  runEnded: true,
-  liveThreads: true,
-  mcpRequest: true,
-  error: true,
+  runStarted: FUNCTION,
+  runEnded: FUNCTION,
+  liveThreads: FUNCTION,
+  mcpRequest: FUNCTION,
+  error: FUNCTION,
 };
-const UNRECORDED: Names<UnrecordedRunsOptions> = { maxPerThread: true, maxInAll: true, maxRunMs: true };
+const UNRECORDED: Names<UnrecordedRunsOptions> = { maxPerThread: COUNT, maxInAll: COUNT, maxRunMs: TIMEOUT };
 
 const ofRunner = "give it to a runner of your own making, and that to runner";
 const ofHandler = "give it to createRuntimeHandler";
@@ -103,8 +113,6 @@ const OF_MADE_RUNNER = [
 export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE, isRequired: true });
   checkOptions(options);
-  if (options.dbName !== undefined) checkId("dbName", options.dbName);
-  checkFlag("memoryFallback", options.memoryFallback);
   if (options.runner !== undefined) {
     const unheeded = OF_MADE_RUNNER.find((name) => options[name] !== undefined);
     if (unheeded !== undefined) {
@@ -114,26 +122,10 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   }
   eventLimits(options.eventLimits);
   checkNames(options.unrecordedRuns, UNRECORDED, { of: "AgentRuntime", within: "unrecordedRuns" });
-  for (const name of ["beforeRequestMiddleware", "afterRequestMiddleware", "filterEvent"] as const) {
-    checkFunction(name, options[name]);
-  }
-  const { metrics, runner, transcriptionService } = options;
-  if (runner !== undefined) {
-    for (const name of ["run", "connect", "isRunning", "stop"] as const)
-      checkFunction(`runner.${name}`, runner?.[name]);
-  }
-  if (transcriptionService !== undefined) {
-    checkFunction("transcriptionService.transcribeFile", transcriptionService?.transcribeFile);
-  }
+  const { metrics } = options;
   // An instance of a user's class may have other fields.
-  const isMade = typeof metrics === "object" && metrics !== null && metrics.constructor !== Object;
-  if (!isMade) checkNames(metrics, METRICS, { of: "AgentRuntime", within: "metrics" });
-}
-
-function checkFunction(field: string, given: unknown): void {
-  if (given === undefined && !field.includes(".")) return;
-  if (typeof given === "function") return;
-  throw new RunnerError("invalid-input", { field }, { message: `AgentRuntime: ${field} must be a function` });
+  const isOpen = typeof metrics === "object" && metrics?.constructor !== Object;
+  checkNames(metrics, METRICS, { of: "AgentRuntime", within: "metrics", isOpen });
 }
 
 /** Bounds of unrecorded runs: suggestions and requests of MCP servers' user interfaces. */

@@ -6,6 +6,7 @@ import { loggable, type Logger } from "../platform/log.js";
 import type { IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
 import type { AgentRunner, AgentRunnerRunRequest } from "../run/contract.js";
 import { messageOf, RunnerError } from "../run/errors.js";
+import { loaded } from "../run/loaded.js";
 import { Fold } from "../run/fold.js";
 import { cloneJson } from "../run/json.js";
 import { failureLine, runName } from "../run/printable.js";
@@ -21,7 +22,7 @@ import type { Debug } from "./debug.js";
 import { foreignEvents } from "./foreign-events.js";
 import { tell, type MeasuredRun, type RuntimeMetrics } from "./metrics.js";
 import type { Admitted, RequestEnd } from "./request.js";
-import { mcpRequestOf, RefusingAgent } from "./mcp-requests.js";
+import { mcpRequestOf } from "./mcp-requests.js";
 import type { UnrecordedRunsOptions } from "./options.js";
 import { json } from "./http/responses.js";
 import type { RunnerHome } from "./runner-home.js";
@@ -41,6 +42,12 @@ export interface RuntimeRunsParts {
   readonly logger: Required<Logger>;
 }
 
+interface LoadingRun {
+  readonly threadId: string;
+  readonly runId: string;
+  isStopped: boolean;
+}
+
 /** Defaults of `unrecordedRuns`. */
 const MAX_PER_THREAD = 16;
 const MAX_IN_ALL = 100;
@@ -57,6 +64,8 @@ export class RuntimeRuns {
   private readonly recorded = new Set<LiveRun>();
   /** Unrecorded runs, and whether each is alone in its thread: suggestions have a made-up thread. */
   private readonly unrecordedRuns = new Map<LiveRun, boolean>();
+  /** Requests whose agent is still loading: no runner knows of their runs yet. */
+  private readonly loading = new Set<LoadingRun>();
   /** Callbacks that end the unrecorded runs. */
   private readonly closers = new Set<() => Promise<void>>();
   private readonly threads = new Map<string, number>();
@@ -77,10 +86,18 @@ export class RuntimeRuns {
     const { agents, configurator, home } = this.parts;
     const { agentId, threadId } = asked;
     const input = { ...asked.input, threadId };
-    const agent = await agents.clone(agentId, request.request);
-    await configurator.configure({ agentId, agent, input, request: request.request });
-    const runner = await home.open();
+    const load = async () => {
+      const agent = await agents.clone(agentId, request.request);
+      await configurator.configure({ agentId, agent, input, request: request.request });
+      return { agent, runner: await home.open() };
+    };
+    const loading: LoadingRun = { threadId, runId: input.runId, isStopped: false };
+    this.loading.add(loading);
+    // Once it is loaded, the runner knows of it: nothing is awaited in between.
+    const { agent, runner } = await load().finally(() => this.loading.delete(loading));
+    const { isStopped } = loading;
     if (!(runner instanceof LocalAgentRunner)) {
+      if (isStopped) throw new RunnerError("cancelled", { threadId, runId: input.runId });
       const persistedInputMessages = asked.persistedInputMessages && [...asked.persistedInputMessages];
       handOver(agent, input);
       const run = { threadId, agent, input, ...(persistedInputMessages && { persistedInputMessages }) };
@@ -98,8 +115,10 @@ export class RuntimeRuns {
       persistedInputMessages,
       shownAs,
     });
+    // One that waits in the queue is cancelled.
+    if (isStopped) run.stop();
     const ref = await run.started;
-    if (this.closed) run.stop();
+    if (this.closed || isStopped) run.stop();
     const isFirst = this.isNew(run);
     if (isFirst) {
       this.recorded.add(run);
@@ -149,11 +168,26 @@ export class RuntimeRuns {
     const agent = await agents.clone(agentId, request.request);
     if (!isAllowed) {
       logger.warn("[ag-ui-local-runtime] Refused what a page asked of an MCP server", told);
+      const { RefusingAgent } = await loaded(import("./refusing-agent.js"));
       return this.unrecorded(asked, new RefusingAgent(asks), false);
     }
     logger.info("[ag-ui-local-runtime] A page asked an MCP server", told);
     await configurator.configure({ agentId, agent, input, request: request.request });
     return this.unrecorded(asked, agent, false);
+  }
+
+  /**
+   * Stops the runs of a thread whose agent is still loading, as soon as they start.
+   *
+   * @returns false if there are none that nobody has stopped
+   */
+  stopLoading({ threadId, runId }: { readonly threadId: string; readonly runId?: string }): boolean {
+    let found = false;
+    for (const run of this.loading) {
+      if (run.isStopped || run.threadId !== threadId || run.runId !== (runId ?? run.runId)) continue;
+      run.isStopped = found = true;
+    }
+    return found;
   }
 
   /** @returns false where no such run is live */
@@ -192,7 +226,7 @@ export class RuntimeRuns {
     const leave = this.enter(threadId);
     try {
       // Loaded on demand: few front ends need it.
-      const { InMemoryAgentRunner } = await import("../runner/in-memory-agent-runner.js");
+      const { InMemoryAgentRunner } = await loaded(import("../runner/in-memory-agent-runner.js"));
       if (this.closed) throw new RunnerError("closed");
       const runner = new InMemoryAgentRunner({ store: "isolated", logger, ...bounds, maxRunMs });
       const close = async (): Promise<void> => {

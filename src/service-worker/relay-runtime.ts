@@ -18,7 +18,10 @@ export interface RelayRuntimeOptions {
   readonly timeoutMs?: number;
 }
 
-const NAMES: Names<RelayRuntimeOptions> = { basePath: true, timeoutMs: true };
+const NAMES: Names<RelayRuntimeOptions> = {
+  basePath: true,
+  timeoutMs: [(given) => typeof given === "number" && given > 0, "a number above 0"],
+};
 
 /** How often GET and HEAD are tried where hosts die before they answer. */
 const TRIES = 3;
@@ -49,9 +52,6 @@ export function relayRuntime(
   checkNames(options, NAMES, { of: "relayRuntime", isRequired: true });
   const { basePath, timeoutMs = 2_000 } = options;
   const path = checkBasePath(basePath);
-  if (!(timeoutMs > 0)) {
-    throw new RunnerError("invalid-input", { field: "timeoutMs" }, { message: "timeoutMs must be a number above 0" });
-  }
   const relay = new Relay(scope, path, timeoutMs);
   const listen = (event: RelayFetchEvent): void => {
     if (!isBelow(new URL(event.request.url), path, scope.location.origin)) return;

@@ -192,6 +192,18 @@ export function withoutUnderived(head: ThreadHead, derived: (runIndex: number) =
   return left.length > 0 ? { ...rest, underived: left } : rest;
 }
 
+/** Whether the thread was deleted after `before`, and has begun anew. */
+export const beganAnew = (head: ThreadHead | undefined, before: ThreadHead | undefined): boolean =>
+  before !== undefined &&
+  before.deleted !== true &&
+  head?.deleted !== true &&
+  head?.cut !== true &&
+  firstOf(head) >= before.runCount;
+
+/** Whether the head allows the deletion of its thread, asked for by whoever knew it as `before`. */
+export const mayDelete = (head: ThreadHead | undefined, before: ThreadHead | undefined): head is ThreadHead =>
+  head !== undefined && head.deleted !== true && head.live === undefined && !beganAnew(head, before);
+
 /** What remains of a deleted thread. The new epoch invalidates what was read before. */
 export const tombstone = ({ threadId, runCount }: ThreadHead, epoch: number): ThreadHead => ({
   threadId,

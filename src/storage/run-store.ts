@@ -293,9 +293,10 @@ export interface RunStore extends RunReads {
    * Makes the thread's head a tombstone and removes it from the list; then deletes the rest in pieces. If the host dies
    * meanwhile, the next {@link sweep} continues.
    *
-   * @returns false, nothing done, if the thread has a live run or does not exist
+   * @param before the head when the deletion was asked for: a thread that has begun anew since stays
+   * @returns false, nothing done, if the thread has a live run, does not exist or has begun anew
    */
-  deleteThread(threadId: string): Promise<boolean>;
+  deleteThread(threadId: string, before?: ThreadHead): Promise<boolean>;
   /**
    * Cuts off what precedes run `base.runIndex`, a settled and derived run of the active path: the run keeps the messages
    * and state of `base`; its own and all older events are deleted, and so are branches that left the path before it.

@@ -1,9 +1,9 @@
 import { contentHasMedia, contentToText, EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import type { AGUIEventOf, ContentPart, RunAgentInput } from "@ag-ui/core";
 import type { BaseEvent, Message, MessagesSnapshotEvent } from "@ag-ui/client";
-import { warnOnce, type Logger } from "../platform/log.js";
-import { ALL_ACTIVITIES } from "../run/fold.js";
+import { ALL_ACTIVITIES } from "../run/activity-history.js";
 import { equalJson } from "../run/json.js";
+import type { Lost } from "./lost.js";
 
 /**
  * The log keeps AG-UI 1.0; a reader may speak an older version. Clients name theirs in `RunAgentInput.protocolVersion`,
@@ -14,15 +14,6 @@ import { equalJson } from "../run/json.js";
  * that gives the id of one another role: 0.0.59 keeps them, whatever `authoritativeActivityTypes` says.
  */
 const BEFORE_1_0 = /^0(?:\.\d+)*$/;
-
-/** Called with what a reader cannot be given: AG-UI wants a warning of what a downgrade loses. */
-export type Lost = (what: string) => void;
-
-/** Warns once of each thing that is lost. */
-export function lostTo(logger: Logger): Lost {
-  const warn = warnOnce(logger);
-  return (what) => warn(`A reader before AG-UI 1.0 cannot be given ${what}. Upgrade its @ag-ui/client`);
-}
 
 type Before1 = { readonly [T in EventType]?: (event: AGUIEventOf<T>, lost: Lost) => AGUIEventOf<T> };
 
@@ -83,6 +74,12 @@ export function eventMapper(
 ): ((event: BaseEvent) => BaseEvent) | undefined {
   if (isFrom1(version)) return undefined;
   return (event) => TABLE.get(event.type)?.(event, lost) ?? event;
+}
+
+/** Maps an event to the form that clients before 1.0 read. */
+export function forOlder(lost: Lost): (event: BaseEvent) => BaseEvent {
+  const toOlder = eventMapper(undefined, lost);
+  return (event) => toOlder?.(event) ?? event;
 }
 
 /**

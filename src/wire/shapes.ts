@@ -282,6 +282,8 @@ export interface LiveRun {
   readonly runId: string;
   readonly epoch: number;
   readonly agentId?: string;
+  /** It continues no other run. Said of a run that was just started. */
+  readonly begins?: true;
   /** It is in no log: no part of its thread, and its cursors are of no use. */
   readonly unrecorded?: true;
 }

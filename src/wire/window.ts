@@ -1,12 +1,15 @@
-import { sizeOf } from "../run/size.js";
+import { chunkSize, sizeOf } from "../run/size.js";
+import type { RelayFrame } from "./relay.js";
+import type { Frame } from "./shapes.js";
 
 /** How many frames a host sends ahead of what the tab has consumed (L14). */
 export const WINDOW_FRAMES = 32;
 /** Their size (see `sizeOf`); a single frame may be larger. Together: the most that a frozen tab costs. */
 export const WINDOW_SIZE = 256 * 1_024;
 
-/** The sum stops at the window: a frame that is larger goes alone anyway. */
-const sizeOfFrame = (frame: object): number => sizeOf(frame, WINDOW_SIZE);
+/** A chunk was weighed for other readers. Otherwise the sum stops at the window: a frame that is larger goes alone anyway. */
+const sizeOfFrame = (frame: Frame | RelayFrame): number =>
+  frame.type === "chunk" && frame.base === undefined ? chunkSize(frame.chunk) : sizeOf(frame, WINDOW_SIZE);
 
 /** What the host has sent and the tab not yet consumed. */
 export class SendWindow {
@@ -18,7 +21,7 @@ export class SendWindow {
     return this.sizes.length < WINDOW_FRAMES && this.size < WINDOW_SIZE;
   }
 
-  sent(frame: object): void {
+  sent(frame: Frame | RelayFrame): void {
     const size = sizeOfFrame(frame);
     this.sizes.push(size);
     this.size += size;
@@ -48,7 +51,7 @@ export class ConsumedFrames {
   private size = 0;
 
   /** @returns how many to report now; 0: none yet. Half a window at a time, so that the host never waits for it */
-  add(frame: object): number {
+  add(frame: Frame | RelayFrame): number {
     this.frames++;
     this.size += sizeOfFrame(frame);
     if (this.frames < WINDOW_FRAMES / 2 && this.size < WINDOW_SIZE / 2) return 0;

@@ -2,7 +2,7 @@ import { AbstractAgent, type AgentConfig, type BaseEvent, type RunAgentInput } f
 import { EventType, type AGUIEvent } from "@ag-ui/core";
 import { Observable } from "rxjs";
 import { nextTask } from "../platform/clock.js";
-import { AGENT_NAMES, checkNames } from "../run/options.js";
+import { AGENT_NAMES, checkKind, checkNames, FUNCTION } from "../run/options.js";
 import { mustBeEvent, returns } from "../runner/agent/lifecycle.js";
 
 /** What an agent function is given besides its input. */
@@ -45,35 +45,32 @@ class FunctionAgent extends AbstractAgent {
       let yielded = 0;
       const drive = async (): Promise<void> => {
         const iterator = this.work(input, { signal })[Symbol.asyncIterator]();
-        const ask = (): Promise<IteratorResult<BaseEvent>> => {
-          const asked = iterator.next();
-          // If the run ends meanwhile, nobody awaits it.
-          asked.catch(() => undefined);
-          return asked;
-        };
         try {
-          let upcoming = ask();
+          let upcoming = iterator.next();
           // Readers see the question before the agent's first event, unless that is an immediate RUN_STARTED.
           const early = await Promise.race([upcoming, nextTask()]).catch(() => undefined);
           const startsItself = isStart(early?.value);
           if (!startsItself) subscriber.next({ type: EventType.RUN_STARTED, threadId, runId });
           let sliceEnds = performance.now() + SLICE_MS;
-          for (; !signal.aborted; upcoming = ask()) {
+          for (;;) {
             const next = await upcoming;
             if (next.done === true) return;
             if (signal.aborted) break;
             mustBeEvent(next.value, ++yielded);
             const { type } = next.value;
-            // RUN_STARTED was sent already.
-            if (yielded === 1 && isStart(next.value) && !startsItself) continue;
             isEnded =
               type === EventType.RUN_FINISHED ||
               type === EventType.RUN_ERROR ||
               (isEnded && type !== EventType.RUN_STARTED);
-            subscriber.next(next.value);
-            if (performance.now() < sliceEnds) continue;
-            await nextTask();
-            sliceEnds = performance.now() + SLICE_MS;
+            const wasSent = yielded === 1 && isStart(next.value) && !startsItself;
+            if (!wasSent) subscriber.next(next.value);
+            if (performance.now() >= sliceEnds) {
+              await nextTask();
+              sliceEnds = performance.now() + SLICE_MS;
+            }
+            // An agent that was stopped is not asked for more.
+            if (signal.aborted) break;
+            upcoming = iterator.next();
           }
         } finally {
           await iterator.return?.();
@@ -122,6 +119,7 @@ export function defineAgent<E extends BaseEvent = never>(
   config?: AgentConfig,
 ): AbstractAgent;
 export function defineAgent(work: AgentFunction<BaseEvent>, config: AgentConfig = {}): AbstractAgent {
+  checkKind("work", work, FUNCTION);
   checkNames(config, AGENT_NAMES, { of: "defineAgent" });
   return new FunctionAgent(work, config);
 }

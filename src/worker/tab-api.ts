@@ -2,6 +2,7 @@ import type { State } from "@ag-ui/client";
 import { abortWith } from "../platform/abort.js";
 import type { Lives } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
+import { loaded } from "../run/loaded.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { callRequest, type Call } from "../runtime/call-request.js";
 import type { RuntimeCore } from "../runtime/core.js";
@@ -158,7 +159,7 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () =>
         const threadId = await rewritten(admitted, request.threadId, (by) => by.rewrittenThread(admitted));
         const over = stream(port, admitted, threadId, (until) =>
           runId === undefined
-            ? runner.attach({ ...request, threadId }, until)
+            ? runner.attach({ ...request, threadId, caughtUp: () => core.preload() }, until)
             : runner.attachRun({ threadId, runId, ...(after !== undefined && { after }) }, until),
         );
         const messages = () => runner.getThreadMessages(threadId);
@@ -269,14 +270,14 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () =>
     async fetch(_context, request, port) {
       checkPort(port);
       // Loaded when needed, as is the handler: most hosts get calls only.
-      const { answerRequest, checkRelayed } = await import("./answer-request.js");
+      const { answerRequest, checkRelayed } = await loaded(import("./answer-request.js"));
       const relayed = checkRelayed(request);
       const detached = attached();
       const { serviceWorkerId, clientId } = relayed;
       // Any page may hand over a service worker's request of another page.
       const page = serviceWorkerId === undefined ? tabId() : clientId;
       const handle: RelayHandler = async (asked, { basePath }) => {
-        const { handleRelayed } = await import("../runtime/http/handler.js");
+        const { handleRelayed } = await loaded(import("../runtime/http/handler.js"));
         return handleRelayed(core, asked, basePath, page);
       };
       void answerRequest(relayed, port, { ...parts, handle }, signal).finally(detached);
@@ -291,7 +292,7 @@ async function rewritten<T>(
   asked: T,
   by: (rewriting: typeof import("./rewritten.js")) => T | Promise<T>,
 ): Promise<T> {
-  return request.isReplaced ? by(await import("./rewritten.js")) : asked;
+  return request.isReplaced ? by(await loaded(import("./rewritten.js"))) : asked;
 }
 
 const rewrittenQuery = <Q extends object>(request: Admitted, query: Q, types: QueryTypes<Q>): Promise<Q> =>

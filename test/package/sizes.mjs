@@ -2,18 +2,23 @@
 import { gzipSync } from "node:zlib";
 import { build } from "vite";
 
-/** The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers. */
+/**
+ * The most that an entry may have, in bytes of minified and gzipped code. `own` is without the peers.
+ * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
+ */
 export const BUDGETS = {
-  ".": { own: 64_100, whole: 100_600 },
-  "./worker": { own: 76_900, whole: 123_300 },
-  "./client": { own: 17_500, whole: 61_000 },
-  "./runtime": { own: 80_000, whole: 126_100 },
-  "./node": { own: 6_400, whole: 6_400 },
-  "./service-worker": { own: 6_700, whole: 6_700 },
+  ".": { own: 56_200, whole: 93_100 },
+  "./worker": { own: 59_200, whole: 105_900 },
+  // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
+  serveRuntime: { own: 57_100, whole: 65_600 },
+  "./client": { own: 18_400, whole: 61_900 },
+  "./runtime": { own: 64_000, whole: 74_900 },
+  "./node": { own: 7_000, whole: 7_000 },
+  "./service-worker": { own: 7_200, whole: 7_200 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
-  "./langgraph": { own: 8_200, whole: 235_000 },
-  "./checkpoint": { own: 9_600, whole: 9_600 },
-  "./conformance": { own: 23_400, whole: 65_200 },
+  "./langgraph": { own: 8_900, whole: 235_000 },
+  "./checkpoint": { own: 10_100, whole: 10_100 },
+  "./conformance": { own: 23_900, whole: 65_500 },
 };
 
 /** What Vite puts around `import()` is no code of the package. */

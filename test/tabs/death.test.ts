@@ -228,11 +228,12 @@ describe("calls that are under way when the SharedWorker dies", () => {
   testInChromium("a list that the host did not give is given by the next one (L13)", async () => {
     const tab = await tabOn("count");
     await tab.run("thread", { n: 3 });
-    const listing = tab.tab.evaluate(async (worker) => {
-      await window.lab.blockHost(worker, "ended");
+    // A worker that ends before it has said that it obeys would be waited for.
+    await tabs.blockHost(tab, "one", "ended");
+    const listing = tab.tab.evaluate(async () => {
       const threads = await window.lab.runtime.threads.list();
       return threads.map(({ threadId }) => threadId);
-    }, tabs.workerName());
+    });
     await tabs.endHost(tab);
     expect(await listing).toEqual(["thread"]);
   });

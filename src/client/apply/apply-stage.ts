@@ -16,6 +16,7 @@ import {
 } from "@ag-ui/client";
 import { lastValueFrom, of } from "rxjs";
 import { Fold, textOf } from "../../run/fold.js";
+import { withPage } from "../earlier-messages.js";
 import { hasHook, hookOf, runHooks, tell, type Given } from "./hooks.js";
 import { done, type Steps } from "./steps.js";
 
@@ -32,6 +33,8 @@ export interface StageParts {
   readonly isThread: () => boolean;
   /** The thread has never had a message of this id. */
   readonly isUnsent: (id: string) => boolean;
+  /** It was loaded from the thread's earlier part, since the last prelude arrived. */
+  readonly isLoaded: (id: string) => boolean;
   /** The agent has only the last messages of the thread. */
   readonly isPart: () => boolean;
 }
@@ -69,6 +72,8 @@ export class ApplyStage {
   readonly #fold: Fold;
   /** What hooks are given; renewed after a change. */
   #shown: { readonly messages: Message[]; readonly state: State } | undefined;
+  /** The last mutation, which the agent may not have taken over yet. */
+  #handedOut: AgentStateMutation | undefined;
   #messagesChanged = false;
   #stateChanged = false;
   /** The current event is a MESSAGES_SNAPSHOT of the whole thread. */
@@ -92,6 +97,12 @@ export class ApplyStage {
     return done(this.#take(event));
   }
 
+  /** Puts a page of the thread's earlier part in front of the messages: later snapshots may change or remove them. */
+  load(page: readonly Message[]): void {
+    this.#change(() => this.#fold.list.reset(withPage(page, this.#fold.messages)));
+    if (this.#handedOut?.messages !== undefined) this.#handedOut.messages = this.#fold.share().messages;
+  }
+
   *#take(event: BaseEvent): Steps<Handed> {
     const log = this.#parts.agent.debugLogger;
     const { type } = event;
@@ -101,8 +112,8 @@ export class ApplyStage {
       return this.#handOut();
     }
     log?.event("APPLY", "Event applied:", event, { type });
-    if (this.#isMissing(event)) return this.#handOut();
     const subject = this.#subjectOf(event);
+    if (this.#isMissing(event, subject)) return this.#handOut();
     const mutation = yield* this.#hooks(hookOf(type), () => this.#given(event, subject));
     if (type === EventType.RUN_STARTED) {
       // Even if a hook stopped it.
@@ -133,9 +144,15 @@ export class ApplyStage {
   *#hooks(name: string, more: () => object | Promise<object>): Steps<AgentStateMutation> {
     if (!this.#has(name)) return {};
     const given = yield more();
-    const mutation = yield* runHooks(this.#parts.subscribers(), name, { ...(given as object), ...this.#common() });
+    const common = this.#common();
+    const mutation = yield* runHooks(this.#parts.subscribers(), name, { ...(given as object), ...common });
     const { messages, state } = mutation;
-    if (messages !== undefined) this.#change(() => this.#fold.list.reset(messages));
+    if (messages !== undefined) {
+      // The hook saw no page that was loaded while it worked.
+      const seen = new Set(common.messages);
+      const page = this.#fold.messages.filter((message) => !seen.has(message) && this.#parts.isLoaded(message.id));
+      this.#change(() => this.#fold.list.reset(withPage(page, messages)));
+    }
     if (state !== undefined) this.#change(() => this.#fold.apply({ type: EventType.STATE_SNAPSHOT, snapshot: state }));
     return mutation;
   }
@@ -192,11 +209,11 @@ export class ApplyStage {
   }
 
   /** Whether the event continues something that does not exist: then only a warning tells of it. */
-  #isMissing(event: BaseEvent): boolean {
+  #isMissing(event: BaseEvent, subject: Subject): boolean {
     const isPatch = event.type === EventType.ACTIVITY_DELTA;
     const isThere = isPatch
       ? this.#fold.list.get((event as ActivityDeltaEvent).messageId)?.role === "activity"
-      : Object.values(this.#subjectOf(event)).every((subject) => subject !== undefined);
+      : Object.values(subject).every((its) => its !== undefined);
     if (!isThere) console.warn(`${event.type}: there is no '${String(event["messageId"] ?? event["toolCallId"])}'`);
     return !isThere;
   }
@@ -236,24 +253,31 @@ export class ApplyStage {
     return result;
   }
 
-  /** Replaces the messages by the thread, and puts those that were not sent yet behind it. */
+  /**
+   * Replaces the messages by the thread. A page that was loaded since the event arrived stays in front, and unsent
+   * messages come behind.
+   */
   #putThread(event: BaseEvent): void {
     const { messages } = event as MessagesSnapshotEvent; // nothing else is the thread
-    const unsent = this.#fold.messages.filter(({ id }) => this.#parts.isUnsent(id));
-    this.#change(() => this.#fold.list.reset([...messages, ...unsent]));
+    const { isLoaded, isUnsent } = this.#parts;
+    const told = new Set(messages.map(({ id }) => id));
+    const loaded = this.#fold.messages.filter(({ id }) => isLoaded(id) && !told.has(id));
+    const unsent = this.#fold.messages.filter(({ id }) => isUnsent(id));
+    this.#change(() => this.#fold.list.reset([...loaded, ...messages, ...unsent]));
   }
 
   /** Reports messages and tool calls that are complete. */
   #announce({ type }: BaseEvent, { message, call }: Subject, added: Message | undefined): unknown[] {
-    const subscribers = this.#parts.subscribers();
+    const tellAll = (hook: string, what: object): unknown[] =>
+      tell(this.#parts.subscribers(), hook, { ...what, ...this.#common() });
     switch (type) {
       case EventType.TOOL_CALL_END:
-        return tell(subscribers, "onNewToolCall", { toolCall: call, ...this.#common() });
+        return tellAll("onNewToolCall", { toolCall: call });
       case EventType.TEXT_MESSAGE_END:
       case EventType.REASONING_MESSAGE_END:
-        return tell(subscribers, "onNewMessage", { message, ...this.#common() });
+        return tellAll("onNewMessage", { message });
       default:
-        return added === undefined ? [] : tell(subscribers, "onNewMessage", { message: added, ...this.#common() });
+        return added === undefined ? [] : tellAll("onNewMessage", { message: added });
     }
   }
 
@@ -267,6 +291,7 @@ export class ApplyStage {
     };
     this.#messagesChanged = false;
     this.#stateChanged = false;
+    this.#handedOut = mutation;
     return [mutation];
   }
 }

@@ -3,20 +3,31 @@ import {
   type AgentStateMutation,
   type AgentSubscriber,
   type BaseEvent,
+  type Message,
   type RunAgentInput,
   type State,
 } from "@ag-ui/client";
-import { defaultIfEmpty, mergeMap, tap, throwError, type Observable } from "rxjs";
+import {
+  defaultIfEmpty,
+  finalize,
+  mergeMap,
+  tap,
+  throwError,
+  type MonoTypeOperatorFunction,
+  type Observable,
+} from "rxjs";
 import { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
-import { EarlierMessages } from "../earlier-messages.js";
+import { loaded } from "../../run/loaded.js";
+import { EarlierMessages, withPage } from "../earlier-messages.js";
+import { inTurn } from "../in-turn.js";
 import { KnownMessages } from "../known-messages.js";
 import type { ApplyStage, StageParts } from "./apply-stage.js";
 import { tell, watches } from "./hooks.js";
 import { JoinedDeltas } from "./joined.js";
 import { Placing } from "./placing.js";
 
-const stages = new Lazy(async () => (await import("./apply-stage.js")).ApplyStage);
+const stages = new Lazy(() => loaded(import("./apply-stage.js").then((code) => code.ApplyStage)));
 
 /**
  * Loads the apply stage ahead of the first event; a page that shows no thread never loads it. If that fails, the first
@@ -24,16 +35,16 @@ const stages = new Lazy(async () => (await import("./apply-stage.js")).ApplyStag
  */
 export const preloadStage = (): void => void stages.get().catch(() => undefined);
 
-/** Errors: RunnerError `outdated`. */
-async function loadedStage(parts: StageParts): Promise<ApplyStage> {
-  try {
-    return new (await stages.get())(parts);
-  } catch (cause) {
-    const message =
-      "The code that shows a thread could not be loaded: reload the page, or try again when there is a network";
-    throw new RunnerError("outdated", {}, { message, cause });
-  }
-}
+/**
+ * Holds back what comes before the apply stage is loaded, so that `run$` does not tell of events that the messages do not
+ * show. If the load fails, the first event says so.
+ */
+export const whenStageIsLoaded = <T>(): MonoTypeOperatorFunction<T> =>
+  inTurn((value, emit) => {
+    if (stages.made !== undefined) return emit(value);
+    const go = (): void => emit(value);
+    return stages.get().then(go, go);
+  });
 
 /** An agent with an apply stage of its own, {@link ApplyStage}; `run` and `connect` may emit joined deltas. */
 export abstract class ApplyingAgent extends AbstractAgent {
@@ -48,6 +59,9 @@ export abstract class ApplyingAgent extends AbstractAgent {
   /** How many of the session's next MESSAGES_SNAPSHOT events are the host's: the whole thread, in its order. */
   protected snapshotsToCome = 0;
 
+  /** The pipelines that apply events, each to messages of its own: a reading and an own run may overlap. */
+  private readonly applying = new Set<{ load(page: readonly Message[]): void }>();
+
   /** The thread has messages before the first one here, because of `messageLimit`. */
   get hasEarlier(): boolean {
     return this.earlier.before !== undefined;
@@ -58,27 +72,44 @@ export abstract class ApplyingAgent extends AbstractAgent {
     events$: Observable<BaseEvent>,
     subscribers: AgentSubscriber[],
   ): Observable<AgentStateMutation> {
-    const parts: StageParts = {
+    const parts: StageParts & { messages: readonly Message[] } = {
       agent: this,
       messages: [...this.messages],
       input,
       subscribers: () => this.withLater(subscribers),
       isThread: () => this.snapshotsToCome > 0 && this.snapshotsToCome-- > 0,
       isUnsent: (id) => this.known.isUnsent(id),
+      isLoaded: (id) => this.earlier.isLoaded(id),
       isPart: () => this.hasEarlier,
     };
-    let stage = stages.made && new stages.made(parts);
+    let stage: ApplyStage | undefined;
+    const made = (): ApplyStage | undefined => (stage ??= stages.made && new stages.made(parts));
+    const pipeline = {
+      load: (page: readonly Message[]): void => {
+        if (stage === undefined) parts.messages = withPage(page, parts.messages);
+        else stage.load(page);
+      },
+    };
+    this.applying.add(pipeline);
     const first = async (event: BaseEvent): Promise<readonly AgentStateMutation[]> =>
-      (stage = await loadedStage(parts)).take(event);
+      (stage = new (await stages.get())(parts)).take(event);
     return events$.pipe(
       this.joined.behind(
         ({ type }) => watches(parts.subscribers(), type),
         // One at a time: the next event comes when the first one is done.
-        (event) => stage?.take(event) ?? first(event),
+        (event) => made()?.take(event) ?? first(event),
       ),
+      finalize(() => this.applying.delete(pipeline)),
       // Without a mutation runAgent rejects.
       defaultIfEmpty<AgentStateMutation, AgentStateMutation>({}),
     );
+  }
+
+  /** Puts a page of earlier messages in front. */
+  protected putInFront(page: readonly Message[]): void {
+    // While a shorter snapshot waits for a hook, some messages of the page are still here.
+    this.messages = withPage(page, this.messages);
+    for (const pipeline of this.applying) pipeline.load(page);
   }
 
   protected override processApplyEvents(
@@ -86,11 +117,7 @@ export abstract class ApplyingAgent extends AbstractAgent {
     mutations$: Observable<AgentStateMutation>,
     subscribers: AgentSubscriber[],
   ): Observable<AgentStateMutation> {
-    const placing = new Placing(
-      this.messages,
-      { isUnsent: (id) => this.known.isUnsent(id), isLoaded: (id) => this.earlier.isLoaded(id) },
-      this.readings === 0,
-    );
+    const placing = new Placing(this.messages, (id) => this.known.isUnsent(id), this.readings === 0);
     const changed = (hook: "onMessagesChanged" | "onStateChanged"): void => {
       const { messages, state } = this;
       tell(this.withLater(subscribers), hook, { messages, state: state as unknown, agent: this, input });

@@ -3,7 +3,7 @@ import type { Message } from "@ag-ui/client";
 /**
  * Where messages that the pipeline does not know are placed while it applies runs. It works on the messages that it
  * began with, so those that a person adds meanwhile come behind. Unsent ones go with a later run than the one that is
- * read, so they come behind that. Earlier messages that were loaded meanwhile come in front.
+ * read, so they come behind that.
  *
  * As long as none is unsent, only messages that are not those of the last call are looked at.
  */
@@ -11,29 +11,23 @@ export class Placing {
   readonly #begunWith: ReadonlySet<string>;
   /** The result of the last call. */
   #placed: readonly Message[];
-  /** The pipeline's messages at the last call. */
-  #applied: readonly Message[];
   /** Unsent ones among them. */
   #waiting: readonly Message[];
   /** What a person added meanwhile. */
   #added: readonly Message[] = [];
-  /** What was loaded meanwhile. */
-  #loaded: readonly Message[] = [];
 
   /**
    * @param begunWith the messages that the pipeline began with
-   * @param is `isUnsent`: the thread has never had a message with this id; `isLoaded`: it was loaded from its earlier
-   *   part
+   * @param isUnsent the thread has never had a message with this id
    * @param isOwn whether the pipeline applies a run that took these messages along
    */
   constructor(
     begunWith: readonly Message[],
-    private readonly is: { readonly isUnsent: (id: string) => boolean; readonly isLoaded: (id: string) => boolean },
+    private readonly isUnsent: (id: string) => boolean,
     private readonly isOwn: boolean,
   ) {
     this.#begunWith = new Set(begunWith.map(({ id }) => id));
     this.#placed = [...begunWith];
-    this.#applied = this.#placed;
     this.#waiting = this.#unsentIn(begunWith);
   }
 
@@ -45,36 +39,27 @@ export class Placing {
   place(messages: Message[], held: readonly Message[]): Message[] {
     const before = this.#placed;
     const isSame = held.length === before.length && held.every((message, n) => message === before[n]);
-    if (!isSame) {
-      this.#added = this.#unsentIn(held.filter(({ id }) => !this.#begunWith.has(id)));
-      // Not by id: after a shorter snapshot, messages that the pipeline began with may be loaded again.
-      const applied = new Set(this.#applied);
-      this.#loaded = held.filter((message) => !applied.has(message) && this.is.isLoaded(message.id));
-    }
+    if (!isSame) this.#added = this.#unsentIn(held.filter(({ id }) => !this.#begunWith.has(id)));
     if (!this.isOwn) {
       const mayWait =
-        this.#waiting.length > 0 ||
-        messages.some((message, n) => message !== before[n] && this.is.isUnsent(message.id));
+        this.#waiting.length > 0 || messages.some((message, n) => message !== before[n] && this.isUnsent(message.id));
       this.#waiting = mayWait ? this.#unsentIn(messages) : [];
     }
     const placed = this.#behind(messages);
     this.#placed = [...placed];
-    this.#applied = placed === messages ? this.#placed : [...messages];
     return placed;
   }
 
   #behind(messages: Message[]): Message[] {
     const waiting = this.isOwn ? [] : this.#waiting;
-    if (waiting.length + this.#added.length + this.#loaded.length === 0) return messages;
+    if (waiting.length + this.#added.length === 0) return messages;
     const has = new Set(messages.map(({ id }) => id));
     this.#added = this.#unsentIn(this.#added).filter(({ id }) => !has.has(id));
     const late = new Set(waiting);
-    // A later snapshot may have them.
-    this.#loaded = this.#loaded.filter(({ id }) => !has.has(id) && this.is.isLoaded(id));
-    return [...this.#loaded, ...messages.filter((message) => !late.has(message)), ...waiting, ...this.#added];
+    return [...messages.filter((message) => !late.has(message)), ...waiting, ...this.#added];
   }
 
   #unsentIn(messages: readonly Message[]): readonly Message[] {
-    return messages.filter(({ id }) => this.is.isUnsent(id));
+    return messages.filter(({ id }) => this.isUnsent(id));
   }
 }

@@ -32,6 +32,7 @@ import { messageOf } from "../../run/errors.js";
 import { cloneJson } from "../../run/json.js";
 import { InvalidStream, StreamCourse, tidyLifecycle, type CourseHost } from "./lifecycle.js";
 import { RepeatedDeltas } from "./repeated-deltas.js";
+import { runningAgents } from "./running.js";
 
 /** Protected or private members of AbstractAgent that the pipeline uses, or replaces on one instance. */
 interface Inner {
@@ -104,11 +105,6 @@ function remember(agent: AbstractAgent): () => void {
   };
 }
 
-const running = new WeakSet<AbstractAgent>();
-
-/** An agent executes one run at a time: callers that share it pass clones. */
-export const isRunningAgent = (agent: AbstractAgent): boolean => running.has(agent);
-
 /** The host of a run, as its agent's pipeline sees it. */
 export interface PipelineHost extends Omit<CourseHost, "runId"> {
   /** The thread's messages, the new ones at the end. */
@@ -139,12 +135,12 @@ type Input = Omit<RunAgentInput, "messages">;
  *   {@link BrokenConnection}
  */
 export async function runAgent(agent: AbstractAgent, input: Input, host: PipelineHost): Promise<unknown> {
-  if (running.has(agent)) throw new TypeError("The agent is running already: pass a clone");
-  running.add(agent);
+  if (runningAgents.has(agent)) throw new TypeError("The agent is running already: pass a clone");
+  runningAgents.add(agent);
   const putBack = remember(agent);
   const over = (): void => {
     putBack();
-    running.delete(agent);
+    runningAgents.delete(agent);
   };
   const run = new AgentRun(agent, input, host);
   try {

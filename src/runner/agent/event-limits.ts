@@ -1,7 +1,7 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
 import { invalidInput, messageOf } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
-import { PATCH_BOUNDS } from "../../run/json-patch.js";
+import { PATCH_BOUNDS } from "../../run/patch-bounds.js";
 import { jsonOf, weigh } from "../../run/size.js";
 import { checkOption } from "../checks.js";
 

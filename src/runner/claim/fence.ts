@@ -2,7 +2,7 @@ import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
 import { describeFaults, isAnswer, resumeFaults, unknownAnswers } from "../../run/interrupts.js";
 import { Fold } from "../../run/fold.js";
-import { PATCH_BOUNDS } from "../../run/json-patch.js";
+import { PATCH_BOUNDS } from "../../run/patch-bounds.js";
 import { equalJson } from "../../run/json.js";
 import {
   asKnown,
@@ -65,8 +65,6 @@ export interface FencedRun {
   readonly stateIsThreads: boolean;
   /** The thread's state and its origin, where the log does not repeat it. */
   readonly start: RunStart | undefined;
-  /** Ids of the interrupts that were open. */
-  readonly answered: readonly string[];
   /** The part of the input that goes into the log. */
   readonly persisted: PersistedInput;
   /** The run as rebuilt from its committed events: none yet. */
@@ -110,13 +108,6 @@ export async function fenceRun(
       if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
       return { epoch: head.epoch, base: await history.base(head) };
     });
-  /** Undefined where this host's knowledge is stale: another host cut the run off. */
-  const startOf = (runIndex: number): Promise<ThreadBase | undefined> =>
-    steadily(parts.store, threadId, async (head) => {
-      if (head === undefined || head.deleted === true) return newThread();
-      return runIndex >= 0 && runIndex < firstOf(head) ? undefined : history.baseAt(head, runIndex);
-    });
-
   for (let tries = 0; tries < TRIES; tries++) {
     // The cached end of the thread is tried without a read: the fence detects a stale one.
     const known = tries === 0 ? history.last(threadId) : undefined;
@@ -127,7 +118,7 @@ export async function fenceRun(
     const left = partial === undefined ? await leftIn(parts, threadId, end.base, messages) : undefined;
     const sender = { partial: partial !== undefined, cut, branchBefore, outdated, left, unseen: request.unseen?.() };
     const plan = planInput(end.base, { ...input, messages }, sender);
-    const start = plan?.is === "branch" ? await startOf(plan.afterRunIndex) : end.base;
+    const start = plan?.is === "branch" ? await startOf({ parts, history }, threadId, plan.afterRunIndex) : end.base;
     if (start === undefined) continue;
     const refusal = plan === undefined ? noBranchPoint(request) : refusalFor(request, start, parts.clock.now());
     if (plan === undefined || refusal !== undefined) {
@@ -169,7 +160,6 @@ export async function fenceRun(
         plan,
         state: stateSet ? (input.state as unknown) : state,
         stateIsThreads,
-        answered: start.interrupts.map(({ id }) => id),
         start: stateIsThreads ? { state, runIndex, epoch: end.epoch } : undefined,
         persisted,
         recorded: new RecordedRun(start, persisted),
@@ -184,17 +174,26 @@ export async function fenceRun(
   return { is: "moved" };
 }
 
+interface Reading {
+  readonly parts: RunnerParts;
+  readonly history: History;
+}
+
+/** What a branch starts from. Undefined where this host's knowledge is stale: another host cut the run off. */
+const startOf = ({ parts, history }: Reading, threadId: string, runIndex: number): Promise<ThreadBase | undefined> =>
+  steadily(parts.store, threadId, async (head) => {
+    if (head === undefined || head.deleted === true) return newThread();
+    return runIndex >= 0 && runIndex < firstOf(head) ? undefined : history.baseAt(head, runIndex);
+  });
+
 function noBranchPoint({ threadId, branchBefore }: PlacedRequest): RunnerError {
   const message = `The thread's path has no message "${branchBefore}" to branch before`;
   return new RunnerError("invalid-input", { threadId, field: "branchBefore", messageId: branchBefore }, { message });
 }
 
 /** Why the run may not start: an open interrupt has no valid answer, or what it answers was settled meanwhile. */
-function refusalFor(
-  { threadId, input, answered }: PlacedRequest,
-  start: ThreadBase,
-  now: number,
-): RunnerError | undefined {
+function refusalFor(request: PlacedRequest, start: ThreadBase, now: number): RunnerError | undefined {
+  const { threadId, input, answered } = request;
   const { runId, resume } = input;
   const interruptIds = start.interrupts.map(({ id }) => id);
   const faults = resumeFaults(start.interrupts, resume, now);
@@ -205,12 +204,49 @@ function refusalFor(
       { message: describeFaults(faults) },
     );
   }
-  // Only the first of several answers counts.
-  const settled = new Set(answered?.());
-  const late = unknownAnswers(start.interrupts, resume).filter((id) => settled.has(id));
+  return lateAnswer(request, interruptIds, answered?.() ?? []);
+}
+
+/** Only the first of several answers counts. */
+function lateAnswer(
+  { threadId, input: { runId, resume } }: PlacedRequest,
+  interruptIds: readonly string[],
+  answered: readonly string[],
+): RunnerError | undefined {
+  const settled = new Set(answered);
+  const late = unknownAnswers(interruptIds, resume).filter((id) => settled.has(id));
   if (late.length === 0) return undefined;
-  const message = `The run waited for its turn, and what it answers was settled meanwhile: ${late.join(", ")}`;
+  const message = `What the run answers was settled meanwhile: ${late.join(", ")}`;
   return new RunnerError("interrupts-open", { threadId, runId, interruptIds, settled: late }, { message });
+}
+
+/** Whether a request may be refused because of a live run that it is to supersede: see {@link refusalBeside}. */
+export const mayBeRefused = ({ branchBefore, input }: PlacedRequest): boolean =>
+  branchBefore !== undefined || (input.resume ?? []).length > 0;
+
+/**
+ * Why a request would be refused once it has superseded the live run. Decided first, so that nothing ends in vain; at
+ * once, unless the log must be read: meanwhile the live run goes on.
+ */
+export function refusalBeside(
+  reading: Reading,
+  request: PlacedRequest,
+  live: RecordedRun,
+): RunnerError | undefined | Promise<RunnerError | undefined> {
+  const { threadId, input, branchBefore } = request;
+  const now = reading.parts.clock.now();
+  // The end of the live run leaves no interrupt open.
+  if (branchBefore === undefined) return lateAnswer(request, [], live.answered);
+  if (!live.has(branchBefore)) return noBranchPoint(request);
+  // Before a message of the live run, the thread is as that run found it.
+  if (!live.start.runOf.has(branchBefore)) return refusalFor(request, live.start, now);
+  const plan = planInput(live.start, input, { branchBefore });
+  if (plan?.is !== "branch") return undefined;
+  // Before an earlier message, it is as an earlier run left it. What cannot be read is told of by the request's own fence.
+  return startOf(reading, threadId, plan.afterRunIndex).then(
+    (start) => start && refusalFor(request, start, now),
+    () => undefined,
+  );
 }
 
 /** Ids of messages that the sender has in a stale form, from before an edit. */

@@ -4,7 +4,7 @@ import { messageOf, RunnerError } from "../../run/errors.js";
 import { closingEvents, startedEvent } from "../../run/finalize.js";
 import { ChunkBuilder } from "../../run/pack.js";
 import { askedAs } from "../../storage/decisions.js";
-import type { StopRequest, ThreadHead } from "../../storage/run-store.js";
+import type { RunRow, StopRequest, ThreadHead } from "../../storage/run-store.js";
 import type { RunnerParts } from "../parts.js";
 
 /** Backoff before settling is retried: first and longest wait (ms). */
@@ -20,6 +20,10 @@ export interface OwedEnd {
   /** Why the run ended. */
   readonly error: unknown;
 }
+
+/** A run of a thread. One that is deleted and made again may have the run ids that it had, never the indexes. */
+type LiveRef = Pick<RunRow, "runId" | "runIndex">;
+type GivenUp = Pick<RunRow, "runId"> & Partial<LiveRef>;
 
 /** Errors that no retry fixes. */
 const isHopeless = (error: unknown): boolean =>
@@ -73,7 +77,7 @@ export class Recovery {
     const { store, clock, channel, makeId, reached } = this.parts;
     const { threadId } = head;
     if (head.live !== undefined) {
-      const owed = this.owed.get(keyOf(threadId, head.live.runId));
+      const owed = this.owedOf(threadId, head.live);
       const as = given === "broken" ? (askedAs(head) ?? owed?.as ?? given) : given;
       const why = owed === undefined ? saying : interrupted(owed.error);
       await reached?.("recovering.locked", threadId);
@@ -102,25 +106,27 @@ export class Recovery {
    * Ends a run that this host gives up, if it is still live and this host's in the log; later, if that cannot be
    * written now.
    *
+   * @param run without `runIndex` where it is not known whether its fence was committed
    * @param error why it is given up
    */
-  async breakOff(
-    { threadId, runId }: { readonly threadId: string; readonly runId: string },
-    as: OrphanEnd,
-    error: unknown,
-  ): Promise<void> {
+  async breakOff(run: GivenUp & { readonly threadId: string }, as: OrphanEnd, error: unknown): Promise<void> {
+    const { threadId } = run;
     try {
       const head = await this.parts.store.head(threadId);
-      if (head?.live?.runId !== runId || head.holder !== this.parts.hostId) return;
+      if (!isLive(head, run) || head.holder !== this.parts.hostId) return;
       await this.settleOrphan(head, as, interrupted(error));
     } catch {
-      this.settleLater(threadId, runId, { as, error });
+      this.settleLater(threadId, run, { as, error });
     }
   }
 
   /** Why a run has ended whose end this host still has to write; undefined where it owes none. */
-  owes(threadId: string, runId: string): { readonly error: unknown } | undefined {
-    return this.owed.get(keyOf(threadId, runId));
+  owes(threadId: string, run: LiveRef): { readonly error: unknown } | undefined {
+    return this.owedOf(threadId, run);
+  }
+
+  private owedOf(threadId: string, { runId, runIndex }: LiveRef): OwedEnd | undefined {
+    return this.owed.get(keyOf(threadId, { runId, runIndex })) ?? this.owed.get(keyOf(threadId, { runId }));
   }
 
   /**
@@ -129,13 +135,13 @@ export class Recovery {
    *
    * @returns why its end cannot be written; undefined where it is written, or somebody may execute the run
    */
-  async endAbandoned(threadId: string, runId: string): Promise<{ readonly error: unknown } | undefined> {
-    const owed = this.owes(threadId, runId);
+  async endAbandoned(threadId: string, run: LiveRef): Promise<{ readonly error: unknown } | undefined> {
+    const owed = this.owes(threadId, run);
     if (owed !== undefined) return owed;
     let held = false;
     try {
       const isIt = (head: ThreadHead): OrphanVerdict =>
-        head.live?.runId === runId && !runsElsewhere(this.parts, head) ? { as: "broken" } : undefined;
+        isLive(head, run) && !runsElsewhere(this.parts, head) ? { as: "broken" } : undefined;
       await this.settleIf(isIt, threadId, () => (held = true));
       return undefined;
     } catch (error) {
@@ -145,12 +151,12 @@ export class Recovery {
   }
 
   /** Settles a run that nobody executes any more as soon as its end can be written. */
-  settleLater(threadId: string, runId: string, end: OwedEnd): void {
-    const key = keyOf(threadId, runId);
+  settleLater(threadId: string, run: GivenUp, end: OwedEnd): void {
+    const key = keyOf(threadId, run);
     if (this.owed.has(key)) return;
     this.owed.set(key, end);
     const isIt = (head: ThreadHead): OrphanVerdict =>
-      head.live?.runId === runId ? { as: end.as, why: interrupted(end.error) } : undefined;
+      isLive(head, run) ? { as: end.as, why: interrupted(end.error) } : undefined;
     void this.keepTrying(isIt, [threadId]).finally(() => {
       this.owed.delete(key);
       this.settled(threadId);
@@ -214,6 +220,10 @@ export class Recovery {
 /** How an orphaned run ends, and its message; undefined: the run is no orphan. */
 type OrphanVerdict = { readonly as: OrphanEnd; readonly why?: string } | undefined;
 
-const keyOf = (threadId: string, runId: string): string => JSON.stringify([threadId, runId]);
+const keyOf = (threadId: string, { runId, runIndex }: GivenUp): string =>
+  JSON.stringify([threadId, runId, runIndex ?? null]);
+
+const isLive = (head: ThreadHead | undefined, { runId, runIndex }: GivenUp): head is ThreadHead =>
+  head?.live?.runId === runId && (runIndex ?? head.live.runIndex) === head.live.runIndex;
 
 const interrupted = (error: unknown): string => `The run was interrupted: ${messageOf(error)}`;

@@ -6,20 +6,11 @@ import { endOf, pageOf, type MessagePart, type ThreadEnd } from "../../run/messa
 import { settledPrelude } from "../../run/prelude.js";
 import { runNames } from "../../run/run-names.js";
 import type { BaseEvent } from "@ag-ui/client";
-import type {
-  Derived,
-  PersistedInput,
-  RunClosing,
-  RunRow,
-  RunStore,
-  StoredMessageRow,
-  ThreadHead,
-} from "../../storage/run-store.js";
-import { closingEvents, startedEvent } from "../../run/finalize.js";
-import { ChunkBuilder } from "../../run/pack.js";
-import type { OpenConstructs, RunStatus } from "../../run/types.js";
+import type { Derived, RunClosing, RunRow, RunStore, StoredMessageRow, ThreadHead } from "../../storage/run-store.js";
+import { loaded } from "../../run/loaded.js";
+import type { RunStatus } from "../../run/types.js";
 import { foldRows } from "./fold-rows.js";
-import { RecordedRun } from "./recorded-run.js";
+import type { RecordedRun } from "./recorded-run.js";
 import { isUnreadable, RunLog } from "./run-log.js";
 
 /** Threads whose end is kept in memory, so that a follow-up run need not read its history. */
@@ -36,6 +27,9 @@ export const newThread = (): ThreadBase => ({
 });
 
 const ENDS_IN_ERROR: ReadonlySet<RunStatus> = new Set<RunStatus>(["errored", "broken"]);
+
+/** Most readers of settled runs need nothing rebuilt. */
+const rebuilding = () => loaded(import("./rebuild.js"));
 
 const keyOf = (threadId: string, runIndex: number): string => JSON.stringify([threadId, runIndex]);
 
@@ -103,9 +97,11 @@ export class History {
   async baseAt(head: ThreadHead, runIndex: number): Promise<ThreadBase> {
     if (runIndex < 0) return newThread();
     const path = await this.derivedPath(head, runIndex);
-    const rows = this.withUnwritten(head, path, runIndex, await this.rowsOf(head, path, runIndex));
-    const after = await this.stateAfter(head, runIndex);
-    return { runIndex, ...foldRows(rows), state: after.state, interrupts: after.interrupts };
+    const [stored, { state, interrupts }] = await Promise.all([
+      this.rowsOf(head, path, runIndex),
+      this.stateAfter(head, runIndex),
+    ]);
+    return { runIndex, ...foldRows(this.withUnwritten(head, path, runIndex, stored)), state, interrupts };
   }
 
   /**
@@ -210,56 +206,8 @@ export class History {
 
   /** Rebuilds a run from its log, on the base that it started from. */
   async viewOf(head: ThreadHead, runIndex: number): Promise<RecordedRun> {
-    const { run, view } = await this.startOf(head, runIndex);
-    for await (const chunk of this.log.chunksOf(run, -1)) view.applyChunk(chunk);
-    return view;
-  }
-
-  /**
-   * The readable part of a settled run, closed: everything before the first invalid record. Without it nothing could
-   * follow the run, and the thread would be wedged.
-   *
-   * @param input replaces the run's own input; nothing else of the run is read then
-   */
-  private async readablePartOf(head: ThreadHead, runIndex: number, input?: PersistedInput): Promise<RecordedRun> {
-    const { run, view } = await this.startOf(head, runIndex, input);
-    const { threadId, runId, epoch } = run;
-    let open: OpenConstructs | undefined;
-    try {
-      for (
-        let chunk = input === undefined ? await this.log.chunkAfter(run, -1) : undefined;
-        chunk !== undefined;
-        chunk = await this.log.chunkAfter(run, view.seq)
-      ) {
-        view.applyChunk(chunk);
-        open = chunk.open;
-      }
-    } catch (error) {
-      if (!isUnreadable(error)) throw error;
-    }
-    const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: view.seq + 1 });
-    const at = run.endedAt ?? run.startedAt;
-    if (!view.started) builder.add(startedEvent(threadId, runId), at);
-    const status = run.status === "running" ? "broken" : run.status;
-    const message = "Part of this run cannot be read";
-    for (const event of closingEvents(open, { status, threadId, runId, message, ids: randomId }))
-      builder.add(event, at);
-    view.applyChunk(builder.take()!);
-    return view;
-  }
-
-  /** A run and its view before its first event. */
-  private async startOf(
-    head: ThreadHead,
-    runIndex: number,
-    instead?: PersistedInput,
-  ): Promise<{ readonly run: RunRow; readonly view: RecordedRun }> {
-    const run = await this.log.run(head, runIndex);
-    const input = instead ?? (await this.store.input(head.threadId, runIndex));
-    if (input === undefined) {
-      throw new RunnerError("corrupt-record", { threadId: head.threadId, runIndex, store: "runs" });
-    }
-    return { run, view: new RecordedRun(await this.baseAt(head, run.prevRunIndex ?? -1), input) };
+    const { viewOf } = await rebuilding();
+    return viewOf(this, this.store, head, runIndex);
   }
 
   /**
@@ -337,21 +285,8 @@ export class History {
 
   /** Reads as much of a settled run as is readable and as `use` accepts. */
   private async readAsFar<T>(head: ThreadHead, runIndex: number, use: (view: RecordedRun) => Promise<T>): Promise<T> {
-    const tries = [
-      () => this.viewOf(head, runIndex),
-      () => this.readablePartOf(head, runIndex),
-      () => this.readablePartOf(head, runIndex, { messages: [] }),
-    ];
-    let failed: unknown;
-    for (const read of tries) {
-      try {
-        return await use(await read());
-      } catch (error) {
-        if (!isUnreadable(error)) throw error;
-        failed = error;
-      }
-    }
-    throw failed;
+    const { readAsFar } = await rebuilding();
+    return readAsFar(this, this.store, head, runIndex, use);
   }
 
   private async writeDerived(threadId: string, runIndex: number, closing: RunClosing, derived: Derived): Promise<void> {

@@ -5,33 +5,12 @@ import { RunnerError } from "../../run/errors.js";
 import type { ThreadBase } from "../../run/input-plan.js";
 import type { ThreadContent } from "../../run/fold.js";
 import { lastSeq } from "../../run/pack.js";
-import { livePrelude, shownOf, type Shown } from "../../run/prelude.js";
+import { livePrelude, shownOf, type Shown } from "../../run/live-prelude.js";
 import { addedBy, endOf, type ThreadEnd } from "../../run/message-page.js";
 import { RunView } from "../../run/run-view.js";
 import type { Chunk } from "../../run/types.js";
-import type { Derived, MessageRow, PersistedInput, RunClosing, RunStore } from "../../storage/run-store.js";
-
-/** Adds the request's messages to a RUN_STARTED that was made without knowing them. */
-export function withInput(started: BaseEvent, { messages }: PersistedInput): BaseEvent {
-  if (started.type !== EventType.RUN_STARTED || started["input"] !== undefined) return started;
-  const { threadId, runId } = started as BaseEvent & { threadId: string; runId: string };
-  return {
-    ...started,
-    input: { threadId, runId, messages: [...messages], tools: [], context: [], forwardedProps: {}, state: {} },
-  };
-}
-
-/** Completes a run that was settled before its first event was committed: its messages are in its row. */
-export async function completed(store: Pick<RunStore, "input">, chunks: readonly Chunk[]): Promise<readonly Chunk[]> {
-  const [first, ...rest] = chunks;
-  const entry = first?.entries[0];
-  if (first?.firstSeq !== 0 || entry?.event.type !== EventType.RUN_STARTED || entry.event["input"] !== undefined) {
-    return chunks;
-  }
-  const input = await store.input(first.threadId, first.runIndex);
-  if (input === undefined) return chunks;
-  return [{ ...first, entries: [{ event: withInput(entry.event, input) }, ...first.entries.slice(1)] }, ...rest];
-}
+import type { Derived, MessageRow, PersistedInput, RunClosing } from "../../storage/run-store.js";
+import { withInput } from "./run-input.js";
 
 /** One run as rebuilt from its committed events, on the base that it started from. */
 export class RecordedRun {
@@ -39,7 +18,7 @@ export class RecordedRun {
   private last = -1;
 
   constructor(
-    private readonly start: ThreadBase,
+    readonly start: ThreadBase,
     private readonly input: PersistedInput,
   ) {
     this.view = new RunView(start);
@@ -55,9 +34,15 @@ export class RecordedRun {
     return this.view.fold;
   }
 
-  /** There is a message of this id. */
+  /** There is a message of this id, or will be once the run's input is recorded. */
   has(messageId: string): boolean {
-    return this.view.fold.list.get(messageId) !== undefined;
+    if (this.view.fold.list.get(messageId) !== undefined) return true;
+    return !this.started && this.input.messages.some(({ id }) => id === messageId);
+  }
+
+  /** Ids of the interrupts that were open when it started: it answers them. */
+  get answered(): readonly string[] {
+    return this.start.interrupts.map(({ id }) => id);
   }
 
   /** Its first event was applied. */

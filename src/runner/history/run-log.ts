@@ -3,7 +3,7 @@ import { lastSeq, sliceChunk } from "../../run/pack.js";
 import type { BaseEvent } from "@ag-ui/client";
 import type { Chunk } from "../../run/types.js";
 import type { RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
-import { completed } from "./recorded-run.js";
+import { completed } from "./run-input.js";
 
 /** Events fetched from the log at a time. */
 const PAGE_EVENTS = 8_192;

@@ -4,7 +4,8 @@ import { messageOf, RunnerError } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
 import { quoted } from "../../run/printable.js";
 import { checkOption } from "../checks.js";
-import type { RunRow } from "../../storage/run-store.js";
+import { beganAnew } from "../../storage/decisions.js";
+import type { RunRow, ThreadHead } from "../../storage/run-store.js";
 import type { History } from "../history/history.js";
 import { hasNoRecord } from "../history/run-log.js";
 import type { RunnerParts } from "../parts.js";
@@ -54,7 +55,7 @@ const DELETE_TRIES = 10;
 const KEPT_AT_A_CUT = 0.75;
 
 /** @throws RunnerError `invalid-input` */
-export function checkLimits(limits: MemoryLimits): void {
+export function checkLimits(limits: MemoryLimits = {}): void {
   checkNames(limits, LIMITS, { of: "The runner", within: "limits" });
   const { maxThreads, maxRunsPerThread, maxBytes } = limits;
   checkOption("limits.maxThreads", maxThreads, { least: 1, endless: true });
@@ -114,16 +115,16 @@ export class Retention {
     await this.working;
   }
 
-  /** @returns false where the thread is live or not there */
-  private async delete(threadId: string): Promise<boolean> {
+  /** @returns false where the thread is live or not there, or has begun anew since `asked` */
+  private async delete(threadId: string, asked?: ThreadHead): Promise<boolean> {
     // Also on failure: the thread may be gone and only leftovers remain.
-    let mayBeGone = true;
+    let isGone: boolean | undefined;
     try {
-      return (mayBeGone = await this.parts.store.deleteThread(threadId));
+      return (isGone = await this.parts.store.deleteThread(threadId, asked));
     } finally {
-      if (mayBeGone) {
+      if (isGone !== false) {
         this.history.forget(threadId);
-        this.signals.changedHere(threadId);
+        this.signals.changedHere(threadId, isGone);
       }
     }
   }
@@ -149,7 +150,7 @@ export class Retention {
   }
 
   /**
-   * Deletes a thread, after the end of its live run.
+   * Deletes a thread, after the end of its live run. One that begins anew meanwhile stays.
    *
    * @param end ends the runs of a thread
    * @returns false where it is not there, or somebody else deleted it
@@ -157,9 +158,15 @@ export class Retention {
    */
   async deleteEnded(threadId: string, end: (threadId: string) => Promise<void>): Promise<boolean> {
     const { store } = this.parts;
+    // An invalid head must not prevent the deletion.
+    const reading = store.head(threadId).catch(() => undefined);
+    // A run that is claiming or queued would recreate the thread.
+    const [asked] = await Promise.all([reading, this.isBusy(threadId) ? end(threadId) : undefined]);
     for (let tries = 0; ; tries++) {
-      if (await this.delete(threadId)) return true;
-      const live = (await store.head(threadId))?.live;
+      if (await this.delete(threadId, asked)) return true;
+      const head = await store.head(threadId);
+      const live = head?.live;
+      if (beganAnew(head, asked)) return false;
       // A live thread's row is not read: an invalid row must not prevent the deletion.
       if (live === undefined && (await store.thread(threadId)) === undefined) return false;
       if (tries === DELETE_TRIES) throw new RunnerError("thread-busy", { threadId, ...live });

@@ -14,7 +14,7 @@ import type { PersistedInput, StopRequest } from "../../storage/run-store.js";
 import { acceptEvent, startingEvents } from "../agent/accept.js";
 import { runAgent } from "../agent/agent-pipeline.js";
 import type { Refusal } from "../agent/event-gate.js";
-import type { FencedRun, PlacedRequest } from "../claim/fence.js";
+import { refusalBeside, type FencedRun, type PlacedRequest } from "../claim/fence.js";
 import type { History } from "../history/history.js";
 import type { SaidEnd } from "../agent/lifecycle.js";
 import { LogWriter } from "./log-writer.js";
@@ -91,7 +91,7 @@ export class Execution {
         feed.publish(chunk);
         its.advanced(lastSeq(chunk));
       },
-      reached: (point) => this.reached(point),
+      reached: parts.reached && ((point) => this.reached(point)),
       stopRequested: (as) => this.heed(as),
       failed: (error) => this.lose(error),
     });
@@ -101,6 +101,16 @@ export class Execution {
   get view(): RecordedRun | undefined {
     const { life, fenced } = this.its;
     return isListening(life.now) && fenced.recorded.started ? fenced.recorded : undefined;
+  }
+
+  /** The run as rebuilt from its committed events. */
+  get recorded(): RecordedRun {
+    return this.its.fenced.recorded;
+  }
+
+  /** Why another run that is to supersede this one would be refused. */
+  refusalOf(by: PlacedRequest): ReturnType<typeof refusalBeside> {
+    return refusalBeside(this.context, by, this.recorded);
   }
 
   /** Starts the agent. Call once, after the run was announced. */

@@ -2,12 +2,13 @@ import type { HeldLock } from "../../platform/locks.js";
 import { RunnerError } from "../../run/errors.js";
 import type { FailurePoint } from "../../run/failure-points.js";
 import { isAnswer } from "../../run/interrupts.js";
-import { Life, type RunLife } from "../../run/life.js";
+import { isBusy, Life, type RunLife } from "../../run/life.js";
 import type { RunRow, StopRequest } from "../../storage/run-store.js";
-import { acquire, type AcquireContext } from "../claim/acquire.js";
+import type { AcquireContext } from "../claim/acquire.js";
 import type { RunStart } from "../history/baseline.js";
-import { Execution, type ExecutionContext } from "./execution.js";
-import { fenceRun, type FencedRun, type PlacedRequest } from "../claim/fence.js";
+import type { Execution, ExecutionContext } from "./execution.js";
+import type { FencedRun, PlacedRequest } from "../claim/fence.js";
+import type * as runCode from "./run-code.js";
 import { RunFeed } from "./run-feed.js";
 import type { RecordedRun } from "../history/recorded-run.js";
 
@@ -18,9 +19,16 @@ export interface RunRef {
   readonly runIndex: number;
   readonly epoch: number;
   readonly agentId?: string;
+  /** It continues no other run; not said of runs found in the log. */
+  readonly begins?: true;
 }
 
+/** Loaded when it is needed. */
+export type RunCode = Pick<typeof runCode, "acquire" | "fenceRun" | "Execution">;
+
 export interface LiveRunContext extends AcquireContext, ExecutionContext {
+  /** Errors: RunnerError `outdated`. */
+  readonly code: () => Promise<RunCode>;
   readonly events: {
     /** The run stands in the log and its agent starts. */
     started(run: LiveRun): void;
@@ -51,16 +59,22 @@ export class LiveRun {
   private ref: RunRef | undefined;
   private execution: Execution | undefined;
   private fencedStart: RunStart | undefined;
-  private answeredIds: readonly string[] = [];
   private readonly cancelled = new AbortController();
+  /** Aborts when the code that runs agents is there. */
+  private readonly codeArrived = new AbortController();
+  private isLoadBounded = false;
   /** The live run of another host that this one waited for or superseded. */
   private waitedFor: number | undefined;
+  /** The interrupts that such runs answer. */
+  private readonly answeredElsewhere: string[] = [];
   private waits: () => void = () => undefined;
   private over: () => void = () => undefined;
 
   constructor(
     private readonly request: PlacedRequest,
     private readonly context: LiveRunContext,
+    /** The live run that it is to supersede; that one goes on where this one is refused. */
+    private readonly replaces?: LiveRun,
   ) {
     this.runId = request.input.runId;
     this.threadId = request.threadId;
@@ -98,7 +112,7 @@ export class LiveRun {
 
   /** The interrupts that were open when it started: it answers them. */
   get answered(): readonly string[] {
-    return this.answeredIds;
+    return this.execution?.recorded.answered ?? [];
   }
 
   /** The run as rebuilt from its committed events; undefined before the first one and while it is settling. */
@@ -108,12 +122,18 @@ export class LiveRun {
 
   /**
    * Asks the agent to end; the run is settled within `stopGraceMs`, however the agent behaves. A queued run is removed
-   * from the queue.
+   * from the queue, and one whose code does not come within `stopGraceMs` is cancelled, too.
    *
-   * @returns false where it is ending already
+   * @returns false where it is ending already. True while its code loads, too: it may start all the same, so ask again
+   *   once it has started
    */
   stop(as: "stopped" | "broken" = "stopped"): boolean {
-    return this.cancel() || this.execution?.askToEnd(as) === true;
+    return this.cancel() || this.boundLoading() || this.execution?.askToEnd(as) === true;
+  }
+
+  /** Nothing of it was started. */
+  get isCancelled(): boolean {
+    return this.cancelled.signal.aborted;
   }
 
   /** Follows a stop request from the log or from another host. */
@@ -121,15 +141,30 @@ export class LiveRun {
     this.execution?.heed(as);
   }
 
+  /** The live run that this one was to supersede and did not. */
+  get spared(): LiveRun | undefined {
+    const { execution, replaces } = this;
+    if (execution !== undefined || replaces === undefined) return undefined;
+    return isBusy(replaces.is) ? replaces : replaces.spared;
+  }
+
   /**
    * Ends the run at once, in favour of another one of this host.
    *
-   * @returns the thread's lock; undefined where it has to be claimed
+   * @returns the thread's lock; undefined where it has to be claimed. Errors: why the other run would be refused: this
+   *   one goes on
    */
-  async supersede(): Promise<HeldLock | undefined> {
+  async supersede(by: PlacedRequest): Promise<HeldLock | undefined> {
     if (this.cancel()) return undefined;
     await this.started.catch(() => undefined);
-    return this.execution?.handOver();
+    const { execution } = this;
+    if (execution === undefined) return this.spared?.supersede(by);
+    const found = isBusy(this.is) ? execution.refusalOf(by) : undefined;
+    const refusal = found instanceof Promise ? await found : found;
+    if (refusal !== undefined) throw refusal;
+    // It ended during the reading: its lock is not handed over any more.
+    if (found instanceof Promise && !isBusy(this.is)) return this.ended.then(() => undefined);
+    return execution.handOver();
   }
 
   private cancel(): boolean {
@@ -138,16 +173,32 @@ export class LiveRun {
     return true;
   }
 
+  /** A server that hangs never ends an `import()` (L7, L13). @returns false where the code is there, or it is bounded */
+  private boundLoading(): boolean {
+    if (this.isLoadBounded || this.codeArrived.signal.aborted || this.life.now.is !== "claiming") return false;
+    this.isLoadBounded = true;
+    // It waits for this one, and for the same code.
+    this.replaces?.boundLoading();
+    const { clock, stopGraceMs } = this.context.parts;
+    void clock.after(stopGraceMs, this.codeArrived.signal).then(() => {
+      if (!this.codeArrived.signal.aborted) this.cancelled.abort();
+    });
+    return true;
+  }
+
   private async begin(): Promise<RunRef> {
     let lock: HeldLock | undefined;
     let fenceSent = false;
     try {
       lock = await this.turn();
+      const { acquire, fenceRun, Execution } = await this.unlessCancelled(this.context.code());
+      this.codeArrived.abort();
       for (;;) {
         if (lock === undefined) {
-          const claimed = await acquire(this.context, this, {
-            busy: (runIndex, policy) => {
+          const claimed = await acquire(this.context, this, this.request, {
+            busy: (runIndex, policy, answered) => {
               this.waitedFor ??= runIndex;
+              this.answeredElsewhere.push(...answered);
               if (policy === "queue") this.wait();
             },
             signal: this.cancelled.signal,
@@ -158,14 +209,18 @@ export class LiveRun {
         await this.reached("claiming.locked");
         this.mustNotBeCancelled();
         this.life.go({ to: "turn" });
-        const unseen = this.waitedFor;
-        const request = unseen === undefined ? this.request : { ...this.request, unseen: () => unseen };
+        const { waitedFor, answeredElsewhere } = this;
+        const request: PlacedRequest = {
+          ...this.request,
+          ...(waitedFor !== undefined && { unseen: () => waitedFor }),
+          answered: () => [...(this.request.answered?.() ?? []), ...answeredElsewhere],
+        };
         const result = await fenceRun(this.context, request, async () => {
           await this.reached("claiming.read");
           fenceSent = true;
         });
         if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
-        if (result.is === "fenced") return await this.execute(result.run, lock);
+        if (result.is === "fenced") return await this.execute(Execution, result.run, lock);
         await lock.release();
         if (result.is === "exists") return this.join(result.run);
         lock = undefined;
@@ -189,14 +244,27 @@ export class LiveRun {
 
   /** Waits for the runs before it; returns the lock if one hands it over. */
   private async turn(): Promise<HeldLock | undefined> {
-    const { turn } = this.request;
-    const { signal } = this.cancelled;
-    const cancelled = new Promise<undefined>((resolve) =>
-      signal.addEventListener("abort", () => resolve(undefined), { once: true }),
-    );
-    const lock = await Promise.race([turn?.(), cancelled]);
+    const turn = Promise.resolve(this.request.turn?.());
+    try {
+      return await this.unlessCancelled(turn);
+    } catch (error) {
+      turn.then(
+        (late) => late?.release(),
+        () => undefined,
+      );
+      throw error;
+    }
+  }
+
+  /** @throws RunnerError `cancelled` */
+  private async unlessCancelled<T>(awaited: Promise<T>): Promise<T> {
     this.mustNotBeCancelled();
-    return lock;
+    const { threadId, runId } = this;
+    const { signal } = this.cancelled;
+    const cancelled = new Promise<never>((_, reject) =>
+      signal.addEventListener("abort", () => reject(new RunnerError("cancelled", { threadId, runId })), { once: true }),
+    );
+    return Promise.race([awaited, cancelled]);
   }
 
   private mustNotBeCancelled(): void {
@@ -216,15 +284,21 @@ export class LiveRun {
     return this.ref;
   }
 
-  private async execute(fenced: FencedRun, lock: HeldLock): Promise<RunRef> {
+  private async execute(Run: typeof Execution, fenced: FencedRun, lock: HeldLock): Promise<RunRef> {
     await this.reached("claiming.fenced");
     const { events } = this.context;
     const { agentId } = this.request;
     const { threadId, runId, runIndex, epoch } = fenced.claim;
-    this.ref = { threadId, runId, runIndex, epoch, ...(agentId !== undefined && { agentId }) };
+    this.ref = {
+      threadId,
+      runId,
+      runIndex,
+      epoch,
+      ...(agentId !== undefined && { agentId }),
+      ...(fenced.recorded.start.runIndex < 0 && { begins: true }),
+    };
     this.fencedStart = fenced.start;
-    this.answeredIds = fenced.answered;
-    this.execution = new Execution(this.context, {
+    this.execution = new Run(this.context, {
       request: this.request,
       fenced,
       lock,

@@ -8,8 +8,11 @@ import type { Claim, RunStore, StopRequest } from "../../storage/run-store.js";
 /** Most events of one chunk: a record has a maximum size, and each slow reader holds a frame. */
 const MAX_EVENTS = 4_096;
 
+/** Awaited to go on behind what comes in the same task. `await undefined` makes a promise each time. */
+const READY = Promise.resolve();
+
 export interface LogWriterEvents {
-  readonly reached: (point: FailurePoint) => Promise<void>;
+  readonly reached: ((point: FailurePoint) => Promise<void>) | undefined;
   /** The chunk is committed: from now on it may be shown. */
   committed(chunk: Chunk): void;
   stopRequested(as: StopRequest["as"]): void;
@@ -49,8 +52,7 @@ export class LogWriter {
     this.tracker.note(event);
     this.builder.add(event, at);
     if (this.builder.count >= MAX_EVENTS) this.full.push(this.builder.take(this.tracker.snapshot())!);
-    // A burst that comes in one task becomes one chunk.
-    this.writing ??= Promise.resolve().then(() => this.write());
+    this.writing ??= this.write();
   }
 
   /** Resolves when everything added is committed, or the log failed. */
@@ -65,13 +67,16 @@ export class LogWriter {
   }
 
   private async write(): Promise<void> {
+    // A burst that comes in one task becomes one chunk.
+    await READY;
+    const { reached } = this.events;
     try {
       for (let chunk = this.take(); chunk !== undefined; chunk = this.take()) {
-        await this.events.reached("appending.packed");
+        if (reached !== undefined) await reached("appending.packed");
         const { stop } = await this.store.append(this.claim, chunk);
-        await this.events.reached("appending.committed");
+        if (reached !== undefined) await reached("appending.committed");
         this.events.committed(chunk);
-        await this.events.reached("appending.published");
+        if (reached !== undefined) await reached("appending.published");
         if (stop !== undefined) this.events.stopRequested(stop);
       }
     } catch (error) {

@@ -7,11 +7,18 @@ import type { RunnerParts } from "../parts.js";
 /** How often followers in other hosts are told of committed events, in ms. */
 const ADVANCED_EVERY_MS = 20;
 
+/** A thread whose entry in the list may have changed. */
+export interface TouchedThread {
+  readonly threadId: string;
+  /** It was deleted; it may have begun anew since. */
+  readonly isDeleted: boolean;
+}
+
 /** Tells followers here and in other hosts what happens to the runs of this one. */
 export class Signals {
   /** One bell per reader, by thread. */
   private readonly bells = new Map<string, Set<Bell>>();
-  private readonly changed = new Subject<string>();
+  private readonly changed = new Subject<TouchedThread>();
   private readonly anew = new Subject<RunnerError | undefined>();
   /** By thread, the last committed seq that other hosts were not told of yet. */
   private readonly advances = new Map<string, { readonly runId: string; readonly seq: number }>();
@@ -26,8 +33,8 @@ export class Signals {
     closed.addEventListener("abort", over, { once: true });
   }
 
-  /** Threads whose entry in the list may have changed, in any host. */
-  get changed$(): Observable<string> {
+  /** Threads that were touched in any host. */
+  get changed$(): Observable<TouchedThread> {
     return using(this.listen, () => this.changed);
   }
 
@@ -41,16 +48,16 @@ export class Signals {
     this.anew.next(error);
   }
 
-  /** Tells readers here that a thread may have changed. */
-  touched(threadId: string): void {
+  /** Tells readers here that a thread may have changed, or that it was deleted. */
+  touched(threadId: string, isDeleted = false): void {
     for (const bell of this.bells.get(threadId) ?? []) bell.ring();
-    this.changed.next(threadId);
+    this.changed.next({ threadId, isDeleted });
   }
 
   /** As {@link touched}; also tells other hosts. */
-  changedHere(threadId: string): void {
-    this.parts.channel.post({ type: "changed", threadId });
-    this.touched(threadId);
+  changedHere(threadId: string, isDeleted = false): void {
+    this.parts.channel.post({ type: "changed", threadId, ...(isDeleted && { deleted: true }) });
+    this.touched(threadId, isDeleted);
   }
 
   told(run: LiveRun, type: "started" | "ended"): void {

@@ -1,7 +1,6 @@
 import { threadFreed } from "../../lock/claim.js";
 import { isBusy } from "../../run/life.js";
-import { stopForeign } from "../claim/acquire.js";
-import { checkId } from "../checks.js";
+import { stopForeign } from "../claim/stop-foreign.js";
 import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "../parts.js";
 import type { Recovery } from "../claim/recovery.js";
@@ -18,13 +17,16 @@ export class Stopping {
 
   /** See `AgentRunner.stop`. */
   async stop(threadId: string, runId: string | undefined): Promise<boolean> {
-    checkId("threadId", threadId);
-    if (runId !== undefined) checkId("runId", runId);
     const { store, clock } = this.parts;
     const own = this.runs.find(threadId, runId);
     if (own !== undefined && isBusy(own.is)) {
-      // Still claiming: it is stopped as soon as it runs, and a refused run has nothing to stop.
-      if (own.is.is === "claiming") await own.claimed;
+      // Still claiming: it is stopped as soon as it runs. Where it is refused, another run may be the live one.
+      if (own.is.is === "claiming") {
+        const isFirst = own.stop();
+        const now = await own.claimed.then(() => own.is);
+        if (isFirst && own.isCancelled) return true;
+        if (now.is === "refused" && this.runs.find(threadId, runId) !== own) return this.stop(threadId, runId);
+      }
       if (own.is.is === "queued") return runId === undefined ? this.stopInLog(threadId, runId) : own.stop();
       const stopping = own.stop();
       if (stopping) await store.requestStop(threadId, own.runId, clock.now()).catch(() => undefined);
@@ -66,7 +68,9 @@ export class Stopping {
     await reached?.("stopping.requested", threadId);
     // Sent again even if somebody asked before: that host may have died before it was heard. If it cannot be delivered,
     // whoever reads the head row finds the request.
-    stopForeign(this, threadId, asked.runId, false).catch(() => undefined);
+    stopForeign(this, { threadId, runId: asked.runId, runIndex: asked.runIndex, supersede: false }).catch(
+      () => undefined,
+    );
     return asked.first;
   }
 
@@ -75,19 +79,19 @@ export class Stopping {
     const live = (await this.parts.store.head(threadId))?.live;
     if (live === undefined || (runId !== undefined && live.runId !== runId)) return false;
     // The run is over, only its end is not written yet.
-    if (this.recovery.owes(threadId, live.runId) !== undefined) return false;
+    if (this.recovery.owes(threadId, live) !== undefined) return false;
     return new Promise((resolve, reject) => {
       // A run taken from a silent holder is over as well, even if its end cannot be written.
-      stopForeign(this, threadId, live.runId, false, () => resolve(true)).then(
+      stopForeign(this, { threadId, ...live, supersede: false }, () => resolve(true)).then(
         () => resolve(true),
-        () => (this.recovery.owes(threadId, live.runId) === undefined ? reject(error) : resolve(true)),
+        () => (this.recovery.owes(threadId, live) === undefined ? reject(error) : resolve(true)),
       );
     });
   }
 }
 
 async function endRun(run: LiveRun, as: "stopped" | "broken"): Promise<void> {
-  // Before it has started only a queued one can be stopped.
+  // Before it has started only one that is queued, or whose code does not come, can be stopped.
   run.stop(as);
   await run.started.catch(() => undefined);
   run.stop(as);

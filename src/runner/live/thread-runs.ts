@@ -1,9 +1,11 @@
+import { Lazy } from "../../platform/lazy.js";
+import type { HeldLock } from "../../platform/locks.js";
 import { RunnerError } from "../../run/errors.js";
-import { isAnswer } from "../../run/interrupts.js";
+import { isAnswer, isThatRun } from "../../run/interrupts.js";
 import { isBusy } from "../../run/life.js";
+import { loaded } from "../../run/loaded.js";
 import type { LiveRunRequest, PlacedRequest } from "../claim/fence.js";
-import { isThatRun } from "../claim/acquire.js";
-import { LiveRun, type LiveRunContext } from "./live-run.js";
+import { LiveRun, type LiveRunContext, type RunCode } from "./live-run.js";
 
 /** A request that the runner has checked. */
 export type CheckedRequest = LiveRunRequest & Pick<PlacedRequest, "fingerprint">;
@@ -18,18 +20,23 @@ export class ThreadRuns {
   /** The latest runs that are over here: they may be sent again. */
   private readonly left = new Set<string>();
   private readonly context: LiveRunContext;
+  private readonly code = new Lazy((): Promise<RunCode> => {
+    const loading = import("./run-code.js");
+    return loaded(loading.then(({ acquire, fenceRun, Execution }) => ({ acquire, fenceRun, Execution })));
+  });
 
   /**
    * @param ready every run waits for it
    * @param maxQueuedRuns how many runs of a thread may wait
    */
   constructor(
-    context: LiveRunContext,
+    context: Omit<LiveRunContext, "code">,
     private readonly ready: Promise<unknown>,
     private readonly maxQueuedRuns: number,
   ) {
     this.context = {
       ...context,
+      code: () => this.code.get(),
       events: {
         ...context.events,
         ended: (run) => {
@@ -38,6 +45,11 @@ export class ThreadRuns {
         },
       },
     };
+  }
+
+  /** Loads what runs need ahead of the first one. If that fails, the first run tries again. */
+  preload(): void {
+    this.code.get().catch(() => undefined);
   }
 
   /** The thread's run that is next to end. */
@@ -69,6 +81,9 @@ export class ThreadRuns {
       if (same.fingerprint === fingerprint) return same;
       if (!isAnswer(input)) throw new RunnerError("run-exists", { threadId, runId: same.runId });
     }
+    const last = this.runs.get(threadId);
+    // A run that was refused as it was to supersede the live one may not have left yet.
+    if (last !== undefined && !isBusy(last.is)) this.restore(last);
     const before = this.runs.get(threadId);
     const queue = this.queues.get(threadId) ?? [];
     if (before === undefined) return this.add(request);
@@ -78,17 +93,21 @@ export class ThreadRuns {
     const { onConcurrentRun, parts } = this.context;
     const unseen = (): number | undefined => firstOf([before, ...queue]);
     if (onConcurrentRun === "supersede") {
-      const run: LiveRun = this.add({
-        ...request,
-        turn: async () => {
-          // Asking the log first would let the live run go on meanwhile.
-          if (!this.left.has(keyOf(request)) || !(await this.isKnown(request))) return before.supersede();
-          // Nothing is started: the live run goes on.
-          if (this.runs.get(threadId) === run && isBusy(before.is)) this.runs.set(threadId, before);
-          return undefined;
-        },
-        unseen,
-      });
+      const turn = async (): Promise<HeldLock | undefined> => {
+        // Asking the log first would let the live run go on meanwhile.
+        if (!this.left.has(keyOf(request)) || !(await this.isKnown(request))) {
+          try {
+            return await before.supersede(request);
+          } catch (refusal) {
+            this.restore(run);
+            if (!(await this.isKnown(request))) throw refusal;
+          }
+        }
+        // Nothing is started: the live run goes on.
+        this.restore(run);
+        return undefined;
+      };
+      const run = this.add({ ...request, turn, unseen }, before);
       return run;
     }
     if (onConcurrentRun === "throw" || queue.length >= this.maxQueuedRuns) {
@@ -113,14 +132,23 @@ export class ThreadRuns {
     return run !== undefined && isThatRun(run, { fingerprint, answers: isAnswer(input) });
   }
 
-  private add(request: PlacedRequest): LiveRun {
-    const run = this.make(request);
+  private add(request: PlacedRequest, replaces?: LiveRun): LiveRun {
+    const run = this.make(request, replaces);
     this.runs.set(request.threadId, run);
     return run;
   }
 
-  private make(request: PlacedRequest): LiveRun {
-    return new LiveRun({ ...request, turn: () => this.ready.then(() => request.turn?.()) }, this.context);
+  private make(request: PlacedRequest, replaces?: LiveRun): LiveRun {
+    const turn = () => this.ready.then(() => request.turn?.());
+    return new LiveRun({ ...request, turn }, this.context, replaces);
+  }
+
+  /** The live run that `run` has spared takes its place. @returns false where there is none */
+  private restore(run: LiveRun): boolean {
+    const { threadId, spared } = run;
+    if (spared === undefined) return false;
+    if (this.runs.get(threadId) === run) this.runs.set(threadId, spared);
+    return true;
   }
 
   /** A run is over: the next in the queue takes its place. */
@@ -132,7 +160,7 @@ export class ThreadRuns {
       this.left.delete(oldest);
     }
     const left = this.queues.get(threadId)?.filter((other) => other !== run) ?? [];
-    if (this.runs.get(threadId) === run) {
+    if (this.runs.get(threadId) === run && !this.restore(run)) {
       const next = left.shift();
       if (next === undefined) this.runs.delete(threadId);
       else this.runs.set(threadId, next);

@@ -1,11 +1,11 @@
 import { abortWith } from "../../platform/abort.js";
 import { ringOrSilence } from "../../platform/bell.js";
-import { compact } from "../../run/compact.js";
 import { endOf } from "../../run/message-page.js";
 import { RunnerError } from "../../run/errors.js";
 import { emptyPrelude } from "../../run/prelude.js";
 import { isSameDatabase } from "../../run/epochs.js";
 import { isListening } from "../../run/life.js";
+import { loaded } from "../../run/loaded.js";
 import { lastSeq } from "../../run/pack.js";
 import type { BaseEvent } from "@ag-ui/client";
 import type { Chunk, Cursor } from "../../run/types.js";
@@ -29,6 +29,8 @@ export interface AttachContext extends TailContext {
   readonly liveRun: (threadId: string) => LiveRun | undefined;
   /** Ends every attachment. */
   readonly closed: AbortSignal;
+  /** A reader has been handed all there is. */
+  readonly caughtUp: () => void;
 }
 
 export interface AttachOptions {
@@ -43,6 +45,8 @@ export interface AttachOptions {
    */
   readonly limit?: number;
   readonly follow?: boolean;
+  /** Called when the reader has been handed all there is. */
+  readonly caughtUp?: () => void;
   /** A snapshot of all messages starts with the run of each, see `runNames`: for a reader without messages. */
   readonly named?: boolean;
 }
@@ -88,28 +92,31 @@ export async function* attach(
           yield next.prelude;
           at = next.prelude.cursor;
           holds = at.runIndex >= 0;
-          continue;
-        }
-        holds = true;
-        const read = yield* readRun(context, next, signal);
-        if (read?.is === "unreadable") {
-          // If the run is over, a snapshot shows what is readable of it.
-          if ((await parts.store.head(threadId))?.live?.runId === next.run.runId) throw read.error;
+          if (!next.isIdle || bell.count !== seen) continue;
+        } else {
+          holds = true;
+          const read = yield* readRun(context, next, signal);
+          if (read?.is === "unreadable") {
+            // If the run is over, a snapshot shows what is readable of it.
+            if ((await parts.store.head(threadId))?.live?.runId === next.run.runId) throw read.error;
+            at = undefined;
+            continue;
+          }
+          if (read?.is !== "lost") {
+            at = read?.cursor;
+            continue;
+          }
+          if (!follow) throw read.error;
+          // Its end comes with a snapshot once it is written; until then it must not pass for live.
+          const { runIndex, runId } = next.run;
+          yield { type: "lost", runIndex, runId, error: toErrorData(read.error) };
+          lostRunId = runId;
           at = undefined;
           continue;
         }
-        if (read?.is !== "lost") {
-          at = read?.cursor;
-          continue;
-        }
-        if (!follow) throw read.error;
-        // Its end comes with a snapshot once it is written; until then it must not pass for live.
-        const { runIndex, runId } = next.run;
-        yield { type: "lost", runIndex, runId, error: toErrorData(read.error) };
-        lostRunId = runId;
-        at = undefined;
-        continue;
       }
+      context.caughtUp();
+      options.caughtUp?.();
       if (!follow) break;
       if (!toldIdle) yield { type: "idle" };
       toldIdle = true;
@@ -128,6 +135,8 @@ export async function* attach(
 /** `alone`: nothing before the run is sent. */
 type Position = { readonly run: RunRef; readonly afterSeq: number; readonly alone?: true };
 type Prelude = Frame & { readonly type: "prelude" };
+/** `isIdle`: no run was live when the thread was read, so nothing follows. */
+type Shown = { readonly prelude: Prelude; readonly isIdle: boolean };
 
 /** The next step for a reader at `at`; `again`: the thread is changing, read again. */
 async function nextStep(
@@ -137,7 +146,7 @@ async function nextStep(
   holds: boolean,
   { threadId, replay, limit, named = false }: AttachOptions,
   comesBack: boolean,
-): Promise<Position | { readonly prelude: Prelude } | "again" | "end"> {
+): Promise<Position | Shown | "again" | "end"> {
   // Also where its whole database was deleted.
   if (head === undefined || head.deleted === true) {
     if (!holds) return "end";
@@ -145,7 +154,8 @@ async function nextStep(
     const { dbName, makeId } = context.parts;
     // A deleted thread leaves its head, a deleted database none.
     const gone = toErrorData(new RunnerError(head ? "unknown-thread" : "storage-deleted", { threadId, dbName }));
-    return { prelude: { type: "prelude", events: emptyPrelude(threadId, makeId()), cursor, gone } };
+    const events = emptyPrelude(threadId, makeId());
+    return { prelude: { type: "prelude", events, cursor, gone }, isIdle: true };
   }
   context.recovery.watch(head.holder);
   const next =
@@ -158,7 +168,7 @@ async function nextStep(
     replay === "events" && !holds
       ? await compacted(context, head)
       : await snapshot(context, head, limit, holds, named && !holds);
-  return prelude === undefined ? "again" : { prelude };
+  return prelude === undefined ? "again" : { prelude, isIdle: head.live === undefined };
 }
 
 /** The last run of the path, from its first event. No limit removes that run's events. */
@@ -248,7 +258,8 @@ async function compacted({ history }: AttachContext, head: ThreadHead): Promise<
     last === undefined
       ? { runIndex: activeRunIndex, seq: -1, epoch: active.epoch }
       : { runIndex: last.runIndex, seq: (last.eventCount ?? 0) - 1, epoch: last.epoch };
-  const events = last === undefined ? [] : compact(await history.pathEvents(head, last.runIndex));
+  const { compactLog } = await loaded(import("../../run/compact.js"));
+  const events = last === undefined ? [] : compactLog(await history.pathEvents(head, last.runIndex));
   return { type: "prelude", events, cursor };
 }
 
@@ -256,11 +267,12 @@ async function compacted({ history }: AttachContext, head: ThreadHead): Promise<
 export const toFrame = (chunk: Chunk, base: readonly BaseEvent[]): Frame =>
   chunk.firstSeq === 0 && base.length > 0 ? { type: "chunk", chunk, base } : { type: "chunk", chunk };
 
-export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId }: RunRef): LiveRunInfo => ({
+export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId, begins }: RunRef): LiveRunInfo => ({
   runIndex,
   runId,
   epoch,
   ...(agentId !== undefined && { agentId }),
+  ...(begins && { begins }),
 });
 
 /** Events that rebuild everything up to now. Undefined: the thread is changing, read again. */
@@ -277,11 +289,14 @@ async function snapshot(
   if (head.live === undefined) {
     const end =
       limit === undefined ? endOf(await history.base(head)) : await history.endAt(head, head.activeRunIndex, limit);
-    const last = await history.log.run(head, head.activeRunIndex);
-    const names = named ? await history.namesOf(head, end) : [];
+    const [last, names, settled] = await Promise.all([
+      history.log.run(head, head.activeRunIndex),
+      named ? history.namesOf(head, end) : [],
+      history.settledEvents(head, end, forget),
+    ]);
     return {
       type: "prelude",
-      events: [...names, ...(await history.settledEvents(head, end, forget))],
+      events: [...names, ...settled],
       cursor: { runIndex: last.runIndex, seq: (last.eventCount ?? 0) - 1, epoch: last.epoch },
       ...(end.earlier && { earlier: true }),
     };

@@ -1,9 +1,9 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
-import { compact } from "../../run/compact.js";
 import { RunnerError } from "../../run/errors.js";
-import { checkNames, type Names } from "../../run/options.js";
+import { checkNames, TEXTS, type Names } from "../../run/options.js";
 import type { ThreadContent } from "../../run/fold.js";
 import { isListening } from "../../run/life.js";
+import { loaded } from "../../run/loaded.js";
 import { pageOf, type MessagePart } from "../../run/message-page.js";
 import { quoted } from "../../run/printable.js";
 import { unpackChunk, type PlacedEvent } from "../../run/pack.js";
@@ -11,7 +11,7 @@ import type { RunQuery, RunRow, ThreadHead } from "../../storage/run-store.js";
 import type { MessagePage, MessagePageQuery, RunListQuery, RunSummary } from "../../wire/shapes.js";
 import { cloneJson } from "../../run/json.js";
 import { ownEvent } from "../agent/accept.js";
-import { checkId, checkMessageId, checkNumber, checkStatus, checkStrings } from "../checks.js";
+import { checkId, checkMessageId, checkNumber, checkStatus } from "../checks.js";
 import type { History } from "../history/history.js";
 import { isUnreadable } from "../history/run-log.js";
 import type { LiveRun } from "../live/live-run.js";
@@ -42,7 +42,7 @@ export interface RunEventsQuery extends RunName {
 }
 
 const RUN_NAME: Names<RunName> = { threadId: true };
-const EVENTS_QUERY: Names<RunEventsQuery> = { ...RUN_NAME, types: true, after: true, limit: true };
+const EVENTS_QUERY: Names<RunEventsQuery> = { ...RUN_NAME, types: TEXTS, after: true, limit: true };
 
 /** What the log says about threads and their runs. All answers are copies. */
 export class ThreadReads {
@@ -120,7 +120,7 @@ export class ThreadReads {
     checkNames(query, EVENTS_QUERY, { of: "getRunEvents" });
     const limit = checkNumber("limit", query.limit, DEFAULT_EVENTS, MAX_EVENTS);
     const after = checkNumber("after", query.after, -1);
-    const types = query.types && new Set(checkStrings("types", query.types));
+    const types = query.types && new Set(query.types);
     const named = await this.rowOf(runId, query);
     if (named === undefined || limit === 0) return [];
     return steadily(this.parts.store, named.threadId, async () => {
@@ -169,9 +169,10 @@ export class ThreadReads {
 
   async getThreadEvents(threadId: string): Promise<BaseEvent[]> {
     checkId("threadId", threadId);
+    const { compactLog } = await loaded(import("../../run/compact.js"));
     return steadily(this.parts.store, threadId, async (head) => {
       if (head === undefined || head.deleted === true) return [];
-      return compact(await this.history.pathEvents(head, head.activeRunIndex)).map(ownEvent);
+      return compactLog(await this.history.pathEvents(head, head.activeRunIndex)).map(ownEvent);
     });
   }
 

@@ -6,7 +6,7 @@ import { isSameDatabase } from "../../run/epochs.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import { catchUp, FRAME_EVENTS } from "./catch-up.js";
 import type { RunnerParts } from "../parts.js";
-import { completed } from "../history/recorded-run.js";
+import { completed } from "../history/run-input.js";
 import type { Recovery } from "../claim/recovery.js";
 import type { RunRef } from "../live/live-run.js";
 import type { RunFeed } from "../live/run-feed.js";
@@ -98,7 +98,7 @@ export async function* tailRun(
         }
         caughtUp = true;
         // Silence proves nothing; a free thread lock does.
-        const lost = silent ? await recovery.endAbandoned(threadId, runId) : recovery.owes(threadId, runId);
+        const lost = silent ? await recovery.endAbandoned(threadId, run) : recovery.owes(threadId, run);
         if (lost !== undefined) return { is: "lost", error: lost.error };
       } else if (!caughtUp || isEnd || status !== undefined || isFull(chunks)) {
         status = undefined;

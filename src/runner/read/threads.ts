@@ -1,25 +1,25 @@
-import { auditTime, buffer, concatMap, filter, from, map, merge, share, type Observable } from "rxjs";
+import { auditTime, buffer, concatMap, map, merge, share, type Observable } from "rxjs";
 import { RunnerError } from "../../run/errors.js";
-import { checkNames, type Names } from "../../run/options.js";
+import { checkNames, FLAG, TEXT, type Names } from "../../run/options.js";
 import type { ThreadUpdate } from "../../run/types.js";
-import type { RunStore, ThreadHead, ThreadRow } from "../../storage/run-store.js";
+import type { RunRow, RunStore, ThreadHead, ThreadRow } from "../../storage/run-store.js";
 import { toErrorData } from "../../wire/errors.js";
 import { checkNumber } from "../checks.js";
 import type { Signals } from "../live/signals.js";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../../wire/shapes.js";
 
-const QUERY: Names<ThreadListQuery> = { limit: true, before: true, agentId: true, archived: true };
+const QUERY: Names<ThreadListQuery> = { limit: true, before: true, agentId: TEXT, archived: FLAG };
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 500;
 /** Changes within this time (ms) are read and reported as one, out of the way of the run that makes them. */
 const TOLD_AFTER_MS = 30;
 
 /** A run is over but still live in the log, because its end cannot be written. */
-type IsOver = (threadId: string, runId: string) => boolean;
+type IsOver = (threadId: string, run: Pick<RunRow, "runId" | "runIndex">) => boolean;
 
 const summary = (thread: ThreadRow, head: ThreadHead | undefined, isOver: IsOver): ThreadSummary => ({
   ...thread,
-  ...(head?.live !== undefined && !isOver(head.threadId, head.live.runId) && { live: head.live }),
+  ...(head?.live !== undefined && !isOver(head.threadId, head.live) && { live: head.live }),
 });
 
 export async function listThreads(
@@ -36,7 +36,7 @@ export async function listThreads(
   const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
   const threads = await store.threads({
     limit,
-    archived: Boolean(archived),
+    archived,
     ...(before !== undefined && { before }),
     ...(agentId !== undefined && { agentId }),
   });
@@ -86,15 +86,22 @@ export function threadChanges(
 ): Observable<ThreadChange> {
   const changes$ = changed$.pipe(
     buffer(changed$.pipe(auditTime(TOLD_AFTER_MS))),
-    concatMap((threadIds) => from(new Set(threadIds))),
-    concatMap((threadId) =>
-      read(threadId).then(
-        (thread): ThreadChange => (thread === undefined ? { type: "deleted", threadId } : { type: "changed", thread }),
+    concatMap((touched) => {
+      const deleted = new Map<string, boolean>();
+      for (const { threadId, isDeleted } of touched) deleted.set(threadId, isDeleted || deleted.get(threadId) === true);
+      return deleted;
+    }),
+    concatMap(([threadId, isDeleted]): Promise<readonly ThreadChange[]> => {
+      const gone: ThreadChange = { type: "deleted", threadId };
+      // If it has begun anew since, that is another thread.
+      const before = isDeleted ? [gone] : [];
+      return read(threadId).then(
+        (thread) => (thread === undefined ? [gone] : [...before, { type: "changed", thread }]),
         // The next change reports it again.
-        () => undefined,
-      ),
-    ),
-    filter((change) => change !== undefined),
+        () => before,
+      );
+    }),
+    concatMap((changes) => changes),
   );
   const all$ = anew$.pipe(
     map((error): ThreadChange => ({ type: "anew", ...(error !== undefined && { error: toErrorData(error) }) })),

@@ -1,5 +1,5 @@
 import { RunnerError } from "../../run/errors.js";
-import { checkFlag, checkNames, type Elsewhere, type Names } from "../../run/options.js";
+import { checkNames, FLAG, type Check, type Elsewhere, type Names } from "../../run/options.js";
 import { parseUrl } from "./url.js";
 
 /** What pages of other origins may do. Absent or false: no CORS headers; `true` is `{}`. */
@@ -31,13 +31,21 @@ export interface Cors {
   apply(request: Request, response: Response): Response;
 }
 
+const METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE"] as const;
+
+/** A token: the syntax of methods and header names. https://www.rfc-editor.org/rfc/rfc9110#name-tokens */
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
+
+const isToken = (given: unknown): boolean => typeof given === "string" && TOKEN.test(given);
+const TOKENS: Check = [(given) => Array.isArray(given) && given.every(isToken), "a list of names"];
+
 const NAMES: Names<CorsOptions> = {
   origin: true,
-  methods: true,
-  allowHeaders: true,
-  exposeHeaders: true,
-  credentials: true,
-  maxAge: true,
+  methods: TOKENS,
+  allowHeaders: TOKENS,
+  exposeHeaders: TOKENS,
+  credentials: FLAG,
+  maxAge: [(given) => Number.isSafeInteger(given) && Number(given) >= 0, "a whole number of seconds"],
 };
 /** The names in CopilotKit's handler and the package `cors`. */
 const ELSEWHERE: Elsewhere = {
@@ -46,11 +54,6 @@ const ELSEWHERE: Elsewhere = {
   allowedHeaders: "write cors.allowHeaders",
   exposedHeaders: "write cors.exposeHeaders",
 };
-
-const METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE"] as const;
-
-/** A token: the syntax of methods and header names. https://www.rfc-editor.org/rfc/rfc9110#name-tokens */
-const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /**
  * @returns undefined if no CORS headers are to be sent
@@ -65,23 +68,16 @@ export function createCors(options: boolean | CorsOptions | undefined): Cors | u
     methods = METHODS,
     allowHeaders,
     exposeHeaders = [],
-    ...rest
+    credentials = false,
+    maxAge,
   } = options === true ? {} : options;
-  const { credentials = false, maxAge } = rest;
   const origins = typeof origin === "string" ? [origin] : origin;
   if (typeof origins !== "function" && !Array.isArray(origins)) {
     refuse("cors.origin", "must be an origin, a list of them, or a function of one");
   }
   const everyone = typeof origins !== "function" && origins.includes("*");
-  checkTokens("cors.methods", methods);
-  if (allowHeaders !== undefined) checkTokens("cors.allowHeaders", allowHeaders);
-  checkTokens("cors.exposeHeaders", exposeHeaders);
   if (typeof origins !== "function") checkOrigins(origins);
-  checkFlag("cors.credentials", credentials);
   if (credentials && everyone) refuse("cors.credentials", 'need cors.origin: browsers refuse them together with "*"');
-  if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
-    refuse("cors.maxAge", "must be a whole number of seconds");
-  }
 
   const allowed = (request: Request): string | undefined => {
     if (everyone) return "*";
@@ -139,12 +135,6 @@ function allows(say: (origin: string) => unknown, origin: string): boolean {
 function vary(headers: Headers, name: string): void {
   const known = (headers.get("Vary") ?? "").split(",").map((item) => item.trim().toLowerCase());
   if (!known.includes(name.toLowerCase()) && !known.includes("*")) headers.append("Vary", name);
-}
-
-function checkTokens(field: string, tokens: readonly string[]): void {
-  if (!Array.isArray(tokens) || !tokens.every((token) => typeof token === "string" && TOKEN.test(token))) {
-    refuse(field, "must be a list of names");
-  }
 }
 
 /** Origins are compared as browsers serialize them: with a trailing "/" or the default port they would never match. */

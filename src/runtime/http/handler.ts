@@ -1,6 +1,7 @@
 import { abortWith } from "../../platform/abort.js";
 import { answersThreadEndpoints } from "../../run/contract.js";
 import { RunnerError } from "../../run/errors.js";
+import { loaded } from "../../run/loaded.js";
 import { checkNames, type Elsewhere, type Names } from "../../run/options.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import { coreOf, type AgentRuntime } from "../agent-runtime.js";
@@ -338,6 +339,6 @@ async function transcription(core: RuntimeCore, request: Admitted, { cors }: Han
   // Any page can post a form without a preflight, and transcription costs money.
   const asked = request.request();
   if (isForeign(asked) && cors?.allows(asked) !== true) throw json({ error: "Forbidden" }, 403);
-  const { transcribe } = await import("./transcribe.js");
+  const { transcribe } = await loaded(import("./transcribe.js"));
   return answerOf(await transcribe(asked, transcriptionService, agents.maxBodyOf(core)));
 }

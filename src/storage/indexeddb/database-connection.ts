@@ -87,7 +87,7 @@ export class DatabaseConnection<Schema extends DBSchema> {
     return opening;
   }
 
-  async read<T>(stores: StoreNames<Schema>[], work: (tx: TransactionOf<Schema, "readonly">) => Promise<T>): Promise<T> {
+  read<T>(stores: StoreNames<Schema>[], work: (tx: TransactionOf<Schema, "readonly">) => Promise<T>): Promise<T> {
     return this.use((db) => {
       const tx = db.transaction(stores, "readonly");
       return this.inTime(tx, () => work(tx));
@@ -95,7 +95,7 @@ export class DatabaseConnection<Schema extends DBSchema> {
   }
 
   /** `work` must await nothing but the transaction; an error aborts it. */
-  async write<T>(
+  write<T>(
     stores: StoreNames<Schema>[],
     durability: "strict" | "relaxed",
     work: (tx: TransactionOf<Schema, "readwrite">) => Promise<T>,
@@ -146,16 +146,14 @@ export class DatabaseConnection<Schema extends DBSchema> {
     let lost: unknown;
     for (;;) {
       const opening = this.open();
-      const db = await opening.catch((error: unknown) => {
-        throw lost !== undefined && RunnerError.is(error, "storage-unavailable") ? toStorageError(lost, dbName) : error;
-      });
       try {
-        return await work(db);
+        return await work(await opening);
       } catch (error) {
+        if (lost !== undefined && RunnerError.is(error, "storage-unavailable")) throw toStorageError(lost, dbName);
         if (RunnerError.is(error) || !isLost(error)) throw toStorageError(error, dbName);
         if (this.opening === opening) this.opening = undefined;
         // If it still works, it must not block an upgrade.
-        db.close();
+        (await opening).close();
         // After a time-out the caller has waited long enough.
         if (lost !== undefined || isHung(error)) throw toStorageError(error, dbName);
         lost = error;
@@ -164,32 +162,28 @@ export class DatabaseConnection<Schema extends DBSchema> {
   }
 
   /** Aborts the transaction if `work` fails or times out. */
-  private async inTime<T>(tx: Abortable, work: () => Promise<T>): Promise<T> {
+  private inTime<T>(tx: Abortable, work: () => Promise<T>): Promise<T> {
     tx.done.catch(() => undefined);
     const ended = new AbortController();
-    try {
-      return await Promise.race([work(), this.tooLong(ended.signal)]);
-    } catch (error) {
-      // A request of an aborted transaction fails with AbortError; the transaction has the reason.
-      const reason = RunnerError.is(error) ? error : (tx.error ?? error);
-      try {
-        tx.abort();
-      } catch {
-        // It has already ended.
-      }
-      throw reason;
-    } finally {
-      ended.abort();
-    }
-  }
-
-  /** Two timers: after a frozen host resumes, the first fires at once, and the second leaves the database time to answer. */
-  private tooLong(ended: AbortSignal): Promise<never> {
-    const half = (): Promise<void> => this.clock.after(TRANSACTION_MS / 2, ended);
-    return new Promise((_resolve, reject) => {
-      void half()
-        .then(half)
-        .then(() => ended.aborted || reject(hung(TRANSACTION_MS)));
+    return new Promise((resolve, reject) => {
+      const fail = (error: unknown): void => {
+        ended.abort();
+        // A request of an aborted transaction fails with AbortError; the transaction has the reason.
+        reject(RunnerError.is(error) ? error : (tx.error ?? error));
+        try {
+          tx.abort();
+        } catch {
+          // It has already ended.
+        }
+      };
+      work().then((result) => {
+        ended.abort();
+        resolve(result);
+      }, fail);
+      // Two timers: after a frozen host resumes, the first fires at once, and the second leaves the database time to answer.
+      const afterHalf = (then: () => void): void =>
+        void this.clock.after(TRANSACTION_MS / 2, ended.signal).then(() => ended.signal.aborted || then());
+      afterHalf(() => afterHalf(() => fail(hung(TRANSACTION_MS))));
     });
   }
 

@@ -1,5 +1,5 @@
 import type { PayloadCodec } from "../codec.js";
-import { branchesBefore, cutHead, firstOf, mayCut, tombstone } from "../decisions.js";
+import { branchesBefore, cutHead, firstOf, mayCut, mayDelete, tombstone } from "../decisions.js";
 import type { RunStore, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, isHead, isIndex, isRecord, isThread } from "./checks.js";
 import { mark, sweepThread } from "./garbage.js";
@@ -10,12 +10,12 @@ import { encodeDerived, nextEpoch, putDerived, runRange, storable } from "./reco
 import type { Connection, WriteTransaction } from "./schema.js";
 
 /** One strict transaction writes the tombstone, which hides the rest; that is then deleted in pieces. */
-export async function deleteThread(connection: Connection, threadId: string): Promise<boolean> {
+export async function deleteThread(connection: Connection, threadId: string, before?: ThreadHead): Promise<boolean> {
   let epoch: number | undefined;
   const bury = async (tx: WriteTransaction, head: ThreadHead | undefined): Promise<boolean> => {
     // This is a retry: the first try was committed.
     if (head?.deleted === true && head.epoch === epoch) return true;
-    if (head === undefined || head.deleted === true || head.live !== undefined) return false;
+    if (!mayDelete(head, before)) return false;
     epoch = await nextEpoch(tx, head);
     quietly(tx.objectStore("heads").put(tombstone(head, epoch)));
     quietly(tx.objectStore("threads").delete(threadId));

@@ -1,4 +1,5 @@
 import { DEFAULT_DB_NAME } from "../../platform/names.js";
+import { loaded } from "../../run/loaded.js";
 import { identityCodec, type PayloadCodec } from "../codec.js";
 import type { RunStore } from "../run-store.js";
 import { indexedDBChunks } from "./chunk-reads.js";
@@ -6,7 +7,6 @@ import { DatabaseConnection, type ConnectionOptions } from "./database-connectio
 import { cut, deleteThread } from "./deletion.js";
 import { indexedDBForeignEnds } from "./foreign-end.js";
 import { sweep } from "./garbage.js";
-import { indexedDBMessagePages } from "./message-pages.js";
 import { indexedDBReads } from "./reads.js";
 import { runtimeLayout, type RuntimeSchema } from "./schema.js";
 import { indexedDBThreads } from "./threads.js";
@@ -18,7 +18,10 @@ export interface IndexedDBRunStoreOptions extends Partial<Omit<ConnectionOptions
   readonly newEpochs?: () => number;
 }
 
-/** The log in IndexedDB. Opened at the first use. Errors: those of storage in RunnerErrorCode. */
+/**
+ * The log in IndexedDB. Opened at the first use. What repacks or reads pages is loaded when it is needed; what starts,
+ * writes and ends runs is not: a host must be able to end them at any moment. Errors: those of storage in RunnerErrorCode.
+ */
 export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunStore {
   const { dbName = DEFAULT_DB_NAME, codec = identityCodec, newEpochs = () => 0 } = options;
   const connection = new DatabaseConnection({ ...options, dbName, layout: runtimeLayout(newEpochs) });
@@ -28,11 +31,11 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     ...indexedDBWrites(connection, codec),
     ...indexedDBForeignEnds(connection, codec),
     chunks: indexedDBChunks(connection, codec),
-    messagePage: indexedDBMessagePages(connection, codec),
-    deleteThread: (threadId) => deleteThread(connection, threadId),
+    messagePage: async (...place) =>
+      (await loaded(import("./message-pages.js"))).indexedDBMessagePages(connection, codec)(...place),
+    deleteThread: (threadId, before) => deleteThread(connection, threadId, before),
     cut: (...at) => cut(connection, codec, ...at),
-    // Loaded when a host is idle.
-    repack: async (...run) => (await import("./repack.js")).repack(connection, codec, ...run),
+    repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),
     sweep: () => sweep(connection),
     close: () => connection.close(),
   };

@@ -1,5 +1,6 @@
+import { unwrap } from "idb";
 import type { SettledStatus } from "../../run/types.js";
-import type { PayloadCodec } from "../codec.js";
+import { identityCodec, type PayloadCodec } from "../codec.js";
 import {
   askedAs,
   askToStop,
@@ -19,7 +20,7 @@ import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
 import { runOfId } from "./reads.js";
 import { quietly } from "./database-connection.js";
 import { encodeChunk, encodeDerived, nextEpoch, putDerived, runRange, storable, toRunRow } from "./records.js";
-import type { Connection, ThreadRecord, WriteTransaction } from "./schema.js";
+import type { ChunkRecord, Connection, ThreadRecord, WriteTransaction } from "./schema.js";
 
 /** An invalid row is left as it is: it must not keep a run from its end (L7). */
 export async function touchThread(
@@ -93,16 +94,18 @@ export const indexedDBWrites = (
     });
   },
 
-  append: async (held, chunk) => {
-    const record = await encodeChunk(codec, chunk);
-    return connection.write(["heads", "chunks"], "relaxed", async (tx) => {
-      const reading = tx.objectStore("heads").get(held.threadId);
-      quietly(tx.objectStore("chunks").put(record));
-      const head = checkHead(await reading);
-      if (!holds(head, held)) throw fenced(held, head);
-      const stop = askedAs(head);
-      return stop === undefined ? {} : { stop };
-    });
+  append: (held, chunk) => {
+    const write = (record: ChunkRecord): ReturnType<RunStore["append"]> =>
+      connection.write(["heads", "chunks"], "relaxed", async (tx) => {
+        // Without a promise of its own: the transaction reports its failure.
+        unwrap(tx.objectStore("chunks")).put(record);
+        const head = checkHead(await tx.objectStore("heads").get(held.threadId));
+        if (!holds(head, held)) throw fenced(held, head);
+        const stop = askedAs(head);
+        return stop === undefined ? {} : { stop };
+      });
+    // Where nothing is encoded, one promise less for each delta.
+    return codec === identityCodec ? write(chunk) : encodeChunk(codec, chunk).then(write);
   },
 
   settle: async (held, settlement) => {

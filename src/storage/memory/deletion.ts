@@ -1,4 +1,4 @@
-import { branchesBefore, cutHead, mayCut, tombstone } from "../decisions.js";
+import { branchesBefore, cutHead, mayCut, mayDelete, tombstone } from "../decisions.js";
 import type { CutBase, RunStore } from "../run-store.js";
 import { leave, removeRun, weigh, type MemoryData } from "./memory-data.js";
 
@@ -33,9 +33,9 @@ function cut(data: MemoryData, threadId: string, epoch: number, base: CutBase): 
 }
 
 export const memoryDeletion = (data: MemoryData): Deletion => ({
-  deleteThread: async (threadId) => {
+  deleteThread: async (threadId, before) => {
     const thread = data.threads.get(threadId);
-    if (thread === undefined || thread.head.deleted === true || thread.head.live !== undefined) return false;
+    if (thread === undefined || !mayDelete(thread.head, before)) return false;
     for (const runIndex of thread.runs.keys()) removeRun(data, thread, runIndex);
     thread.head = tombstone(thread.head, ++data.epoch);
     thread.row = undefined;

@@ -32,7 +32,7 @@ test("where the code that shows a thread cannot be loaded, a run says what to do
   );
   await expect(agent.runAgent({ runId: RUN_ID })).rejects.toMatchObject({
     code: "outdated",
-    message: expect.stringContaining("reload the page") as string,
+    message: expect.stringContaining("could not be loaded") as string,
   });
   load.fails = false;
   await agent.runAgent({ runId: RUN_ID });

@@ -24,7 +24,7 @@ import {
   silent,
   user,
 } from "../runner/kit.js";
-import { answerOf, halfWay, lagging, makeHost, STEPS } from "./kit.js";
+import { answerOf, halfWay, hostWith, lagging, makeHost, STEPS } from "./kit.js";
 
 test("an own run that is not in the log any more is told as that to its tab (L10, L13)", async () => {
   const runner = makeRunner();
@@ -139,6 +139,28 @@ test("an agent that left a run shows nothing of a thread that was deleted meanwh
   await agent.connectAgent();
   expect(agent.messages).toEqual([]);
 });
+
+test.each(["connectAgent()", "follow()"])(
+  "an agent whose own run begins a thread anew that was deleted shows that run alone, by %s (L2)",
+  async (how) => {
+    const { runner, hosts } = await hostWith(0);
+    const runtime = connectRuntime({ hosts });
+    onTestFinished(() => runtime.close());
+    const agent = runtime.agent("counter", { threadId: "t" });
+    for (const id of ["one", "two"]) {
+      agent.addMessage(user(id));
+      await agent.runAgent();
+    }
+    await runner.deleteThread("t");
+    agent.addMessage(user("anew"));
+    await agent.runAgent({ runId: "r" });
+    if (how === "follow()") onTestFinished(agent.follow());
+    else await agent.connectAgent();
+    const path = await runner.getThreadMessages("t");
+    expect(path.map(({ id }) => id)).toEqual(["anew", "r-a"]);
+    await vi.waitFor(() => expect(agent.messages).toEqual(path));
+  },
+);
 
 test("whoever follows a thread of a database that is deleted begins anew (L2)", async () => {
   const dbName = freshDb();

@@ -148,3 +148,64 @@ test("a page may end at a message whose id is the empty string", async () => {
   await loadAll(agent);
   expect(idsOf(agent.messages)).toEqual(idsOf(await runner.getThreadMessages("t")));
 });
+
+test.each<readonly [string, (messages: readonly Message[]) => readonly Message[]]>([
+  ["tells all of them again", (messages) => messages],
+  ["lacks most of them", (messages) => messages.slice(-3)],
+  [
+    "has another text of each",
+    (messages) => messages.map((it) => ({ ...it, content: `${it.id}, told again` }) as Message),
+  ],
+])("pages that come during a run whose snapshot then %s: what is shown is the thread (L2)", async (_, told) => {
+  const { gate, letOn } = gated();
+  const retells = agentOf(async function* ({ messages, runId }) {
+    yield { type: EventType.TEXT_MESSAGE_START, messageId: `${runId}-a`, role: "assistant" } as BaseEvent;
+    yield { type: EventType.TEXT_MESSAGE_END, messageId: `${runId}-a` } as BaseEvent;
+    await gate;
+    const own: Message = { id: `${runId}-a`, role: "assistant", content: "retold" };
+    yield { type: EventType.MESSAGES_SNAPSHOT, messages: [...told(messages), own] } as BaseEvent;
+  });
+  const { runner, runtime, agent } = await paged(4, { retells }, "retells");
+  const other = (): LocalAgent => runtime.agent("retells", { threadId: "t", messageLimit: 4 });
+  const [follower, reader] = [other(), other()];
+  follower.follow();
+  await agent.connectAgent();
+  agent.addMessage(user("new-u", "more"));
+  const own = agent.runAgent({ runId: "new" });
+  const isShown = (each: LocalAgent) => vi.waitFor(() => expect(idsOf(each.messages)).toContain("new-a"));
+  await isShown(agent);
+  // A reading of the run that it runs itself, beside.
+  const ends = [own, reader.connectAgent(), agent.connectAgent()];
+  for (const each of [agent, follower, reader]) {
+    await isShown(each);
+    await loadAll(each);
+    expect(idsOf(each.messages)).toContain("r0-a");
+  }
+  letOn();
+  await Promise.all(ends);
+  const all = await runner.getThreadMessages("t");
+  expect(agent.messages).toEqual(all);
+  expect(reader.messages).toEqual(all);
+  await vi.waitFor(() => expect(follower.messages).toEqual(all));
+});
+
+test("a page that comes while a hook works stays, whatever messages the hook returns (L2)", async () => {
+  const { gate, letOn } = gated();
+  const { runner, agent } = await paged(4);
+  await agent.connectAgent();
+  const began = vi.fn();
+  agent.subscribe({
+    onRunStartedEvent: async ({ messages }) => {
+      began();
+      await gate;
+      return { messages: [...messages] };
+    },
+  });
+  agent.addMessage(user("new-u", "more"));
+  const own = agent.runAgent({ runId: "new" });
+  await vi.waitFor(() => expect(began).toHaveBeenCalled());
+  await loadAll(agent);
+  letOn();
+  await own;
+  expect(agent.messages).toEqual(await runner.getThreadMessages("t"));
+});

@@ -46,7 +46,7 @@ test("what was not sent stands where it would if every message were looked at ea
       (ids, known, isOwn, all) => {
         const begunWith = ids.map((one) => user(one));
         const sent = new Set(known);
-        const placing = new Placing(begunWith, { isUnsent: (one) => !sent.has(one), isLoaded: () => false }, isOwn);
+        const placing = new Placing(begunWith, (one) => !sent.has(one), isOwn);
         let held: readonly Message[] = begunWith;
         let messages: readonly Message[] = begunWith;
         for (const { sent: nowSent, person, pipeline } of all) {
@@ -82,7 +82,7 @@ test("as long as nothing is unsent, only messages that are new are asked for (L1
     asked++;
     return false;
   };
-  const placing = new Placing(begunWith, { isUnsent, isLoaded: () => false }, false);
+  const placing = new Placing(begunWith, isUnsent, false);
   asked = 0;
   let held: Message[] = begunWith;
   for (let n = 0; n < 100; n++) held = placing.place([...begunWith, user("answer", "x".repeat(n))], held);

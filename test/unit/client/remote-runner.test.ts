@@ -191,3 +191,29 @@ test("a tab that is closed errors what it reads", async () => {
   await expect(collect(runner.run(waiting("t")))).rejects.toMatchObject({ code: "closed" });
   await expect(runner.isRunning({ threadId: "t" })).rejects.toMatchObject({ code: "closed" });
 });
+
+const asked = { threadId: "t", agent, input: inputOf("t", "r") };
+test.each<[string, (runner: RemoteRunner) => unknown]>([
+  ["request", (runner) => collect(runner.run(undefined as never))],
+  ["threadId", (runner) => collect(runner.run({ ...asked, threadId: 5 as never }))],
+  ["input", (runner) => collect(runner.run({ ...asked, input: null as never }))],
+  ["runId", (runner) => collect(runner.run({ ...asked, input: { ...asked.input, runId: "" } }))],
+  ["input.messages", (runner) => collect(runner.run({ ...asked, input: { ...asked.input, messages: "" as never } }))],
+  ["request", (runner) => collect(runner.connect(undefined as never))],
+  ["threadId", (runner) => collect(runner.connect({ threadId: "" }))],
+  ["request", (runner) => runner.stop(undefined as never)],
+  ["threadId", (runner) => runner.stop({ threadId: null as never })],
+  ["threadId", (runner) => runner.isRunning({} as never)],
+  ["threadId", (runner) => runner.getThreadMessages(undefined as never)],
+  ["threadId", (runner) => runner.getThreadEvents("")],
+  ["threadId", (runner) => runner.getThreadState(5 as never)],
+  ["threadId", (runner) => runner.getThread({} as never)],
+  ["threadId", (runner) => runner.listRuns(null as never)],
+  ["threadId", (runner) => runner.updateThread("", {})],
+  ["threadId", (runner) => runner.deleteThread(Symbol("t") as never)],
+])("without a host, a wrong %s is what is told of, and never thrown (%#)", async (field, ask) => {
+  const runtime = connectRuntime({ hosts: {} });
+  onTestFinished(() => runtime.close());
+  const answer = Promise.resolve(ask(runtime.runner()));
+  await expect(answer).rejects.toMatchObject({ code: "invalid-input", details: { field } });
+});

@@ -1,6 +1,6 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { describe, expect, test } from "vitest";
-import { compact } from "../../../src/run/compact.js";
+import { compact } from "../../../src/run/compact-events.js";
 import {
   NOTHING,
   activity,

@@ -1,7 +1,7 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
 import { expect } from "vitest";
-import { compact } from "../../../src/run/compact.js";
+import { compact } from "../../../src/run/compact-events.js";
 import { Fold, type ThreadContent } from "../../../src/run/fold.js";
 import { mustBeValid, referenceFold } from "./reference.js";
 import { THREAD_ID } from "./streams.js";

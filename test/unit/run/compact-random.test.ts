@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { from } from "rxjs";
 import { describe, expect, test } from "vitest";
 import { times } from "../property.js";
-import { compact } from "../../../src/run/compact.js";
+import { compact } from "../../../src/run/compact-events.js";
 import { closingEvents } from "../../../src/run/finalize.js";
 import { OpenConstructTracker } from "../../../src/run/open-constructs.js";
 import { check, custom, failed, finished, many, read, runsOf, started } from "./compact-kit.js";

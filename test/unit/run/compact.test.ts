@@ -1,7 +1,7 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
 import { describe, expect, test } from "vitest";
-import { compact } from "../../../src/run/compact.js";
+import { compact } from "../../../src/run/compact-events.js";
 import {
   NOTHING,
   activity,
@@ -265,4 +265,20 @@ describe("repeats", () => {
       expect(await check(events)).toEqual(events);
     }
   });
+});
+
+test.each<[string, unknown, unknown?]>([
+  ["events", undefined],
+  ["events", "text"],
+  ["events", 5],
+  ["events", {}],
+  ["events[0].type", [null]],
+  ["events[1].type", [{ type: "CUSTOM" }, "text"]],
+  ["events[0].type", [{ type: 5 }]],
+  ["base", [], null],
+  ["base", [], "text"],
+  ["base.messages", [], {}],
+])("what are no %s is refused, and named (%#)", (field, events, base) => {
+  const refused = expect.objectContaining({ code: "invalid-input", details: { field } }) as Error;
+  expect(() => compact(events as never, base as never)).toThrow(refused);
 });

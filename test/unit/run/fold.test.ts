@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { expectLinear } from "../linear.js";
 import { times } from "../property.js";
-import { compact } from "../../../src/run/compact.js";
+import { compact } from "../../../src/run/compact-events.js";
 import { Fold } from "../../../src/run/fold.js";
 import { ChunkBuilder } from "../../../src/run/pack.js";
 import { referenceFold } from "./reference.js";

@@ -4,7 +4,8 @@ import * as module from "fast-json-patch/index.mjs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { times, untilMet } from "../property.js";
-import { MAX_COPIED_DOCUMENT, PATCH_BOUNDS, PatchedDocument, type PatchResult } from "../../../src/run/json-patch.js";
+import { MAX_COPIED_DOCUMENT, PatchedDocument, type PatchResult } from "../../../src/run/json-patch.js";
+import { PATCH_BOUNDS } from "../../../src/run/patch-bounds.js";
 import { cloneJson, equalJson } from "../../../src/run/json.js";
 
 /** One patch of a document that stays as it is, as a tab applies it to a state that it has handed out. */

@@ -1,7 +1,19 @@
 import "fake-indexeddb/auto";
-import { IndexedDBAgentRunner, InMemoryAgentRunner, RunnerError } from "ag-ui-local-runtime";
+import {
+  IndexedDBAgentRunner,
+  InMemoryAgentRunner,
+  LocalAgentRunner,
+  resetInMemoryStore,
+  RunnerError,
+} from "ag-ui-local-runtime";
 import { InMemoryCheckpointStore, IndexedDBCheckpointStore } from "ag-ui-local-runtime/checkpoint";
-import { connectRuntime, installRuntimeFetch } from "ag-ui-local-runtime/client";
+import {
+  answerServiceWorker,
+  connectRuntime,
+  installRuntimeFetch,
+  LocalAgent,
+  RemoteRunner,
+} from "ag-ui-local-runtime/client";
 import { describeAgentRunner } from "ag-ui-local-runtime/conformance";
 import { IndexedDBSaver } from "ag-ui-local-runtime/langgraph";
 import { createNodeHandler } from "ag-ui-local-runtime/node";
@@ -182,8 +194,107 @@ describe("a value of another kind is refused, where it would lift a bound or be 
       null,
       (useDefaultDenylist) => new AgentRuntime({ agents, forwardHeaders: { useDefaultDenylist } }),
     ],
+    ["limits", null, (limits) => new AgentRuntime({ agents, limits })],
+    ["openTimeoutMs", 1.5, (openTimeoutMs) => new AgentRuntime({ agents, openTimeoutMs })],
+    ["openTimeoutMs", 0, (openTimeoutMs) => new IndexedDBAgentRunner({ openTimeoutMs })],
+    ["onConcurrentRun", null, (onConcurrentRun) => new InMemoryAgentRunner({ onConcurrentRun })],
+    ["recordInput", null, (recordInput) => new InMemoryAgentRunner({ recordInput })],
+    ["makeId", "x", (makeId) => new InMemoryAgentRunner({ makeId })],
+    ["clock.elapsed", { now: Date.now }, (clock) => new InMemoryAgentRunner({ clock })],
+    ["locks.hold", null, (locks) => new IndexedDBAgentRunner({ locks })],
+    ["openChannel", {}, (openChannel) => new IndexedDBAgentRunner({ openChannel })],
+    ["unrecordedRuns.maxRunMs", 0.5, (maxRunMs) => new AgentRuntime({ agents, unrecordedRuns: { maxRunMs } })],
+    ["unrecordedRuns.maxInAll", -1, (maxInAll) => new AgentRuntime({ agents, unrecordedRuns: { maxInAll } })],
+    ["a2ui.enabled", "false", (enabled) => new AgentRuntime({ agents, a2ui: { use: use as never, enabled } })],
+    ["a2ui.agents", "reader", (given) => new AgentRuntime({ agents, a2ui: { use: use as never, agents: given } })],
+    [
+      "a2ui.injectA2UITool",
+      5,
+      (tool) => new AgentRuntime({ agents, a2ui: { use: use as never, injectA2UITool: tool } }),
+    ],
+    [
+      "a2ui.injectA2UITool",
+      "",
+      (tool) => new AgentRuntime({ agents, a2ui: { use: use as never, injectA2UITool: tool } }),
+    ],
+    ["mcpApps.servers", undefined, (servers) => new AgentRuntime({ agents, mcpApps: { use: use as never, servers } })],
+    ["limits.maxThreads", "5", (maxThreads) => new AgentRuntime({ agents, limits: { maxThreads } })],
+    ["debug", "verbose", (debug) => new AgentRuntime({ agents, debug })],
+    ["debug.log", "log", (log) => new AgentRuntime({ agents, debug: { log } })],
+    ["debug.verbose", "false", (verbose) => new AgentRuntime({ agents, debug: { verbose } })],
+    ["metrics.runStarted", 5, (runStarted) => new AgentRuntime({ agents, metrics: { runStarted } })],
+    ["metrics", [], (metrics) => new AgentRuntime({ agents, metrics })],
+    ["forwardHeaders.deny", [5], (deny) => new AgentRuntime({ agents, forwardHeaders: { deny } })],
+    [
+      "mcpApps.servers[0].agentId",
+      null,
+      (agentId) =>
+        new AgentRuntime({
+          agents,
+          mcpApps: { use: use as never, servers: [{ type: "http", url: "http://a", agentId }] },
+        }),
+    ],
+    ["startTimeoutMs", NaN, (startTimeoutMs) => connectRuntime({ hosts: {}, startTimeoutMs })],
+    ["callTimeoutMs", null, (callTimeoutMs) => connectRuntime({ hosts: {}, callTimeoutMs })],
+    ["extendedLifetime", "false", (extendedLifetime) => connectRuntime({ hosts: {}, extendedLifetime })],
+    ["headers", "x", (headers) => connectRuntime({ hosts: {}, headers })],
+    ["headers", null, (headers) => connectRuntime({ hosts: {}, headers })],
+    ["hosts.shared", null, (shared) => connectRuntime({ hosts: { shared } })],
+    ["hosts.page", {}, (page) => connectRuntime({ hosts: { page } })],
+    ["initialMessages", "hi", (initialMessages) => connectRuntime({ hosts: {} }).agent("a", { initialMessages })],
+    ["initialState", () => 1, (initialState) => connectRuntime({ hosts: {} }).agent("a", { initialState })],
+    ["initialState", { deep: Symbol("s") }, (initialState) => defineAgent(nothing, { initialState })],
+    ["debug", "true", (debug) => connectRuntime({ hosts: {} }).agent("a", { debug })],
+    ["debug", 1, (debug) => defineAgent(nothing, { debug })],
+    ["runtime.fetch", null, (given) => installRuntimeFetch(given, { basePath: "/api" })],
+    ["target.fetch", null, (target) => installRuntimeFetch({ fetch }, { basePath: "/api", target })],
+    ["runtime.relay", undefined, (given) => answerServiceWorker(given)],
+    ["timeoutMs", "5", (timeoutMs) => relayRuntime({ basePath: "/api", timeoutMs }, globalThis as never)],
+    ["timeoutMs", Symbol("5"), (timeoutMs) => relayRuntime({ basePath: "/api", timeoutMs }, globalThis as never)],
+    ["work", undefined, (work) => defineAgent(work)],
+    ["preset", undefined, () => new (LocalAgentRunner as unknown as new () => unknown)()],
+    ["link", undefined, () => new (RemoteRunner as new () => unknown)()],
+    ["link", undefined, () => new (LocalAgent as unknown as new () => unknown)()],
+    ["options", undefined, (given) => describeAgentRunner("x", given)],
+    ["create", "x", (create) => describeAgentRunner("x", { create })],
+    ["host", "a/b", (host) => createNodeHandler(handler, { host })],
+    ["host", "", (host) => createNodeHandler(handler, { host })],
+    ["host", 5, (host) => createNodeHandler(handler, { host, allowedHosts: ["*"] })],
+    ["dbName", Symbol("x"), (dbName) => new IndexedDBSaver({ dbName })],
+    ["dbName", "", (dbName) => new IndexedDBSaver({ dbName })],
+    ["openTimeoutMs", NaN, (openTimeoutMs) => new IndexedDBSaver({ openTimeoutMs })],
+    ["serde.dumpsTyped", {}, (serde) => new IndexedDBSaver({ serde })],
+    ["codec.encode", null, (codec) => new IndexedDBCheckpointStore({ codec })],
+    ["ids", 5, (ids) => new InMemoryCheckpointStore({ ids })],
+    ["clock.now", null, (clock) => new IndexedDBCheckpointStore({ clock })],
   ])("%s: %j", (field, given, take) => {
-    expect(refusal(() => take(given as never)).field).toBe(field);
+    const refused = refusal(() => take(given as never));
+    expect(refused.field).toBe(field);
+    expect(refused.message).toContain(field);
+  });
+
+  test("a reset of no store is not a reset of all", async () => {
+    await expect(resetInMemoryStore(null as never)).rejects.toMatchObject({ details: { field: "dbName" } });
+  });
+
+  test("debug may be on, off or how, a state whatever can be cloned, a tool of A2UI on or a name", async () => {
+    for (const debug of [true, false, { events: false }]) {
+      expect(() => new AgentRuntime({ agents, debug })).not.toThrow();
+      expect(() => defineAgent(nothing, { debug })).not.toThrow();
+    }
+    const connection = connectRuntime({ hosts: {} });
+    for (const initialState of [null, {}, [], "text", { at: new Date(0) }])
+      expect(connection.agent("a", { initialState }).state).toEqual(initialState ?? {});
+    await connection.close();
+    for (const injectA2UITool of [true, false, "show"])
+      expect(() => new AgentRuntime({ agents, a2ui: { use, injectA2UITool } })).not.toThrow();
+  });
+
+  test("endless time-outs, and runs beside the log that there may be none of, are taken", async () => {
+    const unrecordedRuns = { maxPerThread: 0, maxInAll: 0, maxRunMs: Infinity };
+    expect(() => new AgentRuntime({ agents, openTimeoutMs: Infinity, unrecordedRuns })).not.toThrow();
+    await connectRuntime({ hosts: {}, startTimeoutMs: Infinity, callTimeoutMs: Infinity, headers: {} }).close();
+    await connectRuntime({ hosts: {}, headers: () => ({}) }).close();
   });
 });
 

@@ -112,6 +112,116 @@ describe.each(PRESETS)("%s: a run of the log that is sent again while another on
   });
 });
 
+describe.each(PRESETS)("%s: a request that is refused ends no live run", (_name, makeRunner) => {
+  const asking = agentOf(async function* ({ threadId, runId }) {
+    const outcome = { type: "interrupt", interrupts: [{ id: "i", reason: "confirm" }] };
+    yield { type: EventType.RUN_FINISHED, threadId, runId, outcome };
+  });
+  const resume = [{ interruptId: "i", status: "resolved" as const }];
+  const answer = (runner: LocalAgentRunner, runId: string, agent = agentOf(counter(1))) =>
+    collect(runner.run({ threadId: "t", agent, input: { ...inputOf("t", runId), resume } }));
+  const branch = (runner: LocalAgentRunner, runId: string, branchBefore: string, answers: typeof resume = []) => {
+    const input = { ...inputOf("t", runId), resume: answers };
+    return collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input, branchBefore }));
+  };
+
+  describe.each(["same host", "another host"])("of the %s", (where) => {
+    async function superseding(live: (runner: LocalAgentRunner) => Promise<unknown>) {
+      const runner = makeRunner({ onConcurrentRun: "supersede", stopGraceMs: 60_000 });
+      const asked =
+        where === "same host" ? runner : makeRunner({ dbName: runner.dbName, onConcurrentRun: "supersede" });
+      await run(runner, "before", asking);
+      const going = live(runner);
+      await untilLive(asked, "live");
+      return { runner, asked, going };
+    }
+
+    test("a branch before a message that the thread does not have (L20)", async () => {
+      const { runner, asked, going } = await superseding((its) => answer(its, "live", agentOf(silent)));
+      const refused = { code: "invalid-input", details: { field: "branchBefore" } };
+      // Also where another refused one is being looked at.
+      const twice = [branch(asked, "bad", "gone"), branch(asked, "worse", "live-b")];
+      for (const one of twice) await expect(one).rejects.toMatchObject(refused);
+      expect(await runner.isRunning({ threadId: "t" })).toBe(true);
+      expect(await runner.stop({ threadId: "t" })).toBe(true);
+      await going;
+      expect(await statuses(runner)).toEqual(["before finished", "live stopped"]);
+    });
+
+    test("a stop that comes while it is refused reaches the live run (L11)", async () => {
+      const { runner, asked, going } = await superseding((its) => answer(its, "live", agentOf(silent)));
+      const refused = branch(asked, "bad", "gone");
+      const stopped = asked.stop({ threadId: "t" });
+      await expect(refused).rejects.toMatchObject({ code: "invalid-input" });
+      expect(await stopped).toBe(true);
+      await going;
+      expect(await statuses(runner)).toEqual(["before finished", "live stopped"]);
+    });
+
+    test("a run that is asked for beside a refused one takes the live run's place (L5)", async () => {
+      const { runner, asked, going } = await superseding((its) => answer(its, "live", stubborn()));
+      const refused = branch(asked, "bad", "gone");
+      refused.catch(() => undefined);
+      const fresh = answer(asked, "new").catch((error: unknown) => error);
+      await expect(refused).rejects.toMatchObject({ code: "invalid-input" });
+      expect(await fresh).toMatchObject({ code: "interrupts-open" });
+      const [again, latest] = [branch(asked, "bad", "gone"), run(asked, "last")];
+      again.catch(() => undefined);
+      expect(last(await latest)).toMatchObject({ runId: "last" });
+      await going;
+      expect(await statuses(runner)).toEqual(["before finished", "live superseded", "last finished"]);
+    });
+
+    test("a branch to the open interrupt that the live run answers, without an answer", async () => {
+      const { runner, asked, going } = await superseding((its) => answer(its, "live", stubborn()));
+      await expect(branch(asked, "bad", "live-u")).rejects.toMatchObject({ code: "interrupts-open" });
+      expect(await runner.isRunning({ threadId: "t" })).toBe(true);
+      expect(last(await branch(asked, "new", "live-u", resume))).toMatchObject({ runId: "new" });
+      await going;
+      expect(await statuses(runner)).toEqual(["before finished", "live superseded", "new finished"]);
+      expect((await runner.getThreadMessages("t")).map(({ id }) => id)).toEqual(["before-u", "new-u", "new-a"]);
+    });
+
+    test("a branch to an open interrupt that an earlier run answered, without an answer (L5, L7)", async () => {
+      const { runner, asked, going } = await superseding(async (its) => {
+        await answer(its, "answered");
+        return run(its, "live", stubborn());
+      });
+      await expect(branch(asked, "bad", "answered-a")).rejects.toMatchObject({ code: "interrupts-open" });
+      expect(await runner.isRunning({ threadId: "t" })).toBe(true);
+      expect(last(await branch(asked, "new", "answered-a", resume))).toMatchObject({ runId: "new" });
+      await going;
+      const ends = ["before finished", "answered finished", "live superseded", "new finished"];
+      expect(await statuses(runner)).toEqual(ends);
+    });
+
+    test("an answer to an interrupt that the live run answers", async () => {
+      const { runner, asked, going } = await superseding((its) => answer(its, "live", agentOf(silent)));
+      await expect(answer(asked, "late")).rejects.toMatchObject({
+        code: "interrupts-open",
+        details: { settled: ["i"] },
+      });
+      expect(await runner.stop({ threadId: "t" })).toBe(true);
+      await going;
+      expect(await statuses(runner)).toEqual(["before finished", "live stopped"]);
+    });
+  });
+
+  test("an answer that waits for another host's run is too late where that run answers the same (L20)", async () => {
+    const one = makeRunner();
+    const other = makeRunner({ dbName: one.dbName, onConcurrentRun: "queue" });
+    await run(one, "before", asking);
+    const live = answer(one, "live", agentOf(silent));
+    await untilLive(other, "live");
+    const late = answer(other, "late");
+    late.catch(() => undefined);
+    await vi.waitFor(async () => expect(await other.stop({ threadId: "t" })).toBe(true));
+    await live;
+    await expect(late).rejects.toMatchObject({ code: "interrupts-open", details: { settled: ["i"] } });
+    expect(await statuses(one)).toEqual(["before finished", "live stopped"]);
+  });
+});
+
 describe.each(PRESETS)("%s: onConcurrentRun queue", (_name, makeRunner) => {
   test("runs wait for their turn, in the order of asking", async () => {
     const runner = makeRunner({ onConcurrentRun: "queue" });

@@ -5,7 +5,7 @@ import { openBroadcastChannel, type OpenChannel } from "../../../src/platform/ch
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
 import { locksOf, type Locks } from "../../../src/platform/locks.js";
 import { threadLockName } from "../../../src/platform/names.js";
-import { STOP_ACK_MS } from "../../../src/runner/claim/acquire.js";
+import { STOP_ACK_MS } from "../../../src/runner/claim/stop-foreign.js";
 import { nextTask } from "../../../src/platform/clock.js";
 import {
   agentOf,

@@ -1,6 +1,7 @@
 import { EventType, verifyEvents } from "@ag-ui/client";
-import { from, lastValueFrom, NEVER, toArray } from "rxjs";
+import { filter, from, lastValueFrom, NEVER, toArray } from "rxjs";
 import { expect, test, vi } from "vitest";
+import { inProcessChannels } from "../../../src/platform/in-process-channel.js";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
 import type { Channel } from "../../../src/platform/channel.js";
 import { threadLockName } from "../../../src/platform/names.js";
@@ -14,6 +15,7 @@ import {
   fastClock,
   framesUntil,
   freshDb,
+  gated,
   inputOf,
   makeRunner,
   mortalLocks,
@@ -167,6 +169,54 @@ test("a stop frees the thread even if the holder hears nothing: the lock is stol
   const ends = (await replay(other, "t")).filter((event) => event.type === EventType.RUN_FINISHED);
   expect(ends).toMatchObject([{ runId: "r", outcome: { type: "cancelled" } }, { runId: "next" }]);
 });
+
+test.each(["repeated in the end", "never heard"])(
+  "a stop reaches the run that it names, not the answer under the same id behind it (L11; message %s)",
+  async (how) => {
+    const { locks } = mortalLocks();
+    const open = inProcessChannels();
+    let mute = true;
+    const clock = fastClock(20);
+    const other = makeRunner({
+      locks,
+      clock,
+      openChannel: (name) => {
+        const channel = open(name);
+        const heard$ = channel.messages$.pipe(filter(() => !mute));
+        return { ...channel, messages$: heard$, post: (message) => void (mute || channel.post(message)) };
+      },
+    });
+    const holder = makeRunner({ dbName: other.dbName, locks, openChannel: open });
+    const { gate, letOn } = gated();
+    const asking = agentOf(async function* ({ threadId, runId }) {
+      await gate;
+      const outcome = { type: "interrupt", interrupts: [{ id: "i", reason: "confirm" }] };
+      yield { type: EventType.RUN_FINISHED, threadId, runId, outcome };
+    });
+    const asked = collect(holder.run({ threadId: "t", agent: asking, input: inputOf("t", "r") }));
+    await vi.waitFor(async () => expect(await other.isRunning({ threadId: "t" })).toBe(true));
+    expect(await other.stop({ threadId: "t", runId: "r" })).toBe(true);
+    letOn();
+    await asked;
+    const resume = [{ interruptId: "i", status: "resolved" as const }];
+    const answer = gated();
+    const events = collect(
+      holder.run({
+        threadId: "t",
+        agent: agentOf(counter(2, () => answer.gate)),
+        input: { ...inputOf("t", "r"), resume },
+      }),
+    );
+    await vi.waitFor(async () => expect((await other.getThread("t"))?.live?.runIndex).toBe(1));
+    if (how === "repeated in the end") mute = false;
+    // Longer than the stop is repeated, and than its holder may be silent.
+    const givenUp = clock.elapsed() + 10_000;
+    await vi.waitFor(() => expect(clock.elapsed()).toBeGreaterThan(givenUp));
+    answer.letOn();
+    expect((await events).at(-1)).not.toHaveProperty("outcome");
+    expect((await other.listRuns("t")).map(({ status }) => status)).toEqual(["finished", "finished"]);
+  },
+);
 
 test("a stop request that nobody heard decides the end of a run that ended without one of its own (L11)", async () => {
   const deaf: Channel = { post: () => undefined, messages$: NEVER, close: () => undefined };

@@ -11,6 +11,7 @@ import {
   counted,
   counter,
   framesUntil,
+  gated,
   inputOf,
   makeMemoryRunner,
   replay,
@@ -90,9 +91,14 @@ describe("an in-memory runner hears the others while it has something to hear fo
     const [one, other] = [makeMemoryRunner({ dbName }), makeMemoryRunner({ dbName })];
     const changes: unknown[] = [];
     const watching = other.watchThreads().subscribe((change) => changes.push(change));
-    const following = framesUntil(other, { threadId: "t", follow: true }, ({ type }) => type === "settled");
+    // The run lasts until the follower has begun to read it; a run that is over is shown as history.
+    const { gate, letOn } = gated();
+    const following = framesUntil(other, { threadId: "t", follow: true }, ({ type }) => {
+      if (type !== "idle") letOn();
+      return type === "settled";
+    });
     expect(listeners()).toBe(1);
-    await run(one, "r0");
+    await run(one, "r0", agentOf(counter(1, () => gate)));
     await vi.waitFor(() => expect(changes).toContainEqual(expect.objectContaining({ type: "changed" })));
     expect((await following).at(-1)).toMatchObject({ type: "settled", status: "finished" });
     await vi.waitFor(() => expect(listeners()).toBe(1));

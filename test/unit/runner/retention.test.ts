@@ -12,6 +12,7 @@ import {
   eventsOfFrame,
   framesUntil,
   freshDb,
+  gated,
   inputOf,
   makeMemoryRunner,
   makeRunner as makeDurable,
@@ -177,6 +178,30 @@ describe.each(PRESETS)("%s: clearing", (_name, makeRunner) => {
     // Who comes back with a cursor of the old thread is given the new one.
     const events = (await framesUntil(runner, { threadId: "t", after })).flatMap(eventsOfFrame);
     expect(ids((await rebuild(events)).messages)).toEqual(["r0-u", "r0-a"]);
+  });
+
+  test("a deletion that was asked for twice leaves the thread that begins after the first alone", async () => {
+    let asked = false;
+    const runner: LocalAgentRunner = makeRunner({
+      onConcurrentRun: "queue",
+      atFailurePoint: async (point) => {
+        if (point !== "claiming.locked" || !asked) return;
+        await vi.waitFor(async () => expect(await runner.getThread("t")).toBeUndefined(), { interval: 1 });
+      },
+    });
+    const live = collect(runner.run({ threadId: "t", agent: agentOf(silent), input: inputOf("t", "old") }));
+    await vi.waitFor(async () => expect((await runner.getThread("t"))?.live?.runId).toBe("old"));
+    asked = true;
+    const deleted = [1, 2, 3].map(() => runner.deleteThread("t"));
+    const { gate, letOn } = gated();
+    const anew = collect(
+      runner.run({ threadId: "t", agent: agentOf(counter(1, () => gate)), input: inputOf("t", "new") }),
+    );
+    expect((await Promise.all(deleted)).filter((is) => is)).toHaveLength(1);
+    letOn();
+    await live;
+    expect((await anew).at(-1)).toMatchObject({ type: EventType.RUN_FINISHED, runId: "new" });
+    expect((await runner.getThreadMessages("t")).map(({ id }) => id)).toEqual(["new-u", "new-a"]);
   });
 
   test("destroy closes the runner and deletes everything", async () => {

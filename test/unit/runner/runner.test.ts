@@ -2,6 +2,7 @@ import { EventType, type BaseEvent } from "@ag-ui/client";
 import { concat, NEVER, of, throwError } from "rxjs";
 import { describe, expect, test, vi } from "vitest";
 import { RunnerError } from "../../../src/run/errors.js";
+import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import {
   agentOf,
   collect,
@@ -112,6 +113,37 @@ describe.each(PRESETS)("%s: run", (_name, makeRunner) => {
     const run = (): unknown => runner.run({ threadId: input.threadId, agent: agentOf(silent), input });
     expect(run).toThrow(expect.objectContaining({ code: "invalid-input", details: { field } }));
     expect(await runner.listThreads()).toEqual([]);
+  });
+
+  const asked = { threadId: "t", agent: agentOf(silent), input: inputOf("t", "r") };
+  test.each<[string, unknown]>([
+    ["request", undefined],
+    ["request", "t"],
+    ["agent.run", { ...asked, agent: undefined }],
+    ["agent.run", { ...asked, agent: { agentId: "a" } }],
+    ["input", { ...asked, input: null }],
+    ["persistedInputMessages", { ...asked, persistedInputMessages: "" }],
+    ["persistedInputMessages", { ...asked, persistedInputMessages: 0 }],
+    ["input.resume", { ...asked, input: { ...asked.input, resume: "" } }],
+    ["input.resume", { ...asked, input: { ...asked.input, resume: NaN } }],
+  ])("a wrong %s is refused before anything is claimed: %#", async (field, request) => {
+    const runner = makeRunner();
+    const run = (): unknown => runner.run(request as never);
+    expect(run).toThrow(expect.objectContaining({ code: "invalid-input", details: { field } }));
+    expect(await runner.listThreads()).toEqual([]);
+  });
+
+  test.each<[string, (runner: LocalAgentRunner) => unknown]>([
+    ["request", (runner) => runner.stop(undefined as never)],
+    ["runId", (runner) => runner.stop({ threadId: "t", runId: null as never })],
+    ["request", (runner) => runner.isRunning(null as never)],
+    ["threadId", (runner) => runner.isRunning({} as never)],
+    ["types", (runner) => runner.getRunEvents("r", { types: null as never })],
+    ["agentId", (runner) => runner.listThreads({ agentId: 5 as never })],
+    ["archived", (runner) => runner.listThreads({ archived: "false" as never })],
+  ])("a wrong %s of another call is refused: %#", async (field, ask) => {
+    const refused = Promise.resolve(ask(makeRunner()));
+    await expect(refused).rejects.toMatchObject({ code: "invalid-input", details: { field } });
   });
 
   test("the agent is given the whole thread, and the last state", async () => {

@@ -202,6 +202,20 @@ describe.each(PRESETS)("%s: deleting a thread", (_name, makeRunner) => {
     expect(await one.deleteThread("t")).toBe(false);
   });
 
+  test("a thread that begins anew at once is told as deleted before it is told as changed (L2)", async () => {
+    const one = makeRunner();
+    const other = makeRunner({ dbName: one.dbName });
+    await run(one, "r");
+    const changes = [changesOf(one), changesOf(other)];
+    await one.deleteThread("t");
+    await run(one, "again");
+    for (const seen of changes) {
+      const later = () => seen.slice(seen.findIndex(({ type }) => type === "deleted") + 1);
+      await vi.waitFor(() => expect(seen).toContainEqual({ type: "deleted", threadId: "t" }));
+      await vi.waitFor(() => expect(later().at(-1)).toMatchObject({ type: "changed", thread: { threadId: "t" } }));
+    }
+  });
+
   test.each(["here", "in another runner"])("a run that is live %s is stopped first (L7)", async (where) => {
     const one = makeRunner();
     const other = makeRunner({ dbName: one.dbName });

@@ -260,6 +260,7 @@ describe.each(WAYS)("the middlewares, $name", (way) => {
         ["after", "agent/run", ["counter"]],
       ]);
     await caller.run("other", inputOf("t", "r2"));
+    await expect.poll(() => seen.at(-1)).toEqual(["after", "agent/run", expect.any(Array)]);
     seen.length = 0;
     await caller.connect("counter", "t");
     await expect.poll(() => seen.at(-1)).toEqual(["after", "agent/connect", expect.any(Array)]);

@@ -1,6 +1,6 @@
 import { type BaseEvent } from "@ag-ui/client";
 import fc from "fast-check";
-import { expect, inject, test, vi } from "vitest";
+import { beforeAll, expect, inject, test, vi } from "vitest";
 import { Fold } from "../../../src/run/fold.js";
 import { times, untilMet } from "../property.js";
 import { mustBeValid, referenceFold } from "../run/reference.js";
@@ -13,6 +13,14 @@ let sequences = 0;
 
 /** Schedules that have broken a law once. */
 const FOUND = [1_410_800_094];
+
+// A step waits for no file: what hosts load when they need it is loaded before.
+beforeAll(async () => {
+  await import("../../../src/runner/live/run-code.js");
+  await import("../../../src/runner/history/rebuild.js");
+  await import("../../../src/runner/read/reads.js");
+  await import("../../../src/run/compact.js");
+});
 
 async function judge(session: readonly BaseEvent[]): Promise<void> {
   await mustBeValid(session);

@@ -2,7 +2,7 @@ import type { BaseEvent } from "@ag-ui/client";
 import { Fold, type ThreadContent } from "../../../src/run/fold.js";
 import { unpackChunk } from "../../../src/run/pack.js";
 import type { Cursor } from "../../../src/run/types.js";
-import { withInput } from "../../../src/runner/history/recorded-run.js";
+import { withInput } from "../../../src/runner/history/run-input.js";
 import type { MemoryData, MemoryRun } from "../../../src/storage/memory/memory-data.js";
 
 /** What a reader shows. */
