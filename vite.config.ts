@@ -86,6 +86,25 @@ const generous = (given: number) => {
   return { testTimeout: limit, hookTimeout: limit };
 };
 
+/** What counts modules that are loaded late, replaces what Node has, or is about a whole process: each file in one of its own. */
+const ALONE = ["test/unit/{client,runtime,service-worker,worker}/**/*.test.ts", "test/unit/runner/*.alone.test.ts"];
+
+/** Logic, in Node: `npm test -- unit` runs both. Starting a process and loading the modules costs more than most files. */
+function unit(name: string, own: TestProjectInlineConfiguration["test"]): TestProjectInlineConfiguration {
+  return {
+    extends: true,
+    test: {
+      name,
+      environment: "node",
+      // The default leaves one of two cores unused.
+      maxWorkers: 2,
+      globalSetup: at("test/unit/seed.ts"),
+      ...generous(300_000 * Math.max(1, provide.propertyFactor)),
+      ...own,
+    },
+  };
+}
+
 /** Suites with several real tabs: Node drives the browser. `test/run.mjs` runs each engine on its own. */
 function tabs(engine: "chromium" | "firefox" | "webkit", include: string[]): TestProjectInlineConfiguration {
   return {
@@ -142,18 +161,13 @@ export default defineConfig(({ mode }) =>
           // What agents that err on purpose make the client and the default logger say.
           onConsoleLog: (log) => !/^(\[ag-ui\]\[enforce\]|Failed to apply state patch|Run ".*" of thread )/.test(log),
           projects: [
-            {
-              extends: true,
-              test: {
-                name: "unit",
-                environment: "node",
-                // The default leaves one of two cores unused.
-                maxWorkers: 2,
-                globalSetup: at("test/unit/seed.ts"),
-                ...generous(300_000 * Math.max(1, provide.propertyFactor)),
-                include: ["test/unit/**/*.test.ts", "test/conformance/**/*.test.ts", "demo/test/unit/**/*.test.ts"],
-              },
-            },
+            unit("unit", {
+              isolate: false,
+              setupFiles: at("test/setup/own-databases.ts"),
+              include: ["test/unit/**/*.test.ts", "test/conformance/**/*.test.ts", "demo/test/unit/**/*.test.ts"],
+              exclude: ALONE,
+            }),
+            unit("unit-alone", { include: ALONE }),
             {
               extends: true,
               // What the packages behind a2ui and mcpApps use of Node.
