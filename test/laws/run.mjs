@@ -28,7 +28,7 @@ async function run(suite) {
   const report = join(folder, "report.json");
   rmSync(report, { force: true });
   const vitest = join(folder, "node_modules/vitest/vitest.mjs");
-  const args = [vitest, "run", "--project=unit", "--reporter=json", `--outputFile=${report}`, "--bail=1", suite];
+  const args = [vitest, "run", "--project=unit*", "--reporter=json", `--outputFile=${report}`, "--bail=1", suite];
   const env = { ...process.env, PROPERTY_FACTOR: "0.2", TEST_LIMIT_MS: "20000" };
   const child = spawn(process.execPath, args, { cwd: folder, stdio: "ignore", env });
   await new Promise((resolve, reject) => child.once("error", reject).once("exit", resolve));
