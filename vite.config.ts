@@ -20,6 +20,9 @@ const ENTRIES = {
   "service-worker": at("src/service-worker/index.ts"),
   checkpoint: at("src/checkpoint/index.ts"),
   langgraph: at("src/langgraph/index.ts"),
+  react: at("src/react/index.ts"),
+  vue: at("src/vue/index.ts"),
+  svelte: at("src/svelte/index.ts"),
   conformance: at("src/conformance/index.ts"),
 };
 
@@ -33,6 +36,9 @@ const alias = [
   { find: /^ag-ui-local-runtime\/service-worker$/, replacement: ENTRIES["service-worker"] },
   { find: /^ag-ui-local-runtime\/checkpoint$/, replacement: ENTRIES.checkpoint },
   { find: /^ag-ui-local-runtime\/langgraph$/, replacement: ENTRIES.langgraph },
+  { find: /^ag-ui-local-runtime\/react$/, replacement: ENTRIES.react },
+  { find: /^ag-ui-local-runtime\/vue$/, replacement: ENTRIES.vue },
+  { find: /^ag-ui-local-runtime\/svelte$/, replacement: ENTRIES.svelte },
   { find: /^ag-ui-local-runtime\/conformance$/, replacement: ENTRIES.conformance },
 ];
 
@@ -106,15 +112,19 @@ function unit(name: string, own: TestProjectInlineConfiguration["test"]): TestPr
 }
 
 /** Suites with several real tabs: Node drives the browser. `test/run.mjs` runs each engine on its own. */
-function tabs(engine: "chromium" | "firefox" | "webkit", include: string[]): TestProjectInlineConfiguration {
+function tabs(
+  engine: "chromium" | "firefox" | "webkit",
+  include: string[],
+  { name = engine as string, pages = "test/tabs/driver/pages.ts" } = {},
+): TestProjectInlineConfiguration {
   return {
     extends: true,
     test: {
-      name: engine,
+      name,
       environment: "node",
       include,
       provide: { engine },
-      globalSetup: at("test/tabs/driver/pages.ts"),
+      globalSetup: at(pages),
       maxWorkers: 2,
       retry: 0,
       ...generous(600_000),
@@ -136,6 +146,9 @@ export default defineConfig(({ mode }) =>
               /^@ag-ui\//,
               /^@langchain\//,
               /^rxjs/,
+              "react",
+              "vue",
+              "svelte",
               "idb",
               "comlink",
               "@remix-run/node-fetch-server",
@@ -153,7 +166,9 @@ export default defineConfig(({ mode }) =>
         preview: { host: "127.0.0.1" },
         build: { target: "es2022", outDir: at("dist-demo"), emptyOutDir: true },
         // Found at the start: a dependency that turns up later reloads the pages. What Node runs is not theirs.
-        optimizeDeps: { entries: [at("demo/**/*.{html,ts}"), at("src/**/*.ts"), `!${at("demo/{servers,test}/**")}`] },
+        optimizeDeps: {
+          entries: [at("demo/**/*.{html,ts}"), at("src/**/*.ts"), `!${at("demo/{frameworks,servers,test}/**")}`],
+        },
         test: {
           root: at("."),
           provide,
@@ -199,6 +214,10 @@ export default defineConfig(({ mode }) =>
                 include: ["test/interop/*.test.ts"],
               },
             },
+            tabs("chromium", ["demo/frameworks/test/*.test.ts"], {
+              name: "frontends",
+              pages: "demo/frameworks/test/setup.ts",
+            }),
             tabs("chromium", ["test/tabs/**/*.test.ts", "demo/test/tabs/*.test.ts"]),
             // What is about the dev server, not about the browser, is tested in one.
             tabs("firefox", ["test/tabs/**/!(dev-*).test.ts", "demo/test/tabs/*.test.ts"]),

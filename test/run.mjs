@@ -92,6 +92,15 @@ const SUITES = [
     steps: [vitest("copilotkit")],
   },
   {
+    name: "frontends",
+    says: "the examples in React, Vue and Svelte, built, in Chromium",
+    limit: 30 * MINUTE,
+    browser: "chromium",
+    // It installs the frameworks.
+    outsideGate: true,
+    steps: [vitest("frontends")],
+  },
+  {
     name: "chromium",
     says: "several tabs, in Chromium",
     limit: 120 * MINUTE,

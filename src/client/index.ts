@@ -18,6 +18,23 @@ export type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 export type { HostFactories } from "./start-host.js";
 export { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 export type { RunFailure, ThreadRun } from "./thread-run.js";
+export { threadActions, threadListActions, type ThreadActions, type ThreadListActions } from "./store/actions.js";
+export { RuntimeStores } from "./store/runtime-stores.js";
+export type { ReadableStore } from "./store/store.js";
+export {
+  emptyThreadList,
+  ThreadListStore,
+  type ThreadListOptions,
+  type ThreadListSnapshot,
+} from "./store/thread-list-store.js";
+export {
+  emptyThread,
+  ThreadStore,
+  type RunOptions,
+  type SendOptions,
+  type ThreadSnapshot,
+  type ThreadStoreOptions,
+} from "./store/thread-store.js";
 export { RemoteRunner, type RemoteRunRequest } from "./remote-runner.js";
 export type { ConnectedEvents, Replay, ThreadConnectRequest, ThreadRunRequest } from "../run/contract.js";
 export type { PlacedEvent } from "../run/pack.js";

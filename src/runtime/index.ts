@@ -22,7 +22,7 @@ export type {
   FilterContext,
   FilterEvent,
 } from "./middleware.js";
-export type { AgentRuntimeOptions, UnrecordedRunsOptions } from "./options.js";
+export type { AgentRuntimeOptions, OnDisconnect, UnrecordedRunsOptions } from "./options.js";
 export type { RequestRoute, ResolvedRequest } from "./request.js";
 export type { PlainMessage } from "./plain-messages.js";
 export type { Runtime, RuntimeHealth } from "./runtime.js";

@@ -47,6 +47,7 @@ const NAMES: Names<AgentRuntimeOptions> = {
   sseKeepAliveIntervalSeconds: NUMBER,
   readerTimeoutSeconds: NUMBER,
   maxBodyBytes: NUMBER,
+  onDisconnect: [(given) => given === "continue" || given === "stop", '"continue" or "stop"'],
   metrics: true,
   debug: SWITCH,
 };
@@ -138,6 +139,9 @@ export interface UnrecordedRunsOptions {
   readonly maxRunMs?: number;
 }
 
+/** See `onDisconnect` of {@link AgentRuntimeOptions}. */
+export type OnDisconnect = "continue" | "stop";
+
 /** What an {@link AgentRuntime} is made with: its agents, where their runs are kept, and who may do what. */
 export interface AgentRuntimeOptions extends RunnerHomeOptions {
   /** See {@link AgentsConfig}. Each run gets a clone. */
@@ -159,6 +163,11 @@ export interface AgentRuntimeOptions extends RunnerHomeOptions {
    * relayed for a page are exempt: a sleeping page costs at most one window.
    */
   readonly readerTimeoutSeconds?: number;
+  /**
+   * What becomes of a run whose reader over HTTP leaves before its end. Default `continue`: another reader may connect.
+   * The header `AG-UI-On-Disconnect` of a run's request says it for that run.
+   */
+  readonly onDisconnect?: OnDisconnect;
   /** The longest body of a request, in bytes. Default 4 MB; a larger one is answered with 413. */
   readonly maxBodyBytes?: number;
   readonly metrics?: RuntimeMetrics;

@@ -13,8 +13,8 @@ const TOLD_AT_ONCE = 1_000;
 /** What takes longer is not waited for, in ms: a call of a page must end within its deadline. */
 const CAP_MS = 30_000;
 
-/** What the spike of FACTS.md took: to a LocalAgent's messages. */
-const SPIKE: Readonly<Record<number, string>> = { 100: "7", 1_000: "28", 10_000: "247" };
+/** What the first prototype took: to a LocalAgent's messages. */
+const PROTOTYPE: Readonly<Record<number, string>> = { 100: "7", 1_000: "28", 10_000: "247" };
 
 const BY_REPLAY = "compacted events through the client's connectAgent";
 
@@ -72,7 +72,12 @@ async function attachTo(context: Context, count: number, smaller: Replayed | und
   row("raw: getAll() of as many records, in a worker", here);
   row("raw: the same and a comlink answer that has them", given);
   row("the frame with the snapshot, host knows the thread", frame, ...besideRaw(frame));
-  row("a LocalAgent's messages, host knows the thread", agent, ...besideRaw(agent), `the spike: ${SPIKE[count]}`);
+  row(
+    "a LocalAgent's messages, host knows the thread",
+    agent,
+    ...besideRaw(agent),
+    `the prototype: ${PROTOTYPE[count]}`,
+  );
   row("a LocalAgent's messages, host has to read it", read, ...besideRaw(read));
   for (const page of PAGES) {
     const paged = await inTurn(samples, { agent: () => tab.attachByAgent(once, page), read: () => cold(page) });

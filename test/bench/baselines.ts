@@ -19,7 +19,7 @@ export async function streamBaselines({ lab, quick, samples, figures }: Context)
   for (let i = 1; i < Math.max(...TAB_COUNTS); i++) await lab.raw();
   const row = async (name: string, count: number, work: () => Promise<number>, facts?: string): Promise<void> => {
     const values = await repeat(samples, async () => perSecond(count, await work()));
-    figures.push(figure(`stream: ${RAW}`, name, "events/s", values, facts && `FACTS.md ${facts}`));
+    figures.push(figure(`stream: ${RAW}`, name, "events/s", values, facts && `measured earlier: ${facts}`));
   };
   for (const to of TAB_COUNTS) {
     const count = quick ? 500 : 2_000;

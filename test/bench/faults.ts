@@ -5,8 +5,8 @@ import { clockOffsetBy, stamp } from "./pages/stamps.js";
 import type { TabBench } from "./pages/tab.js";
 import type { Witness } from "./pages/tab-faults.js";
 
-/** What a throwaway spike of the design reached, on the machine of FACTS.md. */
-const SPIKE_DEATH = "the spike: 108, 83 of it the new worker's start";
+/** What the first prototype of the design reached, on such a machine. */
+const PROTOTYPE_DEATH = "the prototype: 108, 83 of it the new worker's start";
 
 /** Deaths before those that count. */
 const WARM_UP = 2;
@@ -26,16 +26,16 @@ async function refuseAndStop({ lab, quick, figures }: Context): Promise<void> {
   const tab = await lab.tab(host);
   await tab.connect(OTHER, { ...host, host: "b" });
   for (const [asker, name, beside] of [
-    [HOST, "same host", "the spike: p50 0.2, p99 2"],
-    [OTHER, "other host", "the spike: p50 0.9, p99 6"],
+    [HOST, "same host", "the prototype: p50 0.2, p99 2"],
+    [OTHER, "other host", "the prototype: p50 0.9, p99 6"],
   ] as const) {
     await tab.refusals(HOST, asker, `warm-up ${name}`, 20);
     const refused = await tab.refusals(HOST, asker, `busy ${name}`, quick ? 50 : 500);
     figures.push(figure("faults: refusals", `a busy thread is refused, ${name}`, "ms", refused, beside));
   }
   for (const [asker, name, beside] of [
-    [HOST, "same host", "the spike: 4"],
-    [OTHER, "other host", "the spike: 7"],
+    [HOST, "same host", "the prototype: 4"],
+    [OTHER, "other host", "the prototype: 7"],
   ] as const) {
     await tab.stops(HOST, asker, 10);
     const stopped = await tab.stops(HOST, asker, quick ? 10 : 200);
@@ -149,7 +149,7 @@ async function onlyHostDies(context: Context, words: number, count: number, floo
   const both = [...runs, ...follows];
   const row = rowsOf(context, `the only host dies, two tabs, ${deltasOf(words)}`);
   const { median, p99 } = floor;
-  const beside = `${SPIKE_DEATH}; without the runtime ${shown(median)}${p99 === undefined ? "" : `, p99 ${shown(p99)}`}`;
+  const beside = `${PROTOTYPE_DEATH}; without the runtime ${shown(median)}${p99 === undefined ? "" : `, p99 ${shown(p99)}`}`;
   row("death → first event (RUN_BROKEN), tab that ran", runs, ({ first }) => first, beside);
   row("death → first event (RUN_BROKEN), tab that followed", follows, ({ first }) => first, beside);
   row("of it: death → life lock falls", both, ({ fallen }) => fallen);

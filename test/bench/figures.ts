@@ -9,7 +9,7 @@ export interface Figure {
   /** Where there are enough values for one. */
   readonly p99?: number;
   readonly values: readonly number[];
-  /** What it stands beside: figures of the same run, or what FACTS.md has. */
+  /** What it stands beside: figures of the same run, or what was measured earlier. */
   readonly beside?: string;
 }
 

@@ -48,7 +48,7 @@ export async function firstAttach({ lab, quick, samples, figures }: Context): Pr
     const besides = [...(times === values.idle ? [] : ratio(median(times), base, "that")), ...beside].join(", ");
     figures.push(figure(`first-attach: no worker yet; ${MESSAGES} messages`, name, "ms", times, besides));
   };
-  row("a worker that does nothing → its first message", values.idle, "FACTS.md 16 to 36");
+  row("a worker that does nothing → its first message", values.idle, "measured earlier: 16 to 36");
   row("a worker that loads the runtime's code and no more → its first message", values.loaded);
   row("a link is opened → the frame with the snapshot", values.frame);
   row("connectRuntime() → a LocalAgent's messages", values.agent);

@@ -8,9 +8,9 @@ import type { Sightings } from "./pages/tab-latency.js";
 const FIRST_DELTA = 2;
 
 const RATES = [
-  { rate: 50, n: 200, quick: 50, spike: "the spike: p50 1.3, p99 5" },
-  { rate: 500, n: 1_500, quick: 250, spike: "the spike: p50 1.5, p99 8 to 15" },
-  { rate: 5_000, n: 15_000, quick: 2_500, spike: "the spike: p50 1.9, p99 17" },
+  { rate: 50, n: 200, quick: 50, prototype: "the prototype: p50 1.3, p99 5" },
+  { rate: 500, n: 1_500, quick: 250, prototype: "the prototype: p50 1.5, p99 8 to 15" },
+  { rate: 5_000, n: 15_000, quick: 2_500, prototype: "the prototype: p50 1.9, p99 17" },
 ] as const;
 
 interface Watched {
@@ -58,10 +58,10 @@ export async function latency(context: Context): Promise<void> {
   const { lab, quick, figures, show } = context;
   const tab = await lab.tab(freshHost());
   await tab.latencies(HOST, 500, 200);
-  for (const { rate, spike, ...counts } of RATES) {
+  for (const { rate, prototype, ...counts } of RATES) {
     const name = `emitted → committed → received, ${rate.toLocaleString("en-US")} deltas a second`;
     const values = await tab.latencies(HOST, rate, quick ? counts.quick : counts.n);
-    figures.push(figure("latency: one tab, frames only", name, "ms", values, spike));
+    figures.push(figure("latency: one tab, frames only", name, "ms", values, prototype));
   }
   await lab.closeTabs();
   const raw = await lab.raw();

@@ -22,14 +22,14 @@ export async function runStart(context: Context): Promise<void> {
   for (let left = quick ? 0 : LONG_THREAD; left > 0; left -= runs)
     later.push(...(await tab.starts(HOST, "thread", runs)));
   const START = "run-start: the runs of one thread";
-  const floor = `call + swap + lock alone: ${shown(sum)} ms; the spike: p50 4.2, p99 14`;
+  const floor = `call + swap + lock alone: ${shown(sum)} ms; the prototype: p50 4.2, p99 14`;
   figures.push(figure(START, `runAgent() → first event, ${runs} runs`, "ms", times, floor));
   const part = Math.floor(runs / 4);
   figures.push(figure(START, `of it: the first ${part}`, "ms", times.slice(0, part)));
   figures.push(figure(START, `of it: the last ${part}`, "ms", times.slice(-part)));
   if (later.length > 0) {
     const name = `the same thread, runs ${runs + later.length - part} to ${runs + later.length}`;
-    figures.push(figure(START, name, "ms", later.slice(-part), "the spike: the same after 1,200 runs"));
+    figures.push(figure(START, name, "ms", later.slice(-part), "the prototype: the same after 1,200 runs"));
   }
   await lab.closeTabs();
 }

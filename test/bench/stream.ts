@@ -7,8 +7,8 @@ import { WORD } from "./pages/stamps.js";
 import type { Reader, TabBench } from "./pages/tab.js";
 import { pipelineOf, streamSizes } from "./pipeline.js";
 
-/** What a throwaway spike of the design reached, on the machine of FACTS.md, by number of tabs. */
-const SPIKE: Readonly<Record<string, Readonly<Record<number, number>>>> = {
+/** What the first prototype of the design reached, on such a machine, by number of tabs. */
+const PROTOTYPE: Readonly<Record<string, Readonly<Record<number, number>>>> = {
   sync: { 1: 186_000, 4: 168_000, 16: 127_000 },
   yielding: { 1: 70_000, 4: 58_000, 16: 41_000 },
   bare: { 1: 904_000, 4: 711_000, 16: 370_000 },
@@ -80,14 +80,14 @@ export async function stream(context: Context): Promise<void> {
             return perSecond(n, once.ms);
           });
           const rate = median(values);
-          const spike = n === 100_000 ? SPIKE[agent]?.[tabCount] : undefined;
+          const prototype = n === 100_000 ? PROTOTYPE[agent]?.[tabCount] : undefined;
           const beside = [
             ...ratio(rate, medianOf(context, ONE_BY_ONE(tabCount)), "one by one"),
             ...ratio(rate, medianOf(context, RECORD(1_000)), "raw records of 1,000"),
             ...ratio(rate, medianOf(context, PACKED_RECORD), "packed ones"),
             ...ratio(rate, medianOf(context, PACKED_POST(tabCount)), "packed posts"),
             ...ratio(rate, perSecond(n, (await pipelineOf(context, n, agent)) ?? NaN), "its pipeline alone"),
-            ...ratio(rate, spike, `the spike (${spike === undefined ? "" : shown(spike)})`),
+            ...ratio(rate, prototype, `the prototype (${prototype === undefined ? "" : shown(prototype)})`),
             ...(reader === "frames" ? [`${frames} frames`] : []),
           ].join(", ");
           const name = `${n.toLocaleString("en-US")} deltas, ${kind}, ${tabs(tabCount)}, ${whither}`;

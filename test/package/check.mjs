@@ -35,7 +35,7 @@ function consumerOf(tarball) {
   const home = join(project, "node_modules", manifest.name);
   mkdirSync(home, { recursive: true });
   execFileSync("tar", ["-xzf", tarball, "-C", home, "--strip-components=1"]);
-  const others = ["ag-ui-client-0"]; // the copy of the client that a front end may bring
+  const others = ["ag-ui-client-0", "@types/react"]; // the copy of the client that a front end may bring
   for (const name of [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies), ...others]) {
     const link = join(project, "node_modules", name);
     mkdirSync(dirname(link), { recursive: true });
@@ -57,6 +57,21 @@ export const messages: string[] = agent.messages.map(({ id }) => id);
 export const isBusy = (error: unknown): boolean => RunnerError.is(error, "thread-busy");
 // @ts-expect-error the types must be there, not any
 runtime.nothingOfThisName();
+`,
+  );
+  writeFileSync(
+    join(project, "front-ends.ts"),
+    `import { createElement } from "react";
+import { RuntimeProvider, useThread } from "${manifest.name}/react";
+import { thread } from "${manifest.name}/svelte";
+import { useThread as useVueThread } from "${manifest.name}/vue";
+import { runtime } from "./page.js";
+export const Chat = () => useThread("t", { agentId: "echo" }).messages.length;
+export const app = createElement(RuntimeProvider, { runtime }, createElement(Chat));
+export const send = (): Promise<string> => useVueThread("t", { agentId: "echo" }).value.send("hello");
+export const readable = (): (() => void) => thread("t", { agentId: "echo" }).subscribe(({ run }) => run.is === "idle");
+// @ts-expect-error the types must be there, not any
+useThread("t", { agentId: "echo" }).nothingOfThisName();
 `,
   );
   writeFileSync(
@@ -96,6 +111,7 @@ function typeErrors(project, options) {
       "",
       ...options,
       "page.ts",
+      "front-ends.ts",
       "worker.ts",
     ],
     { cwd: project, encoding: "utf8" },
@@ -153,14 +169,25 @@ const checks = {
   "every entry is within its budget": async () => {
     const home = join(project, "node_modules", manifest.name);
     const paths = Object.fromEntries(entries.map((name) => [name, join(home, manifest.exports[name].import)]));
-    const start = join(project, "start.js");
-    writeFileSync(start, `export { serveRuntime } from "${manifest.name}/worker";\n`);
-    const sizes = await measure({ ...paths, serveRuntime: start }, Object.keys(manifest.peerDependencies));
+    // What an app has that takes one name of an entry, or one more.
+    const starts = {
+      serveRuntime: [`export { serveRuntime } from "${manifest.name}/worker";`],
+      connectRuntime: [`export { connectRuntime } from "${manifest.name}/client";`],
+      "connectRuntime, react": [
+        `export { connectRuntime } from "${manifest.name}/client";`,
+        `export * from "${manifest.name}/react";`,
+      ],
+    };
+    for (const [name, lines] of Object.entries(starts)) {
+      paths[name] = join(project, `${name.replaceAll(/\W/g, "")}.js`);
+      writeFileSync(paths[name], lines.join("\n"));
+    }
+    const sizes = await measure(paths, Object.keys(manifest.peerDependencies));
     console.log(
-      `\n${"entry".padEnd(20)}${["own min", "gzip", "whole min", "gzip"].map((it) => it.padStart(10)).join("")}`,
+      `\n${"entry".padEnd(24)}${["own min", "gzip", "whole min", "gzip"].map((it) => it.padStart(10)).join("")}`,
     );
     for (const { name, own, whole } of sizes) {
-      console.log(name.padEnd(20) + [own.min, own.gzip, whole.min, whole.gzip].map(kilobytes).join(""));
+      console.log(name.padEnd(24) + [own.min, own.gzip, whole.min, whole.gzip].map(kilobytes).join(""));
     }
     fail(
       sizes.flatMap(({ name, ...size }) =>

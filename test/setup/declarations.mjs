@@ -17,6 +17,9 @@ const ENTRIES = {
   "service-worker": "service-worker/index",
   checkpoint: "checkpoint/index",
   langgraph: "langgraph/index",
+  react: "react/index",
+  vue: "vue/index",
+  svelte: "svelte/index",
   conformance: "conformance/index",
 };
 

@@ -1,7 +1,7 @@
 // Shared by `npm start` and `npm test`. Only node: builtins, nothing is installed yet.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
@@ -60,4 +60,27 @@ export function install() {
     console.error(`npm ${way[0]} failed${error ? `: ${error.message}` : ""}; see above.`);
   }
   process.exit(1);
+}
+
+/**
+ * Installs a folder's own packages, where they are not what its package.json says: they are large, and only some tests
+ * need them.
+ *
+ * @returns whether they are there
+ */
+export function installPackages(folder) {
+  const jsonOf = (path) => (existsSync(join(folder, path)) ? JSON.parse(readFileSync(join(folder, path), "utf8")) : {});
+  const { dependencies } = jsonOf("package.json");
+  // `npm:name@1.2.3` is a package under another name.
+  const isInstalled = () =>
+    Object.entries(dependencies).every(
+      ([name, version]) => jsonOf(`node_modules/${name}/package.json`).version === version.replace(/^npm:.*@/, ""),
+    );
+  // Some registries lack the packages of other platforms, and then `npm ci` takes the lock for incomplete.
+  for (const way of [["ci"], ["install", "--no-save"]]) {
+    if (isInstalled()) break;
+    console.log(`npm ${way.join(" ")} in ${relative(ROOT, folder)}`);
+    npm([...way, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder });
+  }
+  return isInstalled();
 }

@@ -9,6 +9,8 @@ declare module "vitest" {
     origin: string;
     /** Root of the server that has test/tabs/pages, built, with a slash at its end. */
     pages: string;
+    /** Root of the server that has the examples of demo/frameworks, built with React 18. */
+    react18: string;
     /** Addresses of an MCP server (`startMcpServer`), for tests in a page. */
     mcp: { readonly url: string; readonly sseUrl: string };
   }

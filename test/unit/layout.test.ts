@@ -35,6 +35,9 @@ const FLOORS: Readonly<Record<string, number>> = {
   langgraph: 6,
   conformance: 6,
   inspector: 7,
+  react: 7,
+  vue: 7,
+  svelte: 7,
 };
 
 /** Which files a file imports: paths below `src`, with `/`. */

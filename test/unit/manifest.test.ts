@@ -14,7 +14,7 @@ const { packages } = read("package-lock.json") as {
   packages: Readonly<Record<string, Manifest & { readonly version: string }>>;
 };
 
-const isRange = (version: string): boolean => /^[~^]\d+\.\d+\.\d+$/.test(version);
+const isRange = (version: string): boolean => version.split(" || ").every((one) => /^[~^]\d+\.\d+\.\d+$/.test(one));
 const isExact = (version: string): boolean => /^(npm:@?[\w/-]+@)?\d+\.\d+\.\d+$/.test(version);
 const others = (versions: Readonly<Record<string, string>>, isRight: (version: string) => boolean): string[] =>
   Object.entries(versions).flatMap(([name, version]) => (isRight(version) ? [] : [`${name}: ${version}`]));

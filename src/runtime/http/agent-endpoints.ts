@@ -7,6 +7,7 @@ import { eventMapper, isNewer, messageMapper } from "../../wire/protocol-version
 import { holdsNothing } from "../../run/run-names.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { RuntimeCore } from "../core.js";
+import type { OnDisconnect } from "../options.js";
 import { foreignEvents } from "../foreign-events.js";
 import type { Admitted, Answer } from "../request.js";
 import type { ServedRun } from "../served-run.js";
@@ -22,10 +23,14 @@ const READER_TIMEOUT_SECONDS = 60;
 
 export const maxBodyOf = ({ options }: RuntimeCore): number => options.maxBodyBytes ?? MAX_BODY_BYTES;
 
-/** POST `/agent/:agentId/run`: starts a run and streams it. The run goes on when the reader leaves. */
+/**
+ * POST `/agent/:agentId/run`: starts a run and streams it. The run goes on when the reader leaves, unless the request or
+ * the option `onDisconnect` says that it stops.
+ */
 export async function run(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
   const branchBefore = branchBeforeOf(request);
+  const stops = onDisconnectOf(core, request) === "stop";
   const { threadId, messages } = input;
   const { page } = request;
   const cut = page === undefined ? undefined : core.given.cutOf(page, threadId, messages);
@@ -38,7 +43,17 @@ export async function run(core: RuntimeCore, request: Admitted, agentId: string)
   if (page !== undefined && served.is === "local" && served.isRecorded) {
     core.given.sent(page, threadId, messages);
   }
-  return answerRun(core, request, input, served);
+  return answerRun(core, request, input, served, stops);
+}
+
+/** Header: the same as the option `onDisconnect`, for one request. */
+const ON_DISCONNECT = "ag-ui-on-disconnect";
+
+/** @throws Response 400 */
+function onDisconnectOf({ options }: RuntimeCore, request: Admitted): OnDisconnect {
+  const asked = request.request().headers.get(ON_DISCONNECT) ?? options.onDisconnect ?? "continue";
+  if (asked === "continue" || asked === "stop") return asked;
+  throw json({ error: "Invalid request", details: `${ON_DISCONNECT}: is neither continue nor stop` }, 400);
 }
 
 /** Header: the percent-encoded id of the message before which the run branches. */
@@ -169,8 +184,15 @@ function notingFor({ given }: RuntimeCore, { page }: Admitted, threadId: string)
   return page === undefined ? undefined : given.noting(page, threadId);
 }
 
-function answerRun(core: RuntimeCore, request: Admitted, input: PostedRunInput, served: ServedRun): Answer<Response> {
-  const { threadId } = input;
+/** @param stops the run is stopped if its reader leaves before its end */
+function answerRun(
+  core: RuntimeCore,
+  request: Admitted,
+  input: PostedRunInput,
+  served: ServedRun,
+  stops = false,
+): Answer<Response> {
+  const { threadId, runId } = input;
   const { signal } = request.request();
   const filter = core.filterFor(request, threadId);
   const stream =
@@ -180,7 +202,11 @@ function answerRun(core: RuntimeCore, request: Admitted, input: PostedRunInput, 
           given: served.isRecorded ? notingFor(core, request, threadId) : undefined,
         })
       : streamOfEvents(served.events$, filter, signal);
-  void stream.over.then(served.left);
+  void stream.over.then((how) => {
+    served.left();
+    // Whether it worked shows in the run's end.
+    if (stops && how === "left") core.stop({ threadId, runId }).catch(() => undefined);
+  });
   return answerStream(core, request, input, stream.source, served, served.is === "foreign");
 }
 

@@ -11,8 +11,8 @@ import type { SseEvent } from "./sse.js";
 /** A stream for one reader. */
 export interface ReaderStream {
   readonly source: AsyncIterable<readonly SseEvent[]>;
-  /** Resolves when everything was read, or the reader left. */
-  readonly over: Promise<void>;
+  /** Resolves when everything was read, or the reader left; `left`: before the end. */
+  readonly over: Promise<"read" | "left">;
 }
 
 /** Called with each event that a reader is given. */
@@ -143,14 +143,15 @@ function readerStream(
 ): ReaderStream {
   const reading = abortWith(signal);
   const events = read(reading.signal);
-  let over: () => void = () => undefined;
-  const ended = new Promise<void>((resolve) => (over = resolve));
-  const leave = (): void => {
+  let over!: (how: "read" | "left") => void;
+  const ended = new Promise<"read" | "left">((resolve) => (over = resolve));
+  const end = (how: "read" | "left"): void => {
+    over(how);
     reading.abort();
-    over();
   };
-  if (reading.signal.aborted) over();
-  else reading.signal.addEventListener("abort", over, { once: true });
+  const left = (): void => over("left");
+  if (reading.signal.aborted) left();
+  else reading.signal.addEventListener("abort", left, { once: true });
   return {
     over: ended,
     source: {
@@ -158,15 +159,15 @@ function readerStream(
         next: async () => {
           try {
             const next = await events.next();
-            if (next.done === true) leave();
+            if (next.done === true) end("read");
             return next;
           } catch (error) {
-            leave();
+            end("read");
             throw error;
           }
         },
         return: async () => {
-          leave();
+          end("left");
           return events.return();
         },
       }),

@@ -5,7 +5,7 @@ import { ChunkBuilder } from "../../../src/run/pack.js";
 import { say, stamp } from "./stamps.js";
 import { toldMessage, type Told } from "./told.js";
 
-/** As long as the events that FACTS.md was measured with. */
+/** As long as the events of earlier measurements. */
 const EVENT_LENGTH = 295;
 
 interface Committed {

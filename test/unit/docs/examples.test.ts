@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { GIVEN, REACT } from "./given.js";
+import { GIVEN } from "./given.js";
 import { examplesOf, PAGES, pageOf, ROOT, type Example } from "./pages.js";
 
 let folder: string;
@@ -32,11 +32,10 @@ function errorsIn(examples: readonly Example[]): string[] {
     fileOf.set(path.slice(dir.length + 1).replaceAll("\\", "/"), example);
   }
   writeFileSync(join(dir, "given.d.ts"), GIVEN);
-  writeFileSync(join(dir, "react.d.ts"), REACT);
   const config = {
     extends: join(ROOT, "tsconfig.json"),
     compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
-    files: ["given.d.ts", "react.d.ts", ...fileOf.keys()],
+    files: ["given.d.ts", ...fileOf.keys()],
     include: [],
   };
   writeFileSync(join(dir, "tsconfig.json"), JSON.stringify(config));

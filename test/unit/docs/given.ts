@@ -22,11 +22,3 @@ declare global {
   function mayUse(user: string, agentId: string): boolean;
 }
 `;
-
-/** The part of React that examples use; the package has no part of it. */
-export const REACT = `
-declare module "react" {
-  export function useEffect(effect: () => void | (() => void), needs: readonly unknown[]): void;
-  export function useState<S>(initial: S | (() => S)): [S, (next: S) => void];
-}
-`;

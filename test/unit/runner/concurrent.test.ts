@@ -79,7 +79,7 @@ describe.each(PRESETS)("%s: onConcurrentRun supersede", (_name, makeRunner) => {
     expect(await statuses(other)).toEqual(["old superseded", "new finished"]);
   });
 
-  test("the same run id is the same run, not one that supersedes itself (FACTS 9)", async () => {
+  test("the same run id is the same run, not one that supersedes itself", async () => {
     const runner = makeRunner({ onConcurrentRun: "supersede" });
     const first = run(runner, "r", agentOf(silent));
     await untilLive(runner, "r");

@@ -1,0 +1,42 @@
+import type { RuntimeConnection } from "../connect-runtime.js";
+import { ThreadListStore, type ThreadListOptions } from "./thread-list-store.js";
+import { ThreadStore, type ThreadStoreOptions } from "./thread-store.js";
+
+/** Objects by key, as long as somebody else holds them. */
+class Shared<T extends object> {
+  private readonly refs = new Map<string, WeakRef<T>>();
+  private readonly gone = new FinalizationRegistry<string>((key) => {
+    // A new one may have taken its place.
+    if (this.refs.get(key)?.deref() === undefined) this.refs.delete(key);
+  });
+
+  get(key: readonly unknown[], make: () => T): T {
+    const name = JSON.stringify(key);
+    const known = this.refs.get(name)?.deref();
+    if (known !== undefined) return known;
+    const made = make();
+    this.refs.set(name, new WeakRef(made));
+    this.gone.register(made, name);
+    return made;
+  }
+}
+
+/** The stores of a page: components that show the same thread share one, and one attachment. */
+export class RuntimeStores {
+  private readonly threads = new Shared<ThreadStore>();
+  private readonly lists = new Shared<ThreadListStore>();
+
+  constructor(readonly runtime: RuntimeConnection) {}
+
+  /** The store of a thread with these options; a new one if nobody holds one. */
+  thread(options: ThreadStoreOptions & { readonly threadId: string }): ThreadStore {
+    const { threadId, agentId, messageLimit } = options;
+    return this.threads.get([threadId, agentId, messageLimit], () => new ThreadStore(this.runtime, options));
+  }
+
+  /** The store of a list with these options; a new one if nobody holds one. */
+  threadList(options: ThreadListOptions = {}): ThreadListStore {
+    const { agentId, archived = false, limit } = options;
+    return this.lists.get([agentId, archived, limit], () => new ThreadListStore(this.runtime, options));
+  }
+}

@@ -1,0 +1,328 @@
+import type { ContentPart, Interrupt, Message, ResumeEntry, State, UserMessage } from "@ag-ui/core";
+import type { RunAgentParameters } from "@ag-ui/client";
+import { filter, Subscription, take } from "rxjs";
+import { randomId } from "../../platform/ids.js";
+import { invalidInput, RunnerError } from "../../run/errors.js";
+import type { RuntimeConnection } from "../connect-runtime.js";
+import type { LocalAgent, LocalAgentConfig } from "../local-agent.js";
+import type { ThreadRun } from "../thread-run.js";
+import { partOfFile } from "./attachments.js";
+import { asError, readUntilDone, sameList, Store } from "./store.js";
+
+/** A thread as it is shown now. Messages that did not change are the same objects as before. */
+export interface ThreadSnapshot {
+  readonly threadId: string;
+  /**
+   * `loading` until the history was read once; `failed`: it cannot be read, `error` says why. It is read again after a
+   * second, and then less often.
+   */
+  readonly status: "loading" | "ready" | "failed";
+  readonly messages: readonly Message[];
+  readonly state: State;
+  /** The live run, of whichever tab; or how the last one ended. */
+  readonly run: ThreadRun;
+  /** A call of this store waits for the host: its run has not begun yet. */
+  readonly isSending: boolean;
+  /** A stop of the live run was requested here. */
+  readonly isStopping: boolean;
+  /** Open interrupts: the thread waits for {@link ThreadStore.respond}. Empty while a run is live. */
+  readonly interrupts: readonly Interrupt[];
+  /** Whether there are messages before the first one, and whether they are being loaded. */
+  readonly earlier: "none" | "more" | "loading";
+  /** Why the last call failed, or the history cannot be read; gone with the next call. Runs that fail: `run.last.error`. */
+  readonly error: Error | undefined;
+}
+
+/** Which thread, and which agent runs in it. */
+export interface ThreadStoreOptions extends Pick<LocalAgentConfig, "agentId" | "messageLimit"> {
+  /** Default a fresh one: a thread that begins with the first message. */
+  readonly threadId?: string;
+}
+
+/** What a run is given besides the messages. */
+export type RunOptions = Pick<RunAgentParameters, "tools" | "context" | "forwardedProps">;
+
+export interface SendOptions extends RunOptions {
+  /** Sent behind the text, each as a content part of its media type. */
+  readonly attachments?: readonly Blob[];
+}
+
+type Content = UserMessage["content"];
+
+const NO_INTERRUPTS: readonly Interrupt[] = [];
+
+/** A thread for a front end of any framework: it follows the thread while somebody listens. */
+export class ThreadStore extends Store<ThreadSnapshot> {
+  /** What it stands on. Whoever calls it directly is seen here too. */
+  readonly agent: LocalAgent;
+  readonly threadId: string;
+  private status: ThreadSnapshot["status"] = "loading";
+  private run: ThreadRun = { is: "idle" };
+  private sending = 0;
+  private isStopping = false;
+  private isLoading = false;
+  private error: Error | undefined;
+  private settling: Promise<void> | undefined;
+
+  constructor(runtime: Pick<RuntimeConnection, "agent">, options: ThreadStoreOptions) {
+    const { threadId = randomId(), agentId, messageLimit } = options;
+    const agent = runtime.agent(agentId, { threadId, ...(messageLimit !== undefined && { messageLimit }) });
+    super(emptyThread(threadId));
+    this.agent = agent;
+    this.threadId = threadId;
+  }
+
+  /**
+   * Sends a message and starts a run. Resolves with its `runId` once it has begun: how it ends is told by `run`. Errors:
+   * as `runAgent` of a `LocalAgent`; then the message is not part of the thread.
+   */
+  async send(content: Content, { attachments = [], ...options }: SendOptions = {}): Promise<string> {
+    return this.call(async () => {
+      const parts = await Promise.all(attachments.map(partOfFile));
+      const message: UserMessage = { id: randomId(), role: "user", content: withParts(content, parts) };
+      const { agent } = this;
+      return this.start(
+        options,
+        () => agent.addMessage(message),
+        () => (agent.messages = agent.messages.filter(({ id }) => id !== message.id)),
+      );
+    });
+  }
+
+  /** Answers open interrupts, all of them, and goes on. Errors: `interrupts-open` if some are left out. */
+  async respond(answers: ResumeEntry | readonly ResumeEntry[], options: RunOptions = {}): Promise<string> {
+    return this.call(() => this.start({ ...options, resume: [answers].flat() }));
+  }
+
+  /**
+   * Has a message answered anew, on a branch: it and what comes after leave the path.
+   *
+   * @param messageId of an answer: that of the last question before it is given again
+   * Errors: RunnerError `invalid-input` if no such message is loaded, or none of the user stands before it
+   */
+  async regenerate(messageId: string, options: RunOptions = {}): Promise<string> {
+    return this.call(() => {
+      const { messages } = this.agent;
+      const question = messages.slice(0, this.indexOf(messageId) + 1).findLastIndex(({ role }) => role === "user");
+      if (question < 0) throw invalidInput("messageId", `no user message stands before "${messageId}"`);
+      return this.branch(options, messages.slice(0, question + 1));
+    });
+  }
+
+  /** Runs the last question again, after a run that failed or was stopped. As {@link regenerate}. */
+  async retry(options: RunOptions = {}): Promise<string> {
+    const last = this.agent.messages.findLast(({ role }) => role === "user");
+    return this.regenerate(last?.id ?? "", options);
+  }
+
+  /**
+   * Replaces a message of the user, on a branch: what comes after it leaves the path, and it is answered anew.
+   * Errors: RunnerError `invalid-input` if no such message of the user is loaded.
+   */
+  async edit(messageId: string, content: Content, options: RunOptions = {}): Promise<string> {
+    return this.call(() => {
+      const { messages } = this.agent;
+      const index = this.indexOf(messageId);
+      const message = messages[index]!;
+      if (message.role !== "user") throw invalidInput("messageId", `"${messageId}" is no message of the user`);
+      return this.branch(options, [...messages.slice(0, index), { ...message, content }]);
+    });
+  }
+
+  /** Stops the live run, in whichever tab or host it is. */
+  stop(): void {
+    if (this.run.is === "running") this.isStopping = true;
+    this.agent.abortRun();
+    this.tell();
+  }
+
+  /** Sets the state that the next run begins with. */
+  setState(state: State): void {
+    this.agent.setState(state);
+    this.tell();
+  }
+
+  /** Loads a page of messages before the first one. Errors: as `loadEarlier` of a `LocalAgent`. */
+  async loadEarlier(limit?: number): Promise<readonly Message[]> {
+    return this.call(async () => {
+      this.isLoading = true;
+      this.tell();
+      return this.agent.loadEarlier(limit).finally(() => (this.isLoading = false));
+    });
+  }
+
+  /** Resolves when the history was read, or cannot be read; listens until then. */
+  settled(): Promise<void> {
+    this.settling ??= new Promise((resolve) => {
+      const look = (): void => {
+        if (this.getSnapshot().status === "loading") return;
+        this.settling = undefined;
+        stop();
+        resolve();
+      };
+      const stop = this.subscribe(look);
+      look();
+    });
+    return this.settling;
+  }
+
+  protected override begin(): () => void {
+    const following = new Subscription();
+    const isReady = (): void => {
+      // What streams in was read.
+      if (this.status === "failed") this.error = undefined;
+      this.status = "ready";
+      this.changed();
+    };
+    const hooks = this.agent.subscribe({
+      onMessagesChanged: isReady,
+      onStateChanged: isReady,
+      // Interrupts are set by the last event.
+      onRunFinalized: isReady,
+    });
+    following.add(() => hooks.unsubscribe());
+    following.add(this.agent.run$.subscribe((run) => this.runChanged(run)));
+    let unfollow = (): void => undefined;
+    following.add(() => unfollow());
+    following.add(
+      readUntilDone(
+        async () => {
+          unfollow();
+          unfollow = this.agent.follow();
+          await this.agent.connectAgent();
+          isReady();
+        },
+        (error) => {
+          if (this.status === "ready") return;
+          this.status = "failed";
+          this.error = error;
+          this.tell();
+        },
+      ),
+    );
+    return () => following.unsubscribe();
+  }
+
+  protected override read(was: ThreadSnapshot): ThreadSnapshot {
+    const { agent, run } = this;
+    const more = agent.hasEarlier ? "more" : "none";
+    return {
+      threadId: this.threadId,
+      status: this.status,
+      messages: sameList(was.messages, agent.messages),
+      state: agent.state as State,
+      run,
+      isSending: this.sending > 0,
+      isStopping: this.isStopping,
+      interrupts: run.is === "running" ? NO_INTERRUPTS : sameList(was.interrupts, agent.pendingInterrupts),
+      earlier: this.isLoading ? "loading" : more,
+      error: this.error,
+    };
+  }
+
+  private runChanged(run: ThreadRun): void {
+    this.run = run;
+    if (run.is === "idle") this.isStopping = false;
+    // Nothing is left of what was shown.
+    if (run.is === "idle" && run.gone !== undefined) this.error = undefined;
+    this.changed();
+  }
+
+  /** A call of the user: `error` is its failure. */
+  private async call<T>(work: () => Promise<T>): Promise<T> {
+    this.error = undefined;
+    try {
+      return await work();
+    } catch (error) {
+      this.error = asError(error);
+      throw this.error;
+    } finally {
+      this.tell();
+    }
+  }
+
+  /** Starts a run on a part of the thread. */
+  private async branch(options: RunOptions, messages: readonly Message[]): Promise<string> {
+    const { agent } = this;
+    const before = agent.messages;
+    // Not by `setMessages`, which makes copies: unchanged messages are to stay the same objects.
+    return this.start(
+      options,
+      () => (agent.messages = [...messages]),
+      () => (agent.messages = before),
+    );
+  }
+
+  /**
+   * Starts a run and resolves once it has begun.
+   *
+   * @param change changes the messages before it
+   * @param undo called where the run is refused
+   */
+  private async start(
+    parameters: RunAgentParameters,
+    change = (): unknown => undefined,
+    undo = (): unknown => undefined,
+  ): Promise<string> {
+    const { agent } = this;
+    const runId = randomId();
+    const isThis = (run: ThreadRun): boolean => (run.is === "running" ? run : run.last)?.runId === runId;
+    let waiting!: Subscription;
+    const begun = new Promise<void>((resolve) => {
+      waiting = agent.run$.pipe(filter(isThis), take(1)).subscribe(() => resolve());
+    });
+    this.sending++;
+    change();
+    this.tell();
+    try {
+      this.checkAnswered(parameters.resume ?? []);
+      const running = agent.runAgent({ ...parameters, runId });
+      await Promise.race([begun, running]);
+      // A run that fails later is told by `run`.
+      running.catch(() => undefined);
+      return runId;
+    } catch (error) {
+      undo();
+      throw error;
+    } finally {
+      waiting.unsubscribe();
+      this.sending--;
+    }
+  }
+
+  /** As the host does; the client's class would refuse it with an error without a code. */
+  private checkAnswered(resume: readonly ResumeEntry[]): void {
+    const { threadId } = this;
+    const interruptIds = this.agent.pendingInterrupts.map(({ id }) => id);
+    const missing = interruptIds.filter((id) => !resume.some(({ interruptId }) => interruptId === id));
+    if (missing.length > 0) throw new RunnerError("interrupts-open", { threadId, interruptIds, missing });
+  }
+
+  private indexOf(messageId: string): number {
+    const index = this.agent.messages.findIndex(({ id }) => id === messageId);
+    if (index < 0) throw invalidInput("messageId", `no message "${messageId}" is loaded`);
+    return index;
+  }
+}
+
+/** A thread that nothing is known of yet. */
+export function emptyThread(threadId: string): ThreadSnapshot {
+  return {
+    threadId,
+    status: "loading",
+    messages: [],
+    state: {},
+    run: { is: "idle" },
+    isSending: false,
+    isStopping: false,
+    interrupts: NO_INTERRUPTS,
+    earlier: "none",
+    error: undefined,
+  };
+}
+
+function withParts(content: Content, parts: readonly ContentPart[]): Content {
+  if (parts.length === 0) return content;
+  if (typeof content !== "string") return [...content, ...parts];
+  return content === "" ? [...parts] : [{ type: "text", text: content }, ...parts];
+}

@@ -1,0 +1,110 @@
+import {
+  createContext,
+  createElement,
+  useCallback,
+  useContext,
+  useMemo,
+  useRef,
+  useState,
+  useSyncExternalStore,
+  type ReactNode,
+} from "react";
+import {
+  emptyThread,
+  threadActions,
+  type ThreadActions,
+  type ThreadSnapshot,
+  type ThreadStore,
+  type ThreadStoreOptions,
+} from "../client/index.js";
+import { randomId } from "../platform/ids.js";
+import { useStores } from "./provider.js";
+
+/** Which agent runs, and how a thread is read. */
+export interface UseThreadOptions extends Pick<ThreadStoreOptions, "agentId" | "messageLimit"> {
+  /** Suspends until the history was read, or cannot be read. Never on a server. Default false. */
+  readonly suspense?: boolean;
+}
+
+/** A thread as it is shown now, and what can be done with it. The functions stay the same for a thread. */
+export interface Thread extends ThreadSnapshot, ThreadActions {}
+
+const EMPTY = emptyThread("");
+const empty = (): ThreadSnapshot => EMPTY;
+const nobody = (): (() => void) => () => undefined;
+
+/** The id of a thread that does not exist yet; another one once the app has taken it for its thread. */
+function useFreshId(threadId: string | undefined): string {
+  const [fresh, setFresh] = useState(() => randomId());
+  if (threadId === fresh) setFresh(randomId());
+  return threadId ?? fresh;
+}
+
+interface InThread {
+  readonly store: ThreadStore | undefined;
+}
+
+const Current = createContext<InThread | undefined>(undefined);
+
+function useStore(threadId: string | undefined, { agentId, messageLimit }: UseThreadOptions): ThreadStore | undefined {
+  const stores = useStores();
+  const id = useFreshId(threadId);
+  return useMemo(
+    () => stores?.thread({ threadId: id, agentId, ...(messageLimit !== undefined && { messageLimit }) }),
+    [stores, id, agentId, messageLimit],
+  );
+}
+
+/**
+ * A thread: its messages, state and run, kept up to date in all tabs, and what can be done with it. Components that show
+ * the same thread with the same options share one attachment.
+ *
+ * @param threadId undefined: a thread that begins with the first message; its id is in the result
+ */
+export function useThread(threadId: string | undefined, options: UseThreadOptions): Thread {
+  const store = useStore(threadId, options);
+  const snapshot = useSyncExternalStore(
+    store?.subscribe ?? nobody,
+    store?.getSnapshot ?? empty,
+    store?.getServerSnapshot ?? empty,
+  );
+  if (options.suspense === true && store !== undefined && snapshot.status === "loading") throw store.settled();
+  const actions = useMemo(() => threadActions(store), [store]);
+  return useMemo(() => ({ ...snapshot, ...actions }), [snapshot, actions]);
+}
+
+/** Of {@link ThreadProvider}. */
+export interface ThreadProviderProps extends Pick<UseThreadOptions, "agentId" | "messageLimit"> {
+  readonly threadId: string | undefined;
+  readonly children?: ReactNode;
+}
+
+/** Names the thread of the components below it, for {@link useThreadState}. */
+export function ThreadProvider({ threadId, children, ...options }: ThreadProviderProps): ReactNode {
+  const store = useStore(threadId, options);
+  const value = useMemo(() => ({ store }), [store]);
+  return createElement(Current.Provider, { value }, children);
+}
+
+/**
+ * A part of the state of the thread that the {@link ThreadProvider} names: renders only when that part changes.
+ *
+ * @param selector what to read of the state
+ * @param isEqual default `Object.is`: for selectors that make a new object, compare what is in it
+ */
+export function useThreadState<T>(
+  selector: (state: ThreadSnapshot["state"]) => T,
+  isEqual: (one: T, other: T) => boolean = Object.is,
+): T {
+  const current = useContext(Current);
+  if (current === undefined) throw new Error("Put a <ThreadProvider> around components that use useThreadState().");
+  const { store } = current;
+  const last = useRef<{ readonly selected: T } | undefined>(undefined);
+  const select = (snapshot: ThreadSnapshot): T => {
+    const selected = selector(snapshot.state);
+    if (last.current === undefined || !isEqual(last.current.selected, selected)) last.current = { selected };
+    return last.current.selected;
+  };
+  const selectServer = useCallback(() => selector(EMPTY.state), [selector]);
+  return useSyncExternalStore(store?.subscribe ?? nobody, () => select(store?.getSnapshot() ?? EMPTY), selectServer);
+}

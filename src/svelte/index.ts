@@ -1,0 +1,93 @@
+/**
+ * Svelte stores: threads, their runs and the list of threads, for Svelte 4 and 5 (`$thread.messages`).
+ *
+ * @module ag-ui-local-runtime/svelte
+ */
+import { getContext, hasContext, setContext } from "svelte";
+import {
+  emptyThread,
+  emptyThreadList,
+  RuntimeStores,
+  threadActions,
+  threadListActions,
+  type ReadableStore,
+  type RuntimeConnection,
+  type RuntimeStatus,
+  type ThreadActions,
+  type ThreadListActions,
+  type ThreadListOptions,
+  type ThreadListSnapshot,
+  type ThreadSnapshot,
+  type ThreadStoreOptions,
+} from "../client/index.js";
+import { randomId } from "../platform/ids.js";
+
+/** Svelte's contract of a store: `run` is called at once, and after each change. */
+export interface Readable<Value> {
+  /** @returns ends it */
+  subscribe(run: (value: Value) => void): () => void;
+}
+
+const KEY = Symbol("ag-ui-local-runtime");
+
+/**
+ * Gives a component and those below it a runtime: `setRuntime(() => connectRuntime({ hosts }))`. The function is not called
+ * on a server, where everything is shown empty.
+ */
+export function setRuntime(connect: () => RuntimeConnection): void {
+  setContext(KEY, typeof document === "undefined" ? undefined : new RuntimeStores(connect()));
+}
+
+function stores(): RuntimeStores | undefined {
+  if (!hasContext(KEY)) throw new Error("Call setRuntime(() => connectRuntime(…)) in a component above.");
+  return getContext<RuntimeStores | undefined>(KEY);
+}
+
+/** The connection; undefined on a server. */
+export const getRuntime = (): RuntimeConnection | undefined => stores()?.runtime;
+
+/** The tab's connection to its host; `connecting` on a server. */
+export function runtimeStatus(): Readable<RuntimeStatus> {
+  const runtime = getRuntime();
+  return {
+    subscribe(run) {
+      if (runtime === undefined) run({ is: "connecting" });
+      const subscription = runtime?.status$.subscribe(run);
+      return () => subscription?.unsubscribe();
+    },
+  };
+}
+
+const readable = <Snapshot>(store: ReadableStore<Snapshot> | undefined, empty: Snapshot): Readable<Snapshot> => ({
+  subscribe(run) {
+    const tell = (): void => run(store === undefined ? empty : store.getSnapshot());
+    const stop = store?.subscribe(tell);
+    tell();
+    return () => stop?.();
+  },
+});
+
+/** A thread as a store, and what can be done with it. */
+export interface Thread extends Readable<ThreadSnapshot>, ThreadActions {}
+
+/**
+ * A thread: its messages, state and run, kept up to date in all tabs, and what can be done with it.
+ *
+ * @param threadId undefined: a thread that begins with the first message; its id is in the snapshot
+ */
+export function thread(
+  threadId: string | undefined,
+  options: Pick<ThreadStoreOptions, "agentId" | "messageLimit">,
+): Thread {
+  const store = stores()?.thread({ ...options, threadId: threadId ?? randomId() });
+  return { ...readable(store, emptyThread("")), ...threadActions(store) };
+}
+
+/** A list of threads as a store, and what can be done with it. */
+export interface ThreadList extends Readable<ThreadListSnapshot>, ThreadListActions {}
+
+/** The threads, newest first, kept up to date by the changes of all tabs. */
+export function threads(options: ThreadListOptions = {}): ThreadList {
+  const store = stores()?.threadList(options);
+  return { ...readable(store, emptyThreadList), ...threadListActions(store) };
+}

@@ -1,0 +1,126 @@
+/**
+ * Vue composables: threads, their runs and the list of threads, for Vue 3.
+ *
+ * @module ag-ui-local-runtime/vue
+ */
+import {
+  computed,
+  inject,
+  onScopeDispose,
+  shallowRef,
+  toValue,
+  watch,
+  type ComputedRef,
+  type InjectionKey,
+  type MaybeRefOrGetter,
+  type Plugin,
+  type ShallowRef,
+} from "vue";
+import {
+  emptyThread,
+  emptyThreadList,
+  RuntimeStores,
+  threadActions,
+  threadListActions,
+  type ReadableStore,
+  type RuntimeConnection,
+  type RuntimeStatus,
+  type ThreadActions,
+  type ThreadListActions,
+  type ThreadListOptions,
+  type ThreadListSnapshot,
+  type ThreadSnapshot,
+  type ThreadStoreOptions,
+} from "../client/index.js";
+import { randomId } from "../platform/ids.js";
+
+const Stores: InjectionKey<RuntimeStores | undefined> = Symbol("ag-ui-local-runtime");
+
+/**
+ * Gives an app its runtime: `app.use(runtimePlugin(() => connectRuntime({ hosts })))`. The function is not called on a
+ * server, where everything is shown empty.
+ */
+export const runtimePlugin = (connect: () => RuntimeConnection): Plugin => ({
+  install(app) {
+    app.provide(Stores, typeof document === "undefined" ? undefined : new RuntimeStores(connect()));
+  },
+});
+
+function useStores(): RuntimeStores | undefined {
+  const none = Symbol("none");
+  const stores = inject<RuntimeStores | undefined | typeof none>(Stores, none);
+  if (stores === none) throw new Error("Install the runtime first: app.use(runtimePlugin(() => connectRuntime(…))).");
+  return stores as RuntimeStores | undefined; // the symbol is excluded above
+}
+
+/** The connection of the app; undefined on a server. */
+export const useRuntime = (): RuntimeConnection | undefined => useStores()?.runtime;
+
+/** The tab's connection to its host; `connecting` on a server. */
+export function useRuntimeStatus(): Readonly<ShallowRef<RuntimeStatus>> {
+  const status = shallowRef<RuntimeStatus>({ is: "connecting" });
+  const subscription = useRuntime()?.status$.subscribe((value) => (status.value = value));
+  onScopeDispose(() => subscription?.unsubscribe());
+  return status;
+}
+
+/** Follows the store that `store` names, and then the next one; ends with the component. */
+function useSnapshot<Snapshot>(
+  store: ComputedRef<ReadableStore<Snapshot> | undefined>,
+  empty: Snapshot,
+): Readonly<ShallowRef<Snapshot>> {
+  const snapshot = shallowRef(empty);
+  watch(
+    store,
+    (now, _before, onCleanup) => {
+      if (now === undefined) return;
+      const take = (): void => void (snapshot.value = now.getSnapshot());
+      onCleanup(now.subscribe(take));
+      take();
+    },
+    { immediate: true },
+  );
+  return snapshot;
+}
+
+/** Which agent runs, and how many of the newest messages a thread begins with. */
+export type UseThreadOptions = Pick<ThreadStoreOptions, "agentId" | "messageLimit">;
+
+/** A thread as it is shown now, and what can be done with it. */
+export interface Thread extends ThreadSnapshot, ThreadActions {}
+
+/** A list of threads as it is shown now, and what can be done with it. */
+export interface ThreadList extends ThreadListSnapshot, ThreadListActions {}
+
+const EMPTY = emptyThread("");
+
+/**
+ * A thread: its messages, state and run, kept up to date in all tabs, and what can be done with it.
+ *
+ * @param threadId undefined: a thread that begins with the first message; its id is in the result
+ */
+export function useThread(
+  threadId: MaybeRefOrGetter<string | undefined>,
+  options: MaybeRefOrGetter<UseThreadOptions>,
+): ComputedRef<Thread> {
+  const stores = useStores();
+  const fresh = shallowRef(randomId());
+  // The app has taken it for its thread: the next one is another.
+  watch(
+    () => toValue(threadId) === fresh.value,
+    (isTaken) => isTaken && (fresh.value = randomId()),
+  );
+  const store = computed(() => stores?.thread({ ...toValue(options), threadId: toValue(threadId) ?? fresh.value }));
+  const snapshot = useSnapshot(store, EMPTY);
+  const actions = computed(() => threadActions(store.value));
+  return computed(() => ({ ...snapshot.value, ...actions.value }));
+}
+
+/** The threads, newest first, kept up to date by the changes of all tabs. */
+export function useThreads(options: MaybeRefOrGetter<ThreadListOptions> = {}): ComputedRef<ThreadList> {
+  const stores = useStores();
+  const store = computed(() => stores?.threadList(toValue(options)));
+  const snapshot = useSnapshot(store, emptyThreadList);
+  const actions = computed(() => threadListActions(store.value));
+  return computed(() => ({ ...snapshot.value, ...actions.value }));
+}

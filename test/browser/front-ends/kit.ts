@@ -1,0 +1,44 @@
+import { EventType } from "@ag-ui/core";
+import { onTestFinished } from "vitest";
+import { connectRuntime, type RuntimeConnection } from "../../../src/client/index.js";
+import { defineAgent } from "../../../src/worker/define-agent.js";
+import { serveRuntime } from "../../../src/worker/serve-runtime.js";
+
+export const DELTAS = 1_000;
+
+/** Answers with what it was asked; "many": 1,000 deltas, over some frames; the state counts the runs. */
+const echo = defineAgent(async function* ({ messages, runId, state }) {
+  const messageId = `${runId}-a`;
+  const { content } = messages.at(-1)!;
+  const runs = ((state as { runs?: number }).runs ?? 0) + 1;
+  yield { type: EventType.STATE_SNAPSHOT, snapshot: { runs, same: "same" } };
+  yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+  const deltas = content === "many" ? DELTAS : 1;
+  for (let n = 0; n < deltas; n++) {
+    yield {
+      type: EventType.TEXT_MESSAGE_CONTENT,
+      messageId,
+      delta: deltas === 1 ? `you said ${String(content)}` : "x",
+    };
+    if (n % 50 === 49) await new Promise(requestAnimationFrame);
+  }
+  yield { type: EventType.TEXT_MESSAGE_END, messageId };
+});
+
+/** A runtime with a host in this page. */
+export function pageRuntime(): RuntimeConnection {
+  const host = serveRuntime({ dbName: `front-${crypto.randomUUID()}`, agents: { echo } });
+  const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
+  onTestFinished(async () => {
+    await runtime.close();
+    await host.close();
+  });
+  return runtime;
+}
+
+/** An element of the page, gone after the test. */
+export function root(): HTMLElement {
+  const element = document.body.appendChild(document.createElement("main"));
+  onTestFinished(() => element.remove());
+  return element;
+}

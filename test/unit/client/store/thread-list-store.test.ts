@@ -1,0 +1,110 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { connectRuntime } from "../../../../src/client/connect-runtime.js";
+import { RuntimeStores } from "../../../../src/client/store/runtime-stores.js";
+import { ThreadListStore, type ThreadListOptions } from "../../../../src/client/store/thread-list-store.js";
+import { RunnerError } from "../../../../src/run/errors.js";
+import { serveRuntime } from "../../../../src/worker/serve-runtime.js";
+import { agentOf, collect, counter, inputOf, makeRunner } from "../../runner/kit.js";
+
+function host() {
+  const runner = makeRunner();
+  const served = serveRuntime({ runner, agents: { counter: agentOf(counter(1)), other: agentOf(counter(1)) } });
+  const runtime = connectRuntime({ hosts: { page: async () => served.connect() } });
+  onTestFinished(async () => {
+    await runtime.close();
+    await served.close();
+  });
+  const run = (threadId: string, agentId = "counter") =>
+    collect(
+      runtime.runner().run({ threadId, agent: { agentId }, input: inputOf(threadId, `${threadId}-${Math.random()}`) }),
+    );
+  const open = (options?: ThreadListOptions) => {
+    const store = new ThreadListStore(runtime, options);
+    const stop = store.subscribe(() => undefined);
+    onTestFinished(stop);
+    return { store, stop, ids: () => store.getSnapshot().threads.map(({ threadId }) => threadId) };
+  };
+  return { runner, runtime, run, open };
+}
+
+test("an empty list is ready; threads come, change, are archived and deleted", async () => {
+  const { runtime, run, open } = host();
+  const { store, ids } = open();
+  expect(store.getSnapshot().status).toBe("loading");
+  await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", threads: [], hasMore: false }));
+  await run("a");
+  await run("b");
+  await vi.waitFor(() => expect(ids()).toEqual(["b", "a"]));
+  await runtime.threads.rename("a", "first");
+  await vi.waitFor(() => expect(store.getSnapshot().threads.map(({ title }) => title)).toContain("first"));
+  const archive = open({ archived: true });
+  await vi.waitFor(() => expect(archive.store.getSnapshot().status).toBe("ready"));
+  await runtime.threads.archive("a");
+  await vi.waitFor(() => expect([ids(), archive.ids()]).toEqual([["b"], ["a"]]));
+  await runtime.threads.archive("a", false);
+  await vi.waitFor(() => expect([[...ids()].sort(), archive.ids()]).toEqual([["a", "b"], []]));
+  await runtime.threads.delete("b");
+  await vi.waitFor(() => expect(ids()).toEqual(["a"]));
+});
+
+test("pages: older threads come where they are asked for, what changes meanwhile is there once", async () => {
+  const { run, open } = host();
+  const names = ["a", "b", "c", "d", "e"];
+  for (const name of names) await run(name);
+  const { store, ids } = open({ limit: 2 });
+  await vi.waitFor(() => expect(store.getSnapshot().status).toBe("ready"));
+  expect(ids()).toEqual(["e", "d"]);
+  const loading = store.loadMore();
+  expect(store.getSnapshot().isLoadingMore).toBe(true);
+  await Promise.all([loading, store.loadMore(), run("c")]);
+  await vi.waitFor(() => expect(ids()[0]).toBe("c"));
+  while (store.getSnapshot().hasMore) await store.loadMore();
+  await vi.waitFor(() => expect(ids()).toEqual(["c", "e", "d", "b", "a"]));
+  await store.loadMore();
+  expect(store.getSnapshot()).toMatchObject({ hasMore: false, isLoadingMore: false });
+});
+
+test("a thread of the part that was not read does not come into the middle of the list", async () => {
+  const { run, open, runtime } = host();
+  for (const name of ["a", "b", "c"]) await run(name);
+  const { store, ids } = open({ limit: 2 });
+  await vi.waitFor(() => expect(ids()).toEqual(["c", "b"]));
+  await runtime.threads.pin("a");
+  await runtime.threads.pin("b");
+  await vi.waitFor(() => expect(store.getSnapshot().threads.at(-1)).toMatchObject({ threadId: "b", pinned: true }));
+  expect(ids().slice(0, 2)).toEqual(["c", "b"]);
+});
+
+test("one agent's threads alone", async () => {
+  const { run, open } = host();
+  const { ids } = open({ agentId: "other" });
+  await run("a");
+  await run("b", "other");
+  await run("c", "other");
+  await vi.waitFor(() => expect(ids()).toEqual(["c", "b"]));
+});
+
+test("a list that cannot be read says why, and is read again", async () => {
+  const { runner, run, open } = host();
+  await run("a");
+  const list = vi.spyOn(runner, "listThreads").mockRejectedValue(new RunnerError("storage-lost"));
+  const { store, ids } = open();
+  await vi.waitFor(() =>
+    expect(store.getSnapshot()).toMatchObject({ status: "failed", error: { code: "storage-lost" } }),
+  );
+  list.mockRestore();
+  await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", error: undefined }));
+  expect(ids()).toEqual(["a"]);
+});
+
+test("stores are shared as long as somebody holds them", async () => {
+  const { runtime } = host();
+  const stores = new RuntimeStores(runtime);
+  const thread = stores.thread({ threadId: "t", agentId: "counter" });
+  expect(stores.thread({ threadId: "t", agentId: "counter" })).toBe(thread);
+  expect(stores.thread({ threadId: "t", agentId: "counter", messageLimit: 5 })).not.toBe(thread);
+  expect(stores.thread({ threadId: "u", agentId: "counter" })).not.toBe(thread);
+  const list = stores.threadList();
+  expect(stores.threadList({ archived: false })).toBe(list);
+  expect(stores.threadList({ archived: true })).not.toBe(list);
+});

@@ -1,0 +1,308 @@
+import { EventType, type AbstractAgent, type BaseEvent, type Message } from "@ag-ui/client";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { connectRuntime } from "../../../../src/client/connect-runtime.js";
+import { ThreadStore, type ThreadSnapshot } from "../../../../src/client/store/thread-store.js";
+import { serveRuntime } from "../../../../src/worker/serve-runtime.js";
+import { agentOf, freshDb, gated } from "../../runner/kit.js";
+
+const said = (messages: readonly Message[]): string[] =>
+  messages.map(({ role, content }) => `${role}: ${JSON.stringify(content)}`);
+
+/** Answers with the number of the messages that it was given, then with what it was asked; `wait` holds it. */
+function echo(hold: Promise<void> = Promise.resolve()) {
+  return agentOf(async function* ({ messages, runId }) {
+    const messageId = `${runId}-a`;
+    const { content } = messages.at(-1)!;
+    yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `${messages.length} ` };
+    if (content === "wait") await hold;
+    if (content === "fail") throw new Error("no");
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: String(content) };
+    yield { type: EventType.TEXT_MESSAGE_END, messageId };
+  });
+}
+
+function host(agents: Readonly<Record<string, AbstractAgent>>) {
+  const served = serveRuntime({ dbName: freshDb(), stopGraceMs: 50, agents });
+  onTestFinished(() => served.close());
+  const connect = () => {
+    const runtime = connectRuntime({ hosts: { page: async () => served.connect() } });
+    onTestFinished(() => runtime.close());
+    return runtime;
+  };
+  const open = (agentId: string, threadId = "t", messageLimit?: number) => {
+    const store = new ThreadStore(connect(), {
+      agentId,
+      threadId,
+      ...(messageLimit !== undefined && { messageLimit }),
+    });
+    const seen: ThreadSnapshot[] = [];
+    const stop = store.subscribe(() => void seen.push(store.getSnapshot()));
+    onTestFinished(stop);
+    return { store, seen, stop };
+  };
+  return { connect, open };
+}
+
+const idle = (store: ThreadStore, status = "finished"): Promise<void> =>
+  vi.waitFor(() => expect(store.getSnapshot().run).toMatchObject({ is: "idle", last: { status } }));
+
+describe("a thread", () => {
+  test("is loading, then ready, also where it has nothing; tabs show the same", async () => {
+    const { open } = host({ echo: echo() });
+    const [a, b] = [open("echo"), open("echo")];
+    expect(a.store.getSnapshot()).toMatchObject({ status: "loading", messages: [], run: { is: "idle" } });
+    await vi.waitFor(() => expect(b.store.getSnapshot().status).toBe("ready"));
+    await a.store.send("hello");
+    await idle(b.store);
+    const expected = ['user: "hello"', 'assistant: "1 hello"'];
+    await vi.waitFor(() => expect(said(a.store.getSnapshot().messages)).toEqual(expected));
+    await vi.waitFor(() => expect(said(b.store.getSnapshot().messages)).toEqual(expected));
+  });
+
+  test("its message is shown at the call, its run begins before `send` resolves", async () => {
+    const { gate, letOn } = gated();
+    const { store, seen } = host({ echo: echo(gate) }).open("echo");
+    const runId = await store.send("wait");
+    const first = seen.find(({ messages }) => messages.length > 0)!;
+    expect([first.isSending, first.run.is, ...said(first.messages)]).toEqual([true, "idle", 'user: "wait"']);
+    await vi.waitFor(() =>
+      expect(store.getSnapshot()).toMatchObject({ isSending: false, run: { is: "running", runId } }),
+    );
+    letOn();
+    await idle(store);
+  });
+
+  test("a second message while a run is live is refused, and not part of the thread", async () => {
+    const { gate, letOn } = gated();
+    const { store } = host({ echo: echo(gate) }).open("echo");
+    await store.send("wait");
+    await expect(store.send("second")).rejects.toMatchObject({ code: "thread-busy" });
+    expect(store.getSnapshot()).toMatchObject({ isSending: false, error: { code: "thread-busy" } });
+    expect(said(store.getSnapshot().messages)).not.toContain('user: "second"');
+    letOn();
+    await idle(store);
+    await store.send("third");
+    expect(store.getSnapshot().error).toBeUndefined();
+    await idle(store);
+    await vi.waitFor(() => expect(said(store.getSnapshot().messages).at(-1)).toBe('assistant: "3 third"'));
+  });
+
+  test("a stop is shown as requested, then as the run's end", async () => {
+    const { store, seen } = host({ echo: echo(new Promise(() => undefined)) }).open("echo");
+    await store.send("wait");
+    store.stop();
+    expect(store.getSnapshot().isStopping).toBe(true);
+    await idle(store, "stopped");
+    expect(store.getSnapshot().isStopping).toBe(false);
+    expect(seen.some(({ isStopping }) => isStopping)).toBe(true);
+  });
+
+  test("a run that fails is told by `run`; the question is run again", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { store } = host({ echo: echo() }).open("echo");
+    await store.send("fail");
+    await idle(store, "errored");
+    expect(store.getSnapshot()).toMatchObject({ error: undefined, run: { last: { error: { message: "no" } } } });
+    const { runId } = (store.getSnapshot().run as { last: { runId: string } }).last;
+    const again = await store.retry();
+    await vi.waitFor(() => expect(store.getSnapshot().run).toMatchObject({ is: "idle", last: { runId: again } }));
+    expect(again).not.toBe(runId);
+    expect(said(store.getSnapshot().messages).filter((it) => it.startsWith("user"))).toEqual(['user: "fail"']);
+  });
+
+  test("an answer is regenerated, a question edited, in all tabs", async () => {
+    const { open } = host({ echo: echo() });
+    const [{ store }, other] = [open("echo"), open("echo")];
+    for (const content of ["one", "two"]) {
+      await store.send(content);
+      await idle(store);
+    }
+    await vi.waitFor(() => expect(said(other.store.getSnapshot().messages)).toHaveLength(4));
+    const [question, answer] = store.getSnapshot().messages;
+    await store.regenerate(answer!.id);
+    await idle(store);
+    const regenerated = ['user: "one"', 'assistant: "1 one"'];
+    await vi.waitFor(() => expect(said(other.store.getSnapshot().messages)).toEqual(regenerated));
+    expect(other.store.getSnapshot().messages[1]!.id).not.toBe(answer!.id);
+    await store.edit(question!.id, "uno");
+    await idle(store);
+    const edited = ['user: "uno"', 'assistant: "1 uno"'];
+    await vi.waitFor(() => expect(said(other.store.getSnapshot().messages)).toEqual(edited));
+    expect(said(store.getSnapshot().messages)).toEqual(edited);
+  });
+
+  test("what cannot be edited or regenerated is refused by name, and changes nothing", async () => {
+    const { store } = host({ echo: echo() }).open("echo");
+    await store.send("one");
+    await idle(store);
+    const before = said(store.getSnapshot().messages);
+    await expect(store.edit("nobody", "x")).rejects.toMatchObject({ code: "invalid-input", message: /nobody/ });
+    await expect(store.edit(store.getSnapshot().messages[1]!.id, "x")).rejects.toMatchObject({ code: "invalid-input" });
+    await expect(store.regenerate("nobody")).rejects.toMatchObject({ code: "invalid-input" });
+    expect(said(store.getSnapshot().messages)).toEqual(before);
+  });
+
+  test("an edit that is refused leaves the thread as it was", async () => {
+    const { gate, letOn } = gated();
+    const { store } = host({ echo: echo(gate) }).open("echo");
+    await store.send("one");
+    await idle(store);
+    await store.send("wait");
+    const [first] = store.getSnapshot().messages;
+    await expect(store.edit(first!.id, "uno")).rejects.toMatchObject({ code: "thread-busy" });
+    letOn();
+    await idle(store);
+    await vi.waitFor(() =>
+      expect(said(store.getSnapshot().messages)).toEqual([
+        'user: "one"',
+        'assistant: "1 one"',
+        'user: "wait"',
+        'assistant: "3 wait"',
+      ]),
+    );
+  });
+
+  test("interrupts are shown in all tabs, answered in one, gone in all", async () => {
+    const asker = agentOf(async function* ({ threadId, runId, resume }) {
+      if (resume === undefined) {
+        const interrupts = [{ id: "ask", reason: "confirm" }];
+        yield {
+          type: EventType.RUN_FINISHED,
+          threadId,
+          runId,
+          outcome: { type: "interrupt", interrupts },
+        } as BaseEvent;
+        return;
+      }
+      const messageId = `${runId}-a`;
+      yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+      yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: JSON.stringify(resume[0]!.payload) };
+      yield { type: EventType.TEXT_MESSAGE_END, messageId };
+    });
+    const { open } = host({ asker });
+    const [a, b] = [open("asker"), open("asker")];
+    await a.store.send("may I?");
+    for (const { store } of [a, b]) {
+      await vi.waitFor(() => expect(store.getSnapshot().interrupts.map(({ id }) => id)).toEqual(["ask"]));
+    }
+    await expect(b.store.send("never mind")).rejects.toMatchObject({ code: "interrupts-open" });
+    await b.store.respond({ interruptId: "ask", status: "resolved", payload: "yes" });
+    for (const { store } of [a, b]) {
+      await vi.waitFor(() => expect(said(store.getSnapshot().messages).at(-1)).toBe('assistant: "\\"yes\\""'));
+      expect(store.getSnapshot().interrupts).toEqual([]);
+    }
+  });
+
+  test("attachments are parts of the message", async () => {
+    const { store } = host({ echo: echo() }).open("echo");
+    const attachments = [new File(["abc"], "a.txt", { type: "text/plain" }), new Blob(["x"], { type: "image/png" })];
+    await store.send("see", { attachments });
+    await idle(store);
+    expect(store.getSnapshot().messages[0]!.content).toEqual([
+      { type: "text", text: "see" },
+      {
+        type: "document",
+        source: { type: "data", value: "YWJj", mimeType: "text/plain" },
+        metadata: { filename: "a.txt" },
+      },
+      { type: "image", source: { type: "data", value: "eA==", mimeType: "image/png" } },
+    ]);
+  });
+
+  test("earlier messages are loaded where they are wanted", async () => {
+    const { open } = host({ echo: echo() });
+    const { store: writer } = open("echo");
+    for (const content of ["one", "two", "three"]) {
+      await writer.send(content);
+      await idle(writer);
+    }
+    const { store } = open("echo", "t", 2);
+    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", earlier: "more" }));
+    expect(said(store.getSnapshot().messages)).toEqual(['user: "three"', 'assistant: "5 three"']);
+    const loading = store.loadEarlier(10);
+    await vi.waitFor(() => expect(store.getSnapshot().earlier).toBe("loading"));
+    await loading;
+    expect(store.getSnapshot()).toMatchObject({ earlier: "none" });
+    expect(store.getSnapshot().messages).toHaveLength(6);
+  });
+});
+
+describe("a snapshot", () => {
+  test("is the same until something changes, and so are the messages that did not change", async () => {
+    const { open } = host({ echo: echo() });
+    const { store, seen } = open("echo");
+    await store.send("one");
+    await idle(store);
+    await vi.waitFor(() => expect(store.getSnapshot().messages).toHaveLength(2));
+    const first = store.getSnapshot();
+    expect(store.getSnapshot()).toBe(first);
+    const [one, two] = first.messages;
+    seen.length = 0;
+    await store.send("two");
+    await idle(store);
+    expect(seen.length).toBeGreaterThan(0);
+    for (const { messages } of seen) expect([messages[0], messages[1]]).toEqual([one, two]);
+    for (const { messages } of seen) expect(messages[0] === one && messages[1] === two).toBe(true);
+    // What was handed out before was not changed.
+    expect(first.messages).toHaveLength(2);
+  });
+
+  test("a thousand deltas tell listeners a few times, not a thousand", async () => {
+    const many = agentOf(async function* ({ runId }) {
+      const messageId = `${runId}-a`;
+      yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+      for (let n = 0; n < 1_000; n++) yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "x" };
+      yield { type: EventType.TEXT_MESSAGE_END, messageId };
+    });
+    const { store, seen } = host({ many }).open("many");
+    await store.send("go");
+    await idle(store);
+    await vi.waitFor(() => expect(store.getSnapshot().messages.at(-1)!.content).toHaveLength(1_000));
+    expect(seen.length).toBeLessThan(200);
+  });
+
+  test("a listener that leaves and comes at once changes nothing; the last that leaves ends the following", async () => {
+    const { open } = host({ echo: echo() });
+    const { store, stop } = open("echo");
+    const other = open("echo");
+    await vi.waitFor(() => expect(store.getSnapshot().status).toBe("ready"));
+    const follow = vi.spyOn(store.agent, "follow");
+    stop();
+    const again = store.subscribe(() => undefined);
+    await Promise.resolve();
+    expect(follow).not.toHaveBeenCalled();
+    await other.store.send("one");
+    await vi.waitFor(() => expect(store.getSnapshot().messages).toHaveLength(2));
+    again();
+    again();
+    await Promise.resolve();
+    await idle(other.store);
+    await other.store.send("two");
+    await idle(other.store);
+    expect(store.getSnapshot().messages).toHaveLength(2);
+    // Whoever comes back is told of what it has missed.
+    onTestFinished(store.subscribe(() => undefined));
+    await vi.waitFor(() => expect(store.getSnapshot().messages).toHaveLength(4));
+  });
+});
+
+test("a thread that cannot be read says why, and is read again", async () => {
+  let broken = true;
+  const served = serveRuntime({
+    dbName: freshDb(),
+    agents: { echo: echo() },
+    beforeRequestMiddleware: () => {
+      if (broken) throw new Response("not now", { status: 403 });
+    },
+  });
+  onTestFinished(() => served.close());
+  const runtime = connectRuntime({ hosts: { page: async () => served.connect() } });
+  onTestFinished(() => runtime.close());
+  const store = new ThreadStore(runtime, { agentId: "echo", threadId: "t" });
+  onTestFinished(store.subscribe(() => undefined));
+  await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "failed", error: { code: "refused" } }));
+  broken = false;
+  await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", error: undefined }));
+});
