@@ -133,6 +133,13 @@ function tabs(
   };
 }
 
+/** The examples in React, Vue and Svelte. */
+const frontEnds = (engine: "chromium" | "firefox"): TestProjectInlineConfiguration =>
+  tabs(engine, ["demo/frameworks/test/*.test.ts"], {
+    name: `frontends-${engine}`,
+    pages: "demo/frameworks/test/setup.ts",
+  });
+
 export default defineConfig(({ mode }) =>
   mode === "lib"
     ? {
@@ -214,10 +221,8 @@ export default defineConfig(({ mode }) =>
                 include: ["test/interop/*.test.ts"],
               },
             },
-            tabs("chromium", ["demo/frameworks/test/*.test.ts"], {
-              name: "frontends",
-              pages: "demo/frameworks/test/setup.ts",
-            }),
+            frontEnds("chromium"),
+            frontEnds("firefox"),
             tabs("chromium", ["test/tabs/**/*.test.ts", "demo/test/tabs/*.test.ts"]),
             // What is about the dev server, not about the browser, is tested in one.
             tabs("firefox", ["test/tabs/**/!(dev-*).test.ts", "demo/test/tabs/*.test.ts"]),

@@ -91,15 +91,15 @@ const SUITES = [
     outsideGate: true,
     steps: [vitest("copilotkit")],
   },
-  {
-    name: "frontends",
-    says: "the examples in React, Vue and Svelte, built, in Chromium",
+  ...["chromium", "firefox"].map((browser) => ({
+    name: `frontends-${browser}`,
+    says: `the examples in React, Vue and Svelte, built, in ${BROWSERS[browser].title}`,
     limit: 30 * MINUTE,
-    browser: "chromium",
-    // It installs the frameworks.
+    browser,
+    // They install the frameworks.
     outsideGate: true,
-    steps: [vitest("frontends")],
-  },
+    steps: [vitest(`frontends-${browser}`)],
+  })),
   {
     name: "chromium",
     says: "several tabs, in Chromium",
@@ -126,7 +126,7 @@ const SUITES = [
 /** Names of suites from the command line; nothing named means every suite. */
 function chosenSuites(args) {
   if (args.includes("--list")) {
-    for (const { name, says } of SUITES) console.log(`${name.padEnd(12)}${says}`);
+    for (const { name, says } of SUITES) console.log(`${name.padEnd(20)}${says}`);
     process.exit(0);
   }
   const unknown = args.filter((arg) => !SUITES.some(({ name }) => name === arg));
@@ -212,14 +212,14 @@ function printSummary(results) {
     for (const failure of failures) console.log(`\nfailed in ${name}: ${failure}`);
   }
   const cell = (value, width) => String(value).padStart(width);
-  console.log(`\n${"suite".padEnd(12)}${["passed", "failed", "skipped", "seconds"].map((it) => cell(it, 9)).join("")}`);
+  console.log(`\n${"suite".padEnd(20)}${["passed", "failed", "skipped", "seconds"].map((it) => cell(it, 9)).join("")}`);
   for (const { name, passed, failed, skipped, seconds, why } of results) {
     const counts = [passed, failed, skipped, seconds.toFixed(1)].map((it) => cell(it, 9)).join("");
-    console.log(`${name.padEnd(12)}${counts}${why ? `  ${why}` : ""}`);
+    console.log(`${name.padEnd(20)}${counts}${why ? `  ${why}` : ""}`);
   }
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
   const seconds = sum("seconds");
-  console.log(`${"all".padEnd(12)}${cell(`${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`, 36)}\n`);
+  console.log(`${"all".padEnd(20)}${cell(`${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`, 36)}\n`);
   const skipped = sum("skipped");
   console.log(`${sum("passed")} passed, ${sum("failed")} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
   return sum("failed");

@@ -12,16 +12,23 @@ const dynamic = true as const;
 export function runtimeTransport(runtime: RuntimeConnection, agentId: string): ChatTransport<UIMessage> {
   const runner = runtime.runner();
   return {
-    async sendMessages({ chatId: threadId, trigger, messageId, messages, abortSignal }) {
+    // The stream of a run that a page comes back to begins with its first event.
+    resumeStreamIsReplay: true,
+    async sendMessages({ chatId: threadId, messages, abortSignal }) {
       const runId = crypto.randomUUID();
-      const last = messages.at(-1);
-      const isNew = trigger === "submit-message" && last?.role === "user";
+      // A question that the thread has with the same text is answered anew, with other text it was edited.
+      const question = messages.findLast(({ role }) => role === "user");
       const events$ = runner.run({
         threadId,
         agent: { agentId },
-        input: { threadId, runId, messages: isNew ? [userMessageOf(last)] : [], tools: [], context: [], state: {} },
-        // The answer that is asked for anew, and what stands behind it.
-        ...(trigger === "regenerate-message" && messageId !== undefined && { branchBefore: messageId }),
+        input: {
+          threadId,
+          runId,
+          messages: question === undefined ? [] : [userMessageOf(question)],
+          tools: [],
+          context: [],
+          state: {},
+        },
       });
       const stop = (): void => void runner.stop({ threadId, runId }).catch(() => undefined);
       if (abortSignal?.aborted === true) stop();

@@ -22,7 +22,10 @@ import { useStores } from "./provider.js";
 
 /** Which agent runs, and how a thread is read. */
 export interface UseThreadOptions extends Pick<ThreadStoreOptions, "agentId" | "messageLimit"> {
-  /** Suspends until the history was read, or cannot be read. Never on a server. Default false. */
+  /**
+   * Suspends until the history was read, or cannot be read. Not without a `threadId`, which has no history, and never on a
+   * server. Default false.
+   */
   readonly suspense?: boolean;
 }
 
@@ -68,7 +71,9 @@ export function useThread(threadId: string | undefined, options: UseThreadOption
     store?.getSnapshot ?? empty,
     store?.getServerSnapshot ?? empty,
   );
-  if (options.suspense === true && store !== undefined && snapshot.status === "loading") throw store.settled();
+  // The store's own status: while a page is hydrated, the hook still shows what the server did.
+  const isLoading = threadId !== undefined && store?.getSnapshot().status === "loading";
+  if (options.suspense === true && isLoading) throw store.settled();
   const actions = useMemo(() => threadActions(store), [store]);
   return useMemo(() => ({ ...snapshot, ...actions }), [snapshot, actions]);
 }

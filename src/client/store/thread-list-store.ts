@@ -1,7 +1,7 @@
 import { Subscription } from "rxjs";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../../wire/shapes.js";
 import type { RuntimeConnection, ThreadsApi } from "../connect-runtime.js";
-import { asError, readUntilDone, sameList, Store } from "./store.js";
+import { asError, readUntilDone, RETRY_MAX_MS, RETRY_MS, sameList, Store } from "./store.js";
 
 /** A list of threads as it is shown now. */
 export interface ThreadListSnapshot {
@@ -12,6 +12,7 @@ export interface ThreadListSnapshot {
   /** Whether there are older ones, see {@link ThreadListStore.loadMore}. */
   readonly hasMore: boolean;
   readonly isLoadingMore: boolean;
+  /** Why it cannot be read, or is not told of changes and read from time to time alone. */
   readonly error: Error | undefined;
 }
 
@@ -35,13 +36,15 @@ export const emptyThreadList: ThreadListSnapshot = {
 /** The list of threads for a front end of any framework: read while somebody listens, and kept by the changes of all tabs. */
 export class ThreadListStore extends Store<ThreadListSnapshot> {
   private readonly threads = new Map<string, ThreadSummary>();
-  /** Ids of threads that were told of while a page was read: the page may be older. */
-  private readonly toldOf = new Set<string>();
+  /** What was told of threads while a page was read, which may be older; undefined: not in the list (any more). */
+  private readonly told = new Map<string, ThreadSummary | undefined>();
   private status: ThreadListSnapshot["status"] = "loading";
   private oldest: number | undefined;
   private hasMore = false;
   private isLoadingMore = false;
   private error: Error | undefined;
+  /** Why changes are not told. */
+  private notWatched: Error | undefined;
   /** Changes with each reading from the beginning: what an earlier one brings is stale. */
   private generation = 0;
 
@@ -73,12 +76,15 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
   }
 
   protected override begin(): () => void {
-    const watching = new Subscription();
+    let watching: Subscription | undefined;
     let stopReading = (): void => undefined;
+    let pause = RETRY_MS;
+    let watchAgain: ReturnType<typeof setTimeout> | undefined;
     const readAnew = (): void => {
       stopReading();
       stopReading = readUntilDone(
         () => {
+          if (watching === undefined || watching.closed) watching = watch();
           this.oldest = undefined;
           return this.readPage(++this.generation);
         },
@@ -89,23 +95,34 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
         },
       );
     };
-    watching.add(
-      this.api.watch().subscribe({
-        next: (change) => (change.type === "anew" ? readAnew() : this.changedTo(change)),
-        // Refused: the list is refused too, and says why.
-        error: () => undefined,
-      }),
-    );
-    watching.add(() => {
-      stopReading();
-      this.generation++;
-    });
+    const watch = (): Subscription => {
+      this.notWatched = undefined;
+      return this.api.watch().subscribe({
+        next: (change) => {
+          pause = RETRY_MS;
+          if (change.type === "anew") readAnew();
+          else this.changedTo(change);
+        },
+        // Refused, which the list need not be: until it is allowed, the list is read from time to time.
+        error: (error: unknown) => {
+          this.notWatched = asError(error);
+          this.changed();
+          watchAgain = setTimeout(readAnew, pause);
+          pause = Math.min(2 * pause, RETRY_MAX_MS);
+        },
+      });
+    };
     readAnew();
-    return () => watching.unsubscribe();
+    return () => {
+      clearTimeout(watchAgain);
+      stopReading();
+      watching?.unsubscribe();
+      this.generation++;
+    };
   }
 
   protected override read(was: ThreadListSnapshot): ThreadListSnapshot {
-    const { status, hasMore, isLoadingMore, error } = this;
+    const { status, hasMore, isLoadingMore, error = this.notWatched } = this;
     const threads = [...this.threads.values()].sort((one, other) => other.updatedAt - one.updatedAt);
     return { status, threads: sameList(was.threads, threads), hasMore, isLoadingMore, error };
   }
@@ -119,10 +136,10 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
 
   private changedTo(change: Exclude<ThreadChange, { type: "anew" }>): void {
     const threadId = change.type === "deleted" ? change.threadId : change.thread.threadId;
-    this.toldOf.add(threadId);
-    if (change.type === "changed" && this.isListed(change.thread) && this.isRead(change.thread)) {
-      this.threads.set(threadId, change.thread);
-    } else this.threads.delete(threadId);
+    const listed = change.type === "changed" && this.isListed(change.thread) ? change.thread : undefined;
+    this.told.set(threadId, listed);
+    if (listed !== undefined && this.isRead(listed)) this.threads.set(threadId, listed);
+    else this.threads.delete(threadId);
     this.changed();
   }
 
@@ -132,20 +149,26 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
   }
 
   private async readPage(generation: number): Promise<void> {
-    const { limit = 50, agentId } = this.options;
+    const { limit = 50, agentId, archived } = this.options;
     const { oldest } = this;
-    this.toldOf.clear();
-    const page = await this.api.list({
-      limit,
-      ...(oldest !== undefined && { before: oldest }),
-      ...(agentId !== undefined && { agentId }),
-      ...(this.options.archived === true && { archived: true }),
-    });
+    this.told.clear();
+    const pageBefore = (before: number | undefined): Promise<readonly ThreadSummary[]> =>
+      this.api.list({
+        limit,
+        ...(before !== undefined && { before }),
+        ...(agentId !== undefined && { agentId }),
+        ...(archived === true && { archived }),
+      });
+    const isNew = ({ threadId }: ThreadSummary): boolean => !this.threads.has(threadId);
+    // With those of the same millisecond, of which the last page may have had only some.
+    let page = await pageBefore(oldest === undefined ? undefined : oldest + 1);
+    if (oldest !== undefined && page.length === limit && !page.some(isNew)) page = await pageBefore(oldest);
     if (generation !== this.generation) return;
     // From the beginning: what is not there any more was deleted while nobody told of it.
-    if (oldest === undefined) for (const id of this.threads.keys()) if (!this.toldOf.has(id)) this.threads.delete(id);
-    for (const thread of page) {
-      if (this.isListed(thread) && !this.toldOf.has(thread.threadId)) this.threads.set(thread.threadId, thread);
+    if (oldest === undefined) for (const id of this.threads.keys()) if (!this.told.has(id)) this.threads.delete(id);
+    for (const { threadId, ...thread } of page) {
+      const now = this.told.has(threadId) ? this.told.get(threadId) : { ...thread, threadId };
+      if (now !== undefined && this.isListed(now)) this.threads.set(threadId, now);
     }
     this.oldest = page.at(-1)?.updatedAt ?? oldest;
     this.hasMore = page.length === limit;

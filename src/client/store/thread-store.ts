@@ -1,8 +1,9 @@
 import type { ContentPart, Interrupt, Message, ResumeEntry, State, UserMessage } from "@ag-ui/core";
-import type { RunAgentParameters } from "@ag-ui/client";
+import type { RunAgentInput, RunAgentParameters } from "@ag-ui/client";
 import { filter, Subscription, take } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
+import { describeFaults, resumeFaults } from "../../run/interrupts.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent, LocalAgentConfig } from "../local-agent.js";
 import type { ThreadRun } from "../thread-run.js";
@@ -49,6 +50,9 @@ export interface SendOptions extends RunOptions {
 
 type Content = UserMessage["content"];
 
+/** How long a store is kept, and follows, after {@link ThreadStore.settled} has resolved, in ms. */
+const LINGER_MS = 5_000;
+
 const NO_INTERRUPTS: readonly Interrupt[] = [];
 
 /** A thread for a front end of any framework: it follows the thread while somebody listens. */
@@ -58,11 +62,13 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   readonly threadId: string;
   private status: ThreadSnapshot["status"] = "loading";
   private run: ThreadRun = { is: "idle" };
-  private sending = 0;
+  private isSending = false;
   private isStopping = false;
   private isLoading = false;
   private error: Error | undefined;
   private settling: Promise<void> | undefined;
+  /** Ids of the runs that were started here: what they tell is not the thread's history. */
+  private readonly ownRuns = new Set<string>();
 
   constructor(runtime: Pick<RuntimeConnection, "agent">, options: ThreadStoreOptions) {
     const { threadId = randomId(), agentId, messageLimit } = options;
@@ -81,6 +87,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       const parts = await Promise.all(attachments.map(partOfFile));
       const message: UserMessage = { id: randomId(), role: "user", content: withParts(content, parts) };
       const { agent } = this;
+      this.checkFree();
+      this.checkAnswered([]);
       return this.start(
         options,
         () => agent.addMessage(message),
@@ -91,7 +99,12 @@ export class ThreadStore extends Store<ThreadSnapshot> {
 
   /** Answers open interrupts, all of them, and goes on. Errors: `interrupts-open` if some are left out. */
   async respond(answers: ResumeEntry | readonly ResumeEntry[], options: RunOptions = {}): Promise<string> {
-    return this.call(() => this.start({ ...options, resume: [answers].flat() }));
+    return this.call(async () => {
+      const resume = [answers].flat();
+      this.checkFree();
+      this.checkAnswered(resume);
+      return this.start({ ...options, resume });
+    });
   }
 
   /**
@@ -151,46 +164,53 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     });
   }
 
-  /** Resolves when the history was read, or cannot be read; listens until then. */
+  /**
+   * Resolves when the history was read, or cannot be read. Listens until then, and somewhat longer: whoever waits for it
+   * comes to listen.
+   */
   settled(): Promise<void> {
     this.settling ??= new Promise((resolve) => {
       const look = (): void => {
-        if (this.getSnapshot().status === "loading") return;
+        if (this.settling === undefined || this.getSnapshot().status === "loading") return;
         this.settling = undefined;
-        stop();
+        setTimeout(stop, LINGER_MS);
         resolve();
       };
       const stop = this.subscribe(look);
-      look();
+      queueMicrotask(look);
     });
     return this.settling;
   }
 
   protected override begin(): () => void {
+    const { agent } = this;
     const following = new Subscription();
     const isReady = (): void => {
-      // What streams in was read.
       if (this.status === "failed") this.error = undefined;
       this.status = "ready";
       this.changed();
     };
-    const hooks = this.agent.subscribe({
-      onMessagesChanged: isReady,
-      onStateChanged: isReady,
+    // Messages and state that a reading of the thread brings; also called for changes made here.
+    const changed = ({ input }: { readonly input?: RunAgentInput }): void => {
+      if (input === undefined || this.ownRuns.has(input.runId)) this.changed();
+      else isReady();
+    };
+    const hooks = agent.subscribe({
+      onMessagesChanged: changed,
+      onStateChanged: changed,
       // Interrupts are set by the last event.
-      onRunFinalized: isReady,
+      onRunFinalized: () => this.changed(),
     });
     following.add(() => hooks.unsubscribe());
-    following.add(this.agent.run$.subscribe((run) => this.runChanged(run)));
-    let unfollow = (): void => undefined;
-    following.add(() => unfollow());
+    following.add(agent.run$.subscribe((run) => this.runChanged(run)));
+    following.add(agent.follow());
     following.add(
+      // A follower tries again by itself; until it succeeds, this asks no host.
       readUntilDone(
         async () => {
-          unfollow();
-          unfollow = this.agent.follow();
-          await this.agent.connectAgent();
-          isReady();
+          await agent.connectAgent();
+          // What was not read by the end of the following is not known.
+          if (!following.closed) isReady();
         },
         (error) => {
           if (this.status === "ready") return;
@@ -212,7 +232,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       messages: sameList(was.messages, agent.messages),
       state: agent.state as State,
       run,
-      isSending: this.sending > 0,
+      isSending: this.isSending,
       isStopping: this.isStopping,
       interrupts: run.is === "running" ? NO_INTERRUPTS : sameList(was.interrupts, agent.pendingInterrupts),
       earlier: this.isLoading ? "loading" : more,
@@ -244,12 +264,23 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   /** Starts a run on a part of the thread. */
   private async branch(options: RunOptions, messages: readonly Message[]): Promise<string> {
     const { agent } = this;
-    const before = agent.messages;
-    // Not by `setMessages`, which makes copies: unchanged messages are to stay the same objects.
+    const { messages: before, pendingInterrupts } = agent;
+    const cut = [...messages];
+    this.checkFree();
     return this.start(
       options,
-      () => (agent.messages = [...messages]),
-      () => (agent.messages = before),
+      () => {
+        // Not by `setMessages`, which makes copies: unchanged messages are to stay the same objects.
+        agent.messages = cut;
+        // A branch leaves the run that asked behind; the host knows whether it does.
+        agent.pendingInterrupts = [];
+      },
+      () => {
+        agent.pendingInterrupts = pendingInterrupts;
+        if (agent.messages === cut) agent.messages = before;
+        // More has come meanwhile: the thread is read again, since what was cut is missing here.
+        else agent.connectAgent().catch(() => undefined);
+      },
     );
   }
 
@@ -266,16 +297,16 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   ): Promise<string> {
     const { agent } = this;
     const runId = randomId();
-    const isThis = (run: ThreadRun): boolean => (run.is === "running" ? run : run.last)?.runId === runId;
     let waiting!: Subscription;
     const begun = new Promise<void>((resolve) => {
+      const isThis = (run: ThreadRun): boolean => (run.is === "running" ? run : run.last)?.runId === runId;
       waiting = agent.run$.pipe(filter(isThis), take(1)).subscribe(() => resolve());
     });
-    this.sending++;
+    this.ownRuns.add(runId);
+    this.isSending = true;
     change();
     this.tell();
     try {
-      this.checkAnswered(parameters.resume ?? []);
       const running = agent.runAgent({ ...parameters, runId });
       await Promise.race([begun, running]);
       // A run that fails later is told by `run`.
@@ -286,16 +317,33 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       throw error;
     } finally {
       waiting.unsubscribe();
-      this.sending--;
+      this.isSending = false;
     }
   }
 
-  /** As the host does; the client's class would refuse it with an error without a code. */
+  /** Before anything is changed here: a message that comes to a run that begins would be taken for a part of it. */
+  private checkFree(): void {
+    const { threadId } = this;
+    let live: Partial<ThreadRun & { readonly is: "running" }> = {};
+    this.agent.run$.pipe(take(1)).subscribe((run) => (live = run.is === "running" ? run : {}));
+    const { runId } = live;
+    if (this.isSending || runId !== undefined) {
+      throw new RunnerError("thread-busy", { threadId, ...(runId !== undefined && { runId }) });
+    }
+  }
+
+  /** As the host does: the client's class would refuse it with an error that has no code. */
   private checkAnswered(resume: readonly ResumeEntry[]): void {
     const { threadId } = this;
-    const interruptIds = this.agent.pendingInterrupts.map(({ id }) => id);
-    const missing = interruptIds.filter((id) => !resume.some(({ interruptId }) => interruptId === id));
-    if (missing.length > 0) throw new RunnerError("interrupts-open", { threadId, interruptIds, missing });
+    const open = this.agent.pendingInterrupts;
+    const faults = resumeFaults(open, [...resume], Date.now());
+    if (faults === undefined) return;
+    const interruptIds = open.map(({ id }) => id);
+    throw new RunnerError(
+      "interrupts-open",
+      { threadId, interruptIds, ...faults },
+      { message: describeFaults(faults) },
+    );
   }
 
   private indexOf(messageId: string): number {

@@ -184,7 +184,28 @@ function notingFor({ given }: RuntimeCore, { page }: Admitted, threadId: string)
   return page === undefined ? undefined : given.noting(page, threadId);
 }
 
-/** @param stops the run is stopped if its reader leaves before its end */
+/** How many requests read a run: one that is sent again reads the same run. */
+class RunReaders {
+  private readonly counts = new WeakMap<RuntimeCore, Map<string, number>>();
+
+  /** @returns to be called when the reader is gone; whether it was the last one */
+  enter(core: RuntimeCore, threadId: string, runId: string): () => boolean {
+    const counts = this.counts.get(core) ?? new Map<string, number>();
+    this.counts.set(core, counts);
+    const run = JSON.stringify([threadId, runId]);
+    counts.set(run, (counts.get(run) ?? 0) + 1);
+    return () => {
+      const left = counts.get(run)! - 1;
+      if (left > 0) counts.set(run, left);
+      else counts.delete(run);
+      return left === 0;
+    };
+  }
+}
+
+const readers = new RunReaders();
+
+/** @param stops the run is stopped if its last reader leaves before its end */
 function answerRun(
   core: RuntimeCore,
   request: Admitted,
@@ -202,10 +223,12 @@ function answerRun(
           given: served.isRecorded ? notingFor(core, request, threadId) : undefined,
         })
       : streamOfEvents(served.events$, filter, signal);
+  const leave = readers.enter(core, threadId, runId);
   void stream.over.then((how) => {
     served.left();
+    const isLast = leave();
     // Whether it worked shows in the run's end.
-    if (stops && how === "left") core.stop({ threadId, runId }).catch(() => undefined);
+    if (stops && how === "left" && isLast) core.stop({ threadId, runId }).catch(() => undefined);
   });
   return answerStream(core, request, input, stream.source, served, served.is === "foreign");
 }

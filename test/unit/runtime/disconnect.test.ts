@@ -63,6 +63,21 @@ describe("a reader over HTTP that leaves in the middle of a run", () => {
     await vi.waitFor(async () => expect(await other.status()).toBe("stopped"));
   });
 
+  test("stops it once nobody reads it: a request that is sent again reads the same run", async () => {
+    const { run, runner, status } = await serving();
+    const [dead, alive] = [new AbortController(), new AbortController()];
+    for (const { signal } of [dead, alive]) await (await run(STOP, signal)).body!.getReader().read();
+    const stop = vi.spyOn(runner, "stop");
+    dead.abort();
+    // What comes later has waited for it.
+    await new Promise((resolve) => setImmediate(resolve));
+    await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(true));
+    expect(stop).not.toHaveBeenCalled();
+    alive.abort();
+    await vi.waitFor(async () => expect(await status()).toBe("stopped"));
+    expect(stop).toHaveBeenCalledTimes(1);
+  });
+
   test("stops it as an HttpAgent that is aborted", async () => {
     vi.spyOn(console, "error").mockImplementation(() => undefined);
     onTestFinished(() => void vi.restoreAllMocks());

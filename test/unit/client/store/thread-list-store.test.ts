@@ -1,8 +1,10 @@
-import { expect, onTestFinished, test, vi } from "vitest";
-import { connectRuntime } from "../../../../src/client/connect-runtime.js";
+import { Subject, throwError } from "rxjs";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { connectRuntime, type ThreadsApi } from "../../../../src/client/connect-runtime.js";
 import { RuntimeStores } from "../../../../src/client/store/runtime-stores.js";
 import { ThreadListStore, type ThreadListOptions } from "../../../../src/client/store/thread-list-store.js";
 import { RunnerError } from "../../../../src/run/errors.js";
+import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../../../../src/wire/shapes.js";
 import { serveRuntime } from "../../../../src/worker/serve-runtime.js";
 import { agentOf, collect, counter, inputOf, makeRunner } from "../../runner/kit.js";
 
@@ -107,4 +109,76 @@ test("stores are shared as long as somebody holds them", async () => {
   const list = stores.threadList();
   expect(stores.threadList({ archived: false })).toBe(list);
   expect(stores.threadList({ archived: true })).not.toBe(list);
+});
+
+describe("pages and changes", () => {
+  const summary = (threadId: string, updatedAt: number, title = threadId): ThreadSummary => ({
+    threadId,
+    title,
+    createdAt: 0,
+    updatedAt,
+    runCount: 1,
+    archived: false,
+    pinned: false,
+  });
+
+  /** A list of two threads per page; `meanwhile` is called while a page is on its way. */
+  function listing(all: ThreadSummary[], meanwhile = (_n: number): void => undefined) {
+    const changes$ = new Subject<ThreadChange>();
+    let n = 0;
+    const list = async ({ before = Infinity, limit = 50 }: ThreadListQuery = {}) => {
+      const page = all.filter(({ updatedAt }) => updatedAt < before).slice(0, limit);
+      meanwhile(n++);
+      return page;
+    };
+    const threads = { list, watch: () => changes$ } as unknown as ThreadsApi;
+    const store = new ThreadListStore({ threads }, { limit: 2 });
+    onTestFinished(store.subscribe(() => undefined));
+    const titles = () => store.getSnapshot().threads.map(({ title }) => title);
+    return { store, changes$, titles };
+  }
+
+  test("threads of one millisecond are all there", async () => {
+    const { store, titles } = listing(["a", "b", "c", "d"].map((id) => summary(id, 5)).concat(summary("e", 4)));
+    await vi.waitFor(() => expect(titles()).toEqual(["a", "b"]));
+    // Four of one millisecond and pages of two: those that no page begins with cannot be told apart.
+    while (store.getSnapshot().hasMore) await store.loadMore();
+    expect(titles()).toEqual(["a", "b", "e"]);
+    const other = listing([summary("a", 9), summary("b", 5), summary("c", 5), summary("d", 4)]);
+    await vi.waitFor(() => expect(other.titles()).toEqual(["a", "b"]));
+    while (other.store.getSnapshot().hasMore) await other.store.loadMore();
+    expect(other.titles()).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("a thread that is renamed while its page is read has its new name", async () => {
+    const all = [summary("a", 4), summary("b", 3), summary("c", 2), summary("d", 1)];
+    const { store, titles, changes$ } = listing(all, (n) => {
+      if (n !== 1) return;
+      all.splice(2, 2, summary("c", 2, "renamed"));
+      changes$.next({ type: "changed", thread: all[2]! });
+      changes$.next({ type: "deleted", threadId: "d" });
+    });
+    await vi.waitFor(() => expect(titles()).toEqual(["a", "b"]));
+    while (store.getSnapshot().hasMore) await store.loadMore();
+    expect(titles()).toEqual(["a", "b", "renamed"]);
+  });
+
+  test("where changes are not told, the list is read from time to time, and then they are", async () => {
+    let isAllowed = false;
+    let lists = 0;
+    const changes$ = new Subject<ThreadChange>();
+    const threads = {
+      list: async () => (lists++, []),
+      watch: () => (isAllowed ? changes$ : throwError(() => new RunnerError("refused"))),
+    } as unknown as ThreadsApi;
+    const store = new ThreadListStore({ threads });
+    onTestFinished(store.subscribe(() => undefined));
+    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", error: { code: "refused" } }));
+    isAllowed = true;
+    await vi.waitFor(() => expect(lists).toBe(2));
+    changes$.next({ type: "changed", thread: summary("a", 1) });
+    await vi.waitFor(() =>
+      expect(store.getSnapshot()).toMatchObject({ error: undefined, threads: [{ threadId: "a" }] }),
+    );
+  });
 });

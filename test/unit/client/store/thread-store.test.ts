@@ -2,6 +2,7 @@ import { EventType, type AbstractAgent, type BaseEvent, type Message } from "@ag
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime } from "../../../../src/client/connect-runtime.js";
 import { ThreadStore, type ThreadSnapshot } from "../../../../src/client/store/thread-store.js";
+import { RunnerError } from "../../../../src/run/errors.js";
 import { serveRuntime } from "../../../../src/worker/serve-runtime.js";
 import { agentOf, freshDb, gated } from "../../runner/kit.js";
 
@@ -86,6 +87,21 @@ describe("a thread", () => {
     expect(store.getSnapshot().error).toBeUndefined();
     await idle(store);
     await vi.waitFor(() => expect(said(store.getSnapshot().messages).at(-1)).toBe('assistant: "3 third"'));
+  });
+
+  test("of two messages in one tick the second is refused, and never comes back", async () => {
+    const { store, seen } = host({ echo: echo() }).open("echo");
+    const [first, second] = await Promise.allSettled([store.send("one"), store.send("two")]);
+    expect([first.status, second]).toMatchObject([
+      "fulfilled",
+      { status: "rejected", reason: { code: "thread-busy" } },
+    ]);
+    await idle(store);
+    await store.send("three");
+    await idle(store);
+    const expected = ['user: "one"', 'assistant: "1 one"', 'user: "three"', 'assistant: "3 three"'];
+    await vi.waitFor(() => expect(said(store.getSnapshot().messages)).toEqual(expected));
+    expect(seen.flatMap(({ messages }) => said(messages))).not.toContain('user: "two"');
   });
 
   test("a stop is shown as requested, then as the run's end", async () => {
@@ -195,6 +211,23 @@ describe("a thread", () => {
     }
   });
 
+  test("an expired interrupt can only be cancelled; an edit of the question leaves it behind", async () => {
+    const asker = agentOf(async function* ({ threadId, runId, messages }) {
+      if (messages.at(-1)!.content !== "may I?") return;
+      const interrupts = [{ id: "ask", reason: "confirm", expiresAt: "2020-01-01T00:00:00Z" }];
+      yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } } as BaseEvent;
+    });
+    const { store } = host({ asker }).open("asker");
+    await store.send("may I?");
+    await vi.waitFor(() => expect(store.getSnapshot().interrupts).toHaveLength(1));
+    const refusal = { code: "interrupts-open", details: { expired: ["ask"] } };
+    await expect(store.respond({ interruptId: "ask", status: "resolved" })).rejects.toMatchObject(refusal);
+    await store.edit(store.getSnapshot().messages[0]!.id, "never mind");
+    await idle(store);
+    await vi.waitFor(() => expect(store.getSnapshot().interrupts).toEqual([]));
+    expect(said(store.getSnapshot().messages)).toEqual(['user: "never mind"']);
+  });
+
   test("attachments are parts of the message", async () => {
     const { store } = host({ echo: echo() }).open("echo");
     const attachments = [new File(["abc"], "a.txt", { type: "text/plain" }), new Blob(["x"], { type: "image/png" })];
@@ -226,6 +259,63 @@ describe("a thread", () => {
     await loading;
     expect(store.getSnapshot()).toMatchObject({ earlier: "none" });
     expect(store.getSnapshot().messages).toHaveLength(6);
+  });
+});
+
+describe("what was read of a thread", () => {
+  async function written() {
+    const served = host({ echo: echo() });
+    const { store } = served.open("echo");
+    await store.send("old");
+    await idle(store);
+    return served;
+  }
+
+  test("is nothing where nobody listened to the end of the reading", async () => {
+    const { connect } = await written();
+    const store = new ThreadStore(connect(), { agentId: "echo", threadId: "t" });
+    store.subscribe(() => undefined)();
+    await store.agent.connectAgent();
+    expect(store.getSnapshot()).toMatchObject({ status: "loading" });
+    onTestFinished(store.subscribe(() => undefined));
+    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready" }));
+    expect(said(store.getSnapshot().messages)).toEqual(['user: "old"', 'assistant: "1 old"']);
+  });
+
+  test("is not what was sent meanwhile", async () => {
+    const { open } = await written();
+    const { store, seen } = open("echo");
+    await store.send("new");
+    await idle(store);
+    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready" }));
+    const ready = seen.filter(({ status }) => status === "ready").map(({ messages }) => said(messages)[0]);
+    expect(new Set(ready)).toEqual(new Set(['user: "old"']));
+    expect(said(store.getSnapshot().messages)).toHaveLength(4);
+  });
+
+  test("stays, with a page that came while an edit was refused", async () => {
+    const { connect, open } = host({ echo: echo(new Promise(() => undefined)) });
+    const { store: writer } = open("echo");
+    for (const content of ["one", "two", "three"]) {
+      await writer.send(content);
+      await idle(writer);
+    }
+    const { store } = open("echo", "t", 2);
+    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", earlier: "more" }));
+    const refused = connect().agent("echo", { threadId: "t" });
+    refused.addMessage({ id: "w", role: "user", content: "wait" });
+    refused.runAgent().catch(() => undefined);
+    // The host has the run before this store hears of it.
+    const runAgent = vi.spyOn(store.agent, "runAgent").mockImplementation(async () => {
+      await store.agent.loadEarlier(10);
+      throw new RunnerError("thread-busy");
+    });
+    await expect(store.edit(store.getSnapshot().messages[0]!.id, "3")).rejects.toMatchObject({ code: "thread-busy" });
+    runAgent.mockRestore();
+    await vi.waitFor(() => expect(said(store.getSnapshot().messages)[0]).toBe('user: "one"'));
+    await vi.waitFor(() => expect(said(store.getSnapshot().messages)).toContain('user: "three"'));
+    store.stop();
+    await idle(store, "stopped");
   });
 });
 
@@ -303,6 +393,8 @@ test("a thread that cannot be read says why, and is read again", async () => {
   const store = new ThreadStore(runtime, { agentId: "echo", threadId: "t" });
   onTestFinished(store.subscribe(() => undefined));
   await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "failed", error: { code: "refused" } }));
+  await expect(store.send("hello")).rejects.toMatchObject({ code: "refused" });
+  expect(store.getSnapshot()).toMatchObject({ status: "failed", messages: [] });
   broken = false;
   await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", error: undefined }));
 });
