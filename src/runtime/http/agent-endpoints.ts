@@ -192,12 +192,12 @@ class RunReaders {
   enter(core: RuntimeCore, threadId: string, runId: string): () => boolean {
     const counts = this.counts.get(core) ?? new Map<string, number>();
     this.counts.set(core, counts);
-    const run = JSON.stringify([threadId, runId]);
-    counts.set(run, (counts.get(run) ?? 0) + 1);
+    const key = JSON.stringify([threadId, runId]);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
     return () => {
-      const left = counts.get(run)! - 1;
-      if (left > 0) counts.set(run, left);
-      else counts.delete(run);
+      const left = counts.get(key)! - 1;
+      if (left > 0) counts.set(key, left);
+      else counts.delete(key);
       return left === 0;
     };
   }
