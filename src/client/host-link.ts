@@ -146,6 +146,7 @@ export class HostLink {
     deadline.catch(() => undefined);
     answer.catch(() => undefined);
     try {
+      // L13: every call settles.
       return await Promise.race([answer, deadline]);
     } finally {
       settled.abort();

@@ -82,6 +82,7 @@ async function tryClaim(parts: ClaimParts, threadId: string): Promise<HeldLock |
   const { locks, store, dbName } = parts;
   // With Web Locks no read is needed.
   const head = locks.contextOnly === true ? await store.head(threadId) : undefined;
+  // L5: one lock for each thread, over all hosts; nobody waits for it or takes it.
   return runsElsewhere(parts, head) ? undefined : locks.tryHold(threadLockName(dbName, threadId));
 }
 

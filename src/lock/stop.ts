@@ -79,5 +79,6 @@ export async function deliverStop(
     listening.unsubscribe();
   }
   // Silence proves nothing: the message may be lost, and the lock may be that of the thread's next run.
+  // L11: a holder that does not answer loses its lock.
   return (await isLive()) ? locks.steal(threadLockName(dbName, threadId)) : undefined;
 }

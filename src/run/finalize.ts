@@ -60,6 +60,7 @@ function terminalEvent(how: Ending): BaseEvent {
  * cut off (its result may exist).
  */
 export function closingEvents(open: OpenConstructs | undefined, how: Ending): BaseEvent[] {
+  // L3: nothing stays open, and one terminal event is the last.
   return [...endsOf(open, how), terminalEvent(how)];
 }
 

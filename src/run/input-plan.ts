@@ -129,6 +129,7 @@ function firstToLeave(base: ThreadBase, input: Sent, { cut, outdated, unseen = I
   const edits = replacementsIn(base, input.messages).filter(({ message }) => outdated?.has(message.id) !== true);
   const edited = new Set(edits.map(({ message }) => message.id));
   const replaced = messages.findIndex(({ id }) => edited.has(id));
+  // L20: what a sender merely lacks stays on the path.
   const left = cut === undefined ? regeneratedAt() : cutAt(new Set(cut));
   return replaced < 0 || left < 0 ? Math.max(replaced, left) : Math.min(replaced, left);
 

@@ -183,6 +183,7 @@ export class MessageList {
   /** The message or the copy that replaces it, to be changed in place. */
   write<T extends Message>(message: T): T {
     this.#version++;
+    // L17: copied once, not with each event.
     if (this.#owned.has(message)) return message;
     const { toolCalls } = message as Partial<AssistantMessage>;
     const copy = { ...message, ...(toolCalls !== undefined && { toolCalls: [...toolCalls] }) };

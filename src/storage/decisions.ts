@@ -24,6 +24,7 @@ export const hasNoEvents = (head: ThreadHead | undefined, runIndex: number): boo
   runIndex < firstOf(head) || (head?.cut === true && runIndex === head.first);
 
 export const holds = (head: ThreadHead | undefined, held: Claim): head is ThreadHead =>
+  // L6: a claim may write only in its epoch, for its holder and run.
   head?.epoch === held.epoch && head.holder === held.holder && head.live?.runIndex === held.runIndex;
 
 export const fenced = (held: Claim, head: ThreadHead | undefined): RunnerError =>
@@ -65,6 +66,7 @@ export function decideClaim<Row extends AnyRow>(
   // A caller without a base starts a deleted thread anew.
   const seen = head?.deleted === true && request.base === undefined ? undefined : head;
   const { base, prevRunIndex } = request;
+  // L1: the log decides, not what a host remembers.
   const moved = seen?.activeRunIndex !== base?.activeRunIndex || seen?.epoch !== base?.epoch;
   const onNothing = prevRunIndex !== null && prevRunIndex < first;
   if (moved || onNothing || head?.live !== undefined) return { is: "moved" };

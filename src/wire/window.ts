@@ -18,6 +18,7 @@ export class SendWindow {
   private refill: (() => void) | undefined;
 
   get isOpen(): boolean {
+    // L14: a reader that does not read costs one window.
     return this.sizes.length < WINDOW_FRAMES && this.size < WINDOW_SIZE;
   }
 

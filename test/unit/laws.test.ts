@@ -12,3 +12,8 @@ test.each(BROKEN)("what breaks $law stands once in its file, and its suite is th
   expect(readFileSync(new URL(file, root), "utf8").split(find)).toHaveLength(2);
   expect(existsSync(new URL(suite, root))).toBe(true);
 });
+
+test.each(BROKEN)("$law is named where it is kept, so that one search finds it", ({ law, file, find }) => {
+  const before = readFileSync(new URL(file, root), "utf8").split(find)[0]!;
+  expect(before.split("\n").slice(-6).join("\n")).toMatch(new RegExp(`\\b${law}\\b`));
+});

@@ -116,6 +116,7 @@ export class EventGate {
 
   private excess({ type }: BaseEvent, { size, depth }: Weight): Refusal | undefined {
     const { maxDepth, maxEventBytes } = this.limits;
+    // L19: bounded before anything works on it.
     if (depth > maxDepth) return limit("maxDepth", `${type} is deeper than ${maxDepth} levels`);
     return size > maxEventBytes ? limit("maxEventBytes", `${type} has more than ${maxEventBytes} bytes`) : undefined;
   }

@@ -76,6 +76,7 @@ export class Recovery {
   ): Promise<ThreadHead | undefined> {
     const { store, clock, channel, makeId, reached } = this.parts;
     const { threadId } = head;
+    // L9: whoever notices that a run's host is gone settles the run, once.
     if (head.live !== undefined) {
       const owed = this.owedOf(threadId, head.live);
       const as = given === "broken" ? (askedAs(head) ?? owed?.as ?? given) : given;

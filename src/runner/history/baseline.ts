@@ -51,6 +51,7 @@ export async function baselineFor(
 ): Promise<readonly BaseEvent[]> {
   if (asked.partial?.stateSet === true) return [];
   const start = run.start ?? (run.inLog === undefined || run.isHere ? undefined : await startOf(context, run.inLog));
+  // L4: readers get the state that the run's deltas apply to.
   return start === undefined || hasState(asked, start) ? [] : [snapshotOf(start)];
 }
 

@@ -136,6 +136,7 @@ export class History {
 
   /** The thread as it was after run `runIndex`, with its last `limit` messages or all. */
   async endAt(head: ThreadHead, runIndex: number, limit: number | undefined): Promise<ThreadEnd> {
+    // L16: only what is shown is read.
     if (limit === undefined || runIndex < 0) return endOf(await this.baseAt(head, runIndex), limit);
     // Without `before` there is always a page.
     const { messages, earlier } = (await this.page(head, runIndex, undefined, limit))!;

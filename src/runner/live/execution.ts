@@ -137,6 +137,7 @@ export class Execution {
         dropped: (message) => this.context.parts.logger.warn(`${this.name}: ${message}`),
       },
     ).then(
+      // L18: only what the agent said finishes a run.
       (failure) => this.end(failure === undefined ? endOfStream : endOfFailure(failure)),
       (thrown: unknown) => this.end(endOfFailure(thrown)),
     );
@@ -154,6 +155,7 @@ export class Execution {
     void this.reached("stopping.heard");
     this.abortAgent();
     void this.reached("stopping.aborted");
+    // L7: the thread is free after `stopGraceMs`, whatever the agent does.
     void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(endAsAsked(as)));
     return true;
   }
@@ -324,6 +326,7 @@ export class Execution {
     if (result === "stop-requested") return this.endAsAsked();
     this.report(end);
     await this.reached("settling.committed");
+    // L15: the next run reads no history.
     history.remember(threadId, epoch, recorded.base(runIndex));
     await this.free(end.status, [chunk]);
   }
@@ -366,6 +369,7 @@ export class Execution {
       .then(() => this.context.recovery.breakOff(fenced.claim, as, error))
       .then(() => lock.release())
       .then(() => {
+        // L10: readers are told what failed.
         feed.lose(RunnerError.is(error, "fenced") ? undefined : error);
         this.abortAgent();
         this.leave();

@@ -73,6 +73,7 @@ export class LogWriter {
     try {
       for (let chunk = this.take(); chunk !== undefined; chunk = this.take()) {
         if (reached !== undefined) await reached("appending.packed");
+        // L8: committed before it is shown.
         const { stop } = await this.store.append(this.claim, chunk);
         if (reached !== undefined) await reached("appending.committed");
         this.events.committed(chunk);

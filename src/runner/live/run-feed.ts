@@ -63,6 +63,7 @@ export class RunFeed {
   after(seq: number): readonly Chunk[] | undefined {
     if (seq >= this.last) return [];
     const first = this.chunks[0];
+    // L2: no gap: what memory does not have is read from the log.
     if (first === undefined || first.firstSeq > seq + 1) return undefined;
     // Readers keep up, so what they miss is at the end.
     let from = this.chunks.length - 1;
