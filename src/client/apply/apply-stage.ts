@@ -65,7 +65,7 @@ function goneOn({ message, call }: Subject, event: BaseEvent): Subject {
  *
  * Two deviations. In development the client gives hooks frozen copies; here hooks get the objects themselves. And if
  * the hook of an activity's event returns messages, the event is applied to those by id, not by the index in the old
- * ones.
+ * ones; so is its metadata, also where its patch is refused.
  */
 export class ApplyStage {
   readonly #parts: StageParts;

@@ -97,6 +97,8 @@ export const EVENT_HOOKS = Object.values(EventType)
 const OTHER_HOOKS = ["onRunInitialized", "onRunFinalized", "onRunFailed", "onNewMessage", "onNewToolCall"];
 const CHANGES = ["onMessagesChanged", "onStateChanged"];
 
+const PATCH_HOOK = "onActivityDeltaEvent";
+
 /** What a hook does; `calm` ones leave everything as it is. */
 const ACTIONS = ["calm", "calm", "calm", "wait", "stop", "add", "edit", "drop", "state", "go on", "throw"] as const;
 type Action = (typeof ACTIONS)[number] | "fail";
@@ -154,11 +156,13 @@ function acted(action: Action, name: string, messages: readonly Message[], n: nu
     case "go on":
       return { stopPropagation: false };
     case "add":
-      return { messages: [...messages, added(n)] };
+      // The default stage loses the metadata of a patch that is refused, where the hook returns messages.
+      return name === PATCH_HOOK ? { state: n } : { messages: [...messages, added(n)] };
     case "edit":
       // The default stage puts an activity to the place that it had in the messages before.
       return name.startsWith("onActivity") ? { state: n } : Promise.resolve({ messages: messages.map(edited) });
     case "drop":
+      if (name === PATCH_HOOK) return { state: n };
       return name.startsWith("onActivity") ? { messages } : { messages: messages.slice(1), state: { dropped: n } };
     case "state":
       return { state: n % 3 === 0 ? null : { list: [n], count: 1 } };
