@@ -1,7 +1,6 @@
 import {
   createContext,
   createElement,
-  useCallback,
   useContext,
   useMemo,
   useRef,
@@ -95,7 +94,8 @@ export function ThreadProvider({ threadId, children, ...options }: ThreadProvide
  * A part of the state of the thread that the {@link ThreadProvider} names: renders only when that part changes.
  *
  * @param selector what to read of the state
- * @param isEqual default `Object.is`: for selectors that make a new object, compare what is in it
+ * @param isEqual default `Object.is`: a selector that makes a new object renders with each change of the state, unless
+ *   this compares what is in it
  */
 export function useThreadState<T>(
   selector: (state: ThreadSnapshot["state"]) => T,
@@ -104,12 +104,21 @@ export function useThreadState<T>(
   const current = useContext(Current);
   if (current === undefined) throw new Error("Put a <ThreadProvider> around components that use useThreadState().");
   const { store } = current;
-  const last = useRef<{ readonly selected: T } | undefined>(undefined);
-  const select = (snapshot: ThreadSnapshot): T => {
-    const selected = selector(snapshot.state);
-    if (last.current === undefined || !isEqual(last.current.selected, selected)) last.current = { selected };
-    return last.current.selected;
+  const last = useRef<{ readonly selector: unknown; readonly state: unknown; readonly selected: T } | undefined>(
+    undefined,
+  );
+  // Asked several times in each rendering, and must then answer the same.
+  const select = ({ state }: ThreadSnapshot): T => {
+    const was = last.current;
+    if (was?.selector === selector && was.state === state) return was.selected;
+    const now = selector(state);
+    const selected = was !== undefined && isEqual(was.selected, now) ? was.selected : now;
+    last.current = { selector, state, selected };
+    return selected;
   };
-  const selectServer = useCallback(() => selector(EMPTY.state), [selector]);
-  return useSyncExternalStore(store?.subscribe ?? nobody, () => select(store?.getSnapshot() ?? EMPTY), selectServer);
+  return useSyncExternalStore(
+    store?.subscribe ?? nobody,
+    () => select(store?.getSnapshot() ?? EMPTY),
+    () => select(EMPTY),
+  );
 }

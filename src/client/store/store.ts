@@ -34,8 +34,8 @@ function onNextFrame(work: () => void): void {
 }
 
 /** Retry backoff of what cannot be read: first and longest wait, in ms. */
-export const RETRY_MS = 1_000;
-export const RETRY_MAX_MS = 30_000;
+const RETRY_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
 
 /**
  * Calls `read` until it succeeds. Not once the connection is closed.

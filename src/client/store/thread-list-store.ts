@@ -1,7 +1,7 @@
 import { Subscription } from "rxjs";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../../wire/shapes.js";
 import type { RuntimeConnection, ThreadsApi } from "../connect-runtime.js";
-import { asError, readUntilDone, RETRY_MAX_MS, RETRY_MS, sameList, Store } from "./store.js";
+import { asError, readUntilDone, sameList, Store } from "./store.js";
 
 /** A list of threads as it is shown now. */
 export interface ThreadListSnapshot {
@@ -43,8 +43,6 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
   private hasMore = false;
   private isLoadingMore = false;
   private error: Error | undefined;
-  /** Why changes are not told. */
-  private notWatched: Error | undefined;
   /** Changes with each reading from the beginning: what an earlier one brings is stale. */
   private generation = 0;
 
@@ -61,7 +59,7 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
 
   /** Reads the threads before the last one. A no-op where there are none, or while they are read. */
   async loadMore(): Promise<void> {
-    if (!this.hasMore || this.isLoadingMore) return;
+    if (!this.hasMore || this.isLoadingMore || this.oldest === undefined) return;
     this.isLoadingMore = true;
     this.tell();
     try {
@@ -77,44 +75,44 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
 
   protected override begin(): () => void {
     let watching: Subscription | undefined;
+    /** Why changes are not told. */
+    let notWatched: Error | undefined;
+    let isReading = false;
     let stopReading = (): void => undefined;
-    let pause = RETRY_MS;
-    let watchAgain: ReturnType<typeof setTimeout> | undefined;
+    const read = async (): Promise<void> => {
+      isReading = true;
+      try {
+        if (watching === undefined || watching.closed) watching = watch();
+        this.oldest = undefined;
+        await this.readPage(++this.generation);
+      } finally {
+        isReading = false;
+      }
+      // Refused, which the list need not be: it is read again until it is allowed. The list waits for the answer.
+      if (notWatched !== undefined) throw notWatched;
+      this.error = undefined;
+      this.tell();
+    };
     const readAnew = (): void => {
       stopReading();
-      stopReading = readUntilDone(
-        () => {
-          if (watching === undefined || watching.closed) watching = watch();
-          this.oldest = undefined;
-          return this.readPage(++this.generation);
-        },
-        (error) => {
-          this.error = error;
-          if (this.status === "loading") this.status = "failed";
-          this.tell();
-        },
-      );
+      stopReading = readUntilDone(read, (error) => {
+        this.error = error;
+        if (this.status === "loading") this.status = "failed";
+        this.tell();
+      });
     };
     const watch = (): Subscription => {
-      this.notWatched = undefined;
+      notWatched = undefined;
       return this.api.watch().subscribe({
-        next: (change) => {
-          pause = RETRY_MS;
-          if (change.type === "anew") readAnew();
-          else this.changedTo(change);
-        },
-        // Refused, which the list need not be: until it is allowed, the list is read from time to time.
+        next: (change) => (change.type === "anew" ? readAnew() : this.changedTo(change)),
         error: (error: unknown) => {
-          this.notWatched = asError(error);
-          this.changed();
-          watchAgain = setTimeout(readAnew, pause);
-          pause = Math.min(2 * pause, RETRY_MAX_MS);
+          notWatched = asError(error);
+          if (!isReading) readAnew();
         },
       });
     };
     readAnew();
     return () => {
-      clearTimeout(watchAgain);
       stopReading();
       watching?.unsubscribe();
       this.generation++;
@@ -122,7 +120,7 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
   }
 
   protected override read(was: ThreadListSnapshot): ThreadListSnapshot {
-    const { status, hasMore, isLoadingMore, error = this.notWatched } = this;
+    const { status, hasMore, isLoadingMore, error } = this;
     const threads = [...this.threads.values()].sort((one, other) => other.updatedAt - one.updatedAt);
     return { status, threads: sameList(was.threads, threads), hasMore, isLoadingMore, error };
   }
@@ -173,7 +171,5 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
     this.oldest = page.at(-1)?.updatedAt ?? oldest;
     this.hasMore = page.length === limit;
     this.status = "ready";
-    this.error = undefined;
-    this.tell();
   }
 }

@@ -111,21 +111,18 @@ export class ThreadStore extends Store<ThreadSnapshot> {
    * Has a message answered anew, on a branch: it and what comes after leave the path.
    *
    * @param messageId of an answer: that of the last question before it is given again
-   * Errors: RunnerError `invalid-input` if no such message is loaded, or none of the user stands before it
+   * Errors: RunnerError `invalid-input` if no such message is loaded, or none of the user stands before it in the thread
    */
   async regenerate(messageId: string, options: RunOptions = {}): Promise<string> {
-    return this.call(() => {
-      const { messages } = this.agent;
-      const question = messages.slice(0, this.indexOf(messageId) + 1).findLastIndex(({ role }) => role === "user");
-      if (question < 0) throw invalidInput("messageId", `no user message stands before "${messageId}"`);
-      return this.branch(options, messages.slice(0, question + 1));
+    return this.call(async () => {
+      this.indexOf(messageId);
+      return this.answerAgain(messageId, options);
     });
   }
 
-  /** Runs the last question again, after a run that failed or was stopped. As {@link regenerate}. */
+  /** Runs the last question again, after a run that failed or was stopped. Errors: as {@link regenerate}. */
   async retry(options: RunOptions = {}): Promise<string> {
-    const last = this.agent.messages.findLast(({ role }) => role === "user");
-    return this.regenerate(last?.id ?? "", options);
+    return this.call(() => this.answerAgain(undefined, options));
   }
 
   /**
@@ -259,6 +256,19 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     } finally {
       this.tell();
     }
+  }
+
+  /** @param messageId whose question is run again; undefined: the last one */
+  private async answerAgain(messageId: string | undefined, options: RunOptions): Promise<string> {
+    const { agent } = this;
+    const question = (): number => {
+      const end = messageId === undefined ? agent.messages.length : this.indexOf(messageId) + 1;
+      return agent.messages.slice(0, end).findLastIndex(({ role }) => role === "user");
+    };
+    // A run of many messages may have begun before the first one that is loaded.
+    while (question() < 0 && agent.hasEarlier) await agent.loadEarlier();
+    if (question() < 0) throw invalidInput("messageId", "no message of the user stands before what is to be answered");
+    return this.branch(options, agent.messages.slice(0, question() + 1));
   }
 
   /** Starts a run on a part of the thread. */

@@ -156,6 +156,27 @@ test("a part of the state renders when that part changes", async () => {
   expect(renders).toBe(before);
 });
 
+test("a selector that makes a new object each time renders with each state, and no oftener", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => error.mockRestore());
+  let shown: unknown;
+  function Runs(): ReactNode {
+    shown = useThreadState((state: { runs?: number }) => ({ runs: state.runs ?? 0 }));
+    return h("p", null, JSON.stringify(shown));
+  }
+  const runtime = pageRuntime();
+  const app = h(RuntimeProvider, { runtime }, h(ThreadProvider, { threadId: "t", ...options }, h(Runs)));
+  const element = root();
+  element.innerHTML = renderToString(app);
+  const mounted = hydrateRoot(element, app);
+  onTestFinished(() => mounted.unmount());
+  const agent = runtime.agent("echo", { threadId: "t" });
+  agent.addMessage({ id: "u", role: "user", content: "hello" });
+  await agent.runAgent();
+  await vi.waitFor(() => expect(text(element)).toBe('{"runs":1}'));
+  expect(error).not.toHaveBeenCalled();
+});
+
 test("suspends until the history is there", async () => {
   const runtime = pageRuntime();
   const Chat = (): ReactNode => h("p", null, `read: ${useThread("t", { ...options, suspense: true }).messages.length}`);

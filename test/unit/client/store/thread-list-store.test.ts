@@ -163,6 +163,26 @@ describe("pages and changes", () => {
     expect(titles()).toEqual(["a", "b", "renamed"]);
   });
 
+  test("where nothing is allowed, one request after the other is made, ever less often", async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const asked: string[] = [];
+    const refuse = (what: string) => {
+      asked.push(what);
+      return new RunnerError("refused");
+    };
+    const threads = {
+      list: async () => Promise.reject(refuse("list")),
+      watch: () => throwError(() => refuse("watch")),
+    } as unknown as ThreadsApi;
+    const store = new ThreadListStore({ threads });
+    onTestFinished(store.subscribe(() => undefined));
+    // 0, 1, 3, 7, 15, 31, 61 s
+    await vi.advanceTimersByTimeAsync(62_000);
+    expect(asked).toEqual(Array.from({ length: 7 }, () => ["watch", "list"]).flat());
+    expect(store.getSnapshot()).toMatchObject({ status: "failed", error: { code: "refused" } });
+  });
+
   test("where changes are not told, the list is read from time to time, and then they are", async () => {
     let isAllowed = false;
     let lists = 0;

@@ -244,6 +244,21 @@ describe("a thread", () => {
     ]);
   });
 
+  test("the last question is run again also where it is not loaded; without one that is said", async () => {
+    const { open } = host({ echo: echo() });
+    const empty = open("echo", "other").store;
+    await expect(empty.retry()).rejects.toMatchObject({ code: "invalid-input" });
+    const { store: writer } = open("echo");
+    await writer.send("one");
+    await idle(writer);
+    const { store } = open("echo", "t", 1);
+    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", earlier: "more" }));
+    expect(said(store.getSnapshot().messages)).toEqual(['assistant: "1 one"']);
+    await store.retry();
+    await idle(store);
+    await vi.waitFor(() => expect(said(store.getSnapshot().messages)).toEqual(['user: "one"', 'assistant: "1 one"']));
+  });
+
   test("earlier messages are loaded where they are wanted", async () => {
     const { open } = host({ echo: echo() });
     const { store: writer } = open("echo");
