@@ -13,7 +13,7 @@ async function serving(options: Partial<AgentRuntimeOptions> = {}) {
   const runner = new InMemoryAgentRunner({ dbName: freshDb(), stopGraceMs: 50 });
   onTestFinished(() => runner.destroy());
   const runtime = runtimeWith({ runner, ...options });
-  const { url } = await serve(createNodeHandler(createRuntimeHandler({ runtime })));
+  const { url, answers } = await serve(createNodeHandler(createRuntimeHandler({ runtime })));
   const run = (headers: Headers, signal?: AbortSignal): Promise<Response> =>
     fetch(`${url}/agent/silent/run`, {
       method: "POST",
@@ -30,18 +30,21 @@ async function serving(options: Partial<AgentRuntimeOptions> = {}) {
     leaving.abort();
   };
   const status = async (): Promise<unknown> => (await runner.listRuns("t"))[0]?.status;
-  return { url, runner, run, leave, status };
+  return { url, answers, runner, run, leave, status };
 }
 
 const STOP = { "AG-UI-On-Disconnect": "stop" };
 
 describe("a reader over HTTP that leaves in the middle of a run", () => {
   test("ends nothing, unless it said so (L11)", async () => {
-    const { leave, runner, status } = await serving();
+    const { leave, runner, status, url, answers } = await serving();
     const stop = vi.spyOn(runner, "stop");
     await leave();
-    await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(true));
+    await vi.waitFor(() => expect(answers[0]!.closed).toBe(true));
+    // What the leaving sets off has happened when another request has come and gone.
+    await (await fetch(`${url}/threads`)).text();
     expect(stop).not.toHaveBeenCalled();
+    expect(await runner.isRunning({ threadId: "t" })).toBe(true);
     await runner.stop({ threadId: "t" });
     await vi.waitFor(async () => expect(await status()).toBe("stopped"));
   });

@@ -159,6 +159,8 @@ describe("pages and changes", () => {
       changes$.next({ type: "deleted", threadId: "d" });
     });
     await vi.waitFor(() => expect(titles()).toEqual(["a", "b"]));
+    await store.loadMore();
+    expect(titles()).toEqual(["a", "b", "renamed"]);
     while (store.getSnapshot().hasMore) await store.loadMore();
     expect(titles()).toEqual(["a", "b", "renamed"]);
   });

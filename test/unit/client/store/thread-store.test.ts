@@ -290,10 +290,16 @@ describe("what was read of a thread", () => {
     const { connect } = await written();
     const store = new ThreadStore(connect(), { agentId: "echo", threadId: "t" });
     store.subscribe(() => undefined)();
-    await store.agent.connectAgent();
-    expect(store.getSnapshot()).toMatchObject({ status: "loading" });
-    onTestFinished(store.subscribe(() => undefined));
-    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready" }));
+    // The following ends in between.
+    await new Promise((resolve) => setImmediate(resolve));
+    const ready: number[] = [];
+    const look = (): void => {
+      const { status, messages } = store.getSnapshot();
+      if (status === "ready") ready.push(messages.length);
+    };
+    onTestFinished(store.subscribe(look));
+    await vi.waitFor(() => expect(ready.length).toBeGreaterThan(0));
+    expect(new Set(ready)).toEqual(new Set([2]));
     expect(said(store.getSnapshot().messages)).toEqual(['user: "old"', 'assistant: "1 old"']);
   });
 
@@ -342,7 +348,11 @@ describe("a snapshot", () => {
     await idle(store);
     await vi.waitFor(() => expect(store.getSnapshot().messages).toHaveLength(2));
     const first = store.getSnapshot();
+    const told = seen.length;
+    // Nothing runs: nothing changes.
+    store.stop();
     expect(store.getSnapshot()).toBe(first);
+    expect(seen).toHaveLength(told);
     const [one, two] = first.messages;
     seen.length = 0;
     await store.send("two");
