@@ -65,6 +65,12 @@ export class SoakTabs {
     return this.launched.close();
   }
 
+  /** Ends the browser. @returns the folder of its profile, which stays */
+  async leave(): Promise<string> {
+    await this.launched.kill();
+    return this.launched.profile;
+  }
+
   private async describe(tab: Tab): Promise<string> {
     const at = this.all.indexOf(tab);
     try {

@@ -54,10 +54,13 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
       threads: THREADS,
       report: collector.url,
     });
+    const soaking = new Soak(options, collector, tabs);
     try {
-      return await new Soak(options, collector, tabs).run();
+      return await soaking.run();
     } finally {
-      await tabs.close();
+      // What was found can be looked for in the profile.
+      if (soaking.isClean()) await tabs.close();
+      else options.log?.(`the browser's profile is left in ${await tabs.leave()}`);
     }
   } finally {
     await collector.close();
@@ -115,7 +118,7 @@ class Soak {
     };
   }
 
-  private isClean(): boolean {
+  isClean(): boolean {
     return this.wedged.length === 0 && Object.values(this.findings).every((found: string[]) => found.length === 0);
   }
 
