@@ -18,6 +18,7 @@ import { RemoteRunner } from "./remote-runner.js";
 import type { RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
 import { ThreadChanges } from "./thread-changes.js";
+import { toolCallsApi, type ToolCallsApi } from "./tools/tool-calls-api.js";
 
 /**
  * The `AbstractAgent` of any copy of `@ag-ui/client`: its private members make the class of each copy a type of its
@@ -59,6 +60,8 @@ export interface RuntimeConnection {
     options?: Omit<LocalAgentConfig, "agentId">,
   ): NonNullable<A> & LocalAgentOnly<NonNullable<A>>;
   readonly threads: ThreadsApi;
+  /** Tool calls that wait for the front end. */
+  readonly toolCalls: ToolCallsApi;
   /** The host's runner, for code that takes an `AgentRunner`. */
   runner(): RemoteRunner;
   /**
@@ -150,6 +153,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       },
       watch: () => changes.changes$,
     },
+    toolCalls: toolCallsApi(link),
     runner: () => new RemoteRunner(link),
     // Loaded when needed: few pages ask by HTTP. The request is read at the call.
     fetch: async (input, init, fetchOptions) => {

@@ -35,6 +35,13 @@ export {
   type ThreadSnapshot,
   type ThreadStoreOptions,
 } from "./store/thread-store.js";
+export { FrontendTools, type FrontendTool, type ToolCallContext } from "./tools/frontend-tools.js";
+export {
+  FrontendToolRunner,
+  type FrontendToolRunnerOptions,
+  type ShownToolCall,
+} from "./tools/frontend-tool-runner.js";
+export type { ToolCallsApi } from "./tools/tool-calls-api.js";
 export { RemoteRunner, type RemoteRunRequest } from "./remote-runner.js";
 export type { ConnectedEvents, Replay, ThreadConnectRequest, ThreadRunRequest } from "../run/contract.js";
 export type { PlacedEvent } from "../run/pack.js";
@@ -56,4 +63,8 @@ export type {
   ThreadChange,
   ThreadListQuery,
   ThreadSummary,
+  ThreadToolCalls,
+  ToolCallAnswer,
+  ToolCallClaim,
+  WaitingToolCall,
 } from "../wire/shapes.js";

@@ -103,6 +103,18 @@ export class LocalAgent extends ThreadAgent {
   }
 
   /**
+   * Runs the agent with the results of the thread's waiting tool calls, see `runtime.toolCalls`: whichever tabs call it, one
+   * run begins. Rejects with RunnerError `call-over` unless each call has its result and the thread has not gone on; else
+   * as {@link runAgent}.
+   *
+   * @param nextRunId of the waiting calls
+   */
+  async runAfterToolCalls(nextRunId: string, parameters: RunAgentParameters = {}): Promise<RunAgentResult> {
+    this.afterToolCalls = nextRunId;
+    return this.runAgent({ ...parameters, runId: nextRunId });
+  }
+
+  /**
    * Reads the history, or what is missing of it, then the live run if there is one; resolves at its end. If messages
    * that the agent showed were removed, it reads all of it. Several calls read one after the other. Waits for an active
    * own run, so a hook of that run must not await it.

@@ -25,6 +25,8 @@ export abstract class ThreadAgent extends ApplyingAgent {
   /** After the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
   protected cursor: Cursor | undefined;
   protected messageLimit: number | undefined;
+  /** The id of a run that goes on with the results of tool calls, and with nothing else. */
+  protected afterToolCalls: string | undefined;
 
   constructor(
     protected readonly link: HostLink,
@@ -47,14 +49,17 @@ export abstract class ThreadAgent extends ApplyingAgent {
   protected requestOf(input: RunAgentInput): RunRequest {
     const { threadId } = this;
     const agentId = this.agentId!;
+    const after = input.runId === this.afterToolCalls ? { afterToolCalls: true as const } : {};
     const news = this.known.news(input.messages);
     if (news === undefined) {
-      return { threadId, agentId, input, cut: this.known.cut(input.messages, this.earlier.before === undefined) };
+      const cut = this.known.cut(input.messages, this.earlier.before === undefined);
+      return { threadId, agentId, input, cut, ...after };
     }
     const stateSet = this.state !== this.hostState;
     return {
       threadId,
       agentId,
+      ...after,
       input: { ...input, messages: [...news], ...(!stateSet && { state: {} }) },
       // During a reading the state may be behind the cursor.
       partial: { stateSet, ...(this.cursor !== undefined && this.readings === 0 && { at: this.cursor }) },

@@ -25,6 +25,11 @@ export type RunnerErrorCode =
    * what is wrong, `settled` what somebody else has answered. Send `input.resume` with one entry for each.
    */
   | "interrupts-open"
+  /**
+   * The tool call waits for no result (any more): it was answered, another tab runs it, or the thread went on without it.
+   * Nothing was recorded. Look at the thread's pending calls.
+   */
+  | "call-over"
   /** No agent is registered under this id. Nothing was started. `details.agentIds` lists those that are. */
   | "unknown-agent"
   /** No thread has this id, or it was deleted. Nothing was changed. List the threads again. */
@@ -100,6 +105,7 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   deleted: "The run was deleted, or its events were cut off",
   "run-exists": "This run id was already used in the thread with another input",
   "interrupts-open": "The thread has open interrupts: input.resume must answer each of them",
+  "call-over": "The tool call waits for no result any more",
   "unknown-agent": "No agent is registered under this id",
   "unknown-thread": "No thread has this id",
   "unknown-checkpoint": "No checkpoint has this id",

@@ -297,8 +297,15 @@ export class Fold {
   }
 
   #runStarted(e: RunStartedEvent): void {
-    for (const message of e.input?.messages ?? []) {
-      if (this.list.get(message.id) === undefined) this.list.adopt(withoutNullTag(message));
+    const messages = e.input?.messages ?? [];
+    const isHeld = messages.map(({ id }) => this.list.get(id) !== undefined);
+    const lastHeld = isHeld.lastIndexOf(true);
+    for (const [at, message] of messages.entries()) {
+      if (isHeld[at] || this.list.get(message.id) !== undefined) continue;
+      const added = withoutNullTag(message);
+      // A result that the host had for its sender's calls stands before what the sender wrote.
+      if (added.role === "tool" && at < lastHeld) this.list.insertResult({ ...added });
+      else this.list.adopt(added);
     }
   }
 

@@ -2,6 +2,7 @@ import type { Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
 import { commandOf, isAnswer } from "./interrupts.js";
 import { equalJson } from "./json.js";
 import type { MessageIndex } from "./message-list.js";
+import type { ToolResult } from "./pending-tool-calls.js";
 
 /** A thread at the end of a path: what the next run of that path starts from. */
 export interface ThreadBase {
@@ -53,6 +54,8 @@ export interface SenderKnowledge {
   readonly outdated?: ReadonlySet<string> | undefined;
   /** Messages that it sends and that only another branch has: they are not added again. */
   readonly left?: ReadonlySet<Message> | undefined;
+  /** Answers to pending tool calls, which a run that continues the path takes along. */
+  readonly results?: readonly ToolResult[];
   /** Messages of this and later runs arrived while the sender waited; their absence is no edit. */
   readonly unseen?: number | undefined;
 }
@@ -79,9 +82,13 @@ export function planInput(base: ThreadBase, input: Sent, sender: SenderKnowledge
   }
   const at = sender.partial === true ? -1 : firstToLeave(base, input, sender);
   if (at >= 0) return branchAt(base, input.messages, at);
-  const newMessages = input.messages.filter(
+  const sent = input.messages.filter(
     (message) => !base.runOf.has(message.id) && sender.left?.has(message) !== true,
   );
+  // A sender that brings a result of its own has precedence.
+  const answered = new Set(sent.map((message) => (message.role === "tool" ? message.toolCallId : undefined)));
+  const results = (sender.results ?? []).filter(({ toolCallId }) => !answered.has(toolCallId));
+  const newMessages = [...results, ...sent];
   return { is: "continue", newMessages, messages: () => [...base.messages, ...newMessages] };
 }
 

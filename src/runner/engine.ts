@@ -24,6 +24,7 @@ import { Stopping } from "./live/stopping.js";
 import { ThreadRuns } from "./live/thread-runs.js";
 import type { LocalAgentRunnerOptions, RunnerPreset } from "./options.js";
 import type { RunnerParts } from "./parts.js";
+import type { ToolCalls } from "./tool-calls.js";
 import type { AttachContext } from "./read/attach.js";
 import type { ThreadReads } from "./read/reads.js";
 import { hasNoThreads, threadChanges, threadSummary } from "./read/threads.js";
@@ -47,6 +48,7 @@ export class RunnerEngine {
   readonly runs: ThreadRuns;
   readonly stopping: Stopping;
   readonly reads: Lazy<ThreadReads>;
+  readonly toolCalls: Lazy<ToolCalls>;
   readonly retention: Retention;
   private readonly history: History;
   private readonly recovery: Recovery;
@@ -102,6 +104,10 @@ export class RunnerEngine {
     this.reads = new Lazy(async () => {
       const { ThreadReads } = await loaded(import("./read/reads.js"));
       return new ThreadReads(this.parts, this.history, (threadId) => this.runs.current(threadId));
+    });
+    this.toolCalls = new Lazy(async () => {
+      const { ToolCalls } = await loaded(import("./tool-calls.js"));
+      return new ToolCalls(this.parts, this.signals);
     });
     this.retention = new Retention(
       this.parts,

@@ -1,6 +1,7 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { mergeMap, type Observable } from "rxjs";
 import type { Lazy } from "../platform/lazy.js";
+import type { Lives } from "../platform/locks.js";
 import { warnOnce, type Logger } from "../platform/log.js";
 import type {
   AgentRunner,
@@ -18,7 +19,15 @@ import type { Cursor, ThreadUpdate } from "../run/types.js";
 import { lostTo, type Lost } from "../wire/lost.js";
 import { checkAttach, checkStop, checkThread } from "../wire/checks.js";
 import type { RunStore } from "../storage/run-store.js";
-import type { Durability, Frame, ThreadChange, ThreadSummary } from "../wire/shapes.js";
+import type {
+  Durability,
+  Frame,
+  ThreadChange,
+  ThreadSummary,
+  ThreadToolCalls,
+  ToolCallAnswer,
+  ToolCallClaim,
+} from "../wire/shapes.js";
 import { runningAgents } from "./agent/running.js";
 import { attach, type AttachOptions } from "./read/attach.js";
 import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
@@ -193,6 +202,27 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   attach(options: AttachOptions, signal: AbortSignal): AsyncGenerator<Frame, void> {
     checkId("threadId", options.threadId);
     return attach(this.engine.attachContext(), options, signal);
+  }
+
+  /**
+   * The calls of front-end tools that a thread's last run left without a result, now and after each change.
+   *
+   * @param lives where tabs hold their life locks: the end of a tab ends its claims
+   * @internal
+   */
+  async *watchToolCalls(threadId: string, lives: Lives, signal: AbortSignal): AsyncGenerator<ThreadToolCalls, void> {
+    checkId("threadId", threadId);
+    yield* (await this.engine.toolCalls.get()).watch(threadId, lives, signal);
+  }
+
+  /** @internal See `ToolCalls`. */
+  async claimToolCall(claim: ToolCallClaim, tabId: string): Promise<boolean> {
+    return (await this.engine.toolCalls.get()).claim(claim, tabId);
+  }
+
+  /** @internal See `ToolCalls`. */
+  async answerToolCall(answer: ToolCallAnswer): Promise<void> {
+    return (await this.engine.toolCalls.get()).answer(answer);
   }
 
   /**

@@ -10,6 +10,9 @@ export type RequestRoute =
   | "threads/running"
   | "threads/stop"
   | "threads/subscribe"
+  | "threads/tool-calls"
+  | "threads/tool-calls/claim"
+  | "threads/tool-calls/answer"
   | "runs/get"
   | "runs/events";
 

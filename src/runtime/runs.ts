@@ -103,7 +103,7 @@ export class RuntimeRuns {
       const run = { threadId, agent, input, ...(persistedInputMessages && { persistedInputMessages }) };
       return this.foreign(asked, await runForeign(runner, run));
     }
-    const { partial, cut, branchBefore, persistedInputMessages } = asked;
+    const { partial, cut, branchBefore, persistedInputMessages, afterToolCalls } = asked;
     const run = runner.start({
       threadId,
       agentId,
@@ -113,6 +113,7 @@ export class RuntimeRuns {
       cut,
       branchBefore,
       persistedInputMessages,
+      afterToolCalls,
       shownAs,
     });
     // One that waits in the queue is cancelled.

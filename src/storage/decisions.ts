@@ -1,6 +1,7 @@
 import { RunnerError } from "../run/errors.js";
 import { mayHoldBytes, readable, readableItems } from "../run/readable.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
+import { answeredIn, carried, leftBy } from "./pending-tool-calls.js";
 import type {
   Claim,
   ClaimRequest,
@@ -69,7 +70,7 @@ export function decideClaim<Row extends AnyRow>(
   // L1: the log decides, not what a host remembers.
   const moved = seen?.activeRunIndex !== base?.activeRunIndex || seen?.epoch !== base?.epoch;
   const onNothing = prevRunIndex !== null && prevRunIndex < first;
-  if (moved || onNothing || head?.live !== undefined) return { is: "moved" };
+  if (moved || onNothing || head?.live !== undefined || !takesAnswers(head, request)) return { is: "moved" };
   const counts = same !== undefined && same.runIndex >= first;
   return {
     is: "new",
@@ -77,6 +78,12 @@ export function decideClaim<Row extends AnyRow>(
     stale: counts ? undefined : same,
     former: counts ? same : undefined,
   };
+}
+
+/** A run that continues the path takes along all answers to pending tool calls: none is lost, or taken twice. */
+function takesAnswers(head: ThreadHead | undefined, { prevRunIndex, toolCallIds = [] }: ClaimRequest): boolean {
+  const waiting = prevRunIndex === head?.activeRunIndex ? answeredIn(head) : [];
+  return waiting.length === toolCallIds.length && waiting.every(({ toolCallId }) => toolCallIds.includes(toolCallId));
 }
 
 /** The result of a claim that was granted. */
@@ -93,7 +100,7 @@ export function claimedHead(
   epoch: number,
 ): ThreadHead {
   const { threadId, runId, holder, prevRunIndex } = request;
-  const { deleted: _deleted, ...rest } = head ?? { threadId };
+  const { deleted: _deleted, pending: _pending, ...rest } = head ?? { threadId };
   const branches = prevRunIndex !== (runIndex === firstOf(head) ? null : runIndex - 1);
   return {
     ...rest,
@@ -103,6 +110,7 @@ export function claimedHead(
     live: { runIndex, runId },
     holder,
     ...(branches && { branched: true }),
+    ...carried(head, prevRunIndex, runIndex),
   };
 }
 
@@ -143,11 +151,17 @@ export const endedRun = <Row extends AnyRow>(run: Row, status: SettledStatus, en
   eventCount: chunk.firstSeq + chunk.count,
 });
 
-/** The head after its run ended. */
+/** The head after its run ended, without pending tool calls. */
 export function freed(head: ThreadHead): ThreadHead {
-  const { live: _live, holder: _holder, stop: _stop, ...rest } = head;
+  const { live: _live, holder: _holder, stop: _stop, pending: _pending, ...rest } = head;
   return rest;
 }
+
+/** The head after its run was settled by its holder. */
+export const settledHead = (head: ThreadHead, runIndex: number, { unanswered }: Settlement): ThreadHead => ({
+  ...freed(head),
+  ...leftBy(head, runIndex, unanswered),
+});
 
 /** The head after another host ended its run `runIndex` under a new epoch; its messages and state are to be derived. */
 export const takenOver = (head: ThreadHead, epoch: number, runIndex: number): ThreadHead => ({

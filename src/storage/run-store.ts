@@ -1,5 +1,7 @@
 import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
+import type { ToolResult, UnansweredCall } from "../run/pending-tool-calls.js";
 import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
+import type { CallChange, PendingToolCall, PendingToolCalls } from "./pending-tool-calls.js";
 
 /** The head of a thread: its live run and holder, and its active run. */
 export interface ThreadHead {
@@ -22,6 +24,8 @@ export interface ThreadHead {
   readonly first?: number;
   /** The run `first` stands for the thread's oldest runs: it has messages, state and closing, no events. */
   readonly cut?: true;
+  /** Calls of front-end tools that the last run left without a result; read by `pendingIn`. */
+  readonly pending?: PendingToolCalls;
   /** A tombstone of a deleted thread. Its run indexes are never used again. */
   readonly deleted?: true;
 }
@@ -87,6 +91,8 @@ export interface ClaimRequest {
   readonly startedAt: number;
   /** `activeRunIndex` and `epoch` of the head that the caller's base was read at; undefined for a new thread. */
   readonly base: { readonly activeRunIndex: number; readonly epoch: number } | undefined;
+  /** The pending tool calls whose answers are in the input: all that are answered, if it continues the path. */
+  readonly toolCallIds?: readonly string[];
   readonly prevRunIndex: number | null;
   readonly input: PersistedInput;
   readonly fingerprint: string;
@@ -148,6 +154,8 @@ export interface Settlement {
   readonly ownTerminal: boolean;
   readonly closing: RunClosing;
   readonly derived: Derived;
+  /** The calls of front-end tools that it left without a result, and the id of the run that is to go on with them. */
+  readonly unanswered?: { readonly nextRunId: string; readonly calls: readonly UnansweredCall[] } | undefined;
   /** About how many bytes the run takes, see `sizeOf`. */
   readonly bytes: number;
 }
@@ -225,6 +233,8 @@ export interface RunReads {
     threadId: string,
     runIndex: number,
   ): Promise<{ readonly state: State; readonly interrupts: readonly Interrupt[] } | undefined>;
+  /** The answers to pending tool calls that the head holds; without those that cannot be read. */
+  toolResults(head: ThreadHead | undefined): Promise<readonly ToolResult[]>;
   thread(threadId: string): Promise<ThreadRow | undefined>;
   /** Threads by descending `updatedAt`. */
   threads(query: {
@@ -278,6 +288,18 @@ export interface RunStore extends RunReads {
   ): Promise<
     { readonly runId: string; readonly runIndex: number; readonly holder: string; readonly first: boolean } | undefined
   >;
+  /**
+   * Changes a pending tool call, in one transaction with the check that it is pending.
+   *
+   * @param change given the call as it is, and `result` in the form that is stored. May be called again
+   * @returns what `change` did. Errors: RunnerError `call-over` where the call is not pending
+   */
+  changeToolCall(
+    threadId: string,
+    toolCallId: string,
+    change: (call: PendingToolCall, result: unknown) => CallChange,
+    result?: ToolResult,
+  ): Promise<CallChange["is"]>;
   /**
    * Changes the thread's row.
    *

@@ -8,6 +8,8 @@ import type {
   RunRequest,
   StopCall,
   ThreadListQuery,
+  ToolCallAnswer,
+  ToolCallClaim,
 } from "./shapes.js";
 
 /** What arrives from a tab is checked here, once, and trusted from then on. Errors: RunnerError `invalid-input`. */
@@ -85,6 +87,25 @@ export const checkMessagePageQuery = checker<MessagePageQuery>("query", {
   limit: optionalOf("number"),
 });
 
+export const checkToolCallClaim = checker<ToolCallClaim>("request", {
+  threadId: id,
+  toolCallId: messageId,
+  token: id,
+  once: optionalOf("boolean"),
+  again: optionalOf("boolean"),
+});
+
+export const checkToolCallAnswer = checker<ToolCallAnswer>("request", {
+  threadId: id,
+  toolCallId: messageId,
+  token: id,
+  by: ({ by }) => {
+    if (by !== "handler" && by !== "user") refuse("by", "be handler or user");
+  },
+  content: messageId,
+  error: optionalOf("string"),
+});
+
 export const checkAttach = checker<AttachRequest>("request", {
   threadId: id,
   follow: optionalOf("boolean"),
@@ -127,5 +148,6 @@ export function checkRun(request: RunRequest): RunRequest {
     refuse("cut", "be an array of strings");
   }
   optionalOf("string")(fields, "branchBefore");
+  optionalOf("boolean")(fields, "afterToolCalls");
   return request;
 }

@@ -16,6 +16,8 @@ import type {
   StopCall,
   ThreadListQuery,
   ThreadSummary,
+  ToolCallAnswer,
+  ToolCallClaim,
 } from "./shapes.js";
 
 type Named = { readonly threadId: string };
@@ -48,6 +50,11 @@ export interface HostApi {
   watch(port: MessagePort): null;
   /** Changes of the list of threads come on `port`, each a `ThreadChange`, until anything is posted to it. */
   watchThreads(port: MessagePort): null;
+  /** A thread's waiting tool calls come on `port`, each time all of them, until anything is posted to it. */
+  watchToolCalls(request: Named, port: MessagePort): null;
+  /** Claims a tool call for this tab. Whether it may run it now. */
+  claimToolCall(request: ToolCallClaim): boolean;
+  answerToolCall(request: ToolCallAnswer): null;
   /** Replies once the request is taken; its answer comes on `port`, however long it takes, see `answerRelayed`. */
   fetch(request: RelayedRequest, port: MessagePort): RelayedHost;
 }

@@ -13,8 +13,10 @@ import type { Chunk, Cursor, RunStatus, SettledStatus } from "../run/types.js";
  *    `agentId` of attachments and stops; HTTP requests (`fetch`), answered by the frames of relay.ts; single threads
  *    are changed and deleted; runs that are in no log (`unrecorded`).
  * 4: a run's sender says what it has `cut` and where it branches (`branchBefore`), instead of `earlier`.
+ * 5: tool calls that wait for the front end are watched, claimed and answered; a run may go on after them alone
+ *    (`afterToolCalls`).
  */
-export const PROTOCOL_VERSION = 4;
+export const PROTOCOL_VERSION = 5;
 
 /** Which context runs the agents. */
 export type HostKind = "shared-worker" | "worker" | "page";
@@ -137,6 +139,55 @@ export type ThreadChange =
   /** List again: changes may have been missed (the host ended), or everything is gone (`error`: `storage-deleted`). */
   | { readonly type: "anew"; readonly error?: RunnerErrorData };
 
+/** The calls of front-end tools that a thread's last run left without a result; none while a run is live. */
+export interface ThreadToolCalls {
+  /** The id of the run that goes on once each call is answered; absent where none waits. */
+  readonly nextRunId?: string;
+  /** In the order of the messages. */
+  readonly calls: readonly WaitingToolCall[];
+}
+
+/**
+ * A tool call that waits for the front end.
+ *
+ * - `open`: no tab runs it.
+ * - `claimed`: a tab's handler runs, or somebody is asked there.
+ * - `interrupted`: a handler that must not run twice was cut off by the end of its tab.
+ * - `answered`: its result is kept, until the run that goes on has it.
+ */
+export interface WaitingToolCall {
+  readonly toolCallId: string;
+  readonly name: string;
+  readonly status: "open" | "claimed" | "interrupted" | "answered";
+  /** Of the claim or answer that gave it its status. */
+  readonly token?: string;
+}
+
+/** A tab wants to run the handler of a waiting tool call. */
+export interface ToolCallClaim {
+  readonly threadId: string;
+  readonly toolCallId: string;
+  /** Identifies the claim: a repeated request claims once. */
+  readonly token: string;
+  /** The handler must not run twice. Default false. */
+  readonly once?: boolean;
+  /** An interrupted call is to run again. Default false. */
+  readonly again?: boolean;
+}
+
+/** The result of a waiting tool call. */
+export interface ToolCallAnswer {
+  readonly threadId: string;
+  readonly toolCallId: string;
+  /** That of the claim; of an answer without a claim, any: a repeated request answers once. */
+  readonly token: string;
+  /** `handler`: of the claim with this token, which must stand. `user`: somebody decided, whatever works on it. */
+  readonly by: "handler" | "user";
+  readonly content: string;
+  /** Why it failed, beside what the agent is told in `content`. */
+  readonly error?: string;
+}
+
 /** A `RunnerError` as data. */
 export interface RunnerErrorData {
   readonly code: RunnerErrorCode;
@@ -243,6 +294,11 @@ export interface RunRequest {
   readonly cut?: readonly string[];
   /** As that of `ThreadRunRequest`. */
   readonly branchBefore?: string;
+  /**
+   * The run goes on with the results of a thread's waiting tool calls, under the id that {@link ThreadToolCalls} gives: it
+   * is refused (`call-over`) unless each has its result and no other run came first.
+   */
+  readonly afterToolCalls?: true;
   /** The messages to record with the run, if the caller has worked out which are new. */
   readonly persistedInputMessages?: readonly Message[];
 }

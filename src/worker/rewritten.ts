@@ -73,6 +73,9 @@ export async function rewrittenStop(request: Admitted): Promise<{ readonly runId
 /** The changes of a thread as the middleware rewrote them; checked by the runner. Errors: as {@link rewrittenRun}. */
 export const rewrittenUpdate = (request: Admitted): Promise<ThreadUpdate> => bodyOf(request);
 
+/** The body of a call as the middleware rewrote it, to be checked. Errors: as {@link rewrittenRun}. */
+export const rewrittenBody = (request: Admitted): Promise<object> => bodyOf(request);
+
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);

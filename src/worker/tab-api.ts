@@ -19,7 +19,10 @@ import {
   checkStop,
   checkThread,
   checkThreadQuery,
+  checkToolCallAnswer,
+  checkToolCallClaim,
 } from "../wire/checks.js";
+import { toErrorData } from "../wire/errors.js";
 import { sendFrames } from "../wire/frames.js";
 import type { CallContext, HostApi } from "../wire/host-api.js";
 import type { RelayHandler } from "../wire/relay.js";
@@ -38,6 +41,12 @@ export interface TabApiParts {
   readonly hostEnds: AbortSignal;
 }
 
+/** Who a tab is. */
+export interface TabName {
+  readonly id: () => string | undefined;
+  readonly named: Promise<string>;
+}
+
 /** How a host answers each call of a tab: with what it replies, or by throwing a RunnerError. */
 export type Handlers = {
   readonly [C in keyof HostApi]: (
@@ -51,10 +60,10 @@ export type Handlers = {
  * ask for the same over HTTP, so no middleware can be walked around; `fetch` brings a request of its own.
  *
  * @param signal aborts when the tab is gone
- * @param tabId the tab's id, once it has named itself
+ * @param tab its id, once it has named itself
  */
-export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () => string | undefined): Handlers {
-  const { core, runner, watch, attached } = parts;
+export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName): Handlers {
+  const { core, runner, watch, attached, lives } = parts;
 
   /** Streams a thread's frames, filtered for the request. @returns resolves when the tab has everything, or has left */
   const stream = async (
@@ -267,6 +276,32 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () =>
         return null;
       });
     },
+    watchToolCalls(context, request, port) {
+      checkPort(port);
+      return data(context, ofThread("threads/tool-calls", "GET", request, "tool-calls"), async ({ threadId }) => {
+        const watching = abortWith(signal);
+        untilEnd(port, () => watching.abort());
+        void postAll(port, runner.watchToolCalls(threadId, lives, watching.signal));
+        return null;
+      });
+    },
+    claimToolCall(context, request) {
+      const { threadId: _asked, ...body } = checkToolCallClaim(request);
+      const call = ofThread("threads/tool-calls/claim", "POST", request, "tool-calls", "claim");
+      return data(context, { ...call, body }, async (ids, admitted) => {
+        const asked = await rewritten<object>(admitted, body, (by) => by.rewrittenBody(admitted));
+        return runner.claimToolCall(checkToolCallClaim({ ...body, ...asked, ...ids }), await tab.named);
+      });
+    },
+    answerToolCall(context, request) {
+      const { threadId: _asked, ...body } = checkToolCallAnswer(request);
+      const call = ofThread("threads/tool-calls/answer", "POST", request, "tool-calls", "answer");
+      return data(context, { ...call, body }, async (ids, admitted) => {
+        const asked = await rewritten<object>(admitted, body, (by) => by.rewrittenBody(admitted));
+        await runner.answerToolCall(checkToolCallAnswer({ ...body, ...asked, ...ids }));
+        return null;
+      });
+    },
     async fetch(_context, request, port) {
       checkPort(port);
       // Loaded when needed, as is the handler: most hosts get calls only.
@@ -275,7 +310,7 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tabId: () =>
       const detached = attached();
       const { serviceWorkerId, clientId } = relayed;
       // Any page may hand over a service worker's request of another page.
-      const page = serviceWorkerId === undefined ? tabId() : clientId;
+      const page = serviceWorkerId === undefined ? tab.id() : clientId;
       const handle: RelayHandler = async (asked, { basePath }) => {
         const { handleRelayed } = await loaded(import("../runtime/http/handler.js"));
         return handleRelayed(core, asked, basePath, page);
@@ -346,6 +381,15 @@ function ofRun(route: RequestRoute, given: NamedRun, ...rest: readonly string[])
   const ids = { runId, ...(threadId !== undefined && { threadId }) };
   const start = threadId === undefined ? ["runs", ":runId"] : [...THREAD, "runs", ":runId"];
   return { asked: { route, ...ids }, method: "GET", route: [...start, ...rest], ids };
+}
+
+/** Posts what comes, until the end or a failure: the tab asks anew. */
+async function postAll(port: MessagePort, all: AsyncIterable<unknown>): Promise<void> {
+  try {
+    for await (const one of all) port.postMessage(one);
+  } catch (error) {
+    port.postMessage({ error: toErrorData(error) });
+  }
 }
 
 function checkPort(port: unknown): asserts port is MessagePort {

@@ -38,13 +38,16 @@ export function connectTab(
 
   const { port1, port2 } = new MessageChannel();
   let tabId: string | undefined;
-  const calls = exposed(handlersOf(parts, signal, () => tabId));
+  let nameIs!: (tabId: string) => void;
+  const named = new Promise<string>((resolve) => (nameIs = resolve));
+  const calls = exposed(handlersOf(parts, signal, { id: () => tabId, named }));
   expose(calls, guardedEndpoint(port1, calls));
 
   const listen = ({ data }: MessageEvent<unknown>): void => {
     if (!isTabHello(data)) return;
     raw.removeEventListener("message", listen);
     ({ tabId } = data);
+    nameIs(tabId);
     onTab(tabId);
     // The tab took the lock before it named it, so this waits for the tab's end.
     void lives.whenFree(tabLifeLockName(data.tabId), signal).then(close);

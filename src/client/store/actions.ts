@@ -6,7 +6,16 @@ import type { ThreadStore } from "./thread-store.js";
 /** What a component does with a thread: the calls of its store, each a function by itself. */
 export type ThreadActions = Pick<
   ThreadStore,
-  "send" | "respond" | "regenerate" | "retry" | "edit" | "stop" | "setState" | "loadEarlier"
+  | "send"
+  | "respond"
+  | "answerToolCall"
+  | "runToolCallAgain"
+  | "regenerate"
+  | "retry"
+  | "edit"
+  | "stop"
+  | "setState"
+  | "loadEarlier"
 >;
 
 /** What a component does with the threads of a list: the calls of its store and of `runtime.threads`. */
@@ -26,6 +35,8 @@ function needed<T>(it: T | undefined): T {
 export const threadActions = (store: ThreadStore | undefined): ThreadActions => ({
   send: async (content, options) => needed(store).send(content, options),
   respond: async (answers, options) => needed(store).respond(answers, options),
+  answerToolCall: async (toolCallId, result) => needed(store).answerToolCall(toolCallId, result),
+  runToolCallAgain: async (toolCallId) => needed(store).runToolCallAgain(toolCallId),
   regenerate: async (messageId, options) => needed(store).regenerate(messageId, options),
   retry: async (options) => needed(store).retry(options),
   edit: async (messageId, content, options) => needed(store).edit(messageId, content, options),

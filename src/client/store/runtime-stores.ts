@@ -1,4 +1,5 @@
 import type { RuntimeConnection } from "../connect-runtime.js";
+import { FrontendTools } from "../tools/frontend-tools.js";
 import { ThreadListStore, type ThreadListOptions } from "./thread-list-store.js";
 import { ThreadStore, type ThreadStoreOptions } from "./thread-store.js";
 
@@ -23,6 +24,8 @@ class Shared<T extends object> {
 
 /** The stores of a page: components that show the same thread share one, and one attachment. */
 export class RuntimeStores {
+  /** The tools that the page offers in all of its threads. */
+  readonly tools = new FrontendTools();
   private readonly threads = new Shared<ThreadStore>();
   private readonly lists = new Shared<ThreadListStore>();
 
@@ -31,7 +34,10 @@ export class RuntimeStores {
   /** The store of a thread with these options; a new one if nobody holds one. */
   thread(options: ThreadStoreOptions & { readonly threadId: string }): ThreadStore {
     const { threadId, agentId, messageLimit } = options;
-    return this.threads.get([threadId, agentId, messageLimit], () => new ThreadStore(this.runtime, options));
+    return this.threads.get(
+      [threadId, agentId, messageLimit],
+      () => new ThreadStore(this.runtime, { tools: this.tools, ...options }),
+    );
   }
 
   /** The store of a list with these options; a new one if nobody holds one. */

@@ -7,6 +7,8 @@ import { describeFaults, resumeFaults } from "../../run/interrupts.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent, LocalAgentConfig } from "../local-agent.js";
 import type { ThreadRun } from "../thread-run.js";
+import { FrontendToolRunner, withTools, type ShownToolCall } from "../tools/frontend-tool-runner.js";
+import { FrontendTools } from "../tools/frontend-tools.js";
 import { partOfFile } from "./attachments.js";
 import { asError, readUntilDone, sameList, Store } from "./store.js";
 
@@ -28,6 +30,8 @@ export interface ThreadSnapshot {
   readonly isStopping: boolean;
   /** Open interrupts: the thread waits for {@link ThreadStore.respond}. Empty while a run is live. */
   readonly interrupts: readonly Interrupt[];
+  /** Calls of front-end tools that wait for a tab or for an answer, or whose results wait for one another. */
+  readonly toolCalls: readonly ShownToolCall[];
   /** Whether there are messages before the first one, and whether they are being loaded. */
   readonly earlier: "none" | "more" | "loading";
   /** Why the last call failed, or the history cannot be read; gone with the next call. Runs that fail: `run.last.error`. */
@@ -38,6 +42,8 @@ export interface ThreadSnapshot {
 export interface ThreadStoreOptions extends Pick<LocalAgentConfig, "agentId" | "messageLimit"> {
   /** Default a fresh one: a thread that begins with the first message. */
   readonly threadId?: string;
+  /** The tools that this page offers: each run is given them, and their calls are run here. Default none. */
+  readonly tools?: FrontendTools;
 }
 
 /** What a run is given besides the messages. */
@@ -54,6 +60,7 @@ type Content = UserMessage["content"];
 const LINGER_MS = 5_000;
 
 const NO_INTERRUPTS: readonly Interrupt[] = [];
+const NO_CALLS: readonly ShownToolCall[] = [];
 
 /** A thread for a front end of any framework: it follows the thread while somebody listens. */
 export class ThreadStore extends Store<ThreadSnapshot> {
@@ -69,13 +76,26 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   private settling: Promise<void> | undefined;
   /** Ids of the runs that were started here: what they tell is not the thread's history. */
   private readonly ownRuns = new Set<string>();
+  private readonly tools: FrontendTools;
+  private readonly toolRunner: FrontendToolRunner;
+  private toolCalls: readonly ShownToolCall[] = NO_CALLS;
+  /** Of the last run that was started here: a run that goes on with results of tools is given the same. */
+  private parameters: RunOptions = {};
 
-  constructor(runtime: Pick<RuntimeConnection, "agent">, options: ThreadStoreOptions) {
+  constructor(runtime: Pick<RuntimeConnection, "agent" | "threads" | "toolCalls">, options: ThreadStoreOptions) {
     const { threadId = randomId(), agentId, messageLimit } = options;
     const agent = runtime.agent(agentId, { threadId, ...(messageLimit !== undefined && { messageLimit }) });
     super(emptyThread(threadId));
     this.agent = agent;
     this.threadId = threadId;
+    this.tools = options.tools ?? new FrontendTools();
+    this.toolRunner = new FrontendToolRunner(runtime, agent, this.tools, {
+      parameters: () => this.parameters,
+      failed: (error) => {
+        this.error = error;
+        this.tell();
+      },
+    });
   }
 
   /**
@@ -137,6 +157,21 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       if (message.role !== "user") throw invalidInput("messageId", `"${messageId}" is no message of the user`);
       return this.branch(options, [...messages.slice(0, index), { ...message, content }]);
     });
+  }
+
+  /**
+   * Gives a tool call its result, in place of a handler; the agent goes on when all calls have theirs. Errors: RunnerError
+   * `call-over` if it has one, or the thread went on without it.
+   *
+   * @param result text as it is, anything else as JSON
+   */
+  async answerToolCall(toolCallId: string, result: unknown): Promise<void> {
+    return this.call(() => this.toolRunner.answer(toolCallId, result));
+  }
+
+  /** Runs an interrupted tool call again, in this tab. Errors: RunnerError `call-over`, also if its tool is not offered here. */
+  async runToolCallAgain(toolCallId: string): Promise<void> {
+    return this.call(() => this.toolRunner.runAgain(toolCallId));
   }
 
   /** Stops the live run, in whichever tab or host it is. */
@@ -202,6 +237,13 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     following.add(agent.run$.subscribe((run) => this.runChanged(run)));
     following.add(agent.follow());
     following.add(
+      this.toolRunner.calls$.subscribe((calls) => {
+        this.toolCalls = calls;
+        this.changed();
+      }),
+    );
+    following.add(this.toolRunner.begin());
+    following.add(
       // A follower tries again by itself; until it succeeds, this asks no host.
       readUntilDone(
         async () => {
@@ -232,6 +274,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       isSending: this.isSending,
       isStopping: this.isStopping,
       interrupts: run.is === "running" ? NO_INTERRUPTS : sameList(was.interrupts, agent.pendingInterrupts),
+      toolCalls: this.toolCalls,
       earlier: this.isLoading ? "loading" : more,
       error: this.error,
     };
@@ -317,7 +360,10 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     change();
     this.tell();
     try {
-      const running = agent.runAgent({ ...parameters, runId });
+      const { resume: _resume, ...kept } = parameters;
+      this.parameters = kept;
+      const offered = withTools(parameters, this.tools.definitions(agent.agentId));
+      const running = agent.runAgent({ ...offered, runId });
       await Promise.race([begun, running]);
       // A run that fails later is told by `run`.
       running.catch(() => undefined);
@@ -374,6 +420,7 @@ export function emptyThread(threadId: string): ThreadSnapshot {
     isSending: false,
     isStopping: false,
     interrupts: NO_INTERRUPTS,
+    toolCalls: NO_CALLS,
     earlier: "none",
     error: undefined,
   };

@@ -15,8 +15,10 @@ import {
 } from "../../run/input-plan.js";
 import { runsElsewhere } from "../../lock/claim.js";
 import type { HeldLock } from "../../platform/locks.js";
+import type { ToolResult } from "../../run/pending-tool-calls.js";
 import { firstOf } from "../../storage/decisions.js";
-import type { Claim, PersistedInput, RunRow, RunStore } from "../../storage/run-store.js";
+import { answeredIn, isNextAfterCalls } from "../../storage/pending-tool-calls.js";
+import type { Claim, PersistedInput, RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
 import { EventGate } from "../agent/event-gate.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { RunStart } from "../history/baseline.js";
@@ -37,6 +39,8 @@ export interface LiveRunRequest {
   readonly cut?: readonly string[] | undefined;
   readonly branchBefore?: string | undefined;
   readonly persistedInputMessages?: readonly Message[] | undefined;
+  /** It goes on with the answers to pending tool calls, and is nothing without them. */
+  readonly afterToolCalls?: boolean | undefined;
   /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */
   readonly shownAs?: ((message: Message) => Message) | undefined;
 }
@@ -99,28 +103,41 @@ export async function fenceRun(
   request: PlacedRequest,
   sending: () => Promise<void>,
 ): Promise<FenceResult> {
-  const { threadId, agentId, input, partial, shownAs, cut, branchBefore, fingerprint } = request;
+  const {
+    threadId,
+    agentId,
+    input,
+    partial,
+    shownAs,
+    cut,
+    branchBefore,
+    fingerprint,
+    afterToolCalls = false,
+  } = request;
 
-  const readEnd = (): Promise<{ readonly epoch: number; readonly base: ThreadBase } | undefined> =>
+  const readEnd = (): Promise<ThreadEnd | undefined> =>
     steadily(parts.store, threadId, async (before) => {
       if (runsElsewhere(parts, before)) return undefined;
       const head = before?.live === undefined ? before : await recovery.settleOrphan(before, "broken");
       if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
-      return { epoch: head.epoch, base: await history.base(head) };
+      return { epoch: head.epoch, base: await history.base(head), head };
     });
   for (let tries = 0; tries < TRIES; tries++) {
     // The cached end of the thread is tried without a read: the fence detects a stale one.
-    const known = tries === 0 ? history.last(threadId) : undefined;
+    const known: ThreadEnd | undefined = tries === 0 && !afterToolCalls ? history.last(threadId) : undefined;
     const end = known ?? (await readEnd());
     if (end === undefined) return { is: "taken" };
+    const results = await parts.store.toolResults(end.head);
     const messages = shownAs === undefined ? input.messages : [...asKnown(end.base, input.messages, shownAs)];
     const outdated = partial === undefined ? await outdatedIn(parts, threadId, end.base, messages) : undefined;
     const left = partial === undefined ? await leftIn(parts, threadId, end.base, messages) : undefined;
-    const sender = { partial: partial !== undefined, cut, branchBefore, outdated, left, unseen: request.unseen?.() };
+    const unseen = request.unseen?.();
+    const sender = { partial: partial !== undefined, cut, branchBefore, outdated, left, results, unseen };
     const plan = planInput(end.base, { ...input, messages }, sender);
     const start = plan?.is === "branch" ? await startOf({ parts, history }, threadId, plan.afterRunIndex) : end.base;
     if (start === undefined) continue;
-    const refusal = plan === undefined ? noBranchPoint(request) : refusalFor(request, start, parts.clock.now());
+    const refusal =
+      plan === undefined ? noBranchPoint(request) : refusalFor(request, { ...end, start }, parts.clock.now());
     if (plan === undefined || refusal !== undefined) {
       // A resent run answers the interrupts that were open when it was first sent.
       const same = await parts.store.runById(threadId, input.runId, fingerprint);
@@ -129,7 +146,7 @@ export async function fenceRun(
       continue;
     }
     const persisted: PersistedInput = {
-      messages: request.persistedInputMessages ?? plan.newMessages,
+      messages: persistedOf(request, plan, results),
       ...(input.resume !== undefined && { resume: input.resume }),
     };
     await sending();
@@ -144,6 +161,7 @@ export async function fenceRun(
       prevRunIndex: start.runIndex < 0 ? null : start.runIndex,
       input: persisted,
       fingerprint,
+      ...(plan.is === "continue" && { toolCallIds: answeredIn(end.head).map(({ toolCallId }) => toolCallId) }),
       ...(isAnswer(input) && { answers: true }),
       title: titleOf(persisted.messages),
     });
@@ -174,6 +192,24 @@ export async function fenceRun(
   return { is: "moved" };
 }
 
+/** The thread at the end of its path. `head`: absent where it was not read, or there is none. */
+interface ThreadEnd {
+  readonly epoch: number;
+  readonly base: ThreadBase;
+  readonly head?: ThreadHead;
+}
+
+/** What goes into the log of the messages: a caller's own choice does not leave out answers that only the log had. */
+function persistedOf(
+  { persistedInputMessages }: PlacedRequest,
+  { newMessages }: InputPlan,
+  results: readonly ToolResult[],
+): readonly Message[] {
+  if (persistedInputMessages === undefined) return newMessages;
+  const taken = new Set<Message>(newMessages);
+  return [...results.filter((result) => taken.has(result)), ...persistedInputMessages];
+}
+
 interface Reading {
   readonly parts: RunnerParts;
   readonly history: History;
@@ -192,9 +228,15 @@ function noBranchPoint({ threadId, branchBefore }: PlacedRequest): RunnerError {
 }
 
 /** Why the run may not start: an open interrupt has no valid answer, or what it answers was settled meanwhile. */
-function refusalFor(request: PlacedRequest, start: ThreadBase, now: number): RunnerError | undefined {
-  const { threadId, input, answered } = request;
+function refusalFor(
+  request: PlacedRequest,
+  { start, head }: { readonly start: ThreadBase; readonly head?: ThreadHead },
+  now: number,
+): RunnerError | undefined {
+  const { threadId, input, answered, afterToolCalls } = request;
   const { runId, resume } = input;
+  if (afterToolCalls === true && !isNextAfterCalls(head, runId))
+    return new RunnerError("call-over", { threadId, runId });
   const interruptIds = start.interrupts.map(({ id }) => id);
   const faults = resumeFaults(start.interrupts, resume, now);
   if (faults !== undefined) {
@@ -239,12 +281,12 @@ export function refusalBeside(
   if (branchBefore === undefined) return lateAnswer(request, [], live.answered);
   if (!live.has(branchBefore)) return noBranchPoint(request);
   // Before a message of the live run, the thread is as that run found it.
-  if (!live.start.runOf.has(branchBefore)) return refusalFor(request, live.start, now);
+  if (!live.start.runOf.has(branchBefore)) return refusalFor(request, live, now);
   const plan = planInput(live.start, input, { branchBefore });
   if (plan?.is !== "branch") return undefined;
   // Before an earlier message, it is as an earlier run left it. What cannot be read is told of by the request's own fence.
   return startOf(reading, threadId, plan.afterRunIndex).then(
-    (start) => start && refusalFor(request, start, now),
+    (start) => start && refusalFor(request, { start }, now),
     () => undefined,
   );
 }

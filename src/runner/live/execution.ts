@@ -8,9 +8,10 @@ import type { InputPlan } from "../../run/input-plan.js";
 import type { FailurePoint } from "../../run/failure-points.js";
 import { isListening, type AskedStatus, type Life } from "../../run/life.js";
 import { lastSeq } from "../../run/pack.js";
+import { unansweredCalls } from "../../run/pending-tool-calls.js";
 import { failureLine, runName } from "../../run/printable.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
-import type { PersistedInput, StopRequest } from "../../storage/run-store.js";
+import type { PersistedInput, Settlement, StopRequest } from "../../storage/run-store.js";
 import { acceptEvent, startingEvents } from "../agent/accept.js";
 import { runAgent } from "../agent/agent-pipeline.js";
 import type { Refusal } from "../agent/event-gate.js";
@@ -321,6 +322,7 @@ export class Execution {
       ownTerminal: "terminal" in end && end.isReturn !== true,
       closing: recorded.closing(),
       derived: recorded.derived(),
+      unanswered: this.unanswered(end),
       bytes: fenced.gate.size,
     });
     if (result === "stop-requested") return this.endAsAsked();
@@ -329,6 +331,16 @@ export class Execution {
     // L15: the next run reads no history.
     history.remember(threadId, epoch, recorded.base(runIndex));
     await this.free(end.status, [chunk]);
+  }
+
+  /** The front end's tool calls that a finished run leaves without a result. */
+  private unanswered(end: RunEnd): Settlement["unanswered"] {
+    if (end.status !== "finished" || !("terminal" in end)) return undefined;
+    const { request, fenced } = this.its;
+    const tools = new Set(request.input.tools.map(({ name }) => name));
+    const { outcome } = end.terminal as RunFinishedEvent; // its status says so
+    const calls = unansweredCalls(fenced.recorded.content.messages, tools, outcome);
+    return calls.length === 0 ? undefined : { nextRunId: this.context.parts.makeId(), calls };
   }
 
   /** The log has a stop request that was not heard yet: it decides. */

@@ -2,6 +2,8 @@ import type { Message } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
+import { readable } from "../../run/readable.js";
+import { answeredIn, isToolResult } from "../pending-tool-calls.js";
 import type { RunReads, RunRow } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isHead, isMessage, isMessageAlone, isRecord, isRun } from "./checks.js";
 import { endCounts, readHead, readRun, unlessCut } from "./heads.js";
@@ -185,5 +187,11 @@ export const indexedDBReads = (connection: Connection, codec: PayloadCodec): Rea
     if (record === undefined || !(await endCounts(connection, threadId, runIndex))) return undefined;
     if (!isRecord(record)) throw corrupt("states", { threadId, runIndex });
     return decodeState(codec, record);
+  },
+
+  toolResults: async (head) => {
+    const decoded = answeredIn(head).map(({ result }) => codec.decode(result).catch(() => undefined));
+    // An answer that cannot be read must not keep the thread from its next run (L7).
+    return (await Promise.all(decoded)).map((result) => readable(result)).filter(isToolResult);
   },
 });

@@ -10,11 +10,12 @@ import {
   decideClaim,
   endedRun,
   fenced,
-  freed,
   granted,
   holds,
+  settledHead,
   stopDecides,
 } from "../decisions.js";
+import { changedCall } from "../pending-tool-calls.js";
 import type { RunStore, StopRequest, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
 import { runOfId } from "./reads.js";
@@ -44,7 +45,7 @@ const isSameRequest = (one: StopRequest | undefined, other: StopRequest | undefi
 export const indexedDBWrites = (
   connection: Connection,
   codec: PayloadCodec,
-): Pick<RunStore, "claim" | "append" | "settle" | "requestStop"> => ({
+): Pick<RunStore, "claim" | "append" | "settle" | "requestStop" | "changeToolCall"> => ({
   claim: async (request) => {
     const { threadId, runId, startedAt } = request;
     const input = await codec.encode(request.input);
@@ -127,7 +128,7 @@ export const indexedDBWrites = (
       if (stopDecides(head, settlement)) return "stop-requested";
       quietly(tx.objectStore("chunks").put(chunk));
       quietly(tx.objectStore("runs").put({ ...endedRun(storable(run), status, endedAt, settlement.chunk), closing }));
-      quietly(tx.objectStore("heads").put(freed(head)));
+      quietly(tx.objectStore("heads").put(settledHead(head, runIndex, settlement)));
       putDerived(tx, derived);
       await touchThread(tx, threadId, endedAt, status, chunk.firstSeq + chunk.count, settlement.bytes);
       return "settled";
@@ -146,6 +147,16 @@ export const indexedDBWrites = (
         before = { head: request.head, asked: request.asked };
       }
       return request?.asked;
+    });
+  },
+
+  changeToolCall: async (threadId, toolCallId, change, result) => {
+    const encoded = result && (await codec.encode(result));
+    return connection.write(["heads"], "strict", async (tx) => {
+      const head = checkHead(await tx.objectStore("heads").get(threadId));
+      const changed = changedCall(head, threadId, toolCallId, (call) => change(call, encoded));
+      if (changed.head !== undefined) quietly(tx.objectStore("heads").put(changed.head));
+      return changed.change.is;
     });
   },
 });

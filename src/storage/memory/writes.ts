@@ -9,13 +9,14 @@ import {
   decideClaim,
   endedRun,
   fenced,
-  freed,
   granted,
   holds,
+  settledHead,
   stopDecides,
   takenOver,
   withoutUnderived,
 } from "../decisions.js";
+import { changedCall } from "../pending-tool-calls.js";
 import { joinGroups } from "../repacking.js";
 import type { Claim, ClaimRequest, ClaimResult, Derived, RunStore, ThreadRow } from "../run-store.js";
 import {
@@ -33,7 +34,15 @@ import {
 
 type Writes = Pick<
   RunStore,
-  "claim" | "append" | "settle" | "settleForeign" | "derive" | "requestStop" | "updateThread" | "repack"
+  | "claim"
+  | "append"
+  | "settle"
+  | "settleForeign"
+  | "derive"
+  | "requestStop"
+  | "changeToolCall"
+  | "updateThread"
+  | "repack"
 >;
 
 const leftBy = ({ messages, rewritten, state, interrupts }: Derived): MemoryLeft =>
@@ -114,7 +123,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     putChunk(run.chunks, chunk);
     weigh(thread, run);
     run.row = endedRun(run.row, status, endedAt, chunk);
-    thread.head = freed(thread.head);
+    thread.head = settledHead(thread.head, runIndex, settlement);
     data.live.delete(threadId);
     ended(thread, endedAt, status);
     return "settled";
@@ -153,6 +162,14 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     const request = askToStop(thread?.head, runId, at, as);
     if (thread !== undefined && request?.head !== undefined) thread.head = request.head;
     return request?.asked;
+  },
+
+  changeToolCall: async (threadId, toolCallId, change, result) => {
+    const thread = data.threads.get(threadId);
+    const stored = structuredClone(result);
+    const changed = changedCall(thread?.head, threadId, toolCallId, (call) => change(call, stored));
+    if (thread !== undefined && changed.head !== undefined) thread.head = changed.head;
+    return changed.change.is;
   },
 
   updateThread: async (threadId, { title, archived, pinned }) => {

@@ -1,7 +1,7 @@
 import { transfer } from "comlink";
 import { expect, onTestFinished, test } from "vitest";
 import { HostLink } from "../../../src/client/host-link.js";
-import { RunnerError } from "../../../src/run/errors.js";
+import type { RunnerError } from "../../../src/run/errors.js";
 import type { HostApi } from "../../../src/wire/host-api.js";
 import type { AgentRuntime, BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
@@ -130,6 +130,26 @@ const ROWS = {
       seen: ["POST", "/threads/subscribe"],
     },
   ],
+  watchToolCalls: [
+    {
+      ask: (call, port) => call("watchToolCalls", { threadId: "mine" }, transfer(port, [port])),
+      seen: ["GET", "/threads/mine/tool-calls"],
+      ofThread: true,
+    },
+  ],
+  claimToolCall: [
+    {
+      ask: (call) => call("claimToolCall", { threadId: "mine", toolCallId: "c", token: "1" }),
+      seen: ["POST", "/threads/mine/tool-calls/claim"],
+    },
+  ],
+  answerToolCall: [
+    {
+      ask: (call) =>
+        call("answerToolCall", { threadId: "mine", toolCallId: "c", token: "1", by: "user", content: "yes" }),
+      seen: ["POST", "/threads/mine/tool-calls/answer"],
+    },
+  ],
   // How the host is: how many tabs it has, whether it keeps anything. A tab that could not ask would not know that its
   // host lives.
   watch: [],
@@ -179,10 +199,10 @@ test.each(CASES)("a middleware sees %s", async (_, row) => {
     expect(path).toBe(pathname);
     seen.push([request.method, pathname + search]);
   });
-  // That several threads have a run of this id is an answer, too.
+  // That several threads have a run of this id is an answer, too, and that a call does not wait.
   await connected(runtime)
     .ask(row)
-    .catch((error: unknown) => expect(RunnerError.is(error, "invalid-input")).toBe(true));
+    .catch((error: unknown) => expect(["invalid-input", "call-over"]).toContain((error as RunnerError).code));
   expect(seen).toEqual([row.seen]);
 });
 

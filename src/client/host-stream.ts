@@ -1,0 +1,58 @@
+import { transfer } from "comlink";
+import { distinctUntilChanged, Observable, switchMap } from "rxjs";
+import { RunnerError } from "../run/errors.js";
+import { fromErrorData } from "../wire/errors.js";
+import type { RunnerErrorData, RuntimeStatus } from "../wire/shapes.js";
+import type { HostLink } from "./host-link.js";
+
+/** What a host posts on a watched port. */
+type Posted<T> = T | { readonly error: RunnerErrorData };
+
+/**
+ * What one host after the other posts on a port of its own. Errors: why a host refused it; completes with the link.
+ *
+ * @param ask hands the port over to the host
+ * @param begun called when a host has taken it; `isAnew`: something may have been missed before
+ */
+export function hostStream<T extends object>(
+  link: HostLink,
+  ask: (port: MessagePort) => Promise<unknown>,
+  begun: (next: (value: T) => void, isAnew: boolean) => void = () => undefined,
+): Observable<T> {
+  const ofHost = (isAnew: boolean): Observable<T> =>
+    new Observable((subscriber) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = ({ data }: MessageEvent<Posted<T>>) => {
+        if ("error" in data && isErrorAlone(data)) subscriber.error(fromErrorData(data.error));
+        else subscriber.next(data as T); // the host's own
+      };
+      ask(transfer(port2, [port2])).then(
+        () => begun((value) => subscriber.next(value), isAnew),
+        (error: unknown) => {
+          // If the host is gone, the next one is asked.
+          if (!RunnerError.is(error, "host-lost") && !RunnerError.is(error, "closed")) subscriber.error(error);
+        },
+      );
+      return () => {
+        port1.postMessage("end");
+        port1.close();
+      };
+    });
+  return new Observable<T>((subscriber) => {
+    let interrupted = false;
+    return link.status$
+      .pipe(
+        distinctUntilChanged((a, b) => a.is === b.is && bootId(a) === bootId(b)),
+        switchMap((status) => {
+          interrupted ||= status.is === "reconnecting" || status.is === "failed";
+          return status.is === "connected" ? ofHost(interrupted) : [];
+        }),
+      )
+      .subscribe(subscriber);
+  });
+}
+
+/** A change of the list of threads may have an error beside its type. */
+const isErrorAlone = (data: object): data is { readonly error: RunnerErrorData } => Object.keys(data).length === 1;
+
+const bootId = (status: RuntimeStatus): string | undefined => (status.is === "connected" ? status.bootId : undefined);

@@ -1,0 +1,84 @@
+import type { Tool } from "@ag-ui/core";
+import { Subject, type Observable } from "rxjs";
+import { invalidInput } from "../../run/errors.js";
+
+/** What a handler is told of its call. */
+export interface ToolCallContext {
+  readonly threadId: string;
+  readonly toolCallId: string;
+  readonly name: string;
+  /** Aborts when the result is not wanted any more: somebody else has answered the call, or the thread went on without. */
+  readonly signal: AbortSignal;
+}
+
+/** A tool that runs in the page. */
+export interface FrontendTool<Args = unknown> extends Tool {
+  /** The agent that may call it. Default: each. */
+  readonly agentId?: string;
+  /**
+   * Runs a call in one tab. What it returns, or resolves with, is the result: text as it is, anything else as JSON,
+   * undefined as "". If it throws, the agent is told the error's message. Absent: somebody is asked, and answers by
+   * `answerToolCall`.
+   *
+   * @param args the call's arguments as the agent gave them, parsed and not checked
+   */
+  readonly handler?: (args: Args, context: ToolCallContext) => unknown;
+  /**
+   * Whether a handler that was cut off by the end of its tab may run again, in another tab or after the reload. Default
+   * true. False: the call is `interrupted` then, until somebody has it run again or gives a result.
+   */
+  readonly repeatable?: boolean;
+  /** Whether the agent goes on at once when its calls have results. Default true. False: with the next message. */
+  readonly followUp?: boolean;
+}
+
+/** The tools that a page offers to agents. */
+export class FrontendTools {
+  private readonly tools = new Map<string, FrontendTool>();
+  private readonly changed = new Subject<void>();
+  /** Emits when tools were added or removed. */
+  readonly changes$: Observable<void> = this.changed.asObservable();
+
+  /**
+   * Offers a tool, in place of one that has its name (and agent) already.
+   *
+   * @returns takes it back, unless another one has taken its place
+   * @throws RunnerError `invalid-input` for a tool without a name
+   */
+  add<Args>(tool: FrontendTool<Args>): () => void {
+    if (typeof tool?.name !== "string" || tool.name === "") {
+      throw invalidInput("name", "a front-end tool needs a name");
+    }
+    const key = keyOf(tool.name, tool.agentId);
+    // Arguments are what the agent gives, whatever the handler takes them for.
+    const added = { ...tool } as FrontendTool;
+    this.tools.set(key, added);
+    this.changed.next();
+    return () => {
+      if (this.tools.get(key) !== added) return;
+      this.tools.delete(key);
+      this.changed.next();
+    };
+  }
+
+  /** The tool that answers an agent's calls of this name. One of the agent's own comes before one of all agents. */
+  find(name: string, agentId: string | undefined): FrontendTool | undefined {
+    return this.tools.get(keyOf(name, agentId)) ?? this.tools.get(keyOf(name, undefined));
+  }
+
+  /** The definitions for `RunAgentInput.tools` of an agent's runs. */
+  definitions(agentId: string | undefined): Tool[] {
+    const names = new Set([...this.tools.values()].filter((tool) => isFor(tool, agentId)).map(({ name }) => name));
+    return [...names].map((name) => definitionOf(this.find(name, agentId)!));
+  }
+}
+
+const isFor = (tool: FrontendTool, agentId: string | undefined): boolean =>
+  tool.agentId === undefined || tool.agentId === agentId;
+
+const keyOf = (name: string, agentId: string | undefined): string => JSON.stringify([name, agentId ?? null]);
+
+function definitionOf(tool: FrontendTool): Tool {
+  const { agentId: _agent, handler: _handler, repeatable: _repeatable, followUp: _followUp, ...definition } = tool;
+  return definition;
+}

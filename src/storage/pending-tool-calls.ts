@@ -1,0 +1,157 @@
+import { RunnerError } from "../run/errors.js";
+import type { ToolResult, UnansweredCall } from "../run/pending-tool-calls.js";
+import type { ThreadHead } from "./run-store.js";
+
+/*
+ * The calls of front-end tools that a thread's last run left without a result: in the thread's head, so that a claim, an
+ * answer and the run that goes on with the answers exclude one another.
+ */
+
+/** Valid as long as the run is the end of the path. An older build carries it along unread. */
+export interface PendingToolCalls {
+  /** The run that left them. */
+  readonly runIndex: number;
+  /** The id of the run that goes on with their results: whoever starts it, starts the same one. */
+  readonly nextRunId: string;
+  readonly calls: readonly PendingToolCall[];
+}
+
+/**
+ * - `open`: nobody works on it.
+ * - `claimed`: the handler of a tab runs.
+ * - `interrupted`: the tab of a handler that must not run twice has died in the middle of it.
+ * - `answered`: its result is here, and goes into the thread with the next run.
+ */
+export interface PendingToolCall extends UnansweredCall {
+  readonly status: "open" | "claimed" | "interrupted" | "answered";
+  /** Of the claim or answer that gave it its status: a repeated request is recognized. */
+  readonly token?: string;
+  /** The tab whose handler runs. */
+  readonly tabId?: string;
+  /** The handler that runs must not run again. */
+  readonly once?: true;
+  /** Payload: ToolResult. */
+  readonly result?: unknown;
+}
+
+/** A change of one call. `none`: as it is already. */
+export type CallChange =
+  { readonly is: "none" } | { readonly is: "refused" } | { readonly is: "changed"; readonly call: PendingToolCall };
+
+const STATUSES: ReadonlySet<unknown> = new Set(["open", "claimed", "interrupted", "answered"]);
+
+/** Records may have been written by anybody: what is not valid is not pending. */
+const isCall = (call: unknown): call is PendingToolCall => {
+  const { toolCallId, name, status } = (call ?? {}) as Partial<PendingToolCall>;
+  return typeof toolCallId === "string" && typeof name === "string" && STATUSES.has(status);
+};
+
+const isPending = (pending: unknown): pending is PendingToolCalls => {
+  const { runIndex, nextRunId, calls } = (pending ?? {}) as Partial<PendingToolCalls>;
+  return typeof runIndex === "number" && typeof nextRunId === "string" && Array.isArray(calls) && calls.every(isCall);
+};
+
+/** The pending calls of an idle thread; undefined for none. */
+export function pendingIn(head: ThreadHead | undefined): PendingToolCalls | undefined {
+  const pending = head?.pending;
+  if (head?.live !== undefined || head?.deleted === true || !isPending(pending)) return undefined;
+  return pending.runIndex === head?.activeRunIndex ? pending : undefined;
+}
+
+/** The answers that the next run on the path goes on with. */
+export const answeredIn = (head: ThreadHead | undefined): readonly PendingToolCall[] =>
+  pendingIn(head)?.calls.filter(({ status }) => status === "answered") ?? [];
+
+/** Whether the run of this id is the one that goes on now: every call is answered. */
+export function isNextAfterCalls(head: ThreadHead | undefined, runId: string): boolean {
+  const pending = pendingIn(head);
+  return pending?.nextRunId === runId && pending.calls.every(({ status }) => status === "answered");
+}
+
+/** What of the pending calls goes along with a run that continues the path: the answers are in its input. */
+export function carried(head: ThreadHead | undefined, prevRunIndex: number | null, runIndex: number) {
+  const pending = prevRunIndex === head?.activeRunIndex ? pendingIn(head) : undefined;
+  const calls = pending?.calls.filter(({ status }) => status !== "answered") ?? [];
+  return pending === undefined || calls.length === 0 ? {} : { pending: { ...pending, runIndex, calls } };
+}
+
+/** The pending calls after run `runIndex`, which left these. A call that was pending before it keeps its status. */
+export function leftBy(
+  head: ThreadHead,
+  runIndex: number,
+  left: { readonly nextRunId: string; readonly calls: readonly UnansweredCall[] } | undefined,
+) {
+  if (left === undefined) return {};
+  const before = isPending(head.pending) && head.pending.runIndex === runIndex ? head.pending.calls : [];
+  const known = new Map(before.map((call) => [call.toolCallId, call]));
+  const calls = left.calls.map((call): PendingToolCall => known.get(call.toolCallId) ?? { ...call, status: "open" });
+  return { pending: { runIndex, nextRunId: left.nextRunId, calls } };
+}
+
+/** The head with a call changed; undefined if it stays. @throws RunnerError `call-over` where there is no such call */
+export function changedCall(
+  head: ThreadHead | undefined,
+  threadId: string,
+  toolCallId: string,
+  change: (call: PendingToolCall) => CallChange,
+): { readonly change: CallChange; readonly head: ThreadHead | undefined } {
+  const pending = pendingIn(head);
+  const call = pending?.calls.find((one) => one.toolCallId === toolCallId);
+  if (head === undefined || pending === undefined || call === undefined) {
+    throw new RunnerError("call-over", { threadId, toolCallId });
+  }
+  const changed = change(call);
+  if (changed.is !== "changed") return { change: changed, head: undefined };
+  const calls = pending.calls.map((one) => (one === call ? changed.call : one));
+  return { change: changed, head: { ...head, pending: { ...pending, calls } } };
+}
+
+/** Who wants to run a handler. */
+export interface ToolCallClaim {
+  readonly token: string;
+  readonly tabId: string;
+  /** The handler must not run twice. */
+  readonly once: boolean;
+  /** Somebody has decided that an interrupted call is to run again. */
+  readonly again: boolean;
+}
+
+export const claimCall =
+  ({ token, tabId, once, again }: ToolCallClaim) =>
+  (call: PendingToolCall): CallChange => {
+    if (call.status === "claimed" && call.token === token) return { is: "none" };
+    const isFree = call.status === "open" || (call.status === "interrupted" && again);
+    if (!isFree) return { is: "refused" };
+    const { toolCallId, name } = call;
+    return { is: "changed", call: { toolCallId, name, status: "claimed", token, tabId, ...(once && { once }) } };
+  };
+
+/** @param by `handler`: only of the claim with this token; `user`: in place of whatever works on it */
+export const answerCall =
+  (token: string, by: "handler" | "user", result: unknown) =>
+  (call: PendingToolCall): CallChange => {
+    if (call.status === "answered") return { is: call.token === token ? "none" : "refused" };
+    if (by === "handler" && !(call.status === "claimed" && call.token === token)) return { is: "refused" };
+    const { toolCallId, name } = call;
+    return { is: "changed", call: { toolCallId, name, status: "answered", token, result } };
+  };
+
+/** The tab of a claim is gone. */
+export const abandonCall =
+  (token: string) =>
+  (call: PendingToolCall): CallChange => {
+    if (call.status !== "claimed" || call.token !== token) return { is: "none" };
+    const { toolCallId, name, once } = call;
+    return { is: "changed", call: { toolCallId, name, status: once === true ? "interrupted" : "open" } };
+  };
+
+/** Whether a stored answer is one. */
+export const isToolResult = (value: unknown): value is ToolResult => {
+  const { id, role, toolCallId, content } = (value ?? {}) as Partial<ToolResult>;
+  return (
+    typeof id === "string" &&
+    role === "tool" &&
+    typeof toolCallId === "string" &&
+    (typeof content === "string" || Array.isArray(content))
+  );
+};
