@@ -13,12 +13,16 @@ export {
   type UseThreadOptions,
 } from "./thread.js";
 export { useThreads, type ThreadList } from "./thread-list.js";
+export { useFrontendTool, type FrontendToolDefinition } from "./frontend-tool.js";
 export type {
+  FrontendTool,
   RunOptions,
   SendOptions,
+  ShownToolCall,
   ThreadActions,
   ThreadListActions,
   ThreadListOptions,
   ThreadListSnapshot,
   ThreadSnapshot,
+  ToolCallContext,
 } from "../client/index.js";

@@ -3,13 +3,14 @@
  *
  * @module ag-ui-local-runtime/svelte
  */
-import { getContext, hasContext, setContext } from "svelte";
+import { getContext, hasContext, onDestroy, setContext } from "svelte";
 import {
   emptyThread,
   emptyThreadList,
   RuntimeStores,
   threadActions,
   threadListActions,
+  type FrontendTool,
   type ReadableStore,
   type RuntimeConnection,
   type RuntimeStatus,
@@ -81,6 +82,15 @@ export function thread(
 ): Thread {
   const store = stores()?.thread({ ...options, threadId: threadId ?? randomId() });
   return { ...readable(store, emptyThread("")), ...threadActions(store) };
+}
+
+/**
+ * Offers a tool to the agents of the page's threads until the component is destroyed. Each call runs in one tab, once: see
+ * `FrontendTool`.
+ */
+export function frontendTool<Args = unknown>(tool: FrontendTool<Args>): void {
+  const remove = stores()?.tools.add(tool);
+  if (remove !== undefined) onDestroy(remove);
 }
 
 /** A list of threads as a store, and what can be done with it. */

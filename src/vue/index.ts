@@ -22,6 +22,7 @@ import {
   RuntimeStores,
   threadActions,
   threadListActions,
+  type FrontendTool,
   type ReadableStore,
   type RuntimeConnection,
   type RuntimeStatus,
@@ -114,6 +115,19 @@ export function useThread(
   const snapshot = useSnapshot(store, EMPTY);
   const actions = computed(() => threadActions(store.value));
   return computed(() => ({ ...snapshot.value, ...actions.value }));
+}
+
+/**
+ * Offers a tool to the agents of the app's threads until the component is unmounted. Each call runs in one tab, once: see
+ * `FrontendTool`.
+ */
+export function useFrontendTool<Args = unknown>(tool: MaybeRefOrGetter<FrontendTool<Args>>): void {
+  const stores = useStores();
+  watch(
+    () => toValue(tool),
+    (offered, _before, onCleanup) => onCleanup(stores?.tools.add(offered) ?? (() => undefined)),
+    { immediate: true },
+  );
 }
 
 /** The threads, newest first, kept up to date by the changes of all tabs. */

@@ -6,9 +6,18 @@ import { serveRuntime } from "../../../src/worker/serve-runtime.js";
 
 export const DELTAS = 1_000;
 
-/** Answers with what it was asked; "many": 1,000 deltas, over some frames; the state counts the runs. */
+/**
+ * Answers with what it was asked; "many": 1,000 deltas, over some frames; "use tool": calls it, then says what it gave. The
+ * state counts the runs.
+ */
 const echo = defineAgent(async function* ({ messages, runId, state }) {
   const messageId = `${runId}-a`;
+  const [, toolCallName] = /^use (\w+)$/.exec(String(messages.at(-1)!.content)) ?? [];
+  if (toolCallName !== undefined) {
+    yield { type: EventType.TOOL_CALL_START, toolCallId: runId, toolCallName };
+    yield { type: EventType.TOOL_CALL_ARGS, toolCallId: runId, delta: '{"n":1}' };
+    return yield { type: EventType.TOOL_CALL_END, toolCallId: runId };
+  }
   const { content } = messages.at(-1)!;
   const runs = ((state as { runs?: number }).runs ?? 0) + 1;
   yield { type: EventType.STATE_SNAPSHOT, snapshot: { runs, same: "same" } };

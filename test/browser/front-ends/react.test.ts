@@ -7,6 +7,7 @@ import type { RuntimeConnection } from "../../../src/client/index.js";
 import {
   RuntimeProvider,
   ThreadProvider,
+  useFrontendTool,
   useRuntime,
   useRuntimeStatus,
   useThread,
@@ -233,4 +234,58 @@ test("without a provider the hooks say what to do", () => {
   expect(() => renderToString(h(Status))).toThrow("<RuntimeProvider");
   const State = (): ReactNode => h("p", null, useThreadState(String));
   expect(() => renderToString(h(State))).toThrow("<ThreadProvider>");
+});
+
+test("a tool of a component is run once in StrictMode, by the handler of the latest rendering", async () => {
+  const handled: string[] = [];
+  let chat!: Thread;
+  let next!: (word: string) => void;
+  function Chat(): ReactNode {
+    const [word, setWord] = useState("first");
+    next = setWord;
+    chat = useThread("t", options);
+    useFrontendTool<{ n: number }>({ name: "tool", description: "A tool", parameters: {} }, ({ n }) => {
+      handled.push(word);
+      return `${word} ${n}`;
+    });
+    return h(
+      "p",
+      null,
+      chat.messages.map(({ role, content }) => (role === "assistant" ? String(content ?? "") : "")).join(" "),
+    );
+  }
+  const element = render(pageRuntime(), h(Chat));
+  await vi.waitFor(() => expect(chat.status).toBe("ready"));
+  next("second");
+  await vi.waitFor(() => expect(text(element)).toBe(""));
+  await chat.send("use tool");
+  await vi.waitFor(() => expect(text(element)).toContain("you said second 1"));
+  expect(handled).toEqual(["second"]);
+  expect(chat.toolCalls).toEqual([]);
+});
+
+test("without a handler the call is shown, and answered by a person", async () => {
+  let chat!: Thread;
+  function Chat(): ReactNode {
+    useFrontendTool({ name: "tool", description: "A tool", parameters: {} });
+    chat = useThread("t", options);
+    return h(
+      "div",
+      null,
+      ...chat.toolCalls.map(({ toolCallId, name, status }) =>
+        h(
+          "button",
+          { key: toolCallId, onClick: () => void chat.answerToolCall(toolCallId, "yes") },
+          `${name} ${status}`,
+        ),
+      ),
+      ...chat.messages.map(({ id, role, content }) => h("p", { key: id }, `${role}: ${String(content ?? "")}`)),
+    );
+  }
+  const element = render(pageRuntime(), h(Chat));
+  await vi.waitFor(() => expect(chat.status).toBe("ready"));
+  await chat.send("use tool");
+  await vi.waitFor(() => expect(element.querySelector("button")?.innerText).toBe("tool open"));
+  element.querySelector("button")!.click();
+  await vi.waitFor(() => expect(text(element)).toContain("assistant: you said yes"));
 });

@@ -354,3 +354,21 @@ test("a LocalAgent without a store runs the tools of its page", async () => {
   );
   expect(agent.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
 });
+
+test("a tool is offered until it is taken back; one of an agent's own comes before one of all", () => {
+  const tools = new FrontendTools();
+  const names = (agentId: string) =>
+    tools.definitions(agentId).map(({ name, description }) => `${name} ${description}`);
+  const remove = tools.add(tool("a"));
+  const replaced = tools.add({
+    ...tool("a", () => "x", { repeatable: false, followUp: false }),
+    description: "second",
+  });
+  remove();
+  expect(tools.definitions("one")).toEqual([{ name: "a", description: "second", parameters: { type: "object" } }]);
+  tools.add({ ...tool("a"), description: "own", agentId: "one" });
+  expect([names("one"), names("two")]).toEqual([["a own"], ["a second"]]);
+  replaced();
+  expect([names("one"), names("two")]).toEqual([["a own"], []]);
+  expect(() => tools.add({ ...tool(""), name: "" })).toThrow(expect.objectContaining({ code: "invalid-input" }));
+});
