@@ -82,9 +82,7 @@ export function planInput(base: ThreadBase, input: Sent, sender: SenderKnowledge
   }
   const at = sender.partial === true ? -1 : firstToLeave(base, input, sender);
   if (at >= 0) return branchAt(base, input.messages, at);
-  const sent = input.messages.filter(
-    (message) => !base.runOf.has(message.id) && sender.left?.has(message) !== true,
-  );
+  const sent = input.messages.filter((message) => !base.runOf.has(message.id) && sender.left?.has(message) !== true);
   // A sender that brings a result of its own has precedence.
   const answered = new Set(sent.map((message) => (message.role === "tool" ? message.toolCallId : undefined)));
   const results = (sender.results ?? []).filter(({ toolCallId }) => !answered.has(toolCallId));

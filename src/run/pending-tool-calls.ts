@@ -16,27 +16,48 @@ const MAX_PENDING = 1_000;
 /** Roles of messages behind which earlier calls are left behind: somebody went on without their results. */
 const WRITTEN: ReadonlySet<string> = new Set(["user", "system", "developer"]);
 
+/** What a finished run leaves of tool calls. */
+export interface LeftCalls {
+  /** Calls of front-end tools that it made and left without a result, oldest first. */
+  readonly made: readonly UnansweredCall[];
+  /** Ids of all calls without a result since somebody last wrote. A call of an earlier run that is none of them is over. */
+  readonly unanswered: ReadonlySet<string>;
+}
+
 /**
- * The front-end calls that a finished run left without a result, oldest first: those of the messages since somebody last
- * wrote, on the whole path, so that a run that goes on without a result still leaves the call pending.
- *
- * @param messages of the thread, after the run
- * @param tools names of the tools of the run's input
+ * @param before messages of the thread before the run
+ * @param after and after it
+ * @param tools names of the tools of the run's input: others are not the front end's
  * @param outcome of the run, as its agent gave it. Calls that an interrupt asks about wait for its answer; if it names
- *   `pendingToolCallIds`, no other call is pending
+ *   `pendingToolCallIds`, it has left no other call
  */
-export function unansweredCalls(
-  messages: readonly Message[],
+export function leftCalls(
+  before: readonly Message[],
+  after: readonly Message[],
   tools: ReadonlySet<string>,
   outcome: RunFinishedOutcome | undefined,
-): readonly UnansweredCall[] {
-  if (tools.size === 0) return [];
-  const answered = new Set<string>(
-    outcome?.type === "interrupt" ? outcome.interrupts.flatMap(({ toolCallId }) => toolCallId ?? []) : [],
-  );
+): LeftCalls {
+  const calls = unansweredIn(after);
+  const unanswered = new Set(calls.map(({ toolCallId }) => toolCallId));
+  if (calls.length === 0) return { made: [], unanswered };
+  const known = new Set(unansweredIn(before).map(({ toolCallId }) => toolCallId));
+  const asked = new Set(outcome?.type === "interrupt" ? outcome.interrupts.map(({ toolCallId }) => toolCallId) : []);
   // Absent or empty: the agent names none, and the messages tell (AG-UI 1.0).
   const named = outcome?.type === "success" ? (outcome.pendingToolCallIds ?? []) : [];
   const only = named.length === 0 ? undefined : new Set(named);
+  const made = calls.filter(
+    ({ toolCallId, name }) =>
+      tools.has(name) &&
+      !known.has(toolCallId) &&
+      !asked.has(toolCallId) &&
+      (only === undefined || only.has(toolCallId)),
+  );
+  return { made: made.length > MAX_PENDING ? [] : made, unanswered };
+}
+
+/** Calls without a result in the messages since somebody last wrote, oldest first. */
+function unansweredIn(messages: readonly Message[]): readonly UnansweredCall[] {
+  const answered = new Set<string>();
   const found: UnansweredCall[] = [];
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at]!;
@@ -44,11 +65,10 @@ export function unansweredCalls(
     if (message.role === "tool") answered.add(message.toolCallId);
     if (message.role !== "assistant") continue;
     for (const { id, function: called } of (message.toolCalls ?? []).toReversed()) {
-      const isPending = tools.has(called.name) && !answered.has(id) && (only === undefined || only.has(id));
+      if (!answered.has(id)) found.push({ toolCallId: id, name: called.name });
       // An id that comes twice is one call.
       answered.add(id);
-      if (isPending) found.push({ toolCallId: id, name: called.name });
     }
   }
-  return found.length > MAX_PENDING ? [] : found.toReversed();
+  return found.toReversed();
 }

@@ -158,9 +158,9 @@ export function freed(head: ThreadHead): ThreadHead {
 }
 
 /** The head after its run was settled by its holder. */
-export const settledHead = (head: ThreadHead, runIndex: number, { unanswered }: Settlement): ThreadHead => ({
+export const settledHead = (head: ThreadHead, runIndex: number, { left }: Settlement): ThreadHead => ({
   ...freed(head),
-  ...leftBy(head, runIndex, unanswered),
+  ...leftBy(head, runIndex, left),
 });
 
 /** The head after another host ended its run `runIndex` under a new epoch; its messages and state are to be derived. */

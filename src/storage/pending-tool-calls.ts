@@ -1,5 +1,5 @@
 import { RunnerError } from "../run/errors.js";
-import type { ToolResult, UnansweredCall } from "../run/pending-tool-calls.js";
+import type { LeftCalls, ToolResult, UnansweredCall } from "../run/pending-tool-calls.js";
 import type { ThreadHead } from "./run-store.js";
 
 /*
@@ -75,17 +75,17 @@ export function carried(head: ThreadHead | undefined, prevRunIndex: number | nul
   return pending === undefined || calls.length === 0 ? {} : { pending: { ...pending, runIndex, calls } };
 }
 
-/** The pending calls after run `runIndex`, which left these. A call that was pending before it keeps its status. */
+/** The pending calls after run `runIndex`. One that was pending before it, and has no result yet, stays as it is. */
 export function leftBy(
   head: ThreadHead,
   runIndex: number,
-  left: { readonly nextRunId: string; readonly calls: readonly UnansweredCall[] } | undefined,
-) {
+  left: (LeftCalls & { readonly nextRunId: string }) | undefined,
+): { readonly pending?: PendingToolCalls } {
   if (left === undefined) return {};
   const before = isPending(head.pending) && head.pending.runIndex === runIndex ? head.pending.calls : [];
-  const known = new Map(before.map((call) => [call.toolCallId, call]));
-  const calls = left.calls.map((call): PendingToolCall => known.get(call.toolCallId) ?? { ...call, status: "open" });
-  return { pending: { runIndex, nextRunId: left.nextRunId, calls } };
+  const kept = before.filter(({ toolCallId }) => left.unanswered.has(toolCallId));
+  const calls = [...kept, ...left.made.map((call): PendingToolCall => ({ ...call, status: "open" }))];
+  return calls.length === 0 ? {} : { pending: { runIndex, nextRunId: left.nextRunId, calls } };
 }
 
 /** The head with a call changed; undefined if it stays. @throws RunnerError `call-over` where there is no such call */

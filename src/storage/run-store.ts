@@ -1,5 +1,5 @@
 import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
-import type { ToolResult, UnansweredCall } from "../run/pending-tool-calls.js";
+import type { LeftCalls, ToolResult } from "../run/pending-tool-calls.js";
 import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
 import type { CallChange, PendingToolCall, PendingToolCalls } from "./pending-tool-calls.js";
 
@@ -154,8 +154,8 @@ export interface Settlement {
   readonly ownTerminal: boolean;
   readonly closing: RunClosing;
   readonly derived: Derived;
-  /** The calls of front-end tools that it left without a result, and the id of the run that is to go on with them. */
-  readonly unanswered?: { readonly nextRunId: string; readonly calls: readonly UnansweredCall[] } | undefined;
+  /** Of a finished run: the tool calls that it leaves, and the id of the run that is to go on with their results. */
+  readonly left?: (LeftCalls & { readonly nextRunId: string }) | undefined;
   /** About how many bytes the run takes, see `sizeOf`. */
   readonly bytes: number;
 }

@@ -8,7 +8,7 @@ import type { InputPlan } from "../../run/input-plan.js";
 import type { FailurePoint } from "../../run/failure-points.js";
 import { isListening, type AskedStatus, type Life } from "../../run/life.js";
 import { lastSeq } from "../../run/pack.js";
-import { unansweredCalls } from "../../run/pending-tool-calls.js";
+import { leftCalls } from "../../run/pending-tool-calls.js";
 import { failureLine, runName } from "../../run/printable.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import type { PersistedInput, Settlement, StopRequest } from "../../storage/run-store.js";
@@ -322,7 +322,7 @@ export class Execution {
       ownTerminal: "terminal" in end && end.isReturn !== true,
       closing: recorded.closing(),
       derived: recorded.derived(),
-      unanswered: this.unanswered(end),
+      left: this.left(end),
       bytes: fenced.gate.size,
     });
     if (result === "stop-requested") return this.endAsAsked();
@@ -333,14 +333,15 @@ export class Execution {
     await this.free(end.status, [chunk]);
   }
 
-  /** The front end's tool calls that a finished run leaves without a result. */
-  private unanswered(end: RunEnd): Settlement["unanswered"] {
+  /** The tool calls that a finished run leaves. */
+  private left(end: RunEnd): Settlement["left"] {
     if (end.status !== "finished" || !("terminal" in end)) return undefined;
     const { request, fenced } = this.its;
     const tools = new Set(request.input.tools.map(({ name }) => name));
     const { outcome } = end.terminal as RunFinishedEvent; // its status says so
-    const calls = unansweredCalls(fenced.recorded.content.messages, tools, outcome);
-    return calls.length === 0 ? undefined : { nextRunId: this.context.parts.makeId(), calls };
+    const { recorded } = fenced;
+    const left = leftCalls(recorded.start.messages, recorded.content.messages, tools, outcome);
+    return left.unanswered.size === 0 ? undefined : { ...left, nextRunId: this.context.parts.makeId() };
   }
 
   /** The log has a stop request that was not heard yet: it decides. */
