@@ -15,7 +15,6 @@ import {
 import { useAgUiInterrupts, useAgUiSubmitInterruptResponses } from "@assistant-ui/react-ag-ui";
 import { useAssistantUi } from "../recipes/assistant-ui.js";
 import { connect } from "./connect.js";
-
 const runtime = connect();
 
 function ThreadItem() {
@@ -43,6 +42,7 @@ const Threads = () => (
 
 function Line() {
   const { role, status } = useAuiState(({ message }) => message);
+  const end = status?.type === "incomplete" && (status.reason === "error" ? String(status.error) : "Stopped.");
   return (
     <Message.Root>
       {`${role}: `}
@@ -52,9 +52,7 @@ function Line() {
           return <code>{`${part.toolName}(${part.argsText}) = ${JSON.stringify(part.result)}`}</code>;
         }}
       </Message.Parts>
-      {status?.type === "incomplete" && (
-        <strong>{status.reason === "error" ? String(status.error) : "Stopped."}</strong>
-      )}
+      <strong>{end}</strong>
     </Message.Root>
   );
 }
@@ -69,7 +67,6 @@ function Interrupts() {
 function Chat() {
   useAssistantTool({
     toolName: "colour",
-    description: "The colour of something that the page shows",
     parameters: { type: "object", properties: { at: { type: "string" } } },
     execute: async ({ at }: { at: string }) => `${at} is blue`,
   });
