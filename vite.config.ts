@@ -115,7 +115,7 @@ function unit(name: string, own: TestProjectInlineConfiguration["test"]): TestPr
 function tabs(
   engine: "chromium" | "firefox" | "webkit",
   include: string[],
-  { name = engine as string, pages = "test/tabs/driver/pages.ts" } = {},
+  { name = engine as string, pages = ["test/tabs/driver/pages.ts"] } = {},
 ): TestProjectInlineConfiguration {
   return {
     extends: true,
@@ -124,7 +124,7 @@ function tabs(
       environment: "node",
       include,
       provide: { engine },
-      globalSetup: at(pages),
+      globalSetup: pages.map(at),
       maxWorkers: 2,
       retry: 0,
       ...generous(600_000),
@@ -133,12 +133,15 @@ function tabs(
   };
 }
 
-/** The examples in React, Vue and Svelte. */
+/** Packages of front ends, each with a `test/setup.ts` of its own that installs, builds and serves it. */
+const FRONT_ENDS = ["demo/frameworks", "demo/assistant-ui"];
+
 const frontEnds = (engine: "chromium" | "firefox"): TestProjectInlineConfiguration =>
-  tabs(engine, ["demo/frameworks/test/*.test.ts"], {
-    name: `frontends-${engine}`,
-    pages: "demo/frameworks/test/setup.ts",
-  });
+  tabs(
+    engine,
+    FRONT_ENDS.map((folder) => `${folder}/test/*.test.ts`),
+    { name: `frontends-${engine}`, pages: FRONT_ENDS.map((folder) => `${folder}/test/setup.ts`) },
+  );
 
 export default defineConfig(({ mode }) =>
   mode === "lib"
@@ -174,7 +177,11 @@ export default defineConfig(({ mode }) =>
         build: { target: "es2022", outDir: at("dist-demo"), emptyOutDir: true },
         // Found at the start: a dependency that turns up later reloads the pages. What Node runs is not theirs.
         optimizeDeps: {
-          entries: [at("demo/**/*.{html,ts}"), at("src/**/*.ts"), `!${at("demo/{frameworks,servers,test}/**")}`],
+          entries: [
+            at("demo/**/*.{html,ts}"),
+            at("src/**/*.ts"),
+            `!${at("demo/{assistant-ui,frameworks,recipes,servers,test}/**")}`,
+          ],
         },
         test: {
           root: at("."),

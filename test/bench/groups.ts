@@ -9,6 +9,7 @@ import { latency } from "./latency.js";
 import { liveAttach } from "./live-attach.js";
 import { perRequest } from "./per-request.js";
 import { pipeline } from "./pipeline.js";
+import { renders } from "./renders.js";
 import { runStart } from "./run-start.js";
 import { runners } from "./runners.js";
 import { screen } from "./screen.js";
@@ -26,6 +27,7 @@ export const GROUPS: Readonly<Record<string, (context: Context) => Promise<void>
   "live-attach": liveAttach,
   "first-attach": firstAttach,
   screen,
+  renders,
   faults,
   runners,
   threads,

@@ -11,6 +11,8 @@ declare module "vitest" {
     pages: string;
     /** Root of the server that has the examples of demo/frameworks, built with React 18. */
     react18: string;
+    /** Root of the server that has the example of demo/assistant-ui, built, with a slash at its end. */
+    assistantUi: string;
     /** Addresses of an MCP server (`startMcpServer`), for tests in a page. */
     mcp: { readonly url: string; readonly sseUrl: string };
   }

@@ -1,0 +1,131 @@
+import { afterEach, expect, inject, test } from "vitest";
+import { violations } from "../../../test/tabs/driver/axe.js";
+import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { useBrowser } from "../../../test/tabs/driver/scripted.js";
+
+const given = useBrowser();
+const tabs: Tab[] = [];
+
+afterEach(async () => {
+  for (const tab of tabs) expect(tab.errors).toEqual([]);
+  await Promise.allSettled(tabs.splice(0).map((tab) => tab.close()));
+});
+
+async function open(thread?: string): Promise<Tab> {
+  const tab = await given.browser.newTab(`${inject("assistantUi")}index.html`);
+  tabs.push(tab);
+  await tab.waitForText("navigation", "Threads", "New thread");
+  if (thread !== undefined) await tab.click("button", thread);
+  return tab;
+}
+
+async function send(tab: Tab, text: string): Promise<void> {
+  await tab.type("textbox", "Message", text);
+  await tab.click("button", "Send");
+}
+
+const shows = (tab: Tab, text: string | RegExp): Promise<string> => tab.waitForText("log", "Conversation", text);
+const lists = (tab: Tab, text: string | RegExp): Promise<string> => tab.waitForText("navigation", "Threads", text);
+
+test("two tabs show an answer as it comes; the one stops what the other began; a reload loses nothing", async () => {
+  const a = await open();
+  await send(a, "a long one");
+  await shows(a, "You said: a long one. I say it");
+  const b = await open("a long one");
+  await shows(b, "You said: a long one. I say it");
+  await b.click("button", "Stop");
+  for (const tab of [a, b]) await shows(tab, "Stopped.");
+  const shown = await shows(a, "Stopped.");
+  expect(shown).not.toContain("until the end");
+  expect(await shows(b, "Stopped.")).toBe(shown);
+  await a.reload();
+  await a.click("button", "a long one");
+  expect(await shows(a, "Stopped.")).toBe(shown);
+  expect(await violations(a)).toEqual([]);
+  // What is sent next, in either tab, comes behind it in both.
+  await send(a, "once more");
+  await shows(b, "You said: once more. I say it");
+  for (const tab of [a, b]) expect(await shows(tab, /until the end/)).toContain("You said: a long one.");
+});
+
+test("a tab that reloads in the middle has the rest; a thread that is left in the middle of a run goes on", async () => {
+  // Another tab is there, so that the host outlives the reload in each browser.
+  const [a] = [await open(), await open()];
+  await send(a, "second");
+  await shows(a, "You said: second. I say it");
+  await a.reload();
+  await a.click("button", "second");
+  await shows(a, "You said: second. I say it");
+  await a.click("button", "New thread");
+  await a.waitFor(() => document.querySelector("[role=log]")?.textContent?.trim() === "");
+  await send(a, "third");
+  await shows(a, "You said: third. I say it");
+  await a.click("button", "second");
+  expect(await shows(a, /until the end/)).toContain("You said: second.");
+  await a.click("button", "third");
+  expect(await shows(a, /until the end/)).toContain("You said: third.");
+});
+
+test("a thread is renamed, archived, brought back and deleted in all tabs", async () => {
+  const [a, b] = [await open(), await open()];
+  await send(a, "listed");
+  await lists(b, "listed");
+  await b.click("button", "Rename listed");
+  await lists(a, "listed (renamed)");
+  await a.click("button", "Archive listed (renamed)");
+  for (const tab of [a, b]) await lists(tab, /Archived\s+listed \(renamed\)/i);
+  await b.click("button", "Unarchive listed (renamed)");
+  for (const tab of [a, b]) await lists(tab, /listed \(renamed\)[^]*Archived/i);
+  await a.click("button", "Delete listed (renamed)");
+  for (const tab of [a, b]) {
+    await tab.waitFor(() => !document.querySelector("nav")!.innerText.includes("listed"));
+  }
+});
+
+test("calls of tools are shown: the agent's own, and the page's, which the page answers", async () => {
+  const a = await open();
+  await send(a, "look there");
+  await shows(a, 'look({"at":"the sea"}) = "It is calm."');
+  await shows(a, "You said: look there. I say it");
+  await a.click("button", "New thread");
+  await send(a, "colour of it");
+  await shows(a, 'colour({"at":"the sea"}) = "the sea is blue"');
+  await shows(a, "You said: the sea is blue");
+  const b = await open("colour of it");
+  await shows(b, 'colour({"at":"the sea"}) = "the sea is blue"');
+});
+
+test("a run that fails says why, in each tab; the next one is answered", async () => {
+  const a = await open();
+  await send(a, "fail now");
+  await shows(a, "The poet has lost the thread.");
+  const b = await open("fail now");
+  await shows(b, "The poet has lost the thread.");
+  await send(b, "and now a long one");
+  await shows(a, "You said: and now a long one. I say it");
+  await a.click("button", "Stop");
+});
+
+test("an interrupt is answered in another tab than the one that asked", async () => {
+  const a = await open();
+  await send(a, "ask me long");
+  await shows(a, "Shall I go on?");
+  const b = await open("ask me long");
+  await shows(b, "Shall I go on?");
+  await b.click("button", "Shall I go on?");
+  for (const tab of [a, b]) await shows(tab, "You answered: resolved.");
+  await a.waitFor(() => !document.querySelector("[role=log]")!.textContent!.includes("Shall I go on?"));
+  await a.click("button", "Stop");
+});
+
+test("a browser that was killed has all that was shown", async () => {
+  const a = await open();
+  await send(a, "survivor");
+  await shows(a, "You said: survivor. I say it");
+  tabs.length = 0; // they die with it
+  await given.killAndRestart();
+  const b = await open("survivor");
+  await shows(b, "You said: survivor. I say it");
+  await send(b, "still there");
+  await shows(b, "You said: still there. I say it");
+});

@@ -1,0 +1,193 @@
+// assistant-ui on the runtime: `<AssistantRuntimeProvider runtime={useAssistantUi(runtime, "poet")}>`.
+// The thread in the browser's log is the truth: each page shows it, whichever tab runs it.
+import { useEffect, useMemo, useState } from "react";
+import {
+  ExportedMessageRepository,
+  useAui,
+  useRemoteThreadListRuntime,
+  type AssistantRuntime,
+  type ThreadMessageLike,
+  type ThreadRuntime,
+} from "@assistant-ui/react";
+import { fromAgUiMessages, useAgUiRuntime, type UseAgUiRuntimeOptions } from "@assistant-ui/react-ag-ui";
+import type { AgentSubscriber, RunAgentInput, RunAgentResult } from "@ag-ui/client";
+import { ThreadStore, type RuntimeConnection, type ThreadSnapshot } from "ag-ui-local-runtime/client";
+import { endOf, lastTurn, messagesToRun, shownMessages } from "./assistant-ui-messages.js";
+import { threadIds, threadList } from "./assistant-ui-threads.js";
+
+type History = NonNullable<NonNullable<UseAgUiRuntimeOptions["adapters"]>["history"]>;
+type ResumeStream = NonNullable<History["resume"]>;
+type State = NonNullable<Awaited<ReturnType<History["load"]>>["state"]>;
+
+/** What else `useAgUiRuntime` takes: attachments, `onError`, `showThinking` … The same object each time. */
+export type AssistantUiOptions = Omit<UseAgUiRuntimeOptions, "agent">;
+
+const NO_OPTIONS: AssistantUiOptions = {};
+
+/** assistant-ui's runtime for all threads of an agent. */
+export function useAssistantUi(
+  runtime: RuntimeConnection,
+  agentId: string,
+  options: AssistantUiOptions = NO_OPTIONS,
+): AssistantRuntime {
+  const idOf = useMemo(() => threadIds(), []);
+  const adapter = useMemo(() => threadList(runtime, agentId, idOf), [runtime, agentId, idOf]);
+  const runtimeHook = useMemo(
+    () =>
+      function useOwnRuntime(): AssistantRuntime {
+        const item = useAui().threadListItem().getState();
+        const [thread] = useState(() => new ShownThread(runtime, agentId, item.remoteId ?? idOf(item.id)));
+        return useShownThread(thread, options);
+      },
+    [runtime, agentId, idOf, options],
+  );
+  const assistant = useRemoteThreadListRuntime({ adapter, runtimeHook });
+  // Threads that other tabs begin, rename, archive and delete.
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const watching = runtime.threads.watch().subscribe({
+      next: () => (timer ??= setTimeout(() => ((timer = undefined), void assistant.threads.reload()), 100)),
+      error: (error: unknown) => console.error(error),
+    });
+    return () => {
+      watching.unsubscribe();
+      clearTimeout(timer);
+    };
+  }, [runtime, assistant]);
+  return assistant;
+}
+
+/** A thread as this page shows it: its own runs as they stream, and those of other tabs by reading along. */
+class ShownThread {
+  readonly history: History;
+  /** All that `useAgUiRuntime` uses of an agent; its type is that of another version of the client. */
+  readonly agent: UseAgUiRuntimeOptions["agent"];
+  isMounted = true;
+  private readonly store: ThreadStore;
+  private readonly runs = new Map<string, "own" | "read">();
+  /** Ids of the questions that this page has shown. */
+  private readonly seen = new Set<string>();
+  private shown: Partial<ThreadSnapshot> = {};
+  /** Own runs and readings that stream. */
+  private streams = 0;
+
+  constructor(runtime: RuntimeConnection, agentId: string, threadId: string) {
+    this.store = new ThreadStore(runtime, { agentId, threadId });
+    const runAgent = this.runAgent.bind(this);
+    // A page that goes is no stop (L11), and this is called for both.
+    const abortRun = (): void => void (this.isMounted && this.store.stop());
+    this.agent = { threadId, runAgent, abortRun } as unknown as UseAgUiRuntimeOptions["agent"];
+    this.history = {
+      load: async () => {
+        const { state } = await this.ready();
+        return { ...ExportedMessageRepository.fromArray(this.toShow()), state: state as State }; // JSON, as all that crosses
+      },
+      resume: this.resume.bind(this),
+      append: async () => undefined, // what was sent is in the log
+    };
+  }
+
+  /** Shows what other tabs do. @returns ends that */
+  follow(thread: ThreadRuntime): () => void {
+    const look = (): void => this.update(thread);
+    const endings = [this.store.subscribe(look), thread.subscribe(look)];
+    look();
+    return () => endings.forEach((end) => end());
+  }
+
+  private update(thread: ThreadRuntime): void {
+    const { status, run, messages, state } = this.store.getSnapshot();
+    const { isRunning, isLoading } = thread.getState();
+    if (status !== "ready" || this.streams > 0 || isRunning || isLoading) return;
+    if (run.is === "running") {
+      if (this.runs.has(run.runId)) return; // it was left: its end will be shown
+      this.runs.set(run.runId, "read");
+    } else {
+      const isOwn = run.last?.status === "finished" && this.runs.get(run.last.runId) === "own";
+      const isSame = this.shown.run === run && this.shown.messages === messages;
+      if (isSame || (isOwn && run.gone === undefined)) return;
+    }
+    const shown = this.toShow();
+    // Not by `import`, which for a moment lists messages that are gone.
+    thread.reset(shown);
+    thread.importExternalState(state);
+    const parentId = shown.at(-1)?.id ?? null;
+    if (run.is === "running") thread.resumeRun({ parentId, stream: this.resume.bind(this) });
+  }
+
+  /** What the page is to show: of a live run the question alone, since {@link resume} brings the answer. */
+  private toShow(): ThreadMessageLike[] {
+    const snapshot = this.store.getSnapshot();
+    const { run, messages } = (this.shown = snapshot);
+    for (const { id } of messages) this.seen.add(id);
+    if (run.is === "running") return fromAgUiMessages(lastTurn(messages).asked);
+    const shown = fromAgUiMessages(shownMessages(snapshot));
+    const [last, status] = [shown.at(-1), endOf(run)];
+    return last === undefined || status === undefined ? shown : [...shown.slice(0, -1), { ...last, status }];
+  }
+
+  private async *resume({ abortSignal }: Parameters<ResumeStream>[0]): ReturnType<ResumeStream> {
+    const { store } = this;
+    const { run: first } = store.getSnapshot();
+    let wake = (): void => undefined;
+    const end = store.subscribe(() => wake());
+    abortSignal.addEventListener("abort", () => wake(), { once: true });
+    this.streams++;
+    try {
+      for (;;) {
+        const now = store.getSnapshot();
+        const { answer } = lastTurn(now.messages);
+        const { messages } = ExportedMessageRepository.fromArray(fromAgUiMessages(answer));
+        yield { content: messages.flatMap(({ message }) => (message.role === "assistant" ? message.content : [])) };
+        if (abortSignal.aborted || now.run !== first) return;
+        if (store.getSnapshot() === now) await new Promise<void>((resolve) => (wake = resolve));
+      }
+    } finally {
+      end();
+      this.streams--;
+    }
+  }
+
+  private async runAgent(given: RunAgentInput, subscriber: AgentSubscriber): Promise<RunAgentResult> {
+    this.streams++;
+    try {
+      await this.ready();
+      const { agent } = this.store;
+      const { runId, tools, context, forwardedProps, resume, state } = given;
+      const before = agent.messages;
+      const messages = messagesToRun(before, this.seen, given.messages);
+      if (state !== null && JSON.stringify(state) !== JSON.stringify(agent.state)) agent.setState(state);
+      agent.messages = messages;
+      for (const { id } of given.messages) this.seen.add(id);
+      this.runs.set(runId, "own");
+      try {
+        return await agent.runAgent({ runId, tools, context, forwardedProps, ...(resume && { resume }) }, subscriber);
+      } catch (error) {
+        // Refused: the message is no part of the thread.
+        if (agent.messages === messages) agent.messages = before;
+        throw error;
+      }
+    } finally {
+      this.streams--;
+    }
+  }
+
+  private async ready(): Promise<ThreadSnapshot> {
+    await this.store.settled();
+    const snapshot = this.store.getSnapshot();
+    if (snapshot.status !== "ready") throw snapshot.error ?? new Error("The thread cannot be read");
+    return snapshot;
+  }
+}
+
+function useShownThread(thread: ShownThread, options: AssistantUiOptions): AssistantRuntime {
+  // Stands first: its end comes before that of the hook below, which aborts.
+  useEffect(() => {
+    thread.isMounted = true;
+    return () => void (thread.isMounted = false);
+  }, [thread]);
+  const adapters = useMemo(() => ({ ...options.adapters, history: thread.history }), [options, thread]);
+  const assistant = useAgUiRuntime({ ...options, agent: thread.agent, adapters });
+  useEffect(() => thread.follow(assistant.thread), [thread, assistant]);
+  return assistant;
+}
