@@ -1,11 +1,18 @@
 import { RunnerError } from "../run/errors.js";
 import type { LeftCalls, ToolResult, UnansweredCall } from "../run/pending-tool-calls.js";
-import type { ThreadHead } from "./run-store.js";
 
 /*
  * The calls of front-end tools that a thread's last run left without a result: in the thread's head, so that a claim, an
  * answer and the run that goes on with the answers exclude one another.
  */
+
+/** What of a thread's head matters here. */
+interface Head {
+  readonly activeRunIndex: number;
+  readonly live?: unknown;
+  readonly deleted?: true;
+  readonly pending?: PendingToolCalls;
+}
 
 /** Valid as long as the run is the end of the path. An older build carries it along unread. */
 export interface PendingToolCalls {
@@ -52,24 +59,24 @@ const isPending = (pending: unknown): pending is PendingToolCalls => {
 };
 
 /** The pending calls of an idle thread; undefined for none. */
-export function pendingIn(head: ThreadHead | undefined): PendingToolCalls | undefined {
+export function pendingIn(head: Head | undefined): PendingToolCalls | undefined {
   const pending = head?.pending;
   if (head?.live !== undefined || head?.deleted === true || !isPending(pending)) return undefined;
   return pending.runIndex === head?.activeRunIndex ? pending : undefined;
 }
 
 /** The answers that the next run on the path goes on with. */
-export const answeredIn = (head: ThreadHead | undefined): readonly PendingToolCall[] =>
+export const answeredIn = (head: Head | undefined): readonly PendingToolCall[] =>
   pendingIn(head)?.calls.filter(({ status }) => status === "answered") ?? [];
 
 /** Whether the run of this id is the one that goes on now: every call is answered. */
-export function isNextAfterCalls(head: ThreadHead | undefined, runId: string): boolean {
+export function isNextAfterCalls(head: Head | undefined, runId: string): boolean {
   const pending = pendingIn(head);
   return pending?.nextRunId === runId && pending.calls.every(({ status }) => status === "answered");
 }
 
 /** What of the pending calls goes along with a run that continues the path: the answers are in its input. */
-export function carried(head: ThreadHead | undefined, prevRunIndex: number | null, runIndex: number) {
+export function carried(head: Head | undefined, prevRunIndex: number | null, runIndex: number) {
   const pending = prevRunIndex === head?.activeRunIndex ? pendingIn(head) : undefined;
   const calls = pending?.calls.filter(({ status }) => status !== "answered") ?? [];
   return pending === undefined || calls.length === 0 ? {} : { pending: { ...pending, runIndex, calls } };
@@ -77,7 +84,7 @@ export function carried(head: ThreadHead | undefined, prevRunIndex: number | nul
 
 /** The pending calls after run `runIndex`. One that was pending before it, and has no result yet, stays as it is. */
 export function leftBy(
-  head: ThreadHead,
+  head: Head,
   runIndex: number,
   left: (LeftCalls & { readonly nextRunId: string }) | undefined,
 ): { readonly pending?: PendingToolCalls } {
@@ -89,12 +96,12 @@ export function leftBy(
 }
 
 /** The head with a call changed; undefined if it stays. @throws RunnerError `call-over` where there is no such call */
-export function changedCall(
-  head: ThreadHead | undefined,
+export function changedCall<H extends Head>(
+  head: H | undefined,
   threadId: string,
   toolCallId: string,
   change: (call: PendingToolCall) => CallChange,
-): { readonly change: CallChange; readonly head: ThreadHead | undefined } {
+): { readonly change: CallChange; readonly head: H | undefined } {
   const pending = pendingIn(head);
   const call = pending?.calls.find((one) => one.toolCallId === toolCallId);
   if (head === undefined || pending === undefined || call === undefined) {

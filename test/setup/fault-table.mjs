@@ -29,6 +29,7 @@ export const FAULTS = {
   fetch: undefined,
   contract: undefined,
   checkpoints: undefined,
+  tools: undefined,
   "dev-hot": undefined,
   "dev-reload": undefined,
   presets: undefined,
