@@ -1,6 +1,6 @@
 import { useState, type ComponentProps } from "react";
 import { CopilotChatMessageView, useAgent, useCopilotKit } from "@copilotkit/react-core/v2";
-import { editMessage, regenerate, RunFailure } from "ag-ui-local-runtime/copilotkit";
+import { editMessage, regenerate, RunFailure, useSharedQuestions } from "ag-ui-local-runtime/copilotkit";
 
 /** CopilotKit's messages, with what it leaves to the page: why a run failed, regenerate, edit. */
 export const Messages = Object.assign(View, { Cursor: CopilotChatMessageView.Cursor });
@@ -8,6 +8,7 @@ export const Messages = Object.assign(View, { Cursor: CopilotChatMessageView.Cur
 function View(props: ComponentProps<typeof CopilotChatMessageView>) {
   const { copilotkit } = useCopilotKit();
   const { agent } = useAgent();
+  useSharedQuestions(copilotkit, agent);
   const [edited, setEdited] = useState<{ id: string; text: string }>();
   return (
     <>

@@ -41,6 +41,7 @@ export function Tools({ setColour }: { setColour: (colour: string) => void }) {
       setColour(args.colour);
       return `the background is ${args.colour}`;
     },
+    render: ({ args }) => <p className="card">Colour: {args.colour ?? "…"}</p>,
   });
   useComponent({ name: "showChart", description: "Shows numbers", parameters: chart, render: Chart, followUp: false });
   useHumanInTheLoop({
