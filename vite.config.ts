@@ -117,7 +117,7 @@ function unit(name: string, own: TestProjectInlineConfiguration["test"]): TestPr
 function tabs(
   engine: "chromium" | "firefox" | "webkit",
   include: string[],
-  { name = engine as string, pages = "test/tabs/driver/pages.ts" } = {},
+  { name = engine as string, pages = ["test/tabs/driver/pages.ts"] } = {},
 ): TestProjectInlineConfiguration {
   return {
     extends: true,
@@ -126,7 +126,7 @@ function tabs(
       environment: "node",
       include,
       provide: { engine },
-      globalSetup: at(pages),
+      globalSetup: pages.map(at),
       maxWorkers: 2,
       retry: 0,
       ...generous(600_000),
@@ -135,11 +135,11 @@ function tabs(
   };
 }
 
-/** The examples in React, Vue and Svelte. */
+/** The examples in React, Vue and Svelte, and the CopilotKit page. */
 const frontEnds = (engine: "chromium" | "firefox"): TestProjectInlineConfiguration =>
-  tabs(engine, ["demo/frameworks/test/*.test.ts"], {
+  tabs(engine, ["demo/{frameworks,copilotkit}/test/*.test.ts"], {
     name: `frontends-${engine}`,
-    pages: "demo/frameworks/test/setup.ts",
+    pages: ["demo/frameworks/test/setup.ts", "demo/copilotkit/test/setup.ts"],
   });
 
 export default defineConfig(({ mode }) =>
@@ -176,7 +176,11 @@ export default defineConfig(({ mode }) =>
         build: { target: "es2022", outDir: at("dist-demo"), emptyOutDir: true },
         // Found at the start: a dependency that turns up later reloads the pages. What Node runs is not theirs.
         optimizeDeps: {
-          entries: [at("demo/**/*.{html,ts}"), at("src/**/*.ts"), `!${at("demo/{frameworks,servers,test}/**")}`],
+          entries: [
+            at("demo/**/*.{html,ts}"),
+            at("src/**/*.ts"),
+            `!${at("demo/{frameworks,copilotkit,servers,test}/**")}`,
+          ],
         },
         test: {
           root: at("."),

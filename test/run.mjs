@@ -93,10 +93,10 @@ const SUITES = [
   },
   ...["chromium", "firefox"].map((browser) => ({
     name: `frontends-${browser}`,
-    says: `the examples in React, Vue and Svelte, built, in ${BROWSERS[browser].title}`,
+    says: `the examples in React, Vue and Svelte, and the CopilotKit page, in ${BROWSERS[browser].title}`,
     limit: 30 * MINUTE,
     browser,
-    // They install the frameworks.
+    // They install the frameworks, and CopilotKit.
     outsideGate: true,
     steps: [vitest(`frontends-${browser}`)],
   })),

@@ -2,44 +2,8 @@ import { createElement, useId, useRef, useState, type ReactNode } from "react";
 import type { ThreadListOptions, ThreadSummary } from "../client/index.js";
 import { useThreads, type ThreadList as Threads } from "../react/index.js";
 import { useStyle } from "./style.js";
+import { LABELS, type ThreadListLabels } from "./thread-labels.js";
 import { ThreadRow } from "./thread-row.js";
-
-/** What a {@link ThreadList} says. `title` is that of a thread. */
-export interface ThreadListLabels {
-  readonly list: string;
-  readonly newThread: string;
-  readonly showArchived: string;
-  readonly hideArchived: string;
-  readonly more: string;
-  readonly empty: string;
-  readonly loading: string;
-  readonly untitled: string;
-  readonly running: string;
-  readonly rename: (title: string) => string;
-  readonly newTitle: (title: string) => string;
-  readonly archive: (title: string) => string;
-  readonly restore: (title: string) => string;
-  readonly delete: (title: string) => string;
-  readonly confirmDelete: (title: string) => string;
-}
-
-const LABELS: ThreadListLabels = {
-  list: "Threads",
-  newThread: "New thread",
-  showArchived: "Show archived",
-  hideArchived: "Hide archived",
-  more: "Show more",
-  empty: "No threads yet.",
-  loading: "Loading …",
-  untitled: "Untitled",
-  running: "running",
-  rename: (title) => `Rename ${title}`,
-  newTitle: (title) => `New title of ${title}`,
-  archive: (title) => `Archive ${title}`,
-  restore: (title) => `Restore ${title}`,
-  delete: (title) => `Delete ${title}`,
-  confirmDelete: (title) => `Really delete ${title}`,
-};
 
 /** Of {@link ThreadList}. */
 export interface ThreadListProps extends Pick<ThreadListOptions, "agentId" | "limit"> {

@@ -1,7 +1,7 @@
 import { createElement, useEffect, useRef, useState, type FormEvent, type ReactNode } from "react";
 import type { ThreadSummary } from "../client/index.js";
 import type { ThreadList } from "../react/index.js";
-import type { ThreadListLabels } from "./thread-list.js";
+import type { ThreadListLabels } from "./thread-labels.js";
 
 interface ThreadRowProps {
   readonly thread: ThreadSummary;

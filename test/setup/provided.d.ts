@@ -11,6 +11,8 @@ declare module "vitest" {
     pages: string;
     /** Root of the server that has the examples of demo/frameworks, built with React 18. */
     react18: string;
+    /** Roots of the servers that have the page of demo/copilotkit: built, and as it is developed. */
+    copilotkit: { readonly built: string; readonly developed: string };
     /** Addresses of an MCP server (`startMcpServer`), for tests in a page. */
     mcp: { readonly url: string; readonly sseUrl: string };
   }
