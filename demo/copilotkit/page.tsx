@@ -17,8 +17,8 @@ function useThreadOfAddress(): [threadId: string, open: (threadId: string) => vo
 
 const activities = [progress];
 
-/** What fails is shown in the chat: see `Messages`. */
-const ignore = (): void => undefined;
+/** Failed runs are shown in the chat, see `Messages`; what was refused before it became a run is told here alone. */
+const tell = ({ code, error }: { code: string; error: Error }): void => console.warn(`${code}: ${error.message}`);
 
 export function Page() {
   const [threadId, open] = useThreadOfAddress();
@@ -28,7 +28,7 @@ export function Page() {
       agents__unsafe_dev_only={useCopilotKitAgents(["assistant"])}
       enableInspector={false}
       renderActivityMessages={activities}
-      onError={ignore}
+      onError={tell}
     >
       <CopilotChatConfigurationProvider agentId="assistant" threadId={threadId}>
         <aside style={{ background: colour }}>

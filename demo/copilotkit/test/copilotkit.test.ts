@@ -87,7 +87,7 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await a.tab.waitFor(() => document.querySelector("aside")?.style.background === "rgb(207, 232, 220)");
     await a.isIdle();
     await a.send("chart");
-    await a.tab.waitFor(() => document.querySelectorAll("main rect").length === 5);
+    await a.tab.waitFor(() => document.querySelectorAll("[aria-label^=Chart] rect").length === 5);
     await a.isIdle();
     await a.send("progress");
     await a.shows("Write: done");
@@ -222,7 +222,7 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await a.shows("sunny in Lisbon.");
     await a.shows("Now chart");
     await a.tab.click("button", "Now chart");
-    await a.tab.waitFor(() => document.querySelectorAll("main rect").length === 5);
+    await a.tab.waitFor(() => document.querySelectorAll("[aria-label^=Chart] rect").length === 5);
   });
 
   test("the list: renamed, archived, restored and deleted in all tabs, and by the rules of accessibility", async () => {

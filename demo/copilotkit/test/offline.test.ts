@@ -1,13 +1,18 @@
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { useBrowser } from "../../../test/tabs/driver/scripted.js";
-import { startBuilt } from "../../../test/tabs/driver/server.js";
+import { startBuilt, type Server } from "../../../test/tabs/driver/server.js";
 import { Chat } from "./chat.js";
 
 const given = useBrowser();
+let server: Server;
+
+beforeAll(async () => {
+  // One of its own, which can be ended.
+  server = await startBuilt({ configFile: fileURLToPath(new URL("../vite.config.ts", import.meta.url)) });
+});
 
 test("a page that is open goes on without a network, its server gone", async () => {
-  const server = await startBuilt({ configFile: fileURLToPath(new URL("../vite.config.ts", import.meta.url)) });
   const a = new Chat(await given.browser.newTab(`${server.origin}#offline`));
   try {
     // What the page and its worker load when it is first needed.
