@@ -158,7 +158,7 @@ describe.each(modes)("the page, %s", (_, origin) => {
 
   test("another thread in the middle of a run, and with an interrupt open", async () => {
     const a = await chat(fresh());
-    const title = `slow, left ${threads}`;
+    const title = `slow and left ${threads}`;
     await a.send(title);
     await a.shows("word by word");
     await a.press(".agui-thread-new");
@@ -258,7 +258,7 @@ describe.runIf(isChromium)("what befalls a browser", () => {
   test("the worker is killed in the middle of an answer: both tabs say so, and go on", async () => {
     const url = fresh();
     const [a, b] = [await chat(url), await chat(url)];
-    await a.send("slow, killed");
+    await a.send("slow and killed");
     for (const each of [a, b]) {
       await each.tab.bringToFront();
       await each.shows("word by word");
