@@ -21,6 +21,7 @@ const ENTRIES = {
   checkpoint: at("src/checkpoint/index.ts"),
   langgraph: at("src/langgraph/index.ts"),
   react: at("src/react/index.ts"),
+  copilotkit: at("src/copilotkit/index.ts"),
   vue: at("src/vue/index.ts"),
   svelte: at("src/svelte/index.ts"),
   conformance: at("src/conformance/index.ts"),
@@ -37,6 +38,7 @@ const alias = [
   { find: /^ag-ui-local-runtime\/checkpoint$/, replacement: ENTRIES.checkpoint },
   { find: /^ag-ui-local-runtime\/langgraph$/, replacement: ENTRIES.langgraph },
   { find: /^ag-ui-local-runtime\/react$/, replacement: ENTRIES.react },
+  { find: /^ag-ui-local-runtime\/copilotkit$/, replacement: ENTRIES.copilotkit },
   { find: /^ag-ui-local-runtime\/vue$/, replacement: ENTRIES.vue },
   { find: /^ag-ui-local-runtime\/svelte$/, replacement: ENTRIES.svelte },
   { find: /^ag-ui-local-runtime\/conformance$/, replacement: ENTRIES.conformance },
@@ -134,7 +136,7 @@ function tabs(
 }
 
 /** Packages of front ends, each with a `test/setup.ts` of its own that installs, builds and serves it. */
-const FRONT_ENDS = ["demo/frameworks", "demo/assistant-ui"];
+const FRONT_ENDS = ["demo/frameworks", "demo/assistant-ui", "demo/copilotkit"];
 
 const frontEnds = (engine: "chromium" | "firefox"): TestProjectInlineConfiguration =>
   tabs(
@@ -180,7 +182,7 @@ export default defineConfig(({ mode }) =>
           entries: [
             at("demo/**/*.{html,ts}"),
             at("src/**/*.ts"),
-            `!${at("demo/{assistant-ui,frameworks,recipes,servers,test}/**")}`,
+            `!${at("demo/{assistant-ui,copilotkit,frameworks,recipes,servers,test}/**")}`,
           ],
         },
         test: {

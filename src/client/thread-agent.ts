@@ -44,6 +44,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     this.cursor = undefined;
     this.hostState = undefined;
     this.earlier = new EarlierMessages();
+    this.runState$.next({ is: "idle" });
   }
 
   protected requestOf(input: RunAgentInput): RunRequest {

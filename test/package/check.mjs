@@ -62,7 +62,9 @@ runtime.nothingOfThisName();
   writeFileSync(
     join(project, "front-ends.ts"),
     `import { createElement } from "react";
+import type { AbstractAgent as OldAgent } from "ag-ui-client-0";
 import { RuntimeProvider, useThread } from "${manifest.name}/react";
+import { useCopilotKitAgents } from "${manifest.name}/copilotkit";
 import { thread } from "${manifest.name}/svelte";
 import { useThread as useVueThread } from "${manifest.name}/vue";
 import { runtime } from "./page.js";
@@ -70,6 +72,7 @@ export const Chat = () => useThread("t", { agentId: "echo" }).messages.length;
 export const app = createElement(RuntimeProvider, { runtime }, createElement(Chat));
 export const send = (): Promise<string> => useVueThread("t", { agentId: "echo" }).value.send("hello");
 export const readable = (): (() => void) => thread("t", { agentId: "echo" }).subscribe(({ run }) => run.is === "idle");
+export const agents: Readonly<Record<string, OldAgent>> = useCopilotKitAgents(["echo"]);
 // @ts-expect-error the types must be there, not any
 useThread("t", { agentId: "echo" }).nothingOfThisName();
 `,

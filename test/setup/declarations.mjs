@@ -18,6 +18,7 @@ const ENTRIES = {
   checkpoint: "checkpoint/index",
   langgraph: "langgraph/index",
   react: "react/index",
+  copilotkit: "copilotkit/index",
   vue: "vue/index",
   svelte: "svelte/index",
   conformance: "conformance/index",

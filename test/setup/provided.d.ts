@@ -13,6 +13,8 @@ declare module "vitest" {
     react18: string;
     /** Root of the server that has the example of demo/assistant-ui, built, with a slash at its end. */
     assistantUi: string;
+    /** Roots of the servers that have the page of demo/copilotkit: built, and as it is developed. */
+    copilotkit: { readonly built: string; readonly developed: string };
     /** Addresses of an MCP server (`startMcpServer`), for tests in a page. */
     mcp: { readonly url: string; readonly sseUrl: string };
   }

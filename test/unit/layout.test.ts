@@ -38,6 +38,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   react: 7,
   vue: 7,
   svelte: 7,
+  copilotkit: 8,
 };
 
 /** Which files a file imports: paths below `src`, with `/`. */

@@ -59,3 +59,14 @@ test("an agent that is set to another thread and reads it has that one alone", a
   await agent.connectAgent();
   expect(agent.messages).toEqual(other.messages);
 });
+
+test("an agent that is set to another thread knows nothing of how the runs of the first one ended", async () => {
+  const { agent } = await talked();
+  const known: unknown[] = [];
+  agent.run$.subscribe((run) => known.push(run));
+  expect(known).toMatchObject([{ is: "idle", last: { runId: "r" } }]);
+  agent.threadId = "other";
+  agent.setMessages([]);
+  await agent.connectAgent();
+  expect(known.at(-1)).toEqual({ is: "idle" });
+});

@@ -1,0 +1,41 @@
+import { useState, type ComponentProps } from "react";
+import { CopilotChatMessageView, useAgent, useCopilotKit } from "@copilotkit/react-core/v2";
+import { editMessage, regenerate, RunFailure, useSharedQuestions } from "ag-ui-local-runtime/copilotkit";
+
+/** CopilotKit's messages, with what it leaves to the page: why a run failed, regenerate, edit. */
+export const Messages = Object.assign(View, { Cursor: CopilotChatMessageView.Cursor });
+
+function View(props: ComponentProps<typeof CopilotChatMessageView>) {
+  const { copilotkit } = useCopilotKit();
+  const { agent } = useAgent();
+  useSharedQuestions(copilotkit, agent);
+  const [edited, setEdited] = useState<{ id: string; text: string }>();
+  return (
+    <>
+      <CopilotChatMessageView
+        {...props}
+        assistantMessage={{ onRegenerate: ({ id }) => void regenerate(copilotkit, agent, id) }}
+        userMessage={{ onEditMessage: ({ message: { id, content } }) => setEdited({ id, text: String(content) }) }}
+      />
+      {edited && (
+        <form
+          className="edit"
+          onSubmit={(event) => {
+            event.preventDefault();
+            setEdited(undefined);
+            void editMessage(copilotkit, agent, edited.id, edited.text);
+          }}
+        >
+          <input
+            aria-label="Other question"
+            value={edited.text}
+            onChange={({ target }) => setEdited({ ...edited, text: target.value })}
+            autoFocus
+          />
+          <button>Ask instead</button>
+        </form>
+      )}
+      <RunFailure agent={agent} onRetry={() => void regenerate(copilotkit, agent)} />
+    </>
+  );
+}

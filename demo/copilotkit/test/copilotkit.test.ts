@@ -1,0 +1,292 @@
+import { afterEach, describe, expect, inject, test } from "vitest";
+import { violations } from "../../../test/tabs/driver/axe.js";
+import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { useBrowser } from "../../../test/tabs/driver/scripted.js";
+import { Chat } from "./chat.js";
+
+const given = useBrowser();
+const isChromium = inject("engine") === "chromium";
+const origins = inject("copilotkit");
+const tabs: Tab[] = [];
+
+async function chat(url: string): Promise<Chat> {
+  const tab = await given.browser.newTab(url);
+  tabs.push(tab);
+  return new Chat(tab);
+}
+
+/** All that the page loaded or asked for. */
+const outside = (tab: Tab): Promise<string[]> =>
+  tab.evaluate(() =>
+    performance
+      .getEntriesByType("resource")
+      .map(({ name }) => name)
+      .filter((name) => !name.startsWith(location.origin) && !/^(data|blob):/.test(name)),
+  );
+
+afterEach(async () => {
+  for (const tab of tabs) {
+    expect(tab.errors).toEqual([]);
+    expect(await outside(tab)).toEqual([]);
+  }
+  await Promise.allSettled(tabs.splice(0).map((tab) => tab.close()));
+});
+
+const APPROVAL = "[aria-label=Approval]";
+const BOOKING = "[aria-label=Booking]";
+
+/** Firefox has the main paths alone. */
+const modes = [["built", origins.built] as const, ...(isChromium ? [["developed", origins.developed] as const] : [])];
+
+describe.each(modes)("the page, %s", (_, origin) => {
+  let threads = 0;
+  const fresh = (): string => `${origin}#thread-${process.pid}-${threads++}`;
+
+  test("an answer streams in both tabs, the other stops it, and a reload loses nothing", async () => {
+    const url = fresh();
+    const a = await chat(url);
+    const before = await chat(url);
+    await a.send("slow answer");
+    await a.shows("word by word");
+    const during = await chat(url);
+    for (const other of [before, during]) await other.shows("word by word");
+    await before.stop();
+    for (const each of [a, before, during]) {
+      await each.tab.bringToFront();
+      await each.isIdle();
+    }
+    for (const other of [before, during]) await other.showsTheSameAs(a);
+    expect(await a.messages()).not.toContain("until the end");
+    await a.tab.reload();
+    await a.showsTheSameAs(before);
+  });
+
+  test("a reload in the middle of an answer reads on, while another tab is open", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("slow answer, reloaded");
+    await a.shows("word by word");
+    await a.tab.reload();
+    await a.shows("until the end");
+    await b.tab.bringToFront();
+    await b.showsTheSameAs(a);
+  });
+
+  test("Markdown, reasoning, tools of the agent and of the page, activities, state", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("markdown");
+    await a.shows("No network.");
+    await a.tab.waitFor(() => document.querySelector("main table td")?.textContent === "agent");
+    await a.shows("Thought for");
+    await a.send("weather");
+    await a.shows("Weather in Lisbon: 21 degrees, sunny");
+    await a.isIdle();
+    await a.send("colour");
+    await a.shows("setColour said: the background is #cfe8dc.");
+    await a.tab.waitFor(() => document.querySelector("aside")?.style.background === "rgb(207, 232, 220)");
+    await a.isIdle();
+    await a.send("chart");
+    await a.tab.waitFor(() => document.querySelectorAll("[aria-label^=Chart] rect").length === 5);
+    await a.isIdle();
+    await a.send("progress");
+    await a.shows("Write: done");
+    await a.isIdle();
+    await a.send("count");
+    await a.shows("from 0 to 1.");
+    await a.isIdle();
+    await a.tab.click("button", "Add ten");
+    await a.send("count");
+    await a.shows("from 11 to 12.");
+    await b.tab.bringToFront();
+    await b.shows("from 11 to 12.");
+    await b.tab.waitFor(() => document.querySelector("output")?.textContent === "12");
+    await b.showsTheSameAs(a);
+  });
+
+  test("an interrupt is open in all tabs and after a reload; whoever answers first goes on", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("transfer");
+    await a.shows("Transfer 100 euros to Ada?");
+    await b.press(`${APPROVAL} button:first-of-type`);
+    for (const each of [b, a]) {
+      await each.tab.bringToFront();
+      await each.shows("Transferred.");
+      await each.hasNo(APPROVAL);
+    }
+    await a.send("transfer again");
+    await a.shows("Transfer 100 euros to Ada?");
+    await a.isIdle();
+    await a.tab.reload();
+    await a.press(`${APPROVAL} button:last-of-type`);
+    await a.shows("Nothing was transferred.");
+  });
+
+  test("the custom event on_interrupt is a question, too", async () => {
+    const a = await chat(fresh());
+    await a.send("pause");
+    // The suggestions of the agent, which come later, leave it there.
+    await a.shows("Now weather");
+    await a.press("[aria-label=Decision] button:first-of-type");
+    await a.shows("Decided: yes.");
+    await a.hasNo("[aria-label=Decision]");
+  });
+
+  test("a human in the loop answers in the tab that asked, in another, and after a reload", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("book one");
+    await a.press(`${BOOKING} button:first-of-type`);
+    await a.shows("confirmBooking said: booked.");
+    await a.isIdle();
+    await a.send("book two");
+    await a.tab.waitFor((card) => document.querySelector(card) !== null, `${BOOKING} button`);
+    await b.press(`${BOOKING} button:last-of-type`);
+    for (const each of [b, a]) {
+      await each.tab.bringToFront();
+      await each.shows("confirmBooking said: declined.");
+    }
+    const c = await chat(fresh());
+    await c.send("book three");
+    await c.tab.waitFor((card) => document.querySelector(card) !== null, `${BOOKING} button`);
+    await c.isIdle();
+    await c.tab.reload();
+    await c.press(`${BOOKING} button:first-of-type`);
+    await c.shows("confirmBooking said: booked.");
+  });
+
+  test("another thread in the middle of a run, and with an interrupt open", async () => {
+    const a = await chat(fresh());
+    const title = `slow and left ${threads}`;
+    await a.send(title);
+    await a.shows("word by word");
+    await a.press(".agui-thread-new");
+    await a.showsNoMore("word by word");
+    await a.send("transfer elsewhere");
+    await a.shows("Transfer 100 euros to Ada?");
+    await a.open(title);
+    await a.hasNo(APPROVAL);
+    await a.shows("until the end");
+    expect(await a.messages()).not.toContain("approval");
+    await a.open("transfer elsewhere");
+    await a.press(`${APPROVAL} button:first-of-type`);
+    await a.shows("Transferred.");
+    // It would be in the list of another test.
+    await a.press(`[aria-label=${JSON.stringify("Delete transfer elsewhere")}]`);
+    await a.press(`[aria-label=${JSON.stringify("Really delete transfer elsewhere")}]`);
+    await a.listsNoMore("transfer elsewhere");
+  });
+
+  test("regenerate and edit are branches, in all tabs", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("weather first");
+    await a.shows("sunny in Lisbon.");
+    await a.isIdle();
+    await a.send("hello there");
+    await a.shows("You said: hello there.");
+    await a.isIdle();
+    await a.press("[data-testid=copilot-regenerate-button]");
+    await a.isIdle();
+    await a.shows("You said: hello there.");
+    await a.press("[data-testid=copilot-edit-button]");
+    await a.tab.type("textbox", "Other question", "good bye");
+    await a.tab.click("button", "Ask instead");
+    await a.shows("You said: good bye.");
+    await a.showsNoMore("hello there");
+    await b.tab.bringToFront();
+    await b.shows("You said: good bye.");
+    await b.showsNoMore("hello there");
+  });
+
+  test("an error is told in the chat of all tabs, after a reload, and is gone with the next answer", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("fail");
+    for (const each of [a, b]) {
+      await each.tab.bringToFront();
+      await each.tab.waitForText("alert", "", "The model is out of paper.");
+    }
+    await b.tab.reload();
+    await b.tab.waitForText("alert", "", "The model is out of paper.");
+    await b.send("hello again");
+    await b.shows("You said: hello again.");
+    for (const each of [b, a]) await each.hasNo("[role=alert]");
+  });
+
+  test("suggestions of the page, then of the agent", async () => {
+    const a = await chat(fresh());
+    await a.shows("Show weather");
+    await a.tab.click("button", "Show weather");
+    await a.shows("sunny in Lisbon.");
+    await a.shows("Now chart");
+    await a.tab.click("button", "Now chart");
+    await a.tab.waitFor(() => document.querySelectorAll("[aria-label^=Chart] rect").length === 5);
+  });
+
+  test("the list: renamed, archived, restored and deleted in all tabs, and by the rules of accessibility", async () => {
+    const [a, b] = [await chat(fresh()), await chat(fresh())];
+    const title = `hello ${threads} of ${process.pid}`;
+    await a.send(title);
+    await a.shows("You said:");
+    for (const each of [a, b]) await each.lists(title);
+    await a.press(`[aria-label=${JSON.stringify(`Rename ${title}`)}]`);
+    const renamed = `${title}, renamed`;
+    await a.tab.type("textbox", `New title of ${title}`, `${renamed}\n`);
+    for (const each of [a, b]) await each.lists(renamed);
+    await b.press(`[aria-label=${JSON.stringify(`Archive ${renamed}`)}]`);
+    for (const each of [a, b]) await each.listsNoMore(renamed);
+    await a.tab.click("button", "Show archived");
+    await a.lists(renamed);
+    await a.press(`[aria-label=${JSON.stringify(`Restore ${renamed}`)}]`);
+    await b.lists(renamed);
+    await a.tab.click("button", "Hide archived");
+    await a.lists(renamed);
+    expect((await violations(a.tab)).filter((found) => found.includes("agui-"))).toEqual([]);
+    await b.press(`[aria-label=${JSON.stringify(`Delete ${renamed}`)}]`);
+    await b.press(`[aria-label=${JSON.stringify(`Really delete ${renamed}`)}]`);
+    for (const each of [a, b]) await each.listsNoMore(renamed);
+    await a.showsNoMore("You said:");
+  });
+});
+
+describe.runIf(isChromium)("what befalls a browser", () => {
+  let threads = 0;
+  const fresh = (): string => `${origins.built}#fault-${process.pid}-${threads++}`;
+
+  test("the worker is killed in the middle of an answer: both tabs say so, and go on", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("slow and killed");
+    for (const each of [a, b]) {
+      await each.tab.bringToFront();
+      await each.shows("word by word");
+    }
+    expect(await given.browser.endSharedWorkers()).toBeGreaterThan(0);
+    for (const each of [b, a]) {
+      await each.tab.bringToFront();
+      await each.tab.waitFor(() => document.querySelector("main [role=alert]") !== null);
+      await each.isIdle();
+    }
+    await b.showsTheSameAs(a);
+    await a.tab.click("button", "Try again");
+    await a.shows("until the end");
+    await b.tab.bringToFront();
+    await b.shows("until the end");
+  });
+
+  test("the browser is killed and started again: everything is there", async () => {
+    const url = fresh();
+    const a = await chat(url);
+    await a.send("transfer kept");
+    await a.shows("Transfer 100 euros to Ada?");
+    await a.isIdle();
+    tabs.length = 0;
+    await given.killAndRestart();
+    const again = await chat(url);
+    await again.lists("transfer kept");
+    await again.press(`${APPROVAL} button:first-of-type`);
+    await again.shows("Transferred.");
+  });
+});

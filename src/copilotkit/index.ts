@@ -1,0 +1,11 @@
+/**
+ * A CopilotKit page on the worker: its agents, live in all tabs, and what its chat lacks without a server.
+ *
+ * @module ag-ui-local-runtime/copilotkit
+ */
+export { useCopilotKitAgents, type CopilotKitAgents } from "./agents.js";
+export { editMessage, regenerate, type HasMessages, type MessageContent, type RunsAgents } from "./branches.js";
+export { useSharedQuestions, type AsksUser, type QuestionAgent } from "./shared-questions.js";
+export { RunFailure, type RunFailureProps } from "./run-failure.js";
+export type { ThreadListLabels } from "./thread-labels.js";
+export { ThreadList, type ThreadListProps } from "./thread-list.js";

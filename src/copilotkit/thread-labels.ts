@@ -1,0 +1,36 @@
+/** What the list of threads says. `title` is that of a thread. */
+export interface ThreadListLabels {
+  readonly list: string;
+  readonly newThread: string;
+  readonly showArchived: string;
+  readonly hideArchived: string;
+  readonly more: string;
+  readonly empty: string;
+  readonly loading: string;
+  readonly untitled: string;
+  readonly running: string;
+  readonly rename: (title: string) => string;
+  readonly newTitle: (title: string) => string;
+  readonly archive: (title: string) => string;
+  readonly restore: (title: string) => string;
+  readonly delete: (title: string) => string;
+  readonly confirmDelete: (title: string) => string;
+}
+
+export const LABELS: ThreadListLabels = {
+  list: "Threads",
+  newThread: "New thread",
+  showArchived: "Show archived",
+  hideArchived: "Hide archived",
+  more: "Show more",
+  empty: "No threads yet.",
+  loading: "Loading …",
+  untitled: "Untitled",
+  running: "running",
+  rename: (title) => `Rename ${title}`,
+  newTitle: (title) => `New title of ${title}`,
+  archive: (title) => `Archive ${title}`,
+  restore: (title) => `Restore ${title}`,
+  delete: (title) => `Delete ${title}`,
+  confirmDelete: (title) => `Really delete ${title}`,
+};

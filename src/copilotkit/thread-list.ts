@@ -1,0 +1,83 @@
+import { createElement, useId, useRef, useState, type ReactNode } from "react";
+import type { ThreadListOptions, ThreadSummary } from "../client/index.js";
+import { useThreads, type ThreadList as Threads } from "../react/index.js";
+import { useStyle } from "./style.js";
+import { LABELS, type ThreadListLabels } from "./thread-labels.js";
+import { ThreadRow } from "./thread-row.js";
+
+/** Of {@link ThreadList}. */
+export interface ThreadListProps extends Pick<ThreadListOptions, "agentId" | "limit"> {
+  /** The thread that the chat shows. */
+  readonly threadId: string | undefined;
+  /** The user has chosen this thread. */
+  readonly onOpen: (threadId: string) => void;
+  /** The user wants a new thread, or the one that is shown was deleted: show another, such as `crypto.randomUUID()`. */
+  readonly onNew: () => void;
+  readonly labels?: Partial<ThreadListLabels>;
+  readonly className?: string;
+}
+
+/**
+ * The threads of the worker, newest first, kept up to date by the changes of all tabs: opens, renames, archives, restores
+ * and deletes them. It stands in for CopilotKit's drawer, which needs a licence and a server.
+ */
+export function ThreadList({ threadId, onOpen, onNew, className, ...given }: ThreadListProps): ReactNode {
+  useStyle();
+  const labels = { ...LABELS, ...given.labels };
+  const [archived, setArchived] = useState(false);
+  const options = {
+    ...(given.agentId !== undefined && { agentId: given.agentId }),
+    ...(given.limit !== undefined && { limit: given.limit }),
+  };
+  const list = useThreads({ ...options, archived });
+  const listId = useId();
+  const newThread = useRef<HTMLButtonElement>(null);
+
+  const row = (thread: ThreadSummary): ReactNode =>
+    createElement(ThreadRow, {
+      key: thread.threadId,
+      thread,
+      labels,
+      isOpen: thread.threadId === threadId,
+      open: () => onOpen(thread.threadId),
+      rename: list.rename,
+      archive: list.archive,
+      remove: async () => {
+        await list.delete(thread.threadId);
+        // The row is gone, and with it the focus.
+        newThread.current?.focus();
+        if (thread.threadId === threadId) onNew();
+      },
+    });
+  return createElement(
+    "nav",
+    { "aria-label": labels.list, className: ["agui-threads", className].filter(Boolean).join(" ") },
+    createElement(
+      "button",
+      { type: "button", ref: newThread, className: "agui-thread-new", onClick: onNew },
+      labels.newThread,
+    ),
+    createElement("ul", { id: listId }, list.threads.map(row)),
+    note(list, labels),
+    list.hasMore &&
+      createElement(
+        "button",
+        // A failure is told by `error`.
+        { type: "button", disabled: list.isLoadingMore, onClick: () => void list.loadMore().catch(() => undefined) },
+        labels.more,
+      ),
+    createElement(
+      "button",
+      { type: "button", "aria-controls": listId, onClick: () => setArchived(!archived) },
+      archived ? labels.hideArchived : labels.showArchived,
+    ),
+  );
+}
+
+/** What there is to say besides the threads. */
+function note({ status, threads, error }: Threads, labels: ThreadListLabels): ReactNode {
+  if (error !== undefined) return createElement("p", { role: "alert", className: "agui-thread-note" }, error.message);
+  if (threads.length > 0) return null;
+  const said = status === "loading" ? labels.loading : labels.empty;
+  return createElement("p", { className: "agui-thread-note" }, said);
+}
