@@ -84,7 +84,7 @@ function* message(messageId: string, text: string): Generator<Event> {
   yield event({ type: EventType.TEXT_MESSAGE_END, messageId });
 }
 
-const HELP = `### Hello, I am Researcher
+const HELP = `## Hello, I am Researcher
 
 I search the documents of this conversation, or two sample texts about lighthouses, in five steps: plan, search, quotes, comparison and summary. Each step is saved before the next one begins, so I can continue after an interruption.
 

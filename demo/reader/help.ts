@@ -1,5 +1,5 @@
 /** What Reader says where there is nothing to read yet, or where it is greeted or asked what it can do. */
-export const HELP = `### Hello, I am Reader
+export const HELP = `## Hello, I am Reader
 
 I read documents right here in your browser. Nothing you give me leaves it, and there is no model behind me: I count, rank and search.
 
