@@ -350,10 +350,10 @@ describe("tabs and workers", () => {
     const chip = (tab: Tab): Promise<string> =>
       tab.evaluate(() => document.querySelector<HTMLElement>(".run-chip")?.innerText ?? "");
     await b.waitFor(() => document.querySelector(".run-chip")?.textContent?.includes("started in another tab"));
-    await a.waitFor(() => document.querySelector(".run-chip"));
+    await a.waitFor(() => document.querySelector(".run-chip") !== null);
     expect(await chip(a)).toBe("Running");
     await a.reload();
-    await a.waitFor(() => document.querySelector(".run-chip"));
+    await a.waitFor(() => document.querySelector(".run-chip") !== null);
     expect(await chip(a)).toBe("Running");
     await held.close();
     await answered(b);
@@ -365,7 +365,7 @@ describe("tabs and workers", () => {
       Object.defineProperty(navigator, "onLine", { configurable: true, get: () => false });
       dispatchEvent(new Event("offline"));
     });
-    await tab.waitFor(() => document.querySelector(".chip.is-offline"));
+    await tab.waitFor(() => document.querySelector(".chip.is-offline") !== null);
     await tab.click("button", /Shared worker/);
     await tab.waitFor(() => /used\./.test(document.querySelector(".storage")?.textContent ?? ""));
     expect(await tab.evaluate(() => document.querySelector<HTMLElement>(".popover-body")?.innerText)).toMatch(
@@ -511,14 +511,14 @@ describe("accessibility", () => {
     await expectNothing(tab);
     await tab.resize(390, 800);
     await tab.click("button", "Show threads");
-    await tab.waitFor(() => document.querySelector(".with-threads"));
+    await tab.waitFor(() => document.querySelector(".with-threads") !== null);
     expect(await violations(tab, EVERY)).toEqual([]);
   });
 
   testOfPage("axe finds nothing with a second tab beside", async () => {
     const tab = await openDemo();
     await tab.click("button", "Open a second tab here");
-    await tab.waitFor(() => document.querySelector("iframe")?.contentDocument?.querySelector("[role=log]"));
+    await tab.waitFor(() => document.querySelector("iframe")?.contentDocument?.querySelector("[role=log]") != null);
     expect(await violations(tab, EVERY)).toEqual([]);
   });
 });

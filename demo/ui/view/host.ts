@@ -83,7 +83,7 @@ function facts(app: App, status: Connected): TemplateResult {
           }
         </dd>
       </div>
-      <div>
+      <div class="tall">
         <dt>Storage</dt>
         <dd>
           <strong>${durable ? "Saved on this device" : "Not saved"}</strong> ${
@@ -95,6 +95,10 @@ function facts(app: App, status: Connected): TemplateResult {
         </dd>
       </div>
       <div>
+        <dt>A run survives</dt>
+        <dd><strong>${SURVIVES[status.survives][0]}</strong> ${SURVIVES[status.survives][1]}</dd>
+      </div>
+      <div>
         <dt>Network</dt>
         <dd>
           <strong>${app.online ? "Online" : "Offline"}</strong> ${
@@ -103,10 +107,6 @@ function facts(app: App, status: Connected): TemplateResult {
               : "Everything on this page works without it."
           }
         </dd>
-      </div>
-      <div>
-        <dt>A run survives</dt>
-        <dd><strong>${SURVIVES[status.survives][0]}</strong> ${SURVIVES[status.survives][1]}</dd>
       </div>
     </dl>
     ${
