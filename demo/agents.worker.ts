@@ -1,5 +1,6 @@
 import { serveRuntime } from "ag-ui-local-runtime/worker";
 import { DB_NAME } from "./database.js";
+import { endWhenAsked } from "./end-host.js";
 import { readerAgent } from "./reader/agent.js";
 
 // The same file is the SharedWorker and, where there is none, the tab's own Worker.
@@ -13,3 +14,6 @@ serveRuntime({
   // Better to be of use once than not at all; the header says that nothing is saved.
   memoryFallback: true,
 });
+
+// For the button that shows what a crash costs. An app of yours has no use for it.
+endWhenAsked();

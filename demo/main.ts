@@ -18,6 +18,8 @@ const connect = () =>
         }),
       dedicated: () => new Worker(new URL("./agents.worker.ts", import.meta.url), { type: "module" }),
     },
+    // The development server gives the worker file by file: on a busy machine that takes a while.
+    startTimeoutMs: 30_000,
   });
 
 const root = document.querySelector<HTMLElement>("#app");

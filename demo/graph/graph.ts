@@ -35,7 +35,7 @@ export function researchGraph(means: GraphMeans) {
         for await (const delta of means.paced(markdown))
           tell({ type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta });
       };
-      await say(`### ${TITLES[name]}\n\n`);
+      await say(`## ${TITLES[name]}\n\n`);
       const learned = await NODES[name](state, say, means);
       tell({ type: EventType.TEXT_MESSAGE_END, messageId });
       tell({ type: EventType.STEP_FINISHED, stepName: TITLES[name] });

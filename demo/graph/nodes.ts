@@ -17,9 +17,9 @@ const plan: Work = async ({ question, documents }, say) => {
   const names = documents.map(({ name }) => `*${escapeInline(name)}*`).join(", ");
   await say(
     terms.length === 0
-      ? "There is no word in the question that tells one passage from another. I go on with nothing to search for.\n"
-      : `I look for ${terms.map(quoted).join(", ")} in ${many(documents.length, "document")}: ${names}. ` +
-          `Stop words are left out, and beginnings of words count.\n`,
+      ? "The question has no word that I could search for.\n"
+      : `I will search ${many(documents.length, "document")} for ${terms.map(quoted).join(", ")}: ${names}. ` +
+          `Stop words are left out, and words that begin alike count as one.\n`,
   );
   return { terms };
 };
@@ -41,33 +41,33 @@ const gather: Work = async ({ documents, terms }, say, means) => {
 
 /** Quotes the best passages. */
 const read: Work = async ({ findings }, say) => {
-  if (findings.length === 0) await say("No document says anything about it.\n");
+  if (findings.length === 0) await say("No document mentions it.\n");
   for (const { text, document, section, line } of findings.slice(0, QUOTED)) {
     await say(blockquote(text, [document, section, `line ${line}`].filter((part) => part !== "").join(", ")));
   }
   return {};
 };
 
-/** Says which document says something about which word. */
+/** Tells which document mentions which word. */
 const compare: Work = async ({ terms, findings }, say) => {
   for (const term of terms) {
     const by = new Set(findings.filter(({ matched }) => matched.includes(term)).map(({ document }) => document));
     const names = [...by].map((name) => `*${escapeInline(name)}*`);
-    await say(`- ${quoted(term)}: ${names.length === 0 ? "nobody says anything" : names.join(", ")}\n`);
+    await say(`- ${quoted(term)}: ${names.length === 0 ? "not mentioned" : names.join(", ")}\n`);
   }
   if (terms.length === 0) await say("There is nothing to compare.\n");
   return {};
 };
 
-/** Says it in short. */
+/** Sums it up. */
 const report: Work = async ({ question, findings }, say) => {
   const [best] = findings;
   const sources = new Set(findings.map(({ document }) => document)).size;
   await say(
     best === undefined
       ? `I found nothing about “${escapeInline(clip(question, 80))}”.\n`
-      : `${many(findings.length, "passage")} in ${many(sources, "document")} ${findings.length === 1 ? "speaks" : "speak"} ` +
-          `of “${escapeInline(clip(question, 80))}”. The best one is in *${escapeInline(best.document)}*, line ${best.line}: ` +
+      : `I found ${many(findings.length, "passage")} in ${many(sources, "document")} for ` +
+          `“${escapeInline(clip(question, 80))}”. The best one is in *${escapeInline(best.document)}*, line ${best.line}: ` +
           `${escapeInline(clip(best.text, 160))}\n`,
   );
   return {};
@@ -84,8 +84,8 @@ export const NODE_NAMES = Object.keys(NODES) as readonly NodeName[];
 
 export const TITLES: Readonly<Record<NodeName, string>> = {
   plan: "Plan",
-  gather: "Where it is spoken of",
-  read: "What is said",
-  compare: "Who says what",
-  report: "In short",
+  gather: "Search",
+  read: "Quotes",
+  compare: "Comparison",
+  report: "Summary",
 };

@@ -1,5 +1,6 @@
 import { type Event, EventType, type RunAgentInput } from "@ag-ui/core";
 import type { BaseCheckpointSaver } from "@langchain/langgraph/web";
+import { asksForHelp } from "../reader/help.js";
 import { requestOf, type ThreadDocument } from "../reader/message.js";
 import { createCache, type DocumentCache, type LoadFile } from "../reader/prepare.js";
 import { createSlices, pieces } from "../reader/slices.js";
@@ -47,7 +48,7 @@ export async function* research(
     const { next, values } = await graph.getState(config);
     const asksToGoOn = GO_ON.test(question);
     const goesOn = next.length > 0 && (asksToGoOn || question === (values as { question?: unknown }).question);
-    if (question === "" || (asksToGoOn && !goesOn)) {
+    if (question === "" || asksForHelp(question) || (asksToGoOn && !goesOn)) {
       yield* message(`${runId}-help`, asksToGoOn ? NOTHING_LEFT : HELP);
       return;
     }
@@ -83,14 +84,18 @@ function* message(messageId: string, text: string): Generator<Event> {
   yield event({ type: EventType.TEXT_MESSAGE_END, messageId });
 }
 
-const HELP = "Ask me something about the documents of this thread, in words that could stand in them.\n";
-const NOTHING_LEFT = "There is nothing to go on with: what you asked before is answered. Ask me something new.\n";
+const HELP = `## Hello, I am Researcher
+
+I search the documents of this conversation, or two sample texts about lighthouses, in five steps: plan, search, quotes, comparison and summary. Each step is saved before the next one begins, so I can continue after an interruption.
+
+Ask me something, for example: “What did the keeper do with the lamp?”
+`;
+const NOTHING_LEFT = "There is nothing left to continue: your last question is answered. Ask me something new.\n";
 
 /** @param next the nodes that are to be done now */
 function resumed(next: readonly NodeName[]): string {
   const before = NODE_NAMES.slice(0, NODE_NAMES.indexOf(next[0]!));
   const titles = (names: readonly NodeName[]): string => names.map((name) => `**${TITLES[name]}**`).join(", ");
-  const kept =
-    before.length === 0 ? "Nothing was finished yet" : `Finished before, and not done again: ${titles(before)}`;
-  return `I go on where I was interrupted. ${kept}. Now: ${titles(next)}.\n`;
+  const kept = before.length === 0 ? "No step was finished yet" : `Already done, and not repeated: ${titles(before)}`;
+  return `I continue where I was interrupted. ${kept}. Now: ${titles(next)}.\n`;
 }

@@ -4,11 +4,21 @@ import { headingIds } from "./headings.js";
 /** The list of guides: its headings and links are the navigation of every page. */
 export const INDEX = "index";
 
+/** The page of the repository's README, beside the guides. */
+export const README = "readme";
+
+/** The README with its links as a guide has them: relative to the folder of the guides. */
+export const readmeAsGuide = (text: string): string =>
+  text.replace(/\]\((?!https?:|#)([^)]*)\)/g, (_, href: string) =>
+    href.startsWith("demo/guides/") ? `](${href.slice("demo/guides/".length)})` : `](../../${href})`,
+  );
+
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
 /** Where a link of a guide leads in the demo; undefined for files of the repository, which the demo does not have. */
 function addressOf(href: string): string | undefined {
   if (/^https?:/.test(href)) return href;
+  if (href === "../../README.md") return `${README}.html`;
   const [, name, id = ""] = /^([\w.-]+)\.md(#.*)?$/.exec(href) ?? [];
   if (name !== undefined) return `${name}.html${id}`;
   return href.startsWith("#") ? href : undefined;

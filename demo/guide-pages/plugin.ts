@@ -1,22 +1,30 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Plugin } from "vite";
-import { guidePage, INDEX, type Folder } from "./page.js";
+import { guidePage, INDEX, README, readmeAsGuide, type Folder } from "./page.js";
 
 /**
  * The guides, and the API reference where it was made (`npm run reference`), as pages of the site: `/guides/<name>.html` for
- * each `guides/<name>.md`, made when they are built or asked for.
+ * each `guides/<name>.md`, made when they are built or asked for. The repository's README is one of the guides.
  *
  * @param root the site's root
  */
 export function guidePages(root: string): Plugin {
   const folders = (): Folder[] =>
     (["guides", "reference"] as const).filter((folder) => existsSync(join(root, folder, `${INDEX}.md`)));
-  const read = (folder: Folder, name: string): string => readFileSync(join(root, folder, `${name}.md`), "utf8");
-  const names = (folder: Folder): string[] =>
-    readdirSync(join(root, folder))
+  const isReadme = (folder: Folder, name: string): boolean => folder === "guides" && name === README;
+  const fileOf = (folder: Folder, name: string): string =>
+    isReadme(folder, name) ? join(root, "../README.md") : join(root, folder, `${name}.md`);
+  const read = (folder: Folder, name: string): string => {
+    const text = readFileSync(fileOf(folder, name), "utf8");
+    return isReadme(folder, name) ? readmeAsGuide(text) : text;
+  };
+  const names = (folder: Folder): string[] => [
+    ...(folder === "guides" ? [README] : []),
+    ...readdirSync(join(root, folder))
       .filter((file) => file.endsWith(".md"))
-      .map((file) => basename(file, ".md"));
+      .map((file) => basename(file, ".md")),
+  ];
   const page = (folder: Folder, name: string): string =>
     guidePage(name, read(folder, name), read(folder, INDEX), { folder, folders: folders() });
   /** The page that has this path; there is no such file. */
@@ -45,7 +53,7 @@ export function guidePages(root: string): Plugin {
     load(id) {
       const found = pageAt(id);
       if (found === undefined) return undefined;
-      this.addWatchFile(join(root, found.folder, `${found.name}.md`));
+      this.addWatchFile(fileOf(found.folder, found.name));
       return page(found.folder, found.name);
     },
     configureServer(server) {

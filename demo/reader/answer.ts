@@ -29,7 +29,7 @@ export async function* answer(question: string, documents: readonly Readable[], 
     yield* session.think("There is no word in the question to search for: stop words only.");
     yield* session.endThinking();
     yield* session.say(
-      "I search for words, and I found none in your question that tells one passage from another. Ask with a word that could stand in the document.\n",
+      "I search for words, and your question has none that I could search for. Ask with a word that may be in the document.\n",
     );
     return;
   }

@@ -1,5 +1,5 @@
-/** What Reader says where there is nothing to read yet, or where it is asked what it can do. */
-export const HELP = `### I am Reader
+/** What Reader says where there is nothing to read yet, or where it is greeted or asked what it can do. */
+export const HELP = `## Hello, I am Reader
 
 I read documents right here in your browser. Nothing you give me leaves it, and there is no model behind me: I count, rank and search.
 
@@ -10,16 +10,23 @@ I read documents right here in your browser. Nothing you give me leaves it, and 
 
 **Then ask**, for example:
 
-- “What does it say about the lamp?” – I search the document and quote what I find.
-- “average of price by city”, “max of price”, “how many rows where city is Berlin” – I calculate from all rows.
+- “What does it say about the lamp?”: I search the document and quote what I find.
+- “average of price by city”, “max of price”, “how many rows where city is Berlin”: I calculate from all rows.
 
 `;
 
-export const NOTHING_YET = "There is no document in this conversation yet. Drop one, and I start to read.\n";
+export const NOTHING_YET = "There is no document in this conversation yet. Drop one, and I will start reading.\n";
 
-/** A person who asks for help, or greets. */
-export const ASKS_FOR_HELP =
-  /^(?:help|hilfe|hi|hello|hey|hallo|moin|\?|what can you do|what do you do|was kannst du|who are you|wer bist du)[\s!?.]*$/i;
+const GREETING =
+  "(?:hi+|hello|hey|hallo|moin|greetings|howdy|good (?:morning|afternoon|evening|day)|guten (?:tag|morgen))";
+const TO_WHOM = "(?:[\\s,]+(?:there|again|you|all|everyone|reader|researcher))?";
+const ABOUT_AGENT =
+  "(?:help(?: me)?|hilfe|\\?|how are you|thanks?|thank you|what can (?:you|i) do|what (?:do|are) you(?: do)?|was kannst du|who are you|wer bist du)";
+
+/** Whether a text greets the agent, thanks it or asks what it can do: nothing to search for. */
+const ASKS_FOR_HELP = new RegExp(`^(?:${GREETING}${TO_WHOM}[\\s!?.,]*)?(?:${ABOUT_AGENT}${TO_WHOM})?[\\s!?.]*$`, "i");
+
+export const asksForHelp = (question: string): boolean => question.trim() !== "" && ASKS_FOR_HELP.test(question.trim());
 
 /** Words with which a person asks for the report itself, not for something in the document. */
 const REPORT_WORDS =

@@ -3,7 +3,7 @@ import { EventType } from "@ag-ui/core";
 import { analyse, type Means } from "./analyse.js";
 import { answer, MAX_SEARCHED } from "./answer.js";
 import { type Readable, readForQuestion } from "./readable.js";
-import { ASKS_FOR_HELP, asksForReport, HELP, NOTHING_YET } from "./help.js";
+import { asksForHelp, asksForReport, HELP, NOTHING_YET } from "./help.js";
 import { escapeInline } from "./markdown.js";
 import { requestOf, type ThreadDocument } from "./message.js";
 import { createCache, type DocumentCache, type LoadFile, MissingDocumentError } from "./prepare.js";
@@ -52,26 +52,27 @@ export async function* reader(
 async function* respond(input: RunAgentInput, means: Means): Events {
   const { session } = means;
   const { documents, fresh, question } = await requestOf(input.messages);
-  if (documents.length === 0 || (fresh.length === 0 && ASKS_FOR_HELP.test(question))) {
+  if (documents.length === 0 || (fresh.length === 0 && asksForHelp(question))) {
     yield* session.say(documents.length === 0 ? HELP + NOTHING_YET : HELP);
     return;
   }
-  const asks = question !== "" && !asksForReport(question);
-  const toRead = fresh.length > 0 ? fresh : asks ? [] : documents.slice(-1);
+  if (question === "" || asksForReport(question) || (fresh.length > 0 && asksForHelp(question))) {
+    for (const document of fresh.length > 0 ? fresh : documents.slice(-1)) {
+      yield* orMissing(document, means, analyse(document, means));
+    }
+    return;
+  }
+  // The answer first: who asks does not wait for the report on what was attached.
   const readable: Readable[] = [];
-  for (const document of toRead) {
-    const read = yield* orMissing(document, means, analyse(document, means));
+  for (const document of fresh.length > 0 ? fresh : documents.slice(-MAX_SEARCHED)) {
+    const read = yield* orMissing(document, means, readForQuestion(document, means));
     if (read) readable.push({ document, read });
   }
-  if (!asks) return;
-  if (readable.length > 0) yield* session.say(`\n### Your question\n\n`);
-  if (toRead.length === 0) {
-    for (const document of documents.slice(-MAX_SEARCHED)) {
-      const read = yield* orMissing(document, means, readForQuestion(document, means));
-      if (read) readable.push({ document, read });
-    }
-  }
   if (readable.length > 0) yield* answer(question, readable, means);
+  for (const { document } of readable.filter((one) => fresh.includes(one.document))) {
+    yield* session.endAnswer();
+    yield* orMissing(document, means, analyse(document, means));
+  }
 }
 
 /** A document whose text is gone is told, and the others go on. */

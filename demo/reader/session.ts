@@ -52,7 +52,8 @@ export class Session {
       yield event({ type: EventType.REASONING_MESSAGE_CONTENT, messageId, delta });
   }
 
-  *#endAnswer(): Generator<Event> {
+  /** What is said after it is a message of its own. */
+  *endAnswer(): Generator<Event> {
     if (this.#answer === undefined) return;
     yield event({ type: EventType.TEXT_MESSAGE_END, messageId: this.#answer });
     this.#answer = undefined;
@@ -75,7 +76,7 @@ export class Session {
   ): Events<T> {
     const toolCallId = `${this.#runId}-call-${++this.#calls}`;
     const parentMessageId = `${this.#runId}-calls${this.#answers === 0 ? "" : `-${this.#answers + 1}`}`;
-    yield* this.#endAnswer();
+    yield* this.endAnswer();
     this.#step = stepName;
     yield event({ type: EventType.STEP_STARTED, stepName });
     yield event({ type: EventType.TOOL_CALL_START, toolCallId, toolCallName, parentMessageId });
@@ -125,7 +126,7 @@ export class Session {
 
   *close(): Generator<Event> {
     yield* this.endThinking();
-    yield* this.#endAnswer();
+    yield* this.endAnswer();
   }
 
   async *#paced(text: string): AsyncGenerator<string> {

@@ -1,44 +1,57 @@
+/** Something to begin with: one click sends it. */
+export interface Starter {
+  readonly label: string;
+  /** The name of a file of demo/samples that is attached. */
+  readonly sample?: string;
+  readonly question?: string;
+}
+
 /** An agent of the demo's host, as the page speaks of it. */
 export interface AgentView {
   readonly id: string;
   readonly name: string;
   readonly does: string;
-  /** Heads the empty thread. */
+  /** Heads its starters in an empty thread. */
   readonly invites: string;
-  readonly introduces: string;
+  readonly starters: readonly Starter[];
   /** In the empty message box. */
   readonly placeholder: string;
-  /** What sending the last message again comes to. */
-  readonly again: { readonly label: string; readonly means: string };
-  /** Questions to begin with. */
-  readonly questions: readonly string[];
+  /**
+   * What to do about a run that was interrupted: `retry` answers the last question anew, in place of what had come;
+   * `continue` asks the agent to go on where it was.
+   */
+  readonly again: "retry" | "continue";
 }
 
 const READER: AgentView = {
   id: "reader",
   name: "Reader",
-  does: "reads your documents and answers with quotes and figures",
-  invites: "Give it something to read.",
-  introduces:
-    "Reader goes through texts and tables, outlines them and answers with quotes or figures. It is an AG-UI agent that runs inside your browser: no server, no key, and nothing you drop here leaves this computer.",
-  placeholder: "Ask, or drop a document",
-  again: { label: "Run again", means: "Sends your last message again, as a new run. What is above stays." },
-  questions: [],
+  does: "outlines texts and tables, answers with quotes and figures",
+  invites: "Give it something to read",
+  starters: [
+    { label: "Outline a guide to lighthouses", sample: "guide-to-lighthouses.md" },
+    { label: "Describe a table of 500 harbour calls", sample: "harbour-calls.csv" },
+    {
+      label: "Ask a short story about its notebooks",
+      sample: "the-last-relief.txt",
+      question: "What is in the notebooks?",
+    },
+  ],
+  placeholder: "Ask something, or drop a document",
+  again: "retry",
 };
 
 const RESEARCHER: AgentView = {
   id: "research",
   name: "Researcher",
-  does: "goes through five steps, a graph of LangGraph.js, and resumes where it was interrupted",
-  invites: "Ask it something.",
-  introduces:
-    "Researcher searches your documents, or two texts about lighthouses, in five steps. Each step is stored before the next begins: close every tab in the middle, come back, and it goes on with the step that was under way.",
+  does: "a LangGraph.js graph that continues where it was interrupted",
+  invites: "Ask it something",
+  starters: [
+    { label: "What did the keeper do with the lamp?", question: "What did the keeper do with the lamp?" },
+    { label: "How does a lens send light to the horizon?", question: "How does a lens send light to the horizon?" },
+  ],
   placeholder: "Ask about lighthouses, or drop a document",
-  again: {
-    label: "Go on",
-    means: "Sends your last message again: the finished steps are kept, the interrupted one is done anew.",
-  },
-  questions: ["What did the keeper do with the lamp?", "How does a lens send light to the horizon?"],
+  again: "continue",
 };
 
 export const AGENTS: readonly AgentView[] = [READER, RESEARCHER];

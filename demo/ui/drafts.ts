@@ -20,7 +20,10 @@ export function withoutSent({ text, files, sent }: Draft): Draft {
   };
 }
 
-const keyOf = (threadId: string): string => `reader:draft:${threadId}`;
+/** The second tab inside this one shares its memory, but has drafts of its own. */
+const PLACE = window === window.top ? "reader:draft:" : "reader:second:";
+
+const keyOf = (threadId: string): string => `${PLACE}${threadId}`;
 
 /** Survives a reload of this tab. Each tab has drafts of its own. */
 export function loadDraft(threadId: string): Draft {

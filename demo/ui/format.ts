@@ -24,7 +24,8 @@ export const exactTime = (time: number): string => exact.format(time);
 export function fileSize(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
   if (bytes < 1_000 * 1_024) return `${whole.format(bytes / 1_024)} KB`;
-  return `${(bytes / 1_024 ** 2).toFixed(1)} MB`;
+  if (bytes < 1_000 * 1_024 ** 2) return `${(bytes / 1_024 ** 2).toFixed(1)} MB`;
+  return `${(bytes / 1_024 ** 3).toFixed(1)} GB`;
 }
 
 /** A figure in a panel: whole numbers whole, others to four digits, huge ones shortened. */

@@ -23,6 +23,23 @@ export const icons = {
   down: icon(svg`<path d="M10 4v11.5M5 10.8l5 5 5-5" />`),
   again: icon(svg`<path d="M15.6 10a5.6 5.6 0 1 1-1.7-4M14.4 2.8v3.6h-3.6" />`),
   alert: icon(svg`<path d="M10 3.2 17.3 16H2.7zM10 8v3.6M10 13.9v.1" />`),
+  more: icon(svg`<path class="dot" d="M4.5 10h.01M10 10h.01M15.5 10h.01" />`),
+  copy: icon(
+    svg`<rect x="6.8" y="6.8" width="9.7" height="9.7" rx="1.8" /><path d="M13.2 3.5H5.3a1.8 1.8 0 0 0-1.8 1.8v7.9" />`,
+  ),
+  edit: icon(svg`<path d="m12.3 4.7 3 3L7 16l-3.6.6.6-3.6zM11 6l3 3" />`),
+  pin: icon(svg`<path d="M7.2 3h5.6l-.7 5.2 2.6 2.9H5.3l2.6-2.9zM10 11.2V17" />`),
+  archive: icon(svg`<path d="M3 4h14v3.4H3zM4.4 7.4V16h11.2V7.4M8 10.6h4" />`),
+  trash: icon(svg`<path d="M3.8 5.6h12.4M8 5.4V3.3h4v2.1M5.3 5.8l.8 10.9h7.8l.8-10.9M8.5 9v4.5M11.5 9v4.5" />`),
+  download: icon(svg`<path d="M10 3.2v9M6.2 8.7 10 12.5l3.8-3.8M3.8 16.4h12.4" />`),
+  keyboard: icon(
+    svg`<rect x="2.4" y="5" width="15.2" height="10" rx="1.8" /><path d="M5.6 8.3h.01M8.5 8.3h.01M11.4 8.3h.01M14.4 8.3h.01M6.5 11.8h7" />`,
+  ),
+  power: icon(svg`<path d="M10 3v6.4M5.8 5.3a6 6 0 1 0 8.4 0" />`),
+  split: icon(svg`<rect x="2.8" y="4" width="14.4" height="12" rx="1.8" /><path d="M10 4.2v11.6" />`),
+  offline: icon(
+    svg`<path d="m3.2 3.2 13.6 13.6M2.8 8.3a10.600 10.600 0 0 1 4-2.4M10 5a10.600 10.600 0 0 1 7.200 3.300M5.600 11.300a6.600 6.600 0 0 1 3.300-1.800M12.400 9.900a6.600 6.600 0 0 1 2 1.400M10 15.200h.01" />`,
+  ),
   tabs: icon(
     svg`<rect x="2.8" y="6.4" width="10.8" height="10.2" rx="1.6" /><path d="M6.5 3.6h9a1.7 1.7 0 0 1 1.7 1.7v8" />`,
   ),

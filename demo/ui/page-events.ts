@@ -48,7 +48,20 @@ export function listenToPage(app: App): void {
   });
 
   addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+    if (event.defaultPrevented || event.isComposing || app.dialog) return;
+    const isTyping = event.target instanceof Element && event.target.matches("input, textarea");
+    const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (event.key === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+      app.threadsOpen = true;
+      app.focus("search");
+    } else if (event.key === "?" && isPlain && !isTyping) app.open({ is: "shortcuts" });
+    else if (event.key === "/" && isPlain && !isTyping) app.focus("composer");
+    else return;
+    event.preventDefault();
+  });
+
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || app.dialog) return;
     for (const details of document.querySelectorAll<HTMLDetailsElement>("details.popover[open]")) {
       details.open = false;
       details.querySelector("summary")?.focus();

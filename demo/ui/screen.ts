@@ -1,6 +1,5 @@
 import { render } from "lit/html.js";
 import type { App, Focus } from "./app.js";
-import type { Earlier } from "./thread-session.js";
 import { page } from "./view/page.js";
 
 /** Within so many pixels of the end, a reader counts as reading the newest. */
@@ -10,7 +9,7 @@ const NO_FRAME_MS = 250;
 
 interface Beginning {
   readonly firstId: string | undefined;
-  readonly earlier: Earlier["is"];
+  readonly earlier: "resting" | "loading" | "failed";
 }
 
 /** Renders the app once a frame, keeps `<html data-…>` true, scrolls and moves the focus. */
@@ -83,15 +82,16 @@ export class Screen {
 
   #draw(): void {
     const { app } = this;
-    const { session } = app;
+    const { threadId, messages, earlier } = app.now;
     const was = this.#beginning;
-    const now: Beginning = { firstId: session.agent.messages[0]?.id, earlier: session.earlier.is };
+    const rest = app.earlierFailure === undefined ? "resting" : "failed";
+    const now: Beginning = { firstId: messages[0]?.id, earlier: earlier === "loading" ? "loading" : rest };
     this.#beginning = now;
     // Earlier messages come in above what is being read. So does why they did not come, but that is to be seen.
     const moves = now.firstId !== was.firstId || (now.earlier !== was.earlier && now.earlier !== "failed");
     let keepPlace: (() => void) | undefined;
-    if (this.#threadId !== session.threadId) {
-      this.#threadId = session.threadId;
+    if (this.#threadId !== threadId) {
+      this.#threadId = threadId;
       this.#atEnd = true;
     } else if (moves) keepPlace = this.#placeOfReading();
     const focused = document.activeElement;
@@ -171,9 +171,16 @@ export class Screen {
       stop: "#stop",
       panel: "#documents",
       threads: "#threads",
+      search: "#search",
+      edit: "#edit",
       "panel-toggle": "#documents-toggle",
       "threads-toggle": "#threads-toggle",
+      "second-toggle": "#second-toggle",
     }[target];
-    document.querySelector<HTMLElement>(selector)?.focus({ preventScroll: true });
+    // What is to be changed may stand above what is in view.
+    const element = document.querySelector<HTMLElement>(selector);
+    element?.focus({ preventScroll: target !== "edit" });
+    // Where somebody goes on writing.
+    if (target === "edit" && element instanceof HTMLTextAreaElement) element.selectionStart = element.value.length;
   }
 }

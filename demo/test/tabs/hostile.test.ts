@@ -199,7 +199,7 @@ describe("a run under way", () => {
     for (const tab of all) {
       await tab.bringToFront();
       await tab.waitFor(() => document.querySelectorAll(".ending").length === 1);
-      expect(await tab.text("log", "Conversation")).toMatch(/Stopped$/);
+      expect(await tab.text("log", "Conversation")).toMatch(/Stopped\s+Run again$/);
       expect(await tab.count("alert")).toBe(0);
     }
   });

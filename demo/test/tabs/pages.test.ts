@@ -265,7 +265,7 @@ describe("a long thread", () => {
     await a.click("button", "Stop");
     for (const tab of [a, b]) {
       await tab.bringToFront();
-      await tab.waitForText("log", "Conversation", /Stopped$/);
+      await tab.waitForText("log", "Conversation", /Stopped\s+Run again$/);
       await calm(tab);
     }
     await b.type("textbox", "Message", "hello");
@@ -280,7 +280,7 @@ describe("a long thread", () => {
 testOfPage("a short thread shows no button", async () => {
   await write([[...notes(1, 10), HELP]]);
   const tab = await openDemo();
-  await tab.waitForText("log", "Conversation", "Drop one, and I start to read");
+  await tab.waitForText("log", "Conversation", "Drop one, and I will start reading");
   await calm(tab);
   expect(await shownNotes(tab)).toEqual(range(1, 10));
   expect(await tab.count("button", EARLIER)).toBe(0);
@@ -404,9 +404,11 @@ testOfPage("Run again finds a question that is not among the newest messages (L9
   const tab = await openLong();
   expect(await tab.count("article", "You")).toBe(0);
   await tab.click("button", "Run again");
-  await tab.waitForText("log", "Conversation", /Note 120[^]+was interrupted[^]+help[^]+Drop one, and I start to read/);
+  await tab.waitForText("log", "Conversation", /help[^]+Drop one, and I will start reading/);
   await calm(tab);
-  expect((await shownNotes(tab)).slice(-61)).toEqual(range(60, 120));
+  // What had come of the broken run gives way.
+  expect((await shownNotes(tab)).at(-1)).toBe(60);
+  expect(await tab.text("log", "Conversation")).not.toContain("was interrupted");
   expect(tab.errors).toEqual([]);
 });
 

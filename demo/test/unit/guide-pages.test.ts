@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { guidePage } from "../../guide-pages/page.js";
+import { guidePage, readmeAsGuide } from "../../guide-pages/page.js";
 
 const INDEX = "# Guides\n\n## First\n\n- [One & two](one.md): says so\n- [Three](three.md)\n";
 
@@ -50,6 +50,16 @@ test("the API reference is led to where it was made, and its pages lead to one a
   expect(html).toContain('<a href="/reference/index.html" aria-current="page">API reference</a>');
   expect(html).toContain('<a href="/guides/index.html">All guides</a>');
   expect(html).toContain('<a href="package.node.html">package/node</a>');
+});
+
+test("the README is one of the guides, and leads to the others", () => {
+  const readme = readmeAsGuide(
+    "# A\n\n[one](demo/guides/one.md#x) [b](LICENSE) [c](CHANGELOG.md) [d](#e) [f](https://g.h)",
+  );
+  expect(guidePage("readme", readme, INDEX)).toContain(
+    '<a href="one.html#x">one</a> b c <a href="#e">d</a> <a href="https://g.h">f</a>',
+  );
+  expect(bodyOf("[README](../../README.md)")).toContain('<a href="readme.html">README</a>');
 });
 
 test("a guide without a title is told", () => {

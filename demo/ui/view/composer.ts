@@ -8,7 +8,7 @@ import { icons } from "../icons.js";
 import { fileIcon } from "./message.js";
 
 export function composer(app: App): TemplateResult {
-  const { draft, session } = app;
+  const { draft, attaching } = app.drafting;
   return html`
     <form
       class="composer"
@@ -21,7 +21,7 @@ export function composer(app: App): TemplateResult {
       ${notice(app)}
       <div class="composer-box">
         ${
-          draft.files.length > 0 || app.attaching > 0
+          draft.files.length > 0 || attaching > 0
             ? html`<ul class="attachments" aria-label="Attached files">
                 ${repeat(
                   draft.files,
@@ -34,13 +34,13 @@ export function composer(app: App): TemplateResult {
                         type="button"
                         class="quiet icon-only small"
                         aria-label=${`Remove ${file.name}`}
-                        @click=${() => app.detach(file.id)}
+                        @click=${() => (app.drafting.detach(file.id), app.focus("composer"))}
                       >
                         ${icons.close}
                       </button>
                     </li>`,
                 )}
-                ${app.attaching > 0 ? html`<li class="file-chip is-reading">Reading ${plural(app.attaching, "file")}…</li>` : nothing}
+                ${attaching > 0 ? html`<li class="file-chip is-reading">Reading ${plural(attaching, "file")}…</li>` : nothing}
               </ul>`
             : nothing
         }
@@ -51,7 +51,7 @@ export function composer(app: App): TemplateResult {
           rows="1"
           placeholder=${draft.files.length > 0 ? "Ask something about it, or just send it" : app.agent.placeholder}
           .value=${live(draft.text)}
-          @input=${(event: Event) => app.type((event.currentTarget as HTMLTextAreaElement).value)}
+          @input=${(event: Event) => app.drafting.type((event.currentTarget as HTMLTextAreaElement).value)}
           @keydown=${(event: KeyboardEvent) => onKey(app, event)}
         ></textarea>
         <div class="composer-bar">
@@ -86,7 +86,7 @@ export function composer(app: App): TemplateResult {
                   type="button"
                   id="stop"
                   class="stop"
-                  aria-disabled=${session.stopping}
+                  aria-disabled=${app.now.isStopping}
                   @click=${() => app.stop()}
                 >
                   ${icons.stop}Stop
@@ -96,16 +96,45 @@ export function composer(app: App): TemplateResult {
           <button type="submit" class="primary" ?disabled=${!app.maySend}>${icons.send}Send</button>
         </div>
       </div>
+      ${app.isSecond ? nothing : tools(app)}
     </form>
   `;
 }
 
+/** What a newcomer may try. */
+function tools(app: App): TemplateResult {
+  const hasWorker = app.status.is === "connected" && app.status.host !== "page";
+  return html`<div class="tools">
+    <button
+      type="button"
+      id="second-toggle"
+      class="quiet side-by-side"
+      aria-expanded=${app.second !== undefined}
+      @click=${() => app.toggleSecond()}
+    >
+      ${icons.split}${app.second === undefined ? "Open a second tab here" : "Close second tab here"}
+    </button>
+    <a class="no-side-by-side" href=${location.href} target="_blank" rel="noopener">${icons.tabs}Open a second tab</a>
+    <button
+      type="button"
+      class="quiet"
+      aria-disabled=${!hasWorker}
+      title="Ends the worker that runs the agents, as a crash would. What was shown is kept."
+      @click=${() => hasWorker && app.endHost()}
+    >
+      ${icons.power}Kill the worker
+    </button>
+    <button type="button" class="quiet of-keyboard" @click=${() => app.open({ is: "shortcuts" })}>
+      ${icons.keyboard}Shortcuts
+    </button>
+  </div>`;
+}
+
 function hint(app: App): string {
-  if (app.isFailed) return "No host: your text is kept";
-  if (app.session.stopping) return "Stopping…";
-  if (app.isRunning)
-    return app.session.isOwnRun ? "Esc goes to Stop" : "A run of another tab or visit. Esc goes to Stop";
-  if (app.session.sending) return "Sending…";
+  if (app.isFailed) return "No worker: your text is kept";
+  if (app.now.isStopping) return "Stopping…";
+  if (app.isRunning) return app.isElsewhere ? "Started in another tab. Esc goes to Stop" : "Esc goes to Stop";
+  if (app.now.isSending) return "Sending…";
   return "Enter sends, Shift + Enter for a new line";
 }
 
@@ -118,6 +147,9 @@ function onKey(app: App, event: KeyboardEvent): void {
     // Not a stop: Escape is pressed for many reasons. Enter or Space on the button then stops.
     event.preventDefault();
     app.focus("stop");
+  } else if (event.key === "ArrowUp" && app.drafting.draft.text === "" && app.isFree) {
+    event.preventDefault();
+    app.edit();
   }
 }
 

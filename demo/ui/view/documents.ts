@@ -15,12 +15,11 @@ import { icons } from "../icons.js";
 import { columns } from "./columns.js";
 import { fileIcon } from "./message.js";
 
-export const hasDocuments = (app: App): boolean =>
-  Object.keys(readerStateOf(app.session.agent.state).documents).length > 0;
+export const hasDocuments = (app: App): boolean => Object.keys(readerStateOf(app.now.state).documents).length > 0;
 
 /** What the agent knows of the thread's documents, from its state, while it finds it out. */
 export function documents(app: App): TemplateResult {
-  const state = readerStateOf(app.session.agent.state);
+  const state = readerStateOf(app.now.state);
   const list = Object.values(state.documents).toReversed();
   // A stopped run leaves its last progress behind.
   const progress = app.isRunning ? state.progress : null;
@@ -180,6 +179,6 @@ function text(app: App, document: TextDocumentState): TemplateResult {
 /** Puts a question into the composer, where it may still be changed. */
 export function ask(app: App, question: string): void {
   if (!matchMedia("(min-width: 1200px)").matches) app.panelOpen = false;
-  app.type(question);
+  app.drafting.type(question);
   app.focus("composer");
 }

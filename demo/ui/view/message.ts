@@ -1,10 +1,12 @@
 import type { Message } from "@ag-ui/client";
 import { html, nothing, type TemplateResult } from "lit/html.js";
+import { guard } from "lit/directives/guard.js";
 import { fileRefOf } from "../../reader/message.js";
+import type { App } from "../app.js";
+import { textOfQuestion } from "../editing.js";
 import { fileSize } from "../format.js";
 import { icons } from "../icons.js";
 import { markdown } from "../markdown.js";
-import { isShown } from "../shown.js";
 
 type Role = Message["role"];
 type MessageOf<R extends Role> = Extract<Message, { role: R }>;
@@ -12,6 +14,7 @@ type ToolMessage = MessageOf<"tool">;
 type ToolCall = NonNullable<MessageOf<"assistant">["toolCalls"]>[number];
 
 export interface MessageContext {
+  readonly app: App;
   /** The name of the thread's agent. */
   readonly agent: string;
   /** What its tool calls were answered, in their order. */
@@ -20,6 +23,10 @@ export interface MessageContext {
   readonly growing: boolean;
   /** The first of the agent's after one of the person's. */
   readonly first: boolean;
+  /** The last of the agent's before one of the person's. */
+  readonly final: boolean;
+  /** A run can begin now. */
+  readonly free: boolean;
   /** A screen reader is told when it comes. */
   readonly told: boolean;
 }
@@ -40,7 +47,6 @@ export const resultsOf = (
 export const fileIcon = (type: string): TemplateResult => (/csv|tab-separated/.test(type) ? icons.table : icons.file);
 
 export function messageView(message: Message, context: MessageContext): TemplateResult | typeof nothing {
-  if (!isShown(message)) return nothing;
   switch (message.role) {
     case "user":
       return user(message, context);
@@ -55,13 +61,10 @@ export function messageView(message: Message, context: MessageContext): Template
   }
 }
 
-function user({ content }: MessageOf<"user">, { told }: MessageContext): TemplateResult {
-  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
-  const files = parts.map(fileRefOf).filter((file) => file !== undefined);
-  const text = parts
-    .map((part) => (part.type === "text" ? part.text : ""))
-    .join("\n")
-    .trim();
+function user(message: MessageOf<"user">, { app, free, told }: MessageContext): TemplateResult {
+  const { content, id } = message;
+  const files = (typeof content === "string" ? [] : content).map(fileRefOf).filter((file) => file !== undefined);
+  const text = textOfQuestion(message);
   return html`<article class="message is-user" aria-label="You" aria-live=${told ? nothing : "off"}>
     ${
       files.length > 0
@@ -77,12 +80,16 @@ function user({ content }: MessageOf<"user">, { told }: MessageContext): Templat
         : nothing
     }
     ${text === "" ? nothing : html`<p class="user-text">${text}</p>`}
+    <div class="message-actions" aria-live="off">
+      ${text === "" ? nothing : copyButton(app, text, "Copy question")}
+      ${action("Edit question", icons.edit, free, () => app.edit(id))}
+    </div>
   </article>`;
 }
 
 function assistant(
   message: MessageOf<"assistant">,
-  { agent, results, growing, first, told }: MessageContext,
+  { app, agent, results, growing, first, final, free, told }: MessageContext,
 ): TemplateResult {
   const calls = message.toolCalls ?? [];
   const content = message.content ?? "";
@@ -91,10 +98,34 @@ function assistant(
     aria-label=${agent}
     aria-live=${growing || !told ? "off" : nothing}
   >
-    ${first ? byline(agent) : nothing} ${calls.map((call, index) => toolCall(call, results[index]))}
+    ${first ? byline(agent) : nothing}
+    ${guard([message, ...results], () => calls.map((call, index) => toolCall(call, results[index])))}
     ${content === "" ? nothing : markdown(content)}
+    ${
+      growing || (content === "" && !final)
+        ? nothing
+        : html`<div class="message-actions" aria-live="off">
+            ${content === "" ? nothing : copyButton(app, content, "Copy answer")}
+            ${final ? action("Regenerate answer", icons.again, free, () => void app.regenerate(message.id)) : nothing}
+          </div>`
+    }
   </article>`;
 }
+
+const copyButton = (app: App, text: string, label: string): TemplateResult =>
+  action(label, icons.copy, true, () => void app.copy(text));
+
+const action = (label: string, icon: TemplateResult, enabled: boolean, act: () => void): TemplateResult =>
+  html`<button
+    type="button"
+    class="quiet icon-only small"
+    aria-label=${label}
+    title=${label}
+    ?disabled=${!enabled}
+    @click=${act}
+  >
+    ${icon}
+  </button>`;
 
 const byline = (agent: string): TemplateResult => html`<p class="byline" aria-hidden="true">${agent}</p>`;
 

@@ -1,51 +1,74 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
+import { live } from "lit/directives/live.js";
 import { repeat } from "lit/directives/repeat.js";
 import type { ThreadSummary } from "ag-ui-local-runtime/client";
-import { type App, titleOf } from "../app.js";
+import type { App } from "../app.js";
 import { ago, exactTime } from "../format.js";
 import { icons } from "../icons.js";
 import { threadUrl } from "../route.js";
+import { titleOf } from "../threads.js";
+import { threadMenu } from "./thread-menu.js";
 
 export function threads(app: App): TemplateResult {
-  const { list, loaded, more } = app.threads;
-  const current = app.session.threadId;
+  const { shown, query, archived, isLoaded, hasMore } = app.threads;
+  const current = app.now.threadId;
   const now = Date.now();
+  const isNew = !app.thread && !archived && query === "";
   return html`
     <nav class="threads" id="threads" aria-label="Threads" tabindex="-1">
       <div class="threads-head">
-        <h2 aria-hidden="true">Threads</h2>
+        <h2>${archived ? "Archived" : "Threads"}</h2>
         <button type="button" class="secondary" @click=${() => app.newThread()}>${icons.plus}New thread</button>
       </div>
+      <div class="search">
+        ${icons.tool}<input
+          id="search"
+          type="search"
+          aria-label="Search threads"
+          placeholder="Search titles"
+          autocomplete="off"
+          .value=${live(query)}
+          @input=${(event: Event) => void app.search((event.currentTarget as HTMLInputElement).value)}
+        />
+      </div>
       <ul>
-        ${app.thread ? nothing : item(app, { threadId: current, title: app.title, empty: app.session.agent.messages.length === 0 })}
+        ${isNew ? item(app, { threadId: current, title: app.title, isEmpty: app.now.messages.length === 0 }) : nothing}
         ${repeat(
-          list,
+          shown,
           (thread) => thread.threadId,
           (thread) => item(app, { threadId: thread.threadId, title: titleOf(thread), thread, now }),
         )}
       </ul>
       ${
-        more
-          ? html`<button type="button" class="secondary" @click=${() => void app.threads.readOlder()}>
+        hasMore && query === ""
+          ? html`<button type="button" class="secondary" @click=${() => void app.threads.loadMore()}>
               Show older threads
             </button>`
           : nothing
       }
-      ${loaded && list.length === 0 ? html`<p class="fine">Threads are kept here, in this browser only.</p>` : nothing}
+      ${isLoaded && shown.length === 0 ? html`<p class="fine">${emptyText(app)}</p>` : nothing}
+      <button type="button" class="quiet archive-toggle" @click=${() => app.showArchived(!archived)}>
+        ${archived ? icons.chevron : icons.archive}${archived ? "Back to threads" : "Archived threads"}
+      </button>
     </nav>
   `;
+}
+
+function emptyText({ threads: { query, archived } }: App): string {
+  if (query !== "") return `No ${archived ? "archived " : ""}thread has “${query}” in its title.`;
+  return archived ? "No thread is archived." : "Threads are kept here, in this browser only.";
 }
 
 interface Item {
   readonly threadId: string;
   readonly title: string;
   readonly thread?: ThreadSummary;
-  readonly empty?: boolean;
+  readonly isEmpty?: boolean;
   readonly now?: number;
 }
 
-function item(app: App, { threadId, title, thread, empty, now = 0 }: Item): TemplateResult {
-  const current = threadId === app.session.threadId;
+function item(app: App, { threadId, title, thread, isEmpty, now = 0 }: Item): TemplateResult {
+  const current = threadId === app.now.threadId;
   const open = (event: MouseEvent): void => {
     // With a modifier it is the browser's: a second tab shows the same thread.
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -63,17 +86,18 @@ function item(app: App, { threadId, title, thread, empty, now = 0 }: Item): Temp
         <span class="thread-meta"
           >${
             thread
-              ? html`${mark(thread)}<time
+              ? html`${thread.pinned ? html`<span class="mark">${icons.pin}<span class="sr-only">Pinned</span></span>` : nothing}${mark(thread)}<time
                     datetime=${new Date(thread.updatedAt).toISOString()}
                     title=${exactTime(thread.updatedAt)}
                     >${ago(thread.updatedAt, now)}</time
                   >`
-              : empty
+              : isEmpty
                 ? "nothing sent yet"
                 : nothing
           }</span
         >
       </a>
+      ${thread ? threadMenu(app, thread) : nothing}
     </li>
   `;
 }

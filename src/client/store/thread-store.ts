@@ -47,9 +47,14 @@ export interface ThreadStoreOptions extends Pick<LocalAgentConfig, "agentId" | "
 }
 
 /** What a run is given besides the messages. */
-export type RunOptions = Pick<RunAgentParameters, "tools" | "context" | "forwardedProps">;
+export interface RunOptions extends Pick<RunAgentParameters, "tools" | "context" | "forwardedProps"> {
+  /** Who runs, in this run and in later ones that name nobody. Default the store's agent. */
+  readonly agentId?: string;
+}
 
 export interface SendOptions extends RunOptions {
+  /** Of the message: an app that keeps what is typed knows by it whether the thread has it. Default a fresh one. */
+  readonly messageId?: string;
   /** Sent behind the text, each as a content part of its media type. */
   readonly attachments?: readonly Blob[];
 }
@@ -102,10 +107,13 @@ export class ThreadStore extends Store<ThreadSnapshot> {
    * Sends a message and starts a run. Resolves with its `runId` once it has begun: how it ends is told by `run`. Errors:
    * as `runAgent` of a `LocalAgent`; then the message is not part of the thread.
    */
-  async send(content: Content, { attachments = [], ...options }: SendOptions = {}): Promise<string> {
+  async send(
+    content: Content,
+    { attachments = [], messageId = randomId(), ...options }: SendOptions = {},
+  ): Promise<string> {
     return this.call(async () => {
       const parts = await Promise.all(attachments.map(partOfFile));
-      const message: UserMessage = { id: randomId(), role: "user", content: withParts(content, parts) };
+      const message: UserMessage = { id: messageId, role: "user", content: withParts(content, parts) };
       const { agent } = this;
       this.checkFree();
       this.checkAnswered([]);
@@ -344,11 +352,12 @@ export class ThreadStore extends Store<ThreadSnapshot> {
    * @param undo called where the run is refused
    */
   private async start(
-    parameters: RunAgentParameters,
+    { agentId, ...parameters }: RunOptions & RunAgentParameters,
     change = (): unknown => undefined,
     undo = (): unknown => undefined,
   ): Promise<string> {
     const { agent } = this;
+    if (agentId !== undefined) agent.agentId = agentId;
     const runId = randomId();
     let waiting!: Subscription;
     const begun = new Promise<void>((resolve) => {

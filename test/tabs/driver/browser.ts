@@ -66,6 +66,10 @@ export interface Tab {
   click(role: string, name: string | RegExp): Promise<void>;
   /** Replaces what the text field holds. */
   type(role: string, name: string | RegExp, text: string): Promise<void>;
+  /** Presses a key, or several at once ("Control+k"), for whatever has the focus. Not in WebKit. */
+  press(keys: string): Promise<void>;
+  /** How wide and high the page is shown, in px. Not in WebKit. */
+  resize(width: number, height: number): Promise<void>;
   /** The rendered text of the element, once it is there. */
   text(role: string, name: string | RegExp): Promise<string>;
   /** Waits until the element's text contains, or matches, this; gives the text. */

@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import puppeteer, { type ElementHandle, type Page as PuppeteerPage } from "puppeteer-core";
+import puppeteer, { type ElementHandle, type KeyInput, type Page as PuppeteerPage } from "puppeteer-core";
 import { chromiumFlags } from "../../setup/browsers.mjs";
 import type { Engine, Plain, Tab } from "./browser.js";
 import { type BrowserFaults, browserFaults, pageFaults } from "./chromium-faults.js";
@@ -67,6 +67,14 @@ function pageOf(engine: "chromium" | "firefox", page: PuppeteerPage): Page<Eleme
       await element.type(text);
     },
     upload: (element, path) => (element as ElementHandle<HTMLInputElement>).uploadFile(path),
+    async press(keys) {
+      // What a test names is a key; puppeteer refuses another.
+      const [key, ...held] = keys.split("+").toReversed() as [KeyInput, ...KeyInput[]];
+      for (const one of held) await page.keyboard.down(one);
+      await page.keyboard.press(key);
+      for (const one of held) await page.keyboard.up(one);
+    },
+    resize: (width, height) => page.setViewport({ width, height }),
     goto: (url) => load(page.goto(url, { waitUntil: "load" })),
     reload: () => load(page.reload({ waitUntil: "load" })),
     close: () => page.close(),

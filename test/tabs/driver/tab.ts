@@ -18,6 +18,8 @@ export interface Page<E> {
   /** Types into the element, which is empty. */
   type(element: E, text: string): Promise<void>;
   upload(element: E, path: string): Promise<void>;
+  press(keys: string): Promise<void>;
+  resize(width: number, height: number): Promise<void>;
   goto(url: string): Promise<void>;
   reload(): Promise<void>;
   close(): Promise<void>;
@@ -135,6 +137,11 @@ export function tabOf<E>(page: Page<E>, files: string): Tab {
       await page.call(EMPTY, [role, namePattern(name)]);
       await page.type(await find(role, name), text);
     },
+    async press(keys) {
+      await page.bringToFront();
+      await page.press(keys);
+    },
+    resize: (width, height) => page.resize(width, height),
     text: async (role, name) => (await shown(role, name)).text,
     async waitForText(role, name, expected) {
       const fits = (text: string): boolean =>

@@ -130,6 +130,8 @@ function tabsOf(driver: WebDriver, files: string): Started["newTab"] {
         }),
       url: () => here(() => driver.getCurrentUrl()),
       // Its driver never answers for a tab that is not the shown one.
+      press: cannot("webkit", "press keys without an element"),
+      resize: cannot("webkit", "resize a page"),
       screenshot: () => Promise.reject(new Error("WebKitGTK takes no screenshots of tabs")),
       setColorScheme: () => Promise.reject(new Error("WebKitGTK's color scheme cannot be set")),
       bringToFront: () => here(async () => {}),

@@ -136,17 +136,26 @@ test("the same question again goes on too, a new one begins anew", async () => {
   expect(other.said.join("\n")).not.toContain("trimmed");
 });
 
+test.each(["hello", "Hi Researcher!", "what can you do?"])(
+  "“%s” is greeted back, and searched for in nothing",
+  async (text) => {
+    const { steps, said } = await new Thread().send(text);
+    expect(steps).toEqual([]);
+    expect(said[0]).toContain("Hello, I am Researcher");
+  },
+);
+
 test("asked to go on where nothing is left, it says so", async () => {
   const thread = new Thread();
   await thread.send("What of the lamp?");
   expect(await thread.send("Go on!")).toMatchObject({
     steps: [],
-    said: [expect.stringContaining("nothing to go on with")],
+    said: [expect.stringContaining("nothing left to continue")],
   });
 });
 
 test("a question without a word to search for, and one that nobody answers, are told", async () => {
   const thread = new Thread();
-  expect((await thread.send("What is it?")).said.join("\n")).toContain("no word in the question");
+  expect((await thread.send("What is it?")).said.join("\n")).toContain("no word that I could search for");
   expect((await thread.send("What of zeppelins?")).said.at(-1)).toContain("I found nothing about");
 });

@@ -243,14 +243,15 @@ describe("a question about a text", () => {
     expect(calls.map(({ args }) => (args as { document: string }).document)).toEqual(["two.txt"]);
   });
 
-  test("in the message that brings the document is answered after the report", async () => {
+  test("in the message that brings the document is answered before the report", async () => {
     const thread = new Thread();
     const { answer, steps } = await thread.send(
       "What about fog?",
       await thread.file("a.txt", "The lamp burns oil all of the night.\n\nThe bell rings in fog.\n", "text/plain"),
     );
-    expect(steps).toEqual(["Reading", "Outline", "Key terms", "Key sentences", "Indexing", "Searching"]);
-    expect(quotesOf(answer).at(-1)?.text).toBe("The bell rings in fog.");
+    expect(steps).toEqual(["Reading", "Indexing", "Searching", "Reading", "Outline", "Key terms", "Key sentences"]);
+    expect(quotesOf(answer)[0]?.text).toBe("The bell rings in fog.");
+    expect(answer.indexOf("The bell rings in fog.")).toBeLessThan(answer.indexOf("## a.txt"));
   });
 
   test("that asks for the report gets the report again", async () => {
@@ -265,6 +266,38 @@ describe("a thread", () => {
     const { answer, state, calls } = await new Thread().send("hello");
     expect(answer).toContain("Drop a file");
     expect(state).toEqual({ documents: {}, progress: null });
+    expect(calls).toEqual([]);
+  });
+
+  test.each([
+    "hello",
+    "Hi there!",
+    "good morning",
+    "Hello Reader, how are you?",
+    "thanks",
+    "what can you do?",
+    "help me",
+  ])("that has documents answers “%s” with what the agent can do, and searches nothing", async (greeting) => {
+    const thread = new Thread();
+    await thread.send("", await thread.file("a.txt", "The lamp burns oil.\n", "text/plain"));
+    const { answer, calls } = await thread.send(greeting);
+    expect(answer).toContain("Hello, I am Reader");
+    expect(calls).toEqual([]);
+  });
+
+  test.each(["hello world program", "Who helped the keeper?", "What can you do about fog?"])(
+    "searches for “%s”, which only looks like a greeting",
+    async (question) => {
+      const thread = new Thread();
+      await thread.send("", await thread.file("a.txt", "The lamp burns oil.\n", "text/plain"));
+      expect((await thread.send(question)).answer).not.toContain("I am Reader");
+    },
+  );
+
+  test("that gets a greeting with a file reports on the file", async () => {
+    const thread = new Thread();
+    const { steps, calls } = await thread.send("Hi!", await thread.file("a.txt", "The lamp burns.\n", "text/plain"));
+    expect(steps).toContain("Key sentences");
     expect(calls).toEqual([]);
   });
 

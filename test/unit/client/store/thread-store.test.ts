@@ -104,6 +104,35 @@ describe("a thread", () => {
     expect(seen.flatMap(({ messages }) => said(messages))).not.toContain('user: "two"');
   });
 
+  test("a message has the id that it was given", async () => {
+    const { store } = host({ echo: echo() }).open("echo");
+    await store.send("one", { messageId: "of-a-draft" });
+    await idle(store);
+    expect(store.getSnapshot().messages[0]!.id).toBe("of-a-draft");
+  });
+
+  test("another agent that is named runs, and goes on to", async () => {
+    const loud = agentOf(async function* ({ runId }) {
+      const messageId = `${runId}-a`;
+      yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+      yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "LOUD" };
+      yield { type: EventType.TEXT_MESSAGE_END, messageId };
+    });
+    const { store } = host({ echo: echo(), loud }).open("echo");
+    const last = (): string => said(store.getSnapshot().messages).at(-1)!;
+    await store.send("one");
+    await idle(store);
+    await store.send("two", { agentId: "loud" });
+    await vi.waitFor(() => expect(last()).toBe('assistant: "LOUD"'));
+    await idle(store);
+    await store.send("three");
+    await vi.waitFor(() =>
+      expect(said(store.getSnapshot().messages).slice(-2)).toEqual(['user: "three"', 'assistant: "LOUD"']),
+    );
+    await store.regenerate(store.getSnapshot().messages.at(-1)!.id, { agentId: "echo" });
+    await vi.waitFor(() => expect(last()).toBe('assistant: "5 three"'));
+  });
+
   test("a stop is shown as requested, then as the run's end", async () => {
     const { store, seen } = host({ echo: echo(new Promise(() => undefined)) }).open("echo");
     await store.send("wait");

@@ -1,0 +1,98 @@
+import type { RuntimeConnection, ThreadSnapshot } from "ag-ui-local-runtime/client";
+import type { Intake } from "./attach.js";
+import { type Draft, EMPTY_DRAFT, isEmptyDraft, loadDraft, saveDraft, withoutSent } from "./drafts.js";
+
+export interface DraftingListener {
+  changed(): void;
+  /** For screen readers. */
+  announce(text: string): void;
+  failed(text: string): void;
+}
+
+/** What is typed and attached in the shown thread, until the thread has it. */
+export class Drafting {
+  draft: Draft = EMPTY_DRAFT;
+  /** Files being read. */
+  attaching = 0;
+  #threadId = "";
+  /** The message that was sought among those that are not shown. */
+  #sought: string | undefined;
+
+  constructor(private readonly listener: DraftingListener) {}
+
+  get isReady(): boolean {
+    return this.attaching === 0 && !isEmptyDraft(this.draft);
+  }
+
+  open(threadId: string): void {
+    this.#threadId = threadId;
+    this.#sought = undefined;
+    this.draft = loadDraft(threadId);
+  }
+
+  type(text: string): void {
+    this.#set({ ...this.draft, text });
+  }
+
+  detach(fileId: string): void {
+    const file = this.draft.files.find(({ id }) => id === fileId);
+    this.#set({ ...this.draft, files: this.draft.files.filter(({ id }) => id !== fileId) });
+    if (file) this.listener.announce(`Removed ${file.name}`);
+  }
+
+  async attach(taking: Promise<Intake>): Promise<void> {
+    const threadId = this.#threadId;
+    this.attaching++;
+    this.listener.changed();
+    try {
+      const { refs, refusals } = await taking;
+      const here = threadId === this.#threadId;
+      const draft = here ? this.draft : loadDraft(threadId);
+      const fresh = refs.filter((ref) => !draft.files.some(({ id }) => id === ref.id));
+      const next = { ...draft, files: [...draft.files, ...fresh] };
+      if (here) this.#set(next);
+      else saveDraft(threadId, next);
+      if (fresh.length > 0) this.listener.announce(`Attached ${fresh.map(({ name }) => name).join(", ")}`);
+      if (refusals.length > 0) this.listener.failed(refusals.join(" "));
+    } catch (error) {
+      this.listener.failed(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.attaching--;
+      this.listener.changed();
+    }
+  }
+
+  /** It is sent as this message. Kept until the thread has that, also by a reload or a look at another thread. */
+  sent(messageId: string): void {
+    const { draft } = this;
+    this.#set({ ...draft, sent: { messageId, text: draft.text, fileIds: draft.files.map(({ id }) => id) } });
+  }
+
+  /** Drops what the thread has. */
+  clearSent(runtime: RuntimeConnection, { messages, isSending, earlier }: ThreadSnapshot): void {
+    const { messageId } = this.draft.sent ?? {};
+    if (messageId === undefined || isSending) return;
+    if (messages.some(({ id }) => id === messageId)) this.#set(withoutSent(this.draft));
+    else if (earlier !== "none" && this.#sought !== messageId) {
+      this.#sought = messageId;
+      void this.#clearIfEarlier(runtime, messageId);
+    }
+  }
+
+  /** Sent before this page was loaded, and so long ago that the message is not among those that are shown. */
+  async #clearIfEarlier(runtime: RuntimeConnection, messageId: string): Promise<void> {
+    // What stands before a message can only be asked where the thread has it. Where the host cannot tell, the draft is
+    // kept: a text too many is better than one that is lost.
+    const isThere = await runtime.threads.messages(this.#threadId, { before: messageId, limit: 1 }).then(
+      () => true,
+      () => false,
+    );
+    if (isThere && this.draft.sent?.messageId === messageId) this.#set(withoutSent(this.draft));
+  }
+
+  #set(draft: Draft): void {
+    this.draft = draft;
+    saveDraft(this.#threadId, draft);
+    this.listener.changed();
+  }
+}

@@ -1,0 +1,73 @@
+import { type RuntimeConnection, ThreadListStore, type ThreadSummary } from "ag-ui-local-runtime/client";
+
+/** So many threads are read at a time. */
+const PAGE = 200;
+
+/** The lists of threads, those in use and the archived ones, and what is shown of them. */
+export class Threads {
+  /** Whether the archived ones are shown. */
+  archived = false;
+  /** Words that the titles of the shown ones have. */
+  query = "";
+  readonly #stores: Readonly<Record<"inUse" | "archived", ThreadListStore>>;
+  readonly #ends: readonly (() => void)[];
+
+  constructor(runtime: RuntimeConnection, changed: () => void) {
+    this.#stores = {
+      inUse: new ThreadListStore(runtime, { limit: PAGE }),
+      archived: new ThreadListStore(runtime, { limit: PAGE, archived: true }),
+    };
+    this.#ends = Object.values(this.#stores).map((store) => store.subscribe(changed));
+  }
+
+  /** Pinned ones first, then the newest. */
+  get shown(): readonly ThreadSummary[] {
+    const words = this.query.toLowerCase().split(/\s+/);
+    return this.#current
+      .getSnapshot()
+      .threads.filter((thread) => words.every((word) => titleOf(thread).toLowerCase().includes(word)))
+      .toSorted((one, other) => Number(other.pinned) - Number(one.pinned));
+  }
+
+  get isLoaded(): boolean {
+    return this.#current.getSnapshot().status === "ready";
+  }
+
+  get hasMore(): boolean {
+    return this.#current.getSnapshot().hasMore;
+  }
+
+  /** Archived or not; undefined for one that is unknown, or too old for what was read of the lists. */
+  get(threadId: string): ThreadSummary | undefined {
+    for (const store of Object.values(this.#stores)) {
+      const found = store.getSnapshot().threads.find((thread) => thread.threadId === threadId);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  loadMore(): Promise<void> {
+    return this.#current.loadMore();
+  }
+
+  /** Shows only those whose titles have these words, among all that there are. */
+  async search(query: string): Promise<void> {
+    this.query = query;
+    const searched = this.#current;
+    while (this.query !== "" && searched === this.#current && searched.getSnapshot().hasMore) await searched.loadMore();
+  }
+
+  close(): void {
+    for (const end of this.#ends) end();
+  }
+
+  get #current(): ThreadListStore {
+    return this.#stores[this.archived ? "archived" : "inUse"];
+  }
+}
+
+export function titleOf(thread: ThreadSummary | undefined): string {
+  const title = thread?.title.trim() ?? "";
+  if (title !== "") return title;
+  return thread && thread.runCount > 0 ? "Untitled thread" : "New thread";
+}
