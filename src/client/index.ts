@@ -36,11 +36,8 @@ export {
   type ThreadStoreOptions,
 } from "./store/thread-store.js";
 export { FrontendTools, type FrontendTool, type ToolCallContext } from "./tools/frontend-tools.js";
-export {
-  FrontendToolRunner,
-  type FrontendToolRunnerOptions,
-  type ShownToolCall,
-} from "./tools/frontend-tool-runner.js";
+export type { FrontendToolRunnerOptions, ShownToolCall } from "./tools/frontend-tool-runner.js";
+export { runFrontendTools } from "./tools/run-frontend-tools.js";
 export type { ToolCallsApi } from "./tools/tool-calls-api.js";
 export { RemoteRunner, type RemoteRunRequest } from "./remote-runner.js";
 export type { ConnectedEvents, Replay, ThreadConnectRequest, ThreadRunRequest } from "../run/contract.js";

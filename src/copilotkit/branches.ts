@@ -2,6 +2,7 @@ import type { Message, UserMessage } from "@ag-ui/core";
 
 /** Of CopilotKit's core (`useCopilotKit().copilotkit`): what starts a run with the page's tools and context. */
 export interface RunsAgents<A> {
+  /** Runs an agent of the page. */
   runAgent(parameters: { agent: A }): Promise<unknown>;
 }
 
@@ -9,6 +10,7 @@ export interface RunsAgents<A> {
 export interface HasMessages {
   readonly messages: readonly { readonly id: string; readonly role: string }[];
   readonly isRunning: boolean;
+  /** Replaces the messages that the agent shows. */
   setMessages(messages: never[]): void;
 }
 

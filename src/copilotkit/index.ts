@@ -7,5 +7,5 @@ export { useCopilotKitAgents, type CopilotKitAgents } from "./agents.js";
 export { editMessage, regenerate, type HasMessages, type MessageContent, type RunsAgents } from "./branches.js";
 export { useSharedQuestions, type AsksUser, type QuestionAgent } from "./shared-questions.js";
 export { RunFailure, type RunFailureProps } from "./run-failure.js";
-export type { ThreadListLabels } from "./thread-labels.js";
+export type { ThreadLabel, ThreadListLabels } from "./thread-labels.js";
 export { ThreadList, type ThreadListProps } from "./thread-list.js";

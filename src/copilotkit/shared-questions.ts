@@ -3,7 +3,9 @@ import { runsItself } from "./live-agent.js";
 
 /** Of CopilotKit's core (`useCopilotKit().copilotkit`): what shows the questions of a thread. */
 export interface AsksUser<A> {
+  /** Reads the agent's thread. */
   connectAgent(parameters: { agent: A }): Promise<unknown>;
+  /** The tool of this name that the page offers, if any. */
   getTool(parameters: { toolName: string; agentId?: string }): { readonly type?: unknown } | undefined;
 }
 
@@ -12,7 +14,11 @@ export interface QuestionAgent {
   agentId?: string;
   readonly messages: readonly { readonly id: string; readonly role: string }[];
   readonly isRunning: boolean;
-  subscribe(subscriber: { onRunFinalized?: () => void }): { unsubscribe(): void };
+  /** Tells of the agent's runs until `unsubscribe` is called. */
+  subscribe(subscriber: { onRunFinalized?: () => void }): {
+    /** Ends it. */
+    readonly unsubscribe: () => void;
+  };
 }
 
 interface Call {

@@ -1,4 +1,7 @@
-/** What the list of threads says. `title` is that of a thread. */
+/** What a control of a thread is called. */
+export type ThreadLabel = (title: string) => string;
+
+/** What the list of threads says. */
 export interface ThreadListLabels {
   readonly list: string;
   readonly newThread: string;
@@ -9,12 +12,12 @@ export interface ThreadListLabels {
   readonly loading: string;
   readonly untitled: string;
   readonly running: string;
-  readonly rename: (title: string) => string;
-  readonly newTitle: (title: string) => string;
-  readonly archive: (title: string) => string;
-  readonly restore: (title: string) => string;
-  readonly delete: (title: string) => string;
-  readonly confirmDelete: (title: string) => string;
+  readonly rename: ThreadLabel;
+  readonly newTitle: ThreadLabel;
+  readonly archive: ThreadLabel;
+  readonly restore: ThreadLabel;
+  readonly delete: ThreadLabel;
+  readonly confirmDelete: ThreadLabel;
 }
 
 export const LABELS: ThreadListLabels = {

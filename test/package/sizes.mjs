@@ -7,18 +7,20 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 56_200, whole: 93_100 },
-  "./worker": { own: 59_200, whole: 105_900 },
+  ".": { own: 57_300, whole: 94_200 },
+  "./worker": { own: 60_700, whole: 107_400 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 57_100, whole: 65_600 },
-  "./client": { own: 22_000, whole: 65_700 },
-  connectRuntime: { own: 17_600, whole: 61_100 },
-  // The hooks, and the stores below them: about 4 kB more than the connection alone.
-  "connectRuntime, react": { own: 21_800, whole: 66_100 },
-  "./react": { own: 7_900, whole: 12_700 },
-  "./vue": { own: 7_600, whole: 18_000 },
-  "./svelte": { own: 7_400, whole: 11_900 },
-  "./runtime": { own: 64_000, whole: 74_900 },
+  serveRuntime: { own: 58_600, whole: 67_000 },
+  "./client": { own: 23_000, whole: 66_700 },
+  connectRuntime: { own: 17_900, whole: 61_400 },
+  // The hooks, and the stores below them: about 5 kB more than the connection alone.
+  "connectRuntime, react": { own: 22_800, whole: 67_100 },
+  "./react": { own: 8_800, whole: 14_200 },
+  // What CopilotKit has of its own is not in it.
+  "./copilotkit": { own: 7_000, whole: 11_900 },
+  "./vue": { own: 8_400, whole: 19_500 },
+  "./svelte": { own: 8_300, whole: 17_300 },
+  "./runtime": { own: 65_400, whole: 76_200 },
   "./node": { own: 7_000, whole: 7_000 },
   "./service-worker": { own: 7_200, whole: 7_200 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.

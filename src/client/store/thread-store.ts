@@ -2,13 +2,16 @@ import type { ContentPart, Interrupt, Message, ResumeEntry, State, UserMessage }
 import type { RunAgentInput, RunAgentParameters } from "@ag-ui/client";
 import { filter, Subscription, take } from "rxjs";
 import { randomId } from "../../platform/ids.js";
+import { Lazy } from "../../platform/lazy.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { describeFaults, resumeFaults } from "../../run/interrupts.js";
+import { loaded } from "../../run/loaded.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent, LocalAgentConfig } from "../local-agent.js";
 import type { ThreadRun } from "../thread-run.js";
-import { FrontendToolRunner, withTools, type ShownToolCall } from "../tools/frontend-tool-runner.js";
-import { FrontendTools } from "../tools/frontend-tools.js";
+import type { FrontendToolRunner, ShownToolCall } from "../tools/frontend-tool-runner.js";
+import { FrontendTools, withTools } from "../tools/frontend-tools.js";
+import { mayWait } from "../tools/may-wait.js";
 import { partOfFile } from "./attachments.js";
 import { asError, readUntilDone, sameList, Store } from "./store.js";
 
@@ -82,7 +85,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   /** Ids of the runs that were started here: what they tell is not the thread's history. */
   private readonly ownRuns = new Set<string>();
   private readonly tools: FrontendTools;
-  private readonly toolRunner: FrontendToolRunner;
+  /** Loaded when a call may wait: few threads have one. */
+  private readonly toolRunner: Lazy<FrontendToolRunner>;
   private toolCalls: readonly ShownToolCall[] = NO_CALLS;
   /** Of the last run that was started here: a run that goes on with results of tools is given the same. */
   private parameters: RunOptions = {};
@@ -94,12 +98,10 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     this.agent = agent;
     this.threadId = threadId;
     this.tools = options.tools ?? new FrontendTools();
-    this.toolRunner = new FrontendToolRunner(runtime, agent, this.tools, {
-      parameters: () => this.parameters,
-      failed: (error) => {
-        this.error = error;
-        this.tell();
-      },
+    this.toolRunner = new Lazy(async () => {
+      const { FrontendToolRunner: Runner } = await loaded(import("../tools/frontend-tool-runner.js"));
+      const failed = (error: Error): void => this.failed(error);
+      return new Runner(runtime, agent, this.tools, { parameters: () => this.parameters, failed });
     });
   }
 
@@ -174,12 +176,12 @@ export class ThreadStore extends Store<ThreadSnapshot> {
    * @param result text as it is, anything else as JSON
    */
   async answerToolCall(toolCallId: string, result: unknown): Promise<void> {
-    return this.call(() => this.toolRunner.answer(toolCallId, result));
+    return this.call(async () => (await this.toolRunner.get()).answer(toolCallId, result));
   }
 
   /** Runs an interrupted tool call again, in this tab. Errors: RunnerError `call-over`, also if its tool is not offered here. */
   async runToolCallAgain(toolCallId: string): Promise<void> {
-    return this.call(() => this.toolRunner.runAgain(toolCallId));
+    return this.call(async () => (await this.toolRunner.get()).runAgain(toolCallId));
   }
 
   /** Stops the live run, in whichever tab or host it is. */
@@ -244,13 +246,28 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     following.add(() => hooks.unsubscribe());
     following.add(agent.run$.subscribe((run) => this.runChanged(run)));
     following.add(agent.follow());
+    const runTools = (runner: FrontendToolRunner): void => {
+      if (following.closed) return;
+      following.add(
+        runner.calls$.subscribe((calls) => {
+          this.toolCalls = calls;
+          this.changed();
+        }),
+      );
+      following.add(runner.begin());
+    };
     following.add(
-      this.toolRunner.calls$.subscribe((calls) => {
-        this.toolCalls = calls;
-        this.changed();
-      }),
+      mayWait(agent)
+        .pipe(filter(Boolean), take(1))
+        .subscribe(() =>
+          following.add(
+            readUntilDone(
+              async () => runTools(await this.toolRunner.get()),
+              (error) => this.failed(error),
+            ),
+          ),
+        ),
     );
-    following.add(this.toolRunner.begin());
     following.add(
       // A follower tries again by itself; until it succeeds, this asks no host.
       readUntilDone(
@@ -286,6 +303,11 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       earlier: this.isLoading ? "loading" : more,
       error: this.error,
     };
+  }
+
+  private failed(error: Error): void {
+    this.error = error;
+    this.tell();
   }
 
   private runChanged(run: ThreadRun): void {

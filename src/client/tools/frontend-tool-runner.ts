@@ -1,11 +1,12 @@
-import type { AgentSubscriber, Message, RunAgentParameters } from "@ag-ui/client";
-import { BehaviorSubject, distinctUntilChanged, Observable, of, retry, Subscription, switchMap, timer } from "rxjs";
+import type { Message, RunAgentParameters } from "@ag-ui/client";
+import { BehaviorSubject, Observable, of, retry, Subscription, switchMap, timer } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { messageOf, RunnerError, type RunnerErrorCode } from "../../run/errors.js";
 import type { ThreadToolCalls, ToolCallAnswer, WaitingToolCall } from "../../wire/shapes.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
-import type { FrontendTool, FrontendTools } from "./frontend-tools.js";
+import { withTools, type FrontendTool, type FrontendTools } from "./frontend-tools.js";
+import { mayWait } from "./may-wait.js";
 
 /** A tool call that waits for the front end, as a page shows it. */
 export interface ShownToolCall {
@@ -41,7 +42,7 @@ const SETTLED: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>([
   "unknown-agent",
 ]);
 
-/** Of a {@link FrontendToolRunner}. */
+/** Of `runFrontendTools`. */
 export interface FrontendToolRunnerOptions {
   /** Parameters of the run that goes on with the results, besides the tools. */
   readonly parameters?: () => RunAgentParameters;
@@ -88,8 +89,9 @@ export class FrontendToolRunner {
   begin(): () => void {
     const life = new Subscription();
     this.life = life;
+    life.add(this.agent.run$.subscribe(({ is }) => (this.isIdle = is === "idle")));
     life.add(
-      this.mayWait()
+      mayWait(this.agent)
         .pipe(switchMap((may) => (may ? this.watched() : of(NONE))))
         .subscribe((waiting) => this.take(waiting)),
     );
@@ -126,29 +128,6 @@ export class FrontendToolRunner {
       throw new RunnerError("call-over", { threadId: this.agent.threadId, toolCallId });
     }
     await this.run(call, tool, true);
-  }
-
-  /** Whether calls may wait: nothing runs, and messages since somebody wrote have calls without results. */
-  private mayWait(): Observable<boolean> {
-    return new Observable<boolean>((subscriber) => {
-      const look = (): void => subscriber.next(this.isIdle && hasUnanswered(this.agent.messages));
-      const hooks: AgentSubscriber = {
-        onMessagesChanged: () => {
-          if (this.isIdle) look();
-        },
-        onRunFinalized: look,
-      };
-      const subscription = new Subscription();
-      subscription.add(
-        this.agent.run$.subscribe((run) => {
-          this.isIdle = run.is === "idle" && run.gone === undefined;
-          look();
-        }),
-      );
-      const { unsubscribe } = this.agent.subscribe(hooks);
-      subscription.add(unsubscribe);
-      return subscription;
-    }).pipe(distinctUntilChanged());
   }
 
   private watched(): Observable<ThreadToolCalls> {
@@ -300,30 +279,6 @@ export class FrontendToolRunner {
       }
     }
   }
-}
-
-/** Parameters of a run with tools in addition to their own, which have precedence. */
-export function withTools<P extends Pick<RunAgentParameters, "tools">>(
-  parameters: P,
-  definitions: NonNullable<RunAgentParameters["tools"]>,
-): P {
-  if (definitions.length === 0) return parameters;
-  const own = parameters.tools ?? [];
-  const names = new Set(own.map(({ name }) => name));
-  return { ...parameters, tools: [...own, ...definitions.filter(({ name }) => !names.has(name))] };
-}
-
-/** Whether messages since somebody wrote have a call without a result: then the host is asked which wait. */
-function hasUnanswered(messages: readonly Message[]): boolean {
-  const answered = new Set<string>();
-  for (let at = messages.length - 1; at >= 0; at--) {
-    const message = messages[at]!;
-    if (message.role === "user") return false;
-    if (message.role === "tool") answered.add(message.toolCallId);
-    if (message.role !== "assistant") continue;
-    if ((message.toolCalls ?? []).some(({ id }) => !answered.has(id))) return true;
-  }
-  return false;
 }
 
 function argumentsIn(messages: readonly Message[], toolCallId: string): string | undefined {

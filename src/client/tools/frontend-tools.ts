@@ -1,3 +1,4 @@
+import type { RunAgentParameters } from "@ag-ui/client";
 import type { Tool } from "@ag-ui/core";
 import { Subject, type Observable } from "rxjs";
 import { invalidInput } from "../../run/errors.js";
@@ -81,4 +82,15 @@ const keyOf = (name: string, agentId: string | undefined): string => JSON.string
 function definitionOf(tool: FrontendTool): Tool {
   const { agentId: _agent, handler: _handler, repeatable: _repeatable, followUp: _followUp, ...definition } = tool;
   return definition;
+}
+
+/** Parameters of a run with tools in addition to their own, which have precedence. */
+export function withTools<P extends Pick<RunAgentParameters, "tools">>(
+  parameters: P,
+  definitions: NonNullable<RunAgentParameters["tools"]>,
+): P {
+  if (definitions.length === 0) return parameters;
+  const own = parameters.tools ?? [];
+  const names = new Set(own.map(({ name }) => name));
+  return { ...parameters, tools: [...own, ...definitions.filter(({ name }) => !names.has(name))] };
 }

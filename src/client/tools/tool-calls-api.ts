@@ -3,7 +3,7 @@ import type { ThreadToolCalls, ToolCallAnswer, ToolCallClaim } from "../../wire/
 import type { HostLink } from "../host-link.js";
 import { hostStream } from "../host-stream.js";
 
-/** The tool calls of threads that wait for the front end. `FrontendToolRunner` and the stores run them. */
+/** The tool calls of threads that wait for the front end. `runFrontendTools` and the stores run them. */
 export interface ToolCallsApi {
   /** A thread's waiting calls, now and after each change in any tab. Errors: RunnerError `refused`, or of the storage. */
   watch(threadId: string): Observable<ThreadToolCalls>;

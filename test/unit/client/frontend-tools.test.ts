@@ -2,7 +2,7 @@ import { EventType, type AbstractAgent, type BaseEvent, type Message } from "@ag
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import { FrontendTools, type FrontendTool } from "../../../src/client/tools/frontend-tools.js";
-import { FrontendToolRunner } from "../../../src/client/tools/frontend-tool-runner.js";
+import { runFrontendTools } from "../../../src/client/tools/run-frontend-tools.js";
 import { ThreadStore } from "../../../src/client/store/thread-store.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
 import { agentOf, freshDb, gated } from "../runner/kit.js";
@@ -345,7 +345,7 @@ test("a LocalAgent without a store runs the tools of its page", async () => {
   const tools = new FrontendTools();
   tools.add(tool("a", () => "plain"));
   onTestFinished(agent.follow());
-  onTestFinished(new FrontendToolRunner(runtime, agent, tools).begin());
+  onTestFinished(runFrontendTools(runtime, agent, tools));
   agent.addMessage({ id: "1", role: "user", content: "a" });
   await agent.runAgent({ tools: tools.definitions("caller") });
   await vi.waitFor(
