@@ -70,6 +70,7 @@ async function write(runs: readonly (readonly Said[])[], last: "answered" | "bro
     const { connectRuntime } = await import("/@fs/${ROOT.replaceAll("\\", "/").replace(/^\//, "")}/src/client/index.ts");
     const runtime = connectRuntime({
       hosts: { dedicated: () => new Worker("/agents.worker.ts?worker_file&type=module", { type: "module" }) },
+      startTimeoutMs: 120_000,
     });
     const threadId = ${JSON.stringify(thread)};
     const agent = runtime.agent("reader", { threadId });
