@@ -88,6 +88,10 @@ const SHOWN: Readonly<Record<string, (asked: Asked) => AsyncGenerator<AGUIEvent>
   async *slow({ id, signal }) {
     yield* say(id, `I say it slowly, ${"word by word, and on, ".repeat(60)}until the end.`, signal);
   },
+  /** Until it is stopped. */
+  async *endless({ id, signal }) {
+    yield* say(id, "word by word, and on, ".repeat(20_000), signal);
+  },
   async *fail({ id, signal }) {
     yield* say(id, "This will not", signal);
     throw new Error("The model is out of paper.");

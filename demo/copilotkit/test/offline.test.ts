@@ -15,9 +15,9 @@ beforeAll(async () => {
 test("a page that is open goes on without a network, its server gone", async () => {
   const a = new Chat(await given.browser.newTab(`${server.origin}#offline`));
   try {
-    // What the page and its worker load when it is first needed.
-    await a.send("markdown");
-    await a.shows("No network.");
+    // What the page and its worker load when it is first needed. (Blocks of code load more: their colours.)
+    await a.send("hello");
+    await a.shows("You said: hello.");
     await a.shows("Now chart");
   } finally {
     await server.close();
