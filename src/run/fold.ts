@@ -299,14 +299,17 @@ export class Fold {
   #runStarted(e: RunStartedEvent): void {
     const messages = e.input?.messages ?? [];
     const isHeld = messages.map(({ id }) => this.list.get(id) !== undefined);
-    const lastHeld = isHeld.lastIndexOf(true);
+    /** Results that the host had for its sender's calls, by the message of the sender that they stand before. */
+    const before = new Map<string, Message[]>();
     for (const [at, message] of messages.entries()) {
       if (isHeld[at] || this.list.get(message.id) !== undefined) continue;
       const added = withoutNullTag(message);
-      // A result that the host had for its sender's calls stands before what the sender wrote.
-      if (added.role === "tool" && at < lastHeld) this.list.insertResult({ ...added });
-      else this.list.adopt(added);
+      const next = added.role === "tool" ? isHeld.indexOf(true, at) : -1;
+      if (next < 0) this.list.adopt(added);
+      else before.set(messages[next]!.id, [...(before.get(messages[next]!.id) ?? []), added]);
     }
+    if (before.size === 0) return;
+    this.list.reset(this.messages.flatMap((held) => [...(before.get(held.id) ?? []), held]));
   }
 
   /** Only RUN_FINISHED changes the open interrupts; RUN_ERROR leaves them as they are. */

@@ -12,7 +12,7 @@ import {
   type PendingToolCall,
   type PendingToolCalls,
 } from "../storage/pending-tool-calls.js";
-import type { ThreadToolCalls, ToolCallAnswer, ToolCallClaim } from "../wire/shapes.js";
+import type { ThreadToolCalls, ToolCallAnswer, ToolCallClaim, WaitingToolCall } from "../wire/shapes.js";
 import { checkMessages } from "./checks.js";
 import type { Signals } from "./live/signals.js";
 import type { RunnerParts } from "./parts.js";
@@ -22,15 +22,22 @@ const SILENCE_MS = 5_000;
 
 const NONE: ThreadToolCalls = { calls: [] };
 
-const shown = ({ toolCallId, name, status, token }: PendingToolCall): ThreadToolCalls["calls"][number] => ({
+const shown = ({ toolCallId, name, status, token, followUp }: PendingToolCall): WaitingToolCall => ({
   toolCallId,
   name,
   status,
   ...(token !== undefined && { token }),
+  ...(followUp !== undefined && { followUp }),
 });
 
 const shownOf = (pending: PendingToolCalls | undefined): ThreadToolCalls =>
-  pending === undefined ? NONE : { nextRunId: pending.nextRunId, calls: pending.calls.map(shown) };
+  pending === undefined
+    ? NONE
+    : {
+        nextRunId: pending.nextRunId,
+        ...(pending.agentId !== undefined && { agentId: pending.agentId }),
+        calls: pending.calls.map(shown),
+      };
 
 /**
  * The calls of front-end tools that wait for a tab: each is claimed in the log before a handler runs, and answered once.
@@ -58,8 +65,8 @@ export class ToolCalls {
           watched.add(token);
           void lives
             .whenFree(tabLifeLockName(tabId), watching.signal)
-            .then((isGone) => (isGone ? this.abandon(threadId, toolCallId, token) : undefined))
-            // Tried again at the next look.
+            .then((isGone) => (isGone ? this.change(threadId, toolCallId, abandonCall(token)) : undefined))
+            // Tried again at the next look: a live run may carry the claim along.
             .catch(() => watched.delete(token));
         }
         const now = shownOf(pending);
@@ -85,7 +92,7 @@ export class ToolCalls {
   }
 
   /** Records a call's result. Errors: RunnerError `call-over`, `invalid-input` */
-  async answer({ threadId, toolCallId, token, by, content, error }: ToolCallAnswer): Promise<void> {
+  async answer({ threadId, toolCallId, token, by, content, error, followUp = true }: ToolCallAnswer): Promise<void> {
     const message = {
       id: this.parts.makeId(),
       role: "tool",
@@ -95,16 +102,13 @@ export class ToolCalls {
     };
     const [result] = checkMessages([message as Parameters<typeof checkMessages>[0][number]], "result"); // checks it
     if (result?.role !== "tool") throw new RunnerError("invalid-input", { field: "result" });
-    const done = await this.change(threadId, toolCallId, (call, stored) => answerCall(token, by, stored)(call), result);
+    const done = await this.change(
+      threadId,
+      toolCallId,
+      (call, stored) => answerCall(token, by, followUp, stored)(call),
+      result,
+    );
     if (done === "refused") throw new RunnerError("call-over", { threadId, toolCallId });
-  }
-
-  private async abandon(threadId: string, toolCallId: string, token: string): Promise<void> {
-    try {
-      await this.change(threadId, toolCallId, abandonCall(token));
-    } catch (error) {
-      if (!RunnerError.is(error, "call-over")) throw error;
-    }
   }
 
   private async change(...change: Parameters<RunnerParts["store"]["changeToolCall"]>) {

@@ -20,6 +20,8 @@ export interface PendingToolCalls {
   readonly runIndex: number;
   /** The id of the run that goes on with their results: whoever starts it, starts the same one. */
   readonly nextRunId: string;
+  /** The agent that made them. */
+  readonly agentId?: string;
   readonly calls: readonly PendingToolCall[];
 }
 
@@ -37,6 +39,8 @@ export interface PendingToolCall extends UnansweredCall {
   readonly tabId?: string;
   /** The handler that runs must not run again. */
   readonly once?: true;
+  /** Of an answer that the agent does not go on because of. */
+  readonly followUp?: false;
   /** Payload: ToolResult. */
   readonly result?: unknown;
 }
@@ -82,17 +86,25 @@ export function carried(head: Head | undefined, prevRunIndex: number | null, run
   return pending === undefined || calls.length === 0 ? {} : { pending: { ...pending, runIndex, calls } };
 }
 
+/** What a finished run leaves, who made it, and the id of the run that is to go on with the results. */
+export interface LeftByRun extends LeftCalls {
+  readonly nextRunId: string;
+  readonly agentId?: string;
+}
+
 /** The pending calls after run `runIndex`. One that was pending before it, and has no result yet, stays as it is. */
 export function leftBy(
   head: Head,
   runIndex: number,
-  left: (LeftCalls & { readonly nextRunId: string }) | undefined,
+  left: LeftByRun | undefined,
 ): { readonly pending?: PendingToolCalls } {
   if (left === undefined) return {};
   const before = isPending(head.pending) && head.pending.runIndex === runIndex ? head.pending.calls : [];
   const kept = before.filter(({ toolCallId }) => left.unanswered.has(toolCallId));
   const calls = [...kept, ...left.made.map((call): PendingToolCall => ({ ...call, status: "open" }))];
-  return calls.length === 0 ? {} : { pending: { runIndex, nextRunId: left.nextRunId, calls } };
+  const { nextRunId, agentId } = left;
+  if (calls.length === 0) return {};
+  return { pending: { runIndex, nextRunId, ...(agentId !== undefined && { agentId }), calls } };
 }
 
 /** The head with a call changed; undefined if it stays. @throws RunnerError `call-over` where there is no such call */
@@ -135,12 +147,13 @@ export const claimCall =
 
 /** @param by `handler`: only of the claim with this token; `user`: in place of whatever works on it */
 export const answerCall =
-  (token: string, by: "handler" | "user", result: unknown) =>
+  (token: string, by: "handler" | "user", followUp: boolean, result: unknown) =>
   (call: PendingToolCall): CallChange => {
     if (call.status === "answered") return { is: call.token === token ? "none" : "refused" };
     if (by === "handler" && !(call.status === "claimed" && call.token === token)) return { is: "refused" };
     const { toolCallId, name } = call;
-    return { is: "changed", call: { toolCallId, name, status: "answered", token, result } };
+    const answered = { toolCallId, name, status: "answered", token, result } as const;
+    return { is: "changed", call: { ...answered, ...(!followUp && { followUp }) } };
   };
 
 /** The tab of a claim is gone. */
@@ -152,8 +165,14 @@ export const abandonCall =
     return { is: "changed", call: { toolCallId, name, status: once === true ? "interrupted" : "open" } };
   };
 
-/** Whether a stored answer is one. */
-export const isToolResult = (value: unknown): value is ToolResult => {
+/** The result of an answered call; if it cannot be read, the agent is told so. */
+export const resultOf = ({ toolCallId }: PendingToolCall, stored: unknown): ToolResult => {
+  if (isToolResult(stored)) return stored;
+  const error = "The result cannot be read";
+  return { id: `${toolCallId}-result`, role: "tool", toolCallId, content: `Error: ${error}`, error };
+};
+
+const isToolResult = (value: unknown): value is ToolResult => {
   const { id, role, toolCallId, content } = (value ?? {}) as Partial<ToolResult>;
   return (
     typeof id === "string" &&

@@ -1,7 +1,7 @@
 import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
-import type { LeftCalls, ToolResult } from "../run/pending-tool-calls.js";
+import type { ToolResult } from "../run/pending-tool-calls.js";
 import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
-import type { CallChange, PendingToolCall, PendingToolCalls } from "./pending-tool-calls.js";
+import type { CallChange, LeftByRun, PendingToolCall, PendingToolCalls } from "./pending-tool-calls.js";
 
 /** The head of a thread: its live run and holder, and its active run. */
 export interface ThreadHead {
@@ -154,8 +154,8 @@ export interface Settlement {
   readonly ownTerminal: boolean;
   readonly closing: RunClosing;
   readonly derived: Derived;
-  /** Of a finished run: the tool calls that it leaves, and the id of the run that is to go on with their results. */
-  readonly left?: (LeftCalls & { readonly nextRunId: string }) | undefined;
+  /** Of a finished run: the tool calls that it leaves. */
+  readonly left?: LeftByRun | undefined;
   /** About how many bytes the run takes, see `sizeOf`. */
   readonly bytes: number;
 }
@@ -233,7 +233,7 @@ export interface RunReads {
     threadId: string,
     runIndex: number,
   ): Promise<{ readonly state: State; readonly interrupts: readonly Interrupt[] } | undefined>;
-  /** The answers to pending tool calls that the head holds; without those that cannot be read. */
+  /** The answers to pending tool calls that the head holds. */
   toolResults(head: ThreadHead | undefined): Promise<readonly ToolResult[]>;
   thread(threadId: string): Promise<ThreadRow | undefined>;
   /** Threads by descending `updatedAt`. */

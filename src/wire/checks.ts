@@ -104,6 +104,7 @@ export const checkToolCallAnswer = checker<ToolCallAnswer>("request", {
   },
   content: messageId,
   error: optionalOf("string"),
+  followUp: optionalOf("boolean"),
 });
 
 export const checkAttach = checker<AttachRequest>("request", {

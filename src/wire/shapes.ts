@@ -143,6 +143,8 @@ export type ThreadChange =
 export interface ThreadToolCalls {
   /** The id of the run that goes on once each call is answered; absent where none waits. */
   readonly nextRunId?: string;
+  /** The agent that made them, and goes on. */
+  readonly agentId?: string;
   /** In the order of the messages. */
   readonly calls: readonly WaitingToolCall[];
 }
@@ -161,6 +163,8 @@ export interface WaitingToolCall {
   readonly status: "open" | "claimed" | "interrupted" | "answered";
   /** Of the claim or answer that gave it its status. */
   readonly token?: string;
+  /** Its result is for the next message: the agent does not go on because of it. */
+  readonly followUp?: false;
 }
 
 /** A tab wants to run the handler of a waiting tool call. */
@@ -186,6 +190,8 @@ export interface ToolCallAnswer {
   readonly content: string;
   /** Why it failed, beside what the agent is told in `content`. */
   readonly error?: string;
+  /** Whether the agent goes on because of it. Default true. */
+  readonly followUp?: boolean;
 }
 
 /** A `RunnerError` as data. */

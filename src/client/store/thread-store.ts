@@ -150,9 +150,18 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     });
   }
 
-  /** Runs the last question again, after a run that failed or was stopped. Errors: as {@link regenerate}. */
+  /**
+   * Runs the last question again, after a run that failed or was stopped; one that went on with results of tools goes on
+   * with them again. Errors: as {@link regenerate}.
+   */
   async retry(options: RunOptions = {}): Promise<string> {
-    return this.call(() => this.answerAgain(undefined, options));
+    return this.call(() => {
+      // The tools have run: their results are kept.
+      const hasResults = this.agent.messages.at(-1)?.role === "tool";
+      if (!hasResults) return this.answerAgain(undefined, options);
+      this.checkFree();
+      return this.start(options);
+    });
   }
 
   /**

@@ -2,11 +2,11 @@ import type { Message, RunAgentParameters } from "@ag-ui/client";
 import { BehaviorSubject, Observable, of, retry, Subscription, switchMap, timer } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { messageOf, RunnerError, type RunnerErrorCode } from "../../run/errors.js";
-import type { ThreadToolCalls, ToolCallAnswer, WaitingToolCall } from "../../wire/shapes.js";
+import type { ThreadToolCalls, WaitingToolCall } from "../../wire/shapes.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
 import { withTools, type FrontendTool, type FrontendTools } from "./frontend-tools.js";
-import { mayWait } from "./may-wait.js";
+import { hasUnanswered, mayWait } from "./may-wait.js";
 
 /** A tool call that waits for the front end, as a page shows it. */
 export interface ShownToolCall {
@@ -24,6 +24,8 @@ export interface ShownToolCall {
 
 /** Another tab that gave the last result starts the next run; after this time (ms) it is taken for gone. */
 const GO_ON_MS = 1_500;
+/** The same for a tab that offers none of the tools: those that do come first. */
+const GO_ON_BARE_MS = 15_000;
 /** Backoff of what the host did not answer: first and longest wait, in ms. */
 const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
@@ -31,16 +33,22 @@ const RETRY_MAX_MS = 30_000;
 const NO_CALLS: readonly ShownToolCall[] = [];
 const NONE: ThreadToolCalls = { calls: [] };
 
-/** The thread moved on by itself, or another tab was first: nothing is left to do. */
-const SETTLED: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>([
+/** Asking again does not help. */
+const FINAL: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>([
   "call-over",
   "closed",
-  "interrupts-open",
+  "corrupt-record",
   "invalid-input",
+  "outdated",
+  "protocol-mismatch",
   "refused",
-  "run-exists",
-  "unknown-agent",
+  "storage-deleted",
+  "storage-unavailable",
 ]);
+
+/** The thread went on by itself, or another tab was first. */
+const isOver = (error: unknown): boolean =>
+  RunnerError.is(error, "call-over") || RunnerError.is(error, "run-exists") || RunnerError.is(error, "closed");
 
 /** Of `runFrontendTools`. */
 export interface FrontendToolRunnerOptions {
@@ -50,10 +58,17 @@ export interface FrontendToolRunnerOptions {
   readonly failed?: (error: Error) => void;
 }
 
-/** A handler that runs in this tab. */
-interface Running {
+/** A call that this tab works on, until its result is recorded or not wanted any more. */
+interface Work {
+  readonly threadId: string;
+  readonly toolCallId: string;
+  readonly name: string;
+  readonly tool: FrontendTool;
   readonly token: string;
+  /** Aborts when the result is not wanted any more. */
   readonly over: AbortController;
+  is: "claiming" | "running" | "done" | "giving";
+  result: { readonly content: string; readonly error?: string } | undefined;
 }
 
 /**
@@ -64,11 +79,11 @@ export class FrontendToolRunner {
   private readonly shown$ = new BehaviorSubject<readonly ShownToolCall[]>(NO_CALLS);
   /** The calls that wait, as they are now; replays the latest. */
   readonly calls$: Observable<readonly ShownToolCall[]> = this.shown$.asObservable();
-  private readonly running = new Map<string, Running>();
-  /** By token: results that could not be given because a run had begun. It may have left the call waiting. */
-  private readonly ungiven = new Map<string, ToolCallAnswer>();
+  /** By tool call id. */
+  private readonly work = new Map<string, Work>();
   private waiting: ThreadToolCalls = NONE;
-  private isIdle = false;
+  /** Attempts to go on that failed, in a row. */
+  private failures = 0;
   private goingOn: string | undefined;
   /** Ends while it is not begun. */
   private life: Subscription | undefined;
@@ -89,7 +104,12 @@ export class FrontendToolRunner {
   begin(): () => void {
     const life = new Subscription();
     this.life = life;
-    life.add(this.agent.run$.subscribe(({ is }) => (this.isIdle = is === "idle")));
+    // The thread has gone on without what was called.
+    const onRunFinalized = (): void => {
+      if (!hasUnanswered(this.agent)) this.abandonAll();
+    };
+    const hooks = this.agent.subscribe({ onRunFinalized });
+    life.add(() => hooks.unsubscribe());
     life.add(
       mayWait(this.agent)
         .pipe(switchMap((may) => (may ? this.watched() : of(NONE))))
@@ -110,52 +130,68 @@ export class FrontendToolRunner {
    */
   async answer(toolCallId: string, result: unknown): Promise<void> {
     const { threadId } = this.agent;
-    await this.runtime.toolCalls.answer({
-      threadId,
-      toolCallId,
-      token: randomId(),
-      by: "user",
-      content: textOf(result),
-    });
-    this.answeredHere(toolCallId);
+    const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
+    const followUp = (call && this.toolOf(call))?.followUp !== false;
+    const given = { token: randomId(), by: "user", content: textOf(result), followUp } as const;
+    await this.runtime.toolCalls.answer({ threadId, toolCallId, ...given });
+    this.answeredHere(toolCallId, followUp);
   }
 
   /** Runs an interrupted call again, here. Errors: RunnerError `call-over`, also if no handler is offered here. */
   async runAgain(toolCallId: string): Promise<void> {
     const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
-    const tool = call && this.tools.find(call.name, this.agent.agentId);
+    const tool = call && this.toolOf(call);
     if (call === undefined || tool?.handler === undefined) {
       throw new RunnerError("call-over", { threadId: this.agent.threadId, toolCallId });
     }
     await this.run(call, tool, true);
   }
 
+  private toolOf({ name }: WaitingToolCall): FrontendTool | undefined {
+    return this.tools.find(name, this.waiting.agentId ?? this.agent.agentId);
+  }
+
   private watched(): Observable<ThreadToolCalls> {
-    const delay = (_error: unknown, count: number): Observable<unknown> =>
-      timer(Math.min(RETRY_MS * 2 ** (count - 1), RETRY_MAX_MS));
+    const delay = (error: unknown, count: number): Observable<unknown> => {
+      if (count === 1) this.fail(error);
+      return timer(Math.min(RETRY_MS * 2 ** (count - 1), RETRY_MAX_MS));
+    };
     return this.runtime.toolCalls.watch(this.agent.threadId).pipe(retry({ delay, resetOnSuccess: true }));
   }
 
   private take(waiting: ThreadToolCalls): void {
     this.waiting = waiting;
-    // A live run may leave the calls waiting.
-    for (const [toolCallId, { token, over }] of this.isIdle ? this.running : []) {
-      const call = waiting.calls.find((one) => one.toolCallId === toolCallId);
-      // While it is being claimed it has another status.
-      if (call === undefined || (call.status !== "open" && call.token !== token)) over.abort();
-    }
-    for (const { status, token = "" } of waiting.calls) {
-      const answer = this.ungiven.get(token);
-      if (status === "claimed" && answer !== undefined) this.give(answer).catch((error: unknown) => this.fail(error));
-    }
-    if (waiting.nextRunId !== undefined) this.ungiven.clear();
+    // Without a list nothing is known: a live run may leave the calls waiting.
+    if (waiting.nextRunId !== undefined) for (const work of this.work.values()) this.compare(work);
     this.show();
     this.act();
   }
 
+  /** What is worked on here, beside what the host says of it. */
+  private compare(work: Work): void {
+    if (work.is === "claiming" || work.is === "giving") return;
+    const call = this.waiting.calls.find(({ toolCallId }) => toolCallId === work.toolCallId);
+    const isOurs = call?.status === "claimed" && call.token === work.token;
+    // The claim was lost (the page was in the back/forward cache), and nobody else has the call.
+    const isFree = call?.status === "open" || call?.status === "interrupted";
+    if (!isOurs && !isFree) return this.abandon(work);
+    if (isFree) this.claim(work, true).catch((error: unknown) => this.fail(error));
+    if (work.is === "done") void this.give(work);
+  }
+
+  private abandon(work: Work): void {
+    work.over.abort();
+    // A handler that ends later is told by the aborted signal.
+    if (work.is === "done") this.work.delete(work.toolCallId);
+  }
+
+  private abandonAll(): void {
+    for (const work of this.work.values()) this.abandon(work);
+  }
+
   private show(): void {
     const shown = this.waiting.calls.map(({ toolCallId, name, status, token }): ShownToolCall => {
-      const isHere = token !== undefined && this.running.get(toolCallId)?.token === token;
+      const isHere = token !== undefined && this.work.get(toolCallId)?.token === token && status === "claimed";
       return { toolCallId, name, status: status === "claimed" ? "running" : status, isHere };
     });
     this.shown$.next(shown.length === 0 ? NO_CALLS : shown);
@@ -166,67 +202,92 @@ export class FrontendToolRunner {
     clearTimeout(this.goOnTimer);
     if (this.life === undefined) return;
     for (const call of this.waiting.calls) {
-      const tool = this.tools.find(call.name, this.agent.agentId);
-      if (call.status !== "open" || tool?.handler === undefined || this.running.has(call.toolCallId)) continue;
+      const tool = this.toolOf(call);
+      if (call.status !== "open" || tool?.handler === undefined || this.work.has(call.toolCallId)) continue;
       this.run(call, tool, false).catch((error: unknown) => this.fail(error));
     }
-    if (this.mayGoOn()) this.goOnTimer = setTimeout(() => void this.goOn(), GO_ON_MS);
+    if (!this.mayGoOn()) return;
+    const isOffered = this.waiting.calls.some((call) => this.toolOf(call) !== undefined);
+    const wait = Math.min((isOffered ? GO_ON_MS : GO_ON_BARE_MS) * 2 ** this.failures, RETRY_MAX_MS);
+    this.goOnTimer = setTimeout(() => void this.goOn(), wait);
+  }
+
+  /** Looks again later: what is waited for may never come. */
+  private actLater(pause = RETRY_MS): void {
+    setTimeout(() => {
+      if (this.life !== undefined) this.take(this.waiting);
+    }, pause);
   }
 
   private mayGoOn(): boolean {
     const { calls, nextRunId } = this.waiting;
-    const { agentId, pendingInterrupts } = this.agent;
     return (
       nextRunId !== undefined &&
       calls.every(({ status }) => status === "answered") &&
-      calls.some(({ name }) => this.tools.find(name, agentId)?.followUp !== false) &&
-      pendingInterrupts.length === 0
+      calls.some(({ followUp }) => followUp !== false) &&
+      this.agent.pendingInterrupts.length === 0
     );
   }
 
   private async run({ toolCallId, name }: WaitingToolCall, tool: FrontendTool, again: boolean): Promise<void> {
     const { threadId } = this.agent;
-    const token = randomId();
     const over = new AbortController();
-    this.running.set(toolCallId, { token, over });
+    const work: Work = { threadId, toolCallId, name, tool, token: randomId(), over, is: "claiming", result: undefined };
+    this.work.set(toolCallId, work);
+    let isClaimed = false;
     try {
-      const once = tool.repeatable === false;
-      if (!(await this.runtime.toolCalls.claim({ threadId, toolCallId, token, once, again }))) return;
-      const result = await this.resultOf(tool, { threadId, toolCallId, name, signal: over.signal });
-      await this.give({ threadId, toolCallId, token, by: "handler", ...result });
+      isClaimed = await this.claim(work, again);
     } finally {
-      this.running.delete(toolCallId);
+      if (!isClaimed) {
+        this.work.delete(toolCallId);
+        // The tab that has it may have died since.
+        this.actLater();
+      }
+    }
+    if (!isClaimed) return;
+    work.is = "running";
+    work.result = await this.resultOf(work);
+    work.is = "done";
+    await this.give(work);
+  }
+
+  /** With the same token again, also after it was lost. */
+  private claim({ threadId, toolCallId, token, tool }: Work, again: boolean): Promise<boolean> {
+    const once = tool.repeatable === false;
+    return patiently(() => this.runtime.toolCalls.claim({ threadId, toolCallId, token, once, again }));
+  }
+
+  /** Has the result recorded. What cannot be recorded now is kept, until the call is over. */
+  private async give(work: Work): Promise<void> {
+    const { threadId, toolCallId, token, over, result, tool } = work;
+    if (result === undefined) return;
+    work.is = "giving";
+    const followUp = tool.followUp !== false;
+    try {
+      await patiently(() =>
+        this.runtime.toolCalls.answer({ threadId, toolCallId, token, by: "handler", followUp, ...result }),
+      );
+      this.work.delete(toolCallId);
+      this.answeredHere(toolCallId, followUp);
+    } catch (error) {
+      work.is = "done";
+      this.fail(error);
+      if (over.signal.aborted || RunnerError.is(error, "closed")) this.work.delete(toolCallId);
+      else this.actLater(isOver(error) ? RETRY_MS : RETRY_MAX_MS);
+    } finally {
       this.show();
     }
   }
 
-  private async give(answer: ToolCallAnswer): Promise<void> {
-    try {
-      await patiently(() => this.runtime.toolCalls.answer(answer));
-    } catch (error) {
-      if (!RunnerError.is(error, "call-over")) throw error;
-      this.ungiven.set(answer.token, answer);
-      return;
-    }
-    this.answeredHere(answer.toolCallId);
-  }
-
   private fail(error: unknown): void {
-    if (RunnerError.is(error, "call-over") || RunnerError.is(error, "closed")) return;
+    if (isOver(error)) return;
     this.options.failed?.(error instanceof Error ? error : new Error(String(error)));
   }
 
-  private async resultOf(
-    { handler }: FrontendTool,
-    context: {
-      readonly threadId: string;
-      readonly toolCallId: string;
-      readonly name: string;
-      readonly signal: AbortSignal;
-    },
-  ): Promise<{ readonly content: string; readonly error?: string }> {
+  private async resultOf({ tool: { handler }, threadId, toolCallId, name, over }: Work): Promise<Work["result"]> {
+    const context = { threadId, toolCallId, name, signal: over.signal };
     try {
-      const text = await patiently(() => this.argumentsOf(context.toolCallId));
+      const text = await patiently(() => this.argumentsOf(context));
       const args: unknown = text.trim() === "" ? {} : JSON.parse(text);
       return { content: textOf(await handler?.(args, context)) };
     } catch (error) {
@@ -236,8 +297,7 @@ export class FrontendToolRunner {
   }
 
   /** The arguments of a call, from the messages that are loaded or else from the thread. */
-  private async argumentsOf(toolCallId: string): Promise<string> {
-    const { threadId } = this.agent;
+  private async argumentsOf({ threadId, toolCallId }: Pick<Work, "threadId" | "toolCallId">): Promise<string> {
     let { messages }: { messages: readonly Message[] } = this.agent;
     for (;;) {
       const found = argumentsIn(messages, toolCallId);
@@ -251,32 +311,34 @@ export class FrontendToolRunner {
   }
 
   /** The tab that gave the last result goes on. */
-  private answeredHere(toolCallId: string): void {
-    const calls = this.waiting.calls.map((call) =>
-      call.toolCallId === toolCallId ? { ...call, status: "answered" as const } : call,
-    );
+  private answeredHere(toolCallId: string, followUp: boolean): void {
+    const answered = { status: "answered", ...(!followUp && { followUp }) } as const;
+    const calls = this.waiting.calls.map((call) => (call.toolCallId === toolCallId ? { ...call, ...answered } : call));
     this.waiting = { ...this.waiting, calls };
     this.show();
-    if (this.life !== undefined && this.mayGoOn()) void this.goOn();
+    // Also where the page shows another thread by now.
+    if (this.mayGoOn()) void this.goOn();
   }
 
   private async goOn(): Promise<void> {
     const { nextRunId } = this.waiting;
     if (nextRunId === undefined || this.goingOn === nextRunId) return;
     this.goingOn = nextRunId;
-    const { agent, tools } = this;
+    const { agent, tools, waiting } = this;
     const parameters = this.options.parameters?.() ?? {};
-    const offered = withTools(parameters, tools.definitions(agent.agentId));
     try {
+      // Whoever has called the tools goes on with their results.
+      if (waiting.agentId !== undefined) agent.agentId = waiting.agentId;
       // How it ends is told by `run$`.
-      await agent.runAfterToolCalls(nextRunId, offered);
+      await agent.runAfterToolCalls(nextRunId, withTools(parameters, tools.definitions(agent.agentId)));
+      this.failures = 0;
     } catch (error) {
-      if (RunnerError.is(error) && SETTLED.has(error.code)) return;
-      // Not started: tried again while nothing else happens.
+      if (isOver(error)) return;
+      // Not started, or told by `run$`: tried again while the calls wait, and nothing else happens.
       this.goingOn = undefined;
-      if (this.life !== undefined && this.waiting.nextRunId === nextRunId) {
-        this.goOnTimer = setTimeout(() => this.act(), RETRY_MS);
-      }
+      this.failures++;
+      if (!RunnerError.is(error, "thread-busy") && !RunnerError.is(error, "interrupts-open")) this.fail(error);
+      this.actLater();
     }
   }
 }
@@ -299,7 +361,7 @@ async function patiently<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      if (RunnerError.is(error) && SETTLED.has(error.code)) throw error;
+      if (RunnerError.is(error) && FINAL.has(error.code)) throw error;
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
   }

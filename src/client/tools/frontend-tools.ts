@@ -35,15 +35,16 @@ export interface FrontendTool<Args = unknown> extends Tool {
 
 /** The tools that a page offers to agents. */
 export class FrontendTools {
-  private readonly tools = new Map<string, FrontendTool>();
+  /** By name and agent: the last one is offered. */
+  private readonly tools = new Map<string, readonly FrontendTool[]>();
   private readonly changed = new Subject<void>();
   /** Emits when tools were added or removed. */
   readonly changes$: Observable<void> = this.changed.asObservable();
 
   /**
-   * Offers a tool, in place of one that has its name (and agent) already.
+   * Offers a tool, in place of one that has its name (and agent) already, until it is taken back.
    *
-   * @returns takes it back, unless another one has taken its place
+   * @returns takes it back
    * @throws RunnerError `invalid-input` for a tool without a name
    */
   add<Args>(tool: FrontendTool<Args>): () => void {
@@ -53,23 +54,32 @@ export class FrontendTools {
     const key = keyOf(tool.name, tool.agentId);
     // Arguments are what the agent gives, whatever the handler takes them for.
     const added = { ...tool } as FrontendTool;
-    this.tools.set(key, added);
+    this.tools.set(key, [...(this.tools.get(key) ?? []), added]);
     this.changed.next();
     return () => {
-      if (this.tools.get(key) !== added) return;
-      this.tools.delete(key);
+      const offered = this.tools.get(key) ?? [];
+      if (!offered.includes(added)) return;
+      this.tools.set(
+        key,
+        offered.filter((one) => one !== added),
+      );
       this.changed.next();
     };
   }
 
   /** The tool that answers an agent's calls of this name. One of the agent's own comes before one of all agents. */
   find(name: string, agentId: string | undefined): FrontendTool | undefined {
-    return this.tools.get(keyOf(name, agentId)) ?? this.tools.get(keyOf(name, undefined));
+    return (this.tools.get(keyOf(name, agentId)) ?? []).at(-1) ?? this.tools.get(keyOf(name, undefined))?.at(-1);
   }
 
   /** The definitions for `RunAgentInput.tools` of an agent's runs. */
   definitions(agentId: string | undefined): Tool[] {
-    const names = new Set([...this.tools.values()].filter((tool) => isFor(tool, agentId)).map(({ name }) => name));
+    const names = new Set(
+      [...this.tools.values()]
+        .flat()
+        .filter((tool) => isFor(tool, agentId))
+        .map(({ name }) => name),
+    );
     return [...names].map((name) => definitionOf(this.find(name, agentId)!));
   }
 }

@@ -1,4 +1,4 @@
-import type { AgentSubscriber, Message } from "@ag-ui/client";
+import type { AgentSubscriber } from "@ag-ui/client";
 import { distinctUntilChanged, Observable, Subscription } from "rxjs";
 import type { LocalAgent } from "../local-agent.js";
 
@@ -6,7 +6,7 @@ import type { LocalAgent } from "../local-agent.js";
 export const mayWait = (agent: LocalAgent): Observable<boolean> =>
   new Observable<boolean>((subscriber) => {
     let isIdle = false;
-    const look = (): void => subscriber.next(isIdle && hasUnanswered(agent.messages));
+    const look = (): void => subscriber.next(isIdle && hasUnanswered(agent));
     const hooks: AgentSubscriber = {
       onMessagesChanged: () => {
         if (isIdle) look();
@@ -26,7 +26,7 @@ export const mayWait = (agent: LocalAgent): Observable<boolean> =>
   }).pipe(distinctUntilChanged());
 
 /** Whether messages since somebody wrote have a call without a result. Which of them wait, only the host knows. */
-function hasUnanswered(messages: readonly Message[]): boolean {
+export function hasUnanswered({ messages, hasEarlier }: LocalAgent): boolean {
   const answered = new Set<string>();
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at]!;
@@ -35,5 +35,6 @@ function hasUnanswered(messages: readonly Message[]): boolean {
     if (message.role !== "assistant") continue;
     if ((message.toolCalls ?? []).some(({ id }) => !answered.has(id))) return true;
   }
-  return false;
+  // The call may stand before the first message that is loaded.
+  return hasEarlier;
 }

@@ -45,6 +45,9 @@ export async function acquire(
       recovery.watch(holderId);
       const run = await parts.store.runById(threadId, runId, fingerprint);
       if (run !== undefined && isThatRun(run, asked)) return { run };
+      if (request.afterToolCalls === true && onConcurrentRun !== "throw") {
+        throw new RunnerError("call-over", { threadId, ...(liveId !== undefined && { runId: liveId }) });
+      }
       if (onConcurrentRun === "throw" || (onConcurrentRun === "supersede" && tries >= SUPERSEDE_TRIES)) throw error;
       const { runIndex } = error.details;
       const live = mayBeRefused(request) ? await liveRunOf(parts, history, threadId) : undefined;

@@ -89,8 +89,8 @@ export type FenceResult =
 /** Roles of messages that people and apps write. */
 const WRITTEN: ReadonlySet<string> = new Set(["user", "system", "developer"]);
 
-/** Attempts when the thread changes between the read of the base and the fence. */
-const TRIES = 3;
+/** Attempts when the thread changes between the read of the base and the fence; the first is made without a read. */
+const TRIES = 4;
 
 /**
  * Reads what a run starts from and writes the fence. The caller holds the thread's lock, so a run that is still live in

@@ -341,7 +341,9 @@ export class Execution {
     const { outcome } = end.terminal as RunFinishedEvent; // its status says so
     const { recorded } = fenced;
     const left = leftCalls(recorded.start.messages, recorded.content.messages, tools, outcome);
-    return left.unanswered.size === 0 ? undefined : { ...left, nextRunId: this.context.parts.makeId() };
+    if (left.unanswered.size === 0) return undefined;
+    const { agentId } = request;
+    return { ...left, nextRunId: this.context.parts.makeId(), ...(agentId !== undefined && { agentId }) };
   }
 
   /** The log has a stop request that was not heard yet: it decides. */

@@ -90,6 +90,8 @@ export class ThreadRuns {
     if (!isBusy(before.is) && queue.length === 0) {
       return this.add({ ...request, turn: () => before.ended.then(() => undefined) });
     }
+    // Not even where runs replace or follow one another: whatever runs has come first.
+    if (request.afterToolCalls === true) throw new RunnerError("call-over", { threadId, runId: before.runId });
     const { onConcurrentRun, parts } = this.context;
     const unseen = (): number | undefined => firstOf([before, ...queue]);
     if (onConcurrentRun === "supersede") {

@@ -3,7 +3,7 @@ import { RunnerError } from "../../run/errors.js";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import { readable } from "../../run/readable.js";
-import { answeredIn, isToolResult } from "../pending-tool-calls.js";
+import { answeredIn, resultOf } from "../pending-tool-calls.js";
 import type { RunReads, RunRow } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isHead, isMessage, isMessageAlone, isRecord, isRun } from "./checks.js";
 import { endCounts, readHead, readRun, unlessCut } from "./heads.js";
@@ -190,8 +190,10 @@ export const indexedDBReads = (connection: Connection, codec: PayloadCodec): Rea
   },
 
   toolResults: async (head) => {
-    const decoded = answeredIn(head).map(({ result }) => codec.decode(result).catch(() => undefined));
     // An answer that cannot be read must not keep the thread from its next run (L7).
-    return (await Promise.all(decoded)).map((result) => readable(result)).filter(isToolResult);
+    const decoded = answeredIn(head).map(async (call) =>
+      resultOf(call, readable(await codec.decode(call.result).catch(() => undefined))),
+    );
+    return Promise.all(decoded);
   },
 });

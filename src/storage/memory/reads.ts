@@ -2,7 +2,7 @@ import type { Message } from "@ag-ui/client";
 import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import { readableClosing } from "../decisions.js";
-import { answeredIn, isToolResult } from "../pending-tool-calls.js";
+import { answeredIn, resultOf } from "../pending-tool-calls.js";
 import type { RunRow, RunReads, StoredMessageRow, ThreadRow } from "../run-store.js";
 import { placeAfter, rowsOf, runOf, runOfId, type MemoryData, type MemoryRun } from "./memory-data.js";
 
@@ -116,8 +116,7 @@ export const memoryReads = (data: MemoryData): Omit<RunReads, "messagePage"> => 
     return left && structuredClone({ state: readable(left.state), interrupts: readable(left.interrupts, true) });
   },
 
-  toolResults: async (head) =>
-    answeredIn(head).flatMap(({ result }) => (isToolResult(result) ? [structuredClone(result)] : [])),
+  toolResults: async (head) => answeredIn(head).map((call) => resultOf(call, structuredClone(call.result))),
 
   thread: async (threadId) => {
     const row = data.threads.get(threadId)?.row;

@@ -1,10 +1,11 @@
 import { EventType, type AbstractAgent, type BaseEvent, type Message } from "@ag-ui/client";
+import { IndexedDBAgentRunner } from "ag-ui-local-runtime";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import { FrontendTools, type FrontendTool } from "../../../src/client/tools/frontend-tools.js";
 import { runFrontendTools } from "../../../src/client/tools/run-frontend-tools.js";
 import { ThreadStore } from "../../../src/client/store/thread-store.js";
-import { serveRuntime } from "../../../src/worker/serve-runtime.js";
+import { serveRuntime, type RuntimeHost } from "../../../src/worker/serve-runtime.js";
 import { agentOf, freshDb, gated } from "../runner/kit.js";
 
 /** Calls the tools that the question names ("a b": two calls); then says what they gave. */
@@ -31,7 +32,10 @@ const caller = () =>
   });
 
 function host(agents: Readonly<Record<string, AbstractAgent>> = { caller: caller() }, dbName = freshDb()) {
-  const served = serveRuntime({ dbName, stopGraceMs: 50, agents });
+  return hostOf(serveRuntime({ dbName, stopGraceMs: 50, agents }));
+}
+
+function hostOf(served: RuntimeHost) {
   onTestFinished(() => served.close());
   const connect = (): RuntimeConnection => {
     const runtime = connectRuntime({ hosts: { page: async () => served.connect() } });
@@ -241,6 +245,113 @@ describe("a tab that dies in the middle of a handler", () => {
     await shows(second, "a: kept");
   });
 });
+
+test("handlers are told when the thread has gone on without their calls", async () => {
+  const { tab } = host();
+  const aborted = vi.fn();
+  const [a, b] = [
+    tab(
+      tool("a", (_args, { signal }) => {
+        signal.addEventListener("abort", aborted);
+        return new Promise(() => undefined);
+      }),
+    ),
+    tab(tool("b", () => "b")),
+  ];
+  await a.store.send("a");
+  await callsAre(b, "running");
+  await b.store.send("b");
+  await shows(b, "b: b");
+  await vi.waitFor(() => expect(aborted).toHaveBeenCalledTimes(1));
+});
+
+test("the agent that called goes on, in whichever tab, whatever agent that tab runs by default", async () => {
+  const ran: string[] = [];
+  const named = (name: string): AbstractAgent =>
+    agentOf(async function* (input): AsyncGenerator<BaseEvent> {
+      ran.push(name);
+      if (input.messages.at(-1)!.role !== "user") return;
+      yield { type: EventType.TOOL_CALL_START, toolCallId: input.runId, toolCallName: "a" } as BaseEvent;
+      yield { type: EventType.TOOL_CALL_END, toolCallId: input.runId } as BaseEvent;
+    });
+  const { tab } = host({ caller: named("caller"), critic: named("critic") });
+  const [a, b] = [tab(tool("a")), tab(tool("a"))];
+  await a.store.send("go", { agentId: "critic" });
+  await callsAre(b, "open");
+  await b.store.answerToolCall(b.store.getSnapshot().toolCalls[0]!.toolCallId, "x");
+  await vi.waitFor(async () => expect((await runsOf(a)).map(({ status }) => status)).toEqual(["finished", "finished"]));
+  expect(ran).toEqual(["critic", "critic"]);
+});
+
+test("results come in the same order in every tab, before what is sent with them", async () => {
+  const { tab } = host();
+  const tabs = [
+    tab(
+      tool("a", () => "1"),
+      tool("b", () => "2"),
+      tool("c"),
+    ),
+    tab(),
+  ] as const;
+  await tabs[0].store.send("a b c");
+  await callsAre(tabs[0], "answered", "answered", "open");
+  await tabs[0].store.send("a");
+  const roles = ({ store }: Tab) =>
+    store
+      .getSnapshot()
+      .messages.slice(0, -1)
+      .map(({ role, id }) => `${role} ${id}`);
+  for (const one of tabs) await vi.waitFor(() => expect(toolMessages(one)).toHaveLength(3), 10_000);
+  for (const one of tabs) await vi.waitFor(() => expect(one.store.getSnapshot().run.is).toBe("idle"));
+  expect(roles(tabs[0])).toEqual(roles(tabs[1]));
+});
+
+test("a run that went on and failed goes on again with the results: no handler runs twice", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => void vi.restoreAllMocks());
+  let failures = 1;
+  const failing = agentOf(async function* ({ messages, runId }): AsyncGenerator<BaseEvent> {
+    if (messages.at(-1)!.role === "tool") {
+      if (failures-- > 0) throw new Error("no network");
+      return;
+    }
+    yield { type: EventType.TOOL_CALL_START, toolCallId: runId, toolCallName: "a" } as BaseEvent;
+    yield { type: EventType.TOOL_CALL_END, toolCallId: runId } as BaseEvent;
+  });
+  const handler = vi.fn(() => "paid");
+  const one = host({ caller: failing }).tab(tool("a", handler, { repeatable: false }));
+  await one.store.send("go");
+  await vi.waitFor(() =>
+    expect(one.store.getSnapshot().run).toMatchObject({ is: "idle", last: { status: "errored" } }),
+  );
+  await one.store.retry();
+  await vi.waitFor(() =>
+    expect(one.store.getSnapshot().run).toMatchObject({ is: "idle", last: { status: "finished" } }),
+  );
+  expect(handler).toHaveBeenCalledTimes(1);
+  expect(toolMessages(one)).toHaveLength(1);
+});
+
+test.each(["supersede", "queue", "throw"] as const)(
+  "a run that goes on with results replaces no live run (%s)",
+  async (onConcurrentRun) => {
+    const { gate, letOn } = gated();
+    const slow = agentOf(async function* (): AsyncGenerator<BaseEvent> {
+      await gate;
+    });
+    const runner = new IndexedDBAgentRunner({ dbName: freshDb(), onConcurrentRun });
+    const { connect } = hostOf(serveRuntime({ runner, agents: { slow } }));
+    const agent = connect().agent("slow", { threadId: "t" });
+    agent.addMessage({ id: "1", role: "user", content: "go" });
+    const running = agent.runAgent();
+    await vi.waitFor(async () => expect(await connect().runner().isRunning({ threadId: "t" })).toBe(true));
+    const refused = connect().agent("slow", { threadId: "t" }).runAfterToolCalls("next");
+    await expect(refused).rejects.toMatchObject({ code: "call-over" });
+    letOn();
+    await running;
+    expect(await connect().runner().listRuns("t")).toMatchObject([{ status: "finished" }]);
+  },
+);
 
 describe("a thread whose calls wait", () => {
   test("goes on without them with the next message; a late result is refused", async () => {
