@@ -98,6 +98,8 @@ class Schedule {
   private readonly random: () => number;
   private readonly again: Record<string, number> = {};
   private asked = 0;
+  /** What was done, for who has to find out. */
+  readonly told: string[] = [];
 
   constructor(seed: number) {
     this.random = randomFrom(seed);
@@ -138,6 +140,7 @@ class Schedule {
       "answer",
       "worker",
     ] as const);
+    this.told.push(`${Date.now() % 1_000_000} ${kind} ${tab === undefined ? -1 : tabs.indexOf(tab)}`);
     if (tab === undefined || kind === "open") return this.openAt(at);
     if (kind === "reload") return tab.reload();
     if (kind === "close" || (kind === "crash" && engine !== "chromium")) {
@@ -159,7 +162,9 @@ class Schedule {
     await ready(tab);
     if (kind === "ask") {
       const names = Array.from({ length: 1 + Math.floor(this.random() * 2) }, () => pick(this.random, [..."abc"]));
-      if ((await ask(tab, names.join(" "))) === "ok") this.asked++;
+      const outcome = await ask(tab, names.join(" "));
+      this.told.push(`${names.join("+")}: ${outcome}`);
+      if (outcome === "ok") this.asked++;
     } else await this.decide(tab);
   }
 
@@ -167,6 +172,7 @@ class Schedule {
   private async decide(tab: Tab): Promise<void> {
     for (const { toolCallId, name, status } of (await view(tab)).calls) {
       if (status === "interrupted") {
+        this.told.push(`${Date.now() % 1_000_000} again ${toolCallId}`);
         this.again[toolCallId] = (this.again[toolCallId] ?? 0) + 1;
         await tab.evaluate((id) => window.tools.runAgain(id), toolCallId);
       } else if (status === "open" && name === "c") await tab.evaluate((id) => window.tools.answer(id), toolCallId);
@@ -202,7 +208,7 @@ class Schedule {
     };
     const results = messages.flatMap((message) => /^tool (\S+):/.exec(message)?.[1] ?? []);
     for (const [id, times] of count(results)) if (times > 1) found.push(`${id} has ${times} results`);
-    const mustRunOnce = (await executed(tab)).filter(({ name }) => name === "b");
+    const mustRunOnce = (await executed(tab)).filter(({ name, thread }) => name === "b" && thread === this.thread);
     for (const [id, times] of count(mustRunOnce.map(({ toolCallId }) => toolCallId))) {
       const all = JSON.stringify(mustRunOnce.filter(({ toolCallId }) => toolCallId === id));
       if (times > 1 + (this.again[id] ?? 0)) found.push(`${id} ran ${times} times: ${all}`);
@@ -229,7 +235,7 @@ test(`${SCHEDULES} random schedules of tabs that come, reload and die: no call r
     const seed = SEED + n;
     const schedule = new Schedule(seed);
     const faults = await schedule.run().catch((error: unknown) => [String(error)]);
-    expect(faults, `PROPERTY_SEED=${seed}, thread ${schedule.thread}`).toEqual([]);
+    expect(faults, `PROPERTY_SEED=${seed}, thread ${schedule.thread}: ${schedule.told.join("; ")}`).toEqual([]);
     await Promise.allSettled(tabs.map((tab) => tab?.close()));
     tabs = [];
   }

@@ -22,6 +22,7 @@ export interface ToolsView {
 export interface Execution {
   readonly toolCallId: string;
   readonly name: string;
+  readonly thread: string;
   /** The load of the page that it ran in, and when (ms). */
   readonly load: string;
   readonly at: number;
@@ -41,7 +42,7 @@ class ToolsPage {
 
   constructor(query: URLSearchParams) {
     const parameter = (name: string): string => query.get(name) ?? "";
-    const worker = parameter("worker");
+    const [worker, thread] = [parameter("worker"), parameter("thread")];
     this.executions = openDB<{ all: { key: number; value: Execution } }>(`${worker.split("#")[0]!}.executions`, 1, {
       upgrade: (db) => void db.createObjectStore("all", { autoIncrement: true }),
     });
@@ -64,14 +65,14 @@ class ToolsPage {
         repeatable: name !== "b",
         ...(name !== "c" && {
           handler: async (_args, { toolCallId }) => {
-            await (await this.executions).add("all", { toolCallId, name, load: LOAD, at: Date.now() });
+            await (await this.executions).add("all", { toolCallId, name, thread, load: LOAD, at: Date.now() });
             await new Promise((resolve) => setTimeout(resolve, Number(parameter("ms"))));
             return `${name} done`;
           },
         }),
       });
     }
-    this.store = new ThreadStore(this.runtime, { agentId: "caller", threadId: parameter("thread"), tools });
+    this.store = new ThreadStore(this.runtime, { agentId: "caller", threadId: thread, tools });
     this.store.subscribe(() => undefined);
   }
 

@@ -338,6 +338,7 @@ test.each(["supersede", "queue", "throw"] as const)(
     const { gate, letOn } = gated();
     const slow = agentOf(async function* (): AsyncGenerator<BaseEvent> {
       await gate;
+      yield* [];
     });
     const runner = new IndexedDBAgentRunner({ dbName: freshDb(), onConcurrentRun });
     const { connect } = hostOf(serveRuntime({ runner, agents: { slow } }));
