@@ -61,9 +61,9 @@ test("a tab that reloads in the middle has the rest; a thread that is left in th
   await send(a, "third");
   await shows(a, "You said: third. I say it");
   await a.click("button", "second");
-  expect(await shows(a, /until the end/)).toContain("You said: second.");
+  await shows(a, /You said: second\.[^]*until the end/);
   await a.click("button", "third");
-  expect(await shows(a, /until the end/)).toContain("You said: third.");
+  await shows(a, /You said: third\.[^]*until the end/);
 });
 
 test("a thread is renamed, archived, brought back and deleted in all tabs", async () => {
