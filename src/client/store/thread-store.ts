@@ -151,14 +151,12 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   }
 
   /**
-   * Runs the last question again, after a run that failed or was stopped; one that went on with results of tools goes on
-   * with them again. Errors: as {@link regenerate}.
+   * Runs the last question again, after a run that failed or was stopped; one that went on with results of this page's
+   * tools goes on with them again. Errors: as {@link regenerate}.
    */
   async retry(options: RunOptions = {}): Promise<string> {
     return this.call(() => {
-      // The tools have run: their results are kept.
-      const hasResults = this.agent.messages.at(-1)?.role === "tool";
-      if (!hasResults) return this.answerAgain(undefined, options);
+      if (!this.endsWithOwnResults()) return this.answerAgain(undefined, options);
       this.checkFree();
       return this.start(options);
     });
@@ -312,6 +310,17 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       earlier: this.isLoading ? "loading" : more,
       error: this.error,
     };
+  }
+
+  /** The last run failed before it said anything to results of tools that are offered here: they are not to run again. */
+  private endsWithOwnResults(): boolean {
+    const { run, agent, tools } = this;
+    const last = agent.messages.at(-1);
+    const isFailed = run.is === "idle" && run.last !== undefined && run.last.status !== "finished";
+    if (!isFailed || last?.role !== "tool") return false;
+    const calls = agent.messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
+    const call = calls.findLast(({ id }) => id === last.toolCallId);
+    return call !== undefined && tools.find(call.function.name, agent.agentId) !== undefined;
   }
 
   private failed(error: Error): void {

@@ -324,12 +324,39 @@ test("a run that went on and failed goes on again with the results: no handler r
   await vi.waitFor(() =>
     expect(one.store.getSnapshot().run).toMatchObject({ is: "idle", last: { status: "errored" } }),
   );
+  // The run tells of itself.
+  expect(one.store.getSnapshot().error).toBeUndefined();
   await one.store.retry();
   await vi.waitFor(() =>
     expect(one.store.getSnapshot().run).toMatchObject({ is: "idle", last: { status: "finished" } }),
   );
   expect(handler).toHaveBeenCalledTimes(1);
   expect(toolMessages(one)).toHaveLength(1);
+});
+
+test("a question whose agent had results of tools of its own is run again from the question", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const asked: number[] = [];
+  const failing = agentOf(async function* ({ messages, runId }): AsyncGenerator<BaseEvent> {
+    asked.push(messages.length);
+    yield { type: EventType.TOOL_CALL_START, toolCallId: runId, toolCallName: "its-own" } as BaseEvent;
+    yield { type: EventType.TOOL_CALL_END, toolCallId: runId } as BaseEvent;
+    yield {
+      type: EventType.TOOL_CALL_RESULT,
+      messageId: `${runId}-r`,
+      toolCallId: runId,
+      content: "done",
+    } as BaseEvent;
+    if (asked.length === 1) throw new Error("no network");
+  });
+  const one = host({ caller: failing }).tab(tool("a"));
+  await one.store.send("go");
+  await vi.waitFor(() =>
+    expect(one.store.getSnapshot().run).toMatchObject({ is: "idle", last: { status: "errored" } }),
+  );
+  await one.store.retry();
+  await vi.waitFor(() => expect(asked).toEqual([1, 1]));
 });
 
 test.each(["supersede", "queue", "throw"] as const)(
