@@ -1,14 +1,26 @@
 import { useState, type ComponentProps } from "react";
 import { CopilotChatMessageView, useAgent, useCopilotKit } from "@copilotkit/react-core/v2";
-import { editMessage, regenerate, RunFailure, useSharedQuestions } from "ag-ui-local-runtime/copilotkit";
+import {
+  editMessage,
+  regenerate,
+  RunFailure,
+  useSharedTools,
+  type SharedToolsOptions,
+} from "ag-ui-local-runtime/copilotkit";
+import { Interrupted } from "./interrupted.js";
 
 /** CopilotKit's messages, with what it leaves to the page: why a run failed, regenerate, edit. */
 export const Messages = Object.assign(View, { Cursor: CopilotChatMessageView.Cursor });
 
+const shared: SharedToolsOptions = {
+  notRepeatable: ["pay"],
+  onError: ({ message }) => console.warn(`A tool's call: ${message}`),
+};
+
 function View(props: ComponentProps<typeof CopilotChatMessageView>) {
   const { copilotkit } = useCopilotKit();
   const { agent } = useAgent();
-  useSharedQuestions(copilotkit, agent);
+  const tools = useSharedTools(copilotkit, agent, shared);
   const [edited, setEdited] = useState<{ id: string; text: string }>();
   return (
     <>
@@ -35,6 +47,7 @@ function View(props: ComponentProps<typeof CopilotChatMessageView>) {
           <button>Ask instead</button>
         </form>
       )}
+      <Interrupted tools={tools} />
       <RunFailure agent={agent} onRetry={() => void regenerate(copilotkit, agent)} />
     </>
   );

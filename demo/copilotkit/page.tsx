@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { CopilotChat, CopilotChatConfigurationProvider, CopilotKitProvider } from "@copilotkit/react-core/v2";
 import { ThreadList, useCopilotKitAgents } from "ag-ui-local-runtime/copilotkit";
 import { progress } from "./activities.js";
+import { Asking } from "./asking.js";
 import { Interrupts } from "./interrupts.js";
 import { Messages } from "./messages.js";
 import { SharedState } from "./shared-state.js";
@@ -38,6 +39,7 @@ export function Page() {
         </aside>
         <main>
           <Tools setColour={setColour} />
+          <Asking />
           <Suggestions />
           {/* Interrupts of one thread are none of another. */}
           <Interrupts key={threadId} />

@@ -109,9 +109,23 @@ export class LocalAgent extends ThreadAgent {
    *
    * @param nextRunId of the waiting calls
    */
-  async runAfterToolCalls(nextRunId: string, parameters: RunAgentParameters = {}): Promise<RunAgentResult> {
+  async runAfterToolCalls(
+    nextRunId: string,
+    parameters: RunAgentParameters = {},
+    subscriber?: AgentSubscriber,
+  ): Promise<RunAgentResult> {
     this.afterToolCalls = nextRunId;
-    return this.runAgent({ ...parameters, runId: nextRunId });
+    return this.runAgent({ ...parameters, runId: nextRunId }, subscriber);
+  }
+
+  /** @hidden Whether it is the last run that was started by this agent. */
+  isOwnRun(runId: string): boolean {
+    return this.ownRuns.last === runId;
+  }
+
+  /** @hidden Whether the thread has had a message of this id, as far as this agent was told. */
+  isSent(messageId: string): boolean {
+    return !this.known.isUnsent(messageId);
   }
 
   /**

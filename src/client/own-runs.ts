@@ -6,8 +6,11 @@ export class OwnRuns {
   private readonly abortAsked = new Set<string>();
   /** How many of them were recorded in the log. */
   accepted = 0;
+  /** The id of the one that was begun last. */
+  last: string | undefined;
 
   begin(runId: string): void {
+    this.last = runId;
     this.runs.push(runId);
   }
 

@@ -5,7 +5,8 @@
  */
 export { useCopilotKitAgents, type CopilotKitAgents } from "./agents.js";
 export { editMessage, regenerate, type HasMessages, type MessageContent, type RunsAgents } from "./branches.js";
-export { useSharedQuestions, type AsksUser, type QuestionAgent } from "./shared-questions.js";
+export type { CopilotKitTool, RunsTools, SharedToolsOptions, ToolExecution } from "./shared-tools.js";
+export { useSharedTools, type SharedToolCalls } from "./use-shared-tools.js";
 export { RunFailure, type RunFailureProps } from "./run-failure.js";
 export type { ThreadLabel, ThreadListLabels } from "./thread-labels.js";
 export { ThreadList, type ThreadListProps } from "./thread-list.js";

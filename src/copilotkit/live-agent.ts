@@ -1,4 +1,16 @@
+import { BehaviorSubject, filter, type Observable } from "rxjs";
 import type { LocalAgent } from "../client/index.js";
+import { RunnerError } from "../run/errors.js";
+import { sharedToolsOf } from "./shared-tools.js";
+
+/** By agent: why the run that the page asked for last did not begin. */
+const refusals = new WeakMap<object, BehaviorSubject<RunnerError | undefined>>();
+
+/** Whether it is an agent of the worker that {@link liveAgent} was given. */
+export const isLive = (agent: object): agent is LocalAgent => refusals.has(agent);
+
+/** Why the run that the page asked for last did not begin, until another one of the thread does; replays the latest. */
+export const refusalOf = (agent: LocalAgent): Observable<RunnerError | undefined> => refusals.get(agent)!;
 
 /** How many runs the page itself has started that are not over. */
 const ownRuns = new WeakMap<object, number>();
@@ -16,7 +28,10 @@ export const runsItself = (agent: object): boolean => (ownRuns.get(agent) ?? 0) 
  * @returns the same agent
  */
 export function liveAgent(agent: LocalAgent): LocalAgent {
-  const { connectAgent, runAgent, detachActiveRun, clone } = agent;
+  const refusal = new BehaviorSubject<RunnerError | undefined>(undefined);
+  refusals.set(agent, refusal);
+  agent.run$.pipe(filter(({ is }) => is === "running")).subscribe(() => refusal.next(undefined));
+  const { connectAgent, runAgent, runAfterToolCalls, detachActiveRun, clone } = agent;
   let unfollow: (() => void) | undefined;
   /** Changes with each detaching: who awaited something meanwhile must not follow again. */
   let generation = 0;
@@ -35,16 +50,32 @@ export function liveAgent(agent: LocalAgent): LocalAgent {
       return connectAgent.apply(agent, given);
     },
     runAgent: async (...given: Parameters<LocalAgent["runAgent"]>) => {
+      const [parameters, subscriber] = given;
+      const tools = sharedToolsOf(agent);
+      const handed = tools?.takeHanded(parameters?.runId);
+      if (handed !== undefined) {
+        follow();
+        return handed;
+      }
       const before = generation;
+      refusal.next(undefined);
       ownRuns.set(agent, (ownRuns.get(agent) ?? 0) + 1);
       try {
-        return await runAgent.apply(agent, given);
+        const goOn = (runId: string): ReturnType<typeof runAgent> =>
+          runAfterToolCalls.call(agent, runId, parameters, subscriber);
+        const result = await (tools?.goingOn(parameters?.runId, goOn) ?? runAgent.apply(agent, given));
+        return tools?.leftOf(result, parameters?.tools) ?? result;
+      } catch (error) {
+        if (RunnerError.is(error)) refusal.next(error);
+        throw error;
       } finally {
         ownRuns.set(agent, ownRuns.get(agent)! - 1);
         // A chat without a thread of its own never connects: its thread begins with its first run.
         if (before === generation) follow();
       }
     },
+    runAfterToolCalls: (...given: Parameters<LocalAgent["runAfterToolCalls"]>) =>
+      sharedToolsOf(agent)?.goOn(given[0]) ?? runAfterToolCalls.apply(agent, given),
     detachActiveRun: () => {
       generation++;
       unfollow?.();

@@ -1,5 +1,7 @@
 import { createElement, useMemo, useSyncExternalStore, type ReactNode } from "react";
-import type { LocalAgent, RunFailure as Failure } from "../client/index.js";
+import { combineLatest, map } from "rxjs";
+import type { RunFailure as Failure } from "../client/index.js";
+import { isLive, refusalOf } from "./live-agent.js";
 import { useStyle } from "./style.js";
 
 /** Of {@link RunFailure}. */
@@ -14,27 +16,34 @@ export interface RunFailureProps {
 
 interface FailureStore {
   readonly subscribe: (listener: () => void) => () => void;
-  readonly getSnapshot: () => Failure | undefined;
+  readonly getSnapshot: () => Pick<Failure, "message"> | undefined;
 }
 
 const nothing = (): undefined => undefined;
 
 /** Why the agent's thread did not go on, as long as that is the last that happened in it. */
-function failureOf(agent: Partial<Pick<LocalAgent, "run$">>): FailureStore {
-  let failure: Failure | undefined;
+function failureOf(agent: object): FailureStore {
+  if (!isLive(agent)) return { subscribe: () => nothing, getSnapshot: nothing };
+  let failure: Pick<Failure, "message"> | undefined;
+  const failure$ = combineLatest([agent.run$, refusalOf(agent)]).pipe(
+    map(([run, refusal]) => (run.is === "idle" ? (run.gone ?? run.last?.error ?? refusal) : undefined)),
+  );
   const watch = (told: () => void): (() => void) => {
-    const subscription = agent.run$?.subscribe((run) => {
-      failure = run.is === "idle" ? (run.gone ?? run.last?.error) : undefined;
+    const subscription = failure$.subscribe((latest) => {
+      failure = latest;
       told();
     });
-    return () => subscription?.unsubscribe();
+    return () => subscription.unsubscribe();
   };
   // It replays the latest value.
   watch(nothing)();
   return { subscribe: watch, getSnapshot: () => failure };
 }
 
-/** Says in the chat why the last run failed, in whichever tab it was started; empty while all is well. */
+/**
+ * Says in the chat why the last run failed, in whichever tab it was started, or why one was refused here; empty while all is
+ * well.
+ */
 export function RunFailure({ agent, onRetry, retryLabel = "Try again" }: RunFailureProps): ReactNode {
   useStyle();
   const { subscribe, getSnapshot } = useMemo(() => failureOf(agent), [agent]);

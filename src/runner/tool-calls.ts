@@ -45,7 +45,7 @@ const shownOf = (pending: PendingToolCalls | undefined): ThreadToolCalls =>
  */
 export class ToolCalls {
   constructor(
-    private readonly parts: Pick<RunnerParts, "store" | "clock" | "makeId">,
+    private readonly parts: Pick<RunnerParts, "store" | "clock">,
     private readonly signals: Pick<Signals, "bellOf" | "changedHere">,
   ) {}
 
@@ -91,10 +91,10 @@ export class ToolCalls {
     return (await this.change(threadId, toolCallId, (call) => change(call))) !== "refused";
   }
 
-  /** Records a call's result. Errors: RunnerError `call-over`, `invalid-input` */
+  /** Records a call's result, as the message whose id is the token. Errors: RunnerError `call-over`, `invalid-input` */
   async answer({ threadId, toolCallId, token, by, content, error, followUp = true }: ToolCallAnswer): Promise<void> {
     const message = {
-      id: this.parts.makeId(),
+      id: token,
       role: "tool",
       toolCallId,
       content,

@@ -183,7 +183,7 @@ export interface ToolCallClaim {
 export interface ToolCallAnswer {
   readonly threadId: string;
   readonly toolCallId: string;
-  /** That of the claim; of an answer without a claim, any: a repeated request answers once. */
+  /** That of the claim; of an answer without a claim, any: a repeated request answers once. Becomes the id of its message. */
   readonly token: string;
   /** `handler`: of the claim with this token, which must stand. `user`: somebody decided, whatever works on it. */
   readonly by: "handler" | "user";

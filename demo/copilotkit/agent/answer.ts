@@ -48,6 +48,12 @@ const SHOWN: Readonly<Record<string, (asked: Asked) => AsyncGenerator<AGUIEvent>
   async *book({ id }) {
     yield* call(`${id}-book`, "confirmBooking", { flight: "LIS 17:40", price: 120 });
   },
+  async *seat({ id }) {
+    yield* call(`${id}-seat`, "pickSeat", { flight: "LIS 17:40" });
+  },
+  async *pay({ id }) {
+    yield* call(`${id}-pay`, "pay", { amount: 120 });
+  },
   async *chart({ id }) {
     yield* call(`${id}-chart`, "showChart", { title: "Visitors", values: [3, 7, 4, 9, 6] });
   },

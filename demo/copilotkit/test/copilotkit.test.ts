@@ -34,6 +34,7 @@ afterEach(async () => {
 
 const APPROVAL = "[aria-label=Approval]";
 const BOOKING = "[aria-label=Booking]";
+const DIALOG = "dialog[open]";
 
 /** Firefox has the main paths alone. */
 const modes = [["built", origins.built] as const, ...(isChromium ? [["developed", origins.developed] as const] : [])];
@@ -153,6 +154,83 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await c.tab.reload();
     await c.press(`${BOOKING} button:first-of-type`);
     await c.shows("confirmBooking said: booked.");
+  });
+
+  test("of two answers of two tabs one wins, and both tabs show it", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("book at once");
+    for (const each of [b, a]) {
+      await each.tab.bringToFront();
+      await each.tab.waitFor((card) => document.querySelector(card) !== null, `${BOOKING} button`);
+    }
+    const answers = { first: a, last: b };
+    await Promise.all(
+      Object.entries(answers).map(([which, { tab }]) =>
+        tab.evaluate(
+          (card) => document.querySelector<HTMLElement>(card)?.click(),
+          `${BOOKING} button:${which}-of-type`,
+        ),
+      ),
+    );
+    for (const each of [a, b]) {
+      await each.tab.bringToFront();
+      await each.shows("confirmBooking said:");
+      await each.isIdle();
+    }
+    await b.showsTheSameAs(a);
+    expect((await a.messages()).match(/confirmBooking said:/g)).toHaveLength(1);
+    await b.tab.reload();
+    await b.showsTheSameAs(a);
+  });
+
+  test("a tool of the page runs in the tab that asked; in another one when that is closed; the agent goes on once", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("seat here");
+    await a.press(`${DIALOG} button:first-of-type`);
+    await a.shows("pickSeat said: 12A.");
+    await a.isIdle();
+    await b.hasNo(DIALOG);
+    await b.tab.bringToFront();
+    await b.shows("pickSeat said: 12A.");
+    await b.showsTheSameAs(a);
+    await a.send("seat there");
+    await a.tab.waitFor((open) => document.querySelector(open) !== null, DIALOG);
+    tabs.splice(tabs.indexOf(a.tab), 1);
+    await a.tab.close();
+    await b.press(`${DIALOG} button:last-of-type`);
+    await b.shows("pickSeat said: 12F.");
+    await b.isIdle();
+    await b.send("seat and reload");
+    await b.tab.waitFor((open) => document.querySelector(open) !== null, DIALOG);
+    await b.tab.reload();
+    await b.press(`${DIALOG} button:first-of-type`);
+    await b.tab.waitFor(
+      (selector) => document.querySelector<HTMLElement>(selector)?.innerText.match(/pickSeat said: 12A/g)?.length === 2,
+      "main",
+    );
+    await b.isIdle();
+    // Nothing is asked a second time.
+    expect((await b.messages()).match(/pickSeat said:/g)).toHaveLength(3);
+    await b.hasNo(DIALOG);
+  });
+
+  test("a tool that must not run twice is interrupted by a reload, until somebody says what is to be done", async () => {
+    const a = await chat(fresh());
+    await a.send("pay first");
+    await a.tab.waitFor((open) => document.querySelector(open) !== null, DIALOG);
+    await a.tab.reload();
+    await a.tab.click("button", "It was done");
+    await a.shows("pay said: done before.");
+    await a.isIdle();
+    await a.send("pay second");
+    await a.tab.waitFor((open) => document.querySelector(open) !== null, DIALOG);
+    await a.tab.reload();
+    await a.tab.click("button", "Run it again");
+    await a.press(`${DIALOG} button:first-of-type`);
+    await a.shows("pay said: paid.");
+    await a.hasNo("[aria-label=Interrupted]");
   });
 
   test("another thread in the middle of a run, and with an interrupt open", async () => {

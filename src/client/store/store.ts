@@ -1,5 +1,3 @@
-import { RunnerError } from "../../run/errors.js";
-
 /**
  * What a component reads and is told of: the contract of React's `useSyncExternalStore`, of Svelte's stores but for
  * their names, and easily any other framework's.
@@ -32,34 +30,6 @@ function onNextFrame(work: () => void): void {
   requestAnimationFrame(once);
   setTimeout(once, HIDDEN_MS);
 }
-
-/** Retry backoff of what cannot be read: first and longest wait, in ms. */
-const RETRY_MS = 1_000;
-const RETRY_MAX_MS = 30_000;
-
-/**
- * Calls `read` until it succeeds. Not once the connection is closed.
- *
- * @param failed called with each failure
- * @returns ends it
- */
-export function readUntilDone(read: () => Promise<void>, failed: (error: Error) => void): () => void {
-  let isWanted = true;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const next = (pause: number): void =>
-    void read().catch((error: unknown) => {
-      if (!isWanted) return;
-      failed(asError(error));
-      if (!RunnerError.is(error, "closed")) timer = setTimeout(next, pause, Math.min(2 * pause, RETRY_MAX_MS));
-    });
-  next(RETRY_MS);
-  return () => {
-    isWanted = false;
-    clearTimeout(timer);
-  };
-}
-
-export const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
 const isShallowEqual = <T extends object>(one: T, other: T): boolean => {
   const keys = Object.keys(one) as (keyof T)[];

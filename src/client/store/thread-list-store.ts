@@ -1,7 +1,8 @@
 import { Subscription } from "rxjs";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../../wire/shapes.js";
 import type { RuntimeConnection, ThreadsApi } from "../connect-runtime.js";
-import { asError, readUntilDone, sameList, Store } from "./store.js";
+import { asError, readUntilDone } from "../read-until-done.js";
+import { sameList, Store } from "./store.js";
 
 /** A list of threads as it is shown now. */
 export interface ThreadListSnapshot {

@@ -2,18 +2,17 @@ import type { ContentPart, Interrupt, Message, ResumeEntry, State, UserMessage }
 import type { RunAgentInput, RunAgentParameters } from "@ag-ui/client";
 import { filter, Subscription, take } from "rxjs";
 import { randomId } from "../../platform/ids.js";
-import { Lazy } from "../../platform/lazy.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { describeFaults, resumeFaults } from "../../run/interrupts.js";
-import { loaded } from "../../run/loaded.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent, LocalAgentConfig } from "../local-agent.js";
+import { asError, readUntilDone } from "../read-until-done.js";
 import type { ThreadRun } from "../thread-run.js";
-import type { FrontendToolRunner, ShownToolCall } from "../tools/frontend-tool-runner.js";
+import type { ShownToolCall } from "../tools/frontend-tool-runner.js";
 import { FrontendTools, withTools } from "../tools/frontend-tools.js";
-import { mayWait } from "../tools/may-wait.js";
+import { ToolCallsOfAgent } from "../tools/run-frontend-tools.js";
 import { partOfFile } from "./attachments.js";
-import { asError, readUntilDone, sameList, Store } from "./store.js";
+import { sameList, Store } from "./store.js";
 
 /** A thread as it is shown now. Messages that did not change are the same objects as before. */
 export interface ThreadSnapshot {
@@ -85,8 +84,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   /** Ids of the runs that were started here: what they tell is not the thread's history. */
   private readonly ownRuns = new Set<string>();
   private readonly tools: FrontendTools;
-  /** Loaded when a call may wait: few threads have one. */
-  private readonly toolRunner: Lazy<FrontendToolRunner>;
+  private readonly ownToolCalls: ToolCallsOfAgent;
   private toolCalls: readonly ShownToolCall[] = NO_CALLS;
   /** Of the last run that was started here: a run that goes on with results of tools is given the same. */
   private parameters: RunOptions = {};
@@ -98,11 +96,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     this.agent = agent;
     this.threadId = threadId;
     this.tools = options.tools ?? new FrontendTools();
-    this.toolRunner = new Lazy(async () => {
-      const { FrontendToolRunner: Runner } = await loaded(import("../tools/frontend-tool-runner.js"));
-      const failed = (error: Error): void => this.failed(error);
-      return new Runner(runtime, agent, this.tools, { parameters: () => this.parameters, failed });
-    });
+    const toolOptions = { parameters: () => this.parameters, failed: (error: Error) => this.failed(error) };
+    this.ownToolCalls = new ToolCallsOfAgent(runtime, agent, this.tools, toolOptions);
   }
 
   /**
@@ -183,12 +178,12 @@ export class ThreadStore extends Store<ThreadSnapshot> {
    * @param result text as it is, anything else as JSON
    */
   async answerToolCall(toolCallId: string, result: unknown): Promise<void> {
-    return this.call(async () => (await this.toolRunner.get()).answer(toolCallId, result));
+    await this.call(() => this.ownToolCalls.answer(toolCallId, result));
   }
 
   /** Runs an interrupted tool call again, in this tab. Errors: RunnerError `call-over`, also if its tool is not offered here. */
   async runToolCallAgain(toolCallId: string): Promise<void> {
-    return this.call(async () => (await this.toolRunner.get()).runAgain(toolCallId));
+    return this.call(() => this.ownToolCalls.runAgain(toolCallId));
   }
 
   /** Stops the live run, in whichever tab or host it is. */
@@ -253,27 +248,11 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     following.add(() => hooks.unsubscribe());
     following.add(agent.run$.subscribe((run) => this.runChanged(run)));
     following.add(agent.follow());
-    const runTools = (runner: FrontendToolRunner): void => {
-      if (following.closed) return;
-      following.add(
-        runner.calls$.subscribe((calls) => {
-          this.toolCalls = calls;
-          this.changed();
-        }),
-      );
-      following.add(runner.begin());
-    };
     following.add(
-      mayWait(agent)
-        .pipe(filter(Boolean), take(1))
-        .subscribe(() =>
-          following.add(
-            readUntilDone(
-              async () => runTools(await this.toolRunner.get()),
-              (error) => this.failed(error),
-            ),
-          ),
-        ),
+      this.ownToolCalls.begin((calls) => {
+        this.toolCalls = calls;
+        this.changed();
+      }),
     );
     following.add(
       // A follower tries again by itself; until it succeeds, this asks no host.

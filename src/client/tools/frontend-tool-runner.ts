@@ -5,7 +5,8 @@ import { messageOf, RunnerError, type RunnerErrorCode } from "../../run/errors.j
 import type { ThreadToolCalls, WaitingToolCall } from "../../wire/shapes.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
-import { withTools, type FrontendTool, type FrontendTools } from "./frontend-tools.js";
+import { asError } from "../read-until-done.js";
+import { withTools, type FrontendTool, type OfferedTools } from "./frontend-tools.js";
 import { hasUnanswered, mayWait } from "./may-wait.js";
 
 /** A tool call that waits for the front end, as a page shows it. */
@@ -26,6 +27,9 @@ export interface ShownToolCall {
 const GO_ON_MS = 1_500;
 /** The same for a tab that offers none of the tools: those that do come first. */
 const GO_ON_BARE_MS = 15_000;
+/** The tab that started the run comes first: how long the others leave its calls to it, if they are shown, or hidden. In ms. */
+const LEAVE_MS = 300;
+const LEAVE_HIDDEN_MS = 1_500;
 /** Backoff of what the host did not answer: first and longest wait, in ms. */
 const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
@@ -58,10 +62,16 @@ export interface FrontendToolRunnerOptions {
   readonly failed?: (error: Error) => void;
 }
 
-/** A call that this tab works on, until its result is recorded or not wanted any more. */
-interface Work {
+/** What names a call. */
+interface Named {
   readonly threadId: string;
   readonly toolCallId: string;
+}
+
+const keyOf = ({ threadId, toolCallId }: Named): string => JSON.stringify([threadId, toolCallId]);
+
+/** A call that this tab works on, until its result is recorded or not wanted any more. */
+interface Work extends Named {
   readonly name: string;
   readonly tool: FrontendTool;
   readonly token: string;
@@ -79,9 +89,15 @@ export class FrontendToolRunner {
   private readonly shown$ = new BehaviorSubject<readonly ShownToolCall[]>(NO_CALLS);
   /** The calls that wait, as they are now; replays the latest. */
   readonly calls$: Observable<readonly ShownToolCall[]> = this.shown$.asObservable();
-  /** By tool call id. */
+  /** By thread and tool call: an agent may be set to another thread while handlers of one run. */
   private readonly work = new Map<string, Work>();
   private waiting: ThreadToolCalls = NONE;
+  /** The thread whose calls `waiting` has. */
+  private threadId: string;
+  /** Calls that are left to others for a moment, by key. */
+  private readonly left = new Map<string, ReturnType<typeof setTimeout>>();
+  /** The thread's last run was started here. */
+  private isOwnRun = false;
   /** Attempts to go on that failed, in a row. */
   private failures = 0;
   private goingOn: string | undefined;
@@ -92,9 +108,11 @@ export class FrontendToolRunner {
   constructor(
     private readonly runtime: Pick<RuntimeConnection, "toolCalls" | "threads">,
     private readonly agent: LocalAgent,
-    private readonly tools: FrontendTools,
+    private readonly tools: OfferedTools,
     private readonly options: FrontendToolRunnerOptions = {},
-  ) {}
+  ) {
+    this.threadId = agent.threadId;
+  }
 
   /**
    * Runs calls from now on, while the agent follows its thread.
@@ -102,18 +120,27 @@ export class FrontendToolRunner {
    * @returns ends it; handlers that run go on, and give their results
    */
   begin(): () => void {
+    const { agent } = this;
     const life = new Subscription();
     this.life = life;
     // The thread has gone on without what was called.
     const onRunFinalized = (): void => {
-      if (!hasUnanswered(this.agent)) this.abandonAll();
+      if (!hasUnanswered(agent)) this.abandonAll(agent.threadId);
     };
-    const hooks = this.agent.subscribe({ onRunFinalized });
+    const hooks = agent.subscribe({ onRunFinalized });
     life.add(() => hooks.unsubscribe());
     life.add(
-      mayWait(this.agent)
-        .pipe(switchMap((may) => (may ? this.watched() : of(NONE))))
-        .subscribe((waiting) => this.take(waiting)),
+      agent.run$.subscribe((run) => {
+        this.isOwnRun = run.is === "idle" && run.last !== undefined && agent.isOwnRun(run.last.runId);
+      }),
+    );
+    life.add(
+      mayWait(agent)
+        .pipe(switchMap((threadId) => (threadId === undefined ? of(NONE) : this.watched(threadId))))
+        .subscribe((waiting) => {
+          this.threadId = agent.threadId;
+          this.take(waiting);
+        }),
     );
     life.add(this.tools.changes$.subscribe(() => this.act()));
     life.add(() => clearTimeout(this.goOnTimer));
@@ -127,14 +154,17 @@ export class FrontendToolRunner {
    * Gives a call its result, in place of a handler. Errors: RunnerError `call-over` if it has one, or the thread went on.
    *
    * @param result as a handler returns it
+   * @returns the id of the message with the result
    */
-  async answer(toolCallId: string, result: unknown): Promise<void> {
-    const { threadId } = this.agent;
+  async answer(toolCallId: string, result: unknown): Promise<string> {
+    const { threadId } = this;
     const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
     const followUp = (call && this.toolOf(call))?.followUp !== false;
-    const given = { token: randomId(), by: "user", content: textOf(result), followUp } as const;
+    const token = randomId();
+    const given = { token, by: "user", content: textOf(result), followUp } as const;
     await this.runtime.toolCalls.answer({ threadId, toolCallId, ...given });
-    this.answeredHere(toolCallId, followUp);
+    this.answeredHere({ threadId, toolCallId }, followUp);
+    return token;
   }
 
   /** Runs an interrupted call again, here. Errors: RunnerError `call-over`, also if no handler is offered here. */
@@ -142,7 +172,7 @@ export class FrontendToolRunner {
     const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
     const tool = call && this.toolOf(call);
     if (call === undefined || tool?.handler === undefined) {
-      throw new RunnerError("call-over", { threadId: this.agent.threadId, toolCallId });
+      throw new RunnerError("call-over", { threadId: this.threadId, toolCallId });
     }
     await this.run(call, tool, true);
   }
@@ -151,12 +181,12 @@ export class FrontendToolRunner {
     return this.tools.find(name, this.waiting.agentId ?? this.agent.agentId);
   }
 
-  private watched(): Observable<ThreadToolCalls> {
+  private watched(threadId: string): Observable<ThreadToolCalls> {
     const delay = (error: unknown, count: number): Observable<unknown> => {
       if (count === 1) this.fail(error);
       return timer(Math.min(RETRY_MS * 2 ** (count - 1), RETRY_MAX_MS));
     };
-    return this.runtime.toolCalls.watch(this.agent.threadId).pipe(retry({ delay, resetOnSuccess: true }));
+    return this.runtime.toolCalls.watch(threadId).pipe(retry({ delay, resetOnSuccess: true }));
   }
 
   private take(waiting: ThreadToolCalls): void {
@@ -169,7 +199,7 @@ export class FrontendToolRunner {
 
   /** What is worked on here, beside what the host says of it. */
   private compare(work: Work): void {
-    if (work.is === "claiming" || work.is === "giving") return;
+    if (work.threadId !== this.threadId || work.is === "claiming" || work.is === "giving") return;
     const call = this.waiting.calls.find(({ toolCallId }) => toolCallId === work.toolCallId);
     const isOurs = call?.status === "claimed" && call.token === work.token;
     // The claim was lost (the page was in the back/forward cache), and nobody else has the call.
@@ -182,16 +212,18 @@ export class FrontendToolRunner {
   private abandon(work: Work): void {
     work.over.abort();
     // A handler that ends later is told by the aborted signal.
-    if (work.is === "done") this.work.delete(work.toolCallId);
+    if (work.is === "done") this.work.delete(keyOf(work));
   }
 
-  private abandonAll(): void {
-    for (const work of this.work.values()) this.abandon(work);
+  private abandonAll(threadId: string): void {
+    for (const work of this.work.values()) if (work.threadId === threadId) this.abandon(work);
   }
 
   private show(): void {
+    const { threadId } = this;
     const shown = this.waiting.calls.map(({ toolCallId, name, status, token }): ShownToolCall => {
-      const isHere = token !== undefined && this.work.get(toolCallId)?.token === token && status === "claimed";
+      const work = this.work.get(keyOf({ threadId, toolCallId }));
+      const isHere = token !== undefined && work?.token === token && status === "claimed";
       return { toolCallId, name, status: status === "claimed" ? "running" : status, isHere };
     });
     this.shown$.next(shown.length === 0 ? NO_CALLS : shown);
@@ -201,15 +233,33 @@ export class FrontendToolRunner {
   private act(): void {
     clearTimeout(this.goOnTimer);
     if (this.life === undefined) return;
-    for (const call of this.waiting.calls) {
-      const tool = this.toolOf(call);
-      if (call.status !== "open" || tool?.handler === undefined || this.work.has(call.toolCallId)) continue;
-      this.run(call, tool, false).catch((error: unknown) => this.fail(error));
-    }
+    for (const { toolCallId } of this.waiting.calls) this.consider(toolCallId);
     if (!this.mayGoOn()) return;
     const isOffered = this.waiting.calls.some((call) => this.toolOf(call) !== undefined);
     const wait = Math.min((isOffered ? GO_ON_MS : GO_ON_BARE_MS) * 2 ** this.failures, RETRY_MAX_MS);
     this.goOnTimer = setTimeout(() => void this.goOn(), wait);
+  }
+
+  /** Runs a call if it is to be run here: the user sees what a handler shows in the tab where the question was asked. */
+  private consider(toolCallId: string): void {
+    const key = keyOf({ threadId: this.threadId, toolCallId });
+    if (!this.mayRun(toolCallId) || this.left.has(key)) return;
+    const run = (): void => {
+      this.left.delete(key);
+      if (this.life === undefined || keyOf({ threadId: this.threadId, toolCallId }) !== key) return;
+      const found = this.mayRun(toolCallId);
+      if (found !== undefined) this.run(found.call, found.tool, false).catch((error: unknown) => this.fail(error));
+    };
+    if (this.isOwnRun) return run();
+    this.left.set(key, setTimeout(run, isHidden() ? LEAVE_HIDDEN_MS : LEAVE_MS));
+  }
+
+  /** A call that nobody works on, if it is offered here. */
+  private mayRun(toolCallId: string): { readonly call: WaitingToolCall; readonly tool: FrontendTool } | undefined {
+    const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
+    const tool = call && this.toolOf(call);
+    if (call?.status !== "open" || tool?.handler === undefined) return undefined;
+    return this.work.has(keyOf({ threadId: this.threadId, toolCallId })) ? undefined : { call, tool };
   }
 
   /** Looks again later: what is waited for may never come. */
@@ -230,16 +280,16 @@ export class FrontendToolRunner {
   }
 
   private async run({ toolCallId, name }: WaitingToolCall, tool: FrontendTool, again: boolean): Promise<void> {
-    const { threadId } = this.agent;
+    const { threadId } = this;
     const over = new AbortController();
     const work: Work = { threadId, toolCallId, name, tool, token: randomId(), over, is: "claiming", result: undefined };
-    this.work.set(toolCallId, work);
+    this.work.set(keyOf(work), work);
     let isClaimed = false;
     try {
       isClaimed = await this.claim(work, again);
     } finally {
       if (!isClaimed) {
-        this.work.delete(toolCallId);
+        this.work.delete(keyOf(work));
         // The tab that has it may have died since.
         this.actLater();
       }
@@ -267,12 +317,12 @@ export class FrontendToolRunner {
       await patiently(() =>
         this.runtime.toolCalls.answer({ threadId, toolCallId, token, by: "handler", followUp, ...result }),
       );
-      this.work.delete(toolCallId);
-      this.answeredHere(toolCallId, followUp);
+      this.work.delete(keyOf(work));
+      this.answeredHere(work, followUp);
     } catch (error) {
       work.is = "done";
       this.fail(error);
-      if (over.signal.aborted || RunnerError.is(error, "closed")) this.work.delete(toolCallId);
+      if (over.signal.aborted || RunnerError.is(error, "closed")) this.work.delete(keyOf(work));
       else this.actLater(isOver(error) ? RETRY_MS : RETRY_MAX_MS);
     } finally {
       this.show();
@@ -281,11 +331,18 @@ export class FrontendToolRunner {
 
   private fail(error: unknown): void {
     if (isOver(error)) return;
-    this.options.failed?.(error instanceof Error ? error : new Error(String(error)));
+    this.options.failed?.(asError(error));
   }
 
-  private async resultOf({ tool: { handler }, threadId, toolCallId, name, over }: Work): Promise<Work["result"]> {
-    const context = { threadId, toolCallId, name, signal: over.signal };
+  private async resultOf({
+    tool: { handler },
+    threadId,
+    toolCallId,
+    name,
+    token,
+    over,
+  }: Work): Promise<Work["result"]> {
+    const context = { threadId, toolCallId, name, resultId: token, signal: over.signal };
     try {
       const text = await patiently(() => this.argumentsOf(context));
       const args: unknown = text.trim() === "" ? {} : JSON.parse(text);
@@ -297,13 +354,15 @@ export class FrontendToolRunner {
   }
 
   /** The arguments of a call, from the messages that are loaded or else from the thread. */
-  private async argumentsOf({ threadId, toolCallId }: Pick<Work, "threadId" | "toolCallId">): Promise<string> {
-    let { messages }: { messages: readonly Message[] } = this.agent;
+  private async argumentsOf({ threadId, toolCallId }: Named): Promise<string> {
+    const { agent } = this;
+    // The agent may show another thread by now.
+    let messages: readonly Message[] = agent.threadId === threadId ? agent.messages : [];
     for (;;) {
       const found = argumentsIn(messages, toolCallId);
       if (found !== undefined) return found;
       const before = messages[0]?.id;
-      const isFirst = messages === this.agent.messages;
+      const isFirst = messages === agent.messages;
       const page = await this.runtime.threads.messages(threadId, isFirst || before === undefined ? {} : { before });
       if (page.messages.length === 0) throw new RunnerError("call-over", { threadId, toolCallId });
       ({ messages } = page);
@@ -311,7 +370,8 @@ export class FrontendToolRunner {
   }
 
   /** The tab that gave the last result goes on. */
-  private answeredHere(toolCallId: string, followUp: boolean): void {
+  private answeredHere({ threadId, toolCallId }: Named, followUp: boolean): void {
+    if (threadId !== this.threadId) return;
     const answered = { status: "answered", ...(!followUp && { followUp }) } as const;
     const calls = this.waiting.calls.map((call) => (call.toolCallId === toolCallId ? { ...call, ...answered } : call));
     this.waiting = { ...this.waiting, calls };
@@ -322,7 +382,7 @@ export class FrontendToolRunner {
 
   private async goOn(): Promise<void> {
     const { nextRunId } = this.waiting;
-    if (nextRunId === undefined || this.goingOn === nextRunId) return;
+    if (nextRunId === undefined || this.goingOn === nextRunId || this.agent.threadId !== this.threadId) return;
     this.goingOn = nextRunId;
     const { agent, tools, waiting } = this;
     const parameters = this.options.parameters?.() ?? {};
@@ -342,6 +402,8 @@ export class FrontendToolRunner {
     }
   }
 }
+
+const isHidden = (): boolean => typeof document !== "undefined" && document.visibilityState === "hidden";
 
 function argumentsIn(messages: readonly Message[], toolCallId: string): string | undefined {
   for (const message of messages.toReversed()) {

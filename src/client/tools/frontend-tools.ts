@@ -8,6 +8,8 @@ export interface ToolCallContext {
   readonly threadId: string;
   readonly toolCallId: string;
   readonly name: string;
+  /** The id that the message with the result will have. */
+  readonly resultId: string;
   /** Aborts when the result is not wanted any more: somebody else has answered the call, or the thread went on without. */
   readonly signal: AbortSignal;
 }
@@ -32,6 +34,9 @@ export interface FrontendTool<Args = unknown> extends Tool {
   /** Whether the agent goes on at once when its calls have results. Default true. False: with the next message. */
   readonly followUp?: boolean;
 }
+
+/** What runs calls asks of the tools that a page offers. */
+export type OfferedTools = Pick<FrontendTools, "changes$" | "definitions" | "find">;
 
 /** The tools that a page offers to agents. */
 export class FrontendTools {

@@ -2,11 +2,14 @@ import type { AgentSubscriber } from "@ag-ui/client";
 import { distinctUntilChanged, Observable, Subscription } from "rxjs";
 import type { LocalAgent } from "../local-agent.js";
 
-/** Whether tool calls may wait: nothing runs, and messages since somebody wrote have calls without results. */
-export const mayWait = (agent: LocalAgent): Observable<boolean> =>
-  new Observable<boolean>((subscriber) => {
+/**
+ * The agent's thread while tool calls of it may wait: nothing runs, and messages since somebody wrote have calls without
+ * results. Else undefined.
+ */
+export const mayWait = (agent: LocalAgent): Observable<string | undefined> =>
+  new Observable<string | undefined>((subscriber) => {
     let isIdle = false;
-    const look = (): void => subscriber.next(isIdle && hasUnanswered(agent));
+    const look = (): void => subscriber.next(isIdle && hasUnanswered(agent) ? agent.threadId : undefined);
     const hooks: AgentSubscriber = {
       onMessagesChanged: () => {
         if (isIdle) look();
@@ -26,12 +29,14 @@ export const mayWait = (agent: LocalAgent): Observable<boolean> =>
   }).pipe(distinctUntilChanged());
 
 /** Whether messages since somebody wrote have a call without a result. Which of them wait, only the host knows. */
-export function hasUnanswered({ messages, hasEarlier }: LocalAgent): boolean {
+export function hasUnanswered(agent: LocalAgent): boolean {
+  const { messages, hasEarlier } = agent;
   const answered = new Set<string>();
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at]!;
     if (message.role === "user") return false;
-    if (message.role === "tool") answered.add(message.toolCallId);
+    // A result that the page shows already is not yet the thread's.
+    if (message.role === "tool" && agent.isSent(message.id)) answered.add(message.toolCallId);
     if (message.role !== "assistant") continue;
     if ((message.toolCalls ?? []).some(({ id }) => !answered.has(id))) return true;
   }

@@ -1,11 +1,61 @@
-import { filter, Subscription } from "rxjs";
+import { filter, Subscription, take } from "rxjs";
 import { Lazy } from "../../platform/lazy.js";
 import { loaded } from "../../run/loaded.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
-import type { FrontendToolRunnerOptions } from "./frontend-tool-runner.js";
-import type { FrontendTools } from "./frontend-tools.js";
+import { readUntilDone } from "../read-until-done.js";
+import type { FrontendToolRunner, FrontendToolRunnerOptions, ShownToolCall } from "./frontend-tool-runner.js";
+import type { OfferedTools } from "./frontend-tools.js";
 import { mayWait } from "./may-wait.js";
+
+/** The front-end tool calls of the thread that an agent follows. What runs them is loaded when a call may wait: few threads have one. */
+export class ToolCallsOfAgent {
+  private readonly runner: Lazy<FrontendToolRunner>;
+
+  constructor(
+    runtime: Pick<RuntimeConnection, "toolCalls" | "threads">,
+    private readonly agent: LocalAgent,
+    tools: OfferedTools,
+    private readonly options: FrontendToolRunnerOptions = {},
+  ) {
+    this.runner = new Lazy(async () => {
+      const { FrontendToolRunner: Runner } = await loaded(import("./frontend-tool-runner.js"));
+      return new Runner(runtime, agent, tools, options);
+    });
+  }
+
+  /**
+   * Runs calls from now on.
+   *
+   * @param changed called with the calls that wait, now and after each change
+   * @returns ends it; handlers that run go on, and give their results
+   */
+  begin(changed: (calls: readonly ShownToolCall[]) => void = () => undefined): () => void {
+    const life = new Subscription();
+    const read = async (): Promise<void> => {
+      const runner = await this.runner.get();
+      if (life.closed) return;
+      life.add(runner.calls$.subscribe(changed));
+      life.add(runner.begin());
+    };
+    life.add(
+      mayWait(this.agent)
+        .pipe(filter(Boolean), take(1))
+        .subscribe(() => life.add(readUntilDone(read, (error) => this.options.failed?.(error)))),
+    );
+    return () => life.unsubscribe();
+  }
+
+  /** See {@link FrontendToolRunner.answer}. */
+  async answer(toolCallId: string, result: unknown): Promise<string> {
+    return (await this.runner.get()).answer(toolCallId, result);
+  }
+
+  /** See {@link FrontendToolRunner.runAgain}. */
+  async runAgain(toolCallId: string): Promise<void> {
+    return (await this.runner.get()).runAgain(toolCallId);
+  }
+}
 
 /**
  * Runs the front-end tool calls of an agent's thread in this tab, each in one of the tabs that offer its tool, and goes on
@@ -13,22 +63,9 @@ import { mayWait } from "./may-wait.js";
  *
  * @returns ends it; handlers that run go on, and give their results
  */
-export function runFrontendTools(
+export const runFrontendTools = (
   runtime: Pick<RuntimeConnection, "toolCalls" | "threads">,
   agent: LocalAgent,
-  tools: FrontendTools,
+  tools: OfferedTools,
   options: FrontendToolRunnerOptions = {},
-): () => void {
-  const life = new Subscription();
-  // Loaded when a call may wait: few threads have one.
-  const runner = new Lazy(async () => {
-    const { FrontendToolRunner } = await loaded(import("./frontend-tool-runner.js"));
-    if (!life.closed) life.add(new FrontendToolRunner(runtime, agent, tools, options).begin());
-  });
-  life.add(
-    mayWait(agent)
-      .pipe(filter(Boolean))
-      .subscribe(() => void runner.get().catch((error: Error) => options.failed?.(error))),
-  );
-  return () => life.unsubscribe();
-}
+): (() => void) => new ToolCallsOfAgent(runtime, agent, tools, options).begin();

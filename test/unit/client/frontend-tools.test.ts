@@ -495,6 +495,64 @@ test("a LocalAgent without a store runs the tools of its page", async () => {
   expect(agent.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
 });
 
+test("an agent that is set to another thread runs the calls of that one; a handler that goes on gives its result to its own", async () => {
+  const { connect } = host();
+  const runtime = connect();
+  const tools = new FrontendTools();
+  const { gate, letOn } = gated();
+  const seen: string[] = [];
+  tools.add(
+    tool("a", async (_args, { threadId }) => {
+      seen.push(threadId);
+      if (threadId === "first") await gate;
+      return `of ${threadId}`;
+    }),
+  );
+  const agent = runtime.agent("caller", { threadId: "first" });
+  onTestFinished(runFrontendTools(runtime, agent, tools));
+  /** As a front end does that has one agent for all threads. */
+  const ask = async (threadId: string): Promise<void> => {
+    agent.threadId = threadId;
+    agent.setMessages([]);
+    const unfollow = agent.follow();
+    onTestFinished(unfollow);
+    agent.addMessage({ id: `${threadId}-q`, role: "user", content: "a" });
+    await agent.runAgent({ tools: tools.definitions("caller") });
+    await vi.waitFor(() => expect(seen).toContain(threadId), 10_000);
+    unfollow();
+  };
+  const resultsIn = async (threadId: string) =>
+    (await runtime.threads.messages(threadId)).messages.flatMap(({ role, content }) =>
+      role === "tool" ? [content] : [],
+    );
+  await ask("first");
+  await ask("second");
+  await vi.waitFor(async () => expect(await resultsIn("second")).toEqual(["of second"]), 10_000);
+  letOn();
+  await vi.waitFor(() => expectAnswered(), 10_000);
+  expect(seen).toEqual(["first", "second"]);
+
+  async function expectAnswered(): Promise<void> {
+    const calls = await new Promise<readonly { readonly status: string }[]>((resolve, reject) => {
+      const watching = runtime.toolCalls.watch("first").subscribe({ next: (now) => resolve(now.calls), error: reject });
+      onTestFinished(() => watching.unsubscribe());
+    });
+    expect(calls).toMatchObject([{ status: "answered" }]);
+  }
+});
+
+test("of two tabs that offer a tool, the one that asked runs it", async () => {
+  const { tab } = host();
+  const ran: string[] = [];
+  const offering = (name: string): FrontendTool => tool("a", () => ran.push(name));
+  const [asking, other] = [tab(offering("asking")), tab(offering("other"))];
+  for (const question of ["a", "a a"]) {
+    await asking.store.send(question);
+    await vi.waitFor(() => expect(texts(other).length).toBe(question.length > 1 ? 2 : 1), 10_000);
+  }
+  expect(ran).toEqual(["asking", "asking", "asking"]);
+});
+
 test("a tool is offered until it is taken back; one of an agent's own comes before one of all", () => {
   const tools = new FrontendTools();
   const names = (agentId: string) =>
