@@ -27,6 +27,13 @@ async function send(tab: Tab, text: string): Promise<void> {
 const shows = (tab: Tab, text: string | RegExp): Promise<string> => tab.waitForText("log", "Conversation", text);
 const lists = (tab: Tab, text: string | RegExp): Promise<string> => tab.waitForText("navigation", "Threads", text);
 
+/** Waits until it shows more of the answer than now. */
+async function goesOn(tab: Tab): Promise<void> {
+  const { length } = await shows(tab, "I say it");
+  await tab.waitFor((before) => document.querySelector("[role=log]")!.textContent!.length > before + 20, length);
+  expect(await shows(tab, "I say it")).not.toContain("Stopped.");
+}
+
 test("two tabs show an answer as it comes; the one stops what the other began; a reload loses nothing", async () => {
   const a = await open();
   await send(a, "a long one");
@@ -64,6 +71,27 @@ test("a tab that reloads in the middle has the rest; a thread that is left in th
   await shows(a, /You said: second\.[^]*until the end/);
   await a.click("button", "third");
   await shows(a, /You said: third\.[^]*until the end/);
+});
+
+test("an assistant that is closed in the middle of an answer stops nothing (L11); opened again, it reads on", async () => {
+  const a = await open();
+  await send(a, "closed, long");
+  await shows(a, "You said: closed, long. I say it");
+  const b = await open("closed, long");
+  await shows(b, "You said: closed, long. I say it");
+  for (const [closing, other] of [
+    [a, b], // its own run
+    [b, a], // one that it reads
+  ] as const) {
+    await closing.click("button", "Close the assistant");
+    await closing.waitFor(() => document.querySelector("nav") === null);
+    await goesOn(other);
+    await closing.click("button", "Open the assistant");
+    await closing.click("button", "closed, long");
+    await goesOn(closing);
+  }
+  await b.click("button", "Stop");
+  for (const tab of [a, b]) await shows(tab, "Stopped.");
 });
 
 test("a thread is renamed, archived, brought back and deleted in all tabs", async () => {
