@@ -94,6 +94,49 @@ test("an assistant that is closed in the middle of an answer stops nothing (L11)
   for (const tab of [a, b]) await shows(tab, "Stopped.");
 });
 
+/** Presses a button of a tab that need not be the shown one, for which a real click would wait. */
+const press = (tab: Tab, name: string): Promise<void> =>
+  tab.evaluate(
+    (wanted) => [...document.querySelectorAll("button")].find(({ innerText }) => innerText === wanted)!.click(),
+    name,
+  );
+
+/** Two tabs on a thread, which have sent at the same time: "from a" and "from b", with this before it. */
+async function sentAtOnce(thread: string, before = ""): Promise<[a: Tab, b: Tab]> {
+  const a = await open();
+  await send(a, thread);
+  await shows(a, /until the end/);
+  const b = await open(thread);
+  await shows(b, /until the end/);
+  await a.type("textbox", "Message", `${before}from a`);
+  await b.type("textbox", "Message", `${before}from b`);
+  await Promise.all([press(a, "Send"), press(b, "Send")]);
+  return [a, b];
+}
+
+test("two tabs that send at the same time: both are answered, in both (L20)", async () => {
+  const [a, b] = await sentAtOnce("at once");
+  for (const tab of [a, b]) {
+    await shows(tab, /You said: from a\.[^]*until the end/);
+    await shows(tab, /You said: from b\.[^]*until the end/);
+  }
+  await shows(b, await a.text("log", "Conversation"));
+});
+
+test("what waits for another tab's answer is taken back by Stop, which does not stop that", async () => {
+  const [a, b] = await sentAtOnce("taken back", "long ");
+  const [answered, waits] = await Promise.any([
+    shows(a, "You said: long from a").then(() => [a, b] as const),
+    shows(b, "You said: long from b").then(() => [b, a] as const),
+  ]);
+  await press(waits, "Stop");
+  await shows(waits, answered === a ? "You said: long from a" : "You said: long from b");
+  await goesOn(answered);
+  await goesOn(waits);
+  await press(waits, "Stop");
+  for (const tab of [a, b]) await shows(tab, "Stopped.");
+});
+
 test("a thread is renamed, archived, brought back and deleted in all tabs", async () => {
   const [a, b] = [await open(), await open()];
   await send(a, "listed");
