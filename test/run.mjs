@@ -48,6 +48,14 @@ const vitest = (project) => (report) => ({
   }),
 });
 
+/** Folders whose types need packages that the ordinary check does not have, and where else they take packages from. */
+const OWN_TYPES = [
+  ["demo/frameworks"],
+  ["demo/assistant-ui"],
+  ["demo/copilotkit"],
+  ["test/bench/renders", "demo/copilotkit"],
+];
+
 /** In this order. `limit` is where a suite that hangs is ended: far from what the slowest machine needs. */
 const SUITES = [
   {
@@ -90,6 +98,14 @@ const SUITES = [
     // It installs 500 MB.
     outsideGate: true,
     steps: [vitest("copilotkit")],
+  },
+  {
+    name: "frontends-types",
+    says: "types of the examples of front ends, and of what the bench has of them",
+    limit: 30 * MINUTE,
+    // It installs the front ends.
+    outsideGate: true,
+    steps: OWN_TYPES.map((folders) => single(process.execPath, join(ROOT, "test/setup/own-types.mjs"), ...folders)),
   },
   ...["chromium", "firefox"].map((browser) => ({
     name: `frontends-${browser}`,

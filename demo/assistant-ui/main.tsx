@@ -1,4 +1,4 @@
-import { StrictMode } from "react";
+import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
 import {
   AssistantRuntimeProvider,
@@ -89,11 +89,22 @@ function Chat() {
   );
 }
 
-const App = () => (
+const Assistant = () => (
   <AssistantRuntimeProvider runtime={useAssistantUi(runtime, "poet")}>
     <Threads />
     <Chat />
   </AssistantRuntimeProvider>
 );
+
+/** The assistant is a part of a page, which opens and closes it. */
+function App() {
+  const [isOpen, setIsOpen] = useState(true);
+  return (
+    <>
+      <button onClick={() => setIsOpen(!isOpen)}>{isOpen ? "Close the assistant" : "Open the assistant"}</button>
+      {isOpen && <Assistant />}
+    </>
+  );
+}
 
 createRoot(document.querySelector("#app")!).render(<StrictMode children={<App />} />);

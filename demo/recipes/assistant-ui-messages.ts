@@ -68,6 +68,12 @@ export function messagesToRun(
   return [...kept, ...wanted.filter((message) => isResultFor(kept, message)), ...news];
 }
 
+/** Whether {@link messagesToRun} only puts questions behind what the thread has. */
+export const onlyAsks = (known: readonly Message[], toRun: readonly Message[]): boolean =>
+  toRun.length > known.length &&
+  known.every((message, index) => toRun[index] === message) &&
+  toRun.slice(known.length).every(isQuestion);
+
 /** Whether it answers a call of a tool that has no result yet. */
 const isResultFor = (kept: readonly Message[], message: Message): boolean =>
   message.role === "tool" &&

@@ -10,9 +10,15 @@ import {
   type ThreadRuntime,
 } from "@assistant-ui/react";
 import { fromAgUiMessages, useAgUiRuntime, type UseAgUiRuntimeOptions } from "@assistant-ui/react-ag-ui";
-import type { AgentSubscriber, RunAgentInput, RunAgentResult } from "@ag-ui/client";
-import { ThreadStore, type RuntimeConnection, type ThreadSnapshot } from "ag-ui-local-runtime/client";
-import { endOf, lastTurn, messagesToRun, shownMessages } from "./assistant-ui-messages.js";
+import type { AgentSubscriber, Message, RunAgentInput, RunAgentResult } from "@ag-ui/client";
+import {
+  RunnerError,
+  ThreadStore,
+  type RuntimeConnection,
+  type ThreadRun,
+  type ThreadSnapshot,
+} from "ag-ui-local-runtime/client";
+import { endOf, lastTurn, messagesToRun, onlyAsks, shownMessages } from "./assistant-ui-messages.js";
 import { threadIds, threadList } from "./assistant-ui-threads.js";
 
 type History = NonNullable<NonNullable<UseAgUiRuntimeOptions["adapters"]>["history"]>;
@@ -70,12 +76,18 @@ class ShownThread {
   private shown: Partial<ThreadSnapshot> = {};
   /** Own runs and readings that stream. */
   private streams = 0;
+  /** Gives up the own run that waits for the end of another tab's. */
+  private giveUp: (() => void) | undefined;
 
   constructor(runtime: RuntimeConnection, agentId: string, threadId: string) {
     this.store = new ThreadStore(runtime, { agentId, threadId });
     const runAgent = this.runAgent.bind(this);
     // A page that goes is no stop (L11), and this is called for both.
-    const abortRun = (): void => void (this.isMounted && this.store.stop());
+    const abortRun = (): void => {
+      if (!this.isMounted) return;
+      if (this.giveUp === undefined) this.store.stop();
+      else this.giveUp();
+    };
     this.agent = { threadId, runAgent, abortRun } as unknown as UseAgUiRuntimeOptions["agent"];
     this.history = {
       load: async () => {
@@ -151,24 +163,65 @@ class ShownThread {
   private async runAgent(given: RunAgentInput, subscriber: AgentSubscriber): Promise<RunAgentResult> {
     this.streams++;
     try {
-      await this.ready();
-      const { agent } = this.store;
-      const { runId, tools, context, forwardedProps, resume, state } = given;
-      const before = agent.messages;
-      const messages = messagesToRun(before, this.seen, given.messages);
-      if (state !== null && JSON.stringify(state) !== JSON.stringify(agent.state)) agent.setState(state);
-      agent.messages = messages;
-      for (const { id } of given.messages) this.seen.add(id);
-      this.runs.set(runId, "own");
-      try {
-        return await agent.runAgent({ runId, tools, context, forwardedProps, ...(resume && { resume }) }, subscriber);
-      } catch (error) {
-        // Refused: the message is no part of the thread.
-        if (agent.messages === messages) agent.messages = before;
-        throw error;
+      for (;;) {
+        const { run } = await this.ready();
+        const result = await this.runOnce(given, subscriber);
+        if (result !== undefined) return result;
+        await this.endOfRunAfter(run);
       }
     } finally {
       this.streams--;
+    }
+  }
+
+  /** @returns undefined where another tab has begun at the same time, and what was sent here can come behind it */
+  private async runOnce(given: RunAgentInput, subscriber: AgentSubscriber): Promise<RunAgentResult | undefined> {
+    const { agent } = this.store;
+    const { runId, tools, context, forwardedProps, resume, state } = given;
+    const before = agent.messages;
+    const messages = messagesToRun(before, this.seen, given.messages);
+    // Where turns came that the page has not shown, it shows all of the thread at the end.
+    const isAllShown = before.every(({ id, role }) => role !== "user" || this.seen.has(id));
+    // What changes, answers or goes on with something is not right any more after another run.
+    const mayWait = resume === undefined && onlyAsks(before, messages);
+    if (state !== null && JSON.stringify(state) !== JSON.stringify(agent.state)) agent.setState(state);
+    agent.messages = messages;
+    for (const { id } of given.messages) this.seen.add(id);
+    this.runs.set(runId, isAllShown ? "own" : "read");
+    try {
+      const parameters = { runId, tools, context, forwardedProps, ...(resume && { resume }) };
+      return await agent.runAgent(parameters, mayWait ? untilBusy(subscriber) : subscriber);
+    } catch (error) {
+      // Refused: the message is no part of the thread.
+      if (agent.messages === messages) agent.messages = before;
+      else if (isBusy(error)) {
+        // More has come meanwhile. What was cut is read again.
+        const isKept = ({ id }: Message): boolean => before.some((known) => known.id === id);
+        const isSent = ({ id }: Message): boolean => messages.some((sent) => sent.id === id);
+        agent.messages = agent.messages.filter((message) => isKept(message) || !isSent(message));
+        agent.connectAgent().catch(() => undefined);
+      }
+      if (mayWait && isBusy(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Resolves when the thread has had another run than `before` that is over. Rejects if the user stops it. */
+  private async endOfRunAfter(before: ThreadRun): Promise<void> {
+    let end = (): void => undefined;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.giveUp = () => reject(new Error("Stopped before it began"));
+        const look = (): void => {
+          const { run } = this.store.getSnapshot();
+          if (run.is === "idle" && run !== before) resolve();
+        };
+        end = this.store.subscribe(look);
+        look();
+      });
+    } finally {
+      this.giveUp = undefined;
+      end();
     }
   }
 
@@ -178,6 +231,21 @@ class ShownThread {
     if (snapshot.status !== "ready") throw snapshot.error ?? new Error("The thread cannot be read");
     return snapshot;
   }
+}
+
+const isBusy = (error: unknown): boolean => RunnerError.is(error, "thread-busy");
+
+/** Tells nothing of a run that was refused because another one is live. */
+function untilBusy(subscriber: AgentSubscriber): AgentSubscriber {
+  let isRefused = false;
+  return {
+    ...subscriber,
+    onRunFailed: (failed) => {
+      isRefused = isBusy(failed.error);
+      return isRefused ? undefined : subscriber.onRunFailed?.(failed);
+    },
+    onRunFinalized: (ended) => (isRefused ? undefined : subscriber.onRunFinalized?.(ended)),
+  };
 }
 
 function useShownThread(thread: ShownThread, options: AssistantUiOptions): AssistantRuntime {

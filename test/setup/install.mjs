@@ -62,6 +62,16 @@ export function install() {
   process.exit(1);
 }
 
+/** Whether a folder's own packages are there, as its package.json says. */
+export function hasPackages(folder) {
+  const jsonOf = (path) => (existsSync(join(folder, path)) ? JSON.parse(readFileSync(join(folder, path), "utf8")) : {});
+  const { dependencies } = jsonOf("package.json");
+  // `npm:name@1.2.3` is a package under another name.
+  return Object.entries(dependencies).every(
+    ([name, version]) => jsonOf(`node_modules/${name}/package.json`).version === version.replace(/^npm:.*@/, ""),
+  );
+}
+
 /**
  * Installs a folder's own packages, where they are not what its package.json says: they are large, and only some tests
  * need them.
@@ -69,18 +79,11 @@ export function install() {
  * @returns whether they are there
  */
 export function installPackages(folder) {
-  const jsonOf = (path) => (existsSync(join(folder, path)) ? JSON.parse(readFileSync(join(folder, path), "utf8")) : {});
-  const { dependencies } = jsonOf("package.json");
-  // `npm:name@1.2.3` is a package under another name.
-  const isInstalled = () =>
-    Object.entries(dependencies).every(
-      ([name, version]) => jsonOf(`node_modules/${name}/package.json`).version === version.replace(/^npm:.*@/, ""),
-    );
   // Some registries lack the packages of other platforms, and then `npm ci` takes the lock for incomplete.
   for (const way of [["ci"], ["install", "--no-save"]]) {
-    if (isInstalled()) break;
+    if (hasPackages(folder)) break;
     console.log(`npm ${way.join(" ")} in ${relative(ROOT, folder)}`);
     npm([...way, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder });
   }
-  return isInstalled();
+  return hasPackages(folder);
 }

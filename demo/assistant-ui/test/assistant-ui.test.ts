@@ -27,6 +27,13 @@ async function send(tab: Tab, text: string): Promise<void> {
 const shows = (tab: Tab, text: string | RegExp): Promise<string> => tab.waitForText("log", "Conversation", text);
 const lists = (tab: Tab, text: string | RegExp): Promise<string> => tab.waitForText("navigation", "Threads", text);
 
+/** Waits until it shows more of the answer than now. */
+async function goesOn(tab: Tab): Promise<void> {
+  const { length } = await shows(tab, "I say it");
+  await tab.waitFor((before) => document.querySelector("[role=log]")!.textContent!.length > before + 20, length);
+  expect(await shows(tab, "I say it")).not.toContain("Stopped.");
+}
+
 test("two tabs show an answer as it comes; the one stops what the other began; a reload loses nothing", async () => {
   const a = await open();
   await send(a, "a long one");
@@ -64,6 +71,70 @@ test("a tab that reloads in the middle has the rest; a thread that is left in th
   await shows(a, /You said: second\.[^]*until the end/);
   await a.click("button", "third");
   await shows(a, /You said: third\.[^]*until the end/);
+});
+
+test("an assistant that is closed in the middle of an answer stops nothing (L11); opened again, it reads on", async () => {
+  const a = await open();
+  await send(a, "closed, long");
+  await shows(a, "You said: closed, long. I say it");
+  const b = await open("closed, long");
+  await shows(b, "You said: closed, long. I say it");
+  for (const [closing, other] of [
+    [a, b], // its own run
+    [b, a], // one that it reads
+  ] as const) {
+    await closing.click("button", "Close the assistant");
+    await closing.waitFor(() => document.querySelector("nav") === null);
+    await goesOn(other);
+    await closing.click("button", "Open the assistant");
+    await closing.click("button", "closed, long");
+    await goesOn(closing);
+  }
+  await b.click("button", "Stop");
+  for (const tab of [a, b]) await shows(tab, "Stopped.");
+});
+
+/** Presses a button of a tab that need not be the shown one, for which a real click would wait. */
+const press = (tab: Tab, name: string): Promise<void> =>
+  tab.evaluate(
+    (wanted) => [...document.querySelectorAll("button")].find(({ innerText }) => innerText === wanted)!.click(),
+    name,
+  );
+
+/** Two tabs on a thread, which have sent at the same time: "from a" and "from b", with this before it. */
+async function sentAtOnce(thread: string, before = ""): Promise<[a: Tab, b: Tab]> {
+  const a = await open();
+  await send(a, thread);
+  await shows(a, /until the end/);
+  const b = await open(thread);
+  await shows(b, /until the end/);
+  await a.type("textbox", "Message", `${before}from a`);
+  await b.type("textbox", "Message", `${before}from b`);
+  await Promise.all([press(a, "Send"), press(b, "Send")]);
+  return [a, b];
+}
+
+test("two tabs that send at the same time: both are answered, in both (L20)", async () => {
+  const [a, b] = await sentAtOnce("at once");
+  for (const tab of [a, b]) {
+    await shows(tab, /You said: from a\.[^]*until the end/);
+    await shows(tab, /You said: from b\.[^]*until the end/);
+  }
+  await shows(b, await a.text("log", "Conversation"));
+});
+
+test("what waits for another tab's answer is taken back by Stop, which does not stop that", async () => {
+  const [a, b] = await sentAtOnce("taken back", "long ");
+  const [answered, waits] = await Promise.any([
+    shows(a, "You said: long from a").then(() => [a, b] as const),
+    shows(b, "You said: long from b").then(() => [b, a] as const),
+  ]);
+  await press(waits, "Stop");
+  await shows(waits, answered === a ? "You said: long from a" : "You said: long from b");
+  await goesOn(answered);
+  await goesOn(waits);
+  await press(waits, "Stop");
+  for (const tab of [a, b]) await shows(tab, "Stopped.");
 });
 
 test("a thread is renamed, archived, brought back and deleted in all tabs", async () => {

@@ -58,7 +58,7 @@ export function perform(contestant: (runtime: RuntimeConnection, threadId: strin
       agent.addMessage({ id: "first", role: "user", content: "Tell" });
       await agent.runAgent();
       createRoot(document.body.appendChild(document.createElement("main"))).render(await contestant(runtime, threadId));
-      await until(({ messages }) => messages.length === MESSAGES - 2);
+      await until(({ isRunning, messages }) => !isRunning && messages.length === MESSAGES - 2);
     },
     /** A question, until its answer is on the screen. */
     async run(order: Order): Promise<Renders> {

@@ -1,6 +1,6 @@
 import type { Message } from "@ag-ui/core";
 import { describe, expect, test } from "vitest";
-import { endOf, lastTurn, messagesToRun, shownMessages } from "../../../recipes/assistant-ui-messages.js";
+import { endOf, lastTurn, messagesToRun, onlyAsks, shownMessages } from "../../../recipes/assistant-ui-messages.js";
 
 const user = (id: string, content = id): Message => ({ id, role: "user", content });
 const assistant = (id: string, ...calls: string[]): Message => ({
@@ -52,6 +52,16 @@ describe("what a run begins with, of what assistant-ui sends", () => {
     const wanted = [user("u1"), own("a1"), result("own t1", "c1"), result("own t2", "c2"), result("t3", "other")];
     expect(ids(messagesToRun(calling, seen, wanted))).toEqual(["u1", "a1", "t1", "own t2"]);
     expect(ids(messagesToRun(calling, seen, [...wanted, user("n")]))).toEqual(["u1", "a1", "t1", "own t2", "n"]);
+  });
+
+  test("only a question behind the path can wait for another run: no edit, no regeneration, no result", () => {
+    const asks = (...wanted: Message[]): boolean => onlyAsks(path, messagesToRun(path, all, wanted));
+    expect(asks(user("u1"), own("a1"), user("u2"), own("a2"), user("n"))).toBe(true);
+    expect(asks(user("u1"), own("a1"), user("n"))).toBe(false);
+    expect(asks(user("u1"), own("a1"), user("u2"))).toBe(false);
+    expect(asks(user("u1"), own("a1"), user("u2"), own("a2"))).toBe(false);
+    const calling = [user("u1"), assistant("a1", "c1")];
+    expect(onlyAsks(calling, messagesToRun(calling, all, [user("u1"), own("a1"), result("t1", "c1")]))).toBe(false);
   });
 
   test("an answer to an interrupt begins with the whole path", () => {
