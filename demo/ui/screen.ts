@@ -1,5 +1,6 @@
 import { render } from "lit/html.js";
-import type { App, Focus } from "./app.js";
+import type { App } from "./app.js";
+import type { Focus } from "./feedback.js";
 import { page } from "./view/page.js";
 
 /** Within so many pixels of the end, a reader counts as reading the newest. */
@@ -69,7 +70,7 @@ export class Screen {
 
   #reflect(): void {
     const { dataset } = document.documentElement;
-    dataset.runState = this.app.isRunning ? "running" : "idle";
+    dataset.runState = this.app.chat.isRunning ? "running" : "idle";
     const { status } = this.app;
     if (status.is === "connected") {
       dataset.host = status.host;
@@ -82,9 +83,9 @@ export class Screen {
 
   #draw(): void {
     const { app } = this;
-    const { threadId, messages, earlier } = app.now;
+    const { threadId, messages, earlier } = app.chat.now;
     const was = this.#beginning;
-    const rest = app.earlierFailure === undefined ? "resting" : "failed";
+    const rest = app.chat.earlierFailure === undefined ? "resting" : "failed";
     const now: Beginning = { firstId: messages[0]?.id, earlier: earlier === "loading" ? "loading" : rest };
     this.#beginning = now;
     // Earlier messages come in above what is being read. So does why they did not come, but that is to be seen.
@@ -102,7 +103,7 @@ export class Screen {
     if (keepPlace && was.earlier === "loading") this.#atEnd = this.#isNearEnd();
     // A button that is gone leaves the focus nowhere.
     if (focused && !focused.isConnected) this.#focus ??= place ? (place.id as "conversation" | "threads") : "composer";
-    document.title = `${app.isRunning ? "● " : ""}${app.title} · ${app.agent.name}`;
+    document.title = `${app.chat.isRunning ? "● " : ""}${app.title} · ${app.agent.name}`;
 
     const log = document.querySelector<HTMLElement>("#conversation");
     if (log !== this.#log) {

@@ -49,7 +49,7 @@ function rename(app: App, thread: ThreadSummary): TemplateResult {
     const title = new FormData(event.currentTarget as HTMLFormElement).get("title")?.toString().trim() ?? "";
     if (title === "") return;
     end(event);
-    void app.rename(thread, title);
+    void app.actions.rename(thread, title);
   };
   return html`<h2 id="dialog-title">Rename thread</h2>
     <form @submit=${submit}>

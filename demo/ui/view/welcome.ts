@@ -58,7 +58,12 @@ function choice(app: App): TemplateResult {
 
 function starter(app: App, it: Starter): TemplateResult {
   const icon = it.sample === undefined ? icons.send : fileIcon(it.sample.endsWith(".csv") ? "text/csv" : "text/plain");
-  return html`<button type="button" class="starter" ?disabled=${!app.isFree} @click=${() => void app.begin(it)}>
+  return html`<button
+    type="button"
+    class="starter"
+    ?disabled=${!app.chat.isFree}
+    @click=${() => void app.chat.begin(it)}
+  >
     ${icon}<span>${it.label}</span>
   </button>`;
 }
