@@ -15,9 +15,7 @@ export function welcome(app: App): TemplateResult {
         event before it is shown, so an answer survives reloads, crashes and closed tabs.
       </p>
       <div class="start">
-        <div class="scroll-x" tabindex="0" role="group" aria-label="The line that starts it">
-          <pre><code>serveRuntime({ agents: { reader, research }, dbName: "my-app" });</code></pre>
-        </div>
+        <pre><code>serveRuntime({ agents: { reader, research }, dbName: "my-app" });</code></pre>
         <p class="links">
           <a href="/guides/readme.html">README</a><a href="/guides/index.html">Guides</a
           ><a href="/guides/guarantees.html">What is guaranteed</a>
