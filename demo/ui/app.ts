@@ -5,6 +5,7 @@ import type { TextFile } from "../reader/intake.js";
 import { type AgentView, agentView } from "./agents.js";
 import { takeFiles, takeText } from "./attach.js";
 import { Chat } from "./chat.js";
+import { Deletions } from "./deletions.js";
 import { Drafting } from "./drafting.js";
 import { Feedback } from "./feedback.js";
 import { plural } from "./format.js";
@@ -14,8 +15,7 @@ import { ThreadActions } from "./thread-actions.js";
 import { Threads, titleOf } from "./threads.js";
 
 /** What lies over the page and waits for an answer. */
-export type Dialog =
-  { readonly is: "shortcuts" } | { readonly is: "rename" | "delete"; readonly thread: ThreadSummary };
+export type Dialog = { readonly is: "shortcuts" } | { readonly is: "rename"; readonly thread: ThreadSummary };
 
 /** What the page knows and does. The screen renders it; it knows nothing of elements. */
 export class App extends Feedback {
@@ -34,6 +34,7 @@ export class App extends Feedback {
   readonly drafting = new Drafting(this);
   threads!: Threads;
   actions!: ThreadActions;
+  deletions!: Deletions;
   /** The thread on show. */
   chat!: Chat;
 
@@ -161,17 +162,24 @@ export class App extends Feedback {
     this.changed();
   }
 
-  async delete({ threadId }: ThreadSummary): Promise<void> {
-    // So that this tab does not say that somebody deleted it.
-    if (threadId === this.chat.now.threadId) {
-      const next = crypto.randomUUID();
-      history.replaceState(null, "", threadUrl(next, this.agent.id));
-      this.#show(next);
-    }
-    await this.try(async () => {
-      await this.#runtime.threads.delete(threadId);
-      this.announce("Thread deleted");
-    });
+  /** Another thread takes its place at once; it is gone when that can no longer be undone. */
+  delete(thread: ThreadSummary): void {
+    const isOnShow = thread.threadId === this.chat.now.threadId;
+    const instead = isOnShow ? crypto.randomUUID() : undefined;
+    this.deletions.add({ thread, instead });
+    if (instead === undefined) return;
+    history.replaceState(null, "", threadUrl(instead, this.agent.id));
+    this.#show(instead);
+  }
+
+  /** Of the last one that waits. */
+  undoDelete(): void {
+    const last = this.deletions.waiting.at(-1);
+    if (!last) return;
+    this.deletions.undo(last);
+    this.announce(`${titleOf(last.thread)} is back`);
+    // Whoever has gone elsewhere meanwhile stays there.
+    if (last.instead === this.chat.now.threadId) this.openThread(last.thread.threadId);
   }
 
   async search(query: string): Promise<void> {
@@ -208,6 +216,7 @@ export class App extends Feedback {
     const old = this.#runtime;
     const { threadId } = this.chat.now;
     this.#statusSubscription?.unsubscribe();
+    this.deletions.close();
     this.threads.close();
     this.chat.leave();
     old.close().catch(() => undefined);
@@ -219,6 +228,7 @@ export class App extends Feedback {
     this.#runtime = this.connect();
     this.threads = new Threads(this.#runtime, () => this.changed());
     this.actions = new ThreadActions(this, this.#runtime);
+    this.deletions = new Deletions(this, this.#runtime, this.threads);
     this.#show(threadId);
     this.#statusSubscription = this.#runtime.status$.subscribe((status) => {
       const was = this.status;
@@ -234,6 +244,9 @@ export class App extends Feedback {
   #show(threadId: string): void {
     // There is none at first.
     this.chat?.leave();
+    // Whoever goes back to a thread wants to have it.
+    const deletion = this.deletions.waiting.find(({ thread }) => thread.threadId === threadId);
+    if (deletion) this.deletions.undo(deletion);
     this.notice = undefined;
     this.drafting.open(threadId);
     this.chat = new Chat(this, this.#runtime, threadId);

@@ -94,15 +94,18 @@ export class Screen {
     if (this.#threadId !== threadId) {
       this.#threadId = threadId;
       this.#atEnd = true;
+      // The next one may be empty, and does not begin where this one was left.
+      this.#scrollTop = 0;
+      this.#log?.scrollTo(0, 0);
     } else if (moves) keepPlace = this.#placeOfReading();
     const focused = document.activeElement;
-    const place = focused?.closest("#conversation, #threads");
+    const place = focused?.closest("#threads, #conversation, .thread-bar, .undo");
     render(page(app, { atEnd: this.#atEnd, toEnd: this.toEnd }), this.root);
     keepPlace?.();
     // Who asked for earlier messages wants to see them, not the newest.
     if (keepPlace && was.earlier === "loading") this.#atEnd = this.#isNearEnd();
     // A button that is gone leaves the focus nowhere.
-    if (focused && !focused.isConnected) this.#focus ??= place ? (place.id as "conversation" | "threads") : "composer";
+    if (focused && !focused.isConnected) this.#focus ??= this.#nextTo(place);
     document.title = `${app.chat.isRunning ? "● " : ""}${app.title} · ${app.agent.name}`;
 
     const log = document.querySelector<HTMLElement>("#conversation");
@@ -119,6 +122,12 @@ export class Screen {
       this.#focusOn(this.#focus);
       this.#focus = undefined;
     }
+  }
+
+  /** Where the focus goes from what is no more. Not into a text field after a deletion: there Ctrl + Z undoes letters. */
+  #nextTo(place: Element | null | undefined): Focus {
+    if (!place) return "composer";
+    return place.id === "threads" || this.app.threadsOpen ? "threads" : "conversation";
   }
 
   readonly #scrolled = (): void => {

@@ -16,6 +16,6 @@ export function threadMenu(app: App, thread: ThreadSummary): TemplateResult {
       icon: icons.archive,
       act: () => void app.actions.archive(thread),
     },
-    { label: "Delete…", icon: icons.trash, act: () => app.open({ is: "delete", thread }), isDanger: true },
+    { label: "Delete", icon: icons.trash, act: () => app.delete(thread), isDanger: true },
   ]);
 }
