@@ -26,7 +26,7 @@ export interface AgentView {
 const READER: AgentView = {
   id: "reader",
   name: "Reader",
-  does: "outlines texts and tables, answers with quotes and figures",
+  does: "Outlines texts and tables, answers with quotes and figures",
   invites: "Give it something to read",
   starters: [
     { label: "Outline a guide to lighthouses", sample: "guide-to-lighthouses.md" },
@@ -44,7 +44,7 @@ const READER: AgentView = {
 const RESEARCHER: AgentView = {
   id: "research",
   name: "Researcher",
-  does: "a LangGraph.js graph that continues where it was interrupted",
+  does: "A LangGraph.js graph that continues where it was interrupted",
   invites: "Ask it something",
   starters: [
     { label: "What did the keeper do with the lamp?", question: "What did the keeper do with the lamp?" },

@@ -1,69 +1,29 @@
-import type { Message } from "@ag-ui/client";
-import {
-  RunnerError,
-  type RuntimeConnection,
-  type RuntimeStatus,
-  type SettledStatus,
-  ThreadStore,
-  type ThreadSnapshot,
-  type ThreadSummary,
-} from "ag-ui-local-runtime/client";
+import type { RuntimeConnection, RuntimeStatus, ThreadSummary } from "ag-ui-local-runtime/client";
 import type { Subscription } from "rxjs";
 import { endHost } from "../end-host.js";
 import type { TextFile } from "../reader/intake.js";
-import { fileMessage } from "../reader/message.js";
-import { type AgentView, agentView, type Starter } from "./agents.js";
+import { type AgentView, agentView } from "./agents.js";
 import { takeFiles, takeText } from "./attach.js";
+import { Chat } from "./chat.js";
+import { Deletions } from "./deletions.js";
 import { Drafting } from "./drafting.js";
-import { type Editing, editedContent, editingOf } from "./editing.js";
+import { Feedback } from "./feedback.js";
 import { plural } from "./format.js";
 import { agentInUrl, threadInUrl, threadUrl } from "./route.js";
-import { fetchSample } from "./samples.js";
-import { isShown } from "./shown.js";
 import { keepStorage, storageUse, type StorageUse } from "./storage.js";
-import { allMessages, download, fileNameOf, threadMarkdown } from "./thread-markdown.js";
+import { ThreadActions } from "./thread-actions.js";
 import { Threads, titleOf } from "./threads.js";
 
-/** Something that the person should read; `failure` in the colours of one. */
-export interface Notice {
-  readonly kind: "note" | "failure";
-  readonly text: string;
-}
-
-/** What the screen shall do once, after the next render. */
-export type Focus =
-  | "composer"
-  | "conversation"
-  | "stop"
-  | "panel"
-  | "threads"
-  | "search"
-  | "edit"
-  | "panel-toggle"
-  | "threads-toggle"
-  | "second-toggle";
-
 /** What lies over the page and waits for an answer. */
-export type Dialog =
-  { readonly is: "shortcuts" } | { readonly is: "rename" | "delete"; readonly thread: ThreadSummary };
-
-/** So many of a thread's messages come at a time: the newest when it is opened, earlier ones where they are wanted. */
-const PAGE = 30;
+export type Dialog = { readonly is: "shortcuts" } | { readonly is: "rename"; readonly thread: ThreadSummary };
 
 /** What the page knows and does. The screen renders it; it knows nothing of elements. */
-export class App {
+export class App extends Feedback {
   status: RuntimeStatus = { is: "connecting" };
   online = navigator.onLine;
   storage: StorageUse | undefined;
-  notice: Notice | undefined;
-  /** For screen readers: one thing that just happened. */
-  announcement = "";
   dropping = false;
   dialog: Dialog | undefined;
-  /** The question that is being changed. */
-  editing: Editing | undefined;
-  /** Why the last page of earlier messages did not come. */
-  earlierFailure: string | undefined;
   threadsOpen = false;
   /** undefined: as the width of the page suggests. */
   panelOpen: boolean | undefined;
@@ -71,37 +31,18 @@ export class App {
   second: string | undefined;
   /** This page is such a second tab. */
   readonly isSecond = window !== window.top;
-  readonly drafting = new Drafting({
-    changed: () => this.changed(),
-    announce: (text) => this.announce(text),
-    failed: (text) => this.#fail(text),
-  });
-
-  /** Set by the screen. */
-  changed: () => void = () => undefined;
-  focus: (target: Focus) => void = () => undefined;
+  readonly drafting = new Drafting(this);
+  threads!: Threads;
+  actions!: ThreadActions;
+  deletions!: Deletions;
+  /** The thread on show. */
+  chat!: Chat;
 
   #runtime!: RuntimeConnection;
-  #threads!: Threads;
-  #store!: ThreadStore;
-  #leave = (): void => undefined;
   #statusSubscription: Subscription | undefined;
-  /** Ids of the messages that were loaded as earlier ones. */
-  #loaded = new Set<string>();
-  /** The runs that this tab started since it was loaded. */
-  readonly #ownRuns = new Set<string>();
-  /** The last run that began while this tab looked on. */
-  #seenToBegin: string | undefined;
 
-  constructor(private readonly connect: () => RuntimeConnection) {}
-
-  get threads(): Threads {
-    return this.#threads;
-  }
-
-  /** The thread as it is shown now. */
-  get now(): ThreadSnapshot {
-    return this.#store.getSnapshot();
+  constructor(private readonly connect: () => RuntimeConnection) {
+    super();
   }
 
   start(): void {
@@ -111,7 +52,7 @@ export class App {
     this.#open(threadId);
     addEventListener("popstate", () => {
       const id = threadInUrl() ?? crypto.randomUUID();
-      if (id !== this.now.threadId) this.#show(id);
+      if (id !== this.chat.now.threadId) this.#show(id);
     });
     for (const type of ["online", "offline"]) {
       addEventListener(type, () => {
@@ -126,7 +67,7 @@ export class App {
 
   /** The current thread, whether a list has it yet or not. */
   get thread(): ThreadSummary | undefined {
-    return this.threads.get(this.now.threadId);
+    return this.threads.get(this.chat.now.threadId);
   }
 
   /** Who answers in the current thread: who has answered before, else whom the person chose. */
@@ -136,29 +77,19 @@ export class App {
 
   /** For a thread in which nobody has answered yet. */
   chooseAgent(id: string): void {
-    history.replaceState(null, "", threadUrl(this.now.threadId, agentView(id).id));
+    history.replaceState(null, "", threadUrl(this.chat.now.threadId, agentView(id).id));
     this.announce(`${this.agent.name} will answer`);
   }
 
   get title(): string {
     // A thread too old for the list that was read.
-    if (!this.thread && this.now.messages.length > 0) return "Older thread";
+    if (!this.thread && this.chat.now.messages.length > 0) return "Older thread";
     return titleOf(this.thread);
-  }
-
-  get isRunning(): boolean {
-    return this.now.run.is === "running";
-  }
-
-  /** The live run began while this tab looked on, and not here: so another tab started it. */
-  get isElsewhere(): boolean {
-    const { run } = this.now;
-    return run.is === "running" && run.runId === this.#seenToBegin && !this.#ownRuns.has(run.runId);
   }
 
   /** Whether the thread may have messages that have not come yet. */
   get isLoading(): boolean {
-    if (this.now.messages.length > 0 || this.isFailed) return false;
+    if (this.chat.now.messages.length > 0 || this.isFailed) return false;
     return (this.thread?.runCount ?? 0) > 0;
   }
 
@@ -166,23 +97,9 @@ export class App {
     return this.status.is === "failed" || this.status.is === "closed";
   }
 
-  /** Whether a run can begin now. */
-  get isFree(): boolean {
-    return !this.isRunning && !this.now.isSending && !this.isFailed;
-  }
-
-  get maySend(): boolean {
-    return this.isFree && this.drafting.isReady;
-  }
-
-  /** Whether the message came as an earlier one: nothing that has just happened. */
-  isLoaded(messageId: string): boolean {
-    return this.#loaded.has(messageId);
-  }
-
   openThread(threadId: string): void {
     this.threadsOpen = false;
-    if (threadId !== this.now.threadId) {
+    if (threadId !== this.chat.now.threadId) {
       history.pushState(null, "", threadUrl(threadId, this.threads.get(threadId)?.agentId));
       this.#show(threadId);
       this.announce(`Thread opened: ${this.title}`);
@@ -193,7 +110,7 @@ export class App {
   newThread(): void {
     this.threadsOpen = false;
     // What is being sent is no part of the thread yet.
-    if (this.now.messages.length > 0 || this.isRunning || this.thread || this.drafting.draft.sent) {
+    if (this.chat.now.messages.length > 0 || this.chat.isRunning || this.thread || this.drafting.draft.sent) {
       const threadId = crypto.randomUUID();
       history.pushState(null, "", threadUrl(threadId, this.agent.id));
       this.#show(threadId);
@@ -212,74 +129,6 @@ export class App {
     return this.drafting.attach(takeText(file));
   }
 
-  /** Sends something to begin with, and leaves what is typed as it is. */
-  async begin({ question = "", sample }: Starter): Promise<void> {
-    if (!this.isFree) return;
-    const { threadId } = this.now;
-    await this.#try(async () => {
-      const { refs, refusals } = await takeFiles(sample === undefined ? [] : [await fetchSample(sample)]);
-      if (refusals.length > 0) throw new Error(refusals.join(" "));
-      if (threadId !== this.now.threadId) return;
-      await this.#run((store, agentId) =>
-        store.send(refs.length > 0 ? fileMessage(question, refs) : question, { agentId }),
-      );
-    });
-  }
-
-  async send(): Promise<void> {
-    if (!this.maySend) return;
-    const { text, files } = this.drafting.draft;
-    const content = files.length > 0 ? fileMessage(text.trim(), files) : text.trim();
-    const messageId = crypto.randomUUID();
-    this.drafting.sent(messageId);
-    await this.#run((store, agentId) => store.send(content, { agentId, messageId }));
-  }
-
-  /** After a run that did not finish: see {@link AgentView.again}. */
-  async again(): Promise<void> {
-    const { again } = this.agent;
-    await this.#run((store, agentId) =>
-      again === "continue" ? store.send("Continue", { agentId }) : store.retry({ agentId }),
-    );
-  }
-
-  async regenerate(messageId: string): Promise<void> {
-    await this.#run((store, agentId) => store.regenerate(messageId, { agentId }));
-  }
-
-  /** Opens a question for changes; without an id the last one. */
-  edit(messageId?: string): void {
-    if (!this.isFree) return;
-    const message = this.now.messages.findLast(
-      (it) => it.role === "user" && (messageId === undefined || it.id === messageId),
-    );
-    this.editing = editingOf(message);
-    if (this.editing) this.focus("edit");
-    this.changed();
-  }
-
-  async sendEdited(): Promise<void> {
-    const { editing } = this;
-    const content = editing && editedContent(editing);
-    if (!editing || content === undefined) return;
-    await this.#run(async (store, agentId) => {
-      const runId = await store.edit(editing.message.id, content, { agentId });
-      this.editing = undefined;
-      return runId;
-    });
-  }
-
-  cancelEdit(): void {
-    this.editing = undefined;
-    this.focus("composer");
-    this.changed();
-  }
-
-  stop(): void {
-    this.#store.stop();
-    this.focus("composer");
-  }
-
   /** Ends the worker that runs the agents, as a crash would. */
   endHost(): void {
     endHost();
@@ -288,7 +137,7 @@ export class App {
 
   /** Shows the same thread a second time, in a frame that is a tab of its own to the runtime; or ends that. */
   toggleSecond(): void {
-    const { threadId } = this.now;
+    const { threadId } = this.chat.now;
     // What differs from this page's address is forgotten at once by the page in the frame.
     this.second = this.second === undefined ? `${threadUrl(threadId, this.agent.id)}&tab=2` : undefined;
     if (this.second !== undefined) this.panelOpen = false;
@@ -296,26 +145,8 @@ export class App {
     this.announce(this.second === undefined ? "Second tab closed" : "Second tab opened beside this one");
   }
 
-  /** Shows the messages before the first one, a page of them. */
-  async showEarlier(): Promise<void> {
-    const store = this.#store;
-    if (this.now.earlier !== "more" || this.isFailed) return;
-    this.earlierFailure = undefined;
-    try {
-      const page = await store.loadEarlier();
-      if (store !== this.#store) return;
-      for (const { id } of page) this.#loaded.add(id);
-      const beginning = this.now.earlier === "more" ? "" : ". This is the beginning of the thread";
-      this.announce(`${plural(page.filter(isShown).length, "earlier message")}${beginning}`);
-    } catch (error) {
-      if (store === this.#store) this.earlierFailure = messageOf(error);
-    } finally {
-      this.changed();
-    }
-  }
-
   async copy(text: string): Promise<void> {
-    await this.#try(async () => {
+    await this.try(async () => {
       await navigator.clipboard.writeText(text);
       this.announce("Copied");
     });
@@ -331,51 +162,28 @@ export class App {
     this.changed();
   }
 
-  rename({ threadId }: ThreadSummary, title: string): Promise<void> {
-    return this.#try(async () => {
-      await this.#runtime.threads.rename(threadId, title);
-      this.announce(`Renamed to ${title}`);
-    });
+  /** Another thread takes its place at once; it is gone when that can no longer be undone. */
+  delete(thread: ThreadSummary): void {
+    const isOnShow = thread.threadId === this.chat.now.threadId;
+    const instead = isOnShow ? crypto.randomUUID() : undefined;
+    this.deletions.add({ thread, instead });
+    if (instead === undefined) return;
+    history.replaceState(null, "", threadUrl(instead, this.agent.id));
+    this.#show(instead);
   }
 
-  pin({ threadId, pinned }: ThreadSummary): Promise<void> {
-    return this.#try(async () => {
-      await this.#runtime.threads.pin(threadId, !pinned);
-      this.announce(pinned ? "Thread unpinned" : "Thread pinned");
-    });
-  }
-
-  archive({ threadId, archived }: ThreadSummary): Promise<void> {
-    return this.#try(async () => {
-      await this.#runtime.threads.archive(threadId, !archived);
-      this.announce(archived ? "Thread restored" : "Thread archived");
-    });
-  }
-
-  async delete({ threadId }: ThreadSummary): Promise<void> {
-    // So that this tab does not say that somebody deleted it.
-    if (threadId === this.now.threadId) {
-      const next = crypto.randomUUID();
-      history.replaceState(null, "", threadUrl(next, this.agent.id));
-      this.#show(next);
-    }
-    await this.#try(async () => {
-      await this.#runtime.threads.delete(threadId);
-      this.announce("Thread deleted");
-    });
-  }
-
-  exportThread(thread: ThreadSummary): Promise<void> {
-    return this.#try(async () => {
-      const title = titleOf(thread);
-      const messages: readonly Message[] = await allMessages(this.#runtime, thread.threadId);
-      download(fileNameOf(title), threadMarkdown(title, agentView(thread.agentId).name, messages));
-      this.announce("Thread exported");
-    });
+  /** Of the last one that waits. */
+  undoDelete(): void {
+    const last = this.deletions.waiting.at(-1);
+    if (!last) return;
+    this.deletions.undo(last);
+    this.announce(`${titleOf(last.thread)} is back`);
+    // Whoever has gone elsewhere meanwhile stays there.
+    if (last.instead === this.chat.now.threadId) this.openThread(last.thread.threadId);
   }
 
   async search(query: string): Promise<void> {
-    await this.#try(() => this.threads.search(query));
+    await this.try(() => this.threads.search(query));
     if (query.trim() !== "") this.announce(plural(this.threads.shown.length, "thread"));
     this.changed();
   }
@@ -406,30 +214,21 @@ export class App {
       return;
     }
     const old = this.#runtime;
-    const { threadId } = this.now;
+    const { threadId } = this.chat.now;
     this.#statusSubscription?.unsubscribe();
+    this.deletions.close();
     this.threads.close();
-    this.#leave();
+    this.chat.leave();
     old.close().catch(() => undefined);
-    this.notice = undefined;
     this.#open(threadId);
-  }
-
-  dismiss(): void {
-    this.notice = undefined;
-    this.changed();
-  }
-
-  announce(text: string): void {
-    // The same words twice are news as well.
-    this.announcement = this.announcement === text ? `${text}\u00a0` : text;
-    this.changed();
   }
 
   #open(threadId: string): void {
     this.status = { is: "connecting" };
     this.#runtime = this.connect();
-    this.#threads = new Threads(this.#runtime, () => this.changed());
+    this.threads = new Threads(this.#runtime, () => this.changed());
+    this.actions = new ThreadActions(this, this.#runtime);
+    this.deletions = new Deletions(this, this.#runtime, this.threads);
     this.#show(threadId);
     this.#statusSubscription = this.#runtime.status$.subscribe((status) => {
       const was = this.status;
@@ -443,87 +242,15 @@ export class App {
   }
 
   #show(threadId: string): void {
-    this.#leave();
-    this.#loaded = new Set();
-    this.notice = this.editing = this.earlierFailure = undefined;
-    this.drafting.open(threadId);
-    this.#store = new ThreadStore(this.#runtime, { threadId, agentId: agentView(undefined).id, messageLimit: PAGE });
-    let was = this.now;
-    this.#leave = this.#store.subscribe(() => {
-      const before = was;
-      was = this.now;
-      this.#tell(before, was);
-      this.drafting.clearSent(this.#runtime, was);
-      this.changed();
-    });
-    this.changed();
-  }
-
-  /** Says what has happened in the shown thread. */
-  #tell(was: ThreadSnapshot, { run }: ThreadSnapshot): void {
-    const runWas = was.run;
-    if (run.is === "running") {
-      if (runWas.is === "running" && runWas.runId === run.runId) return;
-      if (was.status === "ready") this.#seenToBegin = run.runId;
-      this.announce(`${this.agent.name} is working`);
-      return;
-    }
-    if (run.gone && !(runWas.is === "idle" && runWas.gone)) {
-      this.notice = { kind: "failure", text: run.gone.code === "storage-deleted" ? ALL_DELETED : THREAD_DELETED };
-    }
-    const isNews = runWas.is === "running" || (was.status === "ready" && runWas.last?.runId !== run.last?.runId);
-    if (!run.last || !isNews) return;
-    // That the thread is busy is over.
-    if (this.notice?.kind === "note") this.notice = undefined;
-    this.announce(ENDED[run.last.status]);
-  }
-
-  /** Starts a run of the thread's agent in the shown thread, and says why it could not begin. */
-  async #run(start: (store: ThreadStore, agentId: string) => Promise<string>): Promise<void> {
-    const store = this.#store;
-    if (!this.isFree) return;
+    // There is none at first.
+    this.chat?.leave();
+    // Whoever goes back to a thread wants to have it.
+    const deletion = this.deletions.waiting.find(({ thread }) => thread.threadId === threadId);
+    if (deletion) this.deletions.undo(deletion);
     this.notice = undefined;
-    this.focus("composer");
-    try {
-      this.#ownRuns.add(await start(store, this.agent.id));
-    } catch (error) {
-      if (store !== this.#store) return;
-      if (RunnerError.is(error, "thread-busy")) this.notice = { kind: "note", text: BUSY };
-      else this.#fail(RunnerError.is(error, "quota-exceeded") ? NO_ROOM : messageOf(error));
-    } finally {
-      this.changed();
-    }
-  }
-
-  async #try(work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      this.#fail(messageOf(error));
-    }
-  }
-
-  #fail(text: string): void {
-    this.notice = { kind: "failure", text };
+    this.drafting.open(threadId);
+    this.chat = new Chat(this, this.#runtime, threadId);
+    this.chat.follow();
     this.changed();
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-const BUSY =
-  "This thread is busy in another tab. Nothing was sent: your message is still here. Wait for the run to end, or stop it.";
-const NO_ROOM =
-  "The browser has no room left for this page. What you see and what you typed is kept. Free some space to go on.";
-const ALL_DELETED =
-  "What this page had stored was deleted, and all threads with it: by hand, by another page of this site, or by the " +
-  "browser. What you send now starts a new thread.";
-const THREAD_DELETED = "This thread was deleted in another tab. What you send now starts it again.";
-
-const ENDED: Record<SettledStatus, string> = {
-  finished: "Answer complete",
-  stopped: "Stopped",
-  superseded: "Replaced by a later run",
-  errored: "The run failed",
-  broken: "The run was interrupted",
-};

@@ -1,13 +1,7 @@
 import type { RuntimeConnection, ThreadSnapshot } from "ag-ui-local-runtime/client";
 import type { Intake } from "./attach.js";
 import { type Draft, EMPTY_DRAFT, isEmptyDraft, loadDraft, saveDraft, withoutSent } from "./drafts.js";
-
-export interface DraftingListener {
-  changed(): void;
-  /** For screen readers. */
-  announce(text: string): void;
-  failed(text: string): void;
-}
+import { type Feedback, messageOf } from "./feedback.js";
 
 /** What is typed and attached in the shown thread, until the thread has it. */
 export class Drafting {
@@ -18,7 +12,7 @@ export class Drafting {
   /** The message that was sought among those that are not shown. */
   #sought: string | undefined;
 
-  constructor(private readonly listener: DraftingListener) {}
+  constructor(private readonly page: Feedback) {}
 
   get isReady(): boolean {
     return this.attaching === 0 && !isEmptyDraft(this.draft);
@@ -37,13 +31,13 @@ export class Drafting {
   detach(fileId: string): void {
     const file = this.draft.files.find(({ id }) => id === fileId);
     this.#set({ ...this.draft, files: this.draft.files.filter(({ id }) => id !== fileId) });
-    if (file) this.listener.announce(`Removed ${file.name}`);
+    if (file) this.page.announce(`Removed ${file.name}`);
   }
 
   async attach(taking: Promise<Intake>): Promise<void> {
     const threadId = this.#threadId;
     this.attaching++;
-    this.listener.changed();
+    this.page.changed();
     try {
       const { refs, refusals } = await taking;
       const here = threadId === this.#threadId;
@@ -52,13 +46,13 @@ export class Drafting {
       const next = { ...draft, files: [...draft.files, ...fresh] };
       if (here) this.#set(next);
       else saveDraft(threadId, next);
-      if (fresh.length > 0) this.listener.announce(`Attached ${fresh.map(({ name }) => name).join(", ")}`);
-      if (refusals.length > 0) this.listener.failed(refusals.join(" "));
+      if (fresh.length > 0) this.page.announce(`Attached ${fresh.map(({ name }) => name).join(", ")}`);
+      if (refusals.length > 0) this.page.fail(refusals.join(" "));
     } catch (error) {
-      this.listener.failed(error instanceof Error ? error.message : String(error));
+      this.page.fail(messageOf(error));
     } finally {
       this.attaching--;
-      this.listener.changed();
+      this.page.changed();
     }
   }
 
@@ -93,6 +87,6 @@ export class Drafting {
   #set(draft: Draft): void {
     this.draft = draft;
     saveDraft(this.#threadId, draft);
-    this.listener.changed();
+    this.page.changed();
   }
 }

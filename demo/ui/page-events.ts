@@ -1,6 +1,7 @@
 import { typeOfPaste } from "../reader/intake.js";
 import { PASTE_LIMIT } from "../reader/message.js";
 import type { App } from "./app.js";
+import { singleKeys } from "./single-keys.js";
 
 const bringsFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
 
@@ -49,13 +50,16 @@ export function listenToPage(app: App): void {
 
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || app.dialog) return;
-    const isTyping = event.target instanceof Element && event.target.matches("input, textarea");
+    const isTyping = event.target instanceof Element && event.target.matches("input:not([type=radio]), textarea");
     const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
-    if (event.key === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+    const isCommand = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+    const isSingle = isPlain && !isTyping && singleKeys.areOn;
+    if (event.key === "k" && isCommand) {
       app.threadsOpen = true;
       app.focus("search");
-    } else if (event.key === "?" && isPlain && !isTyping) app.open({ is: "shortcuts" });
-    else if (event.key === "/" && isPlain && !isTyping) app.focus("composer");
+    } else if (event.key === "z" && isCommand && !isTyping && app.deletions.waiting.length > 0) app.undoDelete();
+    else if (event.key === "?" && isSingle) app.open({ is: "shortcuts" });
+    else if (event.key === "/" && isSingle) app.focus("composer");
     else return;
     event.preventDefault();
   });

@@ -1,5 +1,6 @@
 import { render } from "lit/html.js";
-import type { App, Focus } from "./app.js";
+import type { App } from "./app.js";
+import type { Focus } from "./feedback.js";
 import { page } from "./view/page.js";
 
 /** Within so many pixels of the end, a reader counts as reading the newest. */
@@ -69,7 +70,7 @@ export class Screen {
 
   #reflect(): void {
     const { dataset } = document.documentElement;
-    dataset.runState = this.app.isRunning ? "running" : "idle";
+    dataset.runState = this.app.chat.isRunning ? "running" : "idle";
     const { status } = this.app;
     if (status.is === "connected") {
       dataset.host = status.host;
@@ -82,9 +83,9 @@ export class Screen {
 
   #draw(): void {
     const { app } = this;
-    const { threadId, messages, earlier } = app.now;
+    const { threadId, messages, earlier } = app.chat.now;
     const was = this.#beginning;
-    const rest = app.earlierFailure === undefined ? "resting" : "failed";
+    const rest = app.chat.earlierFailure === undefined ? "resting" : "failed";
     const now: Beginning = { firstId: messages[0]?.id, earlier: earlier === "loading" ? "loading" : rest };
     this.#beginning = now;
     // Earlier messages come in above what is being read. So does why they did not come, but that is to be seen.
@@ -93,16 +94,19 @@ export class Screen {
     if (this.#threadId !== threadId) {
       this.#threadId = threadId;
       this.#atEnd = true;
+      // The next one may be empty, and does not begin where this one was left.
+      this.#scrollTop = 0;
+      this.#log?.scrollTo(0, 0);
     } else if (moves) keepPlace = this.#placeOfReading();
     const focused = document.activeElement;
-    const place = focused?.closest("#conversation, #threads");
+    const place = focused?.closest("#threads, #conversation, .thread-bar, .undo");
     render(page(app, { atEnd: this.#atEnd, toEnd: this.toEnd }), this.root);
     keepPlace?.();
     // Who asked for earlier messages wants to see them, not the newest.
     if (keepPlace && was.earlier === "loading") this.#atEnd = this.#isNearEnd();
     // A button that is gone leaves the focus nowhere.
-    if (focused && !focused.isConnected) this.#focus ??= place ? (place.id as "conversation" | "threads") : "composer";
-    document.title = `${app.isRunning ? "● " : ""}${app.title} · ${app.agent.name}`;
+    if (focused && !focused.isConnected) this.#focus ??= this.#nextTo(place);
+    document.title = `${app.chat.isRunning ? "● " : ""}${app.title} · ${app.agent.name}`;
 
     const log = document.querySelector<HTMLElement>("#conversation");
     if (log !== this.#log) {
@@ -118,6 +122,12 @@ export class Screen {
       this.#focusOn(this.#focus);
       this.#focus = undefined;
     }
+  }
+
+  /** Where the focus goes from what is no more. Not into a text field after a deletion: there Ctrl + Z undoes letters. */
+  #nextTo(place: Element | null | undefined): Focus {
+    if (!place) return "composer";
+    return place.id === "threads" || this.app.threadsOpen ? "threads" : "conversation";
   }
 
   readonly #scrolled = (): void => {

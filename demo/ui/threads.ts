@@ -9,6 +9,8 @@ export class Threads {
   archived = false;
   /** Words that the titles of the shown ones have. */
   query = "";
+  /** What is deleted here, with the time of its creation: a thread that begins anew under its id is another one. */
+  readonly #hidden = new Map<string, number>();
   readonly #stores: Readonly<Record<"inUse" | "archived", ThreadListStore>>;
   readonly #ends: readonly (() => void)[];
 
@@ -25,7 +27,8 @@ export class Threads {
     const words = this.query.toLowerCase().split(/\s+/);
     return this.#current
       .getSnapshot()
-      .threads.filter((thread) => words.every((word) => titleOf(thread).toLowerCase().includes(word)))
+      .threads.filter((thread) => this.#hidden.get(thread.threadId) !== thread.createdAt)
+      .filter((thread) => words.every((word) => titleOf(thread).toLowerCase().includes(word)))
       .toSorted((one, other) => Number(other.pinned) - Number(one.pinned));
   }
 
@@ -44,6 +47,15 @@ export class Threads {
       if (found) return found;
     }
     return undefined;
+  }
+
+  /** Leaves a thread out of what is shown, before the lists are told that it is gone. */
+  hide({ threadId, createdAt }: ThreadSummary): void {
+    this.#hidden.set(threadId, createdAt);
+  }
+
+  unhide({ threadId }: ThreadSummary): void {
+    this.#hidden.delete(threadId);
   }
 
   loadMore(): Promise<void> {

@@ -15,7 +15,7 @@ export function composer(app: App): TemplateResult {
       aria-label="New message"
       @submit=${(event: Event) => {
         event.preventDefault();
-        void app.send();
+        void app.chat.send();
       }}
     >
       ${notice(app)}
@@ -81,19 +81,19 @@ export function composer(app: App): TemplateResult {
           />
           <span class="hint" id="message-hint">${hint(app)}</span>
           ${
-            app.isRunning
+            app.chat.isRunning
               ? html`<button
                   type="button"
                   id="stop"
                   class="stop"
-                  aria-disabled=${app.now.isStopping}
-                  @click=${() => app.stop()}
+                  aria-disabled=${app.chat.now.isStopping}
+                  @click=${() => app.chat.stop()}
                 >
                   ${icons.stop}Stop
                 </button>`
               : nothing
           }
-          <button type="submit" class="primary" ?disabled=${!app.maySend}>${icons.send}Send</button>
+          <button type="submit" class="primary" ?disabled=${!app.chat.maySend}>${icons.send}Send</button>
         </div>
       </div>
       ${app.isSecond ? nothing : tools(app)}
@@ -132,9 +132,9 @@ function tools(app: App): TemplateResult {
 
 function hint(app: App): string {
   if (app.isFailed) return "No worker: your text is kept";
-  if (app.now.isStopping) return "Stopping…";
-  if (app.isRunning) return app.isElsewhere ? "Started in another tab. Esc goes to Stop" : "Esc goes to Stop";
-  if (app.now.isSending) return "Sending…";
+  if (app.chat.now.isStopping) return "Stopping…";
+  if (app.chat.isRunning) return app.chat.isElsewhere ? "Started in another tab. Esc goes to Stop" : "Esc goes to Stop";
+  if (app.chat.now.isSending) return "Sending…";
   return "Enter sends, Shift + Enter for a new line";
 }
 
@@ -142,14 +142,14 @@ function onKey(app: App, event: KeyboardEvent): void {
   if (event.isComposing) return;
   if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.altKey) {
     event.preventDefault();
-    void app.send();
-  } else if (event.key === "Escape" && app.isRunning) {
+    void app.chat.send();
+  } else if (event.key === "Escape" && app.chat.isRunning) {
     // Not a stop: Escape is pressed for many reasons. Enter or Space on the button then stops.
     event.preventDefault();
     app.focus("stop");
-  } else if (event.key === "ArrowUp" && app.drafting.draft.text === "" && app.isFree) {
+  } else if (event.key === "ArrowUp" && app.drafting.draft.text === "" && app.chat.isFree) {
     event.preventDefault();
-    app.edit();
+    app.chat.edit();
   }
 }
 

@@ -18,9 +18,9 @@ export interface Scrolling {
 }
 
 export function conversation(app: App, scrolling: Scrolling): TemplateResult {
-  const { messages, earlier: before } = app.now;
+  const { messages, earlier: before } = app.chat.now;
   const end = ending(app);
-  const empty = messages.length === 0 && end === nothing && !app.isRunning;
+  const empty = messages.length === 0 && end === nothing && !app.chat.isRunning;
   return html`
     <div class="conversation-frame">
       <h2 class="sr-only">Conversation</h2>
@@ -31,7 +31,7 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
         aria-label="Conversation"
         aria-live="polite"
         aria-relevant="additions"
-        aria-busy=${app.isRunning}
+        aria-busy=${app.chat.isRunning}
         tabindex="0"
       >
         ${
@@ -41,7 +41,7 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
               : welcome(app)
             : html`<div class="messages">
                 ${before === "none" ? nothing : earlier(app)} ${list(app, messages)}
-                ${app.isRunning ? working(app) : end}
+                ${app.chat.isRunning ? working(app) : end}
               </div>`
         }
       </section>
@@ -58,8 +58,8 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
 
 /** Not `disabled` while it loads: the focus stays on it, for the next page. */
 function earlier(app: App): TemplateResult {
-  const loading = app.now.earlier === "loading";
-  const failure = loading ? undefined : app.earlierFailure;
+  const loading = app.chat.now.earlier === "loading";
+  const failure = loading ? undefined : app.chat.earlierFailure;
   return html`<div class="earlier">
     ${
       failure === undefined
@@ -73,7 +73,7 @@ function earlier(app: App): TemplateResult {
       class="secondary"
       aria-busy=${loading}
       aria-disabled=${loading || app.isFailed}
-      @click=${() => void app.showEarlier()}
+      @click=${() => void app.chat.showEarlier()}
     >
       ${loading ? "Loading earlier messages…" : failure === undefined ? "Show earlier messages" : "Try again"}
     </button>
@@ -86,10 +86,10 @@ function list(app: App, all: readonly Message[]): unknown {
   const last = all.at(-1);
   const { name } = app.agent;
   const view = (message: Message, index: number): unknown => {
-    if (app.editing?.message.id === message.id) return editor(app, app.editing);
+    if (app.chat.editing?.message.id === message.id) return editor(app, app.chat.editing);
     const previous = shown[index - 1];
     const next = shown[index + 1];
-    const growing = app.isRunning && message === last;
+    const growing = app.chat.isRunning && message === last;
     const context: MessageContext = {
       app,
       agent: name,
@@ -97,9 +97,9 @@ function list(app: App, all: readonly Message[]): unknown {
       growing,
       first: isAgents(message) && (!previous || !isAgents(previous)),
       // Of its turn: what is regenerated.
-      final: !growing && (next === undefined ? !app.isRunning : !isAgents(next)),
-      free: app.isFree,
-      told: !app.isLoaded(message.id),
+      final: !growing && (next === undefined ? !app.chat.isRunning : !isAgents(next)),
+      free: app.chat.isFree,
+      told: !app.chat.isLoaded(message.id),
     };
     // A message that changes is another object.
     const { results: given, ...rest } = context;
@@ -111,13 +111,13 @@ function list(app: App, all: readonly Message[]): unknown {
 const isAgents = (message: Message): boolean => message.role !== "user";
 
 function working(app: App): TemplateResult {
-  const { progress } = readerStateOf(app.now.state);
-  const last = app.now.messages.at(-1);
+  const { progress } = readerStateOf(app.chat.now.state);
+  const last = app.chat.now.messages.at(-1);
   const writes = last?.role === "assistant" && (last.content ?? "") !== "";
   const doing =
     app.status.is === "reconnecting"
       ? "The worker ended. Starting the next one"
-      : app.now.isStopping
+      : app.chat.now.isStopping
         ? "Stopping"
         : progress && progress.done < 1
           ? `${progress.phase} · ${progress.name} · ${Math.round(progress.done * 100)} %`

@@ -1,8 +1,10 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import { keyed } from "lit/directives/keyed.js";
+import { live } from "lit/directives/live.js";
 import { ref } from "lit/directives/ref.js";
 import type { ThreadSummary } from "ag-ui-local-runtime/client";
 import type { App, Dialog } from "../app.js";
+import { singleKeys } from "../single-keys.js";
 import { titleOf } from "../threads.js";
 
 /** What lies over the page. The browser keeps the focus in it, ends it with Escape and gives the focus back. */
@@ -36,10 +38,8 @@ function bodyOf(app: App, dialog: Dialog): TemplateResult {
   switch (dialog.is) {
     case "rename":
       return rename(app, dialog.thread);
-    case "delete":
-      return confirmDeletion(app, dialog.thread);
     case "shortcuts":
-      return shortcuts();
+      return shortcuts(app);
   }
 }
 
@@ -49,7 +49,7 @@ function rename(app: App, thread: ThreadSummary): TemplateResult {
     const title = new FormData(event.currentTarget as HTMLFormElement).get("title")?.toString().trim() ?? "";
     if (title === "") return;
     end(event);
-    void app.rename(thread, title);
+    void app.actions.rename(thread, title);
   };
   return html`<h2 id="dialog-title">Rename thread</h2>
     <form @submit=${submit}>
@@ -62,44 +62,38 @@ function rename(app: App, thread: ThreadSummary): TemplateResult {
     </form>`;
 }
 
-function confirmDeletion(app: App, thread: ThreadSummary): TemplateResult {
-  const confirm = (event: Event): void => {
-    end(event);
-    void app.delete(thread);
-  };
-  return html`<h2 id="dialog-title">Delete this thread?</h2>
-    <p>
-      <strong>${titleOf(thread)}</strong> and all of its messages will be deleted from this
-      browser${thread.live ? ", and its run will be stopped" : ""}. This cannot be undone.
-    </p>
-    <div class="dialog-actions">
-      <button type="button" class="secondary" autofocus @click=${end}>Cancel</button>
-      <button type="button" class="danger" @click=${confirm}>Delete</button>
-    </div>`;
-}
-
 const KEYS: readonly (readonly [keys: readonly string[], does: string])[] = [
   [["Enter"], "Send the message"],
   [["Shift", "Enter"], "New line"],
   [["Esc"], "From the message to Stop, while a run is live"],
   [["↑"], "Edit your last question, from an empty message"],
   [["Ctrl", "K"], "Search the threads"],
+  [["Ctrl", "Z"], "Undo a deletion, outside of text fields"],
+];
+
+const SINGLE_KEYS: typeof KEYS = [
   [["/"], "Go to the message"],
   [["?"], "Show this list"],
 ];
 
-function shortcuts(): TemplateResult {
+function shortcuts(app: App): TemplateResult {
+  const turn = (event: Event): void => {
+    singleKeys.areOn = (event.currentTarget as HTMLInputElement).checked;
+    app.changed();
+  };
   return html`<h2 id="dialog-title">Keyboard shortcuts</h2>
-    <dl class="keys">
-      ${KEYS.map(
-        ([keys, does]) =>
-          html`<div>
-            <dt>${keys.map((key, index) => html`${index > 0 ? " + " : nothing}<kbd>${key}</kbd>`)}</dt>
-            <dd>${does}</dd>
-          </div>`,
-      )}
-    </dl>
+    <dl class="keys">${KEYS.map(row)}</dl>
+    <label class="check"
+      ><input type="checkbox" .checked=${live(singleKeys.areOn)} @change=${turn} />Shortcuts of a single key</label
+    >
+    <dl class="keys ${singleKeys.areOn ? "" : "is-off"}">${SINGLE_KEYS.map(row)}</dl>
     <div class="dialog-actions">
       <button type="button" class="secondary" autofocus @click=${end}>Close</button>
     </div>`;
 }
+
+const row = ([keys, does]: (typeof KEYS)[number]): TemplateResult =>
+  html`<div>
+    <dt>${keys.map((key, index) => html`${index > 0 ? " + " : nothing}<kbd>${key}</kbd>`)}</dt>
+    <dd>${does}</dd>
+  </div>`;

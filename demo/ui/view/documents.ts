@@ -15,14 +15,14 @@ import { icons } from "../icons.js";
 import { columns } from "./columns.js";
 import { fileIcon } from "./message.js";
 
-export const hasDocuments = (app: App): boolean => Object.keys(readerStateOf(app.now.state).documents).length > 0;
+export const hasDocuments = (app: App): boolean => Object.keys(readerStateOf(app.chat.now.state).documents).length > 0;
 
 /** What the agent knows of the thread's documents, from its state, while it finds it out. */
 export function documents(app: App): TemplateResult {
-  const state = readerStateOf(app.now.state);
+  const state = readerStateOf(app.chat.now.state);
   const list = Object.values(state.documents).toReversed();
   // A stopped run leaves its last progress behind.
-  const progress = app.isRunning ? state.progress : null;
+  const progress = app.chat.isRunning ? state.progress : null;
   return html`
     <aside class="documents" id="documents" aria-label="Documents" tabindex="-1">
       <div class="documents-head">
@@ -51,7 +51,7 @@ export function documents(app: App): TemplateResult {
               (document) => document.id,
               (document) => {
                 const own = progress?.documentId === document.id ? progress : null;
-                return guard([document, own, app.isRunning], () => documentView(app, document, own));
+                return guard([document, own, app.chat.isRunning], () => documentView(app, document, own));
               },
             )
       }
@@ -102,7 +102,7 @@ function phases(app: App, document: DocumentState, progress: ReaderProgress | nu
         html`<li class="${done === 1 ? "is-done" : ""} ${current ? "is-current" : ""}">
           <span>${name}</span
           ><span class="phase-state"
-            >${current && !app.isRunning ? "not finished" : `${Math.round(done * 100)} %`}</span
+            >${current && !app.chat.isRunning ? "not finished" : `${Math.round(done * 100)} %`}</span
           >
           <progress max="1" .value=${done} aria-label=${name}></progress>
         </li>`,

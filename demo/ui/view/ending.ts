@@ -4,7 +4,7 @@ import { icons } from "../icons.js";
 
 /** How the thread's last run ended, where it ended otherwise than finished, and what to do about it. */
 export function ending(app: App): TemplateResult | typeof nothing {
-  const { run } = app.now;
+  const { run } = app.chat.now;
   if (run.is === "running" || run.gone || !run.last) return nothing;
   const { status, error } = run.last;
   switch (status) {
@@ -34,13 +34,13 @@ function again(app: App): TemplateResult {
   return html`<button
     type="button"
     class="secondary"
-    ?disabled=${!app.isFree}
+    ?disabled=${!app.chat.isFree}
     title=${
       continues
         ? "Asks the agent to continue: finished steps are kept, the interrupted one is repeated."
         : "Answers your last question again, in place of what is above."
     }
-    @click=${() => void app.again()}
+    @click=${() => void app.chat.again()}
   >
     ${icons.again}${continues ? "Continue" : "Run again"}
   </button>`;

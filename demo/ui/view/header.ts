@@ -55,10 +55,10 @@ export function header(app: App, panelOpen: boolean): TemplateResult {
 }
 
 function runChip(app: App): TemplateResult | typeof nothing {
-  if (!app.isRunning) return nothing;
+  if (!app.chat.isRunning) return nothing;
   return html`<span class="chip run-chip is-running"
-    ><span class="pulse" aria-hidden="true"></span>${app.now.isStopping ? "Stopping" : "Running"}${
-      app.isElsewhere ? html`<span class="wide-label">, started in another tab</span>` : nothing
+    ><span class="pulse" aria-hidden="true"></span>${app.chat.now.isStopping ? "Stopping" : "Running"}${
+      app.chat.isElsewhere ? html`<span class="wide-label">, started in another tab</span>` : nothing
     }</span
   >`;
 }

@@ -78,7 +78,7 @@ function facts(app: App, status: Connected): TemplateResult {
         <dd>
           <strong>${plural(status.tabs, "tab")} connected</strong> ${
             status.host === "shared-worker"
-              ? "Each of them sees every run as it streams, and can stop it."
+              ? "Every tab sees every run as it streams, and can stop it."
               : "Other tabs have workers of their own. They see this tab’s runs through the shared log, and can stop them."
           }
         </dd>

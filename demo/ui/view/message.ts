@@ -82,7 +82,7 @@ function user(message: MessageOf<"user">, { app, free, told }: MessageContext): 
     ${text === "" ? nothing : html`<p class="user-text">${text}</p>`}
     <div class="message-actions" aria-live="off">
       ${text === "" ? nothing : copyButton(app, text, "Copy question")}
-      ${action("Edit question", icons.edit, free, () => app.edit(id))}
+      ${action("Edit question", icons.edit, free, () => app.chat.edit(id))}
     </div>
   </article>`;
 }
@@ -106,7 +106,7 @@ function assistant(
         ? nothing
         : html`<div class="message-actions" aria-live="off">
             ${content === "" ? nothing : copyButton(app, content, "Copy answer")}
-            ${final ? action("Regenerate answer", icons.again, free, () => void app.regenerate(message.id)) : nothing}
+            ${final ? action("Regenerate answer", icons.again, free, () => void app.chat.regenerate(message.id)) : nothing}
           </div>`
     }
   </article>`;

@@ -8,6 +8,7 @@ import { header } from "./header.js";
 import { secondTab } from "./second.js";
 import { threadBar } from "./thread-bar.js";
 import { threads } from "./threads.js";
+import { undo } from "./undo.js";
 
 export function page(app: App, scrolling: Scrolling): TemplateResult {
   const wide = matchMedia("(min-width: 1200px)").matches;
@@ -27,7 +28,7 @@ export function page(app: App, scrolling: Scrolling): TemplateResult {
     <div
       class="page ${panelOpen ? "with-panel" : ""} ${app.threadsOpen ? "with-threads" : ""} ${app.second === undefined ? "" : "with-second"}"
     >
-      ${header(app, panelOpen)} ${threads(app)}
+      ${header(app, panelOpen)} ${threads(app)} ${undo(app)}
       <main class="main" ?inert=${covered}>${threadBar(app)} ${conversation(app, scrolling)} ${composer(app)}</main>
       ${app.second === undefined ? nothing : secondTab(app, app.second)} ${panelOpen ? documents(app) : nothing}
       ${covered ? html`<div class="veil" @click=${uncover}></div>` : nothing}

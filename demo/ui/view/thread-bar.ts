@@ -13,7 +13,7 @@ export function threadBar(app: App): TemplateResult | typeof nothing {
     ${
       thread.archived
         ? html`<span class="chip">${icons.archive}Archived</span
-            ><button type="button" class="secondary" @click=${() => void app.archive(thread)}>Restore</button>`
+            ><button type="button" class="secondary" @click=${() => void app.actions.archive(thread)}>Restore</button>`
         : nothing
     }
     ${threadMenu(app, thread)}

@@ -9,9 +9,13 @@ import { menuButton } from "./menu.js";
 export function threadMenu(app: App, thread: ThreadSummary): TemplateResult {
   return menuButton(`Actions for ${titleOf(thread)}`, () => [
     { label: "Rename…", icon: icons.edit, act: () => app.open({ is: "rename", thread }) },
-    { label: thread.pinned ? "Unpin" : "Pin to top", icon: icons.pin, act: () => void app.pin(thread) },
-    { label: "Export as Markdown", icon: icons.download, act: () => void app.exportThread(thread) },
-    { label: thread.archived ? "Restore" : "Archive", icon: icons.archive, act: () => void app.archive(thread) },
-    { label: "Delete…", icon: icons.trash, act: () => app.open({ is: "delete", thread }), isDanger: true },
+    { label: thread.pinned ? "Unpin" : "Pin to top", icon: icons.pin, act: () => void app.actions.pin(thread) },
+    { label: "Export as Markdown", icon: icons.download, act: () => void app.actions.export(thread) },
+    {
+      label: thread.archived ? "Restore" : "Archive",
+      icon: icons.archive,
+      act: () => void app.actions.archive(thread),
+    },
+    { label: "Delete", icon: icons.trash, act: () => app.delete(thread), isDanger: true },
   ]);
 }

@@ -11,7 +11,7 @@ import { threadMenu } from "./thread-menu.js";
 
 export function threads(app: App): TemplateResult {
   const { shown, query, archived, isLoaded, hasMore } = app.threads;
-  const current = app.now.threadId;
+  const current = app.chat.now.threadId;
   const now = Date.now();
   const isNew = !app.thread && !archived && query === "";
   return html`
@@ -32,7 +32,7 @@ export function threads(app: App): TemplateResult {
         />
       </div>
       <ul>
-        ${isNew ? item(app, { threadId: current, title: app.title, isEmpty: app.now.messages.length === 0 }) : nothing}
+        ${isNew ? item(app, { threadId: current, title: app.title, isEmpty: app.chat.now.messages.length === 0 }) : nothing}
         ${repeat(
           shown,
           (thread) => thread.threadId,
@@ -68,7 +68,7 @@ interface Item {
 }
 
 function item(app: App, { threadId, title, thread, isEmpty, now = 0 }: Item): TemplateResult {
-  const current = threadId === app.now.threadId;
+  const current = threadId === app.chat.now.threadId;
   const open = (event: MouseEvent): void => {
     // With a modifier it is the browser's: a second tab shows the same thread.
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

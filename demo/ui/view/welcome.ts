@@ -15,9 +15,7 @@ export function welcome(app: App): TemplateResult {
         event before it is shown, so an answer survives reloads, crashes and closed tabs.
       </p>
       <div class="start">
-        <div class="scroll-x" tabindex="0" role="group" aria-label="The line that starts it">
-          <pre><code>serveRuntime({ agents: { reader, research }, dbName: "my-app" });</code></pre>
-        </div>
+        <pre><code>serveRuntime({ agents: { reader, research }, dbName: "my-app" });</code></pre>
         <p class="links">
           <a href="/guides/readme.html">README</a><a href="/guides/index.html">Guides</a
           ><a href="/guides/guarantees.html">What is guaranteed</a>
@@ -58,7 +56,12 @@ function choice(app: App): TemplateResult {
 
 function starter(app: App, it: Starter): TemplateResult {
   const icon = it.sample === undefined ? icons.send : fileIcon(it.sample.endsWith(".csv") ? "text/csv" : "text/plain");
-  return html`<button type="button" class="starter" ?disabled=${!app.isFree} @click=${() => void app.begin(it)}>
+  return html`<button
+    type="button"
+    class="starter"
+    ?disabled=${!app.chat.isFree}
+    @click=${() => void app.chat.begin(it)}
+  >
     ${icon}<span>${it.label}</span>
   </button>`;
 }

@@ -1,0 +1,238 @@
+import {
+  RunnerError,
+  type RuntimeConnection,
+  type SettledStatus,
+  type ThreadSnapshot,
+  ThreadStore,
+} from "ag-ui-local-runtime/client";
+import { fileMessage } from "../reader/message.js";
+import { type AgentView, agentView, type Starter } from "./agents.js";
+import { takeFiles } from "./attach.js";
+import type { Drafting } from "./drafting.js";
+import { type Editing, editedContent, editingOf } from "./editing.js";
+import { type Feedback, messageOf } from "./feedback.js";
+import { plural } from "./format.js";
+import { fetchSample } from "./samples.js";
+import { isShown } from "./shown.js";
+
+/** What a chat knows of the page around it. */
+export interface Page extends Feedback {
+  readonly drafting: Drafting;
+  readonly agent: AgentView;
+  /** There is no worker. */
+  readonly isFailed: boolean;
+}
+
+/** So many of a thread's messages come at a time: the newest when it is opened, earlier ones where they are wanted. */
+const PAGE = 30;
+
+/** The runs that this tab started since it was loaded. */
+const ownRuns = new Set<string>();
+
+/** The thread on show, until another one is: what has happened in it, and what the person does in it. */
+export class Chat {
+  /** The question that is being changed. */
+  editing: Editing | undefined;
+  /** Why the last page of earlier messages did not come. */
+  earlierFailure: string | undefined;
+
+  readonly #store: ThreadStore;
+  #unsubscribe = (): void => undefined;
+  #isLeft = false;
+  /** Ids of the messages that were loaded as earlier ones. */
+  readonly #loaded = new Set<string>();
+  /** The last run that began while this tab looked on. */
+  #seenToBegin: string | undefined;
+
+  constructor(
+    private readonly page: Page,
+    private readonly runtime: RuntimeConnection,
+    threadId: string,
+  ) {
+    this.#store = new ThreadStore(runtime, { threadId, agentId: agentView(undefined).id, messageLimit: PAGE });
+  }
+
+  follow(): void {
+    let was = this.now;
+    this.#unsubscribe = this.#store.subscribe(() => {
+      const before = was;
+      was = this.now;
+      this.#tell(before, was);
+      this.page.drafting.clearSent(this.runtime, was);
+      this.page.changed();
+    });
+  }
+
+  leave(): void {
+    this.#isLeft = true;
+    this.#unsubscribe();
+  }
+
+  /** The thread as it is shown now. */
+  get now(): ThreadSnapshot {
+    return this.#store.getSnapshot();
+  }
+
+  get isRunning(): boolean {
+    return this.now.run.is === "running";
+  }
+
+  /** The live run began while this tab looked on, and not here: so another tab started it. */
+  get isElsewhere(): boolean {
+    const { run } = this.now;
+    return run.is === "running" && run.runId === this.#seenToBegin && !ownRuns.has(run.runId);
+  }
+
+  /** Whether a run can begin now. */
+  get isFree(): boolean {
+    return !this.isRunning && !this.now.isSending && !this.page.isFailed;
+  }
+
+  get maySend(): boolean {
+    return this.isFree && this.page.drafting.isReady;
+  }
+
+  /** Whether the message came as an earlier one: nothing that has just happened. */
+  isLoaded(messageId: string): boolean {
+    return this.#loaded.has(messageId);
+  }
+
+  /** Sends something to begin with, and leaves what is typed as it is. */
+  async begin({ question = "", sample }: Starter): Promise<void> {
+    if (!this.isFree) return;
+    await this.page.try(async () => {
+      const { refs, refusals } = await takeFiles(sample === undefined ? [] : [await fetchSample(sample)]);
+      if (refusals.length > 0) throw new Error(refusals.join(" "));
+      if (this.#isLeft) return;
+      await this.#run((agentId) =>
+        this.#store.send(refs.length > 0 ? fileMessage(question, refs) : question, { agentId }),
+      );
+    });
+  }
+
+  async send(): Promise<void> {
+    if (!this.maySend) return;
+    const { drafting } = this.page;
+    const { text, files } = drafting.draft;
+    const content = files.length > 0 ? fileMessage(text.trim(), files) : text.trim();
+    const messageId = crypto.randomUUID();
+    drafting.sent(messageId);
+    await this.#run((agentId) => this.#store.send(content, { agentId, messageId }));
+  }
+
+  /** After a run that did not finish: see {@link AgentView.again}. */
+  async again(): Promise<void> {
+    const { again } = this.page.agent;
+    await this.#run((agentId) =>
+      again === "continue" ? this.#store.send("Continue", { agentId }) : this.#store.retry({ agentId }),
+    );
+  }
+
+  async regenerate(messageId: string): Promise<void> {
+    await this.#run((agentId) => this.#store.regenerate(messageId, { agentId }));
+  }
+
+  /** Opens a question for changes; without an id the last one. */
+  edit(messageId?: string): void {
+    if (!this.isFree) return;
+    const message = this.now.messages.findLast(
+      (it) => it.role === "user" && (messageId === undefined || it.id === messageId),
+    );
+    this.editing = editingOf(message);
+    if (this.editing) this.page.focus("edit");
+    this.page.changed();
+  }
+
+  async sendEdited(): Promise<void> {
+    const { editing } = this;
+    const content = editing && editedContent(editing);
+    if (!editing || content === undefined) return;
+    await this.#run(async (agentId) => {
+      const runId = await this.#store.edit(editing.message.id, content, { agentId });
+      this.editing = undefined;
+      return runId;
+    });
+  }
+
+  cancelEdit(): void {
+    this.editing = undefined;
+    this.page.focus("composer");
+    this.page.changed();
+  }
+
+  stop(): void {
+    this.#store.stop();
+    this.page.focus("composer");
+  }
+
+  /** Shows the messages before the first one, a page of them. */
+  async showEarlier(): Promise<void> {
+    if (this.now.earlier !== "more" || this.page.isFailed) return;
+    this.earlierFailure = undefined;
+    try {
+      const page = await this.#store.loadEarlier();
+      if (this.#isLeft) return;
+      for (const { id } of page) this.#loaded.add(id);
+      const beginning = this.now.earlier === "more" ? "" : ". This is the beginning of the thread";
+      this.page.announce(`${plural(page.filter(isShown).length, "earlier message")}${beginning}`);
+    } catch (error) {
+      this.earlierFailure = messageOf(error);
+    } finally {
+      this.page.changed();
+    }
+  }
+
+  /** Says what has happened. */
+  #tell(was: ThreadSnapshot, { run }: ThreadSnapshot): void {
+    const { page } = this;
+    const runWas = was.run;
+    if (run.is === "running") {
+      if (runWas.is === "running" && runWas.runId === run.runId) return;
+      if (was.status === "ready") this.#seenToBegin = run.runId;
+      page.announce(`${page.agent.name} is working`);
+      return;
+    }
+    if (run.gone && !(runWas.is === "idle" && runWas.gone)) {
+      page.fail(run.gone.code === "storage-deleted" ? ALL_DELETED : THREAD_DELETED);
+    }
+    const isNews = runWas.is === "running" || (was.status === "ready" && runWas.last?.runId !== run.last?.runId);
+    if (!run.last || !isNews) return;
+    // That the thread is busy is over.
+    if (page.notice?.kind === "note") page.notice = undefined;
+    page.announce(ENDED[run.last.status]);
+  }
+
+  /** Starts a run of the thread's agent, and says why it could not begin. */
+  async #run(start: (agentId: string) => Promise<string>): Promise<void> {
+    const { page } = this;
+    if (!this.isFree) return;
+    page.notice = undefined;
+    page.focus("composer");
+    try {
+      ownRuns.add(await start(page.agent.id));
+    } catch (error) {
+      if (this.#isLeft) return;
+      if (RunnerError.is(error, "thread-busy")) page.notice = { kind: "note", text: BUSY };
+      else page.fail(RunnerError.is(error, "quota-exceeded") ? NO_ROOM : messageOf(error));
+    } finally {
+      page.changed();
+    }
+  }
+}
+
+const BUSY =
+  "This thread is busy in another tab. Nothing was sent: your message is still here. Wait for the run to end, or stop it.";
+const NO_ROOM =
+  "The browser has no room left for this page. What you see and what you typed is kept. Free some space to go on.";
+const ALL_DELETED =
+  "What this page had stored was deleted, and all threads with it: by hand, by another page of this site, or by the " +
+  "browser. What you send now starts a new thread.";
+const THREAD_DELETED = "This thread was deleted in another tab. What you send now starts it again.";
+
+const ENDED: Record<SettledStatus, string> = {
+  finished: "Answer complete",
+  stopped: "Stopped",
+  superseded: "Replaced by a later run",
+  errored: "The run failed",
+  broken: "The run was interrupted",
+};
