@@ -170,7 +170,7 @@ const calm = (tab: Tab): Promise<unknown> =>
   tab.waitFor(() => document.querySelector("[role=log]")?.getAttribute("aria-busy") === "false");
 
 const said = (tab: Tab): Promise<string> =>
-  tab.evaluate(() => document.querySelector("[role=status]")?.textContent ?? "");
+  tab.evaluate(() => document.querySelector(".sr-only[role=status]")?.textContent ?? "");
 
 describe("a long thread", () => {
   test("opens with its last messages, and its beginning comes by pages, in order (L2)", async () => {

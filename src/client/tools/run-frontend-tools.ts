@@ -5,7 +5,7 @@ import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
 import { readUntilDone } from "../read-until-done.js";
 import type { FrontendToolRunner, FrontendToolRunnerOptions, ShownToolCall } from "./frontend-tool-runner.js";
-import type { OfferedTools } from "./frontend-tools.js";
+import type { FrontendTools, OfferedTools } from "./frontend-tools.js";
 import { mayWait } from "./may-wait.js";
 
 /** The front-end tool calls of the thread that an agent follows. What runs them is loaded when a call may wait: few threads have one. */
@@ -66,6 +66,6 @@ export class ToolCallsOfAgent {
 export const runFrontendTools = (
   runtime: Pick<RuntimeConnection, "toolCalls" | "threads">,
   agent: LocalAgent,
-  tools: OfferedTools,
+  tools: FrontendTools,
   options: FrontendToolRunnerOptions = {},
 ): (() => void) => new ToolCallsOfAgent(runtime, agent, tools, options).begin();

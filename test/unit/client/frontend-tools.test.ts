@@ -533,11 +533,11 @@ test("an agent that is set to another thread runs the calls of that one; a handl
   expect(seen).toEqual(["first", "second"]);
 
   async function expectAnswered(): Promise<void> {
-    const calls = await new Promise<readonly { readonly status: string }[]>((resolve, reject) => {
+    const waiting = await new Promise<readonly { readonly status: string }[]>((resolve, reject) => {
       const watching = runtime.toolCalls.watch("first").subscribe({ next: (now) => resolve(now.calls), error: reject });
       onTestFinished(() => watching.unsubscribe());
     });
-    expect(calls).toMatchObject([{ status: "answered" }]);
+    expect(waiting).toMatchObject([{ status: "answered" }]);
   }
 });
 
