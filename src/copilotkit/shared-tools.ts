@@ -120,6 +120,8 @@ export class SharedTools {
       definitions: () => [],
     };
     this.calls = new ToolCallsOfAgent(runtime, agent, offered, { failed: (error) => this.failed(error) });
+    // For as long as both live: a handler may end, or a question be answered, when the chat is gone.
+    copilotkit.subscribe({ onToolExecutionEnd: (execution) => this.ended(execution) });
   }
 
   /** Those of an agent: the same for whoever asks. */
@@ -138,7 +140,12 @@ export class SharedTools {
   readonly subscribe = (listener: () => void): (() => void) => {
     const told = (): void => listener();
     this.listeners.add(told);
-    if (this.users++ === 0) this.end = this.begin();
+    if (this.users++ === 0) {
+      this.end = this.calls.begin((calls) => {
+        this.shown = calls;
+        for (const each of this.listeners) each();
+      });
+    }
     return () => {
       if (!this.listeners.delete(told) || --this.users > 0) return;
       this.end?.();
@@ -212,18 +219,6 @@ export class SharedTools {
         return nothingNew();
       },
     );
-  }
-
-  private begin(): () => void {
-    const stop = this.calls.begin((calls) => {
-      this.shown = calls;
-      for (const listener of this.listeners) listener();
-    });
-    const { unsubscribe } = this.copilotkit.subscribe({ onToolExecutionEnd: (execution) => this.ended(execution) });
-    return () => {
-      stop();
-      unsubscribe();
-    };
   }
 
   private failed(error: Error): void {
