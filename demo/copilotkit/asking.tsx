@@ -23,8 +23,7 @@ export function Asking() {
         setAsked(undefined);
         resolve(answer);
       };
-      // Somebody else has answered, or the chat went on.
-      signal?.addEventListener("abort", () => give("not wanted any more"));
+      signal?.addEventListener("abort", () => give("stopped"));
       setAsked({ text, answers, give });
     });
 

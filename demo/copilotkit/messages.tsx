@@ -7,7 +7,7 @@ import {
   useSharedTools,
   type SharedToolsOptions,
 } from "ag-ui-local-runtime/copilotkit";
-import { Interrupted } from "./interrupted.js";
+import { ToolCalls } from "./tool-calls.js";
 
 /** CopilotKit's messages, with what it leaves to the page: why a run failed, regenerate, edit. */
 export const Messages = Object.assign(View, { Cursor: CopilotChatMessageView.Cursor });
@@ -47,7 +47,7 @@ function View(props: ComponentProps<typeof CopilotChatMessageView>) {
           <button>Ask instead</button>
         </form>
       )}
-      <Interrupted tools={tools} />
+      <ToolCalls tools={tools} />
       <RunFailure agent={agent} onRetry={() => void regenerate(copilotkit, agent)} />
     </>
   );

@@ -1,16 +1,16 @@
 import { BehaviorSubject, filter, type Observable } from "rxjs";
 import type { LocalAgent } from "../client/index.js";
-import { RunnerError } from "../run/errors.js";
+import { asError } from "../client/read-until-done.js";
 import { sharedToolsOf } from "./shared-tools.js";
 
 /** By agent: why the run that the page asked for last did not begin. */
-const refusals = new WeakMap<object, BehaviorSubject<RunnerError | undefined>>();
+const refusals = new WeakMap<object, BehaviorSubject<Error | undefined>>();
 
 /** Whether it is an agent of the worker that {@link liveAgent} was given. */
 export const isLive = (agent: object): agent is LocalAgent => refusals.has(agent);
 
 /** Why the run that the page asked for last did not begin, until another one of the thread does; replays the latest. */
-export const refusalOf = (agent: LocalAgent): Observable<RunnerError | undefined> => refusals.get(agent)!;
+export const refusalOf = (agent: LocalAgent): Observable<Error | undefined> => refusals.get(agent)!;
 
 /** How many runs the page itself has started that are not over. */
 const ownRuns = new WeakMap<object, number>();
@@ -28,9 +28,14 @@ export const runsItself = (agent: object): boolean => (ownRuns.get(agent) ?? 0) 
  * @returns the same agent
  */
 export function liveAgent(agent: LocalAgent): LocalAgent {
-  const refusal = new BehaviorSubject<RunnerError | undefined>(undefined);
+  const refusal = new BehaviorSubject<Error | undefined>(undefined);
   refusals.set(agent, refusal);
-  agent.run$.pipe(filter(({ is }) => is === "running")).subscribe(() => refusal.next(undefined));
+  /** How many runs of the thread the agent has seen begin. */
+  let begun = 0;
+  agent.run$.pipe(filter(({ is }) => is === "running")).subscribe(() => {
+    begun++;
+    refusal.next(undefined);
+  });
   const { connectAgent, runAgent, runAfterToolCalls, detachActiveRun, clone } = agent;
   let unfollow: (() => void) | undefined;
   /** Changes with each detaching: who awaited something meanwhile must not follow again. */
@@ -58,6 +63,7 @@ export function liveAgent(agent: LocalAgent): LocalAgent {
         return handed;
       }
       const before = generation;
+      const begunBefore = begun;
       refusal.next(undefined);
       ownRuns.set(agent, (ownRuns.get(agent) ?? 0) + 1);
       try {
@@ -66,7 +72,8 @@ export function liveAgent(agent: LocalAgent): LocalAgent {
         const result = await (tools?.goingOn(parameters?.runId, goOn) ?? runAgent.apply(agent, given));
         return tools?.leftOf(result, parameters?.tools) ?? result;
       } catch (error) {
-        if (RunnerError.is(error)) refusal.next(error);
+        // How a run fails that has begun, `run$` tells.
+        if (begun === begunBefore) refusal.next(asError(error));
         throw error;
       } finally {
         ownRuns.set(agent, ownRuns.get(agent)! - 1);

@@ -35,6 +35,7 @@ export interface RunsTools<A> {
 
 /** An execution that is over. */
 export interface ToolExecution {
+  readonly agentId: string;
   readonly toolCallId: string;
   readonly result: string;
   readonly error?: string;
@@ -62,9 +63,6 @@ const QUIET: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>([
   "thread-busy",
 ]);
 
-/** How often it is looked whether another tab's answer has arrived, in ms. */
-const LOOK_MS = 500;
-
 const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] });
 
 const isQuestion = (tool: CopilotKitTool | undefined): boolean => tool?.type === "human-in-the-loop";
@@ -82,7 +80,9 @@ export const sharedToolsOf = (agent: object): SharedTools | undefined => known.g
  * without a run; of a real run's result, nothing but its questions to people, which are asked in every tab.
  */
 export class SharedTools {
-  options: SharedToolsOptions = {};
+  /** Names of tools that must not run twice: once named, by whichever component, they stay so. */
+  private readonly notRepeatable = new Set<string>();
+  private onError: SharedToolsOptions["onError"];
   private readonly calls: ToolCallsOfAgent;
   private readonly listeners = new Set<() => void>();
   private shown: readonly ShownToolCall[] = [];
@@ -131,6 +131,12 @@ export class SharedTools {
     const made = new SharedTools(runtime, copilotkit, agent);
     known.set(agent, made);
     return made;
+  }
+
+  /** Takes on what a component of the page says. */
+  configure({ notRepeatable = [], onError = this.onError }: SharedToolsOptions): void {
+    for (const name of notRepeatable) this.notRepeatable.add(name);
+    this.onError = onError;
   }
 
   /** The calls that wait. Bound: React calls it by itself. */
@@ -222,7 +228,7 @@ export class SharedTools {
   }
 
   private failed(error: Error): void {
-    if (!this.told.has(error)) this.options.onError?.(error);
+    if (!this.told.has(error)) this.onError?.(error);
   }
 
   private copilotkitTool(toolName: string): CopilotKitTool | undefined {
@@ -237,7 +243,7 @@ export class SharedTools {
       name,
       description: tool.description ?? "",
       ...(tool.followUp !== undefined && { followUp: tool.followUp }),
-      ...(this.options.notRepeatable?.includes(name) === true && { repeatable: false }),
+      ...(this.notRepeatable.has(name) && { repeatable: false }),
       ...(!isQuestion(tool) && { handler: (args: unknown, context: ToolCallContext) => this.inTurn(args, context) }),
     };
   }
@@ -267,19 +273,20 @@ export class SharedTools {
     this.handed.set(runId, { result: undefined, newMessages: [{ ...message, toolCalls }] });
     const ended = new Promise<ToolExecution>((resolve) => this.running.set(toolCallId, { resultId, ended: resolve }));
     const notWanted = new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined)));
-    void notWanted.then(() => {
-      agent.messages = agent.messages.filter(({ id }) => id !== resultId || agent.isSent(id));
-    });
-    try {
-      // Whichever comes first: it also returns if it has not run the handler.
-      const done = await Promise.race([ended, notWanted, copilotkit.runAgent({ agent, runId }).then(() => "left")]);
-      if (done === "left") return await this.executeUnseen(args, context);
-      if (typeof done !== "object") return "";
-      return done.error === undefined ? done.result : await Promise.reject(new Error(done.error));
-    } finally {
+    const drop = (): void => dropResult(agent, resultId);
+    void notWanted.then(drop);
+    const over = (): "over" => {
       this.handed.delete(runId);
       this.running.delete(toolCallId);
-    }
+      // A handler that ends though nobody waits for it: what kept CopilotKit from going on has done its work.
+      if (signal.aborted) drop();
+      return "over";
+    };
+    // Whichever comes first: it also returns if it has not run the handler.
+    const done = await Promise.race([ended, notWanted, copilotkit.runAgent({ agent, runId }).then(over, over)]);
+    if (done === "over") return this.executeUnseen(args, context);
+    if (done?.error !== undefined) throw new Error(done.error);
+    return done?.result ?? "";
   }
 
   /** CopilotKit runs handlers of messages that the page shows. */
@@ -292,8 +299,10 @@ export class SharedTools {
   }
 
   private async ended(execution: ToolExecution): Promise<void> {
-    const { toolCallId, result, error } = execution;
+    const { toolCallId, agentId, result, error } = execution;
     const { agent } = this;
+    // Calls of other agents may have equal ids.
+    if (agentId !== agent.agentId) return;
     const running = this.running.get(toolCallId);
     if (running !== undefined) {
       const { resultId, ended } = running;
@@ -307,33 +316,31 @@ export class SharedTools {
       showResult(agent, toolCallId, { id: await this.calls.answer(toolCallId, result), content: result });
     } catch (failure) {
       this.failed(asError(failure));
-      if (RunnerError.is(failure, "call-over")) await this.seesAnswer(toolCallId);
+      if (!RunnerError.is(failure, "call-over") || !(await this.isAnswered(toolCallId))) return;
+      // CopilotKit finds this in place of its own, and does not go on. The answer that counts comes with the thread.
+      const id = randomId();
+      showResult(agent, toolCallId, { id, content: result });
+      setTimeout(() => dropResult(agent, id));
     }
   }
 
-  /**
-   * Resolves when the answer of who was first is here: CopilotKit drops the one of this tab when it finds that one. Also where
-   * the host knows of no such call: then CopilotKit goes on by itself.
-   */
-  private async seesAnswer(toolCallId: string): Promise<void> {
-    const { agent } = this;
-    const { threadId } = agent;
-    let isLive = false;
-    const watching = agent.run$.subscribe(({ is }) => (isLive = is === "running"));
-    try {
-      // Looked at twice: between two looks a run may have begun.
-      for (let unknown = 0; unknown < 2 && agent.threadId === threadId;) {
-        const { calls } = await firstValueFrom(this.runtime.toolCalls.watch(threadId));
-        // Also to the end of the run that brings it.
-        await agent.connectAgent();
-        if (agent.messages.some((message) => message.role === "tool" && message.toolCallId === toolCallId)) return;
-        if (!isLive && !calls.some((call) => call.toolCallId === toolCallId)) unknown++;
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-      }
-    } finally {
-      watching.unsubscribe();
-    }
+  /** Whether the answer of another tab is recorded. Not, where the host never knew of the call: then it is CopilotKit's. */
+  private async isAnswered(toolCallId: string): Promise<boolean> {
+    const { toolCalls, threads } = this.runtime;
+    const { threadId } = this.agent;
+    // In this order: an answer waits, goes into the run that goes on, and is one of the thread's messages.
+    const { calls } = await firstValueFrom(toolCalls.watch(threadId));
+    if (calls.some((call) => call.toolCallId === toolCallId)) return true;
+    if ((await threads.get(threadId))?.live !== undefined) return true;
+    const { messages } = await threads.messages(threadId);
+    return messages.some((message) => message.role === "tool" && message.toolCallId === toolCallId);
   }
+}
+
+/** Takes away a result that is not the thread's. */
+function dropResult(agent: LocalAgent, messageId: string): void {
+  if (agent.isSent(messageId) || !agent.messages.some(({ id }) => id === messageId)) return;
+  agent.messages = agent.messages.filter(({ id }) => id !== messageId);
 }
 
 function callingMessage(messages: readonly Message[], toolCallId: string): AssistantMessage | undefined {

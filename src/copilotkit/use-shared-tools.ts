@@ -36,11 +36,7 @@ export function useSharedTools<A extends object>(
     // It is of the worker, so it is a `LocalAgent`, which CopilotKit has in its own type.
     return SharedTools.of(runtime, copilotkit as unknown as RunsTools<LocalAgent>, agent);
   }, [runtime, copilotkit, agent]);
-  useEffect(() => {
-    if (tools === undefined) return undefined;
-    tools.options = { ...(notRepeatable && { notRepeatable }), ...(onError && { onError }) };
-    return undefined;
-  });
+  useEffect(() => tools?.configure({ ...(notRepeatable && { notRepeatable }), ...(onError && { onError }) }));
   useEffect(
     () => (isLive(agent) ? shareQuestions(copilotkit as unknown as RunsTools<LocalAgent>, agent) : undefined),
     [copilotkit, agent],

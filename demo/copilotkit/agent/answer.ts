@@ -54,6 +54,10 @@ const SHOWN: Readonly<Record<string, (asked: Asked) => AsyncGenerator<AGUIEvent>
   async *pay({ id }) {
     yield* call(`${id}-pay`, "pay", { amount: 120 });
   },
+  async *results({ id, input, signal }) {
+    const results = input.messages.filter(({ role }) => role === "tool");
+    yield* say(id, `Results of tools that I was given: ${results.length}.`, signal);
+  },
   async *chart({ id }) {
     yield* call(`${id}-chart`, "showChart", { title: "Visitors", values: [3, 7, 4, 9, 6] });
   },

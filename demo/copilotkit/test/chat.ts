@@ -21,6 +21,16 @@ export class Chat {
     );
   }
 
+  async showsTimes(text: string, times: number): Promise<void> {
+    await this.tab.waitFor(
+      (selector, wanted, count) =>
+        (document.querySelector<HTMLElement>(selector)?.innerText.split(wanted).length ?? 0) - 1 === count,
+      LOG,
+      text,
+      times,
+    );
+  }
+
   async showsNoMore(text: string): Promise<void> {
     await this.tab.waitFor(
       (selector, gone) => !document.querySelector<HTMLElement>(selector)?.innerText.includes(gone),

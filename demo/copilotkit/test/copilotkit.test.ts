@@ -164,15 +164,15 @@ describe.each(modes)("the page, %s", (_, origin) => {
       await each.tab.bringToFront();
       await each.tab.waitFor((card) => document.querySelector(card) !== null, `${BOOKING} button`);
     }
-    const answers = { first: a, last: b };
-    await Promise.all(
-      Object.entries(answers).map(([which, { tab }]) =>
-        tab.evaluate(
-          (card) => document.querySelector<HTMLElement>(card)?.click(),
-          `${BOOKING} button:${which}-of-type`,
-        ),
-      ),
-    );
+    // One tab tells the other as it answers.
+    await b.tab.evaluate((selector) => {
+      const button = document.querySelector<HTMLElement>(selector);
+      new BroadcastChannel("test").addEventListener("message", () => button?.click());
+    }, `${BOOKING} button:last-of-type`);
+    await a.tab.evaluate((selector) => {
+      new BroadcastChannel("test").postMessage("now");
+      document.querySelector<HTMLElement>(selector)?.click();
+    }, `${BOOKING} button:first-of-type`);
     for (const each of [a, b]) {
       await each.tab.bringToFront();
       await each.shows("confirmBooking said:");
@@ -180,17 +180,32 @@ describe.each(modes)("the page, %s", (_, origin) => {
     }
     await b.showsTheSameAs(a);
     expect((await a.messages()).match(/confirmBooking said:/g)).toHaveLength(1);
-    await b.tab.reload();
-    await b.showsTheSameAs(a);
+    // Nothing of the other answer is sent along later.
+    for (const [before, each] of [a, b].entries()) {
+      await each.tab.bringToFront();
+      await each.send("results");
+      await each.showsTimes("I was given: 1.", before + 1);
+      await each.isIdle();
+    }
   });
 
   test("a tool of the page runs in the tab that asked; in another one when that is closed; the agent goes on once", async () => {
     const url = fresh();
     const [a, b] = [await chat(url), await chat(url)];
+    await a.tab.evaluate(() => {
+      const { showModal } = HTMLDialogElement.prototype;
+      HTMLDialogElement.prototype.showModal = function () {
+        document.body.dataset["asked"] = String(Number(document.body.dataset["asked"] ?? 0) + 1);
+        showModal.call(this);
+      };
+    });
     await a.send("seat here");
+    await b.tab.bringToFront();
+    await b.shows("“pickSeat” waits in another tab.");
     await a.press(`${DIALOG} button:first-of-type`);
     await a.shows("pickSeat said: 12A.");
     await a.isIdle();
+    expect(await a.tab.evaluate(() => document.body.dataset["asked"])).toBe("1");
     await b.hasNo(DIALOG);
     await b.tab.bringToFront();
     await b.shows("pickSeat said: 12A.");
@@ -206,14 +221,36 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await b.tab.waitFor((open) => document.querySelector(open) !== null, DIALOG);
     await b.tab.reload();
     await b.press(`${DIALOG} button:first-of-type`);
-    await b.tab.waitFor(
-      (selector) => document.querySelector<HTMLElement>(selector)?.innerText.match(/pickSeat said: 12A/g)?.length === 2,
-      "main",
-    );
+    await b.showsTimes("pickSeat said: 12A", 2);
     await b.isIdle();
     // Nothing is asked a second time.
     expect((await b.messages()).match(/pickSeat said:/g)).toHaveLength(3);
     await b.hasNo(DIALOG);
+  });
+
+  test("a tool that ends when the chat has gone on without it adds nothing", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("seat too late");
+    await a.tab.waitFor((open) => document.querySelector(open) !== null, DIALOG);
+    await b.tab.bringToFront();
+    await b.shows("seat too late");
+    await b.isIdle();
+    await b.send("hello instead");
+    await b.shows("You said: hello instead.");
+    await b.isIdle();
+    await a.tab.bringToFront();
+    await a.shows("You said: hello instead.");
+    await a.press(`${DIALOG} button:first-of-type`);
+    await a.hasNo(DIALOG);
+    await a.send("results");
+    await a.shows("I was given: 0.");
+    await a.isIdle();
+    await b.tab.bringToFront();
+    await b.showsTheSameAs(a);
+    expect(await a.messages()).not.toContain("pickSeat said");
+    await b.tab.reload();
+    await b.showsTheSameAs(a);
   });
 
   test("a tool that must not run twice is interrupted by a reload, until somebody says what is to be done", async () => {
@@ -290,6 +327,18 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await b.send("hello again");
     await b.shows("You said: hello again.");
     for (const each of [b, a]) await each.hasNo("[role=alert]");
+  });
+
+  test("a message that is refused is told in the chat, until the thread goes on", async () => {
+    const a = await chat(fresh());
+    await a.send("transfer and ask");
+    await a.shows("Transfer 100 euros to Ada?");
+    await a.isIdle();
+    await a.send("hello too early");
+    await a.tab.waitFor(() => document.querySelector("main [role=alert]") !== null);
+    await a.press(`${APPROVAL} button:first-of-type`);
+    await a.shows("Transferred.");
+    await a.hasNo("main [role=alert]");
   });
 
   test("suggestions of the page, then of the agent", async () => {

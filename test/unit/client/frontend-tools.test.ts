@@ -2,7 +2,7 @@ import { EventType, type AbstractAgent, type BaseEvent, type Message } from "@ag
 import { IndexedDBAgentRunner } from "ag-ui-local-runtime";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
-import { FrontendTools, type FrontendTool } from "../../../src/client/tools/frontend-tools.js";
+import { FrontendTools, type FrontendTool, type ToolCallContext } from "../../../src/client/tools/frontend-tools.js";
 import { runFrontendTools } from "../../../src/client/tools/run-frontend-tools.js";
 import { ThreadStore } from "../../../src/client/store/thread-store.js";
 import { serveRuntime, type RuntimeHost } from "../../../src/worker/serve-runtime.js";
@@ -501,9 +501,11 @@ test("an agent that is set to another thread runs the calls of that one; a handl
   const tools = new FrontendTools();
   const { gate, letOn } = gated();
   const seen: string[] = [];
+  const signals: AbortSignal[] = [];
   tools.add(
-    tool("a", async (_args, { threadId }) => {
+    tool("a", async (_args, { threadId, signal }) => {
       seen.push(threadId);
+      signals.push(signal);
       if (threadId === "first") await gate;
       return `of ${threadId}`;
     }),
@@ -531,6 +533,7 @@ test("an agent that is set to another thread runs the calls of that one; a handl
   letOn();
   await vi.waitFor(() => expectAnswered(), 10_000);
   expect(seen).toEqual(["first", "second"]);
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
 
   async function expectAnswered(): Promise<void> {
     const waiting = await new Promise<readonly { readonly status: string }[]>((resolve, reject) => {
@@ -551,6 +554,39 @@ test("of two tabs that offer a tool, the one that asked runs it", async () => {
     await vi.waitFor(() => expect(texts(other).length).toBe(question.length > 1 ? 2 : 1), 10_000);
   }
   expect(ran).toEqual(["asking", "asking", "asking"]);
+});
+
+test("a result that the page shows before it is recorded is the one that is recorded", async () => {
+  const { connect, tab } = host();
+  const runtime = connect();
+  const agent = runtime.agent("caller", { threadId: "t" });
+  const tools = new FrontendTools();
+  const ids: string[] = [];
+  const show = (_args: unknown, { toolCallId, resultId }: ToolCallContext): string => {
+    ids.push(resultId);
+    agent.addMessage({ id: resultId, role: "tool", toolCallId, content: "early" });
+    return "early";
+  };
+  tools.add(tool("a", show));
+  onTestFinished(agent.follow());
+  onTestFinished(runFrontendTools(runtime, agent, tools));
+  agent.addMessage({ id: "1", role: "user", content: "a" });
+  await agent.runAgent({ tools: tools.definitions("caller") });
+  const other = tab();
+  await shows(other, "a: early");
+  expect(toolMessages(other)).toMatchObject([{ id: ids[0], content: "early" }]);
+  await vi.waitFor(() =>
+    expect(agent.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]),
+  );
+});
+
+test("a result has the id that its handler was told", async () => {
+  const { tab } = host();
+  let id: string | undefined;
+  const one = tab(tool("a", (_args, { resultId }) => (id = resultId)));
+  await one.store.send("a");
+  await vi.waitFor(() => expect(toolMessages(one)).toMatchObject([{ id }]), 10_000);
+  expect(id).toBeDefined();
 });
 
 test("a tool is offered until it is taken back; one of an agent's own comes before one of all", () => {
