@@ -29,12 +29,12 @@ export {
 } from "./store/thread-list-store.js";
 export {
   emptyThread,
-  ThreadStore,
   type RunOptions,
   type SendOptions,
   type ThreadSnapshot,
   type ThreadStoreOptions,
-} from "./store/thread-store.js";
+} from "./store/thread-snapshot.js";
+export { ThreadStore } from "./store/thread-store.js";
 export { FrontendTools, type FrontendTool, type ToolCallContext } from "./tools/frontend-tools.js";
 export type { FrontendToolRunnerOptions, ShownToolCall } from "./tools/frontend-tool-runner.js";
 export { runFrontendTools } from "./tools/run-frontend-tools.js";

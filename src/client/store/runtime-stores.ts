@@ -1,7 +1,8 @@
 import type { RuntimeConnection } from "../connect-runtime.js";
 import { FrontendTools } from "../tools/frontend-tools.js";
 import { ThreadListStore, type ThreadListOptions } from "./thread-list-store.js";
-import { ThreadStore, type ThreadStoreOptions } from "./thread-store.js";
+import type { ThreadStoreOptions } from "./thread-snapshot.js";
+import { ThreadStore } from "./thread-store.js";
 
 /** Objects by key, as long as somebody else holds them. */
 class Shared<T extends object> {

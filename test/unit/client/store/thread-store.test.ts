@@ -1,7 +1,8 @@
 import { EventType, type AbstractAgent, type BaseEvent, type Message } from "@ag-ui/client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime } from "../../../../src/client/connect-runtime.js";
-import { ThreadStore, type ThreadSnapshot } from "../../../../src/client/store/thread-store.js";
+import type { ThreadSnapshot } from "../../../../src/client/store/thread-snapshot.js";
+import { ThreadStore } from "../../../../src/client/store/thread-store.js";
 import { RunnerError } from "../../../../src/run/errors.js";
 import { serveRuntime } from "../../../../src/worker/serve-runtime.js";
 import { agentOf, freshDb, gated } from "../../runner/kit.js";
