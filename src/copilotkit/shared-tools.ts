@@ -105,6 +105,7 @@ export class SharedTools {
     private readonly agent: LocalAgent,
   ) {
     const offered: OfferedTools = {
+      isEmpty: false,
       // CopilotKit tells nobody of new tools.
       changes$: defer(() =>
         interval(1_000).pipe(
@@ -316,7 +317,8 @@ export class SharedTools {
       showResult(agent, toolCallId, { id: await this.calls.answer(toolCallId, result), content: result });
     } catch (failure) {
       this.failed(asError(failure));
-      if (!RunnerError.is(failure, "call-over") || !(await this.isAnswered(toolCallId))) return;
+      // Where the host cannot say, an answer too few is better than two.
+      if (!RunnerError.is(failure, "call-over") || !(await this.isAnswered(toolCallId).catch(() => true))) return;
       // CopilotKit finds this in place of its own, and does not go on. The answer that counts comes with the thread.
       const id = randomId();
       showResult(agent, toolCallId, { id, content: result });

@@ -181,6 +181,8 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     }
     const run = this.engine.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
     this.engine.hearDuring(run);
+    // It may leave calls, and the code that leases them could not be loaded any more when the network is gone.
+    if (input.tools.length > 0) this.engine.toolCalls.get().catch(() => undefined);
     return run;
   }
 

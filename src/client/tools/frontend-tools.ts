@@ -36,7 +36,7 @@ export interface FrontendTool<Args = unknown> extends Tool {
 }
 
 /** What runs calls asks of the tools that a page offers. */
-export type OfferedTools = Pick<FrontendTools, "changes$" | "definitions" | "find">;
+export type OfferedTools = Pick<FrontendTools, "changes$" | "definitions" | "find" | "isEmpty">;
 
 /** The tools that a page offers to agents. */
 export class FrontendTools {
@@ -70,6 +70,11 @@ export class FrontendTools {
       );
       this.changed.next();
     };
+  }
+
+  /** Whether no tool is offered. */
+  get isEmpty(): boolean {
+    return [...this.tools.values()].every((offered) => offered.length === 0);
   }
 
   /** The tool that answers an agent's calls of this name. One of the agent's own comes before one of all agents. */

@@ -8,14 +8,17 @@ import type { FrontendToolRunner, FrontendToolRunnerOptions, ShownToolCall } fro
 import type { FrontendTools, OfferedTools } from "./frontend-tools.js";
 import { mayWait } from "./may-wait.js";
 
-/** The front-end tool calls of the thread that an agent follows. What runs them is loaded when a call may wait: few threads have one. */
+/**
+ * The front-end tool calls of the thread that an agent follows. What runs them is loaded when the page offers a tool, or a
+ * call may wait: few pages have any.
+ */
 export class ToolCallsOfAgent {
   private readonly runner: Lazy<FrontendToolRunner>;
 
   constructor(
     runtime: Pick<RuntimeConnection, "toolCalls" | "threads">,
     private readonly agent: LocalAgent,
-    tools: OfferedTools,
+    private readonly tools: OfferedTools,
     private readonly options: FrontendToolRunnerOptions = {},
   ) {
     this.runner = new Lazy(async () => {
@@ -32,6 +35,11 @@ export class ToolCallsOfAgent {
    */
   begin(changed: (calls: readonly ShownToolCall[]) => void = () => undefined): () => void {
     const life = new Subscription();
+    // A page that offers tools has what runs them before it goes offline; a failure is told when a call waits.
+    const preload = (): void => void this.runner.get().catch(() => undefined);
+    const { tools } = this;
+    if (tools.isEmpty) life.add(tools.changes$.pipe(take(1)).subscribe(preload));
+    else preload();
     const read = async (): Promise<void> => {
       const runner = await this.runner.get();
       if (life.closed) return;
