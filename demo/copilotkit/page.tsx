@@ -5,6 +5,7 @@ import { progress } from "./activities.js";
 import { Asking } from "./asking.js";
 import { Interrupts } from "./interrupts.js";
 import { Messages } from "./messages.js";
+import { runMarks } from "./run-marks.js";
 import { SharedState } from "./shared-state.js";
 import { Suggestions } from "./suggestions.js";
 import { Tools } from "./tools.js";
@@ -17,6 +18,10 @@ function useThreadOfAddress(): [threadId: string, open: (threadId: string) => vo
 }
 
 const activities = [progress];
+const customMessages = [runMarks];
+
+/** `?inspector`: CopilotKit shows it on localhost alone. */
+const SHOWS_INSPECTOR = new URLSearchParams(location.search).has("inspector");
 
 /** Failed runs are shown in the chat, see `Messages`; what was refused before it became a run is told here alone. */
 const tell = ({ code, error }: { code: string; error: Error }): void => console.warn(`${code}: ${error.message}`);
@@ -27,8 +32,9 @@ export function Page() {
   return (
     <CopilotKitProvider
       agents__unsafe_dev_only={useCopilotKitAgents(["assistant"])}
-      enableInspector={false}
+      enableInspector={SHOWS_INSPECTOR}
       renderActivityMessages={activities}
+      renderCustomMessages={customMessages}
       onError={tell}
     >
       <CopilotChatConfigurationProvider agentId="assistant" threadId={threadId}>

@@ -40,6 +40,7 @@ const NAMES: Names<ConnectRuntimeOptions> = {
 };
 const AGENT: Names<LocalAgentConfig> = {
   ...AGENT_NAMES,
+  historyByRun: FLAG,
   messageLimit: [(given) => Number.isSafeInteger(given) && Number(given) >= 1, "a whole number, at least 1"],
 };
 const HOSTS: Names<HostFactories> = { shared: FUNCTION, dedicated: FUNCTION, page: FUNCTION };

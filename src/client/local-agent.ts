@@ -28,6 +28,11 @@ export interface LocalAgentConfig extends AgentConfig {
    * Absent: the whole thread.
    */
   readonly messageLimit?: number;
+  /**
+   * A thread that is read whole begins with RUN_STARTED, MESSAGES_SNAPSHOT and RUN_FINISHED of each run, for subscribers
+   * that note the run of each message, as CopilotKit does. Default: it comes as one run.
+   */
+  readonly historyByRun?: boolean;
 }
 
 const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] });
@@ -53,8 +58,9 @@ export class LocalAgent extends ThreadAgent {
   /** @hidden Agents are made by `agent()` of a connection. */
   constructor(link: HostLink, config: LocalAgentConfig) {
     super(link, config);
-    const { messageLimit, initialState } = config;
+    const { messageLimit, historyByRun, initialState } = config;
     this.messageLimit = messageLimit;
+    this.historyByRun = historyByRun;
     if (initialState !== undefined) this.hostState = undefined;
     preloadStage();
   }
@@ -74,6 +80,7 @@ export class LocalAgent extends ThreadAgent {
     copy.earlier = this.earlier.copy();
     copy.toldOf = this.toldOf;
     copy.messageLimit = this.messageLimit;
+    copy.historyByRun = this.historyByRun;
     copy.hostState = this.hostState === this.state ? copy.state : undefined;
     copy.isRunning = false;
     return copy;

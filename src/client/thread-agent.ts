@@ -25,6 +25,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
   /** After the last settled run that this agent has seen whole; undefined: it has to begin with a snapshot. */
   protected cursor: Cursor | undefined;
   protected messageLimit: number | undefined;
+  protected historyByRun: boolean | undefined;
   /** The id of a run that goes on with the results of tool calls, and with nothing else. */
   protected afterToolCalls: string | undefined;
 
@@ -77,6 +78,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
       after,
       holds: held > 0,
       follow,
+      named: this.historyByRun,
       // An agent that has loaded more keeps about as much.
       ...(messageLimit !== undefined && { limit: Math.max(messageLimit, held) }),
     }).pipe(whenStageIsLoaded());

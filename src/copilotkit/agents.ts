@@ -15,7 +15,8 @@ function agentsOf(runtime: RuntimeConnection, names: string): Record<string, Loc
   let agents = ofRuntime.get(names);
   if (agents === undefined) {
     const agentIds = JSON.parse(names) as string[]; // written below
-    agents = Object.fromEntries(agentIds.map((agentId) => [agentId, liveAgent(runtime.agent(agentId))]));
+    const made = (agentId: string): LocalAgent => liveAgent(runtime.agent(agentId, { historyByRun: true }));
+    agents = Object.fromEntries(agentIds.map((agentId) => [agentId, made(agentId)]));
     ofRuntime.set(names, agents);
   }
   return agents;

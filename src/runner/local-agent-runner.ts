@@ -33,7 +33,7 @@ import { attach, type AttachOptions } from "./read/attach.js";
 import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
 import { checkRequestWeight } from "./agent/event-limits.js";
 import type { Asked } from "./history/baseline.js";
-import type { LiveRunRequest } from "./claim/fence.js";
+import type { LiveRunRequest } from "./claim/request.js";
 import { RunnerEngine } from "./engine.js";
 import type { Eviction } from "./keep/retention.js";
 import type { LiveRun } from "./live/live-run.js";

@@ -111,6 +111,7 @@ export const checkAttach = checker<AttachRequest>("request", {
   threadId: id,
   follow: optionalOf("boolean"),
   holds: optionalOf("boolean"),
+  named: optionalOf("boolean"),
   agentId: optional(id),
   runId: optional(id),
   replay: optional(({ replay }) => {

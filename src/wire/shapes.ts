@@ -276,6 +276,8 @@ export interface AttachRequest {
    * end come in addition. Absent: all.
    */
   readonly limit?: number;
+  /** A snapshot of all messages starts with the run of each, see `runNames`: for a reader that holds nothing. */
+  readonly named?: boolean;
   /** Whether it goes on with later runs, whoever starts them. Default false: it completes after the live run. */
   readonly follow?: boolean;
   /** Only this run, on any branch, from its first event or from `after` on, to its settled end. */

@@ -92,6 +92,19 @@ test("a call that waits survives the browser's death, and is answered in another
   for (const tab of [a, b]) await says(tab, "a done, by hand");
 });
 
+test("an interrupt that two tabs answer at once is answered once, and the tab that is too late is told", async () => {
+  const thread = fresh();
+  const [a, b] = [await open(thread, ""), await open(thread, "")];
+  expect(await ask(a, "?")).toBe("ok");
+  for (const tab of [a, b]) await tab.waitFor(() => window.tools.view().interrupts.length === 1);
+  const [id] = (await view(a)).interrupts;
+  const outcomes = await Promise.all([a, b].map((tab, at) => tab.evaluate((by) => window.tools.respond(by), `${at}`)));
+  expect(outcomes.filter((outcome) => outcome === "ok")).toHaveLength(1);
+  expect(["interrupts-open", "thread-busy", "none"]).toContain(outcomes.find((outcome) => outcome !== "ok"));
+  for (const tab of [a, b]) await says(tab, `${id} answered by ${outcomes.indexOf("ok")}`);
+  expect(await b.evaluate(() => window.tools.runs())).toHaveLength(2);
+});
+
 /** What random tabs did to a thread. */
 class Schedule {
   readonly thread = fresh();
@@ -134,9 +147,11 @@ class Schedule {
       "ask",
       "ask",
       "ask",
+      "ask for a person",
       "reload",
       "close",
       "crash",
+      "answer",
       "answer",
       "worker",
     ] as const);
@@ -160,7 +175,9 @@ class Schedule {
       }, `${dbName}#one`);
     }
     await ready(tab);
-    if (kind === "ask") {
+    if (kind === "ask for a person") {
+      if ((await ask(tab, "?")) === "ok") this.asked++;
+    } else if (kind === "ask") {
       const names = Array.from({ length: 1 + Math.floor(this.random() * 2) }, () => pick(this.random, [..."abc"]));
       const outcome = await ask(tab, names.join(" "));
       this.told.push(`${names.join("+")}: ${outcome}`);
@@ -170,6 +187,7 @@ class Schedule {
 
   /** Somebody answers what waits for a person, or has an interrupted call run again. */
   private async decide(tab: Tab): Promise<void> {
+    if ((await view(tab)).interrupts.length > 0) await this.respond();
     for (const { toolCallId, name, status } of (await view(tab)).calls) {
       if (status === "interrupted") {
         this.told.push(`${Date.now() % 1_000_000} again ${toolCallId}`);
@@ -177,6 +195,16 @@ class Schedule {
         await tab.evaluate((id) => window.tools.runAgain(id), toolCallId);
       } else if (status === "open" && name === "c") await tab.evaluate((id) => window.tools.answer(id), toolCallId);
     }
+  }
+
+  /** All tabs answer what the thread waits for, at once. */
+  private async respond(): Promise<void> {
+    const outcomes = await Promise.allSettled(
+      tabs.map((tab, at) => tab?.evaluate((by) => window.tools?.respond(by), `tab ${at}`)),
+    );
+    this.told.push(
+      `${Date.now() % 1_000_000} respond: ${outcomes.map((it) => (it as { value?: string }).value).join()}`,
+    );
   }
 
   /** @returns what is wrong */
@@ -189,8 +217,8 @@ class Schedule {
     // Whatever waits, is decided; then the thread takes one more question.
     const isAtRest = async (): Promise<boolean> => {
       await this.decide(last);
-      const { run, calls } = await view(last);
-      return run.is === "idle" && calls.length === 0;
+      const { run, calls, interrupts } = await view(last);
+      return run.is === "idle" && calls.length === 0 && interrupts.length === 0;
     };
     await expect.poll(isAtRest, { timeout: 60_000 }).toBe(true);
     expect(await ask(last, "a")).toBe("ok");
@@ -208,6 +236,8 @@ class Schedule {
     };
     const results = messages.flatMap((message) => /^tool (\S+):/.exec(message)?.[1] ?? []);
     for (const [id, times] of count(results)) if (times > 1) found.push(`${id} has ${times} results`);
+    const answered = messages.flatMap((message) => /^assistant: (\S+) answered by/.exec(message)?.[1] ?? []);
+    for (const [id, times] of count(answered)) if (times > 1) found.push(`${id} was answered ${times} times`);
     const mustRunOnce = (await executed(tab)).filter(({ name, thread }) => name === "b" && thread === this.thread);
     for (const [id, times] of count(mustRunOnce.map(({ toolCallId }) => toolCallId))) {
       const all = JSON.stringify(mustRunOnce.filter(({ toolCallId }) => toolCallId === id));
@@ -230,7 +260,7 @@ function ofDyingTab(error: unknown): void {
     throw error;
 }
 
-test(`${SCHEDULES} random schedules of tabs that come, reload and die: no call runs twice, each result goes on once, nothing is stuck`, async () => {
+test(`${SCHEDULES} random schedules of tabs that come, reload and die: no call runs twice, each result and each answer goes on once, nothing is stuck`, async () => {
   for (let n = 0; n < SCHEDULES; n++) {
     const seed = SEED + n;
     const schedule = new Schedule(seed);

@@ -53,6 +53,15 @@ export class Chat {
     );
   }
 
+  /** The run of each answer, see `run-marks.tsx`. */
+  runs(): Promise<readonly string[]> {
+    return this.tab.evaluate(() =>
+      [...document.querySelectorAll<HTMLElement>("[data-run]")].map(
+        ({ dataset }) => `${dataset["message"]} ${dataset["run"]}`,
+      ),
+    );
+  }
+
   /** Waits until both show the same messages, of which there are some. */
   async showsTheSameAs(other: Chat): Promise<void> {
     const shown = await other.messages();

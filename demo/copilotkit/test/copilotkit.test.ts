@@ -104,6 +104,38 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await b.showsTheSameAs(a);
   });
 
+  test("which run an answer is of is the same in the tab that asked, in another one, and after a reload", async () => {
+    const url = fresh();
+    const a = await chat(url);
+    for (const question of ["first", "second", "third"]) {
+      await a.send(question);
+      await a.shows(`You said: ${question}.`);
+      await a.isIdle();
+    }
+    const asked = await a.runs();
+    expect(asked).toHaveLength(3);
+    expect(new Set(asked.map((mark) => mark.split(" ")[1])).size).toBe(3);
+    const b = await chat(url);
+    await b.showsTheSameAs(a);
+    expect(await b.runs()).toEqual(asked);
+    await a.tab.reload();
+    await a.showsTheSameAs(b);
+    expect(await a.runs()).toEqual(asked);
+  });
+
+  test("the inspector opens, and asks nobody outside", async () => {
+    const a = await chat(fresh().replace("#", "?inspector#"));
+    await a.send("hello");
+    await a.shows("You said: hello.");
+    await a.tab.waitFor(() => {
+      const inspector = document.querySelector<HTMLElement & { openInspector?: (by: string) => void }>(
+        "cpk-web-inspector",
+      );
+      inspector?.openInspector?.("floating_button");
+      return inspector?.shadowRoot?.querySelector(".inspector-window") !== null;
+    });
+  });
+
   test("an interrupt is open in all tabs and after a reload; whoever answers first goes on", async () => {
     const url = fresh();
     const [a, b] = [await chat(url), await chat(url)];

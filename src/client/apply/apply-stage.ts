@@ -16,6 +16,7 @@ import {
 } from "@ag-ui/client";
 import { lastValueFrom, of } from "rxjs";
 import { Fold, textOf } from "../../run/fold.js";
+import { holdsNothing } from "../../run/run-names.js";
 import { withPage } from "../earlier-messages.js";
 import { hasHook, hookOf, runHooks, tell, type Given } from "./hooks.js";
 import { done, type Steps } from "./steps.js";
@@ -28,9 +29,10 @@ export interface StageParts {
   /** The current subscribers. */
   readonly subscribers: () => readonly AgentSubscriber[];
   /**
-   * Called once for each MESSAGES_SNAPSHOT: whether it is the whole thread, in its order. (An agent's has no order.)
+   * Called once for each MESSAGES_SNAPSHOT: how many of the thread, whole and in its order, come from this one on. (An
+   * agent's has no order: 0.)
    */
-  readonly isThread: () => boolean;
+  readonly snapshotsToCome: () => number;
   /** The thread has never had a message of this id. */
   readonly isUnsent: (id: string) => boolean;
   /** It was loaded from the thread's earlier part, since the last prelude arrived. */
@@ -76,8 +78,8 @@ export class ApplyStage {
   #handedOut: AgentStateMutation | undefined;
   #messagesChanged = false;
   #stateChanged = false;
-  /** The current event is a MESSAGES_SNAPSHOT of the whole thread. */
-  #isThread = false;
+  /** If the current event is a MESSAGES_SNAPSHOT of the whole thread: 1, or more if others follow it. */
+  #snapshotsToCome = 0;
   /** Ids of the run's tool calls, and of those that were answered. */
   #started = new Set<string>();
   #answered = new Set<string>();
@@ -106,7 +108,7 @@ export class ApplyStage {
   *#take(event: BaseEvent): Steps<Handed> {
     const log = this.#parts.agent.debugLogger;
     const { type } = event;
-    this.#isThread = type === EventType.MESSAGES_SNAPSHOT && this.#parts.isThread();
+    this.#snapshotsToCome = type === EventType.MESSAGES_SNAPSHOT ? this.#parts.snapshotsToCome() : 0;
     if ((yield* this.#hooks("onEvent", () => ({ event }))).stopPropagation === true) {
       log?.event("APPLY", "Event dropped:", event, { type, reason: "stopPropagation by subscriber" });
       return this.#handOut();
@@ -223,7 +225,7 @@ export class ApplyStage {
     const e = event as AGUIEvent;
     if (e.type === EventType.TOOL_CALL_START) this.#started.add(e.toolCallId);
     if (e.type === EventType.TOOL_CALL_RESULT) this.#answered.add(e.toolCallId);
-    if (this.#isThread) {
+    if (this.#snapshotsToCome > 0) {
       this.#putThread(event);
       return undefined;
     }
@@ -259,6 +261,8 @@ export class ApplyStage {
    */
   #putThread(event: BaseEvent): void {
     const { messages } = event as MessagesSnapshotEvent; // nothing else is the thread
+    // It only names the run of its messages, see `runNames`.
+    if (this.#snapshotsToCome > 1 && holdsNothing(messages)) return;
     const { isLoaded, isUnsent } = this.#parts;
     const told = new Set(messages.map(({ id }) => id));
     const loaded = this.#fold.messages.filter(({ id }) => isLoaded(id) && !told.has(id));

@@ -77,7 +77,7 @@ export abstract class ApplyingAgent extends AbstractAgent {
       messages: [...this.messages],
       input,
       subscribers: () => this.withLater(subscribers),
-      isThread: () => this.snapshotsToCome > 0 && this.snapshotsToCome-- > 0,
+      snapshotsToCome: () => (this.snapshotsToCome > 0 ? this.snapshotsToCome-- : 0),
       isUnsent: (id) => this.known.isUnsent(id),
       isLoaded: (id) => this.earlier.isLoaded(id),
       isPart: () => this.hasEarlier,

@@ -7,7 +7,8 @@ import type { ConcurrentRunPolicy, RunnerParts } from "../parts.js";
 import type { History } from "../history/history.js";
 import type { RecordedRun } from "../history/recorded-run.js";
 import { steadily } from "../history/steadily.js";
-import { mayBeRefused, refusalBeside, type PlacedRequest } from "./fence.js";
+import { mayBeRefused, refusalBeside } from "./refusals.js";
+import type { PlacedRequest } from "./request.js";
 import { stopForeign, type StopContext } from "./stop-foreign.js";
 
 export interface AcquireContext extends StopContext {

@@ -1,6 +1,5 @@
-import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
-import { RunnerError } from "../../run/errors.js";
-import { describeFaults, isAnswer, resumeFaults, unknownAnswers } from "../../run/interrupts.js";
+import type { Message } from "@ag-ui/client";
+import { isAnswer } from "../../run/interrupts.js";
 import { Fold } from "../../run/fold.js";
 import { PATCH_BOUNDS } from "../../run/patch-bounds.js";
 import { equalJson } from "../../run/json.js";
@@ -14,50 +13,18 @@ import {
   type ThreadBase,
 } from "../../run/input-plan.js";
 import { runsElsewhere } from "../../lock/claim.js";
-import type { HeldLock } from "../../platform/locks.js";
 import type { ToolResult } from "../../run/pending-tool-calls.js";
-import { firstOf } from "../../storage/decisions.js";
-import { answeredIn, isNextAfterCalls } from "../../storage/pending-tool-calls.js";
+import { answeredIn } from "../../storage/pending-tool-calls.js";
 import type { Claim, PersistedInput, RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
 import { EventGate } from "../agent/event-gate.js";
-import type { RunRequest } from "../../wire/shapes.js";
 import type { RunStart } from "../history/baseline.js";
 import { newThread, type History } from "../history/history.js";
 import type { RunnerParts } from "../parts.js";
 import { RecordedRun } from "../history/recorded-run.js";
 import type { Recovery } from "./recovery.js";
+import { noBranchPoint, refusalFor, startOf } from "./refusals.js";
+import type { LiveRunRequest, PlacedRequest } from "./request.js";
 import { steadily } from "../history/steadily.js";
-
-/** A request for a run. With `partial`, `input.messages` and `input.state` hold only what is new. */
-export interface LiveRunRequest {
-  readonly threadId: string;
-  readonly agentId: string | undefined;
-  readonly agent: AbstractAgent;
-  readonly input: RunAgentInput;
-  readonly partial?: RunRequest["partial"] | undefined;
-  /** What the entry point knows about the sender: see `SenderKnowledge`. */
-  readonly cut?: readonly string[] | undefined;
-  readonly branchBefore?: string | undefined;
-  readonly persistedInputMessages?: readonly Message[] | undefined;
-  /** It goes on with the answers to pending tool calls, and is nothing without them. */
-  readonly afterToolCalls?: boolean | undefined;
-  /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */
-  readonly shownAs?: ((message: Message) => Message) | undefined;
-}
-
-/** A checked request with its place among the thread's runs. */
-export interface PlacedRequest extends LiveRunRequest {
-  /** Equal for equal inputs. */
-  readonly fingerprint: string;
-  /** Resolves when this run may claim the thread, with the thread's lock if that is handed over. Called once. */
-  readonly turn?: () => Promise<HeldLock | undefined>;
-  /** It waits for live runs. */
-  readonly queued?: boolean;
-  /** Index of the first run that was not over when this one was requested and that it waited for. */
-  readonly unseen?: () => number | undefined;
-  /** Ids of the interrupts that the runs it waited for have answered. */
-  readonly answered?: () => readonly string[];
-}
 
 /** A run whose fence is committed: what it starts from. */
 export interface FencedRun {
@@ -136,8 +103,7 @@ export async function fenceRun(
     const plan = planInput(end.base, { ...input, messages }, sender);
     const start = plan?.is === "branch" ? await startOf({ parts, history }, threadId, plan.afterRunIndex) : end.base;
     if (start === undefined) continue;
-    const refusal =
-      plan === undefined ? noBranchPoint(request) : refusalFor(request, { ...end, start }, parts.clock.now());
+    const refusal = plan === undefined ? noBranchPoint(request) : await refusalFor(parts, request, { ...end, start });
     if (plan === undefined || refusal !== undefined) {
       // A resent run answers the interrupts that were open when it was first sent.
       const same = await parts.store.runById(threadId, input.runId, fingerprint);
@@ -208,87 +174,6 @@ function persistedOf(
   if (persistedInputMessages === undefined) return newMessages;
   const taken = new Set<Message>(newMessages);
   return [...results.filter((result) => taken.has(result)), ...persistedInputMessages];
-}
-
-interface Reading {
-  readonly parts: RunnerParts;
-  readonly history: History;
-}
-
-/** What a branch starts from. Undefined where this host's knowledge is stale: another host cut the run off. */
-const startOf = ({ parts, history }: Reading, threadId: string, runIndex: number): Promise<ThreadBase | undefined> =>
-  steadily(parts.store, threadId, async (head) => {
-    if (head === undefined || head.deleted === true) return newThread();
-    return runIndex >= 0 && runIndex < firstOf(head) ? undefined : history.baseAt(head, runIndex);
-  });
-
-function noBranchPoint({ threadId, branchBefore }: PlacedRequest): RunnerError {
-  const message = `The thread's path has no message "${branchBefore}" to branch before`;
-  return new RunnerError("invalid-input", { threadId, field: "branchBefore", messageId: branchBefore }, { message });
-}
-
-/** Why the run may not start: an open interrupt has no valid answer, or what it answers was settled meanwhile. */
-function refusalFor(
-  request: PlacedRequest,
-  { start, head }: { readonly start: ThreadBase; readonly head?: ThreadHead },
-  now: number,
-): RunnerError | undefined {
-  const { threadId, input, answered, afterToolCalls } = request;
-  const { runId, resume } = input;
-  if (afterToolCalls === true && !isNextAfterCalls(head, runId))
-    return new RunnerError("call-over", { threadId, runId });
-  const interruptIds = start.interrupts.map(({ id }) => id);
-  const faults = resumeFaults(start.interrupts, resume, now);
-  if (faults !== undefined) {
-    return new RunnerError(
-      "interrupts-open",
-      { threadId, runId, interruptIds, ...faults },
-      { message: describeFaults(faults) },
-    );
-  }
-  return lateAnswer(request, interruptIds, answered?.() ?? []);
-}
-
-/** Only the first of several answers counts. */
-function lateAnswer(
-  { threadId, input: { runId, resume } }: PlacedRequest,
-  interruptIds: readonly string[],
-  answered: readonly string[],
-): RunnerError | undefined {
-  const settled = new Set(answered);
-  const late = unknownAnswers(interruptIds, resume).filter((id) => settled.has(id));
-  if (late.length === 0) return undefined;
-  const message = `What the run answers was settled meanwhile: ${late.join(", ")}`;
-  return new RunnerError("interrupts-open", { threadId, runId, interruptIds, settled: late }, { message });
-}
-
-/** Whether a request may be refused because of a live run that it is to supersede: see {@link refusalBeside}. */
-export const mayBeRefused = ({ branchBefore, input }: PlacedRequest): boolean =>
-  branchBefore !== undefined || (input.resume ?? []).length > 0;
-
-/**
- * Why a request would be refused once it has superseded the live run. Decided first, so that nothing ends in vain; at
- * once, unless the log must be read: meanwhile the live run goes on.
- */
-export function refusalBeside(
-  reading: Reading,
-  request: PlacedRequest,
-  live: RecordedRun,
-): RunnerError | undefined | Promise<RunnerError | undefined> {
-  const { threadId, input, branchBefore } = request;
-  const now = reading.parts.clock.now();
-  // The end of the live run leaves no interrupt open.
-  if (branchBefore === undefined) return lateAnswer(request, [], live.answered);
-  if (!live.has(branchBefore)) return noBranchPoint(request);
-  // Before a message of the live run, the thread is as that run found it.
-  if (!live.start.runOf.has(branchBefore)) return refusalFor(request, live, now);
-  const plan = planInput(live.start, input, { branchBefore });
-  if (plan?.is !== "branch") return undefined;
-  // Before an earlier message, it is as an earlier run left it. What cannot be read is told of by the request's own fence.
-  return startOf(reading, threadId, plan.afterRunIndex).then(
-    (start) => start && refusalFor(request, { start }, now),
-    () => undefined,
-  );
 }
 
 /** Ids of messages that the sender has in a stale form, from before an edit. */

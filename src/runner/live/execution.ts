@@ -15,7 +15,9 @@ import type { PersistedInput, Settlement, StopRequest } from "../../storage/run-
 import { acceptEvent, startingEvents } from "../agent/accept.js";
 import { runAgent } from "../agent/agent-pipeline.js";
 import type { Refusal } from "../agent/event-gate.js";
-import { refusalBeside, type FencedRun, type PlacedRequest } from "../claim/fence.js";
+import type { FencedRun } from "../claim/fence.js";
+import { refusalBeside } from "../claim/refusals.js";
+import type { PlacedRequest } from "../claim/request.js";
 import type { History } from "../history/history.js";
 import type { SaidEnd } from "../agent/lifecycle.js";
 import { LogWriter } from "./log-writer.js";

@@ -15,6 +15,8 @@ export interface ToolsView {
   readonly isReady: boolean;
   readonly run: ThreadRun;
   readonly calls: readonly ShownToolCall[];
+  /** Ids of the open interrupts. */
+  readonly interrupts: readonly string[];
   readonly messages: readonly string[];
 }
 
@@ -77,17 +79,25 @@ class ToolsPage {
   }
 
   view(): ToolsView {
-    const { status, run, toolCalls, messages } = this.store.getSnapshot();
+    const { status, run, toolCalls, messages, interrupts } = this.store.getSnapshot();
     const said = messages.map(
       (message) =>
         `${message.role}${message.role === "tool" ? ` ${message.toolCallId}` : ""}: ${String(message.content ?? "")}`,
     );
-    return { isReady: status === "ready", run, calls: toolCalls, messages: said };
+    const open = interrupts.map(({ id }) => id);
+    return { isReady: status === "ready", run, calls: toolCalls, messages: said, interrupts: open };
   }
 
   /** @returns "ok", or the code of the RunnerError */
   ask(tools: string): Promise<string> {
     return outcome(this.store.send(tools));
+  }
+
+  /** Answers what the thread waits for. @returns as {@link ask}; "none" if it waits for nothing */
+  respond(payload: string): Promise<string> {
+    const [interrupt] = this.store.getSnapshot().interrupts;
+    if (interrupt === undefined) return Promise.resolve("none");
+    return outcome(this.store.respond({ interruptId: interrupt.id, status: "resolved", payload }));
   }
 
   answer(toolCallId: string): Promise<string> {

@@ -1,11 +1,23 @@
-import { EventType } from "@ag-ui/core";
+import { EventType, type AGUIEvent } from "@ag-ui/core";
 import { defineAgent, serveRuntime } from "ag-ui-local-runtime/worker";
 import { obeyLab } from "./scripted-control.js";
 import { ownName } from "./worker-name.js";
 
-/** Calls the tools that the question names ("a b": two calls), then says what they gave. */
-const caller = defineAgent(async function* ({ messages, runId }) {
+/**
+ * Calls the tools that the question names ("a b": two calls), then says what they gave. Asked "?", it interrupts its run,
+ * and says what it was answered.
+ */
+const caller = defineAgent(async function* ({ messages, runId, threadId, resume }) {
   const last = messages.at(-1)!;
+  if (resume?.[0] !== undefined) {
+    yield* says(`${runId}-m`, `${resume[0].interruptId} answered by ${String(resume[0].payload)}`);
+    return;
+  }
+  if (last.content === "?") {
+    const interrupts = [{ id: `${runId}-i`, reason: "confirmation" }];
+    yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } };
+    return;
+  }
   if (last.role === "user") {
     for (const [at, toolCallName] of String(last.content).split(" ").entries()) {
       const toolCallId = `${runId}-${at}`;
@@ -19,11 +31,14 @@ const caller = defineAgent(async function* ({ messages, runId }) {
   const results = messages
     .slice(asked)
     .flatMap((message) => (message.role === "tool" ? [String(message.content)] : []));
-  const messageId = `${runId}-m`;
-  yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
-  yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: results.join(", ") };
-  yield { type: EventType.TEXT_MESSAGE_END, messageId };
+  yield* says(`${runId}-m`, results.join(", "));
 });
+
+function* says(messageId: string, delta: string): Generator<AGUIEvent, void> {
+  yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+  yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta };
+  yield { type: EventType.TEXT_MESSAGE_END, messageId };
+}
 
 obeyLab();
 serveRuntime({ dbName: ownName().split("#")[0]!, agents: { caller } });

@@ -169,6 +169,56 @@ describe.each(PRESETS)("%s: a thread that waits for answers", (_name, makeRunner
     expect(await idsOf(queueing)).toEqual(["r1", "r2"]);
   });
 
+  test.each(["finishes", "is stopped"])(
+    "an answer that comes when the run of the first one is over (it %s) is refused as too late, also after a restart",
+    async (end) => {
+      const dbName = freshDb();
+      const runner = makeRunner({ dbName, stopGraceMs: 1 });
+      await run(runner, "r1", asksFor("a"));
+      const resume = [yes("a")];
+      const { gate } = gated();
+      const endless = agentOf(async function* () {
+        yield { type: EventType.CUSTOM, name: "n", value: 1 };
+        await gate;
+      });
+      const first = run(runner, "r2", end === "finishes" ? notes() : endless, { resume });
+      if (end !== "finishes") await expect.poll(() => runner.stop({ threadId: "t" })).toBe(true);
+      await first;
+      const seen: RunAgentInput[] = [];
+      const tooLate = { code: "interrupts-open", details: { settled: ["a"], interruptIds: [] } };
+      await expect(run(runner, "r3", notes(seen), { resume })).rejects.toMatchObject(tooLate);
+      await run(runner, "r4");
+      const restarted = makeRunner({ dbName });
+      await expect(run(restarted, "r5", notes(seen), { resume })).rejects.toMatchObject(tooLate);
+      expect(seen).toEqual([]);
+      expect(await idsOf(restarted)).toEqual(["r1", "r2", "r4"]);
+      // Asked again under the same id, it is open again.
+      await run(restarted, "r6", asksFor("a"));
+      await run(restarted, "r7", notes(seen), { resume });
+      expect(seen).toHaveLength(1);
+    },
+  );
+
+  test("a late answer does not end the live run that it would supersede", async () => {
+    const runner = makeRunner({ dbName: freshDb(), onConcurrentRun: "supersede" });
+    await run(runner, "r1", asksFor("a"));
+    const resume = [yes("a")];
+    await run(runner, "r2", notes(), { resume });
+    const { gate, letOn } = gated();
+    const waits = agentOf(async function* () {
+      yield { type: EventType.CUSTOM, name: "n", value: 1 };
+      await gate;
+    });
+    const live = run(runner, "r3", waits);
+    await expect.poll(() => runner.isRunning({ threadId: "t" })).toBe(true);
+    const tooLate = { code: "interrupts-open", details: { settled: ["a"] } };
+    await expect(run(runner, "r4", notes(), { resume })).rejects.toMatchObject(tooLate);
+    letOn();
+    const end = (await live).at(-1);
+    expect(end).toMatchObject({ type: EventType.RUN_FINISHED, runId: "r3" });
+    expect(end).not.toHaveProperty("outcome");
+  });
+
   test("the same run asked for again is that run, whatever is open by then (L13)", async () => {
     const runner = makeRunner({ dbName: freshDb() });
     const first = await run(runner, "r1", asksFor("a"));

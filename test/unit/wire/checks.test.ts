@@ -44,6 +44,14 @@ test("what is no page is refused where it arrives", () => {
   for (const before of ["m", ""]) expect(query({ before, limit: 3 })).not.toThrow();
 });
 
+test("what is neither true nor false is refused where it arrives", () => {
+  for (const field of ["follow", "holds", "named"]) {
+    const attach = (given: unknown) => () => checkAttach({ threadId: "t", [field]: given } as unknown as AttachRequest);
+    for (const given of ["true", 1, null, {}]) expect(attach(given)).toThrow(new RegExp(`${field} must`));
+    for (const given of [undefined, true, false]) expect(attach(given)).not.toThrow();
+  }
+});
+
 test("what is no branch point is refused where it arrives", () => {
   const check = (fields: object) => () => checkRun({ ...run, ...fields } as RunRequest);
   for (const cut of [null, "m", {}, [7]]) expect(check({ cut })).toThrow(/cut must/);

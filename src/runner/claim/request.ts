@@ -1,0 +1,34 @@
+import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
+import type { HeldLock } from "../../platform/locks.js";
+import type { RunRequest } from "../../wire/shapes.js";
+
+/** A request for a run. With `partial`, `input.messages` and `input.state` hold only what is new. */
+export interface LiveRunRequest {
+  readonly threadId: string;
+  readonly agentId: string | undefined;
+  readonly agent: AbstractAgent;
+  readonly input: RunAgentInput;
+  readonly partial?: RunRequest["partial"] | undefined;
+  /** What the entry point knows about the sender: see `SenderKnowledge`. */
+  readonly cut?: readonly string[] | undefined;
+  readonly branchBefore?: string | undefined;
+  readonly persistedInputMessages?: readonly Message[] | undefined;
+  /** It goes on with the answers to pending tool calls, and is nothing without them. */
+  readonly afterToolCalls?: boolean | undefined;
+  /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */
+  readonly shownAs?: ((message: Message) => Message) | undefined;
+}
+
+/** A checked request with its place among the thread's runs. */
+export interface PlacedRequest extends LiveRunRequest {
+  /** Equal for equal inputs. */
+  readonly fingerprint: string;
+  /** Resolves when this run may claim the thread, with the thread's lock if that is handed over. Called once. */
+  readonly turn?: () => Promise<HeldLock | undefined>;
+  /** It waits for live runs. */
+  readonly queued?: boolean;
+  /** Index of the first run that was not over when this one was requested and that it waited for. */
+  readonly unseen?: () => number | undefined;
+  /** Ids of the interrupts that the runs it waited for have answered. */
+  readonly answered?: () => readonly string[];
+}
