@@ -132,8 +132,16 @@ describe.each(modes)("the page, %s", (_, origin) => {
         "cpk-web-inspector",
       );
       inspector?.openInspector?.("floating_button");
-      return inspector?.shadowRoot?.querySelector(".inspector-window") !== null;
+      return inspector?.shadowRoot?.querySelector(".inspector-window");
     });
+    // What it asks for: fonts by a stylesheet, news, and where its reports go.
+    expect(await a.tab.evaluate(() => document.querySelectorAll('link[href^="https:"]').length)).toBe(0);
+    const asked = ["https://cdn.copilotkit.ai/notifications/v1.json", "https://telemetry.copilotkit.ai/ingest"];
+    const answers = await a.tab.evaluate(
+      (urls) => Promise.all(urls.map(async (url) => (await fetch(url)).json())),
+      asked,
+    );
+    expect(answers).toEqual(asked.map(() => ({ schemaVersion: 1, notifications: [] })));
   });
 
   test("an interrupt is open in all tabs and after a reload; whoever answers first goes on", async () => {

@@ -112,10 +112,10 @@ class ToolsPage {
     return (await this.executions).getAll("all");
   }
 
-  /** How many runs the thread has. */
-  async runs(): Promise<{ readonly status: string }[]> {
+  /** The thread's runs, newest first. */
+  async runs(): Promise<{ readonly runId: string; readonly status: string }[]> {
     const all = await this.runtime.runner().listRuns(this.store.threadId);
-    return all.map(({ status }) => ({ status }));
+    return all.map(({ runId, status }) => ({ runId, status }));
   }
 }
 

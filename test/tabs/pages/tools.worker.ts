@@ -10,7 +10,7 @@ import { ownName } from "./worker-name.js";
 const caller = defineAgent(async function* ({ messages, runId, threadId, resume }) {
   const last = messages.at(-1)!;
   if (resume?.[0] !== undefined) {
-    yield* says(`${runId}-m`, `${resume[0].interruptId} answered by ${String(resume[0].payload)}`);
+    yield* says(`${runId}-m`, `${resume[0].interruptId} answered by ${String(resume[0].payload)} in ${runId}`);
     return;
   }
   if (last.content === "?") {
