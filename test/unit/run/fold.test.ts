@@ -6,6 +6,7 @@ import { expectLinear } from "../linear.js";
 import { times } from "../property.js";
 import { compact } from "../../../src/run/compact-events.js";
 import { Fold } from "../../../src/run/fold.js";
+import { MessageList } from "../../../src/run/message-list.js";
 import { ChunkBuilder } from "../../../src/run/pack.js";
 import { referenceFold } from "./reference.js";
 import { RUN_ID, streams, THREAD_ID } from "./streams.js";
@@ -263,6 +264,19 @@ describe("cost (L17)", () => {
     }
     return () => reads;
   }
+
+  test("a message that many events change is copied by the first of them, and again once it was handed out", () => {
+    const call = { id: "c", type: "function" as const, function: { name: "f", arguments: "" } };
+    const base: Message = { id: "a", role: "assistant", content: "", toolCalls: [call] };
+    const list = new MessageList([base]);
+    const written = list.write(base);
+    expect(written).not.toBe(base);
+    expect(list.write(written)).toBe(written);
+    expect(list.writableCall("c")).toBe(list.writableCall("c"));
+    expect(list.get("a")).toBe(written);
+    const [shared] = list.share();
+    expect(list.write(shared!)).not.toBe(shared);
+  });
 
   const COUNT = 1_000;
 
