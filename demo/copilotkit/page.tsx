@@ -1,5 +1,11 @@
 import { useEffect, useState } from "react";
-import { CopilotChat, CopilotChatConfigurationProvider, CopilotKitProvider } from "@copilotkit/react-core/v2";
+import {
+  CopilotChat,
+  CopilotChatConfigurationProvider,
+  CopilotKitInspector,
+  CopilotKitProvider,
+  useCopilotKit,
+} from "@copilotkit/react-core/v2";
 import { ThreadList, useCopilotKitAgents } from "ag-ui-local-runtime/copilotkit";
 import { progress } from "./activities.js";
 import { Asking } from "./asking.js";
@@ -20,8 +26,11 @@ function useThreadOfAddress(): [threadId: string, open: (threadId: string) => vo
 const activities = [progress];
 const customMessages = [runMarks];
 
-/** `?inspector`: CopilotKit shows it on localhost alone. */
-const SHOWS_INSPECTOR = new URLSearchParams(location.search).has("inspector");
+/** CopilotKit shows it by itself in development only; here by `?inspector`. */
+function Inspector() {
+  const { copilotkit } = useCopilotKit();
+  return new URLSearchParams(location.search).has("inspector") && <CopilotKitInspector core={copilotkit} />;
+}
 
 /** Failed runs are shown in the chat, see `Messages`; what was refused before it became a run is told here alone. */
 const tell = ({ code, error }: { code: string; error: Error }): void => console.warn(`${code}: ${error.message}`);
@@ -32,7 +41,7 @@ export function Page() {
   return (
     <CopilotKitProvider
       agents__unsafe_dev_only={useCopilotKitAgents(["assistant"])}
-      enableInspector={SHOWS_INSPECTOR}
+      enableInspector={false}
       renderActivityMessages={activities}
       renderCustomMessages={customMessages}
       onError={tell}
@@ -43,6 +52,7 @@ export function Page() {
           <ThreadList threadId={threadId} onOpen={open} onNew={() => open(crypto.randomUUID())} limit={20} />
           <SharedState />
         </aside>
+        <Inspector />
         <main>
           <Tools setColour={setColour} />
           <Asking />
