@@ -17,8 +17,8 @@ export const BUDGETS = {
   "connectRuntime, react": { own: 22_800, whole: 67_100 },
   "./react": { own: 8_800, whole: 14_200 },
   // What CopilotKit has of its own is not in it.
-  "./copilotkit": { own: 9_500, whole: 18_300 },
-  "./vue": { own: 8_400, whole: 19_500 },
+  "./copilotkit": { own: 9_700, whole: 18_300 },
+  "./vue": { own: 8_400, whole: 19_700 },
   "./svelte": { own: 8_300, whole: 17_300 },
   "./runtime": { own: 65_400, whole: 76_200 },
   "./node": { own: 7_000, whole: 7_000 },
