@@ -18,7 +18,7 @@ export const BUDGETS = {
   "./react": { own: 8_800, whole: 14_200 },
   // What CopilotKit has of its own is not in it.
   "./copilotkit": { own: 9_700, whole: 18_300 },
-  "./vue": { own: 8_400, whole: 19_700 },
+  "./vue": { own: 8_400, whole: 19_500 },
   "./svelte": { own: 8_300, whole: 17_300 },
   "./runtime": { own: 65_400, whole: 76_200 },
   "./node": { own: 7_000, whole: 7_000 },
