@@ -332,6 +332,33 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await a.listsNoMore("transfer elsewhere");
   });
 
+  test.runIf(isChromium)("a tab that slept while the thread went on shows it, and asks after it", async () => {
+    const url = fresh();
+    const [a, b] = [await chat(url), await chat(url)];
+    await a.send("transfer");
+    for (const each of [b, a]) {
+      await each.tab.bringToFront();
+      await each.shows("Transfer 100 euros to Ada?");
+    }
+    await b.tab.freeze();
+    await a.press(`${APPROVAL} button:first-of-type`);
+    await a.shows("Transferred.");
+    await a.isIdle();
+    await a.send("while you slept");
+    await a.shows("You said: while you slept.");
+    await a.isIdle();
+    await b.tab.thaw();
+    await b.tab.bringToFront();
+    await b.hasNo(APPROVAL);
+    await b.showsTheSameAs(a);
+    await b.send("awake");
+    await b.shows("You said: awake.");
+    await b.isIdle();
+    await a.tab.bringToFront();
+    await a.showsTheSameAs(b);
+    await a.showsTimes("Transferred.", 1);
+  });
+
   test("regenerate and edit are branches, in all tabs", async () => {
     const url = fresh();
     const [a, b] = [await chat(url), await chat(url)];
