@@ -266,8 +266,8 @@ describe("cost (L17)", () => {
   }
 
   test("a message that many events change is copied by the first of them, and again once it was handed out", () => {
-    const call = { id: "c", type: "function" as const, function: { name: "f", arguments: "" } };
-    const base: Message = { id: "a", role: "assistant", content: "", toolCalls: [call] };
+    const open = { id: "c", type: "function" as const, function: { name: "f", arguments: "" } };
+    const base: Message = { id: "a", role: "assistant", content: "", toolCalls: [open] };
     const list = new MessageList([base]);
     const written = list.write(base);
     expect(written).not.toBe(base);
