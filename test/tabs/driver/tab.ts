@@ -39,6 +39,7 @@ const READ = `(role, name) => {
   const element = (${String(findAccessible)})(role, name)[0];
   return element ? { text: (${String(readText)})(element), disabled: element.matches(":disabled, [aria-disabled=true]") } : null;
 }`;
+const BODY = "() => document.body?.innerText.slice(0, 2_000)";
 const EMPTY = `(role, name) => {
   const element = (${String(findAccessible)})(role, name)[0];
   element.focus();
@@ -67,7 +68,10 @@ export function tabOf<E>(page: Page<E>, files: string): Tab {
       }
       if (Date.now() > end) {
         const errors = page.errors.length > 0 ? `\nerrors of the page:\n${page.errors.join("\n")}` : "";
-        throw new Error(`waited ${DEADLINE_MS} ms for ${what}; the last answer was ${JSON.stringify(last)}${errors}`);
+        const body = await page.call(BODY, []).catch((error: unknown) => String(error));
+        throw new Error(
+          `waited ${DEADLINE_MS} ms for ${what}; the last answer was ${JSON.stringify(last)}${errors}\nthe page:\n${String(body)}`,
+        );
       }
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
