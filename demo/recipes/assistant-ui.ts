@@ -1,6 +1,6 @@
 // assistant-ui on the runtime: `<AssistantRuntimeProvider runtime={useAssistantUi(runtime, "poet")}>`.
 // The thread in the browser's log is the truth: each page shows it, whichever tab runs it.
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo } from "react";
 import {
   ExportedMessageRepository,
   useAui,
@@ -42,7 +42,8 @@ export function useAssistantUi(
     () =>
       function useOwnRuntime(): AssistantRuntime {
         const item = useAui().threadListItem().getState();
-        const [thread] = useState(() => new ShownThread(runtime, agentId, item.remoteId ?? idOf(item.id)));
+        const threadId = item.remoteId ?? idOf(item.id);
+        const thread = useMemo(() => new ShownThread(runtime, agentId, threadId), [runtime, agentId, threadId]);
         return useShownThread(thread, options);
       },
     [runtime, agentId, idOf, options],
@@ -76,7 +77,7 @@ class ShownThread {
   private shown: Partial<ThreadSnapshot> = {};
   /** Own runs and readings that stream. */
   private streams = 0;
-  /** Gives up the own run that waits for the end of another tab's. */
+  /** Gives up the own run that has not begun: it waits for the history, or for the end of another tab's run. */
   private giveUp: (() => void) | undefined;
 
   constructor(runtime: RuntimeConnection, agentId: string, threadId: string) {
@@ -92,6 +93,9 @@ class ShownThread {
     this.history = {
       load: async () => {
         const { state } = await this.ready();
+        // Something was sent before the history was read. For undefined assistant-ui keeps what it shows; the rest is shown
+        // when the run is over.
+        if (this.streams > 0) return undefined as unknown as Awaited<ReturnType<History["load"]>>;
         return { ...ExportedMessageRepository.fromArray(this.toShow()), state: state as State }; // JSON, as all that crosses
       },
       resume: this.resume.bind(this),
@@ -164,10 +168,10 @@ class ShownThread {
     this.streams++;
     try {
       for (;;) {
-        const { run } = await this.ready();
+        const { run } = await this.unlessGivenUp(this.ready());
         const result = await this.runOnce(given, subscriber);
         if (result !== undefined) return result;
-        await this.endOfRunAfter(run);
+        await this.unlessGivenUp(this.endOfRunAfter(run));
       }
     } finally {
       this.streams--;
@@ -206,23 +210,31 @@ class ShownThread {
     }
   }
 
-  /** Resolves when the thread has had another run than `before` that is over. Rejects if the user stops it. */
-  private async endOfRunAfter(before: ThreadRun): Promise<void> {
-    let end = (): void => undefined;
+  /** Rejects if the user stops the run meanwhile. */
+  private async unlessGivenUp<T>(waiting: Promise<T>): Promise<T> {
+    const givenUp = new Promise<never>((_, reject) => {
+      this.giveUp = () => reject(new Error("Stopped before it began"));
+    });
     try {
-      await new Promise<void>((resolve, reject) => {
-        this.giveUp = () => reject(new Error("Stopped before it began"));
-        const look = (): void => {
-          const { run } = this.store.getSnapshot();
-          if (run.is === "idle" && run !== before) resolve();
-        };
-        end = this.store.subscribe(look);
-        look();
-      });
+      return await Promise.race([waiting, givenUp]);
     } finally {
       this.giveUp = undefined;
-      end();
     }
+  }
+
+  /** Resolves when the thread has had another run than `before` that is over. */
+  private endOfRunAfter(before: ThreadRun): Promise<void> {
+    return new Promise((resolve) => {
+      let end: (() => void) | undefined;
+      const look = (): void => {
+        const { run } = this.store.getSnapshot();
+        if (run.is === "running" || run === before) return;
+        end?.();
+        resolve();
+      };
+      end = this.store.subscribe(look);
+      look();
+    });
   }
 
   private async ready(): Promise<ThreadSnapshot> {

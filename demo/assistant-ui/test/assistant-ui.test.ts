@@ -29,7 +29,7 @@ async function open(thread?: string): Promise<Tab> {
 
 async function send(tab: Tab, text: string): Promise<void> {
   await tab.type("textbox", "Message", text);
-  await tab.click("button", "Send");
+  await press(tab, "Send");
 }
 
 const shows = (tab: Tab, text: string | RegExp): Promise<string> => tab.waitForText("log", "Conversation", text);
@@ -188,6 +188,64 @@ test("an interrupt is answered in another tab than the one that asked", async ()
   for (const tab of [a, b]) await shows(tab, "You answered: resolved.");
   await a.waitFor(() => !document.querySelector("[role=log]")!.textContent!.includes("Shall I go on?"));
   await a.click("button", "Stop");
+});
+
+/** In the first moment of a page: types as React hears of it, and presses one button after the other. */
+const atOnce = (tab: Tab, text: string, ...buttons: string[]): Promise<unknown> =>
+  tab.waitFor(
+    async (typed, ...names) => {
+      const field = document.querySelector("textarea");
+      if (field === null) return false;
+      Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value")!.set!.call(field, typed);
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+      for (const name of names) {
+        for (;;) {
+          const found = [...document.querySelectorAll("button")].find(({ innerText }) => innerText === name);
+          if (found?.disabled === false) {
+            found.click();
+            break;
+          }
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+      }
+      return true;
+    },
+    text,
+    ...buttons,
+  );
+
+/** A page whose worker has still to start. */
+async function openCold(): Promise<Tab> {
+  tabs.length = 0; // they die with it
+  await given.killAndRestart();
+  const tab = await given.browser.newTab(`${inject("assistantUi")}index.html`);
+  tabs.push(tab);
+  return tab;
+}
+
+test("what is sent before the thread was read is shown with its answer", async () => {
+  const cold = await openCold();
+  await atOnce(cold, "ask at once", "Send");
+  await shows(cold, "Shall I go on?");
+  const warm = await given.browser.newTab(`${inject("assistantUi")}index.html`);
+  tabs.push(warm);
+  await atOnce(warm, "said at once", "Send");
+  await shows(warm, /user: said at once\s+assistant: You said: said at once\..*until the end/);
+});
+
+test("what is stopped before the thread was read does not run", async () => {
+  const a = await openCold();
+  await atOnce(a, "unwanted", "Send", "Stop");
+  await send(a, "wanted");
+  await shows(a, /You said: wanted\..*until the end/);
+  const b = await open();
+  // The title is the first question that the thread has: a stopped one goes with the next, where it is still shown.
+  await b.waitFor(() => {
+    const found = [...document.querySelectorAll("button")].find(({ innerText }) => /^(un)?wanted$/.test(innerText));
+    found?.click();
+    return found !== undefined;
+  });
+  expect(await shows(b, "until the end")).not.toContain("You said: unwanted");
 });
 
 test("a browser that was killed has all that was shown", async () => {

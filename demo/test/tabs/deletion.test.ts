@@ -7,6 +7,7 @@ import {
   drawn,
   find,
   focus,
+  newThread,
   titles,
   useDemo,
   waitForFocus,
@@ -103,7 +104,7 @@ describe("a deleted thread", () => {
   test("comes back by Ctrl+Z, the last one first, but not while somebody types", async () => {
     const [first, second] = [`help alpha ${demo.thread}`, `help beta ${demo.thread}`];
     const tab = await openThread(first);
-    await tab.click("button", "New thread");
+    await newThread(tab);
     await ask(tab, second);
     await waitForTitles(tab, [second, first]);
     await choose(tab, first, "Delete");
@@ -169,8 +170,7 @@ describe("a deleted thread", () => {
   test("comes back to who goes back to it", async () => {
     const title = `help ${demo.thread}`;
     const tab = await openThread(title);
-    await tab.click("button", "New thread");
-    await tab.waitForText("log", "Conversation", "Give it something to read");
+    await newThread(tab);
     await choose(tab, title, "Delete");
     await waitForTitles(tab, []);
     await tab.evaluate(() => history.back());

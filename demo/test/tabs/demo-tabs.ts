@@ -54,6 +54,12 @@ export async function ask(tab: Tab, text: string): Promise<void> {
   await answered(tab, before + 1);
 }
 
+/** Begins a thread, and waits until that is the one on show. */
+export async function newThread(tab: Tab): Promise<void> {
+  await tab.click("button", "New thread");
+  await tab.waitForText("log", "Conversation", "Give it something to read");
+}
+
 /** The run is over, and there are so many messages of the agent. */
 export async function answered(tab: Tab, answers = 1): Promise<void> {
   await tab.waitFor(

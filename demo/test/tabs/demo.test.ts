@@ -4,6 +4,7 @@ import { violations } from "../../../test/tabs/driver/axe.js";
 import type { Tab } from "../../../test/tabs/driver/browser.js";
 import { holdRuns } from "../../../test/tabs/driver/held-runs.js";
 import { useBrowser } from "../../../test/tabs/driver/scripted.js";
+import { newThread } from "./demo-tabs.js";
 
 const engine = inject("engine");
 const given = useBrowser();
@@ -240,8 +241,7 @@ describe("history", () => {
     await sendText(a, first);
     await a.waitForText("navigation", "Threads", first);
     await idle(a);
-    await a.click("button", "New thread");
-    await a.waitForText("log", "Conversation", "Give it something to read");
+    await newThread(a);
     expect(await a.url()).not.toContain(`thread=${thread}`);
     await sendText(a, second);
     for (const tab of [a, b]) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Tab } from "../../../test/tabs/driver/browser.js";
-import { answered, ask, connected, useDemo, waitForFocus } from "./demo-tabs.js";
+import { answered, ask, connected, newThread, useDemo, waitForFocus } from "./demo-tabs.js";
 
 /** What a stranger finds on the demo's page besides the chat itself. */
 const demo = useDemo("front-end");
@@ -35,8 +35,7 @@ describe("the first screen", () => {
     await tab.resize(1280, 500);
     await ask(tab, "help");
     await tab.waitFor(() => document.querySelector("#conversation")?.scrollTop);
-    await tab.click("button", "New thread");
-    await tab.waitForText("log", "Conversation", "Give it something to read");
+    await newThread(tab);
     expect(await tab.evaluate(() => document.querySelector("#conversation")?.scrollTop)).toBe(0);
   });
 

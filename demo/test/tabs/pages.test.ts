@@ -4,6 +4,7 @@ import type { Tab } from "../../../test/tabs/driver/browser.js";
 import { holdRuns } from "../../../test/tabs/driver/held-runs.js";
 import { useBrowser } from "../../../test/tabs/driver/scripted.js";
 import { ROOT } from "../../../test/tabs/driver/server.js";
+import { newThread } from "./demo-tabs.js";
 
 /** The demo in a thread that is too long to be shown at once. */
 const engine = inject("engine");
@@ -360,8 +361,7 @@ describe("loading", () => {
     const tab = await openLong();
     await decide(tab, "held");
     await tab.click("button", EARLIER);
-    await tab.click("button", "New thread");
-    await tab.waitForText("log", "Conversation", "Give it something to read");
+    await newThread(tab);
     await decide(tab, "sent");
     await tab.type("textbox", "Message", "still here");
     expect(await said(tab)).not.toContain("earlier");

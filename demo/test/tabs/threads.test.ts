@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ask, choose, find, useDemo, waitForFocus, waitForTitles } from "./demo-tabs.js";
+import { ask, choose, find, newThread, useDemo, waitForFocus, waitForTitles } from "./demo-tabs.js";
 
 /** What is done with a thread as a whole. */
 const demo = useDemo("threads");
@@ -41,7 +41,7 @@ describe("the menu of a thread", () => {
     const [first, second] = [`alpha ${demo.thread}`, `beta ${demo.thread}`];
     const a = await demo.open();
     await ask(a, `help ${first}`);
-    await a.click("button", "New thread");
+    await newThread(a);
     await ask(a, `help ${second}`);
     const b = await demo.open();
     for (const tab of [a, b]) {

@@ -4,7 +4,7 @@ import { findAccessible, findFileField, namePattern, readText } from "./accessib
 import type { Plain, Tab } from "./browser.js";
 
 /** How long a condition may take to become true. */
-const DEADLINE_MS = 120_000;
+const DEADLINE_MS = 0.8 * Number(process.env["TEST_LIMIT_MS"] ?? 150_000);
 /** How often it is asked. */
 const POLL_MS = 40;
 
