@@ -1,6 +1,7 @@
 import { afterEach, expect, inject, test } from "vitest";
 import { violations } from "../../../test/tabs/driver/axe.js";
 import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { press } from "../../../test/tabs/driver/press.js";
 import { useBrowser } from "../../../test/tabs/driver/scripted.js";
 
 const given = useBrowser();
@@ -10,14 +11,6 @@ afterEach(async () => {
   for (const tab of tabs) expect(tab.errors).toEqual([]);
   await Promise.allSettled(tabs.splice(0).map((tab) => tab.close()));
 });
-
-/** Presses a button where it is by then: lists move, and a tab that is not shown takes no real clicks. */
-const press = (tab: Tab, name: string): Promise<unknown> =>
-  tab.waitFor((wanted) => {
-    const found = [...document.querySelectorAll("button")].find(({ innerText }) => innerText === wanted);
-    found?.click();
-    return found !== undefined;
-  }, name);
 
 async function open(thread?: string): Promise<Tab> {
   const tab = await given.browser.newTab(`${inject("assistantUi")}index.html`);
@@ -48,7 +41,7 @@ test("two tabs show an answer as it comes; the one stops what the other began; a
   await shows(a, "You said: a long one. I say it");
   const b = await open("a long one");
   await shows(b, "You said: a long one. I say it");
-  await b.click("button", "Stop");
+  await press(b, "Stop");
   for (const tab of [a, b]) await shows(tab, "Stopped.");
   const shown = await shows(a, "Stopped.");
   expect(shown).not.toContain("until the end");
@@ -71,7 +64,7 @@ test("a tab that reloads in the middle has the rest; a thread that is left in th
   await a.reload();
   await press(a, "second");
   await shows(a, "You said: second. I say it");
-  await a.click("button", "New thread");
+  await press(a, "New thread");
   await a.waitFor(() => document.querySelector("[role=log]")?.textContent?.trim() === "");
   await send(a, "third");
   await shows(a, "You said: third. I say it");
@@ -91,14 +84,14 @@ test("an assistant that is closed in the middle of an answer stops nothing (L11)
     [a, b], // its own run
     [b, a], // one that it reads
   ] as const) {
-    await closing.click("button", "Close the assistant");
+    await press(closing, "Close the assistant");
     await closing.waitFor(() => document.querySelector("nav") === null);
     await goesOn(other);
-    await closing.click("button", "Open the assistant");
+    await press(closing, "Open the assistant");
     await press(closing, "closed, long");
     await goesOn(closing);
   }
-  await b.click("button", "Stop");
+  await press(b, "Stop");
   for (const tab of [a, b]) await shows(tab, "Stopped.");
 });
 
@@ -159,7 +152,7 @@ test("calls of tools are shown: the agent's own, and the page's, which the page 
   await send(a, "look there");
   await shows(a, 'look({"at":"the sea"}) = "It is calm."');
   await shows(a, "You said: look there. I say it");
-  await a.click("button", "New thread");
+  await press(a, "New thread");
   await send(a, "colour of it");
   await shows(a, 'colour({"at":"the sea"}) = "the sea is blue"');
   await shows(a, "You said: the sea is blue");
@@ -175,7 +168,7 @@ test("a run that fails says why, in each tab; the next one is answered", async (
   await shows(b, "The poet has lost the thread.");
   await send(b, "and now a long one");
   await shows(a, "You said: and now a long one. I say it");
-  await a.click("button", "Stop");
+  await press(a, "Stop");
 });
 
 test("an interrupt is answered in another tab than the one that asked", async () => {
@@ -184,10 +177,10 @@ test("an interrupt is answered in another tab than the one that asked", async ()
   await shows(a, "Shall I go on?");
   const b = await open("ask me long");
   await shows(b, "Shall I go on?");
-  await b.click("button", "Shall I go on?");
+  await press(b, "Shall I go on?");
   for (const tab of [a, b]) await shows(tab, "You answered: resolved.");
   await a.waitFor(() => !document.querySelector("[role=log]")!.textContent!.includes("Shall I go on?"));
-  await a.click("button", "Stop");
+  await press(a, "Stop");
 });
 
 /** In the first moment of a page: types as React hears of it, and presses one button after the other. */

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, inject, test } from "vitest";
 import { violations } from "../../../test/tabs/driver/axe.js";
 import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { press } from "../../../test/tabs/driver/press.js";
 import { useBrowser } from "../../../test/tabs/driver/scripted.js";
 
 const given = useBrowser();
@@ -15,7 +16,7 @@ const log = (tab: Tab): Promise<string> => tab.text("log", "Conversation");
 
 async function send(tab: Tab, text: string): Promise<void> {
   await tab.type("textbox", "Message", text);
-  await tab.click("button", "Send");
+  await press(tab, "Send");
 }
 
 /** Pages of an origin share their threads: titles tell them apart. */
@@ -38,21 +39,21 @@ describe.each([
     await send(a, title);
     await a.waitForText("log", "Conversation", `You said: ${title}. I say it`);
     const b = await open();
-    await b.click("button", title);
+    await press(b, title);
     await b.waitForText("log", "Conversation", `You said: ${title}. I say it`);
     expect(await b.isDisabled("button", "Send")).toBe(true);
-    await b.click("button", "Stop");
+    await press(b, "Stop");
     for (const tab of [a, b]) await tab.waitForText("log", "Conversation", "Stopped.");
     const shown = await log(a);
     expect(await log(b)).toBe(shown);
     await a.reload();
-    await a.click("button", title);
+    await press(a, title);
     await a.waitForText("log", "Conversation", "Stopped.");
     expect(await log(a)).toBe(shown);
     expect(await violations(a)).toEqual([]);
-    await a.click("button", "Run again");
+    await press(a, "Run again");
     for (const tab of [a, b]) await tab.waitForText("log", "Conversation", /^(?![^]*Stopped\.)[^]*I say it/);
-    await a.click("button", "Stop");
+    await press(a, "Stop");
     await b.waitForText("log", "Conversation", "Stopped.");
   });
 
@@ -62,9 +63,9 @@ describe.each([
     await send(a, title);
     await a.waitForText("log", "Conversation", `You said: ${title}. I say it`);
     await a.reload();
-    await a.click("button", title);
+    await press(a, title);
     await a.waitForText("log", "Conversation", /until the end/);
-    await a.click("button", "New thread");
+    await press(a, "New thread");
     await a.waitFor(() => document.querySelector("[role=log]")?.textContent?.trim() === "");
     await b.waitForText("navigation", "Threads", title);
     await a.click("button", `Delete ${title}`);
