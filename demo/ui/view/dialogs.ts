@@ -4,6 +4,7 @@ import { live } from "lit/directives/live.js";
 import { ref } from "lit/directives/ref.js";
 import type { ThreadSummary } from "ag-ui-local-runtime/client";
 import type { App, Dialog } from "../app.js";
+import { COMMAND } from "../command-key.js";
 import { singleKeys } from "../single-keys.js";
 import { titleOf } from "../threads.js";
 
@@ -67,8 +68,8 @@ const KEYS: readonly (readonly [keys: readonly string[], does: string])[] = [
   [["Shift", "Enter"], "New line"],
   [["Esc"], "From the message to Stop, while a run is live"],
   [["↑"], "Edit your last question, from an empty message"],
-  [["Ctrl", "K"], "Search the threads"],
-  [["Ctrl", "Z"], "Undo a deletion, outside of text fields"],
+  [[COMMAND, "K"], "Search the threads"],
+  [[COMMAND, "Z"], "Undo a deletion, outside of text fields"],
 ];
 
 const SINGLE_KEYS: typeof KEYS = [

@@ -1,4 +1,5 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
+import { ARIA_COMMAND, COMMAND } from "../command-key.js";
 import type { App } from "../app.js";
 import { titleOf } from "../threads.js";
 
@@ -19,7 +20,12 @@ export function undo(app: App): TemplateResult {
             @focusout=${() => deletions.release("focus")}
           >
             <p><span>“${titleOf(last.thread)}”</span>${more > 0 ? ` and ${more} more` : nothing} deleted</p>
-            <button type="button" aria-keyshortcuts="Control+Z" title="Ctrl + Z" @click=${() => app.undoDelete()}>
+            <button
+              type="button"
+              aria-keyshortcuts="${ARIA_COMMAND}+Z"
+              title="${COMMAND} + Z"
+              @click=${() => app.undoDelete()}
+            >
               Undo
             </button>
           </div>`
