@@ -157,6 +157,8 @@ describe("tabs and workers", () => {
     const held = await demo.hold();
     const a = await demo.open();
     const b = await demo.open();
+    // It looks on from when the thread is read.
+    await b.waitForText("log", "Conversation", "Give it something to read");
     await a.type("textbox", "Message", "help");
     await a.press("Enter");
     const chip = (tab: Tab): Promise<string> =>
