@@ -70,6 +70,7 @@ export class Screen {
 
   #reflect(): void {
     const { dataset } = document.documentElement;
+    dataset.thread = this.app.chat.now.status;
     dataset.runState = this.app.chat.isRunning ? "running" : "idle";
     const { status } = this.app;
     if (status.is === "connected") {

@@ -157,8 +157,7 @@ describe("tabs and workers", () => {
     const held = await demo.hold();
     const a = await demo.open();
     const b = await demo.open();
-    // It looks on from when the thread is read.
-    await b.waitForText("log", "Conversation", "Give it something to read");
+    await b.waitForAttr("data-thread", "ready"); // from here on it looks on
     await a.type("textbox", "Message", "help");
     await a.press("Enter");
     const chip = (tab: Tab): Promise<string> =>

@@ -219,7 +219,10 @@ export class ThreadStore extends Store<ThreadSnapshot> {
         async () => {
           await agent.connectAgent();
           // What was not read by the end of the following is not known.
-          if (!following.closed) isReady();
+          if (following.closed) return;
+          isReady();
+          // Not with the next frame: a hidden tab draws none, and what happens from here on is news.
+          this.tell();
         },
         (error) => {
           if (this.status === "ready") return;
