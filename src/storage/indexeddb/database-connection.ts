@@ -14,6 +14,8 @@ export interface DatabaseLayout<Schema extends DBSchema> {
   readonly version: number;
   /** A database of this version that lacks one of them is not ours. */
   readonly stores: readonly StoreNames<Schema>[];
+  /** Those that hold a small record of a thread or run each: their reads may share a transaction. */
+  readonly small?: readonly StoreNames<Schema>[];
   /** Upgrades a database of version `from` (0: a new one), in its versionchange transaction. */
   upgrade(db: IDBPDatabase<Schema>, from: number, tx: TransactionOf<Schema, "versionchange">): Promise<void>;
 }
@@ -42,6 +44,9 @@ export interface ConnectionOptions<Schema extends DBSchema> {
  */
 const TRANSACTION_MS = 30_000;
 
+/** Reads of one transaction: a write waits for all of them. */
+const READS_AT_ONCE = 16;
+
 /** The time-out of `onOutdated`, in ms. */
 const GIVE_WAY_MS = 5_000;
 
@@ -55,6 +60,13 @@ interface Abortable {
   abort(): void;
 }
 
+interface SharedRead<Schema extends DBSchema> {
+  readonly db: IDBPDatabase<Schema>;
+  readonly tx: TransactionOf<Schema, "readonly">;
+  /** Reads that may still join. */
+  left: number;
+}
+
 /**
  * A connection that survives its loss (Safari closes it in the background): the database is opened anew and the work
  * repeated once. So all work must be idempotent.
@@ -65,6 +77,7 @@ interface Abortable {
 export class DatabaseConnection<Schema extends DBSchema> {
   private opening: Promise<IDBPDatabase<Schema>> | undefined;
   private ended: "closed" | "outdated" | undefined;
+  private shared: SharedRead<Schema> | undefined;
   private readonly clock: Clock;
 
   constructor(private readonly options: ConnectionOptions<Schema>) {
@@ -87,9 +100,39 @@ export class DatabaseConnection<Schema extends DBSchema> {
     return opening;
   }
 
+  /**
+   * `work` must await nothing but the transaction. Reads of small stores of which one follows another at once share a
+   * transaction: what a reader reads step by step costs one.
+   */
   read<T>(stores: StoreNames<Schema>[], work: (tx: TransactionOf<Schema, "readonly">) => Promise<T>): Promise<T> {
-    return this.use((db) => {
-      const tx = db.transaction(stores, "readonly");
+    const { small = [] } = this.options.layout;
+    return this.use(async (db) => {
+      const open = (names: readonly StoreNames<Schema>[]) => db.transaction([...names], "readonly");
+      if (!stores.every((name) => small.includes(name))) {
+        const tx = open(stores);
+        return this.inTime(tx, () => work(tx));
+      }
+      const joined = this.shared;
+      if (joined?.db === db && joined.left > 0) {
+        joined.left--;
+        try {
+          return await this.inTime(joined.tx, () => work(joined.tx), isHung);
+        } catch (error) {
+          // It takes no more requests, or the request of another read has failed.
+          if (RunnerError.is(error) || isHung(error)) throw error;
+        }
+      }
+      const own: SharedRead<Schema> = { db, tx: open(small), left: READS_AT_ONCE - 1 };
+      this.shared = own;
+      const over = (): void => void (this.shared === own && (this.shared = undefined));
+      own.tx.done.then(over, over);
+      try {
+        return await this.inTime(own.tx, () => work(own.tx), isHung);
+      } catch (error) {
+        const isAlone = own.left === READS_AT_ONCE - 1;
+        if (isAlone || RunnerError.is(error) || isHung(error)) throw error;
+      }
+      const tx = open(stores);
       return this.inTime(tx, () => work(tx));
     });
   }
@@ -161,8 +204,8 @@ export class DatabaseConnection<Schema extends DBSchema> {
     }
   }
 
-  /** Aborts the transaction if `work` fails or times out. */
-  private inTime<T>(tx: Abortable, work: () => Promise<T>): Promise<T> {
+  /** @param aborts whether an error of `work`, or its time-out, aborts the transaction. Default: each does */
+  private inTime<T>(tx: Abortable, work: () => Promise<T>, aborts = (_error: unknown): boolean => true): Promise<T> {
     tx.done.catch(() => undefined);
     const ended = new AbortController();
     return new Promise((resolve, reject) => {
@@ -170,6 +213,7 @@ export class DatabaseConnection<Schema extends DBSchema> {
         ended.abort();
         // A request of an aborted transaction fails with AbortError; the transaction has the reason.
         reject(RunnerError.is(error) ? error : (tx.error ?? error));
+        if (!aborts(error)) return;
         try {
           tx.abort();
         } catch {

@@ -154,6 +154,7 @@ const STORES: readonly Stores[] = ["heads", "threads", "runs", "chunks", "messag
 export const runtimeLayout = (newEpochs: () => number): DatabaseLayout<RuntimeSchema> => ({
   version: DB_VERSION,
   stores: STORES,
+  small: ["heads", "runs", "meta"],
   upgrade: (db, from, tx) => upgrade(db, from, tx, newEpochs),
 });
 

@@ -138,3 +138,6 @@ export const baseAt = (runIndex: number): CutBase => ({
   state: {},
   interrupts: [],
 });
+
+/** Ends the task: reads that follow one another at once share a transaction. */
+export const apart = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));

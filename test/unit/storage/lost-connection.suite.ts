@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { watchTransactions } from "./idb-spy.js";
-import { chunkOf, delta, impatient } from "./kit.js";
+import { apart, chunkOf, delta, impatient } from "./kit.js";
 import { rawOf } from "./raw.js";
 import { eventsOf, freshName, opened } from "./stores.js";
 import { claim, live } from "./write-cases.js";
@@ -24,9 +24,11 @@ export function describeLostConnection(name: string): void {
         });
         left = 1;
         expect(await store.append(claim, chunkOf(claim, 2, [delta("c")]))).toEqual({});
+        await apart();
         left = 1;
         expect(await store.head("t")).toMatchObject({ epoch: 2 });
         for (const work of [() => store.head("t"), () => store.append(claim, chunkOf(claim, 3, [delta("d")]))]) {
+          await apart();
           left = 2;
           const lost = { code: "storage-lost", details: { cause: `${error}: ${message}` } };
           await expect(work()).rejects.toMatchObject(lost);
@@ -38,6 +40,7 @@ export function describeLostConnection(name: string): void {
     test("no handle that was lost is used again (L10)", async () => {
       const store = opened();
       await store.head("t");
+      await apart();
       const lost = new Set<IDBDatabase>();
       const { transaction } = IDBDatabase.prototype;
       onTestFinished(() => {

@@ -1,7 +1,7 @@
 import { deleteDB, openDB } from "idb";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { watchTransactions } from "./idb-spy.js";
-import { chunkOf, claimed, delta, impatient } from "./kit.js";
+import { apart, chunkOf, claimed, delta, impatient } from "./kit.js";
 import { createVersion1 } from "./released-layouts.js";
 import { freshName, opened } from "./stores.js";
 import { claim, live } from "./write-cases.js";
@@ -75,6 +75,7 @@ export function describeOpening(name: string): void {
     test("a connection that fell and cannot be opened again is told as lost (L10)", async () => {
       const store = opened();
       await store.head("t");
+      await apart();
       const { open } = IDBFactory.prototype;
       onTestFinished(() => {
         IDBFactory.prototype.open = open;
