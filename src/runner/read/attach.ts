@@ -78,6 +78,8 @@ export async function* attach(
   /** The run that is over but still live in the log. */
   let lostRunId: string | undefined;
   try {
+    // A run that is being claimed is running for whoever asks (`isRunning`): a reader that ends must not miss it.
+    if (!follow) await context.liveRun(threadId)?.claimed;
     while (!signal.aborted) {
       const seen = bell.count;
       const next = await steadily(parts.store, threadId, async (head) => {

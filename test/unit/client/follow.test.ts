@@ -21,6 +21,8 @@ test("a follower that runs before it was told of another run shows both in the o
   agent.addMessage(user("m0"));
   await agent.runAgent({ runId: "r0" });
   await run(other, "foreign");
+  // Where it still read, it may have seen that run begin.
+  await vi.waitFor(() => expect(agent.isRunning).toBe(false));
   agent.addMessage(user("m1"));
   await agent.runAgent({ runId: "own" });
   await showsTheLog(agent, other);

@@ -68,7 +68,7 @@ test("an answer under the id of the run that asked comes to each tab once, to th
   await vi.waitFor(() => expect(texts(other.messages)).toEqual(["from u", answer, answer]));
   await one.connectAgent();
   expect(texts(one.messages)).toEqual(["from u", answer, answer]);
-  expect([one.pendingInterrupts, other.pendingInterrupts]).toEqual([[], []]);
+  await vi.waitFor(() => expect([one.pendingInterrupts, other.pendingInterrupts]).toEqual([[], []]));
 
   const runner = connect().runner();
   const events = await collect(runner.run({ threadId: "t", agent: { agentId: "asker" }, input: inputOf("t", "q") }));

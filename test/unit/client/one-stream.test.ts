@@ -78,6 +78,7 @@ test("an agent that follows its thread and runs in it is sent each chunk once, i
   }
   await other(runner, "foreign");
   await shows(agent, "foreign-a");
+  await vi.waitFor(() => expect(ends(events)).toContain("foreign"));
   agent.addMessage(user("c-m"));
   await agent.runAgent({ runId: "c" });
   mustBeOnce(chunks, [0, 1, 2, 3]);
@@ -103,8 +104,8 @@ test("an agent that begins to follow in the middle of its own run is sent each c
   mustBeOnce(chunks, [0]);
   await other(runner, "foreign");
   await shows(agent, "foreign-a");
+  await vi.waitFor(() => expect(ends(events)).toEqual(["a", "foreign"]));
   mustBeOnce(chunks, [0, 1]);
-  expect(ends(events)).toEqual(["a", "foreign"]);
   expect(agent.messages).toEqual(await runner.getThreadMessages("t"));
 });
 

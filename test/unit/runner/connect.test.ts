@@ -57,6 +57,19 @@ describe.each(PRESETS)("connect of %s", (_name, make) => {
     expect(await rebuild(all)).toEqual(await rebuild(await replay(runner, "t")));
   });
 
+  test("as soon as a run is running it is read, also before it is in the log (L2)", async () => {
+    const runner = make();
+    await run(runner, "r1");
+    const running = run(runner, "r2");
+    expect(await runner.isRunning({ threadId: "t" })).toBe(true);
+    const [all, last] = await Promise.all(
+      [{}, { replay: "last-run" as const }].map((how) => collect(runner.connect({ threadId: "t", ...how }))),
+    );
+    await running;
+    expect(runIds(all!)).toEqual(["r1", "r2"]);
+    expect(runIds(last!)).toEqual(["r2"]);
+  });
+
   test("of the last run: its own events from the first, live or settled, and nothing before", async () => {
     const runner = make();
     expect(await collect(runner.connect({ threadId: "t", replay: "last-run" }))).toEqual([]);

@@ -25,10 +25,10 @@ export function describeSharedReads(name: string): void {
       await live(store);
       await apart();
       let reads = 0;
-      let isWritten = false;
+      const write = { isOver: false };
       await store.head("t");
-      const written = store.append(claim, chunkOf(claim, 2, [delta("c")])).then(() => (isWritten = true));
-      while (!isWritten) {
+      const written = store.append(claim, chunkOf(claim, 2, [delta("c")])).then(() => (write.isOver = true));
+      while (!write.isOver) {
         await store.head("t");
         reads++;
       }
