@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { npm, ROOT } from "../setup/install.mjs";
+import { buildApps } from "./apps.mjs";
 import { BUDGETS, measure } from "./sizes.mjs";
 
 const { values } = parseArgs({ options: { report: { type: "string" } } });
@@ -35,7 +36,8 @@ function consumerOf(tarball) {
   const home = join(project, "node_modules", manifest.name);
   mkdirSync(home, { recursive: true });
   execFileSync("tar", ["-xzf", tarball, "-C", home, "--strip-components=1"]);
-  const others = ["ag-ui-client-0", "@types/react"]; // the copy of the client that a front end may bring
+  // The copy of the client that a front end may bring; what the app of the README has besides.
+  const others = ["ag-ui-client-0", "@types/react", "@types/react-dom", "react-dom"];
   for (const name of [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies), ...others]) {
     const link = join(project, "node_modules", name);
     mkdirSync(dirname(link), { recursive: true });
@@ -128,10 +130,19 @@ const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} kB`.padStart(10);
 let tarball;
 let project;
 const checks = {
-  "npm pack holds dist, README and LICENSE only": () => {
+  "npm pack holds dist and documents only": () => {
     tarball = pack();
-    fail(tarball.files.filter((path) => !/^(dist\/.*\.(js|d\.ts)|README\.md|LICENSE|package\.json)$/.test(path)));
+    const code = /^(dist\/.*\.(js|d\.ts)|package\.json)$/;
+    const documents =
+      /^(README\.md|CHANGELOG\.md|LICENSE|\.github\/SECURITY\.md|demo\/(guides\/.*\.md|recipes\/.*\.ts))$/;
+    fail(tarball.files.filter((path) => !code.test(path) && !documents.test(path)));
     project = consumerOf(tarball.path);
+  },
+  "every link of the README leads to a file of the package": () => {
+    const text = readFileSync(join(project, "node_modules", manifest.name, "README.md"), "utf8");
+    const paths = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, path]) => path);
+    fail(paths.filter((path) => !tarball.files.includes(path)));
+    if (paths.length < 20) fail(["too few links were found"]);
   },
   "declarations name no internals of a runner": () => {
     const internal = /\b(RunStore|RunnerParts|RunnerPreset|LiveRunContext)\b/;
@@ -159,6 +170,8 @@ const checks = {
   "a strict project compiles with it (bundler)": () =>
     fail(typeErrors(project, ["--module", "esnext", "--moduleResolution", "bundler"])),
   "a strict project compiles with it (nodenext)": () => fail(typeErrors(project, ["--module", "nodenext"])),
+  "the apps of the README and the guides compile and build, each with its worker": async () =>
+    fail(await buildApps(project, join(project, "node_modules", manifest.name))),
   "every entry can be imported in Node": () => {
     const names = entries.map((name) => manifest.name + name.slice(1));
     const code = names.map((name) => `await import(${JSON.stringify(name)});`).join("\n");

@@ -1,7 +1,7 @@
 import type { Interrupt, Message, State } from "@ag-ui/core";
 import type { RunAgentParameters } from "@ag-ui/client";
 import type { LocalAgentConfig } from "../local-agent.js";
-import type { ThreadRun } from "../thread-run.js";
+import type { RunFailure, ThreadRun } from "../thread-run.js";
 import type { ShownToolCall } from "../tools/frontend-tool-runner.js";
 import type { FrontendTools } from "../tools/frontend-tools.js";
 
@@ -29,6 +29,11 @@ export interface ThreadSnapshot {
   readonly earlier: "none" | "more" | "loading";
   /** Why the last call failed, or the history cannot be read; gone with the next call. Runs that fail: `run.last.error`. */
   readonly error: Error | undefined;
+  /**
+   * What to tell the reader: `error`, or why the thread is gone, or why the last run failed. A stopped run is no failure; one
+   * that begins leaves those before it behind.
+   */
+  readonly failure: RunFailure | undefined;
 }
 
 /** Which thread, and which agent runs in it. */
@@ -69,5 +74,6 @@ export function emptyThread(threadId: string): ThreadSnapshot {
     toolCalls: NO_CALLS,
     earlier: "none",
     error: undefined,
+    failure: undefined,
   };
 }

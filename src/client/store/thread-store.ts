@@ -250,6 +250,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       toolCalls: this.toolCalls,
       earlier: this.isLoading ? "loading" : more,
       error: this.error,
+      failure: this.error ?? (run.is === "idle" ? (run.gone ?? run.last?.error) : undefined),
     };
   }
 

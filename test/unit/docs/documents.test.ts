@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { appFilesIn, linesOf } from "../../setup/samples.mjs";
 import { deadLinks, guidesLinkedFrom, GUIDES, isFile, lawRows, missingFiles, PAGES, pageOf, ROOT } from "./pages.js";
 
 const LAWS = Array.from({ length: 20 }, (_, n) => `L${n + 1}`);
@@ -8,6 +9,25 @@ const INDEX = "demo/guides/index.md";
 
 test("the README is a door: at most 10,240 bytes", () => {
   expect(Buffer.byteLength(pageOf("README.md").text)).toBeLessThanOrEqual(10_240);
+});
+
+describe("a chat with threads, a tool and a second tab has less than 60 lines", () => {
+  const readme = appFilesIn(pageOf("README.md").text);
+  const guide = appFilesIn(pageOf("demo/guides/front-ends.md").text);
+  const shared = ["src/agents.worker.ts", "src/connect.ts"];
+
+  test.each([
+    ["React", [...shared, "src/App.tsx"]],
+    ["Vue", [...shared, "src/main.ts", "src/App.vue"]],
+    ["Svelte", [...shared, "src/App.svelte"]],
+  ])("%s", (_, paths) => {
+    const files = paths.map((path) => readme.get(path) ?? guide.get(path)!);
+    expect(linesOf(files)).toBeLessThan(60);
+  });
+
+  test("the guide has the connection of the README", () => {
+    expect(guide.get("src/connect.ts")).toBe(readme.get("src/connect.ts"));
+  });
 });
 
 test.each(PAGES)("the links of %s lead somewhere", (path) => {

@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { appFilesIn } from "../../setup/samples.mjs";
 import { GIVEN } from "./given.js";
 import { examplesOf, PAGES, pageOf, ROOT, type Example } from "./pages.js";
 
@@ -16,26 +17,52 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const isModule = (code: string): boolean => /^(import|export)\b/m.test(code);
+const isModule = (code: string): boolean => /^\s*(import|export)\b/m.test(code);
+
+/** Packages that only a demo of its own installs. */
+const isInstalled = ({ code }: Example): boolean => !code.includes('from "@copilotkit/');
+
+/** The lines of a component's script, where they stand in its file: markup is compiled when the package is checked. */
+function scriptOf(code: string): string {
+  const [before = "", script = ""] = code.split(/<script[^>]*>|<\/script>/);
+  return `${before.replaceAll(/[^\n]/g, "")}${script}`;
+}
+
+/** An example as a file for the compiler: its name, and what is in it. */
+function fileOf({ page, code, lang = "ts" }: Example, n: number): readonly [name: string, content: string] {
+  // An example that names its file is imported by that name from the examples of its page.
+  const named = [...appFilesIn(pages.get(page) ?? "")].find(([, it]) => it === code)?.[0].replace("src/", "");
+  const name = named ?? /^\/\/ (?:src|app)\/([\w.-]+\.ts)\b/.exec(code)?.[1] ?? `example-${n}.${lang}`;
+  if (lang === "vue") return [`${name}.ts`, `${scriptOf(code)}\nexport default {} as import("vue").Component;`];
+  if (lang === "svelte") return [`${name}.ts`, scriptOf(code)];
+  return [name, isModule(code) ? code : `${code}\nexport {};`];
+}
+
+const pages: ReadonlyMap<string, string> = new Map(PAGES.map((path) => [path, pageOf(path).text]));
+
+/** What samples import that have the README's worker file and connection. */
+const CONNECT = appFilesIn(pages.get("README.md")!).get("src/connect.ts")!;
 
 /** What the compiler says of examples, with the page and the line where each stands. */
 function errorsIn(examples: readonly Example[]): string[] {
   const dir = mkdtempSync(join(folder, "run-"));
-  const fileOf = new Map<string, Example>();
+  const exampleAt = new Map<string, Example>();
   for (const [n, example] of examples.entries()) {
-    // An example that names its file is imported by that name from the examples of its page.
-    const named = /^\/\/ (?:src|app)\/([\w.-]+)\.ts\b/.exec(example.code)?.[1];
-    const page = example.page.replaceAll("/", "-");
-    const path = join(dir, page, `${named ?? `example-${n}`}.ts`);
-    mkdirSync(join(dir, page), { recursive: true });
-    writeFileSync(path, isModule(example.code) ? example.code : `${example.code}\nexport {};`);
-    fileOf.set(path.slice(dir.length + 1).replaceAll("\\", "/"), example);
+    const folderOfPage = join(dir, example.page.replaceAll("/", "-"));
+    const [name, content] = fileOf(example, n);
+    const path = join(folderOfPage, name);
+    if (!existsSync(folderOfPage)) {
+      mkdirSync(folderOfPage);
+      writeFileSync(join(folderOfPage, "connect.ts"), CONNECT);
+    }
+    writeFileSync(path, content);
+    exampleAt.set(path.slice(dir.length + 1).replaceAll("\\", "/"), example);
   }
   writeFileSync(join(dir, "given.d.ts"), GIVEN);
   const config = {
     extends: join(ROOT, "tsconfig.json"),
     compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
-    files: ["given.d.ts", ...fileOf.keys()],
+    files: ["given.d.ts", ...exampleAt.keys()],
     include: [],
   };
   writeFileSync(join(dir, "tsconfig.json"), JSON.stringify(config));
@@ -46,13 +73,13 @@ function errorsIn(examples: readonly Example[]): string[] {
     .filter((line) => /error TS\d+/.test(line))
     .map((line) => {
       const [, path = "", at = "0", message = line] = /^(.+?)\((\d+),\d+\): (.*)$/.exec(line) ?? [];
-      const example = fileOf.get(path.replaceAll("\\", "/"));
+      const example = exampleAt.get(path.replaceAll("\\", "/"));
       return example ? `${example.page}:${example.line + Number(at) - 1}: ${message}` : line;
     });
 }
 
 test("the TypeScript in documents compiles", () => {
-  const examples = PAGES.flatMap((path) => examplesOf(pageOf(path)));
+  const examples = PAGES.flatMap((path) => examplesOf(pageOf(path))).filter(isInstalled);
   expect(examples.length).toBeGreaterThan(20);
   expect(errorsIn(examples)).toEqual([]);
 });
@@ -60,4 +87,11 @@ test("the TypeScript in documents compiles", () => {
 test("an example that does not compile is told with its page and line", () => {
   const wrong = { page: "demo/guides/x.md", line: 7, code: "const a = 1;\nruntime.nothingOfThisName(a);" };
   expect(errorsIn([wrong])).toEqual([expect.stringMatching(/^demo\/guides\/x\.md:8: error TS2339/)]);
+});
+
+test.each(["vue", "svelte"] as const)("so is one in a %s component", (lang) => {
+  const code = '<script lang="ts">\nimport { connect } from "./connect";\nconnect(1);\n</script>\n\n<p>Hello</p>';
+  expect(errorsIn([{ page: "demo/guides/x.md", line: 7, code, lang }])).toEqual([
+    expect.stringMatching(/^demo\/guides\/x\.md:9: error TS2554/),
+  ]);
 });

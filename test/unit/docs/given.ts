@@ -17,6 +17,7 @@ declare global {
   function show(...what: unknown[]): void;
   function report(message: string, ...details: readonly unknown[]): void;
   function token(): string;
+  function search(place: string, signal: AbortSignal): Promise<{ readonly name: string }>;
   function userOf(headers: Headers): Promise<string>;
   function owns(user: string, threadId: string): Promise<boolean>;
   function mayUse(user: string, agentId: string): boolean;

@@ -49,7 +49,15 @@ export function deadLinks(page: Page): string[] {
 }
 
 /** Files of the reader's own app. */
-const OF_THE_READER = new Set(["src/agents.worker.ts", "src/main.ts", "src/node-shims.ts"]);
+const OF_THE_READER = new Set([
+  "src/agents.worker.ts",
+  "src/connect.ts",
+  "src/App.tsx",
+  "src/App.vue",
+  "src/App.svelte",
+  "src/main.ts",
+  "src/node-shims.ts",
+]);
 
 /** One sentence for each file or folder of the repository that the page names as code and that is not there. */
 export function missingFiles(page: Page): string[] {
@@ -71,16 +79,22 @@ export interface Example {
   /** Of its first line of code, from 1. */
   readonly line: number;
   readonly code: string;
+  /** What it is written in; default TypeScript. */
+  readonly lang?: Lang;
 }
 
-/** The TypeScript of the page. */
+const LANGS = ["ts", "tsx", "vue", "svelte"] as const;
+type Lang = (typeof LANGS)[number];
+
+/** The TypeScript of the page, also where it stands in components. */
 export function examplesOf(page: Page): Example[] {
   let from = 0;
   return tokensOf<Tokens.Code>(page, "code").flatMap(({ lang, text, raw }) => {
     const at = page.text.indexOf(raw, from);
     from = at + raw.length;
-    if (lang !== "ts") return [];
-    return [{ page: page.path, line: page.text.slice(0, at).split("\n").length + 1, code: text }];
+    const known = LANGS.find((one) => one === lang);
+    if (known === undefined) return [];
+    return [{ page: page.path, line: page.text.slice(0, at).split("\n").length + 1, code: text, lang: known }];
   });
 }
 

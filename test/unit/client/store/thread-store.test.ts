@@ -158,6 +158,40 @@ describe("a thread", () => {
     expect(said(store.getSnapshot().messages).filter((it) => it.startsWith("user"))).toEqual(['user: "fail"']);
   });
 
+  test("what to tell the reader: why the last run failed, or the last call, until the next run or call; in all tabs", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { gate, letOn } = gated();
+    const { open } = host({ echo: echo(gate) });
+    const [{ store }, other] = [open("echo"), open("echo")];
+    const failures = (): unknown[] => [store, other.store].map((it) => it.getSnapshot().failure?.message);
+    expect(failures()).toEqual([undefined, undefined]);
+    await store.send("fail");
+    await vi.waitFor(() => expect(failures()).toEqual(["no", "no"]));
+    await store.send("wait");
+    await vi.waitFor(() => expect(other.store.getSnapshot().run.is).toBe("running"));
+    expect(failures()).toEqual([undefined, undefined]);
+    await other.store.send("second").catch(() => undefined);
+    expect(other.store.getSnapshot()).toMatchObject({ failure: { code: "thread-busy" } });
+    expect(other.store.getSnapshot().failure).toBe(other.store.getSnapshot().error);
+    letOn();
+    await idle(store);
+    await other.store.send("third");
+    await idle(other.store);
+    await vi.waitFor(() => expect(failures()).toEqual([undefined, undefined]));
+  });
+
+  test("what to tell the reader: nothing of a stop; that the thread was deleted", async () => {
+    const { connect, open } = host({ echo: echo(new Promise(() => undefined)) });
+    const { store } = open("echo");
+    await store.send("wait");
+    store.stop();
+    await idle(store, "stopped");
+    expect(store.getSnapshot().failure).toBeUndefined();
+    await connect().threads.delete("t");
+    await vi.waitFor(() => expect(store.getSnapshot().failure).toMatchObject({ code: "unknown-thread" }));
+  });
+
   test("an answer is regenerated, a question edited, in all tabs", async () => {
     const { open } = host({ echo: echo() });
     const [{ store }, other] = [open("echo"), open("echo")];
