@@ -1,0 +1,31 @@
+/** A run that goes on with one that broke. */
+export interface Attempt {
+  /** `runId` of the run that broke. */
+  readonly of: string;
+  /** 2 for the first run after the one that broke, then 3 and so on. */
+  readonly number: number;
+}
+
+/** What the host tells an agent of the run that it executes. */
+export interface HostedRun {
+  /** Set where the run goes on with one that broke. */
+  readonly attempt?: Attempt;
+  /**
+   * Resolves once everything that the agent has emitted so far is in the log: await it before a side effect that must not
+   * happen twice. Errors: the RunnerError for which it cannot be written; then the run is over.
+   */
+  committed(): Promise<void>;
+}
+
+/**
+ * An agent that goes on from what a broken run left in the log. Its messages then end with what was committed: text that
+ * was cut off is the last message (go on under its id), tool calls without a result stand without one (run them again
+ * under their `toolCallId`), and results that were recorded are there (do not ask for them again).
+ */
+export interface ContinuingAgent {
+  readonly continues: true;
+  /** Names of the tools that may run twice for one call; `toolCallId` is their idempotency key. Default: none. */
+  readonly repeatableTools?: readonly string[];
+  /** Set by the host on the copy that it runs, before it runs it. */
+  hosted?: HostedRun;
+}
