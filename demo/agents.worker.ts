@@ -1,13 +1,12 @@
 import { serveRuntime } from "ag-ui-local-runtime/worker";
 import { DB_NAME } from "./database.js";
 import { endWhenAsked } from "./end-host.js";
-import { readerAgent } from "./reader/agent.js";
 
 // The same file is the SharedWorker and, where there is none, the tab's own Worker.
 serveRuntime({
   agents: {
-    reader: readerAgent,
-    // Loaded at its first run: it brings LangGraph.js with it, and a host shall start fast.
+    // Each is loaded at its first run: a host shall start fast.
+    reader: async () => (await import("./reader/agent.js")).readerAgent,
     research: async () => (await import("./graph/agent.js")).researchAgent,
   },
   dbName: DB_NAME,

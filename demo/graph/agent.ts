@@ -1,9 +1,9 @@
 import { IndexedDBSaver } from "ag-ui-local-runtime/langgraph";
 import { defineAgent } from "ag-ui-local-runtime/worker";
 import { DB_NAME } from "../database.js";
-import { getFile, putFile } from "../reader/files.js";
-import { readTextFile } from "../reader/intake.js";
-import type { ThreadDocument } from "../reader/message.js";
+import { getFile, putFile } from "../documents/files.js";
+import { readTextFile } from "../documents/intake.js";
+import type { ThreadDocument } from "../documents/message.js";
 import { fetchSample, samples } from "../ui/samples.js";
 import { research } from "./research.js";
 

@@ -1,7 +1,7 @@
 import type { RuntimeConnection, RuntimeStatus, ThreadSummary } from "ag-ui-local-runtime/client";
 import type { Subscription } from "rxjs";
 import { endHost } from "../end-host.js";
-import type { TextFile } from "../reader/intake.js";
+import type { TextFile } from "../documents/intake.js";
 import { type AgentView, agentView } from "./agents.js";
 import { takeFiles, takeText } from "./attach.js";
 import { Chat } from "./chat.js";

@@ -5,7 +5,7 @@ import {
   type ThreadSnapshot,
   ThreadStore,
 } from "ag-ui-local-runtime/client";
-import { fileMessage } from "../reader/message.js";
+import { fileMessage } from "../documents/message.js";
 import { type AgentView, agentView, type Starter } from "./agents.js";
 import { takeFiles } from "./attach.js";
 import type { Drafting } from "./drafting.js";

@@ -1,7 +1,7 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import { live } from "lit/directives/live.js";
 import { repeat } from "lit/directives/repeat.js";
-import { ACCEPT } from "../../reader/intake.js";
+import { ACCEPT } from "../../documents/intake.js";
 import type { App } from "../app.js";
 import { fileSize, plural } from "../format.js";
 import { icons } from "../icons.js";

@@ -1,7 +1,7 @@
 import type { Message } from "@ag-ui/client";
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import { guard } from "lit/directives/guard.js";
-import { fileRefOf } from "../../reader/message.js";
+import { fileRefOf } from "../../documents/message.js";
 import type { App } from "../app.js";
 import { textOfQuestion } from "../editing.js";
 import { fileSize } from "../format.js";

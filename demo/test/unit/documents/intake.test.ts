@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { IntakeError, MAX_FILE_BYTES, type ReadableFile, readTextFile, typeOfPaste } from "../../../reader/intake.js";
+import {
+  IntakeError,
+  MAX_FILE_BYTES,
+  type ReadableFile,
+  readTextFile,
+  typeOfPaste,
+} from "../../../documents/intake.js";
 
 function fileOf(name: string, content: string | Uint8Array<ArrayBuffer>, type = ""): ReadableFile {
   return new File([content], name, { type });
@@ -20,7 +26,6 @@ describe("what is taken", () => {
     ["A.MD", "text/markdown"],
     ["a.csv", "text/csv"],
     ["a.tsv", "text/tab-separated-values"],
-    ["a.json", "application/json"],
   ])("%s is %s, whatever the browser says", async (name, type) => {
     expect(await readTextFile(fileOf(name, "some text", "application/vnd.ms-excel"))).toEqual({
       name,
@@ -53,11 +58,11 @@ describe("what is refused", () => {
   test("a type that is not text", async () => {
     expect(await refusal(fileOf("photo.png", "x", "image/png"))).toMatchObject({
       code: "unsupported-type",
-      message: expect.stringContaining("Drop a text, Markdown, CSV, TSV or JSON file") as string,
+      message: expect.stringContaining("Drop a text, Markdown, CSV or TSV file") as string,
     });
   });
 
-  test("more than 20 MB, without reading it", async () => {
+  test("more than 5 MB, without reading it", async () => {
     const file: ReadableFile = {
       name: "big.csv",
       type: "",

@@ -1,7 +1,7 @@
 import { UserMessageSchema } from "@ag-ui/core/schemas";
 import type { Message } from "@ag-ui/core";
 import { expect, test } from "vitest";
-import { fileMessage, fileRefOf, PASTE_LIMIT, requestOf, splitPaste } from "../../../reader/message.js";
+import { fileMessage, fileRefOf, PASTE_LIMIT, requestOf, splitPaste } from "../../../documents/message.js";
 
 const REF = { id: "a".repeat(64), name: "a.csv", type: "text/csv", size: 12 };
 const user = (content: Message["content"]): Message => ({ id: "u", role: "user", content }) as Message;

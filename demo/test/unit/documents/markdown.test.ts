@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { marked, type Token, type Tokens } from "marked";
 import { expect, test } from "vitest";
 import { times } from "../../../../test/unit/property.js";
-import { blockquote, clip, escapeInline, figure, table } from "../../../reader/markdown.js";
+import { blockquote, clip, escapeInline, figure, table } from "../../../documents/markdown.js";
 
 /** What stands in inline tokens as text; fails for anything but text. */
 function textOnly(tokens: readonly Token[] | undefined): string {

@@ -102,6 +102,9 @@ export async function getFile(id: string): Promise<StoredFile> {
   return found;
 }
 
+/** A SHA-256 in hex. */
+export const isFileId = (id: string): boolean => /^[0-9a-f]{64}$/.test(id);
+
 /** Hex of the SHA-256 of a text's UTF-8. */
 export const hashText = (text: string): Promise<string> => sha256(new TextEncoder().encode(text));
 

@@ -1,7 +1,7 @@
 import "fake-indexeddb/auto";
 import { deleteDB } from "idb";
 import { afterEach, expect, test } from "vitest";
-import { closeFiles, FILES_DB, FileStoreError, getFile, putFile } from "../../../reader/files.js";
+import { closeFiles, FILES_DB, FileStoreError, getFile, putFile } from "../../../documents/files.js";
 
 afterEach(async () => {
   await closeFiles();

@@ -1,5 +1,5 @@
 /** The largest file that Reader takes, in bytes. */
-export const MAX_FILE_BYTES = 20 * 1024 * 1024;
+export const MAX_FILE_BYTES = 5 * 1024 * 1024;
 
 /** Names of files that Reader takes, with their types. */
 const TYPES: readonly (readonly [extension: string, type: string])[] = [
@@ -11,7 +11,6 @@ const TYPES: readonly (readonly [extension: string, type: string])[] = [
   ["csv", "text/csv"],
   ["tsv", "text/tab-separated-values"],
   ["tab", "text/tab-separated-values"],
-  ["json", "application/json"],
 ];
 
 /** For the `accept` attribute of a file input. */
@@ -51,7 +50,7 @@ export async function readTextFile(file: ReadableFile): Promise<TextFile> {
   if (type === undefined) {
     throw new IntakeError(
       "unsupported-type",
-      `“${name}” is not a kind of file that Reader knows. Drop a text, Markdown, CSV, TSV or JSON file, or save it as one of these first.${
+      `“${name}” is not a kind of file that Reader knows. Drop a text, Markdown, CSV or TSV file, or save it as one of these first.${
         // A dropped folder comes as a file that has neither.
         file.type === "" && !name.includes(".") ? " If it is a folder, drop the files inside it." : ""
       }`,
@@ -79,25 +78,21 @@ export async function readTextFile(file: ReadableFile): Promise<TextFile> {
   return { name, type, text };
 }
 
-/** What a pasted text is taken for. Only the beginning is looked at. */
+/** What a pasted text is taken for, by its first lines. */
 export function typeOfPaste(text: string): string {
-  const lines = text.slice(0, 20_000).split("\n").slice(0, 40);
-  if (text.length > 20_000) lines.pop();
+  const lines = text.slice(0, 4_000).split("\n");
+  if (text.length > 4_000) lines.pop();
   const filled = lines.filter((line) => line.trim() !== "");
   for (const [delimiter, type] of [
     ["\t", "text/tab-separated-values"],
     [";", "text/csv"],
     [",", "text/csv"],
   ] as const) {
-    const counts = filled.map((line) => line.replace(/"[^"]*"/g, "").split(delimiter).length - 1);
-    const first = counts[0] ?? 0;
-    const dense =
-      filled.every((line) => line.length < 400) &&
-      (delimiter !== "," || !filled.some((line) => /, \w+ \w+ \w+ \w+/.test(line)));
-    if (filled.length >= 3 && first >= 1 && dense && counts.every((count) => count === first)) return type;
+    const counts = filled.map((line) => line.replace(/"[^"]*"/g, "").split(delimiter).length);
+    // As many cells in each line, and no prose with a comma in each.
+    if (filled.length >= 3 && counts[0]! > 1 && new Set(counts).size === 1 && !/, \w+ \w+ \w+/.test(text)) return type;
   }
-  const headings = lines.filter((line) => /^#{1,6} \S/.test(line)).length;
-  return headings >= 1 ? "text/markdown" : "text/plain";
+  return lines.some((line) => /^#{1,6} \S/.test(line)) ? "text/markdown" : "text/plain";
 }
 
 function typeOf(name: string, given: string): string | undefined {

@@ -1,7 +1,6 @@
 import type { ContentPart, DocumentPart, Message } from "@ag-ui/core";
-import { type FileRef, hashText } from "./files.js";
+import { type FileRef, hashText, isFileId } from "./files.js";
 import { cleanName, typeOfPaste } from "./intake.js";
-import { isDocumentId } from "./state.js";
 
 const SCHEME = "reader-file:";
 
@@ -25,7 +24,7 @@ export function fileMessage(text: string, files: FileRef | readonly FileRef[]): 
 export function fileRefOf(part: ContentPart): FileRef | undefined {
   if (part.type !== "document" || part.source.type !== "url" || !part.source.value.startsWith(SCHEME)) return undefined;
   const id = part.source.value.slice(SCHEME.length);
-  if (!isDocumentId(id)) return undefined;
+  if (!isFileId(id)) return undefined;
   const metadata: unknown = part.metadata;
   const { name, size } = (typeof metadata === "object" && metadata !== null ? metadata : {}) as Record<string, unknown>;
   return {
