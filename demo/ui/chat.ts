@@ -12,7 +12,7 @@ import type { Drafting } from "./drafting.js";
 import { type Editing, editedContent, editingOf } from "./editing.js";
 import { type Feedback, messageOf } from "./feedback.js";
 import { plural } from "./format.js";
-import { fetchSample } from "./samples.js";
+import { fetchSample } from "../documents/samples.js";
 import { isShown } from "./shown.js";
 
 /** What a chat knows of the page around it. */
