@@ -1,6 +1,7 @@
+import type { AbstractAgent } from "@ag-ui/client";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { LocalAgentRunner } from "ag-ui-local-runtime";
-import { aiAgent, aiTool, type AiAgentInstance } from "ag-ui-local-runtime/ai";
+import { aiAgent, aiTool } from "ag-ui-local-runtime/ai";
 import type { AgentRuntime } from "ag-ui-local-runtime/runtime";
 import { getFile } from "../documents/files.js";
 import { library } from "../documents/library.js";
@@ -22,7 +23,7 @@ const SYSTEM =
 const text = (description: string) => ({ type: "string", description }) as const;
 
 /** Model as an agent of the runtime: any server of OpenAI's protocol, with tools of the worker and of the page. */
-export function modelAgent(runtime: AgentRuntime): AiAgentInstance {
+export function modelAgent(runtime: AgentRuntime): AbstractAgent {
   return aiAgent({
     agentId: "model",
     description: "A language model with tools: it searches documents, changes the page, and asks before it renames.",
@@ -40,7 +41,8 @@ export function modelAgent(runtime: AgentRuntime): AiAgentInstance {
     },
     tools: {
       searchDocuments: aiTool<{ query?: unknown }, object>({
-        description: "Searches the documents of this conversation, or two sample texts about lighthouses if it has none",
+        description:
+          "Searches the documents of this conversation, or two sample texts about lighthouses if it has none",
         parameters: {
           type: "object",
           properties: { query: text("Words to search for") },
@@ -54,10 +56,12 @@ export function modelAgent(runtime: AgentRuntime): AiAgentInstance {
           const found: (Hit & { document: string })[] = [];
           for (const document of documents.length > 0 ? documents : await library()) {
             // One that is gone leaves the others.
-            const { index } = await indexedDocument(document, { load: getFile, cache, slices }).catch((error: unknown) => {
-              if (!(error instanceof MissingDocumentError)) throw error;
-              return { index: undefined };
-            });
+            const { index } = await indexedDocument(document, { load: getFile, cache, slices }).catch(
+              (error: unknown) => {
+                if (!(error instanceof MissingDocumentError)) throw error;
+                return { index: undefined };
+              },
+            );
             for (const hit of index ? searchIndex(index, terms, PER_SEARCH) : [])
               found.push({ ...hit, document: document.name });
           }

@@ -65,7 +65,9 @@ export async function look(address: string, key = ""): Promise<Found> {
 function foundIn(body: unknown): Found {
   const list: unknown = typeof body === "object" && body !== null ? Reflect.get(body, "data") : undefined;
   if (!Array.isArray(list)) return { is: "absent" };
-  const ids = list.map((it: unknown) => (typeof it === "object" && it !== null ? (Reflect.get(it, "id") as unknown) : it));
+  const ids = list.map((it: unknown) =>
+    typeof it === "object" && it !== null ? (Reflect.get(it, "id") as unknown) : it,
+  );
   return { is: "found", models: ids.filter((id) => typeof id === "string").slice(0, 200) };
 }
 

@@ -131,24 +131,27 @@ function send(response, status, body) {
 export async function respond(request, response) {
   const { origin } = request.headers;
   // Pages of this computer, and nobody else's.
-  if (origin !== undefined && !LOOPBACK.test(origin)) return send(response, 403, { error: { message: "Foreign origin" } });
+  if (origin !== undefined && !LOOPBACK.test(origin))
+    return send(response, 403, { error: { message: "Foreign origin" } });
   if (origin !== undefined) {
     response.setHeader("access-control-allow-origin", origin);
     response.setHeader("access-control-allow-headers", "authorization, content-type, user-agent");
     response.setHeader("vary", "origin");
   }
-  const path = request.url.split("?")[0].replace(/\/$/, "");
+  // Alone it stands below /v1; where it is mounted there, that is gone from the URL.
+  const path = request.url.split("?")[0].replace(/^\/v1(?=\/)/, "");
   if (request.method === "OPTIONS") return response.writeHead(204).end();
-  if (request.method === "GET" && path === "/v1/models") {
+  if (request.method === "GET" && path === "/models") {
     return send(response, 200, { object: "list", data: [{ id: MODEL, object: "model", owned_by: "demo" }] });
   }
-  if (request.method !== "POST" || path !== "/v1/chat/completions") {
+  if (request.method !== "POST" || path !== "/chat/completions") {
     return send(response, 404, { error: { message: "Not found" } });
   }
   try {
     const asked = await bodyOf(request);
     if (!Array.isArray(asked.messages)) return send(response, 400, { error: { message: "messages is no list" } });
-    if (asked.model !== MODEL) return send(response, 404, { error: { message: `The model “${asked.model}” is not here` } });
+    if (asked.model !== MODEL)
+      return send(response, 404, { error: { message: `The model “${asked.model}” is not here` } });
     await stream(response, nextTurn(asked), asked.messages.length);
   } catch (error) {
     if (!response.headersSent) send(response, error.status ?? 500, { error: { message: error.message } });

@@ -54,7 +54,25 @@ const RESEARCHER: AgentView = {
   again: "continue",
 };
 
-export const AGENTS: readonly AgentView[] = [READER, RESEARCHER];
+const MODEL: AgentView = {
+  id: "model",
+  name: "Model",
+  does: "A language model with tools; a scripted one answers at once",
+  invites: "Watch it use a tool",
+  starters: [
+    { label: "What did the keeper do with the lamp?", question: "What did the keeper do with the lamp?" },
+    { label: "Make this page dark", question: "Make this page dark" },
+    { label: "Give this thread a better name", question: "Give this thread a better name" },
+  ],
+  placeholder: "Ask the model, or drop a document",
+  again: "retry",
+};
+
+export const AGENTS: readonly AgentView[] = [READER, RESEARCHER, MODEL];
+
+/** The model's agent has a second id, where it needs the network. */
+export const isModel = (id: string | undefined): boolean => id === "model" || id === "model-remote";
 
 /** The agent with this id; Reader for none, and for one that this page does not know. */
-export const agentView = (id: string | undefined): AgentView => AGENTS.find((agent) => agent.id === id) ?? READER;
+export const agentView = (id: string | undefined): AgentView =>
+  AGENTS.find((agent) => agent.id === (isModel(id) ? MODEL.id : id)) ?? READER;

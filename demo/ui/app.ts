@@ -2,20 +2,23 @@ import type { RuntimeConnection, RuntimeStatus, ThreadSummary } from "ag-ui-loca
 import type { Subscription } from "rxjs";
 import { endHost } from "../end-host.js";
 import type { TextFile } from "../documents/intake.js";
-import { type AgentView, agentView } from "./agents.js";
+import { type AgentView, agentView, isModel } from "./agents.js";
 import { takeFiles, takeText } from "./attach.js";
 import { Chat } from "./chat.js";
 import { Deletions } from "./deletions.js";
 import { Drafting } from "./drafting.js";
 import { Feedback } from "./feedback.js";
 import { plural } from "./format.js";
+import { ModelSettings } from "./model-settings.js";
+import { pageTools } from "./page-tools.js";
 import { agentInUrl, threadInUrl, threadUrl } from "./route.js";
 import { keepStorage, storageUse, type StorageUse } from "./storage.js";
 import { ThreadActions } from "./thread-actions.js";
 import { Threads, titleOf } from "./threads.js";
 
 /** What lies over the page and waits for an answer. */
-export type Dialog = { readonly is: "shortcuts" } | { readonly is: "rename"; readonly thread: ThreadSummary };
+export type Dialog =
+  { readonly is: "shortcuts" } | { readonly is: "model" } | { readonly is: "rename"; readonly thread: ThreadSummary };
 
 /** What the page knows and does. The screen renders it; it knows nothing of elements. */
 export class App extends Feedback {
@@ -32,6 +35,8 @@ export class App extends Feedback {
   /** This page is such a second tab. */
   readonly isSecond = window !== window.top;
   readonly drafting = new Drafting(this);
+  readonly model = new ModelSettings(this);
+  readonly tools = pageTools(() => this.changed());
   threads!: Threads;
   actions!: ThreadActions;
   deletions!: Deletions;
@@ -41,7 +46,8 @@ export class App extends Feedback {
   #runtime!: RuntimeConnection;
   #statusSubscription: Subscription | undefined;
 
-  constructor(private readonly connect: () => RuntimeConnection) {
+  /** @param connect given the headers of each call */
+  constructor(private readonly connect: (headers: () => Record<string, string>) => RuntimeConnection) {
     super();
   }
 
@@ -79,6 +85,16 @@ export class App extends Feedback {
   chooseAgent(id: string): void {
     history.replaceState(null, "", threadUrl(this.chat.now.threadId, agentView(id).id));
     this.announce(`${this.agent.name} will answer`);
+  }
+
+  /** The id under which the current agent is asked. */
+  get agentId(): string {
+    return isModel(this.agent.id) ? this.model.agentId : this.agent.id;
+  }
+
+  chooseModel(): void {
+    this.model.begin();
+    this.open({ is: "model" });
   }
 
   get title(): string {
@@ -225,7 +241,7 @@ export class App extends Feedback {
 
   #open(threadId: string): void {
     this.status = { is: "connecting" };
-    this.#runtime = this.connect();
+    this.#runtime = this.connect(this.model.headers);
     this.threads = new Threads(this.#runtime, () => this.changed());
     this.actions = new ThreadActions(this, this.#runtime);
     this.deletions = new Deletions(this, this.#runtime, this.threads);

@@ -1,4 +1,6 @@
+import type { Interrupt, ToolCall } from "@ag-ui/core";
 import {
+  type FrontendTools,
   RunnerError,
   type RuntimeConnection,
   type SettledStatus,
@@ -19,6 +21,8 @@ import { isShown } from "./shown.js";
 export interface Page extends Feedback {
   readonly drafting: Drafting;
   readonly agent: AgentView;
+  readonly agentId: string;
+  readonly tools: FrontendTools;
   /** There is no worker. */
   readonly isFailed: boolean;
 }
@@ -36,6 +40,9 @@ export class Chat {
   /** Why the last page of earlier messages did not come. */
   earlierFailure: string | undefined;
 
+  /** What was answered of the questions that the agent asks at once, by their interrupts. */
+  readonly decisions = new Map<string, boolean>();
+
   readonly #store: ThreadStore;
   #unsubscribe = (): void => undefined;
   #isLeft = false;
@@ -49,7 +56,12 @@ export class Chat {
     private readonly runtime: RuntimeConnection,
     threadId: string,
   ) {
-    this.#store = new ThreadStore(runtime, { threadId, agentId: agentView(undefined).id, messageLimit: PAGE });
+    this.#store = new ThreadStore(runtime, {
+      threadId,
+      agentId: agentView(undefined).id,
+      messageLimit: PAGE,
+      tools: page.tools,
+    });
   }
 
   follow(): void {
@@ -88,8 +100,13 @@ export class Chat {
     return !this.isRunning && !this.now.isSending && !this.page.isFailed;
   }
 
+  /** The agent waits for a permission: it goes on with nothing else. */
+  get asks(): boolean {
+    return this.now.interrupts.length > 0;
+  }
+
   get maySend(): boolean {
-    return this.isFree && this.page.drafting.isReady;
+    return this.isFree && !this.asks && this.page.drafting.isReady;
   }
 
   /** Whether the message came as an earlier one: nothing that has just happened. */
@@ -160,6 +177,29 @@ export class Chat {
     this.page.changed();
   }
 
+  /** The call that an interrupt asks about. */
+  callOf({ toolCallId }: Interrupt): ToolCall | undefined {
+    const calls = this.now.messages.flatMap((message) =>
+      message.role === "assistant" ? (message.toolCalls ?? []) : [],
+    );
+    return calls.findLast(({ id }) => id === toolCallId);
+  }
+
+  /** Answers a question of the agent; it goes on when all that it asked are answered. */
+  async decide(interruptId: string, approved: boolean): Promise<void> {
+    this.decisions.set(interruptId, approved);
+    const { interrupts } = this.now;
+    this.page.changed();
+    if (!interrupts.every(({ id }) => this.decisions.has(id))) return;
+    const answers = interrupts.map(({ id }) => ({
+      interruptId: id,
+      status: "resolved" as const,
+      payload: { approved: this.decisions.get(id) },
+    }));
+    await this.#run((agentId) => this.#store.respond(answers, { agentId }));
+    this.decisions.clear();
+  }
+
   stop(): void {
     this.#store.stop();
     this.page.focus("composer");
@@ -183,8 +223,9 @@ export class Chat {
   }
 
   /** Says what has happened. */
-  #tell(was: ThreadSnapshot, { run }: ThreadSnapshot): void {
+  #tell(was: ThreadSnapshot, now: ThreadSnapshot): void {
     const { page } = this;
+    const { run } = now;
     const runWas = was.run;
     if (run.is === "running") {
       if (runWas.is === "running" && runWas.runId === run.runId) return;
@@ -199,7 +240,7 @@ export class Chat {
     if (!run.last || !isNews) return;
     // That the thread is busy is over.
     if (page.notice?.kind === "note") page.notice = undefined;
-    page.announce(ENDED[run.last.status]);
+    page.announce(now.interrupts.length > 0 ? `${page.agent.name} asks for permission` : ENDED[run.last.status]);
   }
 
   /** Starts a run of the thread's agent, and says why it could not begin. */
@@ -209,7 +250,7 @@ export class Chat {
     page.notice = undefined;
     page.focus("composer");
     try {
-      ownRuns.add(await start(page.agent.id));
+      ownRuns.add(await start(page.agentId));
     } catch (error) {
       if (this.#isLeft) return;
       if (RunnerError.is(error, "thread-busy")) page.notice = { kind: "note", text: BUSY };

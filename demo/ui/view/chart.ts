@@ -216,6 +216,9 @@ class Plot {
     for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
       matchMedia(query).addEventListener("change", () => this.#recolour(), { signal: this.#stopped.signal });
     }
+    const themed = new MutationObserver(() => this.#recolour());
+    themed.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    this.#stopped.signal.addEventListener("abort", () => themed.disconnect(), { once: true });
   }
 
   draw(bins: readonly Bin[]): void {

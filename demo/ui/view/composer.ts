@@ -135,6 +135,7 @@ function hint(app: App): string {
   if (app.chat.now.isStopping) return "Stopping…";
   if (app.chat.isRunning) return app.chat.isElsewhere ? "Started in another tab. Esc goes to Stop" : "Esc goes to Stop";
   if (app.chat.now.isSending) return "Sending…";
+  if (app.chat.asks) return `Answer ${app.agent.name}’s question first`;
   return "Enter sends, Shift + Enter for a new line";
 }
 

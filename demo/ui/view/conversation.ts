@@ -6,6 +6,7 @@ import { readerStateOf } from "../../reader/state.js";
 import type { App } from "../app.js";
 import { icons } from "../icons.js";
 import { isShown } from "../shown.js";
+import { approvals } from "./approvals.js";
 import { editor } from "./editor.js";
 import { ending } from "./ending.js";
 import { type MessageContext, messageView, resultsOf, toolResults } from "./message.js";
@@ -41,7 +42,7 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
               : welcome(app)
             : html`<div class="messages">
                 ${before === "none" ? nothing : earlier(app)} ${list(app, messages)}
-                ${app.chat.isRunning ? working(app) : end}
+                ${app.chat.isRunning ? working(app) : app.chat.asks ? approvals(app) : end}
               </div>`
         }
       </section>

@@ -24,7 +24,13 @@ export function ending(app: App): TemplateResult | typeof nothing {
       </div>`;
     case "errored":
       return html`<div class="ending is-failure">
-        ${icons.alert}<span>${error?.message ?? "The run failed"}</span>${again(app)}
+        ${icons.alert}<span>${error?.message ?? "The run failed"}</span>${again(app)}${
+          app.agent.id === "model"
+            ? html`<button type="button" class="secondary" @click=${() => app.chooseModel()}>
+                Choose another model
+              </button>`
+            : nothing
+        }
       </div>`;
   }
 }

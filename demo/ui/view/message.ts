@@ -185,7 +185,7 @@ function parse(json: string): unknown {
 }
 
 /** Arguments in one line: `query: "tides", limit: 5`. */
-function brief(json: string): string {
+export function brief(json: string): string {
   const value = parse(json);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return json.slice(0, 160);
   return Object.entries(value)
