@@ -128,13 +128,11 @@ class BrowserModel implements PromptApiModel {
       warnings.push({ type: "unsupported", feature: "responseFormat", details: "JSON without a schema" });
     }
     const { session, rest } = await this.sessionFor(messages, signal);
-    const texts = session
-      .promptStreaming(rest, {
-        ...(signal !== undefined && { signal }),
-        ...(schema !== undefined && { responseConstraint: schema }),
-      })
-      .getReader();
-    return { stream: partsOf(texts, warnings, (answer) => this.leave(session, messages, answer)) };
+    const texts = session.promptStreaming(rest, {
+      ...(signal !== undefined && { signal }),
+      ...(schema !== undefined && { responseConstraint: schema }),
+    });
+    return { stream: partsOf(texts.getReader(), warnings, (answer) => this.leave(session, messages, answer)) };
   }
 
   async doGenerate(call: LanguageModelV4CallOptions) {
@@ -166,24 +164,22 @@ class BrowserModel implements PromptApiModel {
 
   private async fetch(): Promise<void> {
     const { api } = this;
-    if (api === undefined) throw new RunnerError("provider-unavailable", {}, { message: "This browser has no LanguageModel" });
+    if (api === undefined) throw unavailable("unavailable: this browser has no LanguageModel");
     try {
       // Nothing is awaited before: the browser wants the click that this is called in.
-      const creating = api.create({
+      const session = await api.create({
         ...this.core,
         monitor: (monitor) =>
           monitor.addEventListener("downloadprogress", (event) => {
-            const { loaded, total } = event as ProgressEvent;
-            // The first browsers counted in bytes.
-            this.tell({ is: "downloading", progress: total > 0 ? Math.min(1, loaded / total) : Math.min(1, loaded) });
+            // From 0 to 1, whatever the size.
+            this.tell({ is: "downloading", progress: (event as ProgressEvent).loaded });
           }),
       });
-      const session = await creating;
       session.destroy();
       this.tell({ is: "ready" });
     } catch (error) {
-      const { is } = await this.asked();
-      this.tell({ is: is === "ready" ? is : is === "unavailable" ? is : "downloadable", reason: messageOf(error) } as PromptApiStatus);
+      const status = await this.asked();
+      this.tell(status.is === "downloadable" ? { ...status, reason: messageOf(error) } : status);
       throw error;
     }
   }
@@ -194,14 +190,15 @@ class BrowserModel implements PromptApiModel {
     const status = await this.check();
     // Creating a session would download the model.
     if (api === undefined || status.is !== "ready") {
-      const message = `The browser's language model is ${status.is}: call download() in the handler of a click first`;
-      throw new RunnerError("provider-unavailable", { model: this.modelId, status: status.is }, { message });
+      throw unavailable(`${status.is}: it must be "ready"; download() in the handler of a click makes it so`);
     }
     const own = signal === undefined ? {} : { signal };
     const known = kept?.messages.length ?? 0;
     if (kept !== undefined && known < messages.length && equalJson(kept.messages, messages.slice(0, known))) {
-      // A copy: a call that is stopped leaves half an answer in its session.
-      return { session: await kept.session.clone(own), rest: messages.slice(known) };
+      // A copy: a call that is stopped leaves half an answer in its session. The browser may have ended the original.
+      const session = await kept.session.clone(own).catch(() => undefined);
+      if (session !== undefined) return { session, rest: messages.slice(known) };
+      signal?.throwIfAborted();
     }
     // An assistant message at the end is for the prompt: the model goes on with it.
     const from = messages.findLastIndex(({ role }) => role === "user");
@@ -226,6 +223,9 @@ class BrowserModel implements PromptApiModel {
   }
 }
 
+const unavailable = (how: string): RunnerError =>
+  new RunnerError("provider-unavailable", {}, { message: `The browser's language model is ${how}` });
+
 const isGiven = (value: unknown): boolean => value !== undefined && !(Array.isArray(value) && value.length === 0);
 
 /** @param left called with the whole answer, or undefined where it did not come to its end */
@@ -237,6 +237,11 @@ function partsOf(
   const id = "0";
   let answer = "";
   let hasBegun = false;
+  let isLeft = false;
+  const leave = (said: string | undefined): void => {
+    if (!isLeft) left(said);
+    isLeft = true;
+  };
   return new ReadableStream<LanguageModelV4StreamPart>({
     start: (controller) => controller.enqueue({ type: "stream-start", warnings }),
     async pull(controller) {
@@ -250,16 +255,16 @@ function partsOf(
         }
         controller.enqueue({ type: "text-end", id });
         controller.enqueue({ type: "finish", finishReason: { unified: "stop", raw: undefined }, usage: UNKNOWN });
-        left(answer);
+        leave(answer);
         controller.close();
       } catch (error) {
-        left(undefined);
+        leave(undefined);
         throw error;
       }
     },
     async cancel(reason) {
       await texts.cancel(reason);
-      left(undefined);
+      leave(undefined);
     },
   });
 }

@@ -15,7 +15,8 @@ import type {
 import { HostLink, type ConnectRuntimeOptions } from "./host-link.js";
 import { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 import { RemoteRunner } from "./remote-runner.js";
-import { offerModel, type OfferedModel } from "./offer-model.js";
+import { offerModel } from "./offer-model.js";
+import type { OfferedModel } from "./page-model.js";
 import type { RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
 import { ThreadChanges } from "./thread-changes.js";

@@ -1,11 +1,22 @@
-import { defer, distinctUntilChanged, EMPTY, finalize, map, of, retry, switchMap, timer, type Subscription } from "rxjs";
+import {
+  defer,
+  distinctUntilChanged,
+  EMPTY,
+  finalize,
+  map,
+  of,
+  retry,
+  switchMap,
+  timer,
+  type Subscription,
+} from "rxjs";
 import { sharedController } from "../platform/abort.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import type { ModelCall, ModelFrame, ModelPart, OfferNews, OfferOrder } from "../wire/model-frames.js";
 import { sendFrames } from "../wire/send-frames.js";
 import type { HostLink } from "./host-link.js";
 import { hostStream } from "./host-stream.js";
-import type { OfferedModel, PageModel } from "./offer-model.js";
+import type { OfferedModel, PageModel } from "./page-model.js";
 import { asError } from "./read-until-done.js";
 
 /** Retry backoff of an offer that the host did not take: first and longest wait, in ms. */

@@ -14,8 +14,11 @@ export class JoinedAnswer {
   private headed = false;
   private begun = false;
   private isTextOnly = true;
-  /** How many tabs have been asked, and the ids of this one's text blocks as the reader knows them. */
+  /** How many tabs have been asked. */
   private tab = 0;
+  /** This tab goes on with what another one has said. */
+  private isFurther = false;
+  /** The ids of this tab's text blocks, as the reader knows them. */
   private ids = new Map<string, string>();
 
   constructor(private readonly call: ModelCall) {}
@@ -39,7 +42,8 @@ export class JoinedAnswer {
   next(): ModelCall {
     this.tab++;
     this.ids = new Map();
-    if (this.text === "") return this.call;
+    this.isFurther = this.text !== "";
+    if (!this.isFurther) return this.call;
     const said = { role: "assistant", content: [{ type: "text", text: this.text }] };
     return { ...this.call, prompt: [...this.call.prompt, said] };
   }
@@ -64,7 +68,7 @@ export class JoinedAnswer {
     const own = String(part["id"]); // checked when it came
     if (type === "text-start") {
       const goesOn = this.open !== undefined && this.ids.size === 0;
-      const id = goesOn ? this.open! : this.tab === 1 ? own : `${own}-${this.tab}`;
+      const id = goesOn ? this.open! : this.isFurther ? `${own}-${this.tab}` : own;
       this.ids.set(own, id);
       this.open = id;
       return goesOn ? [] : [{ ...part, id }];
