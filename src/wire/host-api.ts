@@ -1,6 +1,7 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import type { PlacedEvent } from "../run/pack.js";
 import type { ThreadUpdate } from "../run/types.js";
+import type { ModelOffer } from "./model-frames.js";
 import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
 import type {
   AttachRequest,
@@ -55,6 +56,8 @@ export interface HostApi {
   /** Claims a tool call for this tab. Whether it may run it now. */
   claimToolCall(request: ToolCallClaim): boolean;
   answerToolCall(request: ToolCallAnswer): null;
+  /** Offers a language model that this tab runs: requests come on `port`, see model-frames.ts. */
+  offerModel(request: ModelOffer, port: MessagePort): null;
   /** Replies once the request is taken; its answer comes on `port`, however long it takes, see `answerRelayed`. */
   fetch(request: RelayedRequest, port: MessagePort): RelayedHost;
 }

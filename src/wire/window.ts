@@ -1,4 +1,5 @@
 import { chunkSize, sizeOf } from "../run/size.js";
+import type { ModelFrame } from "./model-frames.js";
 import type { RelayFrame } from "./relay.js";
 import type { Frame } from "./shapes.js";
 
@@ -7,8 +8,11 @@ export const WINDOW_FRAMES = 32;
 /** Their size (see `sizeOf`); a single frame may be larger. Together: the most that a frozen tab costs. */
 export const WINDOW_SIZE = 256 * 1_024;
 
+/** What is sent with credit. */
+export type SentFrame = Frame | RelayFrame | ModelFrame;
+
 /** A chunk was weighed for other readers. Otherwise the sum stops at the window: a frame that is larger goes alone anyway. */
-const sizeOfFrame = (frame: Frame | RelayFrame): number =>
+const sizeOfFrame = (frame: SentFrame): number =>
   frame.type === "chunk" && frame.base === undefined ? chunkSize(frame.chunk) : sizeOf(frame, WINDOW_SIZE);
 
 /** What the host has sent and the tab not yet consumed. */
@@ -22,7 +26,7 @@ export class SendWindow {
     return this.sizes.length < WINDOW_FRAMES && this.size < WINDOW_SIZE;
   }
 
-  sent(frame: Frame | RelayFrame): void {
+  sent(frame: SentFrame): void {
     const size = sizeOfFrame(frame);
     this.sizes.push(size);
     this.size += size;
@@ -52,7 +56,7 @@ export class ConsumedFrames {
   private size = 0;
 
   /** @returns how many to report now; 0: none yet. Half a window at a time, so that the host never waits for it */
-  add(frame: Frame | RelayFrame): number {
+  add(frame: SentFrame): number {
     this.frames++;
     this.size += sizeOfFrame(frame);
     if (this.frames < WINDOW_FRAMES / 2 && this.size < WINDOW_SIZE / 2) return 0;
