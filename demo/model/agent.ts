@@ -1,7 +1,7 @@
 import type { AbstractAgent } from "@ag-ui/client";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { LocalAgentRunner } from "ag-ui-local-runtime";
-import { aiAgent, aiTool } from "ag-ui-local-runtime/ai";
+import { aiAgent, aiTool, tabModel } from "ag-ui-local-runtime/ai";
 import type { AgentRuntime } from "ag-ui-local-runtime/runtime";
 import { getFile } from "../documents/files.js";
 import { library } from "../documents/library.js";
@@ -10,7 +10,7 @@ import { requestOf } from "../documents/message.js";
 import { type DocumentCache, indexedDocument, MissingDocumentError } from "../documents/prepare.js";
 import { type Hit, queryTerms, searchIndex } from "../documents/search.js";
 import { Slices } from "../documents/slices.js";
-import { choiceIn } from "./choice.js";
+import { BROWSER, choiceIn } from "./choice.js";
 
 const cache: DocumentCache = new Map();
 const PER_SEARCH = 4;
@@ -31,6 +31,7 @@ export function modelAgent(runtime: AgentRuntime): AbstractAgent {
     maxSteps: 8,
     model: ({ headers }) => {
       const { choice, key } = choiceIn(headers);
+      if (choice.address === BROWSER) return tabModel(BROWSER);
       const provider = createOpenAICompatible({
         name: "server",
         baseURL: choice.address.replace(/\/+$/, ""),

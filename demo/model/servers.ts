@@ -1,4 +1,4 @@
-import { type ModelChoice, scripted } from "./choice.js";
+import { BROWSER, type ModelChoice, scripted } from "./choice.js";
 
 /** A server of models that people run on their own computer. */
 export interface KnownServer {
@@ -14,13 +14,13 @@ export const servers = (): readonly KnownServer[] => [
   {
     name: "Scripted model",
     address: scripted().address,
-    start: "It comes with npm start. Beside another server, run it by node demo/servers/model.mjs.",
+    start: "It comes with “npm start”; alone it is “node demo/servers/model.mjs”.",
     allow: "It answers pages of this computer only.",
   },
   {
     name: "Ollama",
     address: "http://localhost:11434/v1",
-    start: "Start it by ollama serve.",
+    start: "Start it with “ollama serve”.",
     allow: `Set OLLAMA_ORIGINS=${location.origin} and start Ollama again.`,
   },
   {
@@ -73,8 +73,9 @@ function foundIn(body: unknown): Found {
 
 /** How a choice is called on the page. */
 export function labelOf({ address, name }: ModelChoice): string {
+  if (address === BROWSER) return "This browser’s own model";
   const known = servers().find((server) => server.address === address)?.name;
   if (known === "Scripted model") return known;
-  const where = known ?? URL.parse(address)?.host ?? "the browser";
+  const where = known ?? URL.parse(address)?.host ?? address;
   return name === "" ? where : `${name} · ${where}`;
 }

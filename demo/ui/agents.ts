@@ -26,7 +26,7 @@ export interface AgentView {
 const READER: AgentView = {
   id: "reader",
   name: "Reader",
-  does: "Outlines texts and tables, answers with quotes and figures",
+  does: "Outlines texts, measures tables, answers with quotes",
   invites: "Give it something to read",
   starters: [
     { label: "Outline a guide to lighthouses", sample: "guide-to-lighthouses.md" },
@@ -44,7 +44,7 @@ const READER: AgentView = {
 const RESEARCHER: AgentView = {
   id: "research",
   name: "Researcher",
-  does: "A LangGraph.js graph that continues where it was interrupted",
+  does: "A LangGraph.js graph that goes on where it was cut off",
   invites: "Ask it something",
   starters: [
     { label: "What did the keeper do with the lamp?", question: "What did the keeper do with the lamp?" },
@@ -57,7 +57,7 @@ const RESEARCHER: AgentView = {
 const MODEL: AgentView = {
   id: "model",
   name: "Model",
-  does: "A language model with tools; a scripted one answers at once",
+  does: "A language model with tools. A scripted one is ready",
   invites: "Watch it use a tool",
   starters: [
     { label: "What did the keeper do with the lamp?", question: "What did the keeper do with the lamp?" },

@@ -1,13 +1,15 @@
 import type { RuntimeConnection, RuntimeStatus, ThreadSummary } from "ag-ui-local-runtime/client";
 import type { Subscription } from "rxjs";
 import { endHost } from "../end-host.js";
+import { BROWSER } from "../model/choice.js";
 import type { TextFile } from "../documents/intake.js";
 import { type AgentView, agentView, isModel } from "./agents.js";
 import { takeFiles, takeText } from "./attach.js";
+import { BrowserModel } from "./browser-model.js";
 import { Chat } from "./chat.js";
 import { Deletions } from "./deletions.js";
 import { Drafting } from "./drafting.js";
-import { Feedback } from "./feedback.js";
+import { Feedback, messageOf } from "./feedback.js";
 import { plural } from "./format.js";
 import { ModelSettings } from "./model-settings.js";
 import { pageTools } from "./page-tools.js";
@@ -36,6 +38,7 @@ export class App extends Feedback {
   readonly isSecond = window !== window.top;
   readonly drafting = new Drafting(this);
   readonly model = new ModelSettings(this);
+  readonly browserModel = new BrowserModel(this);
   readonly tools = pageTools(() => this.changed());
   threads!: Threads;
   actions!: ThreadActions;
@@ -93,6 +96,7 @@ export class App extends Feedback {
   }
 
   chooseModel(): void {
+    this.#offerBrowserModel();
     this.model.begin();
     this.open({ is: "model" });
   }
@@ -242,6 +246,7 @@ export class App extends Feedback {
   #open(threadId: string): void {
     this.status = { is: "connecting" };
     this.#runtime = this.connect(this.model.headers);
+    if (this.model.choice.address === BROWSER) this.#offerBrowserModel();
     this.threads = new Threads(this.#runtime, () => this.changed());
     this.actions = new ThreadActions(this, this.#runtime);
     this.deletions = new Deletions(this, this.#runtime, this.threads);
@@ -255,6 +260,11 @@ export class App extends Feedback {
       if (status.is === "failed") this.announce(`No worker: ${status.error.message}`);
       this.changed();
     });
+  }
+
+  #offerBrowserModel(): void {
+    // Not known to the page until somebody wants it: browsers look for it then.
+    this.browserModel.offer(this.#runtime).catch((error: unknown) => this.fail(messageOf(error)));
   }
 
   #show(threadId: string): void {
