@@ -77,6 +77,8 @@ export class Execution {
   /** The agent's terminal event, which is not taken yet. */
   private said: (SaidEnd & { readonly over: AbortController }) | undefined;
   private lastHeard: number;
+  /** Why the run was given up. */
+  private lostTo: RunnerError | undefined;
   /** Receives the lock when the run has ended. */
   private heir: ((lock: HeldLock | undefined) => void) | undefined;
 
@@ -125,7 +127,7 @@ export class Execution {
     void this.watchHead();
     if (maxRunMs !== undefined) void clock.after(maxRunMs, this.ended.signal).then(() => this.askToEnd("errored"));
 
-    const { threadId, agent, input } = request;
+    const { threadId, agent, input, attempt } = request;
     const { plan, state } = fenced;
     runAgent(
       agent,
@@ -137,6 +139,10 @@ export class Execution {
         open: () => this.writer.open,
         makeId,
         said: (end) => this.hearEnd(end),
+        hosted: {
+          ...(attempt !== undefined && { attempt }),
+          committed: () => this.committed(),
+        },
         dropped: (message) => this.context.parts.logger.warn(`${this.name}: ${message}`),
       },
     ).then(
@@ -181,6 +187,16 @@ export class Execution {
     const handed = new Promise<HeldLock | undefined>((resolve) => (this.heir = resolve));
     this.heed("superseded");
     return handed;
+  }
+
+  /** See `HostedRun`. */
+  private async committed(): Promise<void> {
+    const { life } = this.its;
+    if (isListening(life.now)) await this.writer.committed();
+    // Also where it was ended meanwhile: what its agent does from now on is in no log.
+    if (isListening(life.now)) return;
+    const { threadId, runId } = this.its.fenced.claim;
+    throw this.lostTo ?? new RunnerError("fenced", { threadId, runId }, { message: "The run is over" });
   }
 
   private accept(given: BaseEvent): void {
@@ -381,6 +397,7 @@ export class Execution {
     const { life, lock, feed, fenced } = this.its;
     const as = endWithoutHost(life.now);
     if (!life.go({ to: "lose" })) return;
+    this.lostTo = RunnerError.is(error) ? error : undefined;
     // The failure may be transient, and a host that took the lock may not have settled the run: try to end it.
     void this.reached("losing.lost")
       .then(() => this.context.recovery.breakOff(fenced.claim, as, error))
