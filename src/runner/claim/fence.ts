@@ -13,6 +13,7 @@ import {
   type ThreadBase,
 } from "../../run/input-plan.js";
 import { runsElsewhere } from "../../lock/claim.js";
+import { RunnerError } from "../../run/errors.js";
 import type { ToolResult } from "../../run/pending-tool-calls.js";
 import { answeredIn } from "../../storage/pending-tool-calls.js";
 import type { Claim, PersistedInput, RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
@@ -130,9 +131,14 @@ export async function fenceRun(
       ...(plan.is === "continue" && { toolCallIds: answeredIn(end.head).map(({ toolCallId }) => toolCallId) }),
       ...(isAnswer(input) && { answers: true }),
       title: titleOf(persisted.messages),
+      ...(request.waiting === true && { waiting: true }),
     });
     if (result.is === "exists") return result;
     if (result.is === "moved") continue;
+    if (result.is !== "claimed") {
+      const message = result.is === "gone" ? "The run does not wait any more" : "Another waiting run goes first";
+      throw new RunnerError("cancelled", { threadId, runId: input.runId }, { message });
+    }
     const stateSet = isStateSet(request);
     const { maxPatchOperations: operations, maxCopiedBytes: copied, maxDepth: depth } = parts.eventLimits;
     const stateIsThreads = !stateSet && (plan.is === "continue" || equalJson(start.state, end.base.state));

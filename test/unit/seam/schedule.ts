@@ -82,6 +82,10 @@ const WRITES: ReadonlySet<string> = new Set<keyof RunStore>([
   "cut",
   "sweep",
   "repack",
+  "addWaiting",
+  "moveWaiting",
+  "removeWaiting",
+  "updateWaiting",
 ]);
 
 interface Call {
