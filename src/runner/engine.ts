@@ -79,6 +79,7 @@ export class RunnerEngine {
       makeId,
       logger: safeLogger(logger),
       recordInput: [...(options.recordInput ?? [])],
+      recovery: {},
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       eventLimits: eventLimits(options.eventLimits),

@@ -1,5 +1,7 @@
 import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
+import type { Attempt } from "../run/hosted.js";
 import type { ToolResult } from "../run/pending-tool-calls.js";
+import type { RecoveryNote } from "../run/recovery.js";
 import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
 import type { CallChange, LeftByRun, PendingToolCall, PendingToolCalls } from "./pending-tool-calls.js";
 import type { RecoveryWaiting, WaitingStore } from "./waiting.js";
@@ -44,6 +46,8 @@ export interface PersistedInput {
   /** The messages that were new to the path. */
   readonly messages: readonly Message[];
   readonly resume?: RunAgentInput["resume"];
+  /** What an attempt to go on with the run is given beside messages; only of runs that may be recovered. */
+  readonly again?: Partial<Pick<RunAgentInput, "tools" | "context" | "forwardedProps">>;
 }
 
 /** The events of a settled run that a snapshot has besides messages and state. */
@@ -71,6 +75,12 @@ export interface RunRow {
   readonly eventCount?: number;
   /** Equal for equal inputs, so that a repeated request is recognized. */
   readonly fingerprint: string;
+  /** It goes on with a broken run, the one before it on its path. */
+  readonly attempt?: Attempt;
+  /** Of an errored or broken run: seq of the first event that its end added. Older builds did not write it. */
+  readonly closedFrom?: number;
+  /** Why a broken run does not go on by itself, where its agent's policy has decided so. */
+  readonly recovery?: RecoveryNote;
 }
 
 /** The right to write a run, until another host takes it over. */
@@ -103,6 +113,7 @@ export interface ClaimRequest {
   readonly title: string;
   /** It is the first of the thread's waiting runs, and is removed from them in the same transaction. */
   readonly waiting?: boolean;
+  readonly attempt?: Attempt;
 }
 
 export type ClaimResult =

@@ -1,5 +1,6 @@
 import type { Attempt } from "../run/hosted.js";
 import type { RunnerErrorCode } from "../run/errors.js";
+import type { RecoveryNote } from "../run/recovery.js";
 import type { RunRow } from "./run-store.js";
 
 /** Why a waiting run could not be started. Plain data of a RunnerError. */
@@ -85,6 +86,13 @@ export interface WaitingStore {
   moveWaiting(threadId: string, runId: string, before: string | null): Promise<boolean>;
   /** @returns false, nothing changed, if it does not wait */
   removeWaiting(threadId: string, runId: string): Promise<boolean>;
+  /**
+   * Removes a recovery from those that wait, and writes into the row of the broken run (`ofIndex`) why it does not go on by
+   * itself. Without a note: the thread went on.
+   *
+   * @returns false, nothing changed, if it does not wait
+   */
+  endRecovery(recovery: RecoveryWaiting, note: RecoveryNote | undefined): Promise<boolean>;
   /** @returns false, nothing changed, if it does not wait */
   updateWaiting(threadId: string, runId: string, update: WaitingUpdate): Promise<boolean>;
 }

@@ -16,6 +16,7 @@ import { acceptEvent, startingEvents } from "../agent/accept.js";
 import { runAgent } from "../agent/agent-pipeline.js";
 import type { Refusal } from "../agent/event-gate.js";
 import type { FencedRun } from "../claim/fence.js";
+import { recoveryOf } from "../claim/recovery-record.js";
 import { refusalBeside } from "../claim/refusals.js";
 import type { PlacedRequest } from "../claim/request.js";
 import type { History } from "../history/history.js";
@@ -66,6 +67,12 @@ function recordedOf(plan: InputPlan, { messages }: PersistedInput): Message[] {
   const recorded = new Set(messages.map(({ id }) => id));
   const left = new Set(plan.newMessages.map(({ id }) => id).filter((id) => !recorded.has(id)));
   return plan.messages().filter(({ id }) => !left.has(id));
+}
+
+/** The code of an errored run. */
+function codeOf(end: RunEnd): string | undefined {
+  if (end.status !== "errored") return undefined;
+  return "terminal" in end ? (end.terminal as RunErrorEvent).code : end.code; // its status says so
 }
 
 /** Executes a fenced run: its agent's events go to the log, then to its readers, until its end is written. */
@@ -313,7 +320,8 @@ export class Execution {
   private report(end: RunEnd): void {
     if (end.status !== "errored" || this.reported) return;
     this.reported = true;
-    const { message, code } = "terminal" in end ? (end.terminal as RunErrorEvent) : end;
+    const { message } = "terminal" in end ? (end.terminal as RunErrorEvent) : end;
+    const code = codeOf(end);
     const what = code === undefined || code === "AGENT_FAILED" ? message : `${code}: ${message}`;
     const details = "thrown" in end ? [loggable(end.thrown)] : [];
     this.context.parts.logger.error(failureLine(this.name, what), ...details);
@@ -333,6 +341,8 @@ export class Execution {
     const events = closingEvents(this.writer.open, { threadId, runId, ids: parts.makeId, ...end });
     const chunk = this.writer.finish(events, parts.clock.now());
     recorded.applyChunk(chunk);
+    const { agentId, attempt } = this.its.request;
+    const waits = recoveryOf(parts, { ...claim, agentId, attempt }, { status: end.status, code: codeOf(end) });
     const result = await parts.store.settle(claim, {
       status: end.status,
       endedAt: parts.clock.now(),
@@ -342,6 +352,7 @@ export class Execution {
       derived: recorded.derived(),
       left: this.left(end),
       bytes: fenced.gate.size,
+      ...(waits !== undefined && { recovery: waits }),
     });
     if (result === "stop-requested") return this.endAsAsked();
     this.report(end);

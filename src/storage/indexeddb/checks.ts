@@ -98,6 +98,10 @@ export const isThread = (record: ThreadRecord): boolean =>
   isAbsentOr(isIndex, record.bytes) &&
   isAbsentOr(isStatus, record.lastStatus);
 
+const isAttempt = (attempt: unknown): boolean =>
+  isRecord(attempt) && isText(attempt["of"]) && isIndex(attempt["number"]);
+const isNote = (note: unknown): boolean => isRecord(note) && (note["is"] === "ask" || note["is"] === "gave-up");
+
 export const isRun = (record: RunRecord): boolean =>
   isRecord(record) &&
   isText(record.threadId) &&
@@ -110,10 +114,11 @@ export const isRun = (record: RunRecord): boolean =>
   isAbsentOr(isText, record.agentId) &&
   Number.isFinite(record.startedAt) &&
   (record.status === "running" || (Number.isFinite(record.endedAt) && isIndex(record.eventCount))) &&
-  isText(record.fingerprint);
+  isText(record.fingerprint) &&
+  isAbsentOr(isAttempt, record.attempt) &&
+  isAbsentOr(isIndex, record.closedFrom) &&
+  isAbsentOr(isNote, record.recovery);
 
-const isAttempt = (attempt: unknown): boolean =>
-  isRecord(attempt) && isText(attempt["of"]) && isIndex(attempt["number"]);
 const isFailure = (error: unknown): boolean => isRecord(error) && isText(error["code"]) && isText(error["message"]);
 
 /** Everything but its payload. */

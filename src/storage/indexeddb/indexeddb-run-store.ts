@@ -27,6 +27,7 @@ const lazyWaiting = (
   waitingRuns: async (...args) => (await load()).waitingRuns(...args),
   moveWaiting: async (...args) => (await load()).moveWaiting(...args),
   removeWaiting: async (...args) => (await load()).removeWaiting(...args),
+  endRecovery: async (...args) => (await load()).endRecovery(...args),
   updateWaiting: async (...args) => (await load()).updateWaiting(...args),
 });
 

@@ -1,4 +1,6 @@
 import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
+import type { Attempt } from "../../run/hosted.js";
+import type { RecoveryNote } from "../../run/recovery.js";
 import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
 import type { ThreadHead } from "../run-store.js";
 import type { WaitingRow } from "../waiting.js";
@@ -49,6 +51,9 @@ export interface RunRecord {
   endedAt?: number;
   eventCount?: number;
   fingerprint: string;
+  attempt?: Attempt;
+  closedFrom?: number;
+  recovery?: RecoveryNote;
   /** Payload: PersistedInput. */
   input: unknown;
   /** Payload: RunClosing. */

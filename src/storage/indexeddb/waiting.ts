@@ -10,9 +10,9 @@ import {
   type WaitingRow,
   type WaitingStore,
 } from "../waiting.js";
-import { checkHead, checkRun, corrupt, isRecord, isText, isWaiting } from "./checks.js";
+import { checkHead, checkRun, corrupt, isRecord, isRun, isText, isWaiting } from "./checks.js";
 import { quietly } from "./database-connection.js";
-import { toRunRow } from "./records.js";
+import { storable, toRunRow } from "./records.js";
 import type { Connection, WaitingRecord, WriteTransaction } from "./schema.js";
 import { waitingRange } from "./waiting-rows.js";
 
@@ -99,6 +99,23 @@ export const indexedDBWaiting = (
       if (key === undefined) return removed;
       removed = true;
       quietly(store.delete(key));
+      return true;
+    });
+  },
+
+  endRecovery: ({ threadId, runId, of, ofIndex }, note) => {
+    let ended = false;
+    return connection.write(["runs", "waiting"], "strict", async (tx) => {
+      const [key, run] = await Promise.all([
+        tx.objectStore("waiting").index("runId").getKey([threadId, runId]),
+        tx.objectStore("runs").get([threadId, ofIndex]),
+      ]);
+      // This may be a retry whose first try was committed.
+      if (key === undefined) return ended;
+      ended = true;
+      quietly(tx.objectStore("waiting").delete(key));
+      const isIt = run !== undefined && isRun(run) && toRunRow(run).runId === of;
+      if (isIt && note !== undefined) quietly(tx.objectStore("runs").put({ ...storable(run), recovery: note }));
       return true;
     });
   },

@@ -96,6 +96,13 @@ export const memoryWaiting = (data: MemoryData): WaitingStore => ({
 
   removeWaiting: async (threadId, runId) => dropWaiting(data, threadId, runId),
 
+  endRecovery: async ({ threadId, runId, of, ofIndex }, note) => {
+    if (!dropWaiting(data, threadId, runId)) return false;
+    const run = data.threads.get(threadId)?.runs.get(ofIndex);
+    if (run?.row.runId === of && note !== undefined) run.row = { ...run.row, recovery: note };
+    return true;
+  },
+
   updateWaiting: async (threadId, runId, update) => {
     const rows = listOf(data, threadId);
     if (indexIn(rows, runId) < 0) return false;
