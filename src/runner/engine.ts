@@ -24,6 +24,7 @@ import { Stopping } from "./live/stopping.js";
 import { ThreadRuns } from "./live/thread-runs.js";
 import type { LocalAgentRunnerOptions, RunnerPreset } from "./options.js";
 import type { RunnerParts } from "./parts.js";
+import type { Recoveries } from "./recoveries.js";
 import type { ToolCalls } from "./tool-calls.js";
 import type { AttachContext } from "./read/attach.js";
 import type { ThreadReads } from "./read/reads.js";
@@ -49,6 +50,7 @@ export class RunnerEngine {
   readonly stopping: Stopping;
   readonly reads: Lazy<ThreadReads>;
   readonly toolCalls: Lazy<ToolCalls>;
+  readonly recoveries: Lazy<Recoveries>;
   readonly retention: Retention;
   private readonly history: History;
   private readonly recovery: Recovery;
@@ -109,6 +111,10 @@ export class RunnerEngine {
     this.toolCalls = new Lazy(async () => {
       const { ToolCalls } = await loaded(import("./tool-calls.js"));
       return new ToolCalls(this.parts, this.signals);
+    });
+    this.recoveries = new Lazy(async () => {
+      const { Recoveries } = await loaded(import("./recoveries.js"));
+      return new Recoveries(this.parts, this.history);
     });
     this.retention = new Retention(
       this.parts,

@@ -34,6 +34,8 @@ import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, 
 import { checkRequestWeight } from "./agent/event-limits.js";
 import type { Asked } from "./history/baseline.js";
 import type { LiveRunRequest } from "./claim/request.js";
+import type { Recoveries } from "./recoveries.js";
+import type { RecoveryPolicy } from "../run/recovery.js";
 import { RunnerEngine } from "./engine.js";
 import type { Eviction } from "./keep/retention.js";
 import type { LiveRun } from "./live/live-run.js";
@@ -247,6 +249,21 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   get bounds(): Pick<RunnerParts, "stopGraceMs" | "maxRunMs" | "eventLimits"> {
     const { stopGraceMs, maxRunMs, eventLimits: bounds } = this.engine.parts;
     return { stopGraceMs, eventLimits: bounds, ...(maxRunMs !== undefined && { maxRunMs }) };
+  }
+
+  /**
+   * From now on broken runs go on by themselves, by the policy of their agent; undefined: not those of this agent. For
+   * whoever starts the runs that wait.
+   *
+   * @internal
+   */
+  recoverBy(policyOf: (agentId: string | undefined) => RecoveryPolicy | undefined): void {
+    this.engine.parts.recovery.policyOf = policyOf;
+  }
+
+  /** @internal */
+  recoveries(): Promise<Recoveries> {
+    return this.engine.recoveries.get();
   }
 
   /** @internal */

@@ -81,6 +81,8 @@ export class Execution {
   private readonly ended = new AbortController();
   private begun = false;
   private reported = false;
+  /** What a reader is told where the run is ended for its silence. */
+  private silent: string | undefined;
   /** The agent's terminal event, which is not taken yet. */
   private said: (SaidEnd & { readonly over: AbortController }) | undefined;
   private lastHeard: number;
@@ -132,6 +134,8 @@ export class Execution {
     // Stolen by a host that took us for dead: the log is not ours any more.
     void lock.gone.then(() => this.lose(this.fencedError()));
     void this.watchHead();
+    const { noProgressMs = Infinity } = this.context.parts.recovery.policyOf?.(this.its.request.agentId) ?? {};
+    if (noProgressMs !== Infinity) void this.watchProgress(noProgressMs);
     if (maxRunMs !== undefined) void clock.after(maxRunMs, this.ended.signal).then(() => this.askToEnd("errored"));
 
     const { threadId, agent, input, attempt } = request;
@@ -172,7 +176,7 @@ export class Execution {
     this.abortAgent();
     void this.reached("stopping.aborted");
     // L7: the thread is free after `stopGraceMs`, whatever the agent does.
-    void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(endAsAsked(as)));
+    void clock.after(stopGraceMs, this.ended.signal).then(() => this.end(endAsAsked(as)));
     return true;
   }
 
@@ -248,7 +252,10 @@ export class Execution {
   }
 
   private end(end: RunEnd, isAskedRun = false): boolean {
-    return this.settle(decidedEnd(this.its.life.now, end, isAskedRun));
+    const decided = decidedEnd(this.its.life.now, end, isAskedRun);
+    const { silent } = this;
+    const isSilent = silent !== undefined && decided.status === "broken";
+    return this.settle(isSilent ? { status: "broken", message: silent } : decided);
   }
 
   /** Handles the agent's terminal event: it is taken when the stream ends, or a little later. */
@@ -286,6 +293,7 @@ export class Execution {
       records: this.context.parts.recordInput,
       ...(!stateIsThreads && { state }),
       ...(plan.is === "branch" && { branchMessages: recordedOf(plan, persisted) }),
+      ...(plan.is === "attempt" && { snapshot: plan.snapshot }),
     });
     for (const event of events) {
       fenced.gate.note(event);
@@ -369,7 +377,9 @@ export class Execution {
     const tools = new Set(request.input.tools.map(({ name }) => name));
     const { outcome } = end.terminal as RunFinishedEvent; // its status says so
     const { recorded } = fenced;
-    const left = leftCalls(recorded.start.messages, recorded.content.messages, tools, outcome);
+    // Calls of the page that the broken run made have not been answered: they wait from now on.
+    const before = request.attempt === undefined ? recorded.start.messages : [];
+    const left = leftCalls(before, recorded.content.messages, tools, outcome);
     if (left.unanswered.size === 0) return undefined;
     const { agentId } = request;
     return { ...left, nextRunId: this.context.parts.makeId(), ...(agentId !== undefined && { agentId }) };
@@ -442,6 +452,19 @@ export class Execution {
     } catch {
       // If `abortRun` throws, the grace period still applies.
     }
+  }
+
+  /** Ends the run as broken where its agent emits nothing for so long. */
+  private async watchProgress(noProgressMs: number): Promise<void> {
+    const { clock } = this.context.parts;
+    const { signal } = this.ended;
+    for (let left = noProgressMs; left > 0 && !signal.aborted; left = this.lastHeard + noProgressMs - clock.elapsed()) {
+      await clock.after(left, signal);
+    }
+    // A terminal event that is not taken yet is progress: see `askToEnd`.
+    if (signal.aborted) return;
+    this.silent = `The run was ended: its agent emitted nothing for ${noProgressMs} ms`;
+    this.askToEnd("broken");
   }
 
   /** Notices a stop request or a takeover even if the run appends nothing and no message arrives. */
