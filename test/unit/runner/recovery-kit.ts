@@ -87,7 +87,7 @@ export const askedAgent = (steps: readonly ScriptedStep[], world: World) =>
       const answered = messages.filter(({ role }) => role === "tool").length;
       let done = 0;
       for (const [n, { text, tools }] of steps.entries()) {
-        const settled = done + tools.length <= answered && tools.length > 0;
+        const settled = tools.length > 0 ? done + tools.length <= answered : answered > done;
         const missing = tools.slice(Math.max(0, answered - done));
         done += tools.length;
         if (settled) continue;

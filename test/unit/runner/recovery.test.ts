@@ -111,6 +111,11 @@ describe("hosts die in the middle of a run with tools (issue 16, L1, L5, L20)", 
             expect(callsOf(messages).length).toBe(wanted);
             expect(messages.filter(({ role }) => role === "tool").length).toBe(wanted);
             const said = messages.flatMap(({ role, content }) => (role === "assistant" && content ? [content] : []));
+            const paid = [...world.executed].filter(([call]) => world.names.get(call) === "pay");
+            expect(paid.length).toBe(steps.flatMap(({ tools }) => tools).filter((name) => name === "pay").length);
+            const tail = messages.slice(messages.findLastIndex(({ role }) => role === "tool" || role === "user") + 1);
+            if (steps.at(-1)?.tools.length === 0) expect(tail.at(-1)).toMatchObject({ content: steps.at(-1)?.text });
+            expect(tail.length).toBe(steps.length - 1 - steps.findLastIndex(({ tools }) => tools.length > 0));
             if (isContinuing) expect(said).toEqual(steps.map(({ text }) => text));
           } else {
             // Left to a person, because a tool had started: it says which.
