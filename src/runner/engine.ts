@@ -24,6 +24,7 @@ import { Stopping } from "./live/stopping.js";
 import { ThreadRuns } from "./live/thread-runs.js";
 import type { LocalAgentRunnerOptions, RunnerPreset } from "./options.js";
 import type { RunnerParts } from "./parts.js";
+import type { Outbox } from "./outbox.js";
 import type { ToolCalls } from "./tool-calls.js";
 import type { AttachContext } from "./read/attach.js";
 import type { ThreadReads } from "./read/reads.js";
@@ -49,6 +50,7 @@ export class RunnerEngine {
   readonly stopping: Stopping;
   readonly reads: Lazy<ThreadReads>;
   readonly toolCalls: Lazy<ToolCalls>;
+  readonly outbox: Lazy<Outbox>;
   readonly retention: Retention;
   private readonly history: History;
   private readonly recovery: Recovery;
@@ -108,6 +110,10 @@ export class RunnerEngine {
     this.toolCalls = new Lazy(async () => {
       const { ToolCalls } = await loaded(import("./tool-calls.js"));
       return new ToolCalls(this.parts, this.signals);
+    });
+    this.outbox = new Lazy(async () => {
+      const { Outbox } = await loaded(import("./outbox.js"));
+      return new Outbox(this.parts, this.history, this.signals);
     });
     this.retention = new Retention(
       this.parts,
@@ -233,7 +239,7 @@ export class RunnerEngine {
       own.heed(message.supersede === true ? "superseded" : "stopped");
       this.parts.channel.post({ type: "stop-ack", threadId, runId: own.runId });
     } else if (type === "started" || type === "ended" || type === "changed") {
-      this.signals.touched(threadId, message.deleted === true);
+      this.signals.touched(threadId, message.deleted === true, message.waiting === true);
     }
   }
 

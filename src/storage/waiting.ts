@@ -85,6 +85,8 @@ export interface WaitingStore {
   moveWaiting(threadId: string, runId: string, before: string | null): Promise<boolean>;
   /** @returns false, nothing changed, if it does not wait */
   removeWaiting(threadId: string, runId: string): Promise<boolean>;
+  /** Removes all of a thread. */
+  clearWaiting(threadId: string): Promise<void>;
   /** @returns false, nothing changed, if it does not wait */
   updateWaiting(threadId: string, runId: string, update: WaitingUpdate): Promise<boolean>;
 }

@@ -15,6 +15,8 @@ export interface LiveRunRequest {
   readonly persistedInputMessages?: readonly Message[] | undefined;
   /** It goes on with the answers to pending tool calls, and is nothing without them. */
   readonly afterToolCalls?: boolean | undefined;
+  /** What becomes of a live run of the thread, in place of the runner's `onConcurrentRun`. */
+  readonly onBusy?: "throw" | "supersede" | undefined;
   /** It is one of the thread's waiting runs: it starts only if it is the first of them, and then waits no more. */
   readonly waiting?: boolean | undefined;
   /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */

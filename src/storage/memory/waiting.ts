@@ -96,6 +96,8 @@ export const memoryWaiting = (data: MemoryData): WaitingStore => ({
 
   removeWaiting: async (threadId, runId) => dropWaiting(data, threadId, runId),
 
+  clearWaiting: async (threadId) => void dropAllWaiting(data, threadId),
+
   updateWaiting: async (threadId, runId, update) => {
     const rows = listOf(data, threadId);
     if (indexIn(rows, runId) < 0) return false;
