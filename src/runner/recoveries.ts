@@ -4,6 +4,7 @@ import type { RecoveryWaiting } from "../storage/waiting.js";
 import { brokenRunOf, type BrokenRun } from "./history/broken-run.js";
 import type { History } from "./history/history.js";
 import { isUnreadable } from "./history/run-log.js";
+import type { Signals } from "./live/signals.js";
 import type { RunnerParts } from "./parts.js";
 
 /** What of an agent recovery depends on. */
@@ -20,6 +21,7 @@ export class Recoveries {
   constructor(
     private readonly parts: RunnerParts,
     private readonly history: History,
+    private readonly signals: Signals,
   ) {}
 
   /**
@@ -35,16 +37,23 @@ export class Recoveries {
     const verdict = await this.verdict(waiting, agent);
     if (verdict?.is === "go") {
       await store.updateWaiting(threadId, runId, { notBefore: verdict.at });
+      this.signals.waitingChangedHere(threadId);
       return verdict.at;
     }
-    await store.endRecovery(waiting, verdict);
+    await this.end(waiting, verdict);
     return undefined;
   }
 
   /** Somebody decided that a recovery does not go on. @returns false if it does not wait any more */
   cancel(waiting: RecoveryWaiting): Promise<boolean> {
     const attempts = (waiting.attempt?.number ?? 2) - 1;
-    return this.parts.store.endRecovery(waiting, { is: "gave-up", why: "cancelled", attempts });
+    return this.end(waiting, { is: "gave-up", why: "cancelled", attempts });
+  }
+
+  private async end(waiting: RecoveryWaiting, note: RecoveryNote | undefined): Promise<boolean> {
+    const isEnded = await this.parts.store.endRecovery(waiting, note);
+    if (isEnded) this.signals.waitingChangedHere(waiting.threadId);
+    return isEnded;
   }
 
   /** The input of the run that goes on; undefined if the thread went on without it. Errors: those of the store. */

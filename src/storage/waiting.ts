@@ -93,6 +93,8 @@ export interface WaitingStore {
    * @returns false, nothing changed, if it does not wait
    */
   endRecovery(recovery: RecoveryWaiting, note: RecoveryNote | undefined): Promise<boolean>;
+  /** Removes all of a thread. */
+  clearWaiting(threadId: string): Promise<void>;
   /** @returns false, nothing changed, if it does not wait */
   updateWaiting(threadId: string, runId: string, update: WaitingUpdate): Promise<boolean>;
 }

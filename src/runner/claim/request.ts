@@ -18,6 +18,8 @@ export interface LiveRunRequest {
   readonly afterToolCalls?: boolean | undefined;
   /** It goes on with a broken run, and is nothing unless that is the thread's last one. */
   readonly attempt?: Attempt | undefined;
+  /** What becomes of a live run of the thread, in place of the runner's `onConcurrentRun`. */
+  readonly onBusy?: "throw" | "supersede" | undefined;
   /** It is one of the thread's waiting runs: it starts only if it is the first of them, and then waits no more. */
   readonly waiting?: boolean | undefined;
   /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */

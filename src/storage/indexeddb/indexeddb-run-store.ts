@@ -19,10 +19,10 @@ export interface IndexedDBRunStoreOptions extends Partial<Omit<ConnectionOptions
   readonly newEpochs?: () => number;
 }
 
+type LazyWaiting = Omit<WaitingStore, "waitingThreads" | "clearWaiting">;
+
 /** @param load called at each use */
-const lazyWaiting = (
-  load: () => Promise<Omit<WaitingStore, "waitingThreads">>,
-): Omit<WaitingStore, "waitingThreads"> => ({
+const lazyWaiting = (load: () => Promise<LazyWaiting>): LazyWaiting => ({
   addWaiting: async (...args) => (await load()).addWaiting(...args),
   waitingRuns: async (...args) => (await load()).waitingRuns(...args),
   moveWaiting: async (...args) => (await load()).moveWaiting(...args),

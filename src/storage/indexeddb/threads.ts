@@ -2,12 +2,12 @@ import type { RunStore, ThreadRow } from "../run-store.js";
 import { checkThread, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import type { Connection, ThreadRecord } from "./schema.js";
-import { anyWaits } from "./waiting-rows.js";
+import { anyWaits, waitingRange } from "./waiting-rows.js";
 
 /** The list of threads. */
 export const indexedDBThreads = (
   connection: Connection,
-): Pick<RunStore, "thread" | "threads" | "waitingThreads" | "updateThread" | "threadsBeyond"> => ({
+): Pick<RunStore, "thread" | "threads" | "waitingThreads" | "clearWaiting" | "updateThread" | "threadsBeyond"> => ({
   thread: async (threadId) => {
     const record = checkThread(await connection.read(["threads"], (tx) => tx.objectStore("threads").get(threadId)));
     return record && toThreadRow(record);
@@ -42,6 +42,11 @@ export const indexedDBThreads = (
         cursor = await cursor.continue([threadId, Infinity]);
       }
       return threadIds;
+    }),
+
+  clearWaiting: (threadId) =>
+    connection.write(["waiting"], "strict", async (tx) => {
+      if (await anyWaits(tx, threadId)) quietly(tx.objectStore("waiting").delete(waitingRange(threadId)));
     }),
 
   // Not over `heads`: appends of all threads would wait. A deletion removes the row with the same transaction that writes

@@ -20,7 +20,7 @@ import { waitingRange } from "./waiting-rows.js";
 export const indexedDBWaiting = (
   connection: Connection,
   codec: PayloadCodec,
-): Omit<WaitingStore, "waitingThreads"> => ({
+): Omit<WaitingStore, "waitingThreads" | "clearWaiting"> => ({
   addWaiting: async (run, most) => {
     const { threadId, runId } = run;
     const request = await codec.encode(run.request);

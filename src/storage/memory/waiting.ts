@@ -102,6 +102,7 @@ export const memoryWaiting = (data: MemoryData): WaitingStore => ({
     if (run?.row.runId === of && note !== undefined) run.row = { ...run.row, recovery: note };
     return true;
   },
+  clearWaiting: async (threadId) => void dropAllWaiting(data, threadId),
 
   updateWaiting: async (threadId, runId, update) => {
     const rows = listOf(data, threadId);

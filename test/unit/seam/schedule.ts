@@ -85,6 +85,7 @@ const WRITES: ReadonlySet<string> = new Set<keyof RunStore>([
   "addWaiting",
   "moveWaiting",
   "removeWaiting",
+  "clearWaiting",
   "updateWaiting",
 ]);
 

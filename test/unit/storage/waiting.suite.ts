@@ -131,6 +131,10 @@ export function describeWaiting(create: () => RunStore): void {
     expect(await idsIn(store)).toEqual(["r2"]);
     await store.removeWaiting("t", "r2");
     expect(await store.waitingThreads()).toEqual([]);
+    await addAll(store, ["r1", "r2"]);
+    await addAll(store, ["r1"], "other");
+    await store.clearWaiting("t");
+    expect(await store.waitingThreads()).toEqual(["other"]);
   });
 
   test("an update sets and removes what it names", async () => {

@@ -152,6 +152,12 @@ export const WRITES: readonly Write[] = [
     write: (store) => store.removeWaiting("t", "w1"),
   },
   {
+    name: "the removal of all waiting runs",
+    stores: ["waiting"],
+    before: queued,
+    write: (store) => store.clearWaiting("t"),
+  },
+  {
     name: "an update of a waiting run",
     stores: ["waiting"],
     before: queued,
