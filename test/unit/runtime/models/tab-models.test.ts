@@ -158,9 +158,9 @@ test("a tab that freezes while it answers is left after a silence", async () => 
   const { parts } = await standing(tabs, "One, ");
   tabs.open(() => saying(whole("two.")), { continues: true });
   first.isFrozen = true;
-  let isOver = false;
-  const rest = all(parts).finally(() => (isOver = true));
-  while (!isOver) {
+  const over = new AbortController();
+  const rest = all(parts).finally(() => over.abort());
+  while (!over.signal.aborted) {
     tabs.clock.pass(5_000);
     for (let task = 0; task < 20; task++) await nextTask();
   }
