@@ -1,7 +1,21 @@
 import { expect, test, vi } from "vitest";
 import { nextTask } from "../../../../src/platform/clock.js";
 import { chooseOffer, tabModels } from "../../../../src/runtime/models/tab-models.js";
-import { all, CALL, delta, errorOf, finish, forEver, saying, start, Tabs, textOf, textStart, whole } from "./kit.js";
+import {
+  all,
+  CALL,
+  delta,
+  errorOf,
+  finish,
+  forEver,
+  saying,
+  start,
+  Tabs,
+  textEnd,
+  textOf,
+  textStart,
+  whole,
+} from "./kit.js";
 
 test("a request goes to a visible tab, then to the least busy one, then to the first", () => {
   const hidden = { visible: false, requests: 0 };
@@ -94,6 +108,25 @@ test("a tab that is gone in the middle: one that offers to continue goes on in t
   expect(repeating.calls).toEqual([]);
   const said = { role: "assistant", content: [{ type: "text", text: "One, " }] };
   expect(second.calls).toEqual([{ ...CALL, prompt: [...CALL.prompt, said] }]);
+});
+
+test("a text that was said to its end is not opened again: what follows is a text of its own", async () => {
+  const tabs = new Tabs();
+  const first = tabs.open(
+    async function* (_call, signal) {
+      yield* [textStart(), delta("One."), textEnd()];
+      await forEver(signal);
+    },
+    { continues: true },
+  );
+  const parts = tabs.ask();
+  const came = [];
+  while (came.length < 3) came.push((await parts.next()).value!);
+  tabs.open(() => saying(whole("Two.")), { continues: true });
+  first.close();
+  came.push(...(await all(parts)));
+  const further = [start, textStart("0-2"), delta("Two.", "0-2"), textEnd("0-2"), finish];
+  expect(came).toEqual([textStart(), delta("One."), textEnd(), ...further]);
 });
 
 test("a tab that is gone in the middle, and none can go on: the request fails, as one to be run again", async () => {
