@@ -167,7 +167,7 @@ class BrowserModel implements PromptApiModel {
     if (api === undefined) throw unavailable("unavailable: this browser has no LanguageModel");
     try {
       // Nothing is awaited before: the browser wants the click that this is called in.
-      const session = await api.create({
+      const creating = api.create({
         ...this.core,
         monitor: (monitor) =>
           monitor.addEventListener("downloadprogress", (event) => {
@@ -175,7 +175,9 @@ class BrowserModel implements PromptApiModel {
             this.tell({ is: "downloading", progress: (event as ProgressEvent).loaded });
           }),
       });
-      session.destroy();
+      // What is there already is only loaded.
+      if (this.last?.is !== "ready") this.tell({ is: "downloading", progress: 0 });
+      (await creating).destroy();
       this.tell({ is: "ready" });
     } catch (error) {
       const status = await this.asked();

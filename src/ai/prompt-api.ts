@@ -3,6 +3,7 @@
  * Edge have it, in pages only.
  */
 export interface PromptApi {
+  /** `available`, `downloadable`, `downloading` or `unavailable`. */
   availability(options?: PromptApiOptions): Promise<string>;
   /** Downloads the model where it is not there yet; that needs a click or a key press just before. */
   create(options?: PromptApiCreateOptions): Promise<PromptApiSession>;
@@ -24,21 +25,28 @@ export interface PromptApiExpected {
   readonly languages?: readonly string[];
 }
 
+/** What a session begins with, and how its making is watched. */
 export interface PromptApiCreateOptions extends PromptApiOptions {
   readonly initialPrompts?: readonly PromptApiMessage[];
   readonly signal?: AbortSignal;
+  /** Given a target of `downloadprogress` events, whose `loaded` goes from 0 to 1. */
   readonly monitor?: (monitor: EventTarget) => void;
 }
 
+/** A conversation with the model. */
 export interface PromptApiSession {
+  /** The answer, piece by piece. It becomes part of the session. */
   promptStreaming(
     messages: readonly PromptApiMessage[],
     options?: { readonly signal?: AbortSignal; readonly responseConstraint?: object },
   ): ReadableStream<string>;
+  /** A session that has read the same. */
   clone(options?: { readonly signal?: AbortSignal }): Promise<PromptApiSession>;
+  /** Lets go of what the session holds. */
   destroy(): void;
 }
 
+/** A message of a conversation. */
 export interface PromptApiMessage {
   readonly role: "system" | "user" | "assistant";
   readonly content: readonly PromptApiContent[];
@@ -46,6 +54,7 @@ export interface PromptApiMessage {
   readonly prefix?: boolean;
 }
 
+/** A part of a message; media as bytes. */
 export interface PromptApiContent {
   readonly type: "text" | "image" | "audio";
   readonly value: string | Uint8Array;

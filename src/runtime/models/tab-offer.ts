@@ -76,7 +76,7 @@ export class TabOffer {
    *   Errors: RunnerError of the model, or `host-failed` for a tab that breaks the protocol
    */
   async *answer(call: ModelCall, signal: AbortSignal): AsyncGenerator<ModelPart, "ended" | "lost"> {
-    const { clock, over } = this;
+    const { over } = this;
     const { port1, port2 } = new MessageChannel();
     const either = abortWith(signal, over);
     const bell = new Bell();
@@ -92,6 +92,7 @@ export class TabOffer {
       this.order({ type: "request", call, port: port2 }, [port2]);
       // Messages of one port keep their order: who answers has the request.
       if (!(await this.isThere(either.signal))) return this.lost(signal);
+      void this.untilSilent(bell, either.signal).then(() => either.abort());
       for (;;) {
         const seen = bell.count;
         const frame = received.next();
@@ -104,8 +105,7 @@ export class TabOffer {
           continue;
         }
         if (either.signal.aborted) return this.lost(signal);
-        const rang = await ringOrSilence(bell, seen, clock, SILENCE_MS, either.signal);
-        if (!rang && !(await this.isThere(either.signal))) return this.lost(signal);
+        await bell.wait(seen, either.signal);
       }
     } finally {
       this.requests--;
@@ -120,6 +120,15 @@ export class TabOffer {
   private lost(signal: AbortSignal): "lost" {
     if (signal.aborted) throw signal.reason;
     return "lost";
+  }
+
+  /** Resolves when the tab has said nothing for a while and does not answer; and when `signal` aborts. */
+  private async untilSilent(bell: Bell, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const seen = bell.count;
+      await this.clock.after(SILENCE_MS, signal);
+      if (signal.aborted || (bell.count === seen && !(await this.isThere(signal)))) return;
+    }
   }
 
   /** Whether the tab answers. */

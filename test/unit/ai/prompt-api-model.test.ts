@@ -61,7 +61,7 @@ test("nothing is downloaded unasked: not by a look, not by a call; download() te
   // In the same task as the click.
   expect(api.creates).toBe(1);
   expect(model.download()).toBe(downloading);
-  api.progress(0);
+  expect(seen.at(-1)).toEqual({ is: "downloading", progress: 0 });
   api.progress(0.5);
   await model.check();
   api.done();
