@@ -11,6 +11,11 @@ const runtime: AgentRuntime = new AgentRuntime({
     model: async () => (await import("./model/agent.js")).modelAgent(runtime),
     "model-remote": async () => (await import("./model/agent.js")).modelAgent(runtime),
   },
+  agentPolicies: {
+    // A run that breaks goes on by itself: its tools may run twice, or ask first.
+    model: { recovery: "auto" },
+    "model-remote": { recovery: "auto", needsNetwork: true },
+  },
   dbName: DB_NAME,
   // Better to be of use once than not at all; the header says that nothing is saved.
   memoryFallback: true,

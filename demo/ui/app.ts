@@ -67,11 +67,16 @@ export class App extends Feedback {
       addEventListener(type, () => {
         this.online = navigator.onLine;
         this.announce(
-          this.online ? "Online again" : "Offline. The agents run in this browser, so everything still works",
+          this.online
+            ? "Online again"
+            : this.needsNetwork
+              ? "Offline. What you send waits for the network"
+              : "Offline. The agents run in this browser, so everything still works",
         );
       });
     }
     setInterval(() => this.changed(), 30_000);
+    setInterval(() => this.chat.isCounting && this.changed(), 1_000);
   }
 
   /** The current thread, whether a list has it yet or not. */
@@ -93,6 +98,11 @@ export class App extends Feedback {
   /** The id under which the current agent is asked. */
   get agentId(): string {
     return isModel(this.agent.id) ? this.model.agentId : this.agent.id;
+  }
+
+  /** Whether who answers is not of this computer. */
+  get needsNetwork(): boolean {
+    return this.agentId === "model-remote";
   }
 
   chooseModel(): void {

@@ -133,9 +133,15 @@ function tools(app: App): TemplateResult {
 function hint(app: App): string {
   if (app.isFailed) return "No worker: your text is kept";
   if (app.chat.now.isStopping) return "Stopping…";
-  if (app.chat.isRunning) return app.chat.isElsewhere ? "Started in another tab. Esc goes to Stop" : "Esc goes to Stop";
+  if (app.chat.isRunning) {
+    const where = app.chat.isElsewhere ? "Started in another tab. " : "";
+    return app.drafting.draft.text.trim() === ""
+      ? `${where}Esc goes to Stop`
+      : `${where}Enter: sent when this answer is done`;
+  }
   if (app.chat.now.isSending) return "Sending…";
-  if (app.chat.asks) return `Answer ${app.agent.name}’s question first`;
+  if (app.chat.asks) return `Sent when you have answered ${app.agent.name}’s question`;
+  if (app.needsNetwork && !app.online) return "Sent when the network is back";
   return "Enter sends, Shift + Enter for a new line";
 }
 
