@@ -6,8 +6,8 @@ import type { AttachControl, Frame } from "./shapes.js";
 import { ConsumedFrames, SendWindow } from "./window.js";
 
 /**
- * Sends frames over a port, at most a window ahead of the tab (L14). No frame is made before it can be sent: what the
- * tab does not take stays in the log.
+ * Sends frames over a port, at most one window ahead of the tab (L14). A frame is created only when it can be sent; the
+ * rest stays in the log.
  *
  * @param signal ends the sending
  * @returns resolves when everything is sent, the tab has detached or `signal` has aborted
@@ -45,14 +45,14 @@ export async function sendFrames(
     port.onmessage = null;
     // Frames already posted are still delivered.
     port.close();
-    // Nobody is left to hear of a failure.
+    // Nobody is left to report a failure to.
     frames?.return().catch(() => undefined);
   }
 }
 
 /**
- * The frames that come on a port from the call on (not from the subscription), so call it before the other end is
- * handed over. Unsubscribing detaches. Errors with RunnerError.
+ * The frames that arrive on a port from the call on, not only from the subscription: so call it before the other end is
+ * transferred. Unsubscribing detaches. Errors with RunnerError.
  *
  * @param lost aborts when the host is gone, which no port reports
  */
@@ -85,7 +85,7 @@ export function receiveFrames(port: MessagePort, lost: AbortSignal): Observable<
   });
 }
 
-/** The events of a frame, deltas joined; none where it tells something else. */
+/** The events of a frame, with merged deltas; empty for frames without events. */
 export function eventsOfFrame(frame: Frame): readonly BaseEvent[] {
   if (frame.type === "prelude") return frame.events;
   if (frame.type !== "chunk") return [];
@@ -93,7 +93,7 @@ export function eventsOfFrame(frame: Frame): readonly BaseEvent[] {
   return withBase(frame.base, events);
 }
 
-/** The events of a chunk with its frame's `base` behind the first one. */
+/** The events of a chunk, with its frame's `base` inserted after the first one. */
 export function withBase<T>(base: readonly T[] = [], events: readonly T[]): readonly T[] {
   return base.length === 0 ? events : [...events.slice(0, 1), ...base, ...events.slice(1)];
 }
