@@ -13,6 +13,7 @@ export type RequestRoute =
   | "threads/tool-calls"
   | "threads/tool-calls/claim"
   | "threads/tool-calls/answer"
+  | "models/offer"
   | "runs/get"
   | "runs/events";
 

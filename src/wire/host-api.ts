@@ -1,6 +1,7 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import type { PlacedEvent } from "../run/pack.js";
 import type { ThreadUpdate } from "../run/types.js";
+import type { ModelOffer } from "./model-frames.js";
 import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
 import type {
   AttachRequest,
@@ -55,6 +56,8 @@ export interface HostApi {
   /** Claims a tool call for this tab. Returns whether the tab may run it now. */
   claimToolCall(request: ToolCallClaim): boolean;
   answerToolCall(request: ToolCallAnswer): null;
+  /** Offers a language model that this tab runs: requests arrive on `port`, see model-frames.ts. */
+  offerModel(request: ModelOffer, port: MessagePort): null;
   /** Replies once the request is accepted; the answer arrives on `port`, without a timeout; see `answerRelayed`. */
   fetch(request: RelayedRequest, port: MessagePort): RelayedHost;
 }

@@ -17,8 +17,9 @@ import type { Chunk, Cursor, RunStatus, SettledStatus } from "../run/types.js";
  * 4: a run's sender says what it has `cut` and where it branches (`branchBefore`), instead of `earlier`.
  * 5: tool calls that wait for the front end are watched, claimed and answered; a run may go on after them alone
  *    (`afterToolCalls`).
+ * 6: tabs offer language models that they run (`offerModel`).
  */
-export const PROTOCOL_VERSION = 5;
+export const PROTOCOL_VERSION = 6;
 
 /** Which context runs the agents. */
 export type HostKind = "shared-worker" | "worker" | "page";

@@ -23,10 +23,11 @@ import {
   checkToolCallClaim,
 } from "../wire/checks.js";
 import { toErrorData } from "../wire/errors.js";
-import { sendFrames } from "../wire/frames.js";
+import { sendFrames } from "../wire/send-frames.js";
 import type { CallContext, HostApi } from "../wire/host-api.js";
 import type { RelayHandler } from "../wire/relay.js";
-import type { MessagePage, NamedRun, StatusFrame } from "../wire/shapes.js";
+import { checkModelOffer } from "../wire/model-frames.js";
+import type { Frame, MessagePage, NamedRun, StatusFrame } from "../wire/shapes.js";
 import type { QueryTypes } from "./rewritten.js";
 
 export interface TabApiParts {
@@ -70,7 +71,7 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
     port: MessagePort,
     request: Admitted,
     threadId: string,
-    open: Parameters<typeof sendFrames>[1],
+    open: (until: AbortSignal) => AsyncGenerator<Frame, void>,
   ): Promise<void> => {
     const detached = attached();
     const filter = core.filterFor(request, threadId);
@@ -299,6 +300,18 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
       return data(context, { ...call, body }, async (ids, admitted) => {
         const asked = await rewritten<object>(admitted, body, (by) => by.rewrittenBody(admitted));
         await runner.answerToolCall(checkToolCallAnswer({ ...body, ...asked, ...ids }));
+        return null;
+      });
+    },
+    offerModel(context, request, port) {
+      checkPort(port);
+      const { model, ...body } = checkModelOffer(request);
+      // It is given the prompts of other tabs' runs: a middleware decides.
+      const route = ["models", ":model", "offer"];
+      const call = { asked: { route: "models/offer" }, method: "POST", route, ids: { model }, body } as const;
+      return data(context, call, async (ids) => {
+        const { tabModels } = await loaded(import("../runtime/models/tab-models.js"));
+        tabModels().offer({ ...body, ...ids }, port, signal);
         return null;
       });
     },

@@ -150,6 +150,12 @@ const ROWS = {
       seen: ["POST", "/threads/mine/tool-calls/answer"],
     },
   ],
+  offerModel: [
+    {
+      ask: (call, port) => call("offerModel", { model: "m", continues: true }, transfer(port, [port])),
+      seen: ["POST", "/models/m/offer"],
+    },
+  ],
   // How the host is: how many tabs it has, whether it keeps anything. A tab that could not ask would not know that its
   // host lives.
   watch: [],

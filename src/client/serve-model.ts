@@ -1,0 +1,104 @@
+import {
+  defer,
+  distinctUntilChanged,
+  EMPTY,
+  finalize,
+  map,
+  of,
+  retry,
+  switchMap,
+  timer,
+  type Subscription,
+} from "rxjs";
+import { sharedController } from "../platform/abort.js";
+import { messageOf, RunnerError } from "../run/errors.js";
+import type { ModelCall, ModelFrame, ModelPart, OfferNews, OfferOrder } from "../wire/model-frames.js";
+import { sendFrames } from "../wire/send-frames.js";
+import type { HostLink } from "./host-link.js";
+import { hostStream } from "./host-stream.js";
+import type { OfferedModel, PageModel } from "./page-model.js";
+import { asError } from "./read-until-done.js";
+
+/** Retry backoff of an offer that the host did not take: first and longest wait, in ms. */
+const RETRY_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
+
+/** Codes after which the same offer fails again. */
+const FINAL: ReadonlySet<string> = new Set(["refused", "invalid-input", "closed"]);
+
+const isVisible = (): boolean => typeof document === "undefined" || document.visibilityState === "visible";
+
+/** Offers a model to one host after the other while it is ready, and answers their requests. */
+export function serveModel(link: HostLink, name: string, offer: OfferedModel): Subscription {
+  const { model, continues = model.continues ?? false, failed } = offer;
+  let post: (news: OfferNews) => void = () => undefined;
+  /** Ends the requests of one host. */
+  let requests = sharedController();
+  const end = (): void => requests.abort();
+
+  const ofHosts$ = defer(() =>
+    hostStream<OfferOrder>(link, (port, toHost) => {
+      end();
+      requests = sharedController();
+      post = toHost;
+      return link.callOnce("offerModel", { model: name, continues, visible: isVisible() }, port);
+    }),
+  );
+  const offered$ = ofHosts$.pipe(
+    finalize(end),
+    retry({
+      delay: (error: unknown, times) => {
+        failed?.(asError(error));
+        if (RunnerError.is(error) && FINAL.has(error.code)) return EMPTY;
+        return timer(Math.min(RETRY_MS * 2 ** (times - 1), RETRY_MAX_MS));
+      },
+      resetOnSuccess: true,
+    }),
+  );
+  const isReady$ = model.status$?.pipe(map(({ is }) => is === "ready")) ?? of(true);
+  const orders = isReady$
+    .pipe(
+      distinctUntilChanged(),
+      switchMap((isReady) => (isReady ? offered$ : EMPTY)),
+    )
+    .subscribe({
+      next(order) {
+        if (order.type === "ping") return post({ type: "pong" });
+        const { call, port } = order;
+        void sendFrames(port, (signal) => answer(model, call, signal), requests.signal);
+      },
+      error: (error: unknown) => failed?.(asError(error)),
+    });
+
+  const look = (): void => post({ type: "visible", visible: isVisible() });
+  if (typeof document !== "undefined") {
+    document.addEventListener("visibilitychange", look);
+    orders.add(() => document.removeEventListener("visibilitychange", look));
+  }
+  return orders;
+}
+
+/** What a model says to a call. */
+async function* answer(model: PageModel, call: ModelCall, signal: AbortSignal): AsyncGenerator<ModelFrame, void> {
+  // The host's library has made it in the shape of the AI SDK.
+  const { stream } = await model.doStream({ ...call, abortSignal: signal } as never);
+  const reader = stream.getReader();
+  // Also a model that does not heed the signal ends.
+  const cancel = (): void => void reader.cancel(signal.reason).catch(() => undefined);
+  signal.addEventListener("abort", cancel, { once: true });
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      yield { type: "part", part: plain(value) };
+    }
+    yield { type: "end" };
+  } finally {
+    signal.removeEventListener("abort", cancel);
+    cancel();
+  }
+}
+
+/** A part that can cross. Errors may hold what cannot: their message goes. */
+const plain = (part: { readonly type: string; readonly error?: unknown }): ModelPart =>
+  part.type === "error" ? { type: part.type, error: messageOf(part.error) } : { ...part };
