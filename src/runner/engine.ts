@@ -1,4 +1,4 @@
-import { filter, share, tap, type Observable } from "rxjs";
+import { filter, ReplaySubject, share, tap, type Observable } from "rxjs";
 import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
@@ -24,6 +24,8 @@ import { Stopping } from "./live/stopping.js";
 import { ThreadRuns } from "./live/thread-runs.js";
 import type { LocalAgentRunnerOptions, RunnerPreset } from "./options.js";
 import type { RunnerParts } from "./parts.js";
+import type { Recoveries } from "./recoveries.js";
+import type { Outbox } from "./outbox.js";
 import type { ToolCalls } from "./tool-calls.js";
 import type { AttachContext } from "./read/attach.js";
 import type { ThreadReads } from "./read/reads.js";
@@ -41,14 +43,16 @@ export class RunnerEngine {
   readonly parts: RunnerParts;
   /** Aborts, with a RunnerError `outdated`, when a newer build has taken the database over. */
   readonly outdated: AbortSignal;
-  /** Emits a RunnerError `storage-deleted` when the database was deleted. */
-  readonly deleted$: Observable<RunnerError>;
+  /** Emits a RunnerError `storage-deleted` when the database was deleted, also before somebody listened. */
+  readonly deleted$ = new ReplaySubject<RunnerError>(1);
   readonly threadChanges$: Observable<ThreadChange>;
   readonly signals: Signals;
   readonly runs: ThreadRuns;
   readonly stopping: Stopping;
   readonly reads: Lazy<ThreadReads>;
   readonly toolCalls: Lazy<ToolCalls>;
+  readonly recoveries: Lazy<Recoveries>;
+  readonly outbox: Lazy<Outbox>;
   readonly retention: Retention;
   private readonly history: History;
   private readonly recovery: Recovery;
@@ -79,6 +83,7 @@ export class RunnerEngine {
       makeId,
       logger: safeLogger(logger),
       recordInput: [...(options.recordInput ?? [])],
+      recovery: {},
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       eventLimits: eventLimits(options.eventLimits),
@@ -109,6 +114,14 @@ export class RunnerEngine {
       const { ToolCalls } = await loaded(import("./tool-calls.js"));
       return new ToolCalls(this.parts, this.signals);
     });
+    this.recoveries = new Lazy(async () => {
+      const { Recoveries } = await loaded(import("./recoveries.js"));
+      return new Recoveries(this.parts, this.history, this.signals);
+    });
+    this.outbox = new Lazy(async () => {
+      const { Outbox } = await loaded(import("./outbox.js"));
+      return new Outbox(this.parts, this.history, this.signals);
+    });
     this.retention = new Retention(
       this.parts,
       this.history,
@@ -118,7 +131,7 @@ export class RunnerEngine {
       signal,
     );
     this.repacking = new Repacking(this.parts, () => this.runs.all().length === 0, signal);
-    this.deleted$ = this.signals.anew$.pipe(filter((error) => error !== undefined));
+    this.signals.anew$.pipe(filter((error) => error !== undefined)).subscribe(this.deleted$);
     this.threadChanges$ = threadChanges(this.signals, (threadId) => threadSummary(store, threadId, this.isOver));
     // An idle host listens to settle the runs of hosts that die. In one process none dies alone, so a runner listens
     // only while it has a run or a reader, and a server may make one for each request.
@@ -233,7 +246,7 @@ export class RunnerEngine {
       own.heed(message.supersede === true ? "superseded" : "stopped");
       this.parts.channel.post({ type: "stop-ack", threadId, runId: own.runId });
     } else if (type === "started" || type === "ended" || type === "changed") {
-      this.signals.touched(threadId, message.deleted === true);
+      this.signals.touched(threadId, message.deleted === true, message.waiting === true);
     }
   }
 

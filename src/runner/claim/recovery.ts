@@ -6,6 +6,7 @@ import { ChunkBuilder } from "../../run/pack.js";
 import { askedAs } from "../../storage/decisions.js";
 import type { RunRow, StopRequest, ThreadHead } from "../../storage/run-store.js";
 import type { RunnerParts } from "../parts.js";
+import { recoveryOf } from "./recovery-record.js";
 
 /** Backoff before settling is retried: first and longest wait (ms). */
 const RETRY_MS = 250;
@@ -83,17 +84,24 @@ export class Recovery {
       const why = owed === undefined ? saying : interrupted(owed.error);
       await reached?.("recovering.locked", threadId);
       const now = clock.now();
-      const run = await store.settleForeign(threadId, head.live.runId, as, now, (row, nextSeq, open) => {
-        const { runId, runIndex, epoch } = row;
-        const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: nextSeq });
-        // Readers add its input: the content is not known here.
-        if (nextSeq === 0) builder.add(startedEvent(threadId, runId), now);
-        const ending = { status: as, threadId, runId, ...(as === "broken" && { message: why }), ids: makeId };
-        for (const event of closingEvents(open, ending)) {
-          builder.add(event, now);
-        }
-        return builder.take()!;
-      });
+      const run = await store.settleForeign(
+        threadId,
+        head.live.runId,
+        as,
+        now,
+        (row, nextSeq, open) => {
+          const { runId, runIndex, epoch } = row;
+          const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: nextSeq });
+          // Readers add its input: the content is not known here.
+          if (nextSeq === 0) builder.add(startedEvent(threadId, runId), now);
+          const ending = { status: as, threadId, runId, ...(as === "broken" && { message: why }), ids: makeId };
+          for (const event of closingEvents(open, ending)) {
+            builder.add(event, now);
+          }
+          return builder.take()!;
+        },
+        this.parts.recovery.policyOf && ((row) => recoveryOf(this.parts, row, { status: as })),
+      );
       await reached?.("recovering.settled", threadId);
       if (run !== undefined) {
         channel.post({ type: "ended", threadId, runId: run.runId, runIndex: run.runIndex });

@@ -9,7 +9,9 @@ export interface Collector {
   readonly url: string;
   /** What was reported so far. */
   seen(): Seen[];
-  /** How many pieces that is, of all times. */
+  /** Drops what was reported so far. */
+  forget(): void;
+  /** How many pieces were reported, dropped ones too. */
   readonly pieces: number;
   close(): Promise<void>;
 }
@@ -39,6 +41,7 @@ export async function startCollector(): Promise<Collector> {
   return {
     url: `http://127.0.0.1:${port}/`,
     seen: () => [...loads.values()],
+    forget: () => loads.clear(),
     get pieces() {
       return pieces;
     },

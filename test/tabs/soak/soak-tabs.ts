@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Browser, Engine, Tab } from "../driver/browser.js";
 import { launch } from "../driver/launch.js";
 import type { Rest } from "../pages/soak.js";
@@ -42,6 +44,11 @@ export class SoakTabs {
     await this.launched.kill();
     this.launched = await launch(this.options.engine, { profile });
     await this.openAll();
+  }
+
+  /** Whether the browser deleted all storage of the origin as it was started last, and something has opened it since. */
+  hasNewStorage(): boolean {
+    return this.options.engine === "chromium" && hasNewStorage(this.launched.profile);
   }
 
   /** In the place of the one that was there. */
@@ -94,6 +101,17 @@ export class SoakTabs {
     });
     return this.launched.newTab(`${origin}soak.html?${query.toString()}`);
   }
+}
+
+/**
+ * Chromium deletes the databases of an origin, all of them, if it finds their files damaged as it opens them; then LevelDB
+ * says in the folder's LOG, which begins anew with each opening, that it has created them. No page can prevent that.
+ */
+function hasNewStorage(profile: string): boolean {
+  const folder = join(profile, "data", "Default", "IndexedDB");
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".leveldb"))
+    .some((name) => /Creating DB .* since it was missing/.test(readFileSync(join(folder, name, "LOG"), "utf8")));
 }
 
 /** Runs in the page. */
