@@ -30,6 +30,7 @@ export const FAULTS = {
   contract: undefined,
   checkpoints: undefined,
   tools: undefined,
+  models: undefined,
   "dev-hot": undefined,
   "dev-reload": undefined,
   presets: undefined,
