@@ -56,8 +56,8 @@ const isOver = (tab: Tab): Promise<unknown> =>
 const shows = (tab: Tab, count: number): Promise<unknown> =>
   tab.waitFor((least) => {
     const { run, said } = window.recovery.view();
-    const isOver = run.is === "idle" && (run.last?.status === "finished" || run.last?.recovery?.is === "ask");
-    return isOver || said.join(" ").split(" ").length >= least;
+    const isDone = run.is === "idle" && (run.last?.status === "finished" || run.last?.recovery?.is === "ask");
+    return isDone || said.join(" ").split(" ").length >= least;
   }, count);
 
 const SAID = (tools: number) =>
