@@ -20,6 +20,7 @@ import type { OfferedModel } from "./page-model.js";
 import type { RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
 import { ThreadChanges } from "./thread-changes.js";
+import { waitingApi, type WaitingApi } from "./waiting/waiting-api.js";
 import { toolCallsApi, type ToolCallsApi } from "./tools/tool-calls-api.js";
 
 /**
@@ -75,6 +76,8 @@ export interface RuntimeConnection {
    * @throws RunnerError `invalid-input`
    */
   offerModel(name: string, offer: OfferedModel): () => void;
+  /** Runs that wait in the log for their turn. */
+  readonly waiting: WaitingApi;
   /** The host's runner, for code that takes an `AgentRunner`. */
   runner(): RemoteRunner;
   /**
@@ -168,6 +171,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
     },
     toolCalls: toolCallsApi(link),
     offerModel: (name, offer) => offerModel(link, name, offer),
+    waiting: waitingApi(link),
     runner: () => new RemoteRunner(link),
     // Loaded when needed: few pages ask by HTTP. The request is read at the call.
     fetch: async (input, init, fetchOptions) => {

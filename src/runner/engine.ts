@@ -83,7 +83,7 @@ export class RunnerEngine {
       makeId,
       logger: safeLogger(logger),
       recordInput: [...(options.recordInput ?? [])],
-      recovery: {},
+      recovery: { added: (threadId) => this.signals.waitingChangedHere(threadId) },
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       eventLimits: eventLimits(options.eventLimits),
@@ -120,7 +120,7 @@ export class RunnerEngine {
     });
     this.outbox = new Lazy(async () => {
       const { Outbox } = await loaded(import("./outbox.js"));
-      return new Outbox(this.parts, this.history, this.signals);
+      return new Outbox(this.parts, this.history, this.signals, (holder) => this.recovery.watch(holder));
     });
     this.retention = new Retention(
       this.parts,

@@ -1,6 +1,5 @@
 import type { Interrupt } from "@ag-ui/client";
 import { map, merge, type Observable } from "rxjs";
-import type { Bell } from "../platform/bell.js";
 import { RunnerError } from "../run/errors.js";
 import { pendingIn, type PendingToolCalls } from "../storage/pending-tool-calls.js";
 import type { ThreadHead } from "../storage/run-store.js";
@@ -22,12 +21,21 @@ export interface ThreadNow {
   readonly toolCalls: PendingToolCalls | undefined;
 }
 
+export interface OutboxChange {
+  /** Undefined: of any thread. */
+  readonly threadId: string | undefined;
+  /** Other runs may wait than before; else only why they wait may have changed. */
+  readonly waits: boolean;
+}
+
 /** The runs of the log that wait for their turn; each change is told to all hosts. Who starts them: the runtime. */
 export class Outbox {
   constructor(
     private readonly parts: Pick<RunnerParts, "store">,
     private readonly history: Pick<History, "base">,
     private readonly signals: Signals,
+    /** Settles what this host leaves behind when it dies. */
+    private readonly watchHolder: (holder: string | undefined) => void,
   ) {}
 
   /**
@@ -45,6 +53,10 @@ export class Outbox {
   /** The thread's waiting runs in order. */
   list(threadId: string, limit?: number): Promise<readonly WaitingRow[]> {
     return this.parts.store.waitingRuns(threadId, limit);
+  }
+
+  has(threadId: string, runId: string): Promise<boolean> {
+    return this.parts.store.isWaiting(threadId, runId);
   }
 
   threads(): Promise<readonly string[]> {
@@ -66,6 +78,8 @@ export class Outbox {
   /** What the thread is now. */
   thread(threadId: string): Promise<ThreadNow> {
     return steadily(this.parts.store, threadId, async (head) => {
+      // Nobody else may look at the live run that the others wait for (L9).
+      if (head?.live !== undefined) this.watchHolder(head.holder);
       const isIdle = head !== undefined && head.live === undefined && head.deleted !== true;
       const interrupts = isIdle ? (await this.history.base(head)).interrupts : [];
       const pending = pendingIn(head);
@@ -75,15 +89,13 @@ export class Outbox {
     });
   }
 
-  /** See {@link Signals.bellOf}. */
-  bellOf(threadId: string): { readonly bell: Bell; readonly release: () => void } {
-    return this.signals.bellOf(threadId);
-  }
-
-  /** Emits when the waiting runs of any thread, or why they wait, may have changed. */
-  get changed$(): Observable<void> {
+  /** Emits when the waiting runs of a thread, or why they wait, may have changed. */
+  get changed$(): Observable<OutboxChange> {
     const { changed$, anew$ } = this.signals;
-    return merge(changed$, anew$).pipe(map(() => undefined));
+    return merge(
+      changed$.pipe(map(({ threadId, waits, isDeleted }) => ({ threadId, waits: waits || isDeleted }))),
+      anew$.pipe(map(() => ({ threadId: undefined, waits: true }))),
+    );
   }
 
   private told(threadId: string, isChanged: boolean): boolean {

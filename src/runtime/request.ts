@@ -14,6 +14,11 @@ export type RequestRoute =
   | "threads/tool-calls/claim"
   | "threads/tool-calls/answer"
   | "models/offer"
+  | "threads/waiting"
+  | "threads/waiting/add"
+  | "threads/waiting/move"
+  | "threads/waiting/cancel"
+  | "threads/waiting/retry"
   | "runs/get"
   | "runs/events";
 

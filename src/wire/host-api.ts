@@ -5,10 +5,13 @@ import type { ModelOffer } from "./model-frames.js";
 import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
 import type {
   AttachRequest,
+  Enqueued,
+  EnqueueRequest,
   LiveRun,
   MessagePage,
   MessagePageQuery,
   NamedRun,
+  NamedWaiting,
   Reply,
   RunEventsRequest,
   RunListQuery,
@@ -19,6 +22,7 @@ import type {
   ThreadSummary,
   ToolCallAnswer,
   ToolCallClaim,
+  WaitingMove,
 } from "./shapes.js";
 
 type Named = { readonly threadId: string };
@@ -58,6 +62,19 @@ export interface HostApi {
   answerToolCall(request: ToolCallAnswer): null;
   /** Offers a language model that this tab runs: requests arrive on `port`, see model-frames.ts. */
   offerModel(request: ModelOffer, port: MessagePort): null;
+  /** Has a run wait that cannot begin at once. A repeated request adds one. */
+  enqueue(request: EnqueueRequest): Enqueued;
+  /**
+   * The waiting runs of a thread, or of all, arrive on `port`: each time all of them, in order within their thread, until the
+   * tab posts anything to it.
+   */
+  watchWaiting(request: Partial<Named>, port: MessagePort): null;
+  /** Whether both wait. */
+  moveWaiting(request: WaitingMove): boolean;
+  /** Whether it waited. */
+  cancelWaiting(request: NamedWaiting): boolean;
+  /** Tries one again that could not start, or that waits for a time. Whether it waits. */
+  retryWaiting(request: NamedWaiting): boolean;
   /** Replies once the request is accepted; the answer arrives on `port`, without a timeout; see `answerRelayed`. */
   fetch(request: RelayedRequest, port: MessagePort): RelayedHost;
 }

@@ -32,6 +32,7 @@ export const FAULTS = {
   tools: undefined,
   "tab-model": undefined,
   ai: undefined,
+  recovery: undefined,
   "dev-hot": undefined,
   "dev-reload": undefined,
   presets: undefined,
