@@ -31,6 +31,7 @@ export const FAULTS = {
   checkpoints: undefined,
   tools: undefined,
   "tab-model": undefined,
+  ai: undefined,
   "dev-hot": undefined,
   "dev-reload": undefined,
   presets: undefined,
