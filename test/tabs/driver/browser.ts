@@ -26,6 +26,8 @@ export interface Browser {
   endSharedWorkers(nameHas?: string): Promise<number>;
   /** What the heap of the SharedWorker whose name has this in it holds after a garbage collection, in bytes. Chromium only. */
   heapOf(workerHas: string): Promise<number>;
+  /** Takes the network from the SharedWorker whose name has this in it; what it resolves with gives it back. Chromium only. */
+  takeOffline(workerHas: string): Promise<() => Promise<void>>;
   /**
    * Lets an origin store only so much. Chromium only. In force at once where the origin has not written for 30 s, else
    * when that time is over: the browser remembers for so long how much room there was.

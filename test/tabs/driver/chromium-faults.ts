@@ -5,6 +5,8 @@ export interface BrowserFaults {
   endSharedWorkers(nameHas: string): Promise<number>;
   setQuota(origin: string, bytes: number | undefined): Promise<void>;
   heapOf(workerHas: string): Promise<number>;
+  /** Takes the network from a SharedWorker until what this resolves with is called. */
+  takeOffline(workerHas: string): Promise<() => Promise<void>>;
   clearSiteData(origin: string): Promise<void>;
 }
 
@@ -55,6 +57,29 @@ export function browserFaults(browser: PuppeteerBrowser): BrowserFaults {
           await session.send("Target.detachFromTarget", { sessionId });
         }
       }),
+    async takeOffline(workerHas) {
+      const session = await browser.target().createCDPSession();
+      const { targetInfos } = await session.send("Target.getTargets", { filter: [{ type: "shared_worker" }] });
+      const found = targetInfos.find(({ title }) => title.includes(workerHas));
+      if (!found) throw new Error(`no worker is called ${workerHas}`);
+      const { targetId } = found;
+      const { sessionId } = await session.send("Target.attachToTarget", { targetId, flatten: true });
+      const worker = session.connection()?.session(sessionId);
+      if (!worker) throw new Error(`no session of ${workerHas}`);
+      const emulate = (offline: boolean) =>
+        worker.send("Network.emulateNetworkConditions", {
+          offline,
+          latency: 0,
+          downloadThroughput: -1,
+          uploadThroughput: -1,
+        });
+      await worker.send("Network.enable");
+      await emulate(true);
+      return async () => {
+        await emulate(false);
+        await session.detach();
+      };
+    },
     async clearSiteData(origin) {
       const session = await ofPage();
       await session.send("Storage.clearDataForOrigin", {

@@ -119,6 +119,7 @@ export async function startPuppeteer(
           endSharedWorkers: cannot(engine, "end a SharedWorker"),
           setQuota: cannot(engine, "set a quota"),
           heapOf: cannot(engine, "measure a SharedWorker"),
+          takeOffline: cannot(engine, "take the network from a SharedWorker"),
           clearSiteData: cannot(engine, "clear the data of a site"),
         };
   return {
