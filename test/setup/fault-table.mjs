@@ -33,6 +33,7 @@ export const FAULTS = {
   "tab-model": undefined,
   ai: undefined,
   recovery: undefined,
+  waiting: undefined,
   "dev-hot": undefined,
   "dev-reload": undefined,
   presets: undefined,
