@@ -18,3 +18,29 @@ export type RunErrorCode =
   | "RUN_TIMEOUT"
   /** The host of the run ended. Run it again. */
   | "RUN_BROKEN";
+
+/** The `code` of a RUN_ERROR of an `aiAgent`, whose message says what to do. */
+export type ModelErrorCode =
+  /** No API key, or one that the model's server refuses. Ask for another one. */
+  | "AUTHENTICATION"
+  /** The server does not know the model, or the address is wrong. */
+  | "MODEL_NOT_FOUND"
+  /** The conversation is longer than the model can read. */
+  | "CONTEXT_LENGTH"
+  /** Too many requests, or a quota is used up, also after the SDK's own retries. */
+  | "RATE_LIMITED"
+  /** The server failed, could not be reached (also: does not allow the page's origin), or fell silent in the middle. */
+  | "PROVIDER_UNAVAILABLE"
+  /** The server refused the request for another reason. */
+  | "INVALID_REQUEST"
+  /** What the server sent is no answer of a model. */
+  | "INVALID_RESPONSE"
+  /** The answer does not match the schema of `output`. */
+  | "INVALID_OUTPUT"
+  /** The model called tools after its last step. */
+  | "STEP_LIMIT";
+
+const RETRYABLE: ReadonlySet<string> = new Set(["RATE_LIMITED", "PROVIDER_UNAVAILABLE"] satisfies ModelErrorCode[]);
+
+/** The same request may succeed later. False where there is no code, or an unknown one. */
+export const isRetryable = (code: string | undefined): boolean => code !== undefined && RETRYABLE.has(code);

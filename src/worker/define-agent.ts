@@ -1,9 +1,7 @@
-import { AbstractAgent, type AgentConfig, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
-import { EventType, type AGUIEvent } from "@ag-ui/core";
-import { Observable } from "rxjs";
-import { nextTask } from "../platform/clock.js";
+import type { AbstractAgent, AgentConfig, BaseEvent, RunAgentInput } from "@ag-ui/client";
+import type { AGUIEvent } from "@ag-ui/core";
 import { AGENT_NAMES, checkKind, checkNames, FUNCTION } from "../run/options.js";
-import { mustBeEvent, returns } from "../runner/agent/lifecycle.js";
+import { GeneratorAgent } from "../runner/agent/generator-agent.js";
 
 /** What an agent function is given besides its input. */
 export interface AgentContext {
@@ -21,86 +19,21 @@ export type AgentFunction<E extends BaseEvent = AGUIEvent> = (
   context: AgentContext,
 ) => AsyncIterable<E>;
 
-/** How long an agent may yield before other tasks of its host (messages, storage, stops) get a turn, in ms. */
-const SLICE_MS = 8;
-
-const isStart = (event: unknown): boolean => (event as BaseEvent | undefined)?.type === EventType.RUN_STARTED;
-
-class FunctionAgent extends AbstractAgent {
+class FunctionAgent extends GeneratorAgent {
   private work: AgentFunction<BaseEvent>;
-  private aborting: AbortController | undefined;
 
   constructor(work: AgentFunction<BaseEvent>, config: AgentConfig) {
     super(config);
     this.work = work;
   }
 
-  override run(input: RunAgentInput): Observable<BaseEvent> {
-    return new Observable<BaseEvent>((subscriber) => {
-      const aborting = new AbortController();
-      this.aborting = aborting;
-      const { signal } = aborting;
-      const { threadId, runId } = input;
-      let isEnded = false;
-      let yielded = 0;
-      const drive = async (): Promise<void> => {
-        const iterator = this.work(input, { signal })[Symbol.asyncIterator]();
-        try {
-          let upcoming = iterator.next();
-          // Readers see the question before the agent's first event, unless that is an immediate RUN_STARTED.
-          const early = await Promise.race([upcoming, nextTask()]).catch(() => undefined);
-          const startsItself = isStart(early?.value);
-          if (!startsItself) subscriber.next({ type: EventType.RUN_STARTED, threadId, runId });
-          let sliceEnds = performance.now() + SLICE_MS;
-          for (;;) {
-            const next = await upcoming;
-            if (next.done === true) return;
-            if (signal.aborted) break;
-            mustBeEvent(next.value, ++yielded);
-            const { type } = next.value;
-            isEnded =
-              type === EventType.RUN_FINISHED ||
-              type === EventType.RUN_ERROR ||
-              (isEnded && type !== EventType.RUN_STARTED);
-            const wasSent = yielded === 1 && isStart(next.value) && !startsItself;
-            if (!wasSent) subscriber.next(next.value);
-            if (performance.now() >= sliceEnds) {
-              await nextTask();
-              sliceEnds = performance.now() + SLICE_MS;
-            }
-            // An agent that was stopped is not asked for more.
-            if (signal.aborted) break;
-            upcoming = iterator.next();
-          }
-        } finally {
-          await iterator.return?.();
-        }
-      };
-      drive().then(
-        () => {
-          // To return ends the run, unless it was stopped (L18).
-          if (!isEnded && !signal.aborted) {
-            const end: BaseEvent = { type: EventType.RUN_FINISHED, threadId, runId };
-            returns.add(end);
-            subscriber.next(end);
-          }
-          subscriber.complete();
-        },
-        (error: unknown) => (signal.aborted ? subscriber.complete() : subscriber.error(error)),
-      );
-      return () => aborting.abort();
-    });
+  protected override events(input: RunAgentInput, signal: AbortSignal): AsyncIterable<BaseEvent> {
+    return this.work(input, { signal });
   }
 
-  override abortRun(): void {
-    this.aborting?.abort();
-  }
-
-  /** The base class copies only its own fields, onto an object that no constructor made. */
-  override clone(): FunctionAgent {
-    const copy = super.clone() as FunctionAgent;
+  override clone(): this {
+    const copy = super.clone();
     copy.work = this.work;
-    copy.aborting = undefined;
     return copy;
   }
 }

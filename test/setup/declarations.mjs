@@ -17,6 +17,7 @@ const ENTRIES = {
   "service-worker": "service-worker/index",
   checkpoint: "checkpoint/index",
   langgraph: "langgraph/index",
+  ai: "ai/index",
   react: "react/index",
   copilotkit: "copilotkit/index",
   vue: "vue/index",

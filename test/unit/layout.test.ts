@@ -33,6 +33,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   client: 6,
   "service-worker": 6,
   langgraph: 6,
+  ai: 6,
   conformance: 6,
   inspector: 7,
   react: 7,

@@ -1,0 +1,71 @@
+import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
+import type { ContinuingAgent, HostedRun } from "../run/hosted.js";
+import { loaded } from "../run/loaded.js";
+import { checkNames } from "../run/options.js";
+import { checkTools } from "./check-tools.js";
+import { invalidInput } from "../run/errors.js";
+import { GeneratorAgent } from "../runner/agent/generator-agent.js";
+import { AI_NAMES, type AiAgentOptions, type AiTool } from "./options.js";
+
+class AiAgent extends GeneratorAgent implements ContinuingAgent {
+  readonly continues = true;
+  repeatableTools: readonly string[];
+  hosted?: HostedRun;
+  /** Headers of the call; the runtime sets them on the copy that it runs. */
+  headers: Record<string, string> = {};
+  private options: AiAgentOptions;
+
+  constructor(options: AiAgentOptions) {
+    const { agentId, description, debug } = options;
+    super({
+      ...(agentId !== undefined && { agentId }),
+      ...(description !== undefined && { description }),
+      ...(debug !== undefined && { debug }),
+    });
+    this.options = options;
+    this.repeatableTools = repeatableIn(options);
+  }
+
+  protected override async *events(input: RunAgentInput, signal: AbortSignal): AsyncGenerator<BaseEvent> {
+    const { options, headers, hosted } = this;
+    // The AI SDK is ten times as large as the rest of an agent: it is loaded when a run needs it.
+    const { modelRun } = await loaded(import("./model-run.js"));
+    yield* modelRun(options, { input, signal, headers, ...(hosted && { hosted }) });
+  }
+
+  /** The base class copies only its own fields, onto an object that no constructor made. */
+  override clone(): this {
+    const copy = super.clone();
+    // An object that no constructor made has not even the fields with a constant value.
+    Object.assign(copy, { continues: true, repeatableTools: this.repeatableTools, headers: { ...this.headers } });
+    copy.options = this.options;
+    delete copy.hosted;
+    return copy;
+  }
+}
+
+function repeatableIn({ tools = {}, repeatableTools = [] }: AiAgentOptions): readonly string[] {
+  const named = typeof tools === "function" ? [] : Object.entries(tools);
+  return [
+    ...repeatableTools,
+    ...named.flatMap(([name, tool]) => ("repeatable" in tool && tool.repeatable === true ? [name] : [])),
+  ];
+}
+
+/**
+ * Makes an agent of a model: the Vercel AI SDK (`ai`, a peer dependency) asks it, and is loaded at the first run. Its tools
+ * with `execute` run in the host, those of the page (`input.tools`) end the run and wait for their results.
+ *
+ * @throws RunnerError `invalid-input`
+ */
+export function aiAgent(options: AiAgentOptions): AbstractAgent {
+  checkNames(options, AI_NAMES, { of: "aiAgent", isRequired: true });
+  if ((options as Partial<AiAgentOptions>).model === undefined) {
+    throw invalidInput("model", "aiAgent needs a model: one of the AI SDK, or a function that makes it");
+  }
+  if (typeof options.tools !== "function") checkTools(options.tools);
+  return new AiAgent(options);
+}
+
+/** Types the arguments of a tool's functions by its schema. Gives the tool as it is. */
+export const aiTool = <Args, Result>(tool: AiTool<Args, Result>): AiTool<Args, Result> => tool;

@@ -1,0 +1,17 @@
+/**
+ * Agents of models, on the Vercel AI SDK, which is loaded at the first run.
+ *
+ * @module ag-ui-local-runtime/ai
+ */
+export { aiAgent, aiTool } from "./ai-agent.js";
+export type {
+  AiAgentOptions,
+  AiRun,
+  AiSchema,
+  AiSettings,
+  AiSystemRun,
+  AiTool,
+  AiToolRun,
+  AiTools,
+} from "./options.js";
+export { isRetryable, type ModelErrorCode } from "../run/run-error-codes.js";

@@ -1,0 +1,339 @@
+import type {
+  AGUIEvent,
+  ContentPart,
+  Interrupt,
+  Message,
+  RunAgentInput,
+  RunFinishedOutcome,
+  TokenUsage,
+} from "@ag-ui/core";
+import { aggregateTokenUsage, EventType } from "@ag-ui/core";
+import * as sdk from "ai";
+import type { LanguageModel } from "ai";
+import { randomId } from "../platform/ids.js";
+import { messageOf } from "../run/errors.js";
+import { Fold } from "../run/fold.js";
+import type { HostedRun } from "../run/hosted.js";
+import { cloneJson } from "../run/json.js";
+import { checkTools } from "./check-tools.js";
+import { Answer, type MadeCall } from "./answer.js";
+import type { AiAgentOptions, AiRun, AiToolRun } from "./options.js";
+import { instructionsOf, promptOf } from "./prompt.js";
+import { cutOff, failureOf, type ModelFailure } from "./provider-error.js";
+import { redactor, type Redact } from "./redact.js";
+import { approvalOf, decisionOn, schemaOf, stateEvents, ToolBox, toolSetOf, type Fate } from "./tool-calls.js";
+
+/** What a run is given by its agent. */
+export interface ModelRunInput {
+  readonly input: RunAgentInput;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  readonly hosted?: HostedRun;
+}
+
+/** How often a model is asked in one run, where nothing else is said. */
+const MAX_STEPS = 10;
+
+const GO_ON =
+  "Your answer was cut off in the middle. Go on exactly where it stopped: begin with the next character, repeat nothing, and do not mention this.";
+
+/** A call of an earlier run without a result. */
+interface LeftCall {
+  readonly toolCallId: string;
+  readonly name: string;
+  readonly text: string;
+}
+
+/** The calls without a result since somebody last wrote. */
+function leftCallsIn(messages: readonly Message[]): LeftCall[] {
+  const from = messages.findLastIndex(({ role }) => role === "user" || role === "system" || role === "developer") + 1;
+  const tail = messages.slice(from);
+  const answered = new Set(tail.map((message) => (message.role === "tool" ? message.toolCallId : undefined)));
+  return tail.flatMap((message) =>
+    message.role !== "assistant"
+      ? []
+      : (message.toolCalls ?? [])
+          .filter(({ id, metadata }) => !answered.has(id) && metadata?.["providerExecuted"] !== true)
+          .map(({ id, function: { name, arguments: text } }) => ({ toolCallId: id, name, text })),
+  );
+}
+
+/** Ends a run in the middle, with what its RUN_ERROR says. */
+class Failed extends Error {
+  constructor(readonly failure: ModelFailure) {
+    super(failure.message);
+  }
+}
+
+/** The events of one run of an `aiAgent`. Throws nothing but what the agent's own code threw, without secrets. */
+export async function* modelRun(options: AiAgentOptions, given: ModelRunInput): AsyncGenerator<AGUIEvent> {
+  const ends: (() => unknown)[] = [];
+  const run = new ModelRun(options, given, (end) => ends.push(end));
+  try {
+    yield* run.events();
+  } catch (error) {
+    if (given.signal.aborted) return;
+    const { code, message } = error instanceof Failed ? error.failure : failureOf(error, run.redact);
+    yield { type: EventType.RUN_ERROR, code, message, ...run.usageSoFar() };
+  } finally {
+    // What cannot be closed is closed with the host.
+    await Promise.allSettled(ends.map(async (end) => end()));
+  }
+}
+
+class ModelRun {
+  readonly redact: Redact;
+  private readonly thread: Fold;
+  private readonly run: AiRun;
+  private readonly usages: TokenUsage[] = [];
+  private tools!: ToolBox;
+  private toolSet!: sdk.ToolSet;
+  private model!: LanguageModel;
+
+  constructor(
+    private readonly options: AiAgentOptions,
+    private readonly given: ModelRunInput,
+    onEnd: (end: () => unknown) => void,
+  ) {
+    const { input, headers, signal } = given;
+    this.redact = redactor(headers);
+    this.run = { input, headers, signal, onEnd };
+    this.thread = new Fold({ messages: input.messages, state: input.state ?? {}, interrupts: [] });
+  }
+
+  usageSoFar(): { usage?: TokenUsage[] } {
+    return this.usages.length === 0 ? {} : { usage: aggregateTokenUsage(this.usages) };
+  }
+
+  async *events(): AsyncGenerator<AGUIEvent> {
+    const { input, hosted } = this.given;
+    await this.prepare();
+    const left = leftCallsIn(input.messages);
+    if (left.length > 0) {
+      const waits = yield* this.settle(left.map((call) => ({ ...call, left: call })));
+      if (waits) return yield this.finished(waits);
+    }
+    const last = input.messages.at(-1);
+    const isAttempt = hosted?.attempt !== undefined;
+    const answered =
+      isAttempt && left.length === 0 && last?.role === "assistant" && !last.toolCalls?.length ? last : undefined;
+    // The whole answer is in the log, only the end of its run is not.
+    if (answered?.metadata?.["finishReason"] !== undefined) {
+      return yield this.finished(undefined, await this.output(answered.content ?? ""));
+    }
+    const { maxSteps = MAX_STEPS } = this.options;
+    for (let step = 1; ; step++) {
+      const continues = step === 1 && answered?.content ? answered.id : undefined;
+      const answer = yield* this.ask(step, step >= maxSteps, continues);
+      if (answer.calls.length === 0) return yield this.finished(undefined, await this.output(answer.text));
+      const waits = yield* this.settle(answer.calls.map((call) => ({ ...call, call })));
+      if (waits) return yield this.finished(waits);
+    }
+  }
+
+  private async prepare(): Promise<void> {
+    const { model, tools = {} } = this.options;
+    this.model = typeof model === "function" ? await model(this.run) : model;
+    const own = typeof tools === "function" ? await tools(this.run) : tools;
+    if (typeof tools === "function") checkTools(own);
+    const { input } = this.given;
+    const repeatable = Object.entries(own).flatMap(([name, tool]) =>
+      "repeatable" in tool && tool.repeatable ? [name] : [],
+    );
+    const names = new Set([...repeatable, ...(this.options.repeatableTools ?? [])]);
+    this.toolSet = toolSetOf(own, input.tools);
+    this.tools = new ToolBox(own, new Set(input.tools.map(({ name }) => name)), names);
+  }
+
+  /** Notes an event in the thread as this run knows it. */
+  private noted(event: AGUIEvent): AGUIEvent {
+    this.thread.apply(event);
+    return event;
+  }
+
+  /** Asks the model once. */
+  private async *ask(step: number, isLast: boolean, continues: string | undefined): AsyncGenerator<AGUIEvent, Answer> {
+    const { signal } = this.given;
+    const stepName = `step ${step}`;
+    yield this.noted({ type: EventType.STEP_STARTED, stepName });
+    const { provider, modelId } =
+      typeof this.model === "string" ? { provider: undefined, modelId: this.model } : this.model;
+    const answer = new Answer({
+      makeId: randomId,
+      isKnownCall: (id) => this.thread.list.call(id) !== undefined,
+      model: { ...(provider !== undefined && { provider }), model: modelId },
+      ...(continues !== undefined && { continues }),
+    });
+    // Read once: the SDK's other way keeps all parts of the answer until it ends.
+    const stream = (sdk.experimental_streamTextLowMemory ?? sdk.streamText)(
+      await this.request(isLast, continues !== undefined),
+    ).stream;
+    const reader = stream.getReader();
+    try {
+      for (let read = await reader.read(); !read.done; read = await reader.read()) {
+        if (signal.aborted) break;
+        const { value } = read;
+        if (value.type === "error") throw value.error;
+        if (value.type === "abort") throw new DOMException("The model did not answer in time", "TimeoutError");
+        for (const event of answer.events(value)) yield this.noted(event);
+      }
+    } finally {
+      if (answer.usage !== undefined) this.usages.push(answer.usage);
+      // Without it a request goes on after its run has failed.
+      await reader.cancel().catch(() => undefined);
+    }
+    signal.throwIfAborted();
+    const { ending } = answer;
+    if (ending?.isSaid !== true) throw new Failed(cutOff(ending?.contentType, answer.isEmpty));
+    yield this.noted({ type: EventType.STEP_FINISHED, stepName });
+    return answer;
+  }
+
+  private async request(isLast: boolean, goesOn: boolean): Promise<Parameters<typeof sdk.streamText>[0]> {
+    const { options, given, run, toolSet } = this;
+    const { input, signal, hosted } = given;
+    const state = cloneJson(this.thread.state as unknown);
+    const system = typeof options.system === "function" ? await options.system({ ...run, state }) : options.system;
+    const instructions = instructionsOf(system, input.context, options.state === "tell" ? { told: state } : undefined);
+    let { messages } = this.thread;
+    // Reasoning that was cut off has no signature, and nothing follows it.
+    if (hosted?.attempt) messages = messages.slice(0, messages.findLastIndex(({ role }) => role !== "reasoning") + 1);
+    const prompt = promptOf(messages);
+    const hasTools = Object.keys(toolSet).length > 0;
+    return {
+      ...options.settings,
+      model: this.model,
+      messages: goesOn ? [...prompt, { role: "user", content: GO_ON }] : prompt,
+      // Messages of these roles are those of the thread.
+      allowSystemInMessages: true,
+      ...(instructions !== undefined && { instructions }),
+      ...(hasTools && { tools: toolSet }),
+      ...(hasTools && isLast && { toolChoice: "none" as const }),
+      ...(options.output && { output: sdk.Output.object({ schema: schemaOf(options.output) }) }),
+      abortSignal: signal,
+      // Told by RUN_ERROR. By default the SDK writes it to the console, with headers and all.
+      onError: () => undefined,
+    };
+  }
+
+  /** The object of a final answer. Errors: {@link Failed} where it is none. */
+  private async output(text: string): Promise<unknown> {
+    const { output } = this.options;
+    if (output === undefined) return undefined;
+    const fail = (why: unknown): never => {
+      throw new Failed({
+        code: "INVALID_OUTPUT",
+        message: `The model's answer does not match the schema of its output: ${this.redact(messageOf(why)).slice(0, 500)}`,
+      });
+    };
+    let value: unknown;
+    try {
+      value = JSON.parse(text) as unknown;
+    } catch (error) {
+      return fail(error);
+    }
+    const checked = await schemaOf(output).validate?.(value);
+    if (checked === undefined) return value;
+    return checked.success ? checked.value : fail(checked.error);
+  }
+
+  /** Executes what can be executed. @returns how the run ends, where it waits for somebody */
+  private async *settle(
+    calls: readonly {
+      readonly toolCallId: string;
+      readonly name: string;
+      readonly call?: MadeCall;
+      readonly left?: LeftCall;
+    }[],
+  ): AsyncGenerator<AGUIEvent, RunFinishedOutcome | undefined> {
+    const { input, hosted } = this.given;
+    const messages = promptOf(this.thread.messages);
+    const interrupts: Interrupt[] = [];
+    const pendingToolCallIds: string[] = [];
+    yield* streamed<AGUIEvent>(async (emit) => {
+      const execute = async ({ toolCallId, name, call, left }: (typeof calls)[number]): Promise<void> => {
+        const run = this.toolRun(toolCallId, messages, emit);
+        const fate: Fate = left
+          ? await this.tools.fateOfLeft(left, decisionOn(toolCallId, input.resume), hosted?.attempt !== undefined, run)
+          : await this.tools.fateOf(call!, run);
+        if (fate.is === "ask") interrupts.push(approvalOf(input.runId, toolCallId, name));
+        else if (fate.is === "page") pendingToolCallIds.push(toolCallId);
+        else {
+          const content = fate.is === "answer" ? this.redact(fate.content) : await this.executed(name, fate.args, run);
+          run.signal.throwIfAborted();
+          emit(
+            this.noted({ type: EventType.TOOL_CALL_RESULT, messageId: randomId(), toolCallId, content, role: "tool" }),
+          );
+        }
+      };
+      await Promise.all(calls.map(execute));
+    }, this.given.signal);
+    if (interrupts.length > 0) return { type: "interrupt", interrupts };
+    return pendingToolCallIds.length > 0 ? { type: "success", pendingToolCallIds } : undefined;
+  }
+
+  private async executed(name: string, args: unknown, run: AiToolRun): Promise<string | ContentPart[]> {
+    // A call that was started stands in the log, whatever happens to this host.
+    await this.given.hosted?.committed();
+    run.signal.throwIfAborted();
+    try {
+      return await this.tools.execute(name, args, run);
+    } catch (error) {
+      run.signal.throwIfAborted();
+      return `Error: ${this.redact(messageOf(error))}`;
+    }
+  }
+
+  private toolRun(toolCallId: string, messages: AiToolRun["messages"], emit: (event: AGUIEvent) => void): AiToolRun {
+    const { run, thread } = this;
+    return {
+      ...run,
+      abortSignal: run.signal,
+      toolCallId,
+      messages,
+      get state(): unknown {
+        return cloneJson(thread.state as unknown);
+      },
+      setState: (state) => emit(this.noted(stateEvents.snapshot(state))),
+      patchState: (patch) => {
+        const event = stateEvents.delta(patch);
+        const result = thread.apply(event);
+        if (result?.is !== "applied") throw new Error("The patch does not apply to the state");
+        emit(event);
+      },
+    };
+  }
+
+  private finished(outcome: RunFinishedOutcome | undefined, result?: unknown): AGUIEvent {
+    const { threadId, runId } = this.given.input;
+    return {
+      type: EventType.RUN_FINISHED,
+      threadId,
+      runId,
+      outcome: outcome ?? { type: "success" },
+      ...(result !== undefined && { result: cloneJson(result) }),
+      ...this.usageSoFar(),
+    };
+  }
+}
+
+/** What `work` emits, in order; ends when it has ended, or at once where the signal aborts. Errors: those of `work`. */
+async function* streamed<T>(work: (emit: (value: T) => void) => Promise<void>, signal: AbortSignal): AsyncGenerator<T> {
+  let isOpen = true;
+  const stream = new ReadableStream<T>({
+    start: (controller) => {
+      const end = (finish: () => void): void => {
+        if (isOpen) finish();
+        isOpen = false;
+      };
+      signal.addEventListener("abort", () => end(() => controller.error(signal.reason)), { once: true });
+      // What comes behind the end, from a tool that ignores its signal, is nobody's.
+      work((value) => isOpen && controller.enqueue(value)).then(
+        () => end(() => controller.close()),
+        (error: unknown) => end(() => controller.error(error)),
+      );
+    },
+  });
+  const reader = stream.getReader();
+  for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
+}

@@ -1,0 +1,207 @@
+import type { ContentPart, Context, Message, ToolCall } from "@ag-ui/core";
+import { contentToText } from "@ag-ui/core";
+import type { AssistantModelMessage, FilePart, ModelMessage, ToolModelMessage } from "ai";
+import { isRecord } from "../run/json.js";
+
+type AssistantParts = Exclude<AssistantModelMessage["content"], string>;
+type AssistantPart = AssistantParts[number];
+type ToolResult = Extract<ToolModelMessage["content"][number], { type: "tool-result" }>;
+type ProviderOptions = NonNullable<FilePart["providerOptions"]>;
+
+/** The activity that a file of a model becomes: AG-UI's messages of assistants have text only. */
+export const FILE_ACTIVITY = "file";
+/** In a tool call's metadata: the model's server ran it itself. */
+export const PROVIDER_EXECUTED = "providerExecuted";
+
+const NO_RESULT = "This call has no result: it was not carried out, or its result is lost.";
+
+/**
+ * What a provider wants back unchanged (signatures, ids of its own) stands in `encryptedValue`.
+ *
+ * @returns nothing for a value of another agent
+ */
+function optionsIn(encryptedValue: string | undefined): { readonly providerOptions?: ProviderOptions } {
+  if (encryptedValue === undefined || !encryptedValue.startsWith("{")) return {};
+  const value = jsonIn(encryptedValue);
+  // Each provider checks its own part of it.
+  return isRecord(value) && Object.values(value).every(isRecord) ? { providerOptions: value as ProviderOptions } : {};
+}
+
+/** Undefined where the text is no JSON. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+const MEDIA = { image: "image/*", audio: "audio/*", video: "video/*", document: "application/octet-stream" } as const;
+
+/** A part of a message as the SDK's file, whose `data` may be bytes, a URL or a provider's id. */
+export function filePart({ type, source }: Exclude<ContentPart, { type: "text" }>): FilePart {
+  const mediaType = source.mimeType ?? MEDIA[type];
+  switch (source.type) {
+    case "data":
+      return { type: "file", mediaType, data: { type: "data", data: source.value } };
+    case "url":
+      return source.value.startsWith("data:")
+        ? { type: "file", mediaType: source.mimeType ?? mediaOf(source.value) ?? mediaType, data: dataIn(source.value) }
+        : { type: "file", mediaType, data: { type: "url", url: new URL(source.value, globalThis.location?.href) } };
+    case "file":
+      return {
+        type: "file",
+        mediaType,
+        data: { type: "reference", reference: { [source.provider ?? "default"]: source.value } },
+      };
+  }
+}
+
+const mediaOf = (url: string): string | undefined => /^data:([^;,]+)/.exec(url)?.[1];
+
+function dataIn(url: string): FilePart["data"] {
+  const comma = url.indexOf(",");
+  const [head, body] = [url.slice(0, comma), url.slice(comma + 1)];
+  return head.endsWith(";base64") ? { type: "data", data: body } : { type: "text", text: decodeURIComponent(body) };
+}
+
+const partsOf = (content: readonly ContentPart[]) =>
+  content.map((part) => (part.type === "text" ? ({ type: "text", text: part.text } as const) : filePart(part)));
+
+function outputOf(content: string | readonly ContentPart[], error: string | undefined): ToolResult["output"] {
+  if (typeof content !== "string") {
+    if (content.every(({ type }) => type === "text")) return { type: "text", value: contentToText([...content]) };
+    return {
+      type: "content",
+      value: content.map((part) => {
+        if (part.type === "text") return { type: "text", text: part.text };
+        const { data, mediaType } = filePart(part);
+        // `filePart` gives it by its kind.
+        return { type: "file", mediaType, data: data as Extract<FilePart["data"], { type: string }> };
+      }),
+    };
+  }
+  return error === undefined ? { type: "text", value: content } : { type: "error-text", value: content };
+}
+
+/** Builds the SDK's messages: an assistant's turn is one message with parts, results follow its calls. */
+class Prompt {
+  readonly messages: ModelMessage[] = [];
+  private turn: AssistantPart[] = [];
+  private calls: ToolCall[] = [];
+  private readonly results: ReadonlyMap<string, Extract<Message, { role: "tool" }>>;
+
+  constructor(messages: readonly Message[]) {
+    this.results = new Map(
+      messages.flatMap((message) => (message.role === "tool" ? [[message.toolCallId, message] as const] : [])),
+    );
+    for (const message of messages) this.add(message);
+    this.endTurn();
+  }
+
+  private add(message: Message): void {
+    switch (message.role) {
+      case "user": {
+        this.endTurn();
+        const { content } = message;
+        if (content.length > 0) {
+          this.messages.push({ role: "user", content: typeof content === "string" ? content : partsOf(content) });
+        }
+        return;
+      }
+      case "system":
+      case "developer":
+        this.endTurn();
+        if (message.content !== "") this.messages.push({ role: "system", content: message.content });
+        return;
+      case "reasoning":
+        this.speakOn();
+        this.turn.push({ type: "reasoning", text: message.content, ...optionsIn(message.encryptedValue) });
+        return;
+      case "assistant":
+        this.speakOn();
+        if (message.content)
+          this.turn.push({ type: "text", text: message.content, ...optionsIn(message.encryptedValue) });
+        for (const call of message.toolCalls ?? []) this.call(call);
+        return;
+      case "activity":
+        if (message.activityType === FILE_ACTIVITY) this.file(message.content);
+        return;
+      case "tool":
+        // Taken with their calls.
+        return;
+    }
+  }
+
+  /** What the model says after its calls were answered is its next turn. */
+  private speakOn(): void {
+    if (this.calls.length > 0) this.endTurn();
+  }
+
+  private call(call: ToolCall): void {
+    const {
+      id,
+      function: { name, arguments: args },
+      encryptedValue,
+      metadata,
+    } = call;
+    const parsed = jsonIn(args);
+    const part = { toolCallId: id, toolName: name, ...optionsIn(encryptedValue) };
+    // Providers take objects only; what the model wrote otherwise was answered with an error.
+    const input = isRecord(parsed) ? parsed : {};
+    if (metadata?.[PROVIDER_EXECUTED] === true) {
+      this.turn.push({ type: "tool-call", ...part, input, providerExecuted: true });
+      const result = this.results.get(id);
+      const value = result === undefined ? undefined : jsonIn(contentToText(result.content));
+      // JSON, as it was parsed from it.
+      if (result !== undefined)
+        this.turn.push({ type: "tool-result", ...part, output: { type: "json", value: (value ?? null) as null } });
+      return;
+    }
+    this.turn.push({ type: "tool-call", ...part, input });
+    this.calls.push(call);
+  }
+
+  private file(content: Readonly<Record<string, unknown>>): void {
+    const { mediaType, data, url } = content;
+    if (typeof mediaType !== "string") return;
+    this.speakOn();
+    if (typeof data === "string") this.turn.push({ type: "file", mediaType, data: { type: "data", data } });
+    else if (typeof url === "string")
+      this.turn.push({ type: "file", mediaType, data: { type: "url", url: new URL(url) } });
+  }
+
+  private endTurn(): void {
+    const { turn, calls } = this;
+    this.turn = [];
+    this.calls = [];
+    if (turn.length === 0) return;
+    this.messages.push({ role: "assistant", content: turn });
+    if (calls.length === 0) return;
+    // Providers refuse a call without a result.
+    const content = calls.map(({ id, function: { name } }): ToolResult => {
+      const result = this.results.get(id);
+      const output = result === undefined ? outputOf(NO_RESULT, "lost") : outputOf(result.content, result.error);
+      return { type: "tool-result", toolCallId: id, toolName: name, output };
+    });
+    this.messages.push({ role: "tool", content });
+  }
+}
+
+/** A thread's messages as the AI SDK takes them. Activities of others are left out, calls without a result get one. */
+export const promptOf = (messages: readonly Message[]): ModelMessage[] => new Prompt(messages).messages;
+
+/** The instructions: what the agent says, then what the page adds, then the state. */
+export function instructionsOf(
+  system: string | undefined,
+  context: readonly Context[],
+  state: { readonly told: unknown } | undefined,
+): string | undefined {
+  const sections = [
+    system,
+    ...context.map(({ description, value }) => `${description}:\n${value}`),
+    state && `The current state, as JSON:\n${JSON.stringify(state.told)}`,
+  ];
+  const text = sections.filter((section) => section !== undefined && section !== "").join("\n\n");
+  return text === "" ? undefined : text;
+}

@@ -1,0 +1,171 @@
+import { messageOf } from "../run/errors.js";
+import { printable } from "../run/printable.js";
+import type { ModelErrorCode } from "../run/run-error-codes.js";
+import type { Redact } from "./redact.js";
+
+/** What a RUN_ERROR says. */
+export interface ModelFailure {
+  readonly code: ModelErrorCode | "AGENT_FAILED";
+  readonly message: string;
+}
+
+/** What servers say of a question that is too long. There is no code for it that all of them use. */
+const TOO_LONG =
+  /context.?(?:length|window|size)|too many tokens|prompt is too long|maximum.{0,30}tokens|exceed_context/i;
+
+/** What browsers and Node say where no answer came: its reason (CORS, no server) is told to no script. */
+const UNREACHABLE =
+  /failed to fetch|fetch failed|load failed|networkerror|network error|cannot connect|network connection|terminated|socket hang up|econn/i;
+
+/** The longest part of a server's own words that a message carries, in characters. */
+const MAX_SAID = 500;
+
+/** The fields that errors of the AI SDK have. Read by name: an app may have two copies of the SDK. */
+interface Told {
+  readonly name: string;
+  readonly statusCode: number | undefined;
+  readonly responseHeaders: Readonly<Record<string, string>>;
+  readonly responseBody: string;
+  readonly url: string;
+  readonly cause: unknown;
+  readonly lastError: unknown;
+}
+
+const textIn = (from: object, name: string): string => {
+  const value: unknown = Reflect.get(from, name);
+  return typeof value === "string" ? value : "";
+};
+
+function toldBy(error: unknown): Told {
+  const from = typeof error === "object" && error !== null ? error : {};
+  const statusCode: unknown = Reflect.get(from, "statusCode");
+  const responseHeaders: unknown = Reflect.get(from, "responseHeaders");
+  return {
+    name: textIn(from, "name"),
+    statusCode: typeof statusCode === "number" ? statusCode : undefined,
+    responseHeaders: (typeof responseHeaders === "object" && responseHeaders !== null
+      ? responseHeaders
+      : {}) as Told["responseHeaders"], // headers are texts by name
+    responseBody: textIn(from, "responseBody"),
+    url: textIn(from, "url"),
+    cause: Reflect.get(from, "cause"),
+    lastError: Reflect.get(from, "lastError"),
+  };
+}
+
+/** Where a URL leads, without what it asks. */
+function originOf(url: string): string {
+  try {
+    const { origin } = new URL(url);
+    return ` (${origin})`;
+  } catch {
+    return "";
+  }
+}
+
+/**
+ * Why a model gave no answer, and what to do about it.
+ *
+ * @param error what the AI SDK, a provider or an option of the agent threw
+ * @param redact applied to everything that others say
+ */
+export function failureOf(error: unknown, redact: Redact): ModelFailure {
+  const told = toldBy(error);
+  // It retried, and gave up: what counts is the last answer.
+  if (told.name === "AI_RetryError" && told.lastError !== undefined) return failureOf(told.lastError, redact);
+  const said = redact(printable(messageOf(error), MAX_SAID)).trim();
+  const says = said === "" ? "" : `: ${said}`;
+  const fail = (code: ModelFailure["code"], message: string): ModelFailure => ({ code, message });
+  const { statusCode } = told;
+  const words = `${messageOf(error)} ${told.responseBody}`;
+  switch (told.name) {
+    case "AI_LoadAPIKeyError":
+      return fail(
+        "AUTHENTICATION",
+        `The model has no API key${says}. Give it one, for example by a header of the page`,
+      );
+    case "AI_NoSuchModelError":
+      return fail("MODEL_NOT_FOUND", `There is no such model${says}. Check its name`);
+    case "AI_NoObjectGeneratedError":
+      return fail("INVALID_OUTPUT", `The model's answer does not match the schema of its output${says}`);
+    case "AI_ToolChoiceViolationError":
+      return fail("STEP_LIMIT", "The model went on calling tools after its last step. Allow more of them (maxSteps)");
+    case "AI_InvalidResponseDataError":
+    case "AI_JSONParseError":
+    case "AI_TypeValidationError":
+      return malformed(says);
+    default:
+  }
+  if (statusCode === 401 || statusCode === 403) {
+    return fail(
+      "AUTHENTICATION",
+      `The model's server refused the API key (${statusCode})${says}. Is it set, valid, and allowed to use this model?`,
+    );
+  }
+  if (
+    statusCode === 413 ||
+    ((statusCode === undefined || statusCode === 400 || statusCode === 500) && TOO_LONG.test(words))
+  ) {
+    return fail(
+      "CONTEXT_LENGTH",
+      `The conversation is longer than the model can read${says}. Start a new thread, send less, or take a model with a larger context`,
+    );
+  }
+  if (statusCode === 404) {
+    return fail(
+      "MODEL_NOT_FOUND",
+      `The model or the address was not found (404)${says}. Check the model's name and the base URL${originOf(told.url)}; a local server must have the model loaded`,
+    );
+  }
+  if (statusCode === 429) {
+    const after = told.responseHeaders["retry-after"];
+    // A date or a number of seconds.
+    const when =
+      after === undefined
+        ? ""
+        : ` Try again ${/^\d+$/.test(after) ? `in ${after} s` : `after ${printable(after, 40)}`}.`;
+    return fail(
+      "RATE_LIMITED",
+      `The model's server has had too many requests, or a quota is used up (429)${says}.${when}`,
+    );
+  }
+  if (statusCode !== undefined && (statusCode >= 500 || statusCode === 408)) {
+    return fail("PROVIDER_UNAVAILABLE", `The model's server failed (${statusCode})${says}. Try again later`);
+  }
+  // An answer that came and cannot be read.
+  if (statusCode !== undefined && statusCode < 300) return malformed(says);
+  if (statusCode !== undefined)
+    return fail("INVALID_REQUEST", `The model's server refused the request (${statusCode})${says}`);
+  if (told.name === "AI_StreamProviderError") return fail("PROVIDER_UNAVAILABLE", `The model's server failed${says}`);
+  if (told.name === "TimeoutError")
+    return fail("PROVIDER_UNAVAILABLE", `The model's server did not answer in time${says}`);
+  if (told.name === "AI_APICallError" || (error instanceof TypeError && UNREACHABLE.test(words))) {
+    return fail(
+      "PROVIDER_UNAVAILABLE",
+      `The model's server could not be reached${originOf(told.url)}${says}. Is it running, and does it allow this page's origin (CORS)?`,
+    );
+  }
+  if (told.name.startsWith("AI_")) return fail("INVALID_REQUEST", `The model could not be asked${says}`);
+  return fail("AGENT_FAILED", said === "" ? "The agent failed" : said);
+}
+
+const malformed = (says: string): ModelFailure => ({
+  code: "INVALID_RESPONSE",
+  message: `The model's server sent what no model sends${says}. Is the base URL that of its API?`,
+});
+
+/**
+ * Why an answer counts as cut off: its stream ended without a reason.
+ *
+ * @param contentType of the response, where it is known
+ * @param isEmpty nothing of an answer came
+ */
+export function cutOff(contentType: string | undefined, isEmpty: boolean): ModelFailure {
+  if (contentType !== undefined && isEmpty && !/event-stream|json/i.test(contentType)) {
+    return malformed(`: an answer of type ${printable(contentType, 80)}`);
+  }
+  return {
+    code: "PROVIDER_UNAVAILABLE",
+    message: "The connection to the model's server ended before its answer did. Try again",
+  };
+}
