@@ -25,6 +25,8 @@ export interface LockMessage {
   readonly supersede?: boolean;
   /** Of a `changed`: the thread was deleted. It may exist again when the message arrives. */
   readonly deleted?: boolean;
+  /** Of a `changed`: its waiting runs changed. */
+  readonly waiting?: boolean;
 }
 
 /** The lock's protocol over one channel. Drops other versions and malformed messages. */
@@ -47,7 +49,8 @@ function isLockMessage(value: unknown): value is LockMessage & { readonly v: num
     optional("runIndex", "number") &&
     optional("seq", "number") &&
     optional("supersede", "boolean") &&
-    optional("deleted", "boolean")
+    optional("deleted", "boolean") &&
+    optional("waiting", "boolean")
   );
 }
 

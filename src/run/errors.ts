@@ -6,13 +6,13 @@ import { printable, quoted } from "./printable.js";
  */
 export type RunnerErrorCode =
   /**
-   * The thread has a live run (or, where runs are queued, a full queue). Nothing was started. Follow or stop the run
+   * The thread has a live run (or, where runs wait, as many as may: `details.waiting`). Nothing was started. Follow or stop the run
    * that `details.runId` names, then try again.
    */
   | "thread-busy"
   /**
-   * The run was stopped before it started: in the queue, or while the code that runs agents did not load. Nothing of it
-   * was recorded: its messages are still the caller's.
+   * The run was stopped before it started: while it waited, or while the code that runs agents did not load. Nothing of
+   * it was recorded: its messages are still the caller's.
    */
   | "cancelled"
   /** The run was deleted, or a limit cut its events off. The thread, where it is there, shows what it led to. */
@@ -30,6 +30,11 @@ export type RunnerErrorCode =
    * Nothing was recorded. Look at the thread's pending calls.
    */
   | "call-over"
+  /**
+   * The agent needs the network, as its policy says, and its host is offline. Nothing was started: the messages are still
+   * the caller's. Run again when there is a network, or with `whenOffline: "wait"`.
+   */
+  | "offline"
   /** No agent is registered under this id. Nothing was started. `details.agentIds` lists those that are. */
   | "unknown-agent"
   /** No thread has this id, or it was deleted. Nothing was changed. List the threads again. */
@@ -106,6 +111,7 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "run-exists": "This run id was already used in the thread with another input",
   "interrupts-open": "The thread has open interrupts: input.resume must answer each of them",
   "call-over": "The tool call waits for no result any more",
+  offline: "The agent needs the network, and its host is offline",
   "unknown-agent": "No agent is registered under this id",
   "unknown-thread": "No thread has this id",
   "unknown-checkpoint": "No checkpoint has this id",

@@ -1,3 +1,5 @@
+import type { AbstractAgent } from "@ag-ui/client";
+
 /** A run that goes on with one that broke. */
 export interface Attempt {
   /** `runId` of the run that broke. */
@@ -28,4 +30,20 @@ export interface ContinuingAgent {
   readonly repeatableTools?: readonly string[];
   /** Set by the host on the copy that it runs, before it runs it. */
   hosted?: HostedRun;
+}
+
+type MaybeContinuing = AbstractAgent & Partial<{ -readonly [K in keyof ContinuingAgent]: unknown }>;
+
+/** Whether the agent goes on from what a broken run left; else it is asked again. */
+export const isContinuing = (agent: AbstractAgent): boolean => (agent as MaybeContinuing).continues === true;
+
+/** Names of the agent's tools that may run twice for one call. */
+export function repeatableToolsOf(agent: AbstractAgent): readonly string[] {
+  const { repeatableTools } = agent as MaybeContinuing;
+  return Array.isArray(repeatableTools) ? repeatableTools.filter((name) => typeof name === "string") : [];
+}
+
+/** Tells the agent of its run, where it has a place for it: others are not touched. */
+export function tellHosted(agent: AbstractAgent, hosted: HostedRun): void {
+  if (isContinuing(agent) || "hosted" in agent) (agent as MaybeContinuing).hosted = hosted;
 }

@@ -1,4 +1,4 @@
-import type { Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
+import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
 import { commandOf, isAnswer } from "./interrupts.js";
 import { equalJson } from "./json.js";
 import type { MessageIndex } from "./message-list.js";
@@ -37,6 +37,14 @@ export type InputPlan =
       readonly afterRunIndex: number;
       readonly newMessages: readonly Message[];
       readonly messages: () => readonly Message[];
+    }
+  | {
+      /** The run goes on with a broken one, where the path ends. */
+      readonly is: "attempt";
+      readonly newMessages: readonly Message[];
+      readonly messages: () => readonly Message[];
+      /** Events that make these messages of the thread's; none where they are the same. */
+      readonly snapshot: readonly BaseEvent[];
     };
 
 /** What the entry point knows about a sender beside the request. */

@@ -11,7 +11,7 @@ import type { RunView } from "./run-view.js";
  * a reader holds in its order, before everything new, shows the last of several messages with one id in the place of
  * each that the reader holds, and cannot remove the last reasoning.
  */
-function mustForget(base: readonly Message[], messages: readonly Message[]): boolean {
+export function mustForget(base: readonly Message[], messages: readonly Message[]): boolean {
   const places = new Map(base.map(({ id }, place) => [id, place]));
   if (places.size < base.length) return true;
   const held = new Set<string>();

@@ -56,7 +56,7 @@ export function leftCalls(
 }
 
 /** Calls without a result in the messages since somebody last wrote, oldest first. */
-function unansweredIn(messages: readonly Message[]): readonly UnansweredCall[] {
+export function unansweredIn(messages: readonly Message[]): readonly UnansweredCall[] {
   const answered = new Set<string>();
   const found: UnansweredCall[] = [];
   for (let at = messages.length - 1; at >= 0; at--) {

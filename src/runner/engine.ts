@@ -24,6 +24,8 @@ import { Stopping } from "./live/stopping.js";
 import { ThreadRuns } from "./live/thread-runs.js";
 import type { LocalAgentRunnerOptions, RunnerPreset } from "./options.js";
 import type { RunnerParts } from "./parts.js";
+import type { Recoveries } from "./recoveries.js";
+import type { Outbox } from "./outbox.js";
 import type { ToolCalls } from "./tool-calls.js";
 import type { AttachContext } from "./read/attach.js";
 import type { ThreadReads } from "./read/reads.js";
@@ -49,6 +51,8 @@ export class RunnerEngine {
   readonly stopping: Stopping;
   readonly reads: Lazy<ThreadReads>;
   readonly toolCalls: Lazy<ToolCalls>;
+  readonly recoveries: Lazy<Recoveries>;
+  readonly outbox: Lazy<Outbox>;
   readonly retention: Retention;
   private readonly history: History;
   private readonly recovery: Recovery;
@@ -79,6 +83,7 @@ export class RunnerEngine {
       makeId,
       logger: safeLogger(logger),
       recordInput: [...(options.recordInput ?? [])],
+      recovery: {},
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       eventLimits: eventLimits(options.eventLimits),
@@ -108,6 +113,14 @@ export class RunnerEngine {
     this.toolCalls = new Lazy(async () => {
       const { ToolCalls } = await loaded(import("./tool-calls.js"));
       return new ToolCalls(this.parts, this.signals);
+    });
+    this.recoveries = new Lazy(async () => {
+      const { Recoveries } = await loaded(import("./recoveries.js"));
+      return new Recoveries(this.parts, this.history, this.signals);
+    });
+    this.outbox = new Lazy(async () => {
+      const { Outbox } = await loaded(import("./outbox.js"));
+      return new Outbox(this.parts, this.history, this.signals);
     });
     this.retention = new Retention(
       this.parts,
@@ -233,7 +246,7 @@ export class RunnerEngine {
       own.heed(message.supersede === true ? "superseded" : "stopped");
       this.parts.channel.post({ type: "stop-ack", threadId, runId: own.runId });
     } else if (type === "started" || type === "ended" || type === "changed") {
-      this.signals.touched(threadId, message.deleted === true);
+      this.signals.touched(threadId, message.deleted === true, message.waiting === true);
     }
   }
 

@@ -1,5 +1,6 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { mergeMap, type Observable } from "rxjs";
+import type { Clock } from "../platform/clock.js";
 import type { Lazy } from "../platform/lazy.js";
 import type { Lives } from "../platform/locks.js";
 import { warnOnce, type Logger } from "../platform/log.js";
@@ -28,12 +29,15 @@ import type {
   ToolCallAnswer,
   ToolCallClaim,
 } from "../wire/shapes.js";
+import type { Outbox } from "./outbox.js";
 import { runningAgents } from "./agent/running.js";
 import { attach, type AttachOptions } from "./read/attach.js";
 import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
 import { checkRequestWeight } from "./agent/event-limits.js";
 import type { Asked } from "./history/baseline.js";
 import type { LiveRunRequest } from "./claim/request.js";
+import type { Recoveries } from "./recoveries.js";
+import type { RecoveryPolicy } from "../run/recovery.js";
 import { RunnerEngine } from "./engine.js";
 import type { Eviction } from "./keep/retention.js";
 import type { LiveRun } from "./live/live-run.js";
@@ -44,6 +48,16 @@ import type { ThreadReads } from "./read/reads.js";
 import { eventsOfFrames, eventsOfRun, framesOfRecorded, framesOfRun } from "./read/run-streams.js";
 import { ThreadReader } from "./thread-reader.js";
 import { isEmpty, updateThread } from "./read/threads.js";
+
+/** See {@link LocalAgentRunner.waiting}. */
+export interface WaitingThreads {
+  readonly list: () => Promise<readonly string[]>;
+  readonly changed$: Observable<string>;
+  /** No other host can have added any. */
+  readonly isOneProcess: boolean;
+  readonly clock: Clock;
+  readonly closed: AbortSignal;
+}
 
 /**
  * Runs agents and keeps their threads in a store. Events are in the store before they are handed out; each thread has
@@ -165,6 +179,27 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @internal
    */
   start(request: LiveRunRequest): LiveRun {
+    const { input, persistedInputMessages } = this.checkRequest(request);
+    if (runningAgents.has(request.agent) && this.engine.runs.current(request.threadId) === undefined) {
+      throw invalidInput("agent", "The agent is running already: pass a clone");
+    }
+    const run = this.engine.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
+    this.engine.hearDuring(run);
+    // It may leave calls, and the code that leases them could not be loaded any more when the network is gone.
+    if (input.tools.length > 0) this.engine.toolCalls.get().catch(() => undefined);
+    return run;
+  }
+
+  /**
+   * What is known of a request's faults before it runs.
+   *
+   * @returns the input and messages with copies of what the log keeps
+   * @throws RunnerError `invalid-input`, `closed`
+   * @internal
+   */
+  checkRequest(
+    request: Pick<LiveRunRequest, "threadId" | "input" | "persistedInputMessages" | "branchBefore">,
+  ): Pick<LiveRunRequest, "input" | "persistedInputMessages"> {
     this.engine.refuseIfClosing();
     checkId("threadId", request.threadId);
     checkKind("input", request.input, OBJECT);
@@ -176,14 +211,34 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     const leftOut = new LeftOut();
     const input = checkInput(weighed.input, leftOut.note);
     leftOut.tell(this.warnOnce);
-    if (runningAgents.has(request.agent) && this.engine.runs.current(request.threadId) === undefined) {
-      throw invalidInput("agent", "The agent is running already: pass a clone");
-    }
-    const run = this.engine.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
-    this.engine.hearDuring(run);
-    // It may leave calls, and the code that leases them could not be loaded any more when the network is gone.
-    if (input.tools.length > 0) this.engine.toolCalls.get().catch(() => undefined);
-    return run;
+    return { input, persistedInputMessages };
+  }
+
+  /**
+   * The runs that wait for their turn.
+   *
+   * @internal
+   */
+  get outbox(): Lazy<Outbox> {
+    return this.engine.outbox;
+  }
+
+  /**
+   * Which threads have waiting runs, for whoever starts them: those of the log, those of later changes, and when to look
+   * into the log again. The outbox's code is not needed for it.
+   *
+   * @internal
+   */
+  get waiting(): WaitingThreads {
+    const { parts, signals, closedSignal } = this.engine;
+    const { isOneProcess, clock, store } = parts;
+    return {
+      isOneProcess,
+      clock,
+      changed$: signals.waiting$,
+      list: () => store.waitingThreads(),
+      closed: closedSignal,
+    };
   }
 
   /**
@@ -247,6 +302,21 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   get bounds(): Pick<RunnerParts, "stopGraceMs" | "maxRunMs" | "eventLimits"> {
     const { stopGraceMs, maxRunMs, eventLimits: bounds } = this.engine.parts;
     return { stopGraceMs, eventLimits: bounds, ...(maxRunMs !== undefined && { maxRunMs }) };
+  }
+
+  /**
+   * From now on broken runs go on by themselves, by the policy of their agent; undefined: not those of this agent. For
+   * whoever starts the runs that wait.
+   *
+   * @internal
+   */
+  recoverBy(policyOf: (agentId: string | undefined) => RecoveryPolicy | undefined): void {
+    this.engine.parts.recovery.policyOf = policyOf;
+  }
+
+  /** @internal */
+  recoveries(): Promise<Recoveries> {
+    return this.engine.recoveries.get();
   }
 
   /** @internal */

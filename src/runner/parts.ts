@@ -3,6 +3,7 @@ import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
 import type { Logger } from "../platform/log.js";
 import type { HostChannel } from "../lock/protocol.js";
+import type { RecoveryPolicy } from "../run/recovery.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { InputField } from "./agent/accept.js";
 import type { RunStore } from "../storage/run-store.js";
@@ -15,6 +16,12 @@ import type { EventLimits } from "./agent/event-limits.js";
  * - `queue`: it waits, in request order; `stop` with its runId removes it from the queue.
  */
 export type ConcurrentRunPolicy = "throw" | "supersede" | "queue";
+
+/** Set by whoever can start runs by itself: a runner alone recovers none. */
+export interface RecoveryParts {
+  /** The policy of an agent; undefined: its broken runs are left to people. Absent: so are all. */
+  policyOf?: (agentId: string | undefined) => RecoveryPolicy | undefined;
+}
 
 /** The parts of the runner's algorithm. Presets choose them. */
 export interface RunnerParts {
@@ -37,6 +44,8 @@ export interface RunnerParts {
   readonly eventLimits: Required<EventLimits>;
   /** What a run's recorded input holds beside ids, new messages and `resume`. */
   readonly recordInput: readonly InputField[];
+  /** Which broken runs go on by themselves. */
+  readonly recovery: RecoveryParts;
   /** See FailurePoint. */
   readonly reached?: AtFailurePoint;
 }

@@ -13,6 +13,7 @@ const STATUS: Readonly<Partial<Record<RunnerErrorCode, number>>> = {
   fenced: 409,
   deleted: 410,
   "storage-deleted": 410,
+  offline: 503,
   closed: 503,
   "host-lost": 503,
   "no-host": 503,

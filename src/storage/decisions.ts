@@ -128,6 +128,7 @@ export function claimedRun(request: ClaimRequest, runIndex: number, epoch: numbe
     epoch,
     startedAt: request.startedAt,
     fingerprint: request.fingerprint,
+    ...(request.attempt !== undefined && { attempt: request.attempt }),
   };
 }
 
@@ -149,6 +150,7 @@ export const endedRun = <Row extends AnyRow>(run: Row, status: SettledStatus, en
   status,
   endedAt,
   eventCount: chunk.firstSeq + chunk.count,
+  ...((status === "broken" || status === "errored") && { closedFrom: chunk.firstSeq }),
 });
 
 /** The head after its run ended, without pending tool calls. */

@@ -1,7 +1,10 @@
 import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
+import type { Attempt } from "../run/hosted.js";
 import type { ToolResult } from "../run/pending-tool-calls.js";
+import type { RecoveryNote } from "../run/recovery.js";
 import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
 import type { CallChange, LeftByRun, PendingToolCall, PendingToolCalls } from "./pending-tool-calls.js";
+import type { RecoveryWaiting, WaitingStore } from "./waiting.js";
 
 /** The head of a thread: its live run and holder, and its active run. */
 export interface ThreadHead {
@@ -43,6 +46,8 @@ export interface PersistedInput {
   /** The messages that were new to the path. */
   readonly messages: readonly Message[];
   readonly resume?: RunAgentInput["resume"];
+  /** What an attempt to go on with the run is given beside messages; only of runs that may be recovered. */
+  readonly again?: Partial<Pick<RunAgentInput, "tools" | "context" | "forwardedProps">>;
 }
 
 /** The events of a settled run that a snapshot has besides messages and state. */
@@ -70,6 +75,12 @@ export interface RunRow {
   readonly eventCount?: number;
   /** Equal for equal inputs, so that a repeated request is recognized. */
   readonly fingerprint: string;
+  /** It goes on with a broken run, the one before it on its path. */
+  readonly attempt?: Attempt;
+  /** Of an errored or broken run: seq of the first event that its end added. Older builds did not write it. */
+  readonly closedFrom?: number;
+  /** Why a broken run does not go on by itself, where its agent's policy has decided so. */
+  readonly recovery?: RecoveryNote;
 }
 
 /** The right to write a run, until another host takes it over. */
@@ -100,6 +111,9 @@ export interface ClaimRequest {
   readonly answers?: boolean;
   /** For a thread that has none yet. */
   readonly title: string;
+  /** It is the first of the thread's waiting runs, and is removed from them in the same transaction. */
+  readonly waiting?: boolean;
+  readonly attempt?: Attempt;
 }
 
 export type ClaimResult =
@@ -112,7 +126,9 @@ export type ClaimResult =
   /** The run id was used. */
   | { readonly is: "exists"; readonly run: RunRow }
   /** The thread changed after the base was read. */
-  | { readonly is: "moved" };
+  | { readonly is: "moved" }
+  /** Of a waiting run: it does not wait any more, or another one goes first. */
+  | { readonly is: "gone" | "behind" };
 
 /** A message that a run added or replaced. */
 export interface MessageRow {
@@ -158,6 +174,8 @@ export interface Settlement {
   readonly left?: LeftByRun | undefined;
   /** About how many bytes the run takes, see `sizeOf`. */
   readonly bytes: number;
+  /** Of a broken run: waits from then on, before all others of the thread. */
+  readonly recovery?: RecoveryWaiting | undefined;
 }
 
 /** What a run left behind. */
@@ -171,6 +189,15 @@ export interface Derived {
 
 /** Builds the end of a run whose holder is gone, from data outside of the payloads. */
 export type BuildForeignEnd = (run: RunRow, nextSeq: number, open: OpenConstructs | undefined) => Chunk;
+
+/**
+ * Decides whether, and as what, a run waits that goes on with the one that is ended. Given what {@link BuildForeignEnd} is.
+ */
+export type DecideRecovery = (
+  run: RunRow,
+  nextSeq: number,
+  open: OpenConstructs | undefined,
+) => RecoveryWaiting | undefined;
 
 export interface ThreadRow {
   readonly threadId: string;
@@ -258,7 +285,7 @@ export interface RunReads {
  * - An invalid record must be reported as RunnerError `corrupt-record` to whoever reads what it belongs to, and left as it
  *   is; it must hide no other thread, and keep no live run from its end.
  */
-export interface RunStore extends RunReads {
+export interface RunStore extends RunReads, WaitingStore {
   /** The fence: a new epoch, the holder, and the run as `running`, in one transaction. */
   claim(request: ClaimRequest): Promise<ClaimResult>;
   /** Adds the next chunk of a live run. @returns the stop request, if any */
@@ -268,6 +295,7 @@ export interface RunStore extends RunReads {
   /**
    * Ends another host's live run under a new epoch, so that its holder can write nothing more.
    *
+   * @param recovery decides in the same transaction whether a run goes on with it, which then waits before all others
    * @returns the ended run; undefined if it is not live any more
    */
   settleForeign(
@@ -276,6 +304,7 @@ export interface RunStore extends RunReads {
     status: SettledStatus,
     endedAt: number,
     build: BuildForeignEnd,
+    recovery?: DecideRecovery,
   ): Promise<RunRow | undefined>;
   /** Adds what {@link settleForeign} did not derive. A no-op if it is already there. */
   derive(threadId: string, runIndex: number, closing: RunClosing, derived: Derived): Promise<void>;
@@ -313,12 +342,13 @@ export interface RunStore extends RunReads {
   updateThread(threadId: string, update: ThreadUpdate): Promise<ThreadRow | undefined>;
   /**
    * Makes the thread's head a tombstone and removes it from the list; then deletes the rest in pieces. If the host dies
-   * meanwhile, the next {@link sweep} continues.
+   * meanwhile, the next {@link sweep} continues. A thread that only has waiting runs exists.
    *
    * @param before the head when the deletion was asked for: a thread that has begun anew since stays
+   * @param unlessWaiting leaves a thread alone in which runs wait
    * @returns false, nothing done, if the thread has a live run, does not exist or has begun anew
    */
-  deleteThread(threadId: string, before?: ThreadHead): Promise<boolean>;
+  deleteThread(threadId: string, before?: ThreadHead, unlessWaiting?: boolean): Promise<boolean>;
   /**
    * Cuts off what precedes run `base.runIndex`, a settled and derived run of the active path: the run keeps the messages
    * and state of `base`; its own and all older events are deleted, and so are branches that left the path before it.
@@ -344,8 +374,8 @@ export interface RunStore extends RunReads {
   /** Deletes what hosts that died left of deleted and cut threads. */
   sweep(): Promise<void>;
   /**
-   * Ids of threads to delete so that `keep` are left, least recently updated first. Pinned and live ones stay, so there may
-   * be fewer.
+   * Ids of threads to delete so that `keep` are left, least recently updated first. Pinned and live ones stay, and those in
+   * which runs wait, so there may be fewer.
    *
    * @param bytes about how many the remaining threads may take, apart from the last updated one; only in memory
    */

@@ -1,3 +1,5 @@
+import type { Attempt } from "../run/hosted.js";
+import type { RecoveryNote } from "../run/recovery.js";
 import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Replay } from "../run/contract.js";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
@@ -215,6 +217,10 @@ export interface RunSummary {
   readonly startedAt: number;
   readonly endedAt?: number;
   readonly eventCount?: number;
+  /** It goes on with a broken run, the one before it on its path. */
+  readonly attempt?: Attempt;
+  /** Why a broken run does not go on by itself, where its agent's policy has decided so. */
+  readonly recovery?: RecoveryNote;
 }
 
 /** `hello` comes from the host unasked; `port` is the comlink endpoint of {@link HostApi}. */
@@ -346,6 +352,8 @@ export interface LiveRun {
   readonly runId: string;
   readonly epoch: number;
   readonly agentId?: string;
+  /** It goes on with a broken run. */
+  readonly attempt?: Attempt;
   /** It continues no other run. Said of a run that was just started. */
   readonly begins?: true;
   /** It is in no log: no part of its thread, and its cursors are of no use. */

@@ -65,6 +65,8 @@ export function startingEvents(start: {
   readonly state?: unknown;
   /** Where the run starts a branch: all its messages. */
   readonly branchMessages?: readonly Message[];
+  /** Where the run goes on with a broken one: see `InputPlan`. */
+  readonly snapshot?: readonly BaseEvent[];
 }): BaseEvent[] {
   const { given, request, newMessages, records, state, branchMessages } = start;
   const { threadId, runId, parentRunId, resume } = request;
@@ -95,7 +97,7 @@ export function startingEvents(start: {
   if (branchMessages !== undefined) {
     events.push({ type: EventType.MESSAGES_SNAPSHOT, messages: [...branchMessages, ...others] } as BaseEvent);
   }
-  return events;
+  return [...events, ...(start.snapshot ?? [])];
 }
 
 /** The new messages and those that only the agent names, in the agent's order. */

@@ -29,6 +29,7 @@ import {
   type Observable,
 } from "rxjs";
 import { messageOf } from "../../run/errors.js";
+import { tellHosted, type HostedRun } from "../../run/hosted.js";
 import { cloneJson } from "../../run/json.js";
 import { InvalidStream, StreamCourse, tidyLifecycle, type CourseHost } from "./lifecycle.js";
 import { RepeatedDeltas } from "./repeated-deltas.js";
@@ -117,6 +118,8 @@ export interface PipelineHost extends Omit<CourseHost, "runId"> {
   readonly take: (event: BaseEvent) => BaseEvent | undefined;
   /** Receives each accepted event, in order, and keeps it: it must not change any more. */
   readonly next: (event: BaseEvent) => void;
+  /** What an agent that asks for it is told of its run. */
+  readonly hosted?: HostedRun;
 }
 
 type Input = Omit<RunAgentInput, "messages">;
@@ -176,6 +179,7 @@ class AgentRun {
     agent.state = cloneJson(input.state);
     // Open interrupts were checked before the fence; a clone may carry those of another thread.
     agent.pendingInterrupts = [];
+    if (host.hosted !== undefined) tellHosted(agent, host.hosted);
     // The default also prints the error to the console; here the run's end reports it.
     if (!this.watched) this.inner.onError = (_input, error) => throwError(() => error);
     this.watchConnection();

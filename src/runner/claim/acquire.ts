@@ -28,7 +28,7 @@ const SUPERSEDE_TRIES = 3;
  * @throws RunnerError `thread-busy`, `cancelled`, or why the run would be refused after a live one was ended for it
  */
 export async function acquire(
-  { parts, history, recovery, onConcurrentRun }: AcquireContext,
+  { parts, history, recovery, onConcurrentRun: preset }: AcquireContext,
   asked: Pick<ClaimRequest, "threadId" | "runId" | "fingerprint" | "answers">,
   request: PlacedRequest,
   waiting: {
@@ -37,6 +37,7 @@ export async function acquire(
   },
 ): Promise<{ readonly lock: HeldLock } | { readonly run: RunRow }> {
   const { threadId, runId, fingerprint } = asked;
+  const { onBusy: onConcurrentRun = preset } = request;
   for (let tries = 0; ; tries++) {
     try {
       return { lock: await claimThread(parts, threadId, runId) };

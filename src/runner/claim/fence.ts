@@ -13,6 +13,8 @@ import {
   type ThreadBase,
 } from "../../run/input-plan.js";
 import { runsElsewhere } from "../../lock/claim.js";
+import { RunnerError } from "../../run/errors.js";
+import { loaded } from "../../run/loaded.js";
 import type { ToolResult } from "../../run/pending-tool-calls.js";
 import { answeredIn } from "../../storage/pending-tool-calls.js";
 import type { Claim, PersistedInput, RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
@@ -80,6 +82,7 @@ export async function fenceRun(
     branchBefore,
     fingerprint,
     afterToolCalls = false,
+    attempt,
   } = request;
 
   const readEnd = (): Promise<ThreadEnd | undefined> =>
@@ -91,7 +94,8 @@ export async function fenceRun(
     });
   for (let tries = 0; tries < TRIES; tries++) {
     // The cached end of the thread is tried without a read: the fence detects a stale one.
-    const known: ThreadEnd | undefined = tries === 0 && !afterToolCalls ? history.last(threadId) : undefined;
+    const known: ThreadEnd | undefined =
+      tries === 0 && !afterToolCalls && attempt === undefined ? history.last(threadId) : undefined;
     const end = known ?? (await readEnd());
     if (end === undefined) return { is: "taken" };
     const results = await parts.store.toolResults(end.head);
@@ -100,7 +104,10 @@ export async function fenceRun(
     const left = partial === undefined ? await leftIn(parts, threadId, end.base, messages) : undefined;
     const unseen = request.unseen?.();
     const sender = { partial: partial !== undefined, cut, branchBefore, outdated, left, results, unseen };
-    const plan = planInput(end.base, { ...input, messages }, sender);
+    const plan =
+      attempt === undefined
+        ? planInput(end.base, { ...input, messages }, sender)
+        : await (await loaded(import("./attempt.js"))).planAttempt({ parts, history }, request, attempt, end.base);
     const start = plan?.is === "branch" ? await startOf({ parts, history }, threadId, plan.afterRunIndex) : end.base;
     if (start === undefined) continue;
     const refusal = plan === undefined ? noBranchPoint(request) : await refusalFor(parts, request, { ...end, start });
@@ -114,6 +121,7 @@ export async function fenceRun(
     const persisted: PersistedInput = {
       messages: persistedOf(request, plan, results),
       ...(input.resume !== undefined && { resume: input.resume }),
+      ...againOf(parts, request),
     };
     await sending();
     const result = await parts.store.claim({
@@ -130,9 +138,15 @@ export async function fenceRun(
       ...(plan.is === "continue" && { toolCallIds: answeredIn(end.head).map(({ toolCallId }) => toolCallId) }),
       ...(isAnswer(input) && { answers: true }),
       title: titleOf(persisted.messages),
+      ...(request.waiting === true && { waiting: true }),
+      ...(attempt !== undefined && { attempt }),
     });
     if (result.is === "exists") return result;
     if (result.is === "moved") continue;
+    if (result.is !== "claimed") {
+      const message = result.is === "gone" ? "The run does not wait any more" : "Another waiting run goes first";
+      throw new RunnerError("cancelled", { threadId, runId: input.runId }, { message });
+    }
     const stateSet = isStateSet(request);
     const { maxPatchOperations: operations, maxCopiedBytes: copied, maxDepth: depth } = parts.eventLimits;
     const stateIsThreads = !stateSet && (plan.is === "continue" || equalJson(start.state, end.base.state));
@@ -163,6 +177,24 @@ interface ThreadEnd {
   readonly epoch: number;
   readonly base: ThreadBase;
   readonly head?: ThreadHead;
+}
+
+/** What an attempt to go on with the run is given beside messages, where the agent's policy may start one. */
+function againOf(
+  { recovery, recordInput }: RunnerParts,
+  { agentId, input: { tools, context, forwardedProps } }: PlacedRequest,
+): Pick<PersistedInput, "again"> {
+  if (recovery.policyOf?.(agentId) === undefined) return {};
+  // The others may hold secrets: only where they are asked for.
+  const isAsked = (field: "context" | "forwardedProps"): boolean => recordInput.includes(field);
+  const props = forwardedProps as unknown;
+  return {
+    again: {
+      tools,
+      ...(isAsked("context") && { context }),
+      ...(isAsked("forwardedProps") && { forwardedProps: props }),
+    },
+  };
 }
 
 /** What goes into the log of the messages: a caller's own choice does not leave out answers that only the log had. */

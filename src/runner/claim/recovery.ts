@@ -6,6 +6,7 @@ import { ChunkBuilder } from "../../run/pack.js";
 import { askedAs } from "../../storage/decisions.js";
 import type { RunRow, StopRequest, ThreadHead } from "../../storage/run-store.js";
 import type { RunnerParts } from "../parts.js";
+import { recoveryOf } from "./recovery-record.js";
 
 /** Backoff before settling is retried: first and longest wait (ms). */
 const RETRY_MS = 250;
@@ -93,7 +94,7 @@ export class Recovery {
           builder.add(event, now);
         }
         return builder.take()!;
-      });
+      }, this.parts.recovery.policyOf && ((row) => recoveryOf(this.parts, row, { status: as })));
       await reached?.("recovering.settled", threadId);
       if (run !== undefined) {
         channel.post({ type: "ended", threadId, runId: run.runId, runIndex: run.runIndex });

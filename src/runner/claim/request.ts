@@ -1,5 +1,6 @@
 import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
 import type { HeldLock } from "../../platform/locks.js";
+import type { Attempt } from "../../run/hosted.js";
 import type { RunRequest } from "../../wire/shapes.js";
 
 /** A request for a run. With `partial`, `input.messages` and `input.state` hold only what is new. */
@@ -15,6 +16,12 @@ export interface LiveRunRequest {
   readonly persistedInputMessages?: readonly Message[] | undefined;
   /** It goes on with the answers to pending tool calls, and is nothing without them. */
   readonly afterToolCalls?: boolean | undefined;
+  /** It goes on with a broken run, and is nothing unless that is the thread's last one. */
+  readonly attempt?: Attempt | undefined;
+  /** What becomes of a live run of the thread, in place of the runner's `onConcurrentRun`. */
+  readonly onBusy?: "throw" | "supersede" | undefined;
+  /** It is one of the thread's waiting runs: it starts only if it is the first of them, and then waits no more. */
+  readonly waiting?: boolean | undefined;
   /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */
   readonly shownAs?: ((message: Message) => Message) | undefined;
 }

@@ -116,11 +116,11 @@ export class Retention {
   }
 
   /** @returns false where the thread is live or not there, or has begun anew since `asked` */
-  private async delete(threadId: string, asked?: ThreadHead): Promise<boolean> {
+  private async delete(threadId: string, asked?: ThreadHead, unlessWaiting?: boolean): Promise<boolean> {
     // Also on failure: the thread may be gone and only leftovers remain.
     let isGone: boolean | undefined;
     try {
-      return (isGone = await this.parts.store.deleteThread(threadId, asked));
+      return (isGone = await this.parts.store.deleteThread(threadId, asked, unlessWaiting));
     } finally {
       if (isGone !== false) {
         this.history.forget(threadId);
@@ -146,6 +146,10 @@ export class Retention {
         }
       }
     }
+    // Those that never ran are in no list.
+    for (const threadId of await this.parts.store.waitingThreads()) {
+      if (await this.deleteEnded(threadId, end)) deleted++;
+    }
     return deleted;
   }
 
@@ -170,6 +174,8 @@ export class Retention {
       // A live thread's row is not read: an invalid row must not prevent the deletion.
       if (live === undefined && (await store.thread(threadId)) === undefined) return false;
       if (tries === DELETE_TRIES) throw new RunnerError("thread-busy", { threadId, ...live });
+      // Else the next of them would start when this one ends.
+      await store.clearWaiting(threadId);
       await end(threadId);
     }
   }
@@ -194,7 +200,9 @@ export class Retention {
   private async evictThreads(most: number, mostBytes: number): Promise<void> {
     for (const threadId of await this.parts.store.threadsBeyond(most, mostBytes)) {
       if (this.isBusy(threadId)) continue;
-      const isGone = await this.delete(threadId).catch((error: unknown) => this.failed(error, threadId));
+      const isGone = await this.delete(threadId, undefined, true).catch((error: unknown) =>
+        this.failed(error, threadId),
+      );
       if (isGone === true) this.evicted.next({ type: "thread", threadId });
     }
   }

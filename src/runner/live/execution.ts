@@ -16,6 +16,7 @@ import { acceptEvent, startingEvents } from "../agent/accept.js";
 import { runAgent } from "../agent/agent-pipeline.js";
 import type { Refusal } from "../agent/event-gate.js";
 import type { FencedRun } from "../claim/fence.js";
+import { recoveryOf } from "../claim/recovery-record.js";
 import { refusalBeside } from "../claim/refusals.js";
 import type { PlacedRequest } from "../claim/request.js";
 import type { History } from "../history/history.js";
@@ -68,15 +69,25 @@ function recordedOf(plan: InputPlan, { messages }: PersistedInput): Message[] {
   return plan.messages().filter(({ id }) => !left.has(id));
 }
 
+/** The code of an errored run. */
+function codeOf(end: RunEnd): string | undefined {
+  if (end.status !== "errored") return undefined;
+  return "terminal" in end ? (end.terminal as RunErrorEvent).code : end.code; // its status says so
+}
+
 /** Executes a fenced run: its agent's events go to the log, then to its readers, until its end is written. */
 export class Execution {
   private readonly writer: LogWriter;
   private readonly ended = new AbortController();
   private begun = false;
   private reported = false;
+  /** What a reader is told where the run is ended for its silence. */
+  private silent: string | undefined;
   /** The agent's terminal event, which is not taken yet. */
   private said: (SaidEnd & { readonly over: AbortController }) | undefined;
   private lastHeard: number;
+  /** Why the run was given up. */
+  private lostTo: RunnerError | undefined;
   /** Receives the lock when the run has ended. */
   private heir: ((lock: HeldLock | undefined) => void) | undefined;
 
@@ -123,9 +134,11 @@ export class Execution {
     // Stolen by a host that took us for dead: the log is not ours any more.
     void lock.gone.then(() => this.lose(this.fencedError()));
     void this.watchHead();
+    const { noProgressMs = Infinity } = this.context.parts.recovery.policyOf?.(this.its.request.agentId) ?? {};
+    if (noProgressMs !== Infinity) void this.watchProgress(noProgressMs);
     if (maxRunMs !== undefined) void clock.after(maxRunMs, this.ended.signal).then(() => this.askToEnd("errored"));
 
-    const { threadId, agent, input } = request;
+    const { threadId, agent, input, attempt } = request;
     const { plan, state } = fenced;
     runAgent(
       agent,
@@ -137,6 +150,10 @@ export class Execution {
         open: () => this.writer.open,
         makeId,
         said: (end) => this.hearEnd(end),
+        hosted: {
+          ...(attempt !== undefined && { attempt }),
+          committed: () => this.committed(),
+        },
         dropped: (message) => this.context.parts.logger.warn(`${this.name}: ${message}`),
       },
     ).then(
@@ -159,7 +176,7 @@ export class Execution {
     this.abortAgent();
     void this.reached("stopping.aborted");
     // L7: the thread is free after `stopGraceMs`, whatever the agent does.
-    void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(endAsAsked(as)));
+    void clock.after(stopGraceMs, this.ended.signal).then(() => this.end(endAsAsked(as)));
     return true;
   }
 
@@ -181,6 +198,16 @@ export class Execution {
     const handed = new Promise<HeldLock | undefined>((resolve) => (this.heir = resolve));
     this.heed("superseded");
     return handed;
+  }
+
+  /** See `HostedRun`. */
+  private async committed(): Promise<void> {
+    const { life } = this.its;
+    if (isListening(life.now)) await this.writer.committed();
+    // Also where it was ended meanwhile: what its agent does from now on is in no log.
+    if (isListening(life.now)) return;
+    const { threadId, runId } = this.its.fenced.claim;
+    throw this.lostTo ?? new RunnerError("fenced", { threadId, runId }, { message: "The run is over" });
   }
 
   private accept(given: BaseEvent): void {
@@ -225,7 +252,10 @@ export class Execution {
   }
 
   private end(end: RunEnd, isAskedRun = false): boolean {
-    return this.settle(decidedEnd(this.its.life.now, end, isAskedRun));
+    const decided = decidedEnd(this.its.life.now, end, isAskedRun);
+    const { silent } = this;
+    const isSilent = silent !== undefined && decided.status === "broken";
+    return this.settle(isSilent ? { status: "broken", message: silent } : decided);
   }
 
   /** Handles the agent's terminal event: it is taken when the stream ends, or a little later. */
@@ -263,6 +293,7 @@ export class Execution {
       records: this.context.parts.recordInput,
       ...(!stateIsThreads && { state }),
       ...(plan.is === "branch" && { branchMessages: recordedOf(plan, persisted) }),
+      ...(plan.is === "attempt" && { snapshot: plan.snapshot }),
     });
     for (const event of events) {
       fenced.gate.note(event);
@@ -297,7 +328,8 @@ export class Execution {
   private report(end: RunEnd): void {
     if (end.status !== "errored" || this.reported) return;
     this.reported = true;
-    const { message, code } = "terminal" in end ? (end.terminal as RunErrorEvent) : end;
+    const { message } = "terminal" in end ? (end.terminal as RunErrorEvent) : end;
+    const code = codeOf(end);
     const what = code === undefined || code === "AGENT_FAILED" ? message : `${code}: ${message}`;
     const details = "thrown" in end ? [loggable(end.thrown)] : [];
     this.context.parts.logger.error(failureLine(this.name, what), ...details);
@@ -317,6 +349,8 @@ export class Execution {
     const events = closingEvents(this.writer.open, { threadId, runId, ids: parts.makeId, ...end });
     const chunk = this.writer.finish(events, parts.clock.now());
     recorded.applyChunk(chunk);
+    const { agentId, attempt } = this.its.request;
+    const waits = recoveryOf(parts, { ...claim, agentId, attempt }, { status: end.status, code: codeOf(end) });
     const result = await parts.store.settle(claim, {
       status: end.status,
       endedAt: parts.clock.now(),
@@ -326,6 +360,7 @@ export class Execution {
       derived: recorded.derived(),
       left: this.left(end),
       bytes: fenced.gate.size,
+      ...(waits !== undefined && { recovery: waits }),
     });
     if (result === "stop-requested") return this.endAsAsked();
     this.report(end);
@@ -342,7 +377,9 @@ export class Execution {
     const tools = new Set(request.input.tools.map(({ name }) => name));
     const { outcome } = end.terminal as RunFinishedEvent; // its status says so
     const { recorded } = fenced;
-    const left = leftCalls(recorded.start.messages, recorded.content.messages, tools, outcome);
+    // Calls of the page that the broken run made have not been answered: they wait from now on.
+    const before = request.attempt === undefined ? recorded.start.messages : [];
+    const left = leftCalls(before, recorded.content.messages, tools, outcome);
     if (left.unanswered.size === 0) return undefined;
     const { agentId } = request;
     return { ...left, nextRunId: this.context.parts.makeId(), ...(agentId !== undefined && { agentId }) };
@@ -381,6 +418,7 @@ export class Execution {
     const { life, lock, feed, fenced } = this.its;
     const as = endWithoutHost(life.now);
     if (!life.go({ to: "lose" })) return;
+    this.lostTo = RunnerError.is(error) ? error : undefined;
     // The failure may be transient, and a host that took the lock may not have settled the run: try to end it.
     void this.reached("losing.lost")
       .then(() => this.context.recovery.breakOff(fenced.claim, as, error))
@@ -414,6 +452,19 @@ export class Execution {
     } catch {
       // If `abortRun` throws, the grace period still applies.
     }
+  }
+
+  /** Ends the run as broken where its agent emits nothing for so long. */
+  private async watchProgress(noProgressMs: number): Promise<void> {
+    const { clock } = this.context.parts;
+    const { signal } = this.ended;
+    for (let left = noProgressMs; left > 0 && !signal.aborted; left = this.lastHeard + noProgressMs - clock.elapsed()) {
+      await clock.after(left, signal);
+    }
+    // A terminal event that is not taken yet is progress: see `askToEnd`.
+    if (signal.aborted) return;
+    this.silent = `The run was ended: its agent emitted nothing for ${noProgressMs} ms`;
+    this.askToEnd("broken");
   }
 
   /** Notices a stop request or a takeover even if the run appends nothing and no message arrives. */

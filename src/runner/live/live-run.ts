@@ -1,6 +1,7 @@
 import type { HeldLock } from "../../platform/locks.js";
 import { RunnerError } from "../../run/errors.js";
 import type { FailurePoint } from "../../run/failure-points.js";
+import type { Attempt } from "../../run/hosted.js";
 import { isAnswer } from "../../run/interrupts.js";
 import { isBusy, Life, type RunLife } from "../../run/life.js";
 import type { RunRow, StopRequest } from "../../storage/run-store.js";
@@ -20,6 +21,7 @@ export interface RunRef {
   readonly runIndex: number;
   readonly epoch: number;
   readonly agentId?: string;
+  readonly attempt?: Attempt;
   /** It continues no other run; not said of runs found in the log. */
   readonly begins?: true;
 }
@@ -288,7 +290,7 @@ export class LiveRun {
   private async execute(Run: typeof Execution, fenced: FencedRun, lock: HeldLock): Promise<RunRef> {
     await this.reached("claiming.fenced");
     const { events } = this.context;
-    const { agentId } = this.request;
+    const { agentId, attempt } = this.request;
     const { threadId, runId, runIndex, epoch } = fenced.claim;
     this.ref = {
       threadId,
@@ -296,6 +298,7 @@ export class LiveRun {
       runIndex,
       epoch,
       ...(agentId !== undefined && { agentId }),
+      ...(attempt !== undefined && { attempt }),
       ...(fenced.recorded.start.runIndex < 0 && { begins: true }),
     };
     this.fencedStart = fenced.start;
@@ -333,5 +336,6 @@ export function refOf(run: RunRow): RunRef {
     runIndex: run.runIndex,
     epoch: run.epoch,
     ...(run.agentId !== undefined && { agentId: run.agentId }),
+    ...(run.attempt !== undefined && { attempt: run.attempt }),
   };
 }

@@ -1,6 +1,6 @@
 import type { BaseEvent } from "@ag-ui/client";
 import type { FailurePoint } from "../../run/failure-points.js";
-import { ChunkBuilder } from "../../run/pack.js";
+import { ChunkBuilder, lastSeq } from "../../run/pack.js";
 import { OpenConstructTracker } from "../../run/open-constructs.js";
 import type { Chunk, OpenConstructs } from "../../run/types.js";
 import type { Claim, RunStore, StopRequest } from "../../storage/run-store.js";
@@ -31,6 +31,9 @@ export class LogWriter {
   private full: Chunk[] = [];
   private writing: Promise<void> | undefined;
   private broken = false;
+  /** Who waits for the commit of the event of this seq. */
+  private waiting: { readonly seq: number; readonly done: () => void; readonly failed: (error: unknown) => void }[] =
+    [];
 
   constructor(
     private readonly store: Pick<RunStore, "append">,
@@ -60,6 +63,13 @@ export class LogWriter {
     await this.writing;
   }
 
+  /** Resolves when everything added so far is committed. Errors: why the log cannot be written. */
+  committed(): Promise<void> {
+    if (this.writing === undefined) return Promise.resolve();
+    const seq = this.builder.nextSeq - 1;
+    return new Promise((done, failed) => this.waiting.push({ seq, done, failed }));
+  }
+
   /** Packs the events that end the run, for the settling transaction. Call after `drain`. */
   finish(events: readonly BaseEvent[], at: number): Chunk {
     for (const event of events) this.builder.add(event, at);
@@ -77,15 +87,23 @@ export class LogWriter {
         const { stop } = await this.store.append(this.claim, chunk);
         if (reached !== undefined) await reached("appending.committed");
         this.events.committed(chunk);
+        if (this.waiting.length > 0) this.tellCommitted(lastSeq(chunk));
         if (reached !== undefined) await reached("appending.published");
         if (stop !== undefined) this.events.stopRequested(stop);
       }
     } catch (error) {
       this.broken = true;
+      for (const { failed } of this.waiting.splice(0)) failed(error);
       this.events.failed(error);
     } finally {
       this.writing = undefined;
     }
+  }
+
+  private tellCommitted(seq: number): void {
+    const { waiting } = this;
+    this.waiting = waiting.filter((one) => one.seq > seq);
+    for (const one of waiting) if (one.seq <= seq) one.done();
   }
 
   private take(): Chunk | undefined {

@@ -13,7 +13,7 @@ import type { OrphanEnd } from "../claim/recovery.js";
 /** `terminal`: the agent's own terminal event; without one it is made. `thrown`: the agent's error, for the logger. */
 export type RunEnd =
   | { readonly status: "finished" | "stopped" | "errored"; readonly terminal: BaseEvent; readonly isReturn?: boolean }
-  | { readonly status: "stopped" | "superseded" | "broken" }
+  | { readonly status: "stopped" | "superseded" | "broken"; readonly message?: string }
   | { readonly status: "errored"; readonly message: string; readonly code: RunErrorCode; readonly thrown?: unknown };
 
 /** The end of a run that was asked to end and did not end itself. */

@@ -1,4 +1,4 @@
-import { Subject, using, type Observable, type Unsubscribable } from "rxjs";
+import { filter, map, Subject, using, type Observable, type Unsubscribable } from "rxjs";
 import { Bell } from "../../platform/bell.js";
 import type { RunnerError } from "../../run/errors.js";
 import type { LiveRun } from "./live-run.js";
@@ -12,6 +12,8 @@ export interface TouchedThread {
   readonly threadId: string;
   /** It was deleted; it may have begun anew since. */
   readonly isDeleted: boolean;
+  /** Its waiting runs changed. */
+  readonly waits: boolean;
 }
 
 /** Tells followers here and in other hosts what happens to the runs of this one. */
@@ -24,7 +26,7 @@ export class Signals {
   private readonly advances = new Map<string, { readonly runId: string; readonly seq: number }>();
 
   constructor(
-    private readonly parts: Pick<RunnerParts, "channel" | "clock">,
+    private readonly parts: Pick<RunnerParts, "channel" | "clock" | "isOneProcess">,
     /** Listens to other hosts until unsubscribed; what matters to readers here arrives through {@link touched}. */
     private readonly listen: () => Unsubscribable,
     private readonly closed: AbortSignal,
@@ -38,6 +40,15 @@ export class Signals {
     return using(this.listen, () => this.changed);
   }
 
+  /** Threads whose waiting runs may have changed. In one process, only where it was changed here: nothing is listened to. */
+  get waiting$(): Observable<string> {
+    const changed$ = this.parts.isOneProcess ? this.changed : this.changed$;
+    return changed$.pipe(
+      filter(({ waits }) => waits),
+      map(({ threadId }) => threadId),
+    );
+  }
+
   /** Everything told of any thread may be stale; emits the reason where it is known. */
   get anew$(): Observable<RunnerError | undefined> {
     return this.anew;
@@ -49,15 +60,21 @@ export class Signals {
   }
 
   /** Tells readers here that a thread may have changed, or that it was deleted. */
-  touched(threadId: string, isDeleted = false): void {
+  touched(threadId: string, isDeleted = false, waits = false): void {
     for (const bell of this.bells.get(threadId) ?? []) bell.ring();
-    this.changed.next({ threadId, isDeleted });
+    this.changed.next({ threadId, isDeleted, waits });
   }
 
   /** As {@link touched}; also tells other hosts. */
   changedHere(threadId: string, isDeleted = false): void {
     this.parts.channel.post({ type: "changed", threadId, ...(isDeleted && { deleted: true }) });
     this.touched(threadId, isDeleted);
+  }
+
+  /** The waiting runs of a thread were changed here: tells readers, and who starts them, in all hosts. */
+  waitingChangedHere(threadId: string): void {
+    this.parts.channel.post({ type: "changed", threadId, waiting: true });
+    this.touched(threadId, false, true);
   }
 
   told(run: LiveRun, type: "started" | "ended"): void {

@@ -92,7 +92,8 @@ export class ThreadRuns {
     }
     // Not even where runs replace or follow one another: whatever runs has come first.
     if (request.afterToolCalls === true) throw new RunnerError("call-over", { threadId, runId: before.runId });
-    const { onConcurrentRun, parts } = this.context;
+    const { parts } = this.context;
+    const onConcurrentRun = request.onBusy ?? this.context.onConcurrentRun;
     const unseen = (): number | undefined => firstOf([before, ...queue]);
     if (onConcurrentRun === "supersede") {
       const turn = async (): Promise<HeldLock | undefined> => {

@@ -269,11 +269,12 @@ async function compacted({ history }: AttachContext, head: ThreadHead): Promise<
 export const toFrame = (chunk: Chunk, base: readonly BaseEvent[]): Frame =>
   chunk.firstSeq === 0 && base.length > 0 ? { type: "chunk", chunk, base } : { type: "chunk", chunk };
 
-export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId, begins }: RunRef): LiveRunInfo => ({
+export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId, attempt, begins }: RunRef): LiveRunInfo => ({
   runIndex,
   runId,
   epoch,
   ...(agentId !== undefined && { agentId }),
+  ...(attempt !== undefined && { attempt }),
   ...(begins && { begins }),
 });
 

@@ -244,4 +244,9 @@ export class ThreadReads {
   }
 }
 
-const toRunSummary = ({ epoch: _epoch, fingerprint: _fingerprint, ...row }: RunRow): RunSummary => row;
+const toRunSummary = ({
+  epoch: _epoch,
+  fingerprint: _fingerprint,
+  closedFrom: _closedFrom,
+  ...row
+}: RunRow): RunSummary => row;

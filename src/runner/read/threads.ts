@@ -1,4 +1,4 @@
-import { auditTime, buffer, concatMap, map, merge, share, type Observable } from "rxjs";
+import { auditTime, buffer, concatMap, filter, map, merge, share, type Observable } from "rxjs";
 import { RunnerError } from "../../run/errors.js";
 import { checkNames, FLAG, TEXT, type Names } from "../../run/options.js";
 import type { ThreadUpdate } from "../../run/types.js";
@@ -84,8 +84,10 @@ export function threadChanges(
   { changed$, anew$ }: Pick<Signals, "changed$" | "anew$">,
   read: (threadId: string) => Promise<ThreadSummary | undefined>,
 ): Observable<ThreadChange> {
-  const changes$ = changed$.pipe(
-    buffer(changed$.pipe(auditTime(TOLD_AFTER_MS))),
+  // Waiting runs are no part of the list.
+  const listed$ = changed$.pipe(filter(({ waits }) => !waits));
+  const changes$ = listed$.pipe(
+    buffer(listed$.pipe(auditTime(TOLD_AFTER_MS))),
     concatMap((touched) => {
       const deleted = new Map<string, boolean>();
       for (const { threadId, isDeleted } of touched) deleted.set(threadId, isDeleted || deleted.get(threadId) === true);

@@ -1,6 +1,15 @@
 import { RunnerError } from "../../run/errors.js";
 import type { RunStatus } from "../../run/types.js";
-import type { ChunkRecord, Garbage, HeadRecord, MessageRecord, RunRecord, Stores, ThreadRecord } from "./schema.js";
+import type {
+  ChunkRecord,
+  Garbage,
+  HeadRecord,
+  MessageRecord,
+  RunRecord,
+  Stores,
+  ThreadRecord,
+  WaitingRecord,
+} from "./schema.js";
 
 /*
  * Records are checked before they are trusted: another build, a person or a fault may have written them. Chromium reads
@@ -89,6 +98,10 @@ export const isThread = (record: ThreadRecord): boolean =>
   isAbsentOr(isIndex, record.bytes) &&
   isAbsentOr(isStatus, record.lastStatus);
 
+const isAttempt = (attempt: unknown): boolean =>
+  isRecord(attempt) && isText(attempt["of"]) && isIndex(attempt["number"]);
+const isNote = (note: unknown): boolean => isRecord(note) && (note["is"] === "ask" || note["is"] === "gave-up");
+
 export const isRun = (record: RunRecord): boolean =>
   isRecord(record) &&
   isText(record.threadId) &&
@@ -101,7 +114,25 @@ export const isRun = (record: RunRecord): boolean =>
   isAbsentOr(isText, record.agentId) &&
   Number.isFinite(record.startedAt) &&
   (record.status === "running" || (Number.isFinite(record.endedAt) && isIndex(record.eventCount))) &&
-  isText(record.fingerprint);
+  isText(record.fingerprint) &&
+  isAbsentOr(isAttempt, record.attempt) &&
+  isAbsentOr(isIndex, record.closedFrom) &&
+  isAbsentOr(isNote, record.recovery);
+
+const isFailure = (error: unknown): boolean => isRecord(error) && isText(error["code"]) && isText(error["message"]);
+
+/** Everything but its payload. */
+export const isWaiting = (record: WaitingRecord): boolean =>
+  isRecord(record) &&
+  isText(record.threadId) &&
+  Number.isFinite(record.position) &&
+  isText(record.runId) &&
+  isText(record.agentId) &&
+  Number.isFinite(record.since) &&
+  isAbsentOr(Number.isFinite, record.notBefore) &&
+  isAbsentOr(isAttempt, record.attempt) &&
+  isAbsentOr(isFailure, record.error) &&
+  (record.kind === "run" || (record.kind === "recovery" && isText(record.of) && isIndex(record.ofIndex)));
 
 const checked =
   <Kind extends { readonly threadId: string }>(store: Stores, isValid: (record: Kind) => boolean) =>

@@ -8,26 +8,39 @@ import { readRunsFrom } from "./reads.js";
 import { quietly } from "./database-connection.js";
 import { encodeDerived, nextEpoch, putDerived, runRange, storable } from "./records.js";
 import type { Connection, WriteTransaction } from "./schema.js";
+import { anyWaits, waitingRange } from "./waiting-rows.js";
 
 /** One strict transaction writes the tombstone, which hides the rest; that is then deleted in pieces. */
-export async function deleteThread(connection: Connection, threadId: string, before?: ThreadHead): Promise<boolean> {
+export async function deleteThread(
+  connection: Connection,
+  threadId: string,
+  before?: ThreadHead,
+  unlessWaiting = false,
+): Promise<boolean> {
   let epoch: number | undefined;
+  let hadWaiting = false;
   const bury = async (tx: WriteTransaction, head: ThreadHead | undefined): Promise<boolean> => {
     // This is a retry: the first try was committed.
     if (head?.deleted === true && head.epoch === epoch) return true;
-    if (!mayDelete(head, before)) return false;
+    const waits = await anyWaits(tx, threadId);
+    if (waits && unlessWaiting) return false;
+    const isNoThread = head === undefined || head.deleted === true;
+    if (!isNoThread && !mayDelete(head, before)) return false;
+    if (waits) quietly(tx.objectStore("waiting").delete(waitingRange(threadId)));
+    // Also where this is a retry.
+    if (isNoThread) return (hadWaiting ||= waits);
     epoch = await nextEpoch(tx, head);
     quietly(tx.objectStore("heads").put(tombstone(head, epoch)));
     quietly(tx.objectStore("threads").delete(threadId));
     await mark(tx, threadId, { epoch, below: head.runCount, chunksBelow: head.runCount, runs: [] });
     return true;
   };
-  let deleted = await connection.write(["heads", "threads", "meta"], "strict", async (tx) => {
+  let deleted = await connection.write(["heads", "threads", "meta", "waiting"], "strict", async (tx) => {
     const record = await tx.objectStore("heads").get(threadId);
     return record !== undefined && isHead(record) ? bury(tx, record) : undefined;
   });
   // A transaction over runs and heads blocks appends: only if the head is lost.
-  deleted ??= await connection.write(["heads", "threads", "runs", "meta"], "strict", async (tx) => {
+  deleted ??= await connection.write(["heads", "threads", "runs", "meta", "waiting"], "strict", async (tx) => {
     const record = await tx.objectStore("heads").get(threadId);
     return bury(tx, record !== undefined && isHead(record) ? record : await lostHead(tx, threadId, record));
   });

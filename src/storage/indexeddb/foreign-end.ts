@@ -6,7 +6,8 @@ import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun } from "./checks.
 import { quietly } from "./database-connection.js";
 import { encodeDerived, nextEpoch, putDerived, storable, toRunRow } from "./records.js";
 import type { Connection, RunRecord, WriteTransaction } from "./schema.js";
-import { touchThread } from "./writes.js";
+import { putRecovery } from "./waiting-rows.js";
+import { scopeOf, touchThread } from "./writes.js";
 
 /**
  * The end of a run whose holder is gone: first in the log, without reading its content (L9); readers derive the rest.
@@ -15,10 +16,11 @@ export const indexedDBForeignEnds = (
   connection: Connection,
   codec: PayloadCodec,
 ): Pick<RunStore, "settleForeign" | "derive"> => ({
-  settleForeign: async (threadId, runId, status, endedAt, build) => {
+  settleForeign: async (threadId, runId, status, endedAt, build, recovery) => {
     let ended: RunRecord | undefined;
     let unreadable: number | undefined;
-    await connection.write(["heads", "threads", "runs", "chunks", "meta"], "strict", async (tx) => {
+    const stores = scopeOf(["heads", "threads", "runs", "chunks", "meta"], recovery !== undefined);
+    await connection.write(stores, "strict", async (tx) => {
       const runs = tx.objectStore("runs");
       const head = checkHead(await tx.objectStore("heads").get(threadId));
       if (head?.live?.runId !== runId) {
@@ -46,9 +48,11 @@ export const indexedDBForeignEnds = (
       }
       // Made of nothing but data outside of the payloads: a codec must not run inside the transaction.
       const chunk = build(toRunRow(run), place.nextSeq, place.open);
+      const next = recovery?.(toRunRow(run), place.nextSeq, place.open);
       ended = { ...endedRun(storable(run), status, endedAt, chunk), epoch };
       quietly(tx.objectStore("chunks").put({ ...chunk, epoch }));
       quietly(runs.put(ended));
+      if (next !== undefined) await putRecovery(tx, next);
       await touchThread(tx, threadId, endedAt, status, chunk.firstSeq + chunk.count);
     });
     // The thread is free and can be deleted; nothing is known of the run.

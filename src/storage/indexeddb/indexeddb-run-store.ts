@@ -2,6 +2,7 @@ import { DEFAULT_DB_NAME } from "../../platform/names.js";
 import { loaded } from "../../run/loaded.js";
 import { identityCodec, type PayloadCodec } from "../codec.js";
 import type { RunStore } from "../run-store.js";
+import type { WaitingStore } from "../waiting.js";
 import { indexedDBChunks } from "./chunk-reads.js";
 import { DatabaseConnection, type ConnectionOptions } from "./database-connection.js";
 import { cut, deleteThread } from "./deletion.js";
@@ -18,6 +19,18 @@ export interface IndexedDBRunStoreOptions extends Partial<Omit<ConnectionOptions
   readonly newEpochs?: () => number;
 }
 
+type LazyWaiting = Omit<WaitingStore, "waitingThreads" | "clearWaiting">;
+
+/** @param load called at each use */
+const lazyWaiting = (load: () => Promise<LazyWaiting>): LazyWaiting => ({
+  addWaiting: async (...args) => (await load()).addWaiting(...args),
+  waitingRuns: async (...args) => (await load()).waitingRuns(...args),
+  moveWaiting: async (...args) => (await load()).moveWaiting(...args),
+  removeWaiting: async (...args) => (await load()).removeWaiting(...args),
+  endRecovery: async (...args) => (await load()).endRecovery(...args),
+  updateWaiting: async (...args) => (await load()).updateWaiting(...args),
+});
+
 /**
  * The log in IndexedDB. Opened at the first use. What repacks or reads pages is loaded when it is needed; what starts,
  * writes and ends runs is not: a host must be able to end them at any moment. Errors: those of storage in RunnerErrorCode.
@@ -33,7 +46,8 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     chunks: indexedDBChunks(connection, codec),
     messagePage: async (...place) =>
       (await loaded(import("./message-pages.js"))).indexedDBMessagePages(connection, codec)(...place),
-    deleteThread: (threadId, before) => deleteThread(connection, threadId, before),
+    ...lazyWaiting(async () => (await loaded(import("./waiting.js"))).indexedDBWaiting(connection, codec)),
+    deleteThread: (...of) => deleteThread(connection, ...of),
     cut: (...at) => cut(connection, codec, ...at),
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),
     sweep: () => sweep(connection),

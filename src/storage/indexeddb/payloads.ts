@@ -24,7 +24,13 @@ const isInput = (value: unknown): value is PersistedInput =>
   isRecord(value) &&
   Array.isArray(value["messages"]) &&
   value["messages"].every(isMessage) &&
-  (value["resume"] === undefined || Array.isArray(value["resume"]));
+  (value["resume"] === undefined || Array.isArray(value["resume"])) &&
+  (value["again"] === undefined || isAgain(value["again"]));
+const isAgain = (value: unknown): boolean =>
+  isRecord(value) &&
+  [value["tools"], value["context"]].every(
+    (list) => list === undefined || (Array.isArray(list) && list.every(isRecord)),
+  );
 
 const isClosing = (value: unknown): value is RunClosing =>
   isRecord(value) &&
@@ -36,7 +42,8 @@ const isClosing = (value: unknown): value is RunClosing =>
 export async function decodeInput(codec: PayloadCodec, record: RunRecord): Promise<PersistedInput> {
   const input = await codec.decode(record.input);
   if (!isInput(input)) throw corrupt("runs", record);
-  return { ...input, messages: readableItems(input.messages) };
+  const { again } = input;
+  return { ...input, messages: readableItems(input.messages), ...(again !== undefined && { again: readable(again) }) };
 }
 
 export async function decodeClosing(codec: PayloadCodec, record: RunRecord): Promise<RunClosing | undefined> {

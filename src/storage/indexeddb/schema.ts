@@ -1,6 +1,9 @@
 import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
+import type { Attempt } from "../../run/hosted.js";
+import type { RecoveryNote } from "../../run/recovery.js";
 import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
 import type { ThreadHead } from "../run-store.js";
+import type { WaitingRow } from "../waiting.js";
 import type { DatabaseConnection, DatabaseLayout } from "./database-connection.js";
 
 /**
@@ -10,8 +13,9 @@ import type { DatabaseConnection, DatabaseLayout } from "./database-connection.j
  * 2. An index on run ids alone; a stop request says what the run ends as (before: always `stopped`); heads of deleted and
  *    cut threads, and in `meta` what is still to be deleted of them.
  * 3. Indexes on message rows by the message that they follow, and on rows that reset the thread, to read single pages.
+ * 4. A store of the runs that wait for their turn.
  */
-export const DB_VERSION = 3;
+export const DB_VERSION = 4;
 
 export type HeadRecord = ThreadHead;
 
@@ -47,6 +51,9 @@ export interface RunRecord {
   endedAt?: number;
   eventCount?: number;
   fingerprint: string;
+  attempt?: Attempt;
+  closedFrom?: number;
+  recovery?: RecoveryNote;
   /** Payload: PersistedInput. */
   input: unknown;
   /** Payload: RunClosing. */
@@ -77,6 +84,9 @@ export interface StateRecord {
   /** Payload: Interrupt[]. */
   interrupts: unknown;
 }
+
+/** `request`, if there is one, is a payload. */
+export type WaitingRecord = WaitingRow;
 
 /** Records of a deleted or cut thread that are still to be deleted. In `meta`, by thread. */
 export interface Garbage {
@@ -111,6 +121,7 @@ export interface RuntimeSchema extends DBSchema {
   states: { key: [string, number]; value: StateRecord };
   meta: { key: string; value: number | string | Garbage };
   search: { key: [string, number]; value: unknown };
+  waiting: { key: [string, number]; value: WaitingRecord; indexes: { runId: [string, string] } };
 }
 
 type Database = IDBPDatabase<RuntimeSchema>;
@@ -146,9 +157,23 @@ async function upgrade(db: Database, from: number, tx: Upgrade, newEpochs: () =>
     messages.createIndex("after", ["threadId", "after"]);
     messages.createIndex("resets", ["threadId", "resets", "runIndex"]);
   }
+  if (from < 4) {
+    const waiting = db.createObjectStore("waiting", { keyPath: ["threadId", "position"] });
+    waiting.createIndex("runId", ["threadId", "runId"], { unique: true });
+  }
 }
 
-const STORES: readonly Stores[] = ["heads", "threads", "runs", "chunks", "messages", "states", "meta", "search"];
+const STORES: readonly Stores[] = [
+  "heads",
+  "threads",
+  "runs",
+  "chunks",
+  "messages",
+  "states",
+  "meta",
+  "search",
+  "waiting",
+];
 
 /** @param newEpochs the epochs of a new database start above it */
 export const runtimeLayout = (newEpochs: () => number): DatabaseLayout<RuntimeSchema> => ({

@@ -2,11 +2,12 @@ import type { RunStore, ThreadRow } from "../run-store.js";
 import { checkThread, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import type { Connection, ThreadRecord } from "./schema.js";
+import { anyWaits, waitingRange } from "./waiting-rows.js";
 
 /** The list of threads. */
 export const indexedDBThreads = (
   connection: Connection,
-): Pick<RunStore, "thread" | "threads" | "updateThread" | "threadsBeyond"> => ({
+): Pick<RunStore, "thread" | "threads" | "waitingThreads" | "clearWaiting" | "updateThread" | "threadsBeyond"> => ({
   thread: async (threadId) => {
     const record = checkThread(await connection.read(["threads"], (tx) => tx.objectStore("threads").get(threadId)));
     return record && toThreadRow(record);
@@ -29,6 +30,23 @@ export const indexedDBThreads = (
         cursor = await cursor.continue();
       }
       return rows;
+    }),
+
+  waitingThreads: () =>
+    connection.read(["waiting"], async (tx) => {
+      const threadIds: string[] = [];
+      let cursor = await tx.objectStore("waiting").openKeyCursor();
+      while (cursor !== null) {
+        const [threadId] = cursor.primaryKey;
+        threadIds.push(threadId);
+        cursor = await cursor.continue([threadId, Infinity]);
+      }
+      return threadIds;
+    }),
+
+  clearWaiting: (threadId) =>
+    connection.write(["waiting"], "strict", async (tx) => {
+      if (await anyWaits(tx, threadId)) quietly(tx.objectStore("waiting").delete(waitingRange(threadId)));
     }),
 
   // Not over `heads`: appends of all threads would wait. A deletion removes the row with the same transaction that writes
@@ -56,7 +74,7 @@ export const indexedDBThreads = (
     // An invalid row does not tell whether somebody pinned it.
     const mayGo = (record: ThreadRecord): boolean =>
       isThread(record) && record.pinned === 0 && !live.has(record.threadId);
-    return connection.read(["threads"], async (tx) => {
+    return connection.read(["threads", "waiting"], async (tx) => {
       const byAge = tx.objectStore("threads").index("updatedAt");
       const kinds = [0, 1].map((kind) => IDBKeyRange.bound([kind, -Infinity], [kind, Infinity]));
       const counts = await Promise.all(kinds.map((kind) => byAge.count(kind)));
@@ -66,7 +84,10 @@ export const indexedDBThreads = (
       for (let read = tooMany + live.size; ; read *= 2) {
         const found = await Promise.all(kinds.map((kind) => byAge.getAll(kind, read)));
         // No unread thread is older than these.
-        const oldest = found.flat().sort(byTime).slice(0, read).filter(mayGo);
+        const oldest: ThreadRecord[] = [];
+        for (const record of found.flat().sort(byTime).slice(0, read)) {
+          if (mayGo(record) && !(await anyWaits(tx, record.threadId))) oldest.push(record);
+        }
         if (oldest.length >= tooMany || read >= all) return oldest.slice(0, tooMany).map(({ threadId }) => threadId);
       }
     });

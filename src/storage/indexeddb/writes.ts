@@ -21,7 +21,8 @@ import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
 import { runOfId } from "./reads.js";
 import { quietly } from "./database-connection.js";
 import { encodeChunk, encodeDerived, nextEpoch, putDerived, runRange, storable, toRunRow } from "./records.js";
-import type { ChunkRecord, Connection, ThreadRecord, WriteTransaction } from "./schema.js";
+import type { ChunkRecord, Connection, Stores, ThreadRecord, WriteTransaction } from "./schema.js";
+import { putRecovery, takeWaiting } from "./waiting-rows.js";
 
 /** An invalid row is left as it is: it must not keep a run from its end (L7). */
 export async function touchThread(
@@ -39,6 +40,10 @@ export async function touchThread(
   quietly(tx.objectStore("threads").put({ ...thread, updatedAt, lastStatus, eventCount, bytes: all }));
 }
 
+/** Writes that do nothing to waiting runs do not wait for those that do (L15). */
+export const scopeOf = (stores: readonly Stores[], waiting: boolean): Stores[] =>
+  waiting ? [...stores, "waiting"] : [...stores];
+
 const isSameRequest = (one: StopRequest | undefined, other: StopRequest | undefined): boolean =>
   one?.runId === other?.runId && one?.at === other?.at && one?.as === other?.as;
 
@@ -49,7 +54,8 @@ export const indexedDBWrites = (
   claim: async (request) => {
     const { threadId, runId, startedAt } = request;
     const input = await codec.encode(request.input);
-    return connection.write(["heads", "threads", "runs", "meta"], "strict", async (tx) => {
+    const waits = request.waiting === true;
+    return connection.write(scopeOf(["heads", "threads", "runs", "meta"], waits), "strict", async (tx) => {
       const runs = tx.objectStore("runs");
       const [headRecord, sameRecord, threadRecord] = await Promise.all([
         tx.objectStore("heads").get(threadId),
@@ -62,7 +68,10 @@ export const indexedDBWrites = (
       const thread = isSpoilt ? undefined : threadRecord;
       const decision = decideClaim(head, checkRun(sameRecord), request);
       if (decision.is === "moved") return decision;
-      if (decision.is === "exists") return { is: "exists", run: toRunRow(decision.run) };
+      if (decision.is === "exists") {
+        if (waits) await takeWaiting(tx, threadId, runId, true);
+        return { is: "exists", run: toRunRow(decision.run) };
+      }
       if (decision.is === "again") return granted(request, decision.run, thread?.bytes);
 
       const { runIndex, stale, former } = decision;
@@ -73,6 +82,8 @@ export const indexedDBWrites = (
       ]);
       // The thread has more runs than its head counts: this one would overwrite another.
       if (taken !== undefined) throw corrupt("heads", { threadId });
+      const turn = waits ? await takeWaiting(tx, threadId, runId) : "first";
+      if (turn !== "first") return { is: turn };
       // The unique index on the run id includes rows that are still to be swept.
       if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
       if (former !== undefined) quietly(runs.put({ ...former, runId: [runId, former.fingerprint] }));
@@ -115,7 +126,9 @@ export const indexedDBWrites = (
     const chunk = await encodeChunk(codec, settlement.chunk);
     const closing = await codec.encode(settlement.closing);
     const derived = await encodeDerived(codec, threadId, runIndex, settlement.derived);
-    return connection.write(["heads", "threads", "runs", "chunks", "messages", "states"], "strict", async (tx) => {
+    const { recovery } = settlement;
+    const stores = scopeOf(["heads", "threads", "runs", "chunks", "messages", "states"], recovery !== undefined);
+    return connection.write(stores, "strict", async (tx) => {
       const [headRecord, runRecord] = await Promise.all([
         tx.objectStore("heads").get(threadId),
         tx.objectStore("runs").get([threadId, runIndex]),
@@ -130,6 +143,7 @@ export const indexedDBWrites = (
       quietly(tx.objectStore("runs").put({ ...endedRun(storable(run), status, endedAt, settlement.chunk), closing }));
       quietly(tx.objectStore("heads").put(settledHead(head, runIndex, settlement)));
       putDerived(tx, derived);
+      if (recovery !== undefined) await putRecovery(tx, recovery);
       await touchThread(tx, threadId, endedAt, status, chunk.firstSeq + chunk.count, settlement.bytes);
       return "settled";
     });

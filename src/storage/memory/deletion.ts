@@ -1,5 +1,6 @@
 import { branchesBefore, cutHead, mayCut, mayDelete, tombstone } from "../decisions.js";
 import type { CutBase, RunStore } from "../run-store.js";
+import { anyWaits, dropAllWaiting } from "./waiting.js";
 import { leave, removeRun, weigh, type MemoryData } from "./memory-data.js";
 
 type Deletion = Pick<RunStore, "deleteThread" | "cut" | "sweep" | "threadsBeyond">;
@@ -33,9 +34,12 @@ function cut(data: MemoryData, threadId: string, epoch: number, base: CutBase): 
 }
 
 export const memoryDeletion = (data: MemoryData): Deletion => ({
-  deleteThread: async (threadId, before) => {
+  deleteThread: async (threadId, before, unlessWaiting = false) => {
     const thread = data.threads.get(threadId);
-    if (thread === undefined || !mayDelete(thread.head, before)) return false;
+    if (unlessWaiting && anyWaits(data, threadId)) return false;
+    if (thread === undefined || thread.head.deleted === true) return dropAllWaiting(data, threadId);
+    if (!mayDelete(thread.head, before)) return false;
+    dropAllWaiting(data, threadId);
     for (const runIndex of thread.runs.keys()) removeRun(data, thread, runIndex);
     thread.head = tombstone(thread.head, ++data.epoch);
     thread.row = undefined;
@@ -63,7 +67,7 @@ export const memoryDeletion = (data: MemoryData): Deletion => ({
     const going: string[] = [];
     for (const { row, bytes } of threads) {
       if (tooMany <= 0 && (tooLarge <= 0 || row === last)) break;
-      if (row.pinned || data.live.has(row.threadId)) continue;
+      if (row.pinned || data.live.has(row.threadId) || anyWaits(data, row.threadId)) continue;
       going.push(row.threadId);
       tooMany--;
       tooLarge -= bytes;

@@ -4,6 +4,7 @@ import { chunkSize, sizeOf } from "../../run/size.js";
 import type { Chunk } from "../../run/types.js";
 import { byPlace, type Place } from "../message-page.js";
 import type { MessageRow, PersistedInput, RunClosing, RunRow, ThreadHead, ThreadRow } from "../run-store.js";
+import type { WaitingRow } from "../waiting.js";
 
 /** The data of a {@link memoryRunStore}. Plain data without code, so that it outlives a hot reload. */
 export interface MemoryData {
@@ -16,6 +17,8 @@ export interface MemoryData {
   readonly deleted: Set<string>;
   /** Ids of threads by run id. */
   readonly threadsOfRun: Map<string, Set<string>>;
+  /** Waiting runs by thread, in order; lists are replaced, never changed. Data of older code has none. */
+  waiting?: Map<string, readonly WaitingRow[]>;
 }
 
 export interface MemoryThread {

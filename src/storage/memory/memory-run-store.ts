@@ -4,6 +4,7 @@ import { memoryDeletion } from "./deletion.js";
 import type { MemoryData } from "./memory-data.js";
 import { memoryMessagePages } from "./message-pages.js";
 import { memoryReads } from "./reads.js";
+import { memoryWaiting } from "./waiting.js";
 import { memoryWrites } from "./writes.js";
 
 export { emptyMemoryData, type MemoryData } from "./memory-data.js";
@@ -20,6 +21,7 @@ export function memoryRunStore(data: MemoryData): RunStore {
     ...memoryReads(data),
     ...memoryMessagePages(data),
     ...memoryDeletion(data),
+    ...memoryWaiting(data),
   };
   let closed = false;
   const close = async (): Promise<void> => {

@@ -31,6 +31,8 @@ import {
   type MemoryLeft,
   type MemoryThread,
 } from "./memory-data.js";
+import { turnOf } from "../waiting.js";
+import { dropWaiting, putRecovery, waitingFor } from "./waiting.js";
 
 type Writes = Pick<
   RunStore,
@@ -65,8 +67,14 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   const same = runOfId(thread, runId, request.fingerprint)?.row;
   const decision = decideClaim(thread?.head, same, request);
   if (decision.is === "moved") return decision;
-  if (decision.is === "exists") return { is: "exists", run: { ...decision.run } };
+  if (decision.is === "exists") {
+    if (request.waiting === true) dropWaiting(data, threadId, runId);
+    return { is: "exists", run: { ...decision.run } };
+  }
   if (decision.is === "again") return granted(request, decision.run, thread?.bytes);
+  const { waits, first } = waitingFor(data, threadId, runId);
+  const turn = request.waiting === true ? turnOf(waits, first, runId) : "first";
+  if (turn !== "first") return { is: turn };
 
   const { runIndex, former } = decision;
   const input = structuredClone(request.input);
@@ -91,6 +99,7 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   claimed.row = row;
   data.threads.set(threadId, claimed);
   data.live.add(threadId);
+  if (request.waiting === true) dropWaiting(data, threadId, runId);
   data.deleted.delete(threadId);
   data.threadsOfRun.set(runId, (data.threadsOfRun.get(runId) ?? new Set()).add(threadId));
   return granted(request, { runIndex, epoch }, claimed.bytes);
@@ -125,23 +134,27 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     run.row = endedRun(run.row, status, endedAt, chunk);
     thread.head = settledHead(thread.head, runIndex, settlement);
     data.live.delete(threadId);
+    if (settlement.recovery !== undefined) putRecovery(data, settlement.recovery);
     ended(thread, endedAt, status);
     return "settled";
   },
 
-  settleForeign: async (threadId, runId, status, endedAt, build) => {
+  settleForeign: async (threadId, runId, status, endedAt, build, recovery) => {
     const thread = data.threads.get(threadId);
     const live = thread?.head.live;
     if (thread === undefined || live?.runId !== runId) return undefined;
     const run = liveRun(thread, live.runIndex);
     const last = run.chunks.at(-1);
-    const chunk = build({ ...run.row }, last === undefined ? 0 : last.firstSeq + last.count, last?.open);
+    const nextSeq = last === undefined ? 0 : last.firstSeq + last.count;
+    const chunk = build({ ...run.row }, nextSeq, last?.open);
+    const next = recovery?.({ ...run.row }, nextSeq, last?.open);
     const epoch = ++data.epoch;
     putChunk(run.chunks, { ...chunk, epoch });
     weigh(thread, run);
     run.row = { ...endedRun(run.row, status, endedAt, chunk), epoch };
     thread.head = takenOver(thread.head, epoch, live.runIndex);
     data.live.delete(threadId);
+    if (next !== undefined) putRecovery(data, next);
     ended(thread, endedAt, status);
     return { ...run.row };
   },

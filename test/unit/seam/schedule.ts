@@ -82,6 +82,11 @@ const WRITES: ReadonlySet<string> = new Set<keyof RunStore>([
   "cut",
   "sweep",
   "repack",
+  "addWaiting",
+  "moveWaiting",
+  "removeWaiting",
+  "clearWaiting",
+  "updateWaiting",
 ]);
 
 interface Call {

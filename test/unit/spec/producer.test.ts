@@ -17,7 +17,10 @@ function attentive(asks: readonly object[] = []) {
   const agent = agentOf(async function* (input) {
     given.push(structuredClone({ ...input, messages: [...input.messages] }));
     const { threadId, runId } = input;
-    yield* counter(2)(input, { signal: new AbortController().signal }) as AsyncGenerator<BaseEvent>;
+    yield* counter(2)(input, {
+      signal: new AbortController().signal,
+      committed: async () => undefined,
+    }) as AsyncGenerator<BaseEvent>;
     if (asks.length > 0 && input.resume === undefined) {
       yield {
         type: EventType.RUN_FINISHED,

@@ -162,7 +162,7 @@ test("what fails in one thread does not keep the sweep from the others (L10)", a
 test("a deletion whose end was not heard is done once, and told as done (L8)", async () => {
   const { store, db } = await opened();
   const { epoch } = await withRuns(store, "t", ["r0"]);
-  const falling = loseCommitOver(["heads", "threads", "meta"]);
+  const falling = loseCommitOver(["heads", "threads", "meta", "waiting"]);
   expect(await store.deleteThread("t")).toBe(true);
   expect(falling.lost()).toBe(true);
   expect(await store.head("t")).toMatchObject({ deleted: true, epoch: epoch + 1 });
@@ -197,7 +197,7 @@ test("deleting a large thread holds up no other for long: short transactions, no
   expect(writes.filter(isAppend)).toHaveLength(3);
   const deletions = writes.filter((tx) => !isAppend(tx));
   expect(deletions.filter(({ stores }) => stores.includes("heads"))).toEqual([
-    { stores: ["heads", "meta", "threads"], mode: "readwrite", durability: "strict", deleted: 1 },
+    { stores: ["heads", "meta", "threads", "waiting"], mode: "readwrite", durability: "strict", deleted: 1 },
   ]);
   expect(deletions.slice(1).every(({ stores, durability }) => stores.length === 1 && durability === "relaxed")).toBe(
     true,

@@ -139,7 +139,7 @@ export function describeLostCommits(name: string): void {
       const head = await idle(store);
       await other.head("t");
       let begun: Promise<unknown> | undefined;
-      loseCommitOver(["heads", "threads", "meta"], "aborted", () => {
+      loseCommitOver(["heads", "threads", "meta", "waiting"], "aborted", () => {
         begun = other.claim(request("t", "r1", { base: head, prevRunIndex: 0 }));
       });
       expect(await store.deleteThread("t")).toBe(false);

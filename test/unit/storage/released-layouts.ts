@@ -32,3 +32,9 @@ export function createVersion3(db: IDBPDatabase, tx: Upgrade): void {
   messages.createIndex("after", ["threadId", "after"]);
   messages.createIndex("resets", ["threadId", "resets", "runIndex"]);
 }
+
+export function createVersion4(db: IDBPDatabase, tx: Upgrade): void {
+  createVersion3(db, tx);
+  const waiting = db.createObjectStore("waiting", { keyPath: ["threadId", "position"] });
+  waiting.createIndex("runId", ["threadId", "runId"], { unique: true });
+}

@@ -6,6 +6,7 @@ import { describeCut } from "./cut.suite.js";
 import { describeDeletion } from "./deletion.suite.js";
 import { describeRepack } from "./repack.suite.js";
 import { describeThreadUpdates } from "./thread-update.suite.js";
+import { describeWaiting } from "./waiting.suite.js";
 import { chunkOf, claimed, contents, delta, foreignEnd, leaving, request, runOn, settlement, withRuns } from "./kit.js";
 
 /** The law of every RunStore. `create` gives one that nothing was written to. */
@@ -338,6 +339,7 @@ export function describeRunStore(name: string, create: () => RunStore): void {
     });
 
     describeThreadUpdates(create);
+    describeWaiting(create);
     describeDeletion(create);
     describeCut(create);
     describeRepack(create);

@@ -5,7 +5,8 @@ import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-
 import { DB_VERSION } from "../../../src/storage/indexeddb/schema.js";
 import { freshDb } from "../runner/kit.js";
 import { chunkOf, delta, runOn, settlement } from "./kit.js";
-import { createVersion1, createVersion2 } from "./released-layouts.js";
+import { createVersion1, createVersion2, createVersion3 } from "./released-layouts.js";
+import { waiting } from "./waiting.suite.js";
 
 const run = (threadId: string, runIndex: number, runId: string, status: string) => ({
   threadId,
@@ -55,7 +56,7 @@ test("a database of version 1 is brought up to this one with all that is in it (
   expect(await store.settle(claim, settlement(claim, 2))).toBe("settled");
   expect((await runOn(store, "idle", "r2", 0)).epoch).toBe(3);
   const now = await openDB(dbName);
-  expect([now.version, DB_VERSION]).toEqual([3, 3]);
+  expect([now.version, DB_VERSION]).toEqual([4, 4]);
   now.close();
 });
 
@@ -85,6 +86,22 @@ test("messages of a database of version 2 are found in pages (L10, L16)", async 
   };
   expect(await page(undefined)).toEqual({ contents: ["behind-a of 2", "b of 1"], earlier: true });
   expect(await page("behind-a")).toEqual({ contents: ["a of 2"], earlier: false });
+});
+
+test("runs can wait in a database of version 3 (L10)", async () => {
+  const dbName = freshDb();
+  const old = await openDB(dbName, 3, { upgrade: (db, _old, _new, tx) => createVersion3(db, tx) });
+  await old.put("heads", { threadId: "t", epoch: 1, runCount: 1, activeRunIndex: 0 });
+  await old.put("runs", run("t", 0, "r0", "finished"));
+  await old.put("meta", 1, "epoch");
+  old.close();
+  const store = indexedDBRunStore({ dbName });
+  onTestFinished(() => store.close());
+  expect(await store.waitingThreads()).toEqual([]);
+  expect(await store.addWaiting(waiting("r0"), 10)).toMatchObject({ is: "exists" });
+  expect(await store.addWaiting(waiting("r1"), 10)).toEqual({ is: "added" });
+  expect((await runOn(store, "t", "r2", 0)).epoch).toBe(2);
+  expect(await store.waitingRuns("t")).toMatchObject([waiting("r1")]);
 });
 
 test("a database that cannot be brought up is told of and left as it is (L10)", async () => {

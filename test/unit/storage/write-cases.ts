@@ -1,6 +1,7 @@
 import { EventType } from "@ag-ui/client";
 import type { Claim, RunStore } from "../../../src/storage/run-store.js";
 import { baseAt, chunkOf, claimed, delta, foreignEnd, leaving, request, settlement, withRuns } from "./kit.js";
+import { recovery, waiting } from "./waiting.suite.js";
 
 /** A write, the stores of its transaction, and what stands in the log before it. Both give the same whenever they are done. */
 export interface Write {
@@ -33,6 +34,14 @@ const asked = async (store: RunStore): Promise<void> => {
 const broken = async (store: RunStore): Promise<void> => {
   await live(store);
   await store.settleForeign("t", "r1", "broken", 4_000, foreignEnd);
+};
+
+const queued = async (store: RunStore): Promise<void> => {
+  await idle(store);
+  await queuedAlone(store);
+};
+const queuedAlone = async (store: RunStore): Promise<void> => {
+  for (const runId of ["w1", "w2", "w3"]) await store.addWaiting(waiting(runId), 10);
 };
 
 export const SETTLE = ["heads", "threads", "runs", "chunks", "messages", "states"];
@@ -102,7 +111,7 @@ export const WRITES: readonly Write[] = [
   },
   {
     name: "a deletion",
-    stores: ["heads", "threads", "meta"],
+    stores: ["heads", "threads", "meta", "waiting"],
     before: idle,
     write: (store) => store.deleteThread("t"),
   },
@@ -117,6 +126,61 @@ export const WRITES: readonly Write[] = [
     stores: ["meta"],
     before: idle,
     write: (store) => store.deleteThread("t"),
+  },
+  {
+    name: "the deletion of a thread that only has waiting runs",
+    stores: ["heads", "threads", "runs", "meta", "waiting"],
+    before: queuedAlone,
+    write: (store) => store.deleteThread("t"),
+  },
+  {
+    name: "an addition to those that wait",
+    stores: ["heads", "runs", "waiting"],
+    before: idle,
+    write: (store) => store.addWaiting(waiting("w1"), 10),
+  },
+  {
+    name: "a move",
+    stores: ["waiting"],
+    before: queued,
+    write: (store) => store.moveWaiting("t", "w3", "w1"),
+  },
+  {
+    name: "the removal of a waiting run",
+    stores: ["waiting"],
+    before: queued,
+    write: (store) => store.removeWaiting("t", "w1"),
+  },
+  {
+    name: "the removal of all waiting runs",
+    stores: ["waiting"],
+    before: queued,
+    write: (store) => store.clearWaiting("t"),
+  },
+  {
+    name: "an update of a waiting run",
+    stores: ["waiting"],
+    before: queued,
+    write: (store) => store.updateWaiting("t", "w1", { notBefore: 9_000 }),
+  },
+  {
+    name: "a claim of a waiting run",
+    stores: ["heads", "threads", "runs", "meta", "waiting"],
+    before: queued,
+    write: (store) =>
+      store.claim(request("t", "w1", { base: { activeRunIndex: 0, epoch: 1 }, prevRunIndex: 0, waiting: true })),
+  },
+  {
+    name: "a foreign end that a run goes on with",
+    stores: ["heads", "threads", "runs", "chunks", "meta", "waiting"],
+    before: live,
+    write: (store) => store.settleForeign("t", "r1", "broken", 4_000, foreignEnd, () => recovery("r1")),
+  },
+  {
+    name: "a broken end that a run goes on with",
+    stores: [...SETTLE, "waiting"],
+    before: live,
+    write: (store) => store.settle(claim, settlement(claim, 2, { status: "broken", recovery: recovery("r1") })),
   },
   {
     name: "a cut",

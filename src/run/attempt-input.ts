@@ -1,0 +1,115 @@
+import { EventType } from "@ag-ui/core";
+import type { AssistantMessage, BaseEvent, Message } from "@ag-ui/client";
+import { OpenConstructTracker } from "./open-constructs.js";
+import { unansweredIn, type UnansweredCall } from "./pending-tool-calls.js";
+
+/*
+ * What the agent of an attempt is given: the messages of the thread at the end of the broken run, without what the end of
+ * that run added to them.
+ */
+
+/** What a run left open when it broke, and what its closing events made up. */
+export interface BreakPoint {
+  /** Calls whose arguments were cut off, without a result. They were not started. */
+  readonly cutCalls: ReadonlySet<string>;
+  /** Ids of the reasoning messages that were cut off. */
+  readonly cutReasoning: ReadonlySet<string>;
+  /** Ids of the messages that hold results which nobody gave. */
+  readonly madeUp: ReadonlySet<string>;
+}
+
+/** Finds the break point of a run from its events in order. */
+export class BreakFinder {
+  private readonly tracker = new OpenConstructTracker();
+  private readonly cutCalls = new Set<string>();
+  private readonly cutReasoning = new Set<string>();
+  private readonly madeUp = new Set<string>();
+  private isClosing = false;
+
+  /** @param isClosing it was written to end the run: nothing that the agent emitted comes after it */
+  note(event: BaseEvent, isClosing: boolean): void {
+    if (isClosing && !this.isClosing) this.close();
+    if (!isClosing) this.tracker.note(event);
+    else if (event.type === EventType.TOOL_CALL_RESULT) this.madeUp.add(String(event["messageId"]));
+  }
+
+  /** After all events. */
+  get point(): BreakPoint {
+    if (!this.isClosing) this.close();
+    const { cutCalls, cutReasoning, madeUp } = this;
+    return { cutCalls, cutReasoning, madeUp };
+  }
+
+  private close(): void {
+    this.isClosing = true;
+    for (const { toolCallId, answered } of this.tracker.snapshot()?.toolCalls ?? []) {
+      if (answered !== true) this.cutCalls.add(toolCallId);
+    }
+    for (const { kind, start } of this.tracker.started()) {
+      if (kind === "reasoning") this.cutReasoning.add(start.messageId);
+    }
+  }
+}
+
+/** What an attempt starts from. */
+export interface AttemptStart {
+  readonly messages: readonly Message[];
+  /** Calls that were made and have no result, since somebody last wrote; calls of the front end's tools are not among them. */
+  readonly started: readonly UnansweredCall[];
+}
+
+export interface AttemptSource {
+  /** Of the thread, at the end of the broken run. */
+  readonly messages: readonly Message[];
+  readonly broke: BreakPoint;
+  /** Names of the front end's tools, whose calls the page answers. */
+  readonly frontEndTools: ReadonlySet<string>;
+  /** The agent goes on from what is there; else it is asked again. */
+  readonly continues: boolean;
+  /** Whether a message was added by the broken run, or by one that it went on with. */
+  readonly isOwn: (messageId: string) => boolean;
+}
+
+/**
+ * The messages that an attempt's agent is given. No settled result is lost, and none is there that nobody gave.
+ *
+ * - An agent that continues finds calls without result as they were made (it runs them again, or leaves them to the page), and
+ *   the text that was cut off.
+ * - Another one is asked again, with the calls that have results: what the broken run said after the last result goes, and
+ *   so do its calls without result.
+ */
+export function attemptStart({ messages, broke, frontEndTools, continues, isOwn }: AttemptSource): AttemptStart {
+  const { cutCalls, cutReasoning, madeUp } = broke;
+  const real = messages.flatMap((message): Message[] => {
+    if (message.role === "tool" && madeUp.has(message.id)) return [];
+    if (message.role === "reasoning" && cutReasoning.has(message.id)) return [];
+    return message.role === "assistant" ? withoutCalls(message, cutCalls) : [message];
+  });
+  const unanswered = unansweredIn(real);
+  const started = unanswered.filter(({ name }) => !frontEndTools.has(name));
+  if (continues) return { messages: real, started };
+  const open = new Set(unanswered.map(({ toolCallId }) => toolCallId));
+  const asked = real.flatMap((message) =>
+    message.role === "assistant" && isOwn(message.id) ? withoutCalls(message, open) : [message],
+  );
+  return { messages: withoutTail(asked, isOwn), started };
+}
+
+/** The message without these calls; nothing, if nothing else was in it. */
+function withoutCalls(message: AssistantMessage, calls: ReadonlySet<string>): Message[] {
+  const { toolCalls, ...rest } = message;
+  const left = toolCalls?.filter(({ id }) => !calls.has(id));
+  if (toolCalls === undefined || left === undefined || left.length === toolCalls.length) return [message];
+  if (left.length > 0) return [{ ...rest, toolCalls: left }];
+  return rest.content === undefined || rest.content === "" ? [] : [rest];
+}
+
+/** The messages without what the run has said since the last message that it did not write or that is a result. */
+function withoutTail(messages: readonly Message[], isOwn: (messageId: string) => boolean): readonly Message[] {
+  const isSaid = (message: Message): boolean => {
+    const { role, id } = message;
+    const says = role === "reasoning" || role === "activity" || (role === "assistant" && !message.toolCalls?.length);
+    return says && isOwn(id);
+  };
+  return messages.slice(0, messages.findLastIndex((message) => !isSaid(message)) + 1);
+}

@@ -1,0 +1,93 @@
+import type { Interrupt } from "@ag-ui/client";
+import { map, merge, type Observable } from "rxjs";
+import type { Bell } from "../platform/bell.js";
+import { RunnerError } from "../run/errors.js";
+import { pendingIn, type PendingToolCalls } from "../storage/pending-tool-calls.js";
+import type { ThreadHead } from "../storage/run-store.js";
+import type { AskedWaiting, WaitingRow, WaitingUpdate } from "../storage/waiting.js";
+import type { History } from "./history/history.js";
+import { steadily } from "./history/steadily.js";
+import type { Signals } from "./live/signals.js";
+import type { RunnerParts } from "./parts.js";
+
+/** How many runs may wait in one thread. */
+export const MAX_WAITING = 1_000;
+
+/** A thread, as far as it decides whether a waiting run may start. */
+export interface ThreadNow {
+  readonly head: ThreadHead | undefined;
+  /** Open interrupts; none while a run is live. */
+  readonly interrupts: readonly Interrupt[];
+  /** Calls of front-end tools that are awaited, or whose results go on first. */
+  readonly toolCalls: PendingToolCalls | undefined;
+}
+
+/** The runs of the log that wait for their turn; each change is told to all hosts. Who starts them: the runtime. */
+export class Outbox {
+  constructor(
+    private readonly parts: Pick<RunnerParts, "store">,
+    private readonly history: Pick<History, "base">,
+    private readonly signals: Signals,
+  ) {}
+
+  /**
+   * @returns `waits`, also if it did before; `exists` if it is in the log already. Errors: RunnerError `thread-busy` where as
+   *   many wait as may
+   */
+  async add(run: AskedWaiting): Promise<"waits" | "exists"> {
+    const { threadId, runId } = run;
+    const added = await this.parts.store.addWaiting(run, MAX_WAITING);
+    if (added.is === "full") throw new RunnerError("thread-busy", { threadId, runId, waiting: MAX_WAITING });
+    if (added.is === "added") this.signals.waitingChangedHere(threadId);
+    return added.is === "exists" ? "exists" : "waits";
+  }
+
+  /** The thread's waiting runs in order. */
+  list(threadId: string, limit?: number): Promise<readonly WaitingRow[]> {
+    return this.parts.store.waitingRuns(threadId, limit);
+  }
+
+  threads(): Promise<readonly string[]> {
+    return this.parts.store.waitingThreads();
+  }
+
+  async move(threadId: string, runId: string, before: string | null): Promise<boolean> {
+    return this.told(threadId, await this.parts.store.moveWaiting(threadId, runId, before));
+  }
+
+  async remove(threadId: string, runId: string): Promise<boolean> {
+    return this.told(threadId, await this.parts.store.removeWaiting(threadId, runId));
+  }
+
+  async update(threadId: string, runId: string, update: WaitingUpdate): Promise<boolean> {
+    return this.told(threadId, await this.parts.store.updateWaiting(threadId, runId, update));
+  }
+
+  /** What the thread is now. */
+  thread(threadId: string): Promise<ThreadNow> {
+    return steadily(this.parts.store, threadId, async (head) => {
+      const isIdle = head !== undefined && head.live === undefined && head.deleted !== true;
+      const interrupts = isIdle ? (await this.history.base(head)).interrupts : [];
+      const pending = pendingIn(head);
+      // Those whose results are for the next message wait for nothing.
+      const isAwaited = pending?.calls.some(({ status, followUp }) => status !== "answered" || followUp !== false);
+      return { head, interrupts, toolCalls: isAwaited === true ? pending : undefined };
+    });
+  }
+
+  /** See {@link Signals.bellOf}. */
+  bellOf(threadId: string): { readonly bell: Bell; readonly release: () => void } {
+    return this.signals.bellOf(threadId);
+  }
+
+  /** Emits when the waiting runs of any thread, or why they wait, may have changed. */
+  get changed$(): Observable<void> {
+    const { changed$, anew$ } = this.signals;
+    return merge(changed$, anew$).pipe(map(() => undefined));
+  }
+
+  private told(threadId: string, isChanged: boolean): boolean {
+    if (isChanged) this.signals.waitingChangedHere(threadId);
+    return isChanged;
+  }
+}

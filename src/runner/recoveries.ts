@@ -1,0 +1,122 @@
+import type { RunAgentInput } from "@ag-ui/client";
+import { retryAfterOf, verdictOf, type RecoveryNote, type RecoveryPolicy, type Verdict } from "../run/recovery.js";
+import type { RecoveryWaiting } from "../storage/waiting.js";
+import { brokenRunOf, type BrokenRun } from "./history/broken-run.js";
+import type { History } from "./history/history.js";
+import { isUnreadable } from "./history/run-log.js";
+import type { Signals } from "./live/signals.js";
+import type { RunnerParts } from "./parts.js";
+
+/** What of an agent recovery depends on. */
+export interface RecoveringAgent {
+  readonly continues: boolean;
+  readonly repeatableTools: readonly string[];
+}
+
+/**
+ * Decides what becomes of broken runs, and keeps the decision in the log. Loaded when a run waits that goes on with one.
+ * Every step may be repeated, by any host: deciding twice decides the same.
+ */
+export class Recoveries {
+  constructor(
+    private readonly parts: RunnerParts,
+    private readonly history: History,
+    private readonly signals: Signals,
+  ) {}
+
+  /**
+   * Decides a recovery that waits undecided. If it goes on, it waits for its time from then on (`notBefore`); else it waits no
+   * more, and the run's row says why.
+   *
+   * @param agent undefined where it is not there any more
+   * @returns when it is to start; undefined where it does not
+   */
+  async decide(waiting: RecoveryWaiting, agent: RecoveringAgent | undefined): Promise<number | undefined> {
+    const { store } = this.parts;
+    const { threadId, runId } = waiting;
+    const verdict = await this.verdict(waiting, agent);
+    if (verdict?.is === "go") {
+      await store.updateWaiting(threadId, runId, { notBefore: verdict.at });
+      this.signals.waitingChangedHere(threadId);
+      return verdict.at;
+    }
+    await this.end(waiting, verdict);
+    return undefined;
+  }
+
+  /** Somebody decided that a recovery does not go on. @returns false if it does not wait any more */
+  cancel(waiting: RecoveryWaiting): Promise<boolean> {
+    const attempts = (waiting.attempt?.number ?? 2) - 1;
+    return this.end(waiting, { is: "gave-up", why: "cancelled", attempts });
+  }
+
+  private async end(waiting: RecoveryWaiting, note: RecoveryNote | undefined): Promise<boolean> {
+    const isEnded = await this.parts.store.endRecovery(waiting, note);
+    if (isEnded) this.signals.waitingChangedHere(waiting.threadId);
+    return isEnded;
+  }
+
+  /** The input of the run that goes on; undefined if the thread went on without it. Errors: those of the store. */
+  async input({ threadId, runId, of }: RecoveryWaiting): Promise<RunAgentInput | undefined> {
+    const broken = await this.brokenRun(threadId, of);
+    if (broken === undefined) return undefined;
+    const { resume, again = {} } = broken.input;
+    return {
+      tools: [],
+      context: [],
+      forwardedProps: {},
+      ...again,
+      threadId,
+      runId,
+      // The thread has them, and its state.
+      messages: [],
+      ...(resume !== undefined && { resume }),
+    };
+  }
+
+  /** Undefined: the thread went on, or nobody recovers its runs any more. */
+  private async verdict(
+    { threadId, of, ofIndex, agentId }: RecoveryWaiting,
+    agent: RecoveringAgent | undefined,
+  ): Promise<Verdict | undefined> {
+    const policy = this.parts.recovery.policyOf?.(agentId);
+    if (policy === undefined) return undefined;
+    if (agent === undefined) return UNREADABLE;
+    try {
+      const broken = await this.brokenRun(threadId, of);
+      if (broken === undefined) return undefined;
+      const closing = await this.parts.store.closing(threadId, ofIndex);
+      return this.judge(broken, policy, agent, closing && retryAfterOf(closing.terminal));
+    } catch (error) {
+      // Any host would fail in it.
+      if (isUnreadable(error)) return UNREADABLE;
+      throw error;
+    }
+  }
+
+  private judge(
+    { row, startFor }: BrokenRun,
+    policy: RecoveryPolicy,
+    agent: RecoveringAgent,
+    retryAfterMs: number | undefined,
+  ): Verdict {
+    const { started } = startFor(agent);
+    return verdictOf({
+      policy,
+      number: row.attempt?.number ?? 1,
+      started: started.map(({ name }) => name),
+      repeatable: new Set([...(policy.repeatableTools ?? []), ...agent.repeatableTools]),
+      retryAfterMs,
+      endedAt: row.endedAt ?? row.startedAt,
+    });
+  }
+
+  private async brokenRun(threadId: string, of: string): Promise<BrokenRun | undefined> {
+    const { store } = this.parts;
+    const head = await store.head(threadId);
+    if (head === undefined || head.deleted === true || head.live !== undefined) return undefined;
+    return brokenRunOf(store, this.history.log, threadId, await this.history.base(head), of);
+  }
+}
+
+const UNREADABLE: RecoveryNote = { is: "ask", why: "unreadable" };

@@ -1,0 +1,155 @@
+import type { Attempt } from "../run/hosted.js";
+import type { RunnerErrorCode } from "../run/errors.js";
+import type { RecoveryNote } from "../run/recovery.js";
+import type { RunRow } from "./run-store.js";
+
+/** Why a waiting run could not be started. Plain data of a RunnerError. */
+export interface WaitingError {
+  readonly code: RunnerErrorCode;
+  readonly message: string;
+}
+
+interface Waiting {
+  readonly threadId: string;
+  /** The id that its run will have. */
+  readonly runId: string;
+  readonly agentId: string;
+  /** When it was added. */
+  readonly since: number;
+  /** It must not start earlier. */
+  readonly notBefore?: number;
+  readonly attempt?: Attempt;
+  /** It could not be started, and waits until somebody tries it again, moves or cancels it. */
+  readonly error?: WaitingError;
+}
+
+/** Asked for by a caller. `request` is a payload: its form is that of whoever added it. */
+export interface AskedWaiting extends Waiting {
+  readonly kind: "run";
+  readonly request: unknown;
+}
+
+/** Goes on with the broken run `of`. It has no payload: any host can add it without reading content. */
+export interface RecoveryWaiting extends Waiting {
+  readonly kind: "recovery";
+  /** `runId` of the broken run. */
+  readonly of: string;
+  /** `runIndex` of the broken run. */
+  readonly ofIndex: number;
+}
+
+/** A run to be added to those that wait. */
+export type NewWaiting = AskedWaiting | RecoveryWaiting;
+
+/** A waiting run with its place: ascending within the thread, changed by moves. */
+export type WaitingRow = NewWaiting & { readonly position: number };
+
+export type Added =
+  | { readonly is: "added" }
+  /** A run with this id waits already. Nothing was added. */
+  | { readonly is: "waits" }
+  /** A run with this id is in the log. Nothing was added. */
+  | { readonly is: "exists"; readonly run: RunRow }
+  /** As many wait as may. Nothing was added. */
+  | { readonly is: "full" };
+
+/** What is changed of a waiting run; null removes the field. */
+export interface WaitingUpdate {
+  readonly notBefore?: number | null;
+  readonly error?: WaitingError | null;
+}
+
+/**
+ * The outbox: runs that wait for their turn, in order within their thread, whether or not the thread exists yet.
+ *
+ * - Every operation must be one atomic transaction, idempotent like all writes of the store; what it acknowledges must
+ *   survive power loss.
+ * - A run id must never be both waiting and in the log: `addWaiting` checks the log, and the claim that starts the run
+ *   removes it from those that wait (`ClaimRequest.waiting`).
+ * - The order must be total. New runs are added at the end; recoveries, which the store adds with the end of the broken
+ *   run, at the front.
+ * - Deleting a thread must delete them. They must keep their thread from eviction (`threadsBeyond`).
+ * - An invalid record must be listed with the error `corrupt-record`, if its run id can be read: it can then be removed.
+ */
+export interface WaitingStore {
+  /** @param most how many may wait in the thread */
+  addWaiting(run: AskedWaiting, most: number): Promise<Added>;
+  /** The thread's waiting runs in order, at most `limit`. */
+  waitingRuns(threadId: string, limit?: number): Promise<readonly WaitingRow[]>;
+  /** Ids of the threads in which runs wait. */
+  waitingThreads(): Promise<readonly string[]>;
+  /**
+   * Puts a waiting run before another one of its thread; null: at the end.
+   *
+   * @returns false, nothing changed, if one of them does not wait
+   */
+  moveWaiting(threadId: string, runId: string, before: string | null): Promise<boolean>;
+  /** @returns false, nothing changed, if it does not wait */
+  removeWaiting(threadId: string, runId: string): Promise<boolean>;
+  /**
+   * Removes a recovery from those that wait, and writes into the row of the broken run (`ofIndex`) why it does not go on by
+   * itself. Without a note: the thread went on.
+   *
+   * @returns false, nothing changed, if it does not wait
+   */
+  endRecovery(recovery: RecoveryWaiting, note: RecoveryNote | undefined): Promise<boolean>;
+  /** Removes all of a thread. */
+  clearWaiting(threadId: string): Promise<void>;
+  /** @returns false, nothing changed, if it does not wait */
+  updateWaiting(threadId: string, runId: string, update: WaitingUpdate): Promise<boolean>;
+}
+
+/** The position of a run that is added at the end. */
+export const positionAtEnd = (last: number | undefined): number => (last === undefined ? 0 : Math.floor(last) + 1);
+
+/** The position of a run that is added at the front. */
+export const positionAtFront = (first: number | undefined): number => (first === undefined ? 0 : Math.ceil(first) - 1);
+
+/** A place in the order, and whose it is. */
+export interface Placed {
+  readonly runId: string;
+  readonly position: number;
+}
+
+/**
+ * Where to put a waiting run that is moved: "there" where it stands there already, undefined where one of the two does
+ * not wait. `renumber`: no number is left between the neighbours, all get new ones first.
+ *
+ * @param order all waiting runs of the thread, in order
+ */
+export function placeOfMove(
+  order: readonly Placed[],
+  runId: string,
+  before: string | null,
+): { readonly is: "there" | "renumber" } | { readonly is: "to"; readonly position: number } | undefined {
+  const from = order.findIndex((it) => it.runId === runId);
+  const others = order.filter((it) => it.runId !== runId);
+  const to = before === null ? others.length : others.findIndex((it) => it.runId === before);
+  if (from < 0 || (before !== runId && to < 0)) return undefined;
+  if (before === runId || to === from) return { is: "there" };
+  const [previous, next] = [others[to - 1]?.position, others[to]?.position];
+  if (next === undefined) return { is: "to", position: positionAtEnd(previous) };
+  if (previous === undefined) return { is: "to", position: positionAtFront(next) };
+  const position = previous + (next - previous) / 2;
+  return position > previous && position < next ? { is: "to", position } : { is: "renumber" };
+}
+
+/** The row after an update. */
+export function updatedWaiting<Row extends { readonly notBefore?: number; readonly error?: WaitingError }>(
+  row: Row,
+  { notBefore, error }: WaitingUpdate,
+): Row {
+  const { notBefore: oldTime, error: oldError, ...rest } = row;
+  const time = notBefore === undefined ? oldTime : (notBefore ?? undefined);
+  const failure = error === undefined ? oldError : (error ?? undefined);
+  return {
+    ...rest,
+    ...(time !== undefined && { notBefore: time }),
+    ...(failure !== undefined && { error: failure }),
+    // Both fields are Row's own.
+  } as Row;
+}
+
+/** Whether a claim may start a waiting run: `gone` where it does not wait any more, `behind` where another one is first. */
+export const turnOf = (waits: boolean, firstRunId: string | undefined, runId: string): "first" | "behind" | "gone" =>
+  !waits ? "gone" : firstRunId === runId ? "first" : "behind";
