@@ -34,6 +34,11 @@ export interface Browser {
    * @param bytes undefined: as much as before
    */
   setQuota(origin: string, bytes: number | undefined): Promise<void>;
+  /**
+   * Takes the network from the SharedWorker whose name has this in it, until what it returns is called. Chromium only: the
+   * page's own offline switch does not reach workers.
+   */
+  cutNetworkOf(workerHas: string): Promise<() => Promise<void>>;
   /** What "Clear site data" of the developer tools does to an origin's storage. Chromium only. */
   clearSiteData(origin: string): Promise<void>;
   /** Ends the browser and deletes its profile. */

@@ -6,6 +6,7 @@ export interface BrowserFaults {
   setQuota(origin: string, bytes: number | undefined): Promise<void>;
   heapOf(workerHas: string): Promise<number>;
   clearSiteData(origin: string): Promise<void>;
+  cutNetworkOf(workerHas: string): Promise<() => Promise<void>>;
 }
 
 /** A session of its own for one piece of work. */
@@ -26,6 +27,18 @@ export function browserFaults(browser: PuppeteerBrowser): BrowserFaults {
       if (!first) throw new Error("the browser has no page");
       return first.createCDPSession();
     }));
+  /** A session of the one SharedWorker whose name has this in it, and what ends it, also where the worker is gone. */
+  const attach = async (workerHas: string): Promise<[CDPSession, () => Promise<void>]> => {
+    const session = await browser.target().createCDPSession();
+    const { targetInfos } = await session.send("Target.getTargets", { filter: [{ type: "shared_worker" }] });
+    const found = targetInfos.filter(({ title }) => title.includes(workerHas));
+    if (found.length !== 1) throw new Error(`${found.length} workers are called ${workerHas}`);
+    const { targetId } = found[0]!;
+    const { sessionId } = await session.send("Target.attachToTarget", { targetId, flatten: true });
+    const worker = session.connection()?.session(sessionId);
+    if (!worker) throw new Error(`no session of ${workerHas}`);
+    return [worker, () => session.detach()];
+  };
   return {
     endSharedWorkers: (nameHas) =>
       withSession(browser.target(), async (session) => {
@@ -39,22 +52,27 @@ export function browserFaults(browser: PuppeteerBrowser): BrowserFaults {
         while ((await workers()).some(({ targetId }) => ending.includes(targetId))) continue;
         return ending.length;
       }),
-    heapOf: (workerHas) =>
-      withSession(browser.target(), async (session) => {
-        const { targetInfos } = await session.send("Target.getTargets", { filter: [{ type: "shared_worker" }] });
-        const found = targetInfos.filter(({ title }) => title.includes(workerHas));
-        if (found.length !== 1) throw new Error(`${found.length} workers are called ${workerHas}`);
-        const { targetId } = found[0]!;
-        const { sessionId } = await session.send("Target.attachToTarget", { targetId, flatten: true });
-        const worker = session.connection()?.session(sessionId);
-        if (!worker) throw new Error(`no session of ${workerHas}`);
-        try {
-          await worker.send("HeapProfiler.collectGarbage");
-          return (await worker.send("Runtime.getHeapUsage")).usedSize;
-        } finally {
-          await session.send("Target.detachFromTarget", { sessionId });
-        }
-      }),
+    heapOf: async (workerHas) => {
+      const [worker, leave] = await attach(workerHas);
+      try {
+        await worker.send("HeapProfiler.collectGarbage");
+        return (await worker.send("Runtime.getHeapUsage")).usedSize;
+      } finally {
+        await leave();
+      }
+    },
+    async cutNetworkOf(workerHas) {
+      // In force as long as this session lives.
+      const [worker, leave] = await attach(workerHas);
+      await worker.send("Network.enable");
+      await worker.send("Network.emulateNetworkConditions", {
+        offline: true,
+        latency: 0,
+        downloadThroughput: -1,
+        uploadThroughput: -1,
+      });
+      return leave;
+    },
     async clearSiteData(origin) {
       const session = await ofPage();
       await session.send("Storage.clearDataForOrigin", {

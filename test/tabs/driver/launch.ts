@@ -65,6 +65,7 @@ export async function launch(
     endSharedWorkers: (nameHas = "") => started.endSharedWorkers(nameHas),
     setQuota: (origin, bytes) => started.setQuota(origin, bytes),
     heapOf: (workerHas) => started.heapOf(workerHas),
+    cutNetworkOf: (workerHas) => started.cutNetworkOf(workerHas),
     clearSiteData: (origin) => started.clearSiteData(origin),
     async close() {
       await end(() => started.quit());

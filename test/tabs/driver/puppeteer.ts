@@ -119,6 +119,7 @@ export async function startPuppeteer(
           endSharedWorkers: cannot(engine, "end a SharedWorker"),
           setQuota: cannot(engine, "set a quota"),
           heapOf: cannot(engine, "measure a SharedWorker"),
+          cutNetworkOf: cannot(engine, "cut the network of a worker"),
           clearSiteData: cannot(engine, "clear the data of a site"),
         };
   return {
