@@ -7,6 +7,7 @@ import { faults } from "./faults.js";
 import { firstAttach } from "./first-attach.js";
 import { latency } from "./latency.js";
 import { liveAttach } from "./live-attach.js";
+import { models } from "./models.js";
 import { perRequest } from "./per-request.js";
 import { pipeline } from "./pipeline.js";
 import { renders } from "./renders.js";
@@ -28,6 +29,7 @@ export const GROUPS: Readonly<Record<string, (context: Context) => Promise<void>
   "first-attach": firstAttach,
   screen,
   renders,
+  models,
   faults,
   runners,
   threads,

@@ -32,7 +32,8 @@ export function checkChaos(evidence: ChaosEvidence): { readonly found: string[];
       const { faults, ...what } = readAnswer(plan, answer, evidence.runs);
       answers.push(what);
       found.push(...faults.map((fault) => `${threadId}, answer of ${plan.id}: ${fault}`));
-      if (index === all.length - 1 && !what.isWhole) found.push(`${threadId}: the last answer (${plan.id}) is not whole`);
+      if (index === all.length - 1 && !what.isWhole)
+        found.push(`${threadId}: the last answer (${plan.id}) is not whole`);
     });
   }
   return { found, answers };
@@ -114,7 +115,9 @@ function readAnswer(
   const calls = answer.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
   const results = new Map(answer.flatMap((it) => (it.role === "tool" ? [[it.toolCallId, it.content] as const] : [])));
   const places = calls.map(({ id }) => placeOf(id).place);
-  const planned = plan.steps.flatMap((step, at) => step.calls.map((name, index) => [plan.id, at, name, index].join(".")));
+  const planned = plan.steps.flatMap((step, at) =>
+    step.calls.map((name, index) => [plan.id, at, name, index].join(".")),
+  );
   if (places.join() !== planned.slice(0, places.length).join()) {
     faults.push(`it calls ${places.join(", ")}, and was to call ${planned.join(", ")}`);
   }

@@ -1,9 +1,4 @@
-import {
-  connectRuntime,
-  RunnerError,
-  type RuntimeConnection,
-  type RuntimeStatus,
-} from "ag-ui-local-runtime/client";
+import { connectRuntime, RunnerError, type RuntimeConnection, type RuntimeStatus } from "ag-ui-local-runtime/client";
 import { ThreadStore } from "../../../src/client/store/thread-store.js";
 import type { ThreadSnapshot } from "../../../src/client/store/thread-snapshot.js";
 import type { Plan } from "../chaos/plan.js";
@@ -76,7 +71,9 @@ class Chaos {
 
   /** What a person does who is shown "Run again". @returns "ok", or why not */
   runAgain(threadId: string): Promise<string> {
-    return this.store(threadId).retry().then(() => "ok", nameOf);
+    return this.store(threadId)
+      .retry()
+      .then(() => "ok", nameOf);
   }
 
   readLog(): Promise<ReadLog> {
