@@ -3,7 +3,7 @@ import { modelServer, type ModelServer } from "../../openai/server.js";
 import type { Engine, Tab } from "../driver/browser.js";
 import { pick, randomFrom } from "../hammer-random.js";
 import type { ChaosRest } from "../pages/chaos.js";
-import { check } from "../soak/check.js";
+import { check, type Shown } from "../soak/check.js";
 import { FaultyTabs } from "../soak/faulty-tabs.js";
 import { randomFault } from "../soak/faults.js";
 import { checkChaos } from "./check.js";
@@ -88,6 +88,18 @@ class ChaosTabs extends FaultyTabs {
       this.all.map((tab, at) => tab.waitFor(isAtRest).catch(() => this.describe(tab, at))),
     );
     return rests.filter((rest) => typeof rest === "string");
+  }
+
+  /** What the tabs show in the end: what is expected, unless that does not come. */
+  async shown(expected: readonly Shown[]): Promise<Shown[]> {
+    const whole = expected.map(({ messages }) => messages.join());
+    const complete = (all: string[]): boolean =>
+      window.chaos.shown().every(({ messages }, thread) => messages.join() === all[thread]);
+    const shown = this.all.map(async (tab) => {
+      await tab.waitFor(complete, whole).catch(() => undefined);
+      return tab.evaluate(() => window.chaos.shown());
+    });
+    return (await Promise.all(shown)).flat();
   }
 
   private async describe(tab: Tab, at: number): Promise<string> {
@@ -258,6 +270,7 @@ class Chaos {
       const last = messages.findLast(({ role }) => role === "user")?.id ?? "";
       this.retries.set(last, (this.retries.get(last) ?? 0) + 1);
       count(this.runAgain, `${run.last.status} ${run.last.error?.code ?? ""}`);
+      this.options.log?.(`${threadId} is run again after ${JSON.stringify(run)}`);
       const outcome = await tab.evaluate((thread) => window.chaos.runAgain(thread), threadId);
       if (outcome !== "ok") this.found.push(`${threadId} cannot be run again: ${outcome}`);
     }
@@ -270,9 +283,9 @@ class Chaos {
   }
 
   private async checkAll(): Promise<void> {
-    const shown = (await Promise.all(this.tabs.all.map((tab) => tab.evaluate(() => window.chaos.shown())))).flat();
     const reader = this.anyTab();
     const log = await reader.evaluate(() => window.chaos.readLog());
+    const shown = await this.tabs.shown(log.shown);
     const replays = await reader.evaluate(() => window.chaos.replayed());
     const refused = await reader.evaluate(() => window.chaos.refusals());
     const findings = check({ seen: [], notes: [], log: log.runs, shown: [...log.shown, ...shown, ...replays] });

@@ -1,11 +1,16 @@
 import { AbstractAgent, type BaseEvent, type Message, verifyEvents } from "@ag-ui/client";
 import { IndexedDBAgentRunner } from "ag-ui-local-runtime";
 import { type Observable, lastValueFrom } from "rxjs";
+import { isRecord } from "../../../src/run/json.js";
 import type { LoggedRun, Shown } from "../soak/check.js";
 import { contentOf } from "./soak-report.js";
 
-/** Whole messages: their ids and their order are the same everywhere too. */
-export const shownAs = (messages: readonly Message[]): string[] => messages.map((message) => JSON.stringify(message));
+/** Whole messages: their ids and their order are the same everywhere too. The order of their fields is nobody's. */
+export const shownAs = (messages: readonly Message[]): string[] =>
+  messages.map((message) => JSON.stringify(message, (_, value: unknown) => (isRecord(value) ? sorted(value) : value)));
+
+const sorted = (record: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(record).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 
 /** Threads as they stand in the log. */
 export interface ReadLog {
