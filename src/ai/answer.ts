@@ -61,7 +61,7 @@ export class Answer {
   /** By a part's id: what its provider wants back. */
   private readonly shared = new Map<string, Record<string, unknown>>();
   private sources: Shared[] = [];
-  /** The message of the first text, and of the calls. */
+  /** The message of the first text, and of calls that no text precedes. */
   private readonly mainId: string;
   private lastText: string | undefined;
   /** The last text's TEXT_MESSAGE_END waits for how the answer ended, which belongs into it. */
@@ -120,7 +120,8 @@ export class Answer {
         this.usage = tokenUsageFromAiSdkUsage(part.usage, this.parts.model);
         this.ending = {
           finishReason: part.finishReason,
-          isSaid: part.finishReason !== "other" || part.rawFinishReason !== undefined,
+          isSaid:
+            part.rawFinishReason !== undefined || (part.finishReason !== "other" && part.finishReason !== "error"),
           contentType: part.response.headers?.["content-type"],
         };
         return yield* this.finish();
@@ -152,7 +153,9 @@ export class Answer {
     let text = this.texts.get(id);
     if (text === undefined || !text.isOpen) {
       yield* this.release();
-      text = { messageId: this.lastText === undefined ? this.mainId : this.parts.makeId(), isOpen: true };
+      // In one message the calls would stand behind a text that followed them.
+      const isFirst = this.lastText === undefined && this.openCalls.size === 0;
+      text = { messageId: isFirst ? this.mainId : this.parts.makeId(), isOpen: true };
       this.texts.set(id, text);
       this.lastText = text.messageId;
       yield { type: EventType.TEXT_MESSAGE_START, messageId: text.messageId, role: "assistant" };

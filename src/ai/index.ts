@@ -4,10 +4,12 @@
  * @module ag-ui-local-runtime/ai
  */
 export { aiAgent, aiTool } from "./ai-agent.js";
+export { stateTools, type StateTools } from "./state-tools.js";
 export type {
   AiAgentOptions,
   AiRun,
   AiSchema,
+  AiSdkTool,
   AiSettings,
   AiSystemRun,
   AiTool,

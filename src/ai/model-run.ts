@@ -58,6 +58,11 @@ function leftCallsIn(messages: readonly Message[]): LeftCall[] {
   );
 }
 
+/** A provider's word for a stream that ended without a reason: the server's fault, or its connection's. */
+const isCutOff = (error: unknown): boolean =>
+  (error as Partial<Error> | undefined)?.name === "AI_InvalidResponseDataError" &&
+  /without a finish reason/i.test(messageOf(error));
+
 /** Ends a run in the middle, with what its RUN_ERROR says. */
 class Failed extends Error {
   constructor(readonly failure: ModelFailure) {
@@ -173,7 +178,11 @@ class ModelRun {
       for (let read = await reader.read(); !read.done; read = await reader.read()) {
         if (signal.aborted) break;
         const { value } = read;
-        if (value.type === "error") throw value.error;
+        if (value.type === "error") {
+          if (!isCutOff(value.error)) throw value.error;
+          // What is known of the response follows.
+          continue;
+        }
         if (value.type === "abort") throw new DOMException("The model did not answer in time", "TimeoutError");
         for (const event of answer.events(value)) yield this.noted(event);
       }

@@ -66,8 +66,11 @@ export interface AiTool<Args = unknown, Result = unknown> {
   readonly repeatable?: boolean;
 }
 
+/** A tool of the AI SDK, with all that it has: `tool()`, one of an MCP client, one that a provider runs. */
+export type AiSdkTool = Pick<Tool, "inputSchema">;
+
 /** Tools by their names. */
-export type AiTools = Readonly<Record<string, AiTool | Tool>>;
+export type AiTools = Readonly<Record<string, AiTool | AiSdkTool>>;
 
 /** Settings of each call of the model, as the AI SDK names them. */
 export type AiSettings = Pick<

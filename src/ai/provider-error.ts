@@ -132,8 +132,10 @@ export function failureOf(error: unknown, redact: Redact): ModelFailure {
   if (statusCode !== undefined && (statusCode >= 500 || statusCode === 408)) {
     return fail("PROVIDER_UNAVAILABLE", `The model's server failed (${statusCode})${says}. Try again later`);
   }
-  // An answer that came and cannot be read.
-  if (statusCode !== undefined && statusCode < 300) return malformed(says);
+  // An answer that came, and broke off or cannot be read.
+  if (statusCode !== undefined && statusCode < 300) {
+    return UNREACHABLE.test(messageOf(told.cause)) ? brokenOff : malformed(says);
+  }
   if (statusCode !== undefined)
     return fail("INVALID_REQUEST", `The model's server refused the request (${statusCode})${says}`);
   if (told.name === "AI_StreamProviderError") return fail("PROVIDER_UNAVAILABLE", `The model's server failed${says}`);
@@ -154,6 +156,11 @@ const malformed = (says: string): ModelFailure => ({
   message: `The model's server sent what no model sends${says}. Is the base URL that of its API?`,
 });
 
+const brokenOff: ModelFailure = {
+  code: "PROVIDER_UNAVAILABLE",
+  message: "The connection to the model's server ended before its answer did. Try again",
+};
+
 /**
  * Why an answer counts as cut off: its stream ended without a reason.
  *
@@ -164,8 +171,5 @@ export function cutOff(contentType: string | undefined, isEmpty: boolean): Model
   if (contentType !== undefined && isEmpty && !/event-stream|json/i.test(contentType)) {
     return malformed(`: an answer of type ${printable(contentType, 80)}`);
   }
-  return {
-    code: "PROVIDER_UNAVAILABLE",
-    message: "The connection to the model's server ended before its answer did. Try again",
-  };
+  return brokenOff;
 }

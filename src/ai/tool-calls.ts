@@ -15,7 +15,10 @@ export function schemaOf(schema: AiSchema): Schema {
   return isPlain ? jsonSchema(schema as Parameters<typeof jsonSchema>[0]) : asSchema(schema as FlexibleSchema);
 }
 
-const isSdkTool = (tool: AiTool | SdkTool): tool is SdkTool => "inputSchema" in tool;
+/** The public type of the SDK's tools names only what tells them apart. */
+type KnownTool = AiTool | SdkTool;
+
+const isSdkTool = (tool: KnownTool): tool is SdkTool => "inputSchema" in tool;
 
 /** The tools as the model is told of them. None has an `execute`: calls are executed when they are in the log. */
 export function toolSetOf(
@@ -29,7 +32,7 @@ export function toolSetOf(
     set[name] = { description, inputSchema } as SdkTool;
   }
   // What runs here takes precedence over what a page offers by the same name.
-  for (const [name, tool] of Object.entries(own)) {
+  for (const [name, tool] of Object.entries(own as Readonly<Record<string, KnownTool>>)) {
     if (isSdkTool(tool)) {
       const { execute: _execute, needsApproval: _needsApproval, toModelOutput: _toModelOutput, ...told } = tool;
       set[name] = told as SdkTool;
@@ -64,8 +67,8 @@ export class ToolBox {
     private readonly repeatable: ReadonlySet<string>,
   ) {}
 
-  private tool(name: string): AiTool | SdkTool | undefined {
-    return Object.hasOwn(this.own, name) ? this.own[name] : undefined;
+  private tool(name: string): KnownTool | undefined {
+    return Object.hasOwn(this.own, name) ? (this.own[name] as KnownTool) : undefined; // see KnownTool
   }
 
   /** A call that the model has just made. */
@@ -124,7 +127,7 @@ export class ToolBox {
     return "invalid" in checked ? failed(checked.invalid) : { is: "execute", args: checked.args };
   }
 
-  private async checked(tool: AiTool | SdkTool, args: unknown): Promise<{ args: unknown } | { invalid: unknown }> {
+  private async checked(tool: KnownTool, args: unknown): Promise<{ args: unknown } | { invalid: unknown }> {
     if (args === undefined) return { invalid: "The arguments are not complete" };
     const { validate } = schemaOf(isSdkTool(tool) ? (tool.inputSchema as AiSchema) : tool.parameters);
     const result = await validate?.(args);

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -141,10 +142,13 @@ export async function modelServer(): Promise<ModelServer> {
       for (const part of answer.inBytes === true ? Buffer.from(piece) : [piece]) {
         const bytes = typeof part === "number" ? Buffer.from([part]) : part;
         if (!response.destroyed && !response.write(bytes)) {
-          await new Promise<void>((resolve) => {
-            response.once("drain", resolve);
-            response.once("close", resolve);
-          });
+          const gone = new AbortController();
+          // Rejects where the client left.
+          const drained = once(response, "drain", { signal: gone.signal });
+          const leave = (): void => gone.abort();
+          response.once("close", leave);
+          await drained.catch(() => undefined);
+          response.off("close", leave);
         }
       }
     };

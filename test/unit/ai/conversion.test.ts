@@ -1,0 +1,242 @@
+import type { Message } from "@ag-ui/core";
+import { EventType } from "@ag-ui/core";
+import { MockLanguageModelV4 } from "ai/test";
+import { describe, expect, test } from "vitest";
+import { promptOf } from "../../../src/ai/prompt.js";
+import { asks, inputOf, runOf } from "./kit.js";
+
+const call = (id: string, name: string, args = "{}") => ({
+  id,
+  type: "function" as const,
+  function: { name, arguments: args },
+});
+type StreamPart =
+  Awaited<ReturnType<MockLanguageModelV4["doStream"]>>["stream"] extends ReadableStream<infer Part> ? Part : never;
+
+/** A model that answers each request with the next list of parts, as a provider gives them. */
+function mock(...answers: StreamPart[][]): MockLanguageModelV4 {
+  return new MockLanguageModelV4({
+    doStream: async () => {
+      const parts = answers.shift() ?? [];
+      return {
+        stream: new ReadableStream<StreamPart>({
+          start(controller) {
+            for (const part of [{ type: "stream-start", warnings: [] } as StreamPart, ...parts, finish])
+              controller.enqueue(part);
+            controller.close();
+          },
+        }),
+      };
+    },
+  });
+}
+
+const finish: StreamPart = {
+  type: "finish",
+  finishReason: { unified: "stop", raw: "stop" },
+  usage: {
+    inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: 1, text: 1, reasoning: 0 },
+  },
+};
+
+describe("issue 16.1: messages to the model", () => {
+  test("media of all kinds, as data, by URL and by a provider's id", () => {
+    const source = (mimeType: string) => ({ type: "data" as const, value: "AAAA", mimeType });
+    const [message] = promptOf([
+      {
+        id: "u",
+        role: "user",
+        content: [
+          { type: "text", text: "See" },
+          { type: "image", source: source("image/png") },
+          { type: "audio", source: source("audio/wav") },
+          { type: "video", source: { type: "url", value: "https://a.test/v.mp4" } },
+          { type: "document", source: { type: "url", value: "data:application/pdf;base64,BBBB" } },
+          {
+            type: "document",
+            source: { type: "file", value: "file-1", provider: "openai", mimeType: "application/pdf" },
+          },
+        ],
+      },
+    ]);
+    expect(message).toEqual({
+      role: "user",
+      content: [
+        { type: "text", text: "See" },
+        { type: "file", mediaType: "image/png", data: { type: "data", data: "AAAA" } },
+        { type: "file", mediaType: "audio/wav", data: { type: "data", data: "AAAA" } },
+        { type: "file", mediaType: "video/*", data: { type: "url", url: new URL("https://a.test/v.mp4") } },
+        { type: "file", mediaType: "application/pdf", data: { type: "data", data: "BBBB" } },
+        { type: "file", mediaType: "application/pdf", data: { type: "reference", reference: { openai: "file-1" } } },
+      ],
+    });
+  });
+
+  test("turns: calls are followed by their results, wherever those stand, and one that has none gets one", () => {
+    const messages: Message[] = [
+      { id: "s", role: "system", content: "Be brief" },
+      { id: "d", role: "developer", content: "Be kind" },
+      ...asks("go"),
+      { id: "a1", role: "assistant", content: "first", toolCalls: [call("c1", "one"), call("c2", "two", "{broken")] },
+      { id: "a2", role: "assistant", content: "then" },
+      {
+        id: "t1",
+        role: "tool",
+        toolCallId: "c1",
+        content: [
+          { type: "text", text: "1" },
+          { type: "image", source: { type: "data", value: "AA", mimeType: "image/png" } },
+        ],
+      },
+      { id: "p", role: "activity", activityType: "plan", content: {} },
+      { id: "t9", role: "tool", toolCallId: "unknown", content: "nobody asked" },
+    ];
+    expect(promptOf(messages)).toMatchObject([
+      { role: "system", content: "Be brief" },
+      { role: "system", content: "Be kind" },
+      { role: "user", content: "go" },
+      {
+        role: "assistant",
+        content: [
+          { type: "text" },
+          { type: "tool-call", toolCallId: "c1" },
+          { type: "tool-call", toolCallId: "c2", input: {} },
+        ],
+      },
+      {
+        role: "tool",
+        content: [
+          { toolCallId: "c1", toolName: "one", output: { type: "content" } },
+          { toolCallId: "c2", toolName: "two", output: { type: "error-text" } },
+        ],
+      },
+      { role: "assistant", content: [{ type: "text", text: "then" }] },
+    ]);
+  });
+
+  test("what another agent encrypted is left alone", () => {
+    const [message] = promptOf([{ id: "r", role: "reasoning", content: "x", encryptedValue: "opaque" }]);
+    expect(message).toEqual({ role: "assistant", content: [{ type: "reasoning", text: "x" }] });
+  });
+});
+
+describe("issue 16.1: what providers say beside text", () => {
+  test("signatures of reasoning, text and calls come back to them with the next request", async () => {
+    const model = mock(
+      [
+        { type: "reasoning-start", id: "0", providerMetadata: { anthropic: { redactedData: "r" } } },
+        { type: "reasoning-delta", id: "0", delta: "hm" },
+        { type: "reasoning-delta", id: "0", delta: "", providerMetadata: { anthropic: { signature: "s1" } } },
+        { type: "reasoning-end", id: "0" },
+        // Told to nobody but its provider.
+        { type: "reasoning-start", id: "1" },
+        { type: "reasoning-end", id: "1", providerMetadata: { openai: { itemId: "i" } } },
+        { type: "text-start", id: "0" },
+        { type: "text-delta", id: "0", delta: "so" },
+        { type: "text-end", id: "0", providerMetadata: { google: { thoughtSignature: "t" } } },
+        {
+          type: "tool-call",
+          toolCallId: "c1",
+          toolName: "one",
+          input: "{}",
+          providerMetadata: { google: { thoughtSignature: "u" } },
+        },
+      ],
+      [
+        { type: "text-start", id: "0" },
+        { type: "text-delta", id: "0", delta: "done" },
+        { type: "text-end", id: "0" },
+      ],
+    );
+    const tools = { one: { parameters: { type: "object" }, execute: () => 1 } };
+    const { events } = await runOf({ model, tools }, inputOf(asks("go")));
+    expect(events.filter(({ type }) => type === EventType.REASONING_ENCRYPTED_VALUE)).toHaveLength(4);
+    expect(model.doStreamCalls[1]?.prompt).toMatchObject([
+      { role: "user" },
+      {
+        role: "assistant",
+        content: [
+          { type: "reasoning", text: "hm", providerOptions: { anthropic: { redactedData: "r", signature: "s1" } } },
+          { type: "reasoning", text: "", providerOptions: { openai: { itemId: "i" } } },
+          { type: "text", text: "so", providerOptions: { google: { thoughtSignature: "t" } } },
+          { type: "tool-call", toolCallId: "c1", providerOptions: { google: { thoughtSignature: "u" } } },
+        ],
+      },
+      { role: "tool" },
+    ]);
+  });
+
+  test("sources stand in the answer's metadata, files are activities, which the model is given back", async () => {
+    const model = mock(
+      [
+        { type: "text-start", id: "0" },
+        { type: "text-delta", id: "0", delta: "See" },
+        { type: "source", sourceType: "url", id: "s", url: "https://a.test/", title: "A" },
+        { type: "text-end", id: "0" },
+        { type: "file", mediaType: "image/png", data: { type: "data", data: "AAAA" } },
+        { type: "source", sourceType: "url", id: "s2", url: "https://b.test/" },
+      ],
+      [
+        { type: "text-start", id: "0" },
+        { type: "text-delta", id: "0", delta: "ok" },
+        { type: "text-end", id: "0" },
+      ],
+    );
+    const { messages } = await runOf({ model }, inputOf(asks("draw")));
+    expect(messages.slice(1)).toMatchObject([
+      {
+        role: "assistant",
+        content: "See",
+        metadata: { finishReason: "stop", sources: [{ url: "https://a.test/" }, { url: "https://b.test/" }] },
+      },
+      { role: "activity", activityType: "file", content: { mediaType: "image/png", data: "AAAA" } },
+    ]);
+    await runOf({ model }, inputOf([...messages, { id: "u2", role: "user", content: "again" }]));
+    expect(model.doStreamCalls[1]?.prompt).toMatchObject([
+      { role: "user" },
+      { role: "assistant", content: [{ type: "text" }, { type: "file", mediaType: "image/png" }] },
+      { role: "user" },
+    ]);
+  });
+
+  test("tools that the provider runs itself have their results in the log, and go back as its own", async () => {
+    const model = mock(
+      [
+        { type: "tool-input-start", id: "w", toolName: "web_search", providerExecuted: true, dynamic: true },
+        { type: "tool-input-delta", id: "w", delta: '{"q":"x"}' },
+        { type: "tool-input-end", id: "w" },
+        {
+          type: "tool-call",
+          toolCallId: "w",
+          toolName: "web_search",
+          input: '{"q":"x"}',
+          providerExecuted: true,
+          dynamic: true,
+        },
+        { type: "tool-result", toolCallId: "w", toolName: "web_search", result: { hits: 1 }, dynamic: true },
+        { type: "text-start", id: "0" },
+        { type: "text-delta", id: "0", delta: "found" },
+        { type: "text-end", id: "0" },
+      ],
+      [
+        { type: "text-start", id: "0" },
+        { type: "text-delta", id: "0", delta: "ok" },
+        { type: "text-end", id: "0" },
+      ],
+    );
+    const { messages, end } = await runOf({ model }, inputOf(asks("search")));
+    expect(end.type).toBe(EventType.RUN_FINISHED);
+    expect(messages.find(({ role }) => role === "tool")).toMatchObject({ toolCallId: "w", content: '{"hits":1}' });
+    await runOf({ model }, inputOf([...messages, { id: "u2", role: "user", content: "more" }]));
+    const [, assistant] = model.doStreamCalls[1]!.prompt;
+    expect(assistant).toMatchObject({
+      role: "assistant",
+      content: [
+        { type: "tool-call", toolCallId: "w", providerExecuted: true, input: { q: "x" } },
+        { type: "tool-result", toolCallId: "w", output: { type: "json", value: { hits: 1 } } },
+        { type: "text", text: "found" },
+      ],
+    });
+  });
+});
