@@ -18,6 +18,7 @@ import { RemoteRunner } from "./remote-runner.js";
 import type { RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
 import { ThreadChanges } from "./thread-changes.js";
+import { waitingApi, type WaitingApi } from "./waiting/waiting-api.js";
 import { toolCallsApi, type ToolCallsApi } from "./tools/tool-calls-api.js";
 
 /**
@@ -63,6 +64,8 @@ export interface RuntimeConnection {
   readonly threads: ThreadsApi;
   /** Tool calls that wait for the front end. */
   readonly toolCalls: ToolCallsApi;
+  /** Runs that wait in the log for their turn. */
+  readonly waiting: WaitingApi;
   /** The host's runner, for code that takes an `AgentRunner`. */
   runner(): RemoteRunner;
   /**
@@ -155,6 +158,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       watch: () => changes.changes$,
     },
     toolCalls: toolCallsApi(link),
+    waiting: waitingApi(link),
     runner: () => new RemoteRunner(link),
     // Loaded when needed: few pages ask by HTTP. The request is read at the call.
     fetch: async (input, init, fetchOptions) => {

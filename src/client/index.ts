@@ -16,7 +16,7 @@ export { answerServiceWorker } from "./service-worker-relay.js";
 export type { CallHeaders, ConnectRuntimeOptions } from "./host-link.js";
 export type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 export type { HostFactories } from "./start-host.js";
-export { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
+export { LocalAgent, type LocalAgentConfig, type LocalRunParameters } from "./local-agent.js";
 export type { RunFailure, ThreadRun } from "./thread-run.js";
 export { threadActions, threadListActions, type ThreadActions, type ThreadListActions } from "./store/actions.js";
 export { RuntimeStores } from "./store/runtime-stores.js";
@@ -39,11 +39,13 @@ export { FrontendTools, type FrontendTool, type ToolCallContext } from "./tools/
 export type { FrontendToolRunnerOptions, ShownToolCall } from "./tools/frontend-tool-runner.js";
 export { runFrontendTools } from "./tools/run-frontend-tools.js";
 export type { ToolCallsApi } from "./tools/tool-calls-api.js";
+export type { WaitingApi } from "./waiting/waiting-api.js";
+export type { Attempt } from "../run/hosted.js";
 export { RemoteRunner, type RemoteRunRequest } from "./remote-runner.js";
 export type { ConnectedEvents, Replay, ThreadConnectRequest, ThreadRunRequest } from "../run/contract.js";
 export type { PlacedEvent } from "../run/pack.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";
-export type { Cursor, RunStatus, SettledStatus } from "../run/types.js";
+export type { Cursor, RunStatus, SettledStatus, WaitingError } from "../run/types.js";
 export type {
   Durability,
   Exclusion,
@@ -51,6 +53,7 @@ export type {
   MessagePage,
   MessagePageQuery,
   NamedRun,
+  OnBusy,
   RunEventsRequest,
   RunListQuery,
   RunnerErrorData,
@@ -63,5 +66,8 @@ export type {
   ThreadToolCalls,
   ToolCallAnswer,
   ToolCallClaim,
+  WaitingReason,
+  WaitingRun,
   WaitingToolCall,
+  WhenOffline,
 } from "../wire/shapes.js";

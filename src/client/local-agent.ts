@@ -8,9 +8,12 @@ import type {
   RunAgentResult,
 } from "@ag-ui/client";
 import { defer, finalize, mergeMap, type Observable, tap } from "rxjs";
+import { randomId } from "../platform/ids.js";
+import { Lazy } from "../platform/lazy.js";
 import { RunnerError } from "../run/errors.js";
+import { loaded } from "../run/loaded.js";
 import type { Cursor } from "../run/types.js";
-import type { LiveRun } from "../wire/shapes.js";
+import type { EnqueueRequest, LiveRun, OnBusy, WhenOffline } from "../wire/shapes.js";
 import { cursorBehind } from "../wire/thread-events.js";
 import { preloadStage, whenStageIsLoaded } from "./apply/applying-agent.js";
 import { tell } from "./apply/hooks.js";
@@ -34,6 +37,19 @@ export interface LocalAgentConfig extends AgentConfig {
    */
   readonly historyByRun?: boolean;
 }
+
+/** What a run is given, as `runAgent` of AG-UI takes it, and what becomes of it where it cannot begin at once. */
+export interface LocalRunParameters extends RunAgentParameters {
+  /**
+   * While another run of the thread is live. Default `reject`. With `queue` it also waits behind those that wait already, and
+   * while the thread waits for a person or for results of tools. A run on an edited history (a branch) never waits.
+   */
+  readonly onBusy?: OnBusy;
+  /** While the agent needs the network, and its host has none. Default `fail`. */
+  readonly whenOffline?: WhenOffline;
+}
+
+const turns = new Lazy(() => loaded(import("./waiting/run-in-turn.js")));
 
 const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] });
 
@@ -63,6 +79,8 @@ export class LocalAgent extends ThreadAgent {
     this.historyByRun = historyByRun;
     if (initialState !== undefined) this.hostState = undefined;
     preloadStage();
+    // When the network is gone, it is too late.
+    turns.get().catch(() => undefined);
   }
 
   /** A copy with the same history and subscribers, which follows nothing yet. */
@@ -89,15 +107,51 @@ export class LocalAgent extends ThreadAgent {
   /**
    * Runs the agent in the host, sending only messages that the thread does not have yet, and state only if it was set.
    *
+   * A run that waits (`onBusy`, `whenOffline`) is in the log, with its messages, which leave `messages` until it has begun:
+   * see `runtime.waiting`. It begins by itself, in whichever host is there, also when this tab is gone.
+   *
    * Rejects with RunnerError: `thread-busy` while another run of the thread is live (nothing is lost: run again when it
-   * has ended), `unknown-agent`, `invalid-input`, a storage code, or one of the connection.
+   * has ended), `offline`, `cancelled` (while it waited), `unknown-agent`, `invalid-input`, a storage code, or one of the
+   * connection.
    */
-  override async runAgent(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
+  override async runAgent(given?: LocalRunParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
+    const { onBusy = "reject", whenOffline = "fail", ...parameters } = given ?? {};
     this.keepToThread();
+    if (onBusy === "queue" || whenOffline === "wait") {
+      const runId = parameters.runId ?? randomId();
+      const input = this.prepareRunAgentInput({ ...parameters, runId });
+      const request = this.requestOf(input);
+      if (request.partial !== undefined) {
+        return this.runInTurn({ run: request, onBusy, whenOffline }, { ...parameters, runId }, subscriber);
+      }
+    }
+    return this.runNow(parameters, subscriber, onBusy);
+  }
+
+  private async runNow(
+    parameters: RunAgentParameters,
+    subscriber: AgentSubscriber | undefined,
+    onBusy: OnBusy,
+  ): Promise<RunAgentResult> {
     const { value: run } = this.runState$;
-    if (run.is === "running" && run.runId !== parameters?.runId) {
+    if (onBusy !== "supersede" && run.is === "running" && run.runId !== parameters.runId) {
       throw new RunnerError("thread-busy", { threadId: this.threadId, runId: run.runId });
     }
+    return this.start(parameters, subscriber, onBusy);
+  }
+
+  private async start(
+    parameters: RunAgentParameters,
+    subscriber: AgentSubscriber | undefined,
+    onBusy: OnBusy,
+  ): Promise<RunAgentResult> {
+    if (onBusy !== "supersede") return this.runSession(parameters, subscriber);
+    const runId = parameters.runId ?? randomId();
+    this.supersedes.add(runId);
+    return this.runSession({ ...parameters, runId }, subscriber).finally(() => this.supersedes.delete(runId));
+  }
+
+  private runSession(parameters: RunAgentParameters, subscriber: AgentSubscriber | undefined): Promise<RunAgentResult> {
     const { accepted } = this.ownRuns;
     return this.session(async () => {
       try {
@@ -107,6 +161,69 @@ export class LocalAgent extends ThreadAgent {
         if (this.ownRuns.accepted !== accepted) this.known.show(this.messages, "all");
       }
     });
+  }
+
+  private async runInTurn(
+    request: EnqueueRequest,
+    parameters: RunAgentParameters & { readonly runId: string },
+    subscriber: AgentSubscriber | undefined,
+  ): Promise<RunAgentResult> {
+    const { runId } = parameters;
+    const { messages } = request.run.input;
+    const ids = new Set(messages.map(({ id }) => id));
+    const held = this.messages.filter(({ id }) => ids.has(id));
+    const tellChanged = (): void => {
+      const { messages: now, state } = this;
+      tell(this.subscribers, "onMessagesChanged", { messages: now, state: state as unknown, agent: this });
+    };
+    const takeOut = (): void => {
+      if (!this.messages.some(({ id }) => ids.has(id))) return;
+      this.messages = this.messages.filter(({ id }) => !ids.has(id));
+      tellChanged();
+    };
+    const putBack = (): void => {
+      const there = new Set(this.messages.map(({ id }) => id));
+      const missing = held.filter(({ id }) => !there.has(id));
+      if (missing.length === 0) return;
+      this.messages = [...this.messages, ...missing];
+      tellChanged();
+    };
+    this.inTurn.set(runId, request.run);
+    // Somebody else's answer streams: it is not to continue behind a message that comes later.
+    if (this.runState$.value.is === "running") takeOut();
+    try {
+      const { runInTurn } = await turns.get();
+      return await runInTurn(
+        {
+          link: this.link,
+          run$: this.run$,
+          messages: () => this.messages,
+          subscribe: (hooks) => this.subscribe(hooks),
+          // The host has said that it may begin: what this agent shows may be behind.
+          run: () => this.start(parameters, subscriber, request.onBusy),
+          attach: async () => {
+            await this.ownRuns.sessionsEnded();
+            // The run is there: what this agent knows to be open is no reason to refuse it.
+            this.pendingInterrupts = [];
+            return this.runSession(parameters, subscriber);
+          },
+          caughtUp: () => this.follower?.caughtUp(),
+          waits: () => {
+            takeOut();
+            this.waits$.next(runId);
+          },
+          putBack,
+        },
+        request,
+        subscriber,
+      );
+    } catch (error) {
+      // The code for it was not loaded: nothing was asked.
+      if (RunnerError.is(error, "outdated")) putBack();
+      throw error;
+    } finally {
+      this.inTurn.delete(runId);
+    }
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { AgentConfig, BaseEvent, MessagesSnapshotEvent, RunAgentInput } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
-import { BehaviorSubject, finalize, mergeMap, tap, type Observable } from "rxjs";
+import { BehaviorSubject, finalize, mergeMap, Subject, tap, type Observable } from "rxjs";
 import { checkKind, OBJECT } from "../run/options.js";
 import type { Cursor } from "../run/types.js";
 import { eventsOfFrame } from "../wire/frames.js";
@@ -26,6 +26,12 @@ export abstract class ThreadAgent extends ApplyingAgent {
   protected cursor: Cursor | undefined;
   protected messageLimit: number | undefined;
   protected historyByRun: boolean | undefined;
+  /** By run id, what a run that may wait was asked for with: it is read under the same. */
+  protected readonly inTurn = new Map<string, RunRequest>();
+  /** @hidden Emits the ids of this agent's runs that begin to wait in the log. */
+  readonly waits$ = new Subject<string>();
+  /** Ids of runs that take the place of a live one. */
+  protected readonly supersedes = new Set<string>();
   /** The id of a run that goes on with the results of tool calls, and with nothing else. */
   protected afterToolCalls: string | undefined;
 
@@ -49,9 +55,15 @@ export abstract class ThreadAgent extends ApplyingAgent {
   }
 
   protected requestOf(input: RunAgentInput): RunRequest {
+    const known = this.inTurn.get(input.runId);
+    const supersede = this.supersedes.has(input.runId) && { onBusy: "supersede" as const };
+    if (known !== undefined) return { ...known, ...supersede };
     const { threadId } = this;
     const agentId = this.agentId!;
-    const after = input.runId === this.afterToolCalls ? { afterToolCalls: true as const } : {};
+    const after = {
+      ...(input.runId === this.afterToolCalls && { afterToolCalls: true as const }),
+      ...supersede,
+    };
     const news = this.known.news(input.messages);
     if (news === undefined) {
       const cut = this.known.cut(input.messages, this.earlier.before === undefined);

@@ -1,4 +1,5 @@
 import type { BaseEvent } from "@ag-ui/client";
+import type { RunnerErrorCode } from "./errors.js";
 
 /** The status of a run in the log. All but `running` are final. */
 export type RunStatus = "running" | "finished" | "errored" | "stopped" | "superseded" | "broken";
@@ -74,4 +75,10 @@ export interface OpenConstructs {
   readonly unanswered: readonly OpenToolCall[];
   readonly steps: readonly { readonly stepName: string; readonly subagentRunId?: string }[];
   readonly subagents: readonly string[];
+}
+
+/** Why a waiting run could not be started. */
+export interface WaitingError {
+  readonly code: RunnerErrorCode;
+  readonly message: string;
 }

@@ -1,6 +1,5 @@
 import type { Interrupt } from "@ag-ui/client";
 import { map, merge, type Observable } from "rxjs";
-import type { Bell } from "../platform/bell.js";
 import { RunnerError } from "../run/errors.js";
 import { pendingIn, type PendingToolCalls } from "../storage/pending-tool-calls.js";
 import type { ThreadHead } from "../storage/run-store.js";
@@ -20,6 +19,13 @@ export interface ThreadNow {
   readonly interrupts: readonly Interrupt[];
   /** Calls of front-end tools that are awaited, or whose results go on first. */
   readonly toolCalls: PendingToolCalls | undefined;
+}
+
+export interface OutboxChange {
+  /** Undefined: of any thread. */
+  readonly threadId: string | undefined;
+  /** Other runs may wait than before; else only why they wait may have changed. */
+  readonly waits: boolean;
 }
 
 /** The runs of the log that wait for their turn; each change is told to all hosts. Who starts them: the runtime. */
@@ -45,6 +51,10 @@ export class Outbox {
   /** The thread's waiting runs in order. */
   list(threadId: string, limit?: number): Promise<readonly WaitingRow[]> {
     return this.parts.store.waitingRuns(threadId, limit);
+  }
+
+  has(threadId: string, runId: string): Promise<boolean> {
+    return this.parts.store.isWaiting(threadId, runId);
   }
 
   threads(): Promise<readonly string[]> {
@@ -75,15 +85,13 @@ export class Outbox {
     });
   }
 
-  /** See {@link Signals.bellOf}. */
-  bellOf(threadId: string): { readonly bell: Bell; readonly release: () => void } {
-    return this.signals.bellOf(threadId);
-  }
-
-  /** Emits when the waiting runs of any thread, or why they wait, may have changed. */
-  get changed$(): Observable<void> {
+  /** Emits when the waiting runs of a thread, or why they wait, may have changed. */
+  get changed$(): Observable<OutboxChange> {
     const { changed$, anew$ } = this.signals;
-    return merge(changed$, anew$).pipe(map(() => undefined));
+    return merge(
+      changed$.pipe(map(({ threadId, waits, isDeleted }) => ({ threadId, waits: waits || isDeleted }))),
+      anew$.pipe(map(() => ({ threadId: undefined, waits: true }))),
+    );
   }
 
   private told(threadId: string, isChanged: boolean): boolean {

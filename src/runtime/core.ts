@@ -9,7 +9,9 @@ import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
 import { lostTo, type Lost } from "../wire/lost.js";
 import type { RunRequest } from "../wire/shapes.js";
+import { browserNetwork, type Network } from "../platform/network.js";
 import { AgentRegistry } from "./agents.js";
+import { Callers } from "./callers.js";
 import { AgentConfigurator } from "./configure-agent.js";
 import { debugOf, type Debug } from "./debug.js";
 import { errorResponse } from "./error-response.js";
@@ -25,6 +27,8 @@ import { RunnerHome } from "./runner-home.js";
 import type { Runtime, RuntimeHealth } from "./runtime.js";
 import type { RuntimeRuns, RuntimeRunsParts } from "./runs.js";
 import type { ServedRun } from "./served-run.js";
+import { startWaiting } from "./start-waiting.js";
+import type { WaitingRuns } from "./waiting/waiting-runs.js";
 
 /**
  * The core behind every entry point: before-middleware, agents, runner, runs, then the after-middleware.
@@ -38,8 +42,11 @@ export class RuntimeCore {
   /** Reports what readers of older protocol versions do not get. */
   readonly lost: Lost;
   readonly warnOnce: Logger["warn"];
+  private readonly network: Network;
   private readonly configurator: AgentConfigurator;
   readonly given = new GivenMessages();
+  readonly callers = new Callers();
+  private readonly outbox = new WeakMap<LocalAgentRunner, Lazy<WaitingRuns>>();
   private readonly runs: Lazy<RuntimeRuns>;
   private closed = false;
   /** Filter failures already reported to metrics. */
@@ -67,11 +74,14 @@ export class RuntimeCore {
         memoryFallback,
         logger,
       }),
+      // Not for a server's: what waits there, tabs have added.
+      (opened) => startWaiting(opened.waiting, this.waitingOf(opened)),
     );
     this.logger = safeLogger(logger ?? consoleLogger);
     this.lost = lostTo(this.logger);
     this.warnOnce = warnOnce(this.logger);
     this.debug = debugOf(options.debug);
+    this.network = options.network ?? browserNetwork;
     this.configurator = new AgentConfigurator(options);
     const parts: RuntimeRunsParts = {
       agents: this.agents,
@@ -83,6 +93,8 @@ export class RuntimeCore {
       bounds:
         runner instanceof LocalAgentRunner ? runner.bounds : withoutUndefined({ stopGraceMs, maxRunMs, eventLimits }),
       unrecordedRuns,
+      policies: options.agentPolicies,
+      network: this.network,
       logger: this.logger,
     };
     this.runs = new Lazy(async () => {
@@ -130,11 +142,35 @@ export class RuntimeCore {
   /** Loads what runs need ahead of the first one. If that fails, the first run tries again. */
   preload(): void {
     this.runs.get().catch(() => undefined);
+    const { local } = this.home;
+    const mayWait = Object.values(this.options.agentPolicies ?? {}).some(({ needsNetwork }) => needsNetwork === true);
+    if (!mayWait || local === undefined) return;
+    this.waitingOf(local)
+      .get()
+      .then((waiting) => waiting.preload())
+      .catch(() => undefined);
   }
 
   /** Starts a run, or attaches to the one with this runId. Errors: RunnerError; what setting the agent up threw. */
   async startRun(request: Admitted, run: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
     return (await this.runs.get()).start(request, run, shownAs);
+  }
+
+  /** Starts a run that waited. Errors: as {@link startRun}, and `cancelled` if it does not wait, or is not the first. */
+  async startWaiting(request: Admitted, run: RunRequest): Promise<ServedRun> {
+    return (await this.runs.get()).start(request, run, undefined, true);
+  }
+
+  /** The runs that wait in a runner's log. Loaded when there is one. */
+  waitingOf(runner: LocalAgentRunner): Lazy<WaitingRuns> {
+    const known = this.outbox.get(runner);
+    if (known !== undefined) return known;
+    const made = new Lazy(async () => {
+      const { waitingRuns } = await loaded(import("./waiting/waiting.js"));
+      return waitingRuns(this, runner, this.network);
+    });
+    this.outbox.set(runner, made);
+    return made;
   }
 
   /** Headers for a third-party runner's `connect`: those that a run would send upstream. */
@@ -153,10 +189,18 @@ export class RuntimeCore {
     const stopped = made?.stopUnrecorded(stop) === true;
     if (stopped && stop.runId !== undefined) return true;
     const runner = await this.home.open();
+    if (stop.runId !== undefined && (await this.cancelWaiting({ ...stop, runId: stop.runId }))) return true;
     const isLoading = this.runs.made?.stopLoading(stop) === true;
     if ((await runner.stop(stop)) !== false || isLoading || stopped) return true;
     // A run that waits for the code of runs is known once that is there. No other stop waits for it.
     return made === undefined && (await this.runs.begun?.catch(() => undefined)) !== undefined && this.stop(stop);
+  }
+
+  /** Where nothing of waiting runs is loaded, this host knows of none. */
+  private async cancelWaiting({ threadId, runId }: { readonly threadId: string; readonly runId: string }) {
+    const { local } = this.home;
+    const waiting = local && (await this.waitingOf(local).begun?.catch(() => undefined));
+    return waiting !== undefined && waiting.cancel(threadId, runId);
   }
 
   /** Ends all runs and releases the runner. */

@@ -6,6 +6,7 @@ import {
   FUNCTION,
   ID,
   NUMBER,
+  OBJECT,
   SWITCH,
   TIMEOUT,
   type Elsewhere,
@@ -13,6 +14,8 @@ import {
 } from "../run/options.js";
 import { eventLimits } from "../runner/agent/event-limits.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
+import type { Network } from "../platform/network.js";
+import { checkAgentPolicies, type AgentPolicies } from "./agent-policies.js";
 import type { AgentsConfig } from "./agents.js";
 import type { A2UIOptions, McpAppsOptions } from "./configure-agent.js";
 import type { DebugOptions } from "./debug.js";
@@ -43,6 +46,8 @@ const NAMES: Names<AgentRuntimeOptions> = {
   a2ui: true,
   mcpApps: true,
   unrecordedRuns: true,
+  agentPolicies: OBJECT,
+  network: ["onChange"],
   forwardHeaders: true,
   sseKeepAliveIntervalSeconds: NUMBER,
   readerTimeoutSeconds: NUMBER,
@@ -122,6 +127,7 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
     }
   }
   eventLimits(options.eventLimits);
+  checkAgentPolicies(options.agentPolicies);
   checkNames(options.unrecordedRuns, UNRECORDED, { of: "AgentRuntime", within: "unrecordedRuns" });
   const { metrics } = options;
   // An instance of a user's class may have other fields.
@@ -155,6 +161,10 @@ export interface AgentRuntimeOptions extends RunnerHomeOptions {
   /** Gives agents the tools of MCP servers that come with a user interface. */
   readonly mcpApps?: McpAppsOptions;
   readonly unrecordedRuns?: UnrecordedRunsOptions;
+  /** What the runtime does about the runs of single agents. */
+  readonly agentPolicies?: AgentPolicies;
+  /** Whether this host has a network. Default: what the browser says; always, where it says nothing. */
+  readonly network?: Network;
   readonly forwardHeaders?: ForwardHeadersOptions;
   /** Sends a comment on an HTTP stream silent for this long, so that no proxy ends it. Default 15; 0: never. */
   readonly sseKeepAliveIntervalSeconds?: number;

@@ -13,6 +13,11 @@ export type RequestRoute =
   | "threads/tool-calls"
   | "threads/tool-calls/claim"
   | "threads/tool-calls/answer"
+  | "threads/waiting"
+  | "threads/waiting/add"
+  | "threads/waiting/move"
+  | "threads/waiting/cancel"
+  | "threads/waiting/retry"
   | "runs/get"
   | "runs/events";
 

@@ -36,7 +36,11 @@ export class RunnerHome {
   private shared: SharedRunner | undefined;
   private closing: Promise<void> | undefined;
 
-  constructor(private readonly options: RunnerHomeOptions) {}
+  /** @param opened called with each runner of this library, once it is open */
+  constructor(
+    private readonly options: RunnerHomeOptions,
+    private readonly made: (runner: LocalAgentRunner) => void = () => undefined,
+  ) {}
 
   /** Resolves with the open runner. Errors: RunnerError, why there is none. */
   async open(): Promise<AgentRunner> {
@@ -105,6 +109,7 @@ export class RunnerHome {
       runner = made instanceof Promise ? await made : made;
       this.opened = runner;
       await runner.opened;
+      this.made(runner);
       return runner;
     } catch (thrown) {
       const error = isDenied(thrown) ? toOpenError(thrown, dbName) : thrown;
@@ -117,6 +122,8 @@ export class RunnerHome {
       // Loaded on demand: few hosts need it.
       const { UnsavedAgentRunner } = await import("../runner/unsaved-agent-runner.js");
       this.opened = new UnsavedAgentRunner(dbName, locks, options);
+      // A runner of this library.
+      this.made(this.opened as LocalAgentRunner);
     }
     return this.opened;
   }

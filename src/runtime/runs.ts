@@ -16,6 +16,8 @@ import { toLiveRunInfo } from "../runner/read/attach.js";
 import type { LiveRun } from "../runner/live/live-run.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import type { RunRequest } from "../wire/shapes.js";
+import type { Network } from "../platform/network.js";
+import { policyOf, type AgentPolicies } from "./agent-policies.js";
 import type { AgentRegistry } from "./agents.js";
 import type { AgentConfigurator } from "./configure-agent.js";
 import type { Debug } from "./debug.js";
@@ -23,6 +25,7 @@ import { foreignEvents } from "./foreign-events.js";
 import { tell, type MeasuredRun, type RuntimeMetrics } from "./metrics.js";
 import type { Admitted, RequestEnd } from "./request.js";
 import { mcpRequestOf } from "./mcp-requests.js";
+import { isSuggestion } from "./unrecorded.js";
 import type { UnrecordedRunsOptions } from "./options.js";
 import { json } from "./http/responses.js";
 import type { RunnerHome } from "./runner-home.js";
@@ -39,6 +42,8 @@ export interface RuntimeRunsParts {
   /** Bounds for the runners of unrecorded runs. */
   readonly bounds: Pick<IndexedDBAgentRunnerOptions, "stopGraceMs" | "maxRunMs" | "eventLimits">;
   readonly unrecordedRuns: UnrecordedRunsOptions | undefined;
+  readonly policies: AgentPolicies | undefined;
+  readonly network: Network;
   readonly logger: Required<Logger>;
 }
 
@@ -79,12 +84,21 @@ export class RuntimeRuns {
     return this.threads.size;
   }
 
-  /** @param shownAs maps the thread's messages to what the sender sees, if it cannot hold them in full */
-  async start(request: Admitted, asked: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
+  /**
+   * @param shownAs maps the thread's messages to what the sender sees, if it cannot hold them in full
+   * @param waiting it is one of the thread's waiting runs
+   */
+  async start(
+    request: Admitted,
+    asked: RunRequest,
+    shownAs?: (message: Message) => Message,
+    waiting = false,
+  ): Promise<ServedRun> {
     if (mcpRequestOf(asked.input) !== undefined) return this.askMcpServer(request, asked);
     if (isSuggestion(asked.input)) return this.suggest(request, asked);
     const { agents, configurator, home } = this.parts;
     const { agentId, threadId } = asked;
+    await this.checkNetwork(asked);
     const input = { ...asked.input, threadId };
     const load = async () => {
       const agent = await agents.clone(agentId, request.request);
@@ -103,7 +117,7 @@ export class RuntimeRuns {
       const run = { threadId, agent, input, ...(persistedInputMessages && { persistedInputMessages }) };
       return this.foreign(asked, await runForeign(runner, run));
     }
-    const { partial, cut, branchBefore, persistedInputMessages, afterToolCalls } = asked;
+    const { partial, cut, branchBefore, persistedInputMessages, afterToolCalls, onBusy } = asked;
     const run = runner.start({
       threadId,
       agentId,
@@ -115,6 +129,8 @@ export class RuntimeRuns {
       persistedInputMessages,
       afterToolCalls,
       shownAs,
+      onBusy: onBusy === "reject" ? "throw" : onBusy,
+      waiting,
     });
     // One that waits in the queue is cancelled.
     if (isStopped) run.stop();
@@ -140,6 +156,15 @@ export class RuntimeRuns {
             ended: run.ended.then(() => ({ threadId, ...(isFirst && { runId: run.runId, messages }) })),
           }),
     };
+  }
+
+  /** Errors: RunnerError `offline` for a run that needs the network; not for one that is there already. */
+  private async checkNetwork({ agentId, threadId, input }: RunRequest): Promise<void> {
+    const { policies, network, home } = this.parts;
+    if (network.isOnline || policyOf(policies, agentId).needsNetwork !== true) return;
+    const runner = await home.open();
+    const known = runner instanceof LocalAgentRunner ? await runner.getRun(input.runId, { threadId }) : undefined;
+    if (known === undefined) throw new RunnerError("offline", { threadId, agentId });
   }
 
   /** Runs the agent as it is, without a2ui and mcpApps, and records nothing. */
@@ -405,12 +430,6 @@ function onlyRead(end: RequestEnd): Pick<ServedRun, "left" | "ended"> {
   let left: () => void = nothing;
   const over = new Promise<void>((resolve) => (left = resolve));
   return { left, ended: over.then(() => end) };
-}
-
-/** A request of CopilotKit's suggestion engine: its thread is made up and must not be kept. */
-function isSuggestion({ forwardedProps }: RunAgentInput): boolean {
-  const props = forwardedProps as { readonly toolChoice?: { readonly function?: { readonly name?: unknown } } } | null;
-  return props?.toolChoice?.function?.name === "copilotkitSuggest";
 }
 
 /** The messages that a run's events produce, without those of its input. */

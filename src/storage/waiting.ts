@@ -1,13 +1,6 @@
 import type { Attempt } from "../run/hosted.js";
-import type { RunnerErrorCode } from "../run/errors.js";
 import type { RecoveryNote } from "../run/recovery.js";
-import type { RunRow } from "./run-store.js";
-
-/** Why a waiting run could not be started. Plain data of a RunnerError. */
-export interface WaitingError {
-  readonly code: RunnerErrorCode;
-  readonly message: string;
-}
+import type { WaitingError } from "../run/types.js";
 
 interface Waiting {
   readonly threadId: string;
@@ -49,7 +42,7 @@ export type Added =
   /** A run with this id waits already. Nothing was added. */
   | { readonly is: "waits" }
   /** A run with this id is in the log. Nothing was added. */
-  | { readonly is: "exists"; readonly run: RunRow }
+  | { readonly is: "exists" }
   /** As many wait as may. Nothing was added. */
   | { readonly is: "full" };
 
@@ -76,6 +69,7 @@ export interface WaitingStore {
   addWaiting(run: AskedWaiting, most: number): Promise<Added>;
   /** The thread's waiting runs in order, at most `limit`. */
   waitingRuns(threadId: string, limit?: number): Promise<readonly WaitingRow[]>;
+  isWaiting(threadId: string, runId: string): Promise<boolean>;
   /** Ids of the threads in which runs wait. */
   waitingThreads(): Promise<readonly string[]>;
   /**

@@ -18,14 +18,14 @@ function refuse(field: string, must: string): never {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-type Check = (fields: Fields, field: string) => void;
+export type Check = (fields: Fields, field: string) => void;
 
-function fieldsOf(value: unknown, name: string): Fields {
+export function fieldsOf(value: unknown, name: string): Fields {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse(name, "be an object");
   return value as Fields;
 }
 
-const id: Check = (fields, field) => {
+export const id: Check = (fields, field) => {
   if (typeof fields[field] !== "string" || fields[field] === "") refuse(field, "be a string that is not empty");
 };
 
@@ -34,7 +34,7 @@ const messageId: Check = (fields, field) => {
   if (typeof fields[field] !== "string") refuse(field, "be a string");
 };
 
-const optional =
+export const optional =
   (check: Check): Check =>
   (fields, field) => {
     if (fields[field] !== undefined) check(fields, field);
@@ -44,6 +44,12 @@ const optionalOf = (type: "boolean" | "number" | "string"): Check =>
   optional((fields, field) => {
     if (typeof fields[field] !== type) refuse(field, `be a ${type} where it is given`);
   });
+
+export const oneOf =
+  (...choices: readonly string[]): Check =>
+  (fields, field) => {
+    if (!choices.includes(fields[field] as string)) refuse(field, `be one of ${choices.join(", ")}`);
+  };
 
 const isWhole = (value: unknown, least: number): boolean => Number.isSafeInteger(value) && (value as number) >= least;
 
@@ -57,7 +63,7 @@ function checkCursor(value: unknown, name: string): void {
 }
 
 /** @param name the name of the object in error messages */
-function checker<T extends object>(name: string, checks: { readonly [F in keyof T]?: Check }) {
+export function checker<T extends object>(name: string, checks: { readonly [F in keyof T]?: Check }) {
   return <G extends T>(given: G): G => {
     const fields = fieldsOf(given, name);
     for (const [field, check] of Object.entries<Check>(checks as Readonly<Record<string, Check>>)) check(fields, field);
@@ -151,5 +157,6 @@ export function checkRun(request: RunRequest): RunRequest {
   }
   optionalOf("string")(fields, "branchBefore");
   optionalOf("boolean")(fields, "afterToolCalls");
+  optional(oneOf("reject", "supersede"))(fields, "onBusy");
   return request;
 }

@@ -4,10 +4,13 @@ import type { ThreadUpdate } from "../run/types.js";
 import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
 import type {
   AttachRequest,
+  Enqueued,
+  EnqueueRequest,
   LiveRun,
   MessagePage,
   MessagePageQuery,
   NamedRun,
+  NamedWaiting,
   Reply,
   RunEventsRequest,
   RunListQuery,
@@ -18,6 +21,7 @@ import type {
   ThreadSummary,
   ToolCallAnswer,
   ToolCallClaim,
+  WaitingMove,
 } from "./shapes.js";
 
 type Named = { readonly threadId: string };
@@ -55,6 +59,19 @@ export interface HostApi {
   /** Claims a tool call for this tab. Returns whether the tab may run it now. */
   claimToolCall(request: ToolCallClaim): boolean;
   answerToolCall(request: ToolCallAnswer): null;
+  /** Has a run wait that cannot begin at once. A repeated request adds one. */
+  enqueue(request: EnqueueRequest): Enqueued;
+  /**
+   * The waiting runs of a thread, or of all, come on `port`: each time all of them, in order within their thread, until
+   * anything is posted to it.
+   */
+  watchWaiting(request: Partial<Named>, port: MessagePort): null;
+  /** Whether both wait. */
+  moveWaiting(request: WaitingMove): boolean;
+  /** Whether it waited. */
+  cancelWaiting(request: NamedWaiting): boolean;
+  /** Tries one again that could not start, or that waits for a time. Whether it waits. */
+  retryWaiting(request: NamedWaiting): boolean;
   /** Replies once the request is accepted; the answer arrives on `port`, without a timeout; see `answerRelayed`. */
   fetch(request: RelayedRequest, port: MessagePort): RelayedHost;
 }

@@ -1,5 +1,6 @@
 import type { State } from "@ag-ui/client";
 import { abortWith } from "../platform/abort.js";
+import { Lazy } from "../platform/lazy.js";
 import type { Lives } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
@@ -10,6 +11,7 @@ import { filterFrames, filterMessages, filterState, type EventFilter } from "../
 import { json } from "../runtime/http/responses.js";
 import { isResponse, refusedError } from "../runtime/middleware.js";
 import type { Admitted, Answer, RequestEnd, RequestRoute } from "../runtime/request.js";
+import { runCall, streamed } from "../runtime/run-call.js";
 import {
   checkAttach,
   checkMessagePageQuery,
@@ -17,17 +19,26 @@ import {
   checkRun,
   checkRunQuery,
   checkStop,
-  checkThread,
   checkThreadQuery,
   checkToolCallAnswer,
   checkToolCallClaim,
 } from "../wire/checks.js";
-import { toErrorData } from "../wire/errors.js";
 import { sendFrames } from "../wire/frames.js";
-import type { CallContext, HostApi } from "../wire/host-api.js";
+import type { CallContext } from "../wire/host-api.js";
 import type { RelayHandler } from "../wire/relay.js";
 import type { MessagePage, NamedRun, StatusFrame } from "../wire/shapes.js";
-import type { QueryTypes } from "./rewritten.js";
+import type { QueryTypes } from "../runtime/rewritten.js";
+import {
+  checkPort,
+  ofAll,
+  ofThread,
+  postAll,
+  rewritten,
+  THREAD,
+  type DataCall,
+  type Handlers,
+  type Ids,
+} from "./calls.js";
 
 export interface TabApiParts {
   readonly lives: Lives;
@@ -46,14 +57,6 @@ export interface TabName {
   readonly id: () => string | undefined;
   readonly named: Promise<string>;
 }
-
-/** How a host answers each call of a tab: with what it replies, or by throwing a RunnerError. */
-export type Handlers = {
-  readonly [C in keyof HostApi]: (
-    context: CallContext,
-    ...given: Parameters<HostApi[C]>
-  ) => ReturnType<HostApi[C]> | Promise<ReturnType<HostApi[C]>>;
-};
 
 /**
  * The handlers of a tab's calls. Each but `watch` and `fetch` goes through the runtime's core as the request that would
@@ -94,6 +97,7 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
     call: Omit<Call, "headers" | "signal">,
     answer: (request: Admitted) => Promise<Answer<T>>,
   ): Promise<T> => {
+    core.callers.note(signal, headers);
     const calling = abortWith(signal);
     const over = (): void => calling.abort();
     try {
@@ -135,15 +139,16 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
     return filter ? filtered(value, filter) : value;
   };
 
+  const waiting = new Lazy(async () => {
+    const { waitingHandlers } = await loaded(import("./waiting-api.js"));
+    return waitingHandlers({ core, runner, signal, data, shown, untilEnd });
+  });
+
   return {
     run(context, request, port) {
       checkRun(request);
       checkPort(port);
-      const { agentId, threadId, input, persistedInputMessages } = request;
-      // All that the run is made of, and nothing else: middleware decides by what it sees.
-      const body = { ...input, threadId, ...(persistedInputMessages !== undefined && { persistedInputMessages }) };
-      const asked = { route: "agent/run", agentId, threadId, runId: input.runId } as const;
-      return through(context, { asked, method: "POST", path: ["agent", agentId, "run"], body }, async (admitted) => {
+      return through(context, runCall(request), async (admitted) => {
         const made = await rewritten(admitted, request, (by) => by.rewrittenRun(admitted, request));
         const { run, frames, ended, left } = local(await core.startRun(admitted, made));
         void stream(port, admitted, made.threadId, frames).then(left);
@@ -302,6 +307,11 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
         return null;
       });
     },
+    enqueue: async (...call) => (await waiting.get()).enqueue(...call),
+    watchWaiting: async (...call) => (await waiting.get()).watchWaiting(...call),
+    moveWaiting: async (...call) => (await waiting.get()).moveWaiting(...call),
+    cancelWaiting: async (...call) => (await waiting.get()).cancelWaiting(...call),
+    retryWaiting: async (...call) => (await waiting.get()).retryWaiting(...call),
     async fetch(_context, request, port) {
       checkPort(port);
       // Loaded when needed, as is the handler: most hosts get calls only.
@@ -321,57 +331,12 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
   };
 }
 
-/** What a call asks for as the middleware made it. Few middlewares rewrite calls: the code is loaded when needed. */
-async function rewritten<T>(
-  request: Admitted,
-  asked: T,
-  by: (rewriting: typeof import("./rewritten.js")) => T | Promise<T>,
-): Promise<T> {
-  return request.isReplaced ? by(await loaded(import("./rewritten.js"))) : asked;
-}
-
 const rewrittenQuery = <Q extends object>(request: Admitted, query: Q, types: QueryTypes<Q>): Promise<Q> =>
   rewritten(request, query, (by) => by.rewrittenQuery(request, types));
-
-/** Ids of a call, by their names in its route. */
-type Ids = Readonly<Record<string, string>>;
-
-/** What the after-middleware is shown of a stream. */
-const streamed = (): Response => new Response(null, { headers: { "content-type": "text/event-stream" } });
-
-/** A call that is answered by plain data, as the request that would ask for it. */
-interface DataCall<I extends Ids> extends Pick<Call, "asked" | "method" | "query" | "body"> {
-  /** Parts of the path; one that begins with ":" stands for an id. */
-  readonly route: readonly string[];
-  readonly ids: I;
-}
-
-type ThreadIds = { readonly threadId: string };
-
-const THREAD = ["threads", ":threadId"];
 
 const THREAD_QUERY = { limit: "number", before: "number", agentId: "text", archived: "boolean" } as const;
 const MESSAGE_QUERY = { before: "text", limit: "number" } as const;
 const RUN_QUERY = { status: "text", limit: "number", before: "number" } as const;
-
-/** A call that names a thread and nothing else. @throws RunnerError `invalid-input` */
-function ofThread(
-  route: RequestRoute,
-  method: Call["method"],
-  given: ThreadIds,
-  ...rest: readonly string[]
-): DataCall<ThreadIds> {
-  const { threadId } = checkThread(given);
-  return { asked: { route, threadId }, method, route: [...THREAD, ...rest], ids: { threadId } };
-}
-
-const ofAll = (route: "threads/clear" | "threads/subscribe"): DataCall<Ids> => ({
-  asked: { route },
-  method: "POST",
-  route: route.split("/"),
-  ids: {},
-  body: {},
-});
 
 type RunIds = { readonly runId: string; readonly threadId?: string };
 
@@ -381,21 +346,6 @@ function ofRun(route: RequestRoute, given: NamedRun, ...rest: readonly string[])
   const ids = { runId, ...(threadId !== undefined && { threadId }) };
   const start = threadId === undefined ? ["runs", ":runId"] : [...THREAD, "runs", ":runId"];
   return { asked: { route, ...ids }, method: "GET", route: [...start, ...rest], ids };
-}
-
-/** Posts what comes, until the end or a failure: the tab asks anew. */
-async function postAll(port: MessagePort, all: AsyncIterable<unknown>): Promise<void> {
-  try {
-    for await (const one of all) port.postMessage(one);
-  } catch (error) {
-    port.postMessage({ error: toErrorData(error) });
-  }
-}
-
-function checkPort(port: unknown): asserts port is MessagePort {
-  if (!(port instanceof MessagePort)) {
-    throw new RunnerError("invalid-input", { field: "port" }, { message: "A MessagePort must be handed over" });
-  }
 }
 
 function local(run: Awaited<ReturnType<RuntimeCore["startRun"]>>) {

@@ -7,7 +7,8 @@ import { guardedEndpoint } from "../wire/endpoint.js";
 import { reply } from "../wire/errors.js";
 import type { CallContext, HostCalls } from "../wire/host-api.js";
 import type { HostGone, TabHello } from "../wire/shapes.js";
-import { handlersOf, type Handlers, type TabApiParts } from "./tab-api.js";
+import type { Handlers } from "./calls.js";
+import { handlersOf, type TabApiParts } from "./tab-api.js";
 
 /** How long a link waits for its tab to name itself, in ms. */
 const UNNAMED_MS = 60_000;

@@ -13,6 +13,9 @@ export type ThreadActions = Pick<
   | "regenerate"
   | "retry"
   | "edit"
+  | "cancelWaiting"
+  | "moveWaiting"
+  | "retryWaiting"
   | "stop"
   | "setState"
   | "loadEarlier"
@@ -40,6 +43,9 @@ export const threadActions = (store: ThreadStore | undefined): ThreadActions => 
   regenerate: async (messageId, options) => needed(store).regenerate(messageId, options),
   retry: async (options) => needed(store).retry(options),
   edit: async (messageId, content, options) => needed(store).edit(messageId, content, options),
+  cancelWaiting: async (runId) => needed(store).cancelWaiting(runId),
+  moveWaiting: async (runId, before) => needed(store).moveWaiting(runId, before),
+  retryWaiting: async (runId) => needed(store).retryWaiting(runId),
   stop: () => needed(store).stop(),
   setState: (state) => needed(store).setState(state),
   loadEarlier: async (limit) => needed(store).loadEarlier(limit),

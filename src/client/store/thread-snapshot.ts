@@ -1,6 +1,7 @@
 import type { Interrupt, Message, State } from "@ag-ui/core";
 import type { RunAgentParameters } from "@ag-ui/client";
-import type { LocalAgentConfig } from "../local-agent.js";
+import type { WaitingRun } from "../../wire/shapes.js";
+import type { LocalAgentConfig, LocalRunParameters } from "../local-agent.js";
 import type { RunFailure, ThreadRun } from "../thread-run.js";
 import type { ShownToolCall } from "../tools/frontend-tool-runner.js";
 import type { FrontendTools } from "../tools/frontend-tools.js";
@@ -25,6 +26,8 @@ export interface ThreadSnapshot {
   readonly interrupts: readonly Interrupt[];
   /** Calls of front-end tools that wait for a tab or for an answer, or whose results wait for one another. */
   readonly toolCalls: readonly ShownToolCall[];
+  /** Runs of the thread that wait for their turn, in order, whichever tab asked for them; their messages are not in `messages`. */
+  readonly waiting: readonly WaitingRun[];
   /** Whether there are messages before the first one, and whether they are being loaded. */
   readonly earlier: "none" | "more" | "loading";
   /** Why the last call failed, or the history cannot be read; gone with the next call. Runs that fail: `run.last.error`. */
@@ -50,7 +53,7 @@ export interface RunOptions extends Pick<RunAgentParameters, "tools" | "context"
   readonly agentId?: string;
 }
 
-export interface SendOptions extends RunOptions {
+export interface SendOptions extends RunOptions, Pick<LocalRunParameters, "onBusy" | "whenOffline"> {
   /** Of the message: an app that keeps what is typed knows by it whether the thread has it. Default a fresh one. */
   readonly messageId?: string;
   /** Sent behind the text, each as a content part of its media type. */
@@ -59,6 +62,7 @@ export interface SendOptions extends RunOptions {
 
 export const NO_INTERRUPTS: readonly Interrupt[] = [];
 export const NO_CALLS: readonly ShownToolCall[] = [];
+export const NONE_WAITS: readonly WaitingRun[] = [];
 
 /** A thread that nothing is known of yet. */
 export function emptyThread(threadId: string): ThreadSnapshot {
@@ -72,6 +76,7 @@ export function emptyThread(threadId: string): ThreadSnapshot {
     isStopping: false,
     interrupts: NO_INTERRUPTS,
     toolCalls: NO_CALLS,
+    waiting: NONE_WAITS,
     earlier: "none",
     error: undefined,
     failure: undefined,

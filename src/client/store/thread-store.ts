@@ -1,11 +1,13 @@
 import type { ContentPart, Message, ResumeEntry, State, UserMessage } from "@ag-ui/core";
-import type { RunAgentInput, RunAgentParameters } from "@ag-ui/client";
-import { filter, Subscription, take } from "rxjs";
+import type { RunAgentInput } from "@ag-ui/client";
+import { filter, merge, Subscription, take } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { describeFaults, resumeFaults } from "../../run/interrupts.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
-import type { LocalAgent } from "../local-agent.js";
+import type { LocalAgent, LocalRunParameters } from "../local-agent.js";
+import type { WaitingApi } from "../waiting/waiting-api.js";
+import type { WaitingRun } from "../../wire/shapes.js";
 import { asError, readUntilDone } from "../read-until-done.js";
 import type { ThreadRun } from "../thread-run.js";
 import type { ShownToolCall } from "../tools/frontend-tool-runner.js";
@@ -17,6 +19,7 @@ import {
   emptyThread,
   NO_CALLS,
   NO_INTERRUPTS,
+  NONE_WAITS,
   type RunOptions,
   type SendOptions,
   type ThreadSnapshot,
@@ -35,7 +38,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   readonly threadId: string;
   private status: ThreadSnapshot["status"] = "loading";
   private run: ThreadRun = { is: "idle" };
-  private isSending = false;
+  /** Calls whose run has not begun. */
+  private sending = 0;
   private isStopping = false;
   private isLoading = false;
   private error: Error | undefined;
@@ -45,14 +49,20 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   private readonly tools: FrontendTools;
   private readonly ownToolCalls: ToolCallsOfAgent;
   private toolCalls: readonly ShownToolCall[] = NO_CALLS;
+  private readonly waitingRuns: WaitingApi;
+  private waiting: readonly WaitingRun[] = NONE_WAITS;
   /** Of the last run that was started here: a run that goes on with results of tools is given the same. */
   private parameters: RunOptions = {};
 
-  constructor(runtime: Pick<RuntimeConnection, "agent" | "threads" | "toolCalls">, options: ThreadStoreOptions) {
+  constructor(
+    runtime: Pick<RuntimeConnection, "agent" | "threads" | "toolCalls" | "waiting">,
+    options: ThreadStoreOptions,
+  ) {
     const { threadId = randomId(), agentId, messageLimit } = options;
     const agent = runtime.agent(agentId, { threadId, ...(messageLimit !== undefined && { messageLimit }) });
     super(emptyThread(threadId));
     this.agent = agent;
+    this.waitingRuns = runtime.waiting;
     this.threadId = threadId;
     this.tools = options.tools ?? new FrontendTools();
     const toolOptions = { parameters: () => this.parameters, failed: (error: Error) => this.failed(error) };
@@ -60,21 +70,25 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   }
 
   /**
-   * Sends a message and starts a run. Resolves with its `runId` once it has begun: how it ends is told by `run`. Errors:
-   * as `runAgent` of a `LocalAgent`; then the message is not part of the thread.
+   * Sends a message and starts a run. Resolves with its `runId` once it has begun, or waits for its turn (`onBusy`,
+   * `whenOffline`): then its message is in `waiting`. How it ends is told by `run`. Errors: as `runAgent` of a
+   * `LocalAgent`; then the message is not part of the thread.
    */
   async send(
     content: Content,
-    { attachments = [], messageId = randomId(), ...options }: SendOptions = {},
+    { attachments = [], messageId = randomId(), onBusy = "reject", whenOffline = "fail", ...options }: SendOptions = {},
   ): Promise<string> {
     return this.call(async () => {
       const parts = await Promise.all(attachments.map(partOfFile));
       const message: UserMessage = { id: messageId, role: "user", content: withParts(content, parts) };
       const { agent } = this;
-      this.checkFree();
-      this.checkAnswered([]);
+      // What may wait, waits for these, too.
+      if (onBusy !== "queue") {
+        if (onBusy === "reject") this.checkFree();
+        this.checkAnswered([]);
+      }
       return this.start(
-        options,
+        { ...options, onBusy, whenOffline },
         () => agent.addMessage(message),
         () => (agent.messages = agent.messages.filter(({ id }) => id !== message.id)),
       );
@@ -143,6 +157,25 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   /** Runs an interrupted tool call again, in this tab. Errors: RunnerError `call-over`, also if its tool is not offered here. */
   async runToolCallAgain(toolCallId: string): Promise<void> {
     return this.call(() => this.ownToolCalls.runAgain(toolCallId));
+  }
+
+  /**
+   * Cancels a run that waits, and its messages with it.
+   *
+   * @returns false where it does not wait any more
+   */
+  async cancelWaiting(runId: string): Promise<boolean> {
+    return this.call(() => this.waitingRuns.cancel(this.threadId, runId));
+  }
+
+  /** Puts a waiting run before another one, or (null) at the end. @returns false where one of them does not wait any more */
+  async moveWaiting(runId: string, before: string | null): Promise<boolean> {
+    return this.call(() => this.waitingRuns.move(this.threadId, runId, before));
+  }
+
+  /** Tries a waiting run again that failed. @returns false where it does not wait any more */
+  async retryWaiting(runId: string): Promise<boolean> {
+    return this.call(() => this.waitingRuns.retry(this.threadId, runId));
   }
 
   /** Stops the live run, in whichever tab or host it is. */
@@ -214,6 +247,16 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       }),
     );
     following.add(
+      this.waitingRuns.watch(this.threadId).subscribe({
+        next: (waiting) => {
+          this.waiting = waiting.length === 0 ? NONE_WAITS : waiting;
+          this.tell();
+        },
+        // The thread itself tells why nothing can be read of it.
+        error: () => undefined,
+      }),
+    );
+    following.add(
       // A follower tries again by itself; until it succeeds, this asks no host.
       readUntilDone(
         async () => {
@@ -244,10 +287,11 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       messages: sameList(was.messages, agent.messages),
       state: agent.state as State,
       run,
-      isSending: this.isSending,
+      isSending: this.sending > 0,
       isStopping: this.isStopping,
       interrupts: run.is === "running" ? NO_INTERRUPTS : sameList(was.interrupts, agent.pendingInterrupts),
       toolCalls: this.toolCalls,
+      waiting: this.waiting,
       earlier: this.isLoading ? "loading" : more,
       error: this.error,
       failure: this.error ?? (run.is === "idle" ? (run.gone ?? run.last?.error) : undefined),
@@ -334,7 +378,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
    * @param undo called where the run is refused
    */
   private async start(
-    { agentId, ...parameters }: RunOptions & RunAgentParameters,
+    { agentId, onBusy, whenOffline, ...parameters }: RunOptions & LocalRunParameters,
     change = (): unknown => undefined,
     undo = (): unknown => undefined,
   ): Promise<string> {
@@ -344,17 +388,22 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     let waiting!: Subscription;
     const begun = new Promise<void>((resolve) => {
       const isThis = (run: ThreadRun): boolean => (run.is === "running" ? run : run.last)?.runId === runId;
-      waiting = agent.run$.pipe(filter(isThis), take(1)).subscribe(() => resolve());
+      const run$ = agent.run$.pipe(filter(isThis));
+      const waits$ = agent.waits$.pipe(filter((id) => id === runId));
+      waiting = merge(run$, waits$)
+        .pipe(take(1))
+        .subscribe(() => resolve());
     });
     this.ownRuns.add(runId);
-    this.isSending = true;
+    this.sending++;
     change();
     this.tell();
     try {
       const { resume: _resume, ...kept } = parameters;
       this.parameters = kept;
       const offered = withTools(parameters, this.tools.definitions(agent.agentId));
-      const running = agent.runAgent({ ...offered, runId });
+      const inTurn = { ...(onBusy !== undefined && { onBusy }), ...(whenOffline !== undefined && { whenOffline }) };
+      const running = agent.runAgent({ ...offered, ...inTurn, runId });
       await Promise.race([begun, running]);
       // A run that fails later is told by `run`.
       running.catch(() => undefined);
@@ -364,7 +413,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       throw error;
     } finally {
       waiting.unsubscribe();
-      this.isSending = false;
+      this.sending--;
     }
   }
 
@@ -374,7 +423,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     let live: Partial<ThreadRun & { readonly is: "running" }> = {};
     this.agent.run$.pipe(take(1)).subscribe((run) => (live = run.is === "running" ? run : {}));
     const { runId } = live;
-    if (this.isSending || runId !== undefined) {
+    if (this.sending > 0 || runId !== undefined) {
       throw new RunnerError("thread-busy", { threadId, ...(runId !== undefined && { runId }) });
     }
   }

@@ -25,6 +25,7 @@ type LazyWaiting = Omit<WaitingStore, "waitingThreads" | "clearWaiting">;
 const lazyWaiting = (load: () => Promise<LazyWaiting>): LazyWaiting => ({
   addWaiting: async (...args) => (await load()).addWaiting(...args),
   waitingRuns: async (...args) => (await load()).waitingRuns(...args),
+  isWaiting: async (...args) => (await load()).isWaiting(...args),
   moveWaiting: async (...args) => (await load()).moveWaiting(...args),
   removeWaiting: async (...args) => (await load()).removeWaiting(...args),
   endRecovery: async (...args) => (await load()).endRecovery(...args),

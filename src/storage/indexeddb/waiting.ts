@@ -38,7 +38,7 @@ export const indexedDBWaiting = (
       if (there !== undefined) return { is: added === there[1] ? "added" : "waits" };
       const known = checkRun(same);
       if (known !== undefined && known.runIndex >= firstOf(checkHead(head))) {
-        return { is: "exists", run: toRunRow(known) };
+        return { is: "exists" };
       }
       if (count >= most) return { is: "full" };
       added = positionAtEnd(last?.primaryKey[1]);
@@ -65,6 +65,12 @@ export const indexedDBWaiting = (
     const rows = await Promise.all(records.map((record) => toRow(codec, record)));
     return rows.filter((row) => row !== undefined);
   },
+
+  isWaiting: (threadId, runId) =>
+    connection.read(
+      ["waiting"],
+      async (tx) => (await tx.objectStore("waiting").index("runId").getKey([threadId, runId])) !== undefined,
+    ),
 
   moveWaiting: (threadId, runId, before) =>
     connection.write(["waiting"], "strict", async (tx) => {

@@ -67,13 +67,15 @@ export const memoryWaiting = (data: MemoryData): WaitingStore => ({
     if (indexIn(rows, runId) >= 0) return { is: "waits" };
     const thread = data.threads.get(threadId);
     const known = runOfId(thread, runId)?.row;
-    if (known !== undefined && known.runIndex >= firstOf(thread?.head)) return { is: "exists", run: { ...known } };
+    if (known !== undefined && known.runIndex >= firstOf(thread?.head)) return { is: "exists" };
     if (rows.length >= most) return { is: "full" };
     setList(data, threadId, [...rows, placed(run, positionAtEnd(rows.at(-1)?.position))]);
     return { is: "added" };
   },
 
   waitingRuns: async (threadId, limit) => structuredClone(listOf(data, threadId).slice(0, limit)),
+
+  isWaiting: async (threadId, runId) => indexIn(listOf(data, threadId), runId) >= 0,
 
   waitingThreads: async () => [...(data.waiting?.keys() ?? [])].sort(),
 

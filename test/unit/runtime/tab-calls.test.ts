@@ -150,6 +150,41 @@ const ROWS = {
       seen: ["POST", "/threads/mine/tool-calls/answer"],
     },
   ],
+  enqueue: [
+    {
+      ask: (call) => call("enqueue", { run: run("mine"), onBusy: "queue", whenOffline: "fail" }),
+      seen: ["POST", "/threads/mine/waiting"],
+    },
+  ],
+  watchWaiting: [
+    {
+      ask: (call, port) => call("watchWaiting", { threadId: "mine" }, transfer(port, [port])),
+      seen: ["GET", "/threads/mine/waiting"],
+      ofThread: true,
+    },
+    {
+      ask: (call, port) => call("watchWaiting", {}, transfer(port, [port])),
+      seen: ["GET", "/threads/waiting"],
+    },
+  ],
+  moveWaiting: [
+    {
+      ask: (call) => call("moveWaiting", { threadId: "mine", runId: "r", before: null }),
+      seen: ["POST", "/threads/mine/waiting/move"],
+    },
+  ],
+  cancelWaiting: [
+    {
+      ask: (call) => call("cancelWaiting", { threadId: "mine", runId: "r" }),
+      seen: ["POST", "/threads/mine/waiting/cancel"],
+    },
+  ],
+  retryWaiting: [
+    {
+      ask: (call) => call("retryWaiting", { threadId: "mine", runId: "r" }),
+      seen: ["POST", "/threads/mine/waiting/retry"],
+    },
+  ],
   // How the host is: how many tabs it has, whether it keeps anything. A tab that could not ask would not know that its
   // host lives.
   watch: [],

@@ -44,6 +44,8 @@ export function describeWaiting(create: () => RunStore): void {
     expect(await store.waitingRuns("t", 1)).toMatchObject([waiting("r1")]);
     expect((await store.waitingThreads()).toSorted()).toEqual(["other", "t"]);
     expect(await store.waitingRuns("nowhere")).toEqual([]);
+    expect(await store.isWaiting("t", "r2")).toBe(true);
+    expect(await store.isWaiting("other", "r2")).toBe(false);
     // No run, no thread: nothing else is in the log.
     expect(await store.head("t")).toBeUndefined();
   });
@@ -60,10 +62,7 @@ export function describeWaiting(create: () => RunStore): void {
     await withRuns(store, "t", ["r0"]);
     await addAll(store, ["r1"]);
     expect(await store.addWaiting(waiting("r1", { request: "other" }), 10)).toEqual({ is: "waits" });
-    expect(await store.addWaiting(waiting("r0"), 10)).toMatchObject({
-      is: "exists",
-      run: { runId: "r0", runIndex: 0 },
-    });
+    expect(await store.addWaiting(waiting("r0"), 10)).toEqual({ is: "exists" });
     expect(await store.waitingRuns("t")).toMatchObject([{ request: { says: "r1" } }]);
     // The id of a run that was deleted is free.
     await store.deleteThread("t");

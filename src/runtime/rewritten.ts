@@ -1,7 +1,7 @@
 import type { RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../run/errors.js";
-import type { Admitted } from "../runtime/request.js";
-import { matchRoute, refuseMethod, type Route } from "../runtime/http/routes.js";
+import type { Admitted } from "./request.js";
+import { matchRoute, refuseMethod, type Route } from "./http/routes.js";
 import { checkRun } from "../wire/checks.js";
 import type { ThreadUpdate } from "../run/types.js";
 import type { RunRequest } from "../wire/shapes.js";

@@ -1,0 +1,161 @@
+import type { AgentSubscriber, BaseEvent, Message, RunAgentResult, RunFinishedEvent } from "@ag-ui/client";
+import { EventType } from "@ag-ui/core";
+import { concatMap, filter, firstValueFrom, type Observable } from "rxjs";
+import { RunnerError } from "../../run/errors.js";
+import { messageIdsOf } from "../../run/message-ids.js";
+import type { EnqueueRequest } from "../../wire/shapes.js";
+import type { HostLink } from "../host-link.js";
+import type { ThreadRun } from "../thread-run.js";
+import { waitingApi } from "./waiting-api.js";
+
+/** The agent whose run is to wait where it cannot begin at once. */
+export interface AgentInTurn {
+  readonly link: HostLink;
+  readonly run$: Observable<ThreadRun>;
+  readonly messages: () => readonly Message[];
+  readonly subscribe: (subscriber: AgentSubscriber) => { unsubscribe: () => void };
+  /** Runs it now. */
+  readonly run: () => Promise<RunAgentResult>;
+  /** Reads the run, which was started by a host. */
+  readonly attach: () => Promise<RunAgentResult>;
+  /** Resolves when everything is shown, where the agent follows its thread; undefined where it does not. */
+  readonly caughtUp: () => Promise<void> | undefined;
+  /** It waits: its messages are no part of the thread. */
+  readonly waits: () => void;
+  /** Its messages are part of what the agent shows again. */
+  readonly putBack: () => void;
+}
+
+/** Attempts where the host says that the run may begin, and another one comes first. */
+const TRIES = 10;
+
+/**
+ * Runs an agent at once, or has its run wait in the log and follows it from there.
+ *
+ * Errors: as of a run; RunnerError `cancelled` where it was cancelled while it waited. If the host cannot be asked, it waits
+ * all the same.
+ */
+export async function runInTurn(
+  agent: AgentInTurn,
+  request: EnqueueRequest,
+  subscriber?: AgentSubscriber,
+): Promise<RunAgentResult> {
+  const { link } = agent;
+  const { threadId, input } = request.run;
+  const { runId } = input;
+  for (let tries = 1; ; tries++) {
+    let queued;
+    try {
+      queued = await link.call("enqueue", request);
+    } catch (error) {
+      agent.putBack();
+      throw error;
+    }
+    if (queued === "waits") break;
+    agent.putBack();
+    try {
+      return await agent.run();
+    } catch (error) {
+      if (!mayWaitAfter(error, request) || tries === TRIES) throw error;
+    }
+  }
+  agent.waits();
+  const hooks = subscriber && toldOf(agent, runId, subscriber);
+  try {
+    const waits = (run: { readonly runId: string }): boolean => run.runId === runId;
+    await firstValueFrom(
+      waitingApi(link)
+        .watch(threadId)
+        .pipe(filter((runs) => !runs.some(waits))),
+    ).catch(ended);
+    const started = await link.call("getRun", { threadId, runId });
+    if (started === undefined) throw new RunnerError("cancelled", { threadId, runId });
+    if (agent.caughtUp() === undefined) {
+      hooks?.unsubscribe();
+      agent.putBack();
+      return await agent.attach();
+    }
+    await shown(agent, threadId, runId);
+    return await resultOf(agent, threadId, runId, input.messages);
+  } finally {
+    hooks?.unsubscribe();
+  }
+}
+
+/** The link was closed. */
+function ended(error: unknown): never {
+  if (error instanceof Error && error.name === "EmptyError") throw new RunnerError("closed", {}, { cause: error });
+  throw error;
+}
+
+const mayWaitAfter = (error: unknown, { onBusy, whenOffline }: EnqueueRequest): boolean =>
+  (onBusy === "queue" && RunnerError.is(error, "thread-busy")) ||
+  (whenOffline === "wait" && RunnerError.is(error, "offline"));
+
+/** Resolves when an agent that follows its thread shows the run's end. */
+async function shown({ link, run$, caughtUp }: AgentInTurn, threadId: string, runId: string): Promise<void> {
+  const isOver = async (run: ThreadRun): Promise<boolean> => {
+    if (run.is === "running" && run.runId === runId) return false;
+    // Over at its terminal event, which may not be shown yet.
+    if (run.is === "idle" && run.last?.runId === runId) {
+      await caughtUp();
+      return true;
+    }
+    // It may have been over before it was heard of, or come with a snapshot of what is behind it.
+    const known = await link.call("getRun", { threadId, runId });
+    if (known?.status === "running") return false;
+    await caughtUp();
+    return true;
+  };
+  const over$ = run$.pipe(
+    concatMap((run) => isOver(run)),
+    filter(Boolean),
+  );
+  await firstValueFrom(over$);
+}
+
+/** Types of events that begin messages, or have a result. */
+const TELLING: readonly string[] = [
+  EventType.TEXT_MESSAGE_START,
+  EventType.TOOL_CALL_START,
+  EventType.TOOL_CALL_RESULT,
+  EventType.REASONING_MESSAGE_START,
+  EventType.ACTIVITY_SNAPSHOT,
+  EventType.MESSAGES_SNAPSHOT,
+  EventType.RUN_FINISHED,
+];
+
+/** What `runAgent` resolves with. */
+async function resultOf(
+  { link, messages }: AgentInTurn,
+  threadId: string,
+  runId: string,
+  sent: readonly Message[],
+): Promise<RunAgentResult> {
+  const placed = await link.call("getRunEvents", { threadId, runId, types: TELLING });
+  const events = placed.map(({ event }): BaseEvent => event);
+  const ids = new Set(events.flatMap((event) => [...messageIdsOf(event)]));
+  for (const { id } of sent) ids.delete(id);
+  const end = events.findLast(({ type }) => type === EventType.RUN_FINISHED) as RunFinishedEvent | undefined; // its type
+  return { result: end?.result, newMessages: messages().filter(({ id }) => ids.has(id)) };
+}
+
+/** Tells a subscriber of one run of those that an agent follows. */
+function toldOf({ run$, subscribe }: AgentInTurn, runId: string, subscriber: AgentSubscriber) {
+  let isIts = false;
+  const runs = run$.subscribe((run) => (isIts = (run.is === "running" ? run : run.last)?.runId === runId));
+  const hooks = Object.entries(subscriber as Readonly<Record<string, unknown>>).map(([name, hook]) => [
+    name,
+    typeof hook === "function"
+      ? (...given: unknown[]): unknown => (isIts ? (hook.apply(subscriber, given) as unknown) : undefined)
+      : hook,
+  ]);
+  // With the hooks of the one that was given.
+  const subscribed = subscribe(Object.fromEntries(hooks) as AgentSubscriber);
+  return {
+    unsubscribe: (): void => {
+      runs.unsubscribe();
+      subscribed.unsubscribe();
+    },
+  };
+}

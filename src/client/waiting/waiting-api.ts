@@ -1,0 +1,37 @@
+import { firstValueFrom, type Observable } from "rxjs";
+import type { WaitingRun } from "../../wire/shapes.js";
+import type { HostLink } from "../host-link.js";
+import { hostStream } from "../host-stream.js";
+
+/** The runs that wait in the log for their turn, whichever tab asked for them. */
+export interface WaitingApi {
+  /**
+   * A thread's waiting runs in order, or those of all threads, now and after each change in any tab. Errors: RunnerError
+   * `refused`, or of the storage.
+   */
+  watch(threadId?: string): Observable<readonly WaitingRun[]>;
+  /** A thread's waiting runs in order, or those of all threads. Errors: as {@link watch}. */
+  list(threadId?: string): Promise<readonly WaitingRun[]>;
+  /**
+   * Puts a run before another one of its thread, or (null) at the end; one that had failed is tried again there.
+   *
+   * @returns false where one of them does not wait any more
+   */
+  move(threadId: string, runId: string, before: string | null): Promise<boolean>;
+  /** Removes a run and its messages. @returns false where it does not wait any more: it has started, or was cancelled */
+  cancel(threadId: string, runId: string): Promise<boolean>;
+  /** Tries a run again that failed, or that waits for a time. @returns false where it does not wait any more */
+  retry(threadId: string, runId: string): Promise<boolean>;
+}
+
+export function waitingApi(link: HostLink): WaitingApi {
+  const watch = (threadId?: string): Observable<readonly WaitingRun[]> =>
+    hostStream(link, (port) => link.callOnce("watchWaiting", threadId === undefined ? {} : { threadId }, port));
+  return {
+    watch,
+    list: (threadId) => firstValueFrom(watch(threadId)),
+    move: (threadId, runId, before) => link.call("moveWaiting", { threadId, runId, before }),
+    cancel: (threadId, runId) => link.call("cancelWaiting", { threadId, runId }),
+    retry: (threadId, runId) => link.call("retryWaiting", { threadId, runId }),
+  };
+}

@@ -1,0 +1,28 @@
+import type { Lazy } from "../platform/lazy.js";
+import type { WaitingThreads } from "../runner/local-agent-runner.js";
+import type { WaitingRuns } from "./waiting/waiting-runs.js";
+
+/** How often a host looks for waiting runs that nobody told it of, in ms: their host may have died with its message. */
+const LOOK_MS = 60_000;
+
+/** Has the waiting runs of a log started: those that are there when a host begins, and those of later changes. */
+export function startWaiting(
+  { list, changed$, isOneProcess, clock, closed }: WaitingThreads,
+  waiting: Lazy<Pick<WaitingRuns, "look">>,
+): void {
+  // Storage or code that cannot be loaded now: at the next look.
+  const look = async (find: () => Promise<readonly string[]>): Promise<void> => {
+    const threadIds = await find().catch(() => []);
+    if (threadIds.length === 0 || closed.aborted) return;
+    const runs = await waiting.get().catch(() => undefined);
+    for (const threadId of threadIds) runs?.look(threadId);
+  };
+  changed$.subscribe((threadId) => void look(async () => [threadId]));
+  const keepLooking = async (): Promise<void> => {
+    await look(list);
+    if (isOneProcess) return;
+    await clock.after(LOOK_MS, closed);
+    if (!closed.aborted) void keepLooking();
+  };
+  void keepLooking();
+}

@@ -1,0 +1,41 @@
+import type { Interrupt } from "@ag-ui/client";
+import { resumeFaults } from "../../run/interrupts.js";
+import type { ThreadHead } from "../../storage/run-store.js";
+import type { WaitingError } from "../../run/types.js";
+import type { WaitingRow } from "../../storage/waiting.js";
+import type { RunRequest, WaitingReason } from "../../wire/shapes.js";
+
+/** What decides whether the first waiting run of a thread may start. */
+export interface Situation {
+  readonly head: Pick<ThreadHead, "live"> | undefined;
+  readonly online: boolean;
+  /** Ms since the Unix epoch. */
+  readonly now: number;
+  readonly needsNetwork: boolean;
+  readonly openInterrupts: readonly Interrupt[];
+  /** Results of front-end tools are awaited, or go on first. */
+  readonly pendingToolCalls: boolean;
+  /** What this host alone knows: that it cannot start the run, and when it tries again. */
+  readonly here?: { readonly error?: WaitingError; readonly retryAt?: number } | undefined;
+}
+
+/** What matters of a waiting run, or of one that is to wait. */
+export type Candidate = Pick<WaitingRow, "kind" | "notBefore" | "error"> & {
+  readonly resume?: RunRequest["input"]["resume"];
+};
+
+/** Why the first waiting run of a thread waits; `starting`: nothing keeps it. Those behind it wait for it. */
+export function reasonFor(first: Candidate, situation: Situation): WaitingReason {
+  const { head, online, now, needsNetwork, openInterrupts, pendingToolCalls, here } = situation;
+  const error = first.error ?? here?.error;
+  if (error !== undefined) return { is: "failed", error };
+  if (head?.live !== undefined) return { is: "busy", runId: head.live.runId };
+  // A run that goes on with a broken one answers what that one did; the runner refuses it where it does not.
+  if (first.kind === "run" && resumeFaults(openInterrupts, first.resume, now) !== undefined) {
+    return { is: "interrupts", interruptIds: openInterrupts.map(({ id }) => id) };
+  }
+  if (first.kind === "run" && pendingToolCalls) return { is: "tool-calls" };
+  if (needsNetwork && !online) return { is: "offline" };
+  const at = Math.max(first.notBefore ?? 0, here?.retryAt ?? 0);
+  return at > now ? { is: "retry", at } : { is: "starting" };
+}

@@ -1,0 +1,302 @@
+import { Bell, ringOrSilence } from "../../platform/bell.js";
+import type { Clock } from "../../platform/clock.js";
+import type { Logger } from "../../platform/log.js";
+import { loggable } from "../../platform/log.js";
+import type { Network } from "../../platform/network.js";
+import { RunnerError } from "../../run/errors.js";
+import { equalJson } from "../../run/json.js";
+import type { WaitingError } from "../../run/types.js";
+import type { LocalAgentRunner } from "../../runner/local-agent-runner.js";
+import type { Outbox, ThreadNow } from "../../runner/outbox.js";
+import type { WaitingRow } from "../../storage/waiting.js";
+import type { Enqueued, EnqueueRequest, WaitingReason, WaitingRun } from "../../wire/shapes.js";
+import { policyOf, type AgentPolicies } from "../agent-policies.js";
+import { isUnrecorded } from "../unrecorded.js";
+import { afterFailure } from "./failures.js";
+import { reasonFor, type Candidate, type Situation } from "./reason.js";
+import { messagesOf, requestIn } from "./stored-call.js";
+
+type Headers = Readonly<Record<string, string>>;
+
+/** After so long without a signal the log is read: a message of another host may be lost. In ms. */
+const SILENCE_MS = 5_000;
+/** The same where nothing waits. */
+const SILENCE_EMPTY_MS = 60_000;
+/** How often the network is looked at while a run waits for it: its events are not trusted alone. In ms. */
+const NETWORK_MS = 1_000;
+/** Changes within this time are told as one, in ms. */
+const TOLD_AFTER_MS = 20;
+
+export interface WaitingParts {
+  readonly runner: Pick<LocalAgentRunner, "checkRequest" | "getRun" | "outbox" | "waiting">;
+  readonly network: Network;
+  readonly policies: AgentPolicies | undefined;
+  readonly logger: Required<Logger>;
+  /** Starts a waiting run, as the runtime starts what a tab asks for. Resolves once it is in the log. */
+  readonly execute: (row: WaitingRow, headers: Headers | undefined) => Promise<void>;
+}
+
+/** What this host alone knows of a waiting run. */
+interface Known {
+  /** Those of its call. Never stored. */
+  readonly headers?: Headers;
+  readonly tries: number;
+  readonly retryAt?: number;
+  readonly error?: WaitingError;
+  /** It is not in the log yet. */
+  readonly isAdding?: true;
+}
+
+interface Looking {
+  readonly bell: Bell;
+  /** Undefined: all threads. */
+  readonly threadId: string | undefined;
+  /** Nothing waits there. */
+  isEmpty: boolean;
+}
+
+const UNTRIED: Known = { tries: 0 };
+const keyOf = ({ threadId, runId }: { readonly threadId: string; readonly runId: string }): string =>
+  JSON.stringify([threadId, runId]);
+
+const threadOf = (key: string): unknown => (JSON.parse(key) as readonly unknown[])[0];
+
+/**
+ * A host's part in the runs that wait in the log: it adds them, tells why they wait, and starts the first one of each
+ * thread when nothing keeps it. All hosts do so at once: the claim of the run decides whose attempt counts.
+ */
+export class WaitingRuns {
+  /** Wake those who look at threads. */
+  private readonly looking = new Set<Looking>();
+  /** Threads whose first waiting run this host wants to start. */
+  private readonly kept = new Set<string>();
+  private readonly known = new Map<string, Known>();
+  private readonly clock: Clock;
+  private readonly closed: AbortSignal;
+
+  /** @param outbox of the runner */
+  constructor(
+    private readonly parts: WaitingParts,
+    private readonly outbox: Outbox,
+  ) {
+    const { clock, closed } = parts.runner.waiting;
+    this.clock = clock;
+    this.closed = closed;
+    outbox.changed$.subscribe(({ threadId, waits }) => this.ring(threadId, waits));
+    parts.network.onChange(() => this.ring(undefined, false), closed);
+  }
+
+  /** Loads what is needed to add a run: without a network it could not be loaded any more. */
+  async preload(): Promise<void> {
+    await this.outbox.has("", "");
+  }
+
+  /** Starts what waits in the thread, each when it may. */
+  look(threadId: string): void {
+    if (this.kept.has(threadId) || this.closed.aborted) return;
+    this.kept.add(threadId);
+    void this.keep(threadId);
+  }
+
+  /**
+   * Has a run wait where it cannot begin at once.
+   *
+   * Errors: RunnerError `thread-busy` (`onBusy: "reject"`, or too many wait), `offline`, `invalid-input`
+   */
+  async enqueue({ run, onBusy, whenOffline }: EnqueueRequest, headers: Headers): Promise<Enqueued> {
+    const { threadId, agentId, input } = run;
+    const { runId } = input;
+    const { runner, network } = this.parts;
+    if (isUnrecorded(input)) return "free";
+    runner.checkRequest(run);
+    // Asked again: a host has died, or its answer was lost.
+    if (await this.outbox.has(threadId, runId)) return "waits";
+    const [now, [first], same] = await Promise.all([
+      this.outbox.thread(threadId),
+      this.outbox.list(threadId, 1),
+      runner.getRun(runId, { threadId }),
+    ]);
+    if (same !== undefined) return "free";
+    const live = now.head?.live;
+    if (onBusy === "reject" && live !== undefined)
+      throw new RunnerError("thread-busy", { threadId, runId: live.runId });
+    const isOffline = this.needsNetwork(agentId) && !network.isOnline;
+    if (isOffline && whenOffline === "fail") throw new RunnerError("offline", { threadId, agentId });
+    const alone = this.reasonIn(now, agentId, { kind: "run", resume: input.resume });
+    const isFree = onBusy !== "queue" || (first === undefined && alone.is === "starting");
+    if (isFree && !isOffline) return "free";
+    const { onBusy: _ofNow, ...request } = run;
+    const since = this.clock.now();
+    const key = keyOf({ threadId, runId });
+    // Before it is added: its thread may be looked at already.
+    this.known.set(key, { ...UNTRIED, headers, isAdding: true });
+    try {
+      if ((await this.outbox.add({ threadId, runId, agentId, since, kind: "run", request })) === "exists")
+        return "free";
+    } finally {
+      const known = this.known.get(key);
+      if (known !== undefined) this.known.set(key, { ...UNTRIED, headers });
+    }
+    this.look(threadId);
+    return "waits";
+  }
+
+  /** The waiting runs of a thread, or of all, now and after each change, until `signal` aborts. */
+  async *watch(threadId: string | undefined, signal: AbortSignal): AsyncGenerator<readonly WaitingRun[], void> {
+    const bell = new Bell();
+    const looking: Looking = { bell, threadId, isEmpty: false };
+    this.looking.add(looking);
+    let last: readonly WaitingRun[] | undefined;
+    try {
+      while (!signal.aborted && !this.closed.aborted) {
+        const seen = bell.count;
+        const threads = threadId === undefined ? await this.outbox.threads() : [threadId];
+        const now: WaitingRun[] = [];
+        for (const each of threads) now.push(...(await this.list(each)));
+        // Threads in which nothing waits may run as they like.
+        looking.isEmpty = now.length === 0;
+        if (!equalJson(now, last)) yield (last = now);
+        await ringOrSilence(bell, seen, this.clock, looking.isEmpty ? SILENCE_EMPTY_MS : SILENCE_MS, signal);
+        await this.clock.after(TOLD_AFTER_MS, signal);
+      }
+    } finally {
+      this.looking.delete(looking);
+    }
+  }
+
+  /** Puts a run before another one, or at the end; one that had failed is tried again there. */
+  async move(threadId: string, runId: string, before: string | null): Promise<boolean> {
+    if (!(await this.outbox.move(threadId, runId, before))) return false;
+    return this.retry(threadId, runId);
+  }
+
+  async cancel(threadId: string, runId: string): Promise<boolean> {
+    this.known.delete(keyOf({ threadId, runId }));
+    return this.outbox.remove(threadId, runId);
+  }
+
+  async retry(threadId: string, runId: string): Promise<boolean> {
+    const key = keyOf({ threadId, runId });
+    const { headers } = this.known.get(key) ?? UNTRIED;
+    this.known.set(key, { ...UNTRIED, ...(headers !== undefined && { headers }) });
+    const isWaiting = await this.outbox.update(threadId, runId, { error: null, notBefore: null });
+    if (!isWaiting) this.known.delete(key);
+    this.look(threadId);
+    return isWaiting;
+  }
+
+  /** A thread's waiting runs with their reasons, in order. */
+  private async list(threadId: string): Promise<readonly WaitingRun[]> {
+    const rows = await this.outbox.list(threadId);
+    const [first] = rows;
+    if (first === undefined) return [];
+    const reason = await this.reasonOf(first);
+    return rows.map((row): WaitingRun => {
+      const { runId, agentId, since, attempt } = row;
+      return {
+        threadId,
+        runId,
+        agentId,
+        messages: messagesOf(row),
+        since,
+        reason: row === first ? reason : { is: "behind" },
+        ...(attempt !== undefined && { attempt }),
+      };
+    });
+  }
+
+  private async reasonOf(first: WaitingRow): Promise<WaitingReason> {
+    const now = await this.outbox.thread(first.threadId);
+    const resume = first.kind === "run" ? requestIn(first)?.input.resume : undefined;
+    return this.reasonIn(now, first.agentId, { ...first, resume }, this.known.get(keyOf(first)));
+  }
+
+  private reasonIn(now: ThreadNow, agentId: string, run: Candidate, here?: Situation["here"]): WaitingReason {
+    return reasonFor(run, {
+      head: now.head,
+      online: this.parts.network.isOnline,
+      now: this.clock.now(),
+      needsNetwork: this.needsNetwork(agentId),
+      openInterrupts: now.interrupts,
+      pendingToolCalls: now.toolCalls !== undefined,
+      here,
+    });
+  }
+
+  private needsNetwork(agentId: string): boolean {
+    return policyOf(this.parts.policies, agentId).needsNetwork === true;
+  }
+
+  private async keep(threadId: string): Promise<void> {
+    const bell = new Bell();
+    const looking: Looking = { bell, threadId, isEmpty: false };
+    this.looking.add(looking);
+    try {
+      for (;;) {
+        const seen = bell.count;
+        let waitMs = SILENCE_MS;
+        try {
+          const [first] = await this.outbox.list(threadId, 1);
+          if (this.closed.aborted) return;
+          if (first === undefined) {
+            if (bell.count !== seen) continue;
+            for (const [key, { isAdding }] of this.known) {
+              if (isAdding !== true && threadOf(key) === threadId) this.known.delete(key);
+            }
+            return;
+          }
+          const reason = await this.reasonOf(first);
+          if (reason.is === "starting") {
+            await this.start(first);
+            continue;
+          }
+          if (reason.is === "offline") waitMs = NETWORK_MS;
+          if (reason.is === "retry") waitMs = Math.min(Math.max(reason.at - this.clock.now(), 1), SILENCE_MS);
+        } catch (error) {
+          // The log cannot be read now; whoever watches the thread is told.
+          this.parts.logger.warn("[ag-ui-local-runtime] Waiting runs cannot be read", { threadId }, loggable(error));
+        }
+        await ringOrSilence(bell, seen, this.clock, waitMs, this.closed);
+        if (this.closed.aborted) return;
+      }
+    } finally {
+      this.looking.delete(looking);
+      this.kept.delete(threadId);
+    }
+  }
+
+  private async start(row: WaitingRow): Promise<void> {
+    const key = keyOf(row);
+    const { tries, headers } = this.known.get(key) ?? UNTRIED;
+    try {
+      await this.parts.execute(row, headers);
+      this.known.delete(key);
+    } catch (error) {
+      await this.failed(row, { tries: tries + 1, ...(headers !== undefined && { headers }) }, error);
+    }
+    this.ring(row.threadId, false);
+  }
+
+  private async failed(row: WaitingRow, known: Known, error: unknown): Promise<void> {
+    const { threadId, runId } = row;
+    const key = keyOf(row);
+    const after = afterFailure(error, known.tries);
+    if (after.is === "retry") {
+      this.known.set(key, { ...known, retryAt: this.clock.now() + after.afterMs });
+      return;
+    }
+    this.parts.logger.warn("[ag-ui-local-runtime] A waiting run cannot start", { threadId, runId }, loggable(error));
+    this.known.set(key, { ...known, error: after.error });
+    if (!after.lasting) return;
+    // From here on the log says so, to all hosts.
+    const isKept = await this.outbox.update(threadId, runId, { error: after.error }).catch(() => false);
+    if (isKept) this.known.set(key, known);
+  }
+
+  private ring(threadId: string | undefined, waits: boolean): void {
+    for (const { bell, threadId: of, isEmpty } of this.looking) {
+      const isItsThread = threadId === undefined || of === undefined || of === threadId;
+      if (isItsThread && (waits || !isEmpty)) bell.ring();
+    }
+  }
+}

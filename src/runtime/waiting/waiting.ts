@@ -1,0 +1,80 @@
+import type { Logger } from "../../platform/log.js";
+import { RunnerError } from "../../run/errors.js";
+import { loaded } from "../../run/loaded.js";
+import type { LocalAgentRunner } from "../../runner/local-agent-runner.js";
+import type { Network } from "../../platform/network.js";
+import type { WaitingRow } from "../../storage/waiting.js";
+import type { RunRequest } from "../../wire/shapes.js";
+import { callRequest } from "../call-request.js";
+import type { Callers } from "../callers.js";
+import { isResponse, refusedError } from "../middleware.js";
+import type { AgentRuntimeOptions } from "../options.js";
+import type { Admitted, Answer, Incoming } from "../request.js";
+import type { ServedRun } from "../served-run.js";
+import { runCall, streamed } from "../run-call.js";
+import { requestIn } from "./stored-call.js";
+import { WaitingRuns } from "./waiting-runs.js";
+
+/** How long a run whose caller is not known waits for a tab's first call, in ms: it is given that one's headers. */
+const FIRST_CALL_MS = 2_000;
+
+/** What is needed of the runtime's core. */
+interface Core {
+  readonly callers: Callers;
+  readonly logger: Required<Logger>;
+  readonly options: Pick<AgentRuntimeOptions, "agentPolicies">;
+  serve<T>(incoming: Incoming, answer: (request: Admitted) => Promise<Answer<T>>): Promise<T>;
+  startWaiting(request: Admitted, run: RunRequest): Promise<ServedRun>;
+}
+
+/** The waiting runs of a runner's log, started as the runtime starts what tabs ask for. */
+export async function waitingRuns(core: Core, runner: LocalAgentRunner, network: Network): Promise<WaitingRuns> {
+  const outbox = await runner.outbox.get();
+  const { clock } = runner.waiting;
+  const { agentPolicies: policies } = core.options;
+  return new WaitingRuns(
+    {
+      runner,
+      network,
+      policies,
+      logger: core.logger,
+      execute: async (row, headers) => {
+        await execute(core, requestOf(row), headers ?? (await core.callers.newest(clock, FIRST_CALL_MS)));
+      },
+    },
+    outbox,
+  );
+}
+
+/** @throws RunnerError `corrupt-record` */
+function requestOf(row: WaitingRow): RunRequest {
+  const request = row.kind === "run" ? requestIn(row) : undefined;
+  if (request === undefined) throw new RunnerError("corrupt-record", { threadId: row.threadId, store: "waiting" });
+  return request;
+}
+
+/** Through the middleware, which sees it as the request of a tab. Resolves once the run is in the log. */
+async function execute(core: Core, request: RunRequest, headers: Readonly<Record<string, string>>): Promise<void> {
+  const calling = new AbortController();
+  const over = (): void => calling.abort();
+  const call = callRequest({ ...runCall(request), headers, signal: calling.signal });
+  try {
+    await core.serve(call, async (admitted) => {
+      const made = admitted.isReplaced
+        ? await (await loaded(import("../rewritten.js"))).rewrittenRun(admitted, request)
+        : request;
+      if (made.threadId !== request.threadId || made.input.runId !== request.input.runId) {
+        const message = "A middleware cannot give a run that waited another thread or runId";
+        throw new RunnerError("invalid-input", { field: "request", threadId: request.threadId }, { message });
+      }
+      const { ended, left } = await core.startWaiting(admitted, made);
+      // Nobody reads it here.
+      left();
+      void (ended ?? Promise.resolve()).then(over);
+      return { value: undefined, response: streamed, ...(ended !== undefined && { ended }) };
+    });
+  } catch (error) {
+    over();
+    throw isResponse(error) ? await refusedError(error) : error;
+  }
+}
