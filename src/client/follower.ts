@@ -179,6 +179,8 @@ export class ThreadFollower {
       case "settled":
         this.parts.note(frame);
         return this.finish(behind);
+      case "recovery":
+        return this.parts.note(frame);
       case "lost":
         return this.afterSession(() => {
           this.parts.cut();

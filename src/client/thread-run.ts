@@ -2,7 +2,9 @@ import { EventType } from "@ag-ui/core";
 import type { BaseEvent, RunFinishedEvent, RunErrorEvent, RunStartedEvent } from "@ag-ui/client";
 import type { SettledStatus } from "../run/types.js";
 import type { RunnerErrorDetails } from "../run/errors.js";
-import type { Frame } from "../wire/shapes.js";
+import type { Attempt } from "../run/hosted.js";
+import type { RunRecovery } from "../run/recovery.js";
+import type { Frame, LiveRun } from "../wire/shapes.js";
 
 /** Why a run failed. */
 export interface RunFailure {
@@ -21,22 +23,28 @@ export type ThreadRun =
         readonly status: SettledStatus;
         /** Of an errored or broken run: its RUN_ERROR, or why its end cannot be written yet. */
         readonly error?: RunFailure;
+        /** Of an errored or broken run: what becomes of it, where its agent's policy recovers runs. Only while following. */
+        readonly recovery?: RunRecovery;
       };
       /** Why what this agent showed no longer exists: `unknown-thread` (it was deleted), `storage-deleted`. */
       readonly gone?: RunFailure;
     }
-  | { readonly is: "running"; readonly runId: string; readonly runIndex: number };
+  | {
+      readonly is: "running";
+      readonly runId: string;
+      readonly runIndex: number;
+      /** It goes on with a run that broke. */
+      readonly attempt?: Attempt;
+    };
 
 /** The thread's run after a frame. It is over at its terminal event, which comes before `settled`. */
 export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
   switch (frame.type) {
     case "run":
-      return { is: "running", runId: frame.run.runId, runIndex: frame.run.runIndex };
+      return runningAs(frame.run);
     case "prelude":
       if (frame.gone !== undefined) return goneAfter(before, frame.gone);
-      return frame.live === undefined
-        ? lastOf(frame.events)
-        : { is: "running", runId: frame.live.runId, runIndex: frame.live.runIndex };
+      return frame.live === undefined ? lastOf(frame.events) : runningAs(frame.live);
     case "chunk": {
       const end = endOf(frame.chunk.entries.at(-1)?.event);
       if (end === undefined || before.is === "idle") return before;
@@ -49,12 +57,24 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
       return before.is === "idle" && before.last?.runId === frame.runId && before.last.status === frame.status
         ? before
         : { is: "idle", last: { runId: frame.runId, status: frame.status } };
+    case "recovery": {
+      if (before.is !== "idle" || before.last?.runId !== frame.runId) return before;
+      const { recovery: _before, ...last } = before.last;
+      return { ...before, last: { ...last, ...(frame.recovery !== undefined && { recovery: frame.recovery }) } };
+    }
     case "lost":
       return { is: "idle", last: { runId: frame.runId, status: "broken", error: frame.error } };
     default:
       return before;
   }
 }
+
+const runningAs = ({ runId, runIndex, attempt }: LiveRun): ThreadRun => ({
+  is: "running",
+  runId,
+  runIndex,
+  ...(attempt !== undefined && { attempt }),
+});
 
 /** The last run stays known. */
 function goneAfter(before: ThreadRun, gone: RunFailure): ThreadRun {

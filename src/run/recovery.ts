@@ -63,6 +63,14 @@ export type RecoveryNote =
   | { readonly is: "ask"; readonly why: AskReason; readonly tools?: readonly string[] }
   | { readonly is: "gave-up"; readonly why: GiveUpReason; readonly attempts: number };
 
+/** What becomes of a run that broke, as far as that is known. */
+export type RunRecovery =
+  /**
+   * Another run will go on with it, the attempt `attempt` of its chain. `at`: not earlier than that, in ms since the Unix
+   * epoch; absent until it is decided.
+   */
+  { readonly is: "waiting"; readonly runId: string; readonly attempt: number; readonly at?: number } | RecoveryNote;
+
 export type Verdict =
   /** The run `number` in the chain starts at `at`, or later. */
   { readonly is: "go"; readonly at: number; readonly number: number } | RecoveryNote;
@@ -109,7 +117,10 @@ export function verdictOf(given: RecoveryCase): Verdict {
 }
 
 /** The pause after attempt `number`, in ms. */
-function pauseAfter({ backoffMs = DEFAULTS.backoffMs, maxBackoffMs = DEFAULTS.maxBackoffMs }: RecoveryPolicy, number: number) {
+function pauseAfter(
+  { backoffMs = DEFAULTS.backoffMs, maxBackoffMs = DEFAULTS.maxBackoffMs }: RecoveryPolicy,
+  number: number,
+) {
   return Math.min(maxBackoffMs, backoffMs * 2 ** (number - 1));
 }
 

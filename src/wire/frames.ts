@@ -104,6 +104,7 @@ const FRAME_TYPES: ReadonlySet<unknown> = new Set<Frame["type"]>([
   "run",
   "settled",
   "lost",
+  "recovery",
   "idle",
   "end",
   "error",

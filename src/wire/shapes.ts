@@ -1,5 +1,5 @@
 import type { Attempt } from "../run/hosted.js";
-import type { RecoveryNote } from "../run/recovery.js";
+import type { RecoveryNote, RunRecovery } from "../run/recovery.js";
 import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Replay } from "../run/contract.js";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
@@ -416,6 +416,13 @@ export type Frame =
    * written.
    */
   | { readonly type: "lost"; readonly runIndex: number; readonly runId: string; readonly error: RunnerErrorData }
+  /** What becomes of the last run, which ended in an error; to followers of a host that recovers runs. */
+  | {
+      readonly type: "recovery";
+      readonly runIndex: number;
+      readonly runId: string;
+      readonly recovery?: RunRecovery;
+    }
   /** A follower has caught up; nothing comes until the next run begins. */
   | { readonly type: "idle" }
   /** Nothing more comes. */

@@ -1,3 +1,4 @@
+import { EventType } from "@ag-ui/core";
 import { abortWith } from "../../platform/abort.js";
 import { ringOrSilence } from "../../platform/bell.js";
 import { endOf } from "../../run/message-page.js";
@@ -5,6 +6,7 @@ import { RunnerError } from "../../run/errors.js";
 import { emptyPrelude } from "../../run/prelude.js";
 import { isSameDatabase } from "../../run/epochs.js";
 import { isListening } from "../../run/life.js";
+import { equalJson } from "../../run/json.js";
 import { loaded } from "../../run/loaded.js";
 import { lastSeq } from "../../run/pack.js";
 import type { BaseEvent } from "@ag-ui/client";
@@ -19,6 +21,7 @@ import type { RunnerParts } from "../parts.js";
 import type { Recovery } from "../claim/recovery.js";
 import { hasNoRecord, isUnreadable } from "../history/run-log.js";
 import { steadily } from "../history/steadily.js";
+import { recoveryState } from "./recovery-state.js";
 import { tailRun, type TailContext, type TailEnd } from "./tail.js";
 
 export interface AttachContext extends TailContext {
@@ -77,6 +80,9 @@ export async function* attach(
   let holds = options.holds === true || (at !== undefined && at.runIndex >= 0);
   /** The run that is over but still live in the log. */
   let lostRunId: string | undefined;
+  /** Of the last run that the reader was handed, where it ended in an error. */
+  let failedIndex: number | undefined;
+  let toldRecovery: unknown;
   try {
     // A run that is being claimed is running for whoever asks (`isRunning`): a reader that ends must not miss it.
     if (!follow) await context.liveRun(threadId)?.claimed;
@@ -93,6 +99,7 @@ export async function* attach(
         if ("prelude" in next) {
           yield next.prelude;
           at = next.prelude.cursor;
+          failedIndex = next.prelude.events.at(-1)?.type === EventType.RUN_ERROR ? at.runIndex : undefined;
           holds = at.runIndex >= 0;
           if (!next.isIdle || bell.count !== seen) continue;
         } else {
@@ -106,6 +113,7 @@ export async function* attach(
           }
           if (read?.is !== "lost") {
             at = read?.cursor;
+            failedIndex = read?.hasFailed === true ? at?.runIndex : undefined;
             continue;
           }
           if (!follow) throw read.error;
@@ -120,6 +128,13 @@ export async function* attach(
       context.caughtUp();
       options.caughtUp?.();
       if (!follow) break;
+      if (failedIndex !== undefined && parts.recovery.policyOf !== undefined) {
+        const told = await recoveryState(parts.store, threadId, failedIndex);
+        if (told !== undefined && !equalJson(told, toldRecovery)) {
+          yield { type: "recovery", runIndex: failedIndex, ...told };
+        }
+        toldRecovery = told;
+      }
       if (!toldIdle) yield { type: "idle" };
       toldIdle = true;
       await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal);
@@ -205,7 +220,7 @@ async function nextPosition(
 }
 
 type ReadRun =
-  | { readonly is: "read"; readonly cursor: Cursor }
+  | { readonly is: "read"; readonly cursor: Cursor; readonly hasFailed: boolean }
   /** What comes next cannot be read. */
   | { readonly is: "unreadable"; readonly error: unknown }
   | Extract<TailEnd, object>;
@@ -240,7 +255,8 @@ async function* readRun(
       if (next.value === undefined && !signal.aborted) return undefined;
       if (typeof next.value === "object") return next.value;
       if (next.value !== undefined) yield { type: "settled", runIndex, runId, status: next.value };
-      return { is: "read", cursor: { runIndex, seq, epoch } };
+      const hasFailed = next.value === "broken" || next.value === "errored";
+      return { is: "read", cursor: { runIndex, seq, epoch }, hasFailed };
     }
   } finally {
     await chunks.return(undefined);

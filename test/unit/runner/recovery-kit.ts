@@ -83,7 +83,7 @@ export const continuingAgent = (
 /** The same model behind a server that is asked again: it goes by the results that it is given, and makes new ids. */
 export const askedAgent = (steps: readonly ScriptedStep[], world: World) =>
   defineAgent<BaseEvent>(
-    async function* ({ messages, runId }) {
+    async function* ({ messages, runId }, { committed }) {
       const answered = messages.filter(({ role }) => role === "tool").length;
       let done = 0;
       for (const [n, { text, tools }] of steps.entries()) {
@@ -103,6 +103,8 @@ export const askedAgent = (steps: readonly ScriptedStep[], world: World) =>
           const toolCallId = `${messageId}.${at}`;
           yield { type: EventType.TOOL_CALL_START, toolCallId, toolCallName: name, parentMessageId: messageId };
           yield { type: EventType.TOOL_CALL_END, toolCallId };
+          // A server does not wait for that: a call that it makes just before a kill leaves no trace.
+          await committed();
           await world.before(`execute ${toolCallId}`);
           world.names.set(toolCallId, name);
           world.executed.set(toolCallId, (world.executed.get(toolCallId) ?? 0) + 1);

@@ -6,6 +6,7 @@ import { describeCut } from "./cut.suite.js";
 import { describeDeletion } from "./deletion.suite.js";
 import { describeRepack } from "./repack.suite.js";
 import { describeThreadUpdates } from "./thread-update.suite.js";
+import { describeRecoveries } from "./recovery.suite.js";
 import { describeWaiting } from "./waiting.suite.js";
 import { chunkOf, claimed, contents, delta, foreignEnd, leaving, request, runOn, settlement, withRuns } from "./kit.js";
 
@@ -340,6 +341,7 @@ export function describeRunStore(name: string, create: () => RunStore): void {
 
     describeThreadUpdates(create);
     describeWaiting(create);
+    describeRecoveries(create);
     describeDeletion(create);
     describeCut(create);
     describeRepack(create);
