@@ -177,9 +177,8 @@ export class LocalAgent extends ThreadAgent {
       tell(this.subscribers, "onMessagesChanged", { messages: now, state: state as unknown, agent: this });
     };
     const takeOut = (): void => {
-      if (!this.messages.some(({ id }) => ids.has(id))) return;
-      this.messages = this.messages.filter(({ id }) => !ids.has(id));
-      tellChanged();
+      // Its run may have begun before this agent is told that it waits.
+      if (this.takeOutUnsent(ids)) tellChanged();
     };
     const putBack = (): void => {
       const there = new Set(this.messages.map(({ id }) => id));
@@ -188,9 +187,9 @@ export class LocalAgent extends ThreadAgent {
       this.messages = [...this.messages, ...missing];
       tellChanged();
     };
+    // An answer streams, or one to an earlier message is about to: it is not to continue behind one that comes later.
+    if (this.runState$.value.is === "running" || this.inTurn.size > 0) takeOut();
     this.inTurn.set(runId, request.run);
-    // Somebody else's answer streams: it is not to continue behind a message that comes later.
-    if (this.runState$.value.is === "running") takeOut();
     try {
       const { runInTurn } = await turns.get();
       return await runInTurn(
