@@ -18,7 +18,6 @@ export type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 export type { HostFactories } from "./start-host.js";
 export { LocalAgent, type LocalAgentConfig, type LocalRunParameters } from "./local-agent.js";
 export type { RunFailure, ThreadRun } from "./thread-run.js";
-export type { Attempt } from "../run/hosted.js";
 export type { AskReason, GiveUpReason, RecoveryNote, RunRecovery } from "../run/recovery.js";
 export { threadActions, threadListActions, type ThreadActions, type ThreadListActions } from "./store/actions.js";
 export { RuntimeStores } from "./store/runtime-stores.js";

@@ -83,7 +83,7 @@ export class RunnerEngine {
       makeId,
       logger: safeLogger(logger),
       recordInput: [...(options.recordInput ?? [])],
-      recovery: {},
+      recovery: { added: (threadId) => this.signals.waitingChangedHere(threadId) },
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       eventLimits: eventLimits(options.eventLimits),

@@ -17,10 +17,12 @@ import type { EventLimits } from "./agent/event-limits.js";
  */
 export type ConcurrentRunPolicy = "throw" | "supersede" | "queue";
 
-/** Set by whoever can start runs by itself: a runner alone recovers none. */
+/** Recovery of broken runs. A runner alone recovers none: `policyOf` is set by whoever can start runs by itself. */
 export interface RecoveryParts {
   /** The policy of an agent; undefined: its broken runs are left to people. Absent: so are all. */
   policyOf?: (agentId: string | undefined) => RecoveryPolicy | undefined;
+  /** A run waits from now on that goes on with a broken one. */
+  readonly added: (threadId: string) => void;
 }
 
 /** The parts of the runner's algorithm. Presets choose them. */

@@ -50,6 +50,11 @@ export class Recoveries {
     return this.end(waiting, { is: "gave-up", why: "cancelled", attempts });
   }
 
+  /** The thread went on without it. */
+  async drop(waiting: RecoveryWaiting): Promise<void> {
+    await this.end(waiting, undefined);
+  }
+
   private async end(waiting: RecoveryWaiting, note: RecoveryNote | undefined): Promise<boolean> {
     const isEnded = await this.parts.store.endRecovery(waiting, note);
     if (isEnded) this.signals.waitingChangedHere(waiting.threadId);

@@ -1,4 +1,10 @@
-import { checkNames, FLAG, type Names } from "../run/options.js";
+import { checkNames, FLAG, NUMBER, OBJECT, TEXTS, TIMEOUT, type Names } from "../run/options.js";
+import {
+  policyOf as recoveryPolicyOf,
+  type RecoverableEnd,
+  type RecoveryChoice,
+  type RecoveryPolicy,
+} from "../run/recovery.js";
 
 /** What the runtime does about an agent's runs. */
 export interface AgentPolicy {
@@ -7,20 +13,56 @@ export interface AgentPolicy {
    * (`whenOffline: "wait"`). Default false.
    */
   readonly needsNetwork?: boolean;
+  /**
+   * Whether its runs go on by themselves after their host died, their stream was cut off, or they failed in a way that may
+   * pass. Default `ask`: they end, and the reader is shown so.
+   */
+  readonly recovery?: RecoveryChoice;
 }
 
 /** Policies by agentId. */
 export type AgentPolicies = Readonly<Record<string, AgentPolicy>>;
 
-const NAMES: Names<AgentPolicy> = { needsNetwork: FLAG };
+const ENDS: readonly unknown[] = ["broken", "incomplete", "retryable"] satisfies RecoverableEnd[];
+
+const NAMES: Names<AgentPolicy> = {
+  needsNetwork: FLAG,
+  recovery: [
+    (given) => given === "ask" || given === "auto" || OBJECT[0](given),
+    '"ask", "auto" or an object (RecoveryPolicy)',
+  ],
+};
+const RECOVERY: Names<RecoveryPolicy> = {
+  maxAttempts: TIMEOUT,
+  noProgressMs: TIMEOUT,
+  backoffMs: NUMBER,
+  maxBackoffMs: NUMBER,
+  repeatableTools: TEXTS,
+  on: [
+    (given) => Array.isArray(given) && given.every((end) => ENDS.includes(end)),
+    "a list of broken, incomplete, retryable",
+  ],
+};
 
 /** @throws RunnerError `invalid-input` */
 export function checkAgentPolicies(policies: AgentPolicies | undefined): void {
   for (const [agentId, policy] of Object.entries(policies ?? {})) {
-    checkNames(policy, NAMES, { of: "AgentRuntime", within: `agentPolicies.${agentId}`, isRequired: true });
+    const within = `agentPolicies.${agentId}`;
+    checkNames(policy, NAMES, { of: "AgentRuntime", within, isRequired: true });
+    if (typeof policy.recovery !== "object") continue;
+    checkNames(policy.recovery, RECOVERY, { of: "AgentRuntime", within: `${within}.recovery` });
   }
 }
 
 /** An agent's policy. Only own keys of the record count. */
 export const policyOf = (policies: AgentPolicies | undefined, agentId: string): AgentPolicy =>
   policies !== undefined && Object.hasOwn(policies, agentId) ? policies[agentId]! : {};
+
+/** Which broken runs go on by themselves, by their agent; undefined: none do. */
+export function recoveryBy(
+  policies: AgentPolicies | undefined,
+): ((agentId: string | undefined) => RecoveryPolicy | undefined) | undefined {
+  const isAny = Object.values(policies ?? {}).some(({ recovery }) => recoveryPolicyOf(recovery) !== undefined);
+  if (!isAny) return undefined;
+  return (agentId) => (agentId === undefined ? undefined : recoveryPolicyOf(policyOf(policies, agentId).recovery));
+}

@@ -4,12 +4,14 @@ import { Lazy } from "../platform/lazy.js";
 import { consoleLogger, loggable, safeLogger, type Logger, warnOnce } from "../platform/log.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
+import type { Attempt } from "../run/hosted.js";
 import { loaded } from "../run/loaded.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
 import { lostTo, type Lost } from "../wire/lost.js";
 import type { RunRequest } from "../wire/shapes.js";
 import { browserNetwork, type Network } from "../platform/network.js";
+import { recoveryBy } from "./agent-policies.js";
 import { AgentRegistry } from "./agents.js";
 import { Callers } from "./callers.js";
 import { AgentConfigurator } from "./configure-agent.js";
@@ -61,6 +63,7 @@ export class RuntimeCore {
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
     const { eventLimits, recordInput, unrecordedRuns } = options;
     this.agents = new AgentRegistry(agents);
+    const recovers = recoveryBy(options.agentPolicies);
     this.home = new RunnerHome(
       withoutUndefined({
         runner,
@@ -74,8 +77,11 @@ export class RuntimeCore {
         memoryFallback,
         logger,
       }),
-      // Not for a server's: what waits there, tabs have added.
-      (opened) => startWaiting(opened.waiting, this.waitingOf(opened)),
+      {
+        ...(recovers !== undefined && { made: (made) => made.recoverBy(recovers) }),
+        // Not for a server's: what waits there, tabs have added.
+        opened: (opened) => startWaiting(opened.waiting, this.waitingOf(opened)),
+      },
     );
     this.logger = safeLogger(logger ?? consoleLogger);
     this.lost = lostTo(this.logger);
@@ -157,8 +163,8 @@ export class RuntimeCore {
   }
 
   /** Starts a run that waited. Errors: as {@link startRun}, and `cancelled` if it does not wait, or is not the first. */
-  async startWaiting(request: Admitted, run: RunRequest): Promise<ServedRun> {
-    return (await this.runs.get()).start(request, run, undefined, true);
+  async startWaiting(request: Admitted, run: RunRequest, attempt?: Attempt): Promise<ServedRun> {
+    return (await this.runs.get()).start(request, run, undefined, { attempt });
   }
 
   /** The runs that wait in a runner's log. Loaded when there is one. */

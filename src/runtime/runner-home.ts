@@ -36,10 +36,13 @@ export class RunnerHome {
   private shared: SharedRunner | undefined;
   private closing: Promise<void> | undefined;
 
-  /** @param opened called with each runner of this library, once it is open */
+  /** @param told of each runner of this library: `made` before it is open, `opened` once it is */
   constructor(
     private readonly options: RunnerHomeOptions,
-    private readonly made: (runner: LocalAgentRunner) => void = () => undefined,
+    private readonly told: {
+      readonly made?: (runner: LocalAgentRunner) => void;
+      readonly opened?: (runner: LocalAgentRunner) => void;
+    } = {},
   ) {}
 
   /** Resolves with the open runner. Errors: RunnerError, why there is none. */
@@ -108,8 +111,10 @@ export class RunnerHome {
       // A runner already made is not awaited: `letGo` must find it meanwhile.
       runner = made instanceof Promise ? await made : made;
       this.opened = runner;
+      // Nothing is awaited in between: a runner that is just made has settled nothing yet.
+      this.told.made?.(runner);
       await runner.opened;
-      this.made(runner);
+      this.told.opened?.(runner);
       return runner;
     } catch (thrown) {
       const error = isDenied(thrown) ? toOpenError(thrown, dbName) : thrown;
@@ -121,9 +126,10 @@ export class RunnerHome {
       const locks = isDenied(thrown) ? undefined : defaultLocks();
       // Loaded on demand: few hosts need it.
       const { UnsavedAgentRunner } = await import("../runner/unsaved-agent-runner.js");
-      this.opened = new UnsavedAgentRunner(dbName, locks, options);
-      // A runner of this library.
-      this.made(this.opened as LocalAgentRunner);
+      const unsaved = new UnsavedAgentRunner(dbName, locks, options);
+      this.opened = unsaved;
+      this.told.made?.(unsaved);
+      this.told.opened?.(unsaved);
     }
     return this.opened;
   }

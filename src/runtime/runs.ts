@@ -6,6 +6,7 @@ import { loggable, type Logger } from "../platform/log.js";
 import type { IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
 import type { AgentRunner, AgentRunnerRunRequest } from "../run/contract.js";
 import { messageOf, RunnerError } from "../run/errors.js";
+import type { Attempt } from "../run/hosted.js";
 import { loaded } from "../run/loaded.js";
 import { Fold } from "../run/fold.js";
 import { cloneJson } from "../run/json.js";
@@ -86,13 +87,13 @@ export class RuntimeRuns {
 
   /**
    * @param shownAs maps the thread's messages to what the sender sees, if it cannot hold them in full
-   * @param waiting it is one of the thread's waiting runs
+   * @param waiting it is one of the thread's waiting runs; `attempt`: that goes on with a broken one
    */
   async start(
     request: Admitted,
     asked: RunRequest,
     shownAs?: (message: Message) => Message,
-    waiting = false,
+    waiting?: { readonly attempt: Attempt | undefined },
   ): Promise<ServedRun> {
     if (mcpRequestOf(asked.input) !== undefined) return this.askMcpServer(request, asked);
     if (isSuggestion(asked.input)) return this.suggest(request, asked);
@@ -130,7 +131,8 @@ export class RuntimeRuns {
       afterToolCalls,
       shownAs,
       onBusy: onBusy === "reject" ? "throw" : onBusy,
-      waiting,
+      waiting: waiting !== undefined,
+      attempt: waiting?.attempt,
     });
     // One that waits in the queue is cancelled.
     if (isStopped) run.stop();

@@ -4,7 +4,7 @@ import { messageOf, RunnerError } from "../../run/errors.js";
 import { closingEvents, startedEvent } from "../../run/finalize.js";
 import { ChunkBuilder } from "../../run/pack.js";
 import { askedAs } from "../../storage/decisions.js";
-import type { RunRow, StopRequest, ThreadHead } from "../../storage/run-store.js";
+import type { BuildForeignEnd, DecideRecovery, RunRow, StopRequest, ThreadHead } from "../../storage/run-store.js";
 import type { RunnerParts } from "../parts.js";
 import { recoveryOf } from "./recovery-record.js";
 
@@ -75,7 +75,7 @@ export class Recovery {
     given: OrphanEnd,
     saying = "The run was interrupted: its host ended",
   ): Promise<ThreadHead | undefined> {
-    const { store, clock, channel, makeId, reached } = this.parts;
+    const { store, clock, channel, makeId, reached, recovery } = this.parts;
     const { threadId } = head;
     // L9: whoever notices that a run's host is gone settles the run, once.
     if (head.live !== undefined) {
@@ -84,7 +84,7 @@ export class Recovery {
       const why = owed === undefined ? saying : interrupted(owed.error);
       await reached?.("recovering.locked", threadId);
       const now = clock.now();
-      const run = await store.settleForeign(threadId, head.live.runId, as, now, (row, nextSeq, open) => {
+      const build: BuildForeignEnd = (row, nextSeq, open) => {
         const { runId, runIndex, epoch } = row;
         const builder = new ChunkBuilder({ threadId, runIndex, epoch, firstSeq: nextSeq });
         // Readers add its input: the content is not known here.
@@ -94,11 +94,20 @@ export class Recovery {
           builder.add(event, now);
         }
         return builder.take()!;
-      }, this.parts.recovery.policyOf && ((row) => recoveryOf(this.parts, row, { status: as })));
+      };
+      let waits = false;
+      const decide: DecideRecovery = (row) => {
+        const next = recoveryOf(this.parts, row, { status: as });
+        waits = next !== undefined;
+        return next;
+      };
+      const recovers = as === "broken" && recovery.policyOf !== undefined;
+      const run = await store.settleForeign(threadId, head.live.runId, as, now, build, recovers ? decide : undefined);
       await reached?.("recovering.settled", threadId);
       if (run !== undefined) {
         channel.post({ type: "ended", threadId, runId: run.runId, runIndex: run.runIndex });
         this.settled(threadId);
+        if (waits) recovery.added(threadId);
       }
     }
     return store.head(threadId);

@@ -368,6 +368,8 @@ export class Execution {
     // L15: the next run reads no history.
     history.remember(threadId, epoch, recorded.base(runIndex));
     await this.free(end.status, [chunk]);
+    // The thread is free for it.
+    if (waits !== undefined) parts.recovery.added(threadId);
   }
 
   /** The tool calls that a finished run leaves. */

@@ -8,7 +8,7 @@ import { equalJson } from "../../run/json.js";
 import type { WaitingError } from "../../run/types.js";
 import type { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import type { Outbox, ThreadNow } from "../../runner/outbox.js";
-import type { WaitingRow } from "../../storage/waiting.js";
+import type { RecoveryWaiting, WaitingRow } from "../../storage/waiting.js";
 import type { Enqueued, EnqueueRequest, WaitingReason, WaitingRun } from "../../wire/shapes.js";
 import { policyOf, type AgentPolicies } from "../agent-policies.js";
 import { isUnrecorded } from "../unrecorded.js";
@@ -34,6 +34,13 @@ export interface WaitingParts {
   readonly logger: Required<Logger>;
   /** Starts a waiting run, as the runtime starts what a tab asks for. Resolves once it is in the log. */
   readonly execute: (row: WaitingRow, headers: Headers | undefined) => Promise<void>;
+  /** What becomes of broken runs. */
+  readonly recovery: {
+    /** Decides whether a run goes on: afterwards it waits for its time (`notBefore`), or no more. */
+    decide(row: RecoveryWaiting, headers: Headers | undefined): Promise<void>;
+    /** It does not go on. @returns false if it does not wait any more */
+    cancel(row: RecoveryWaiting): Promise<boolean>;
+  };
 }
 
 /** What this host alone knows of a waiting run. */
@@ -172,17 +179,25 @@ export class WaitingRuns {
 
   async cancel(threadId: string, runId: string): Promise<boolean> {
     this.known.delete(keyOf({ threadId, runId }));
-    return this.outbox.remove(threadId, runId);
+    const row = await this.rowOf(threadId, runId);
+    return row?.kind === "recovery" ? this.parts.recovery.cancel(row) : this.outbox.remove(threadId, runId);
   }
 
   async retry(threadId: string, runId: string): Promise<boolean> {
     const key = keyOf({ threadId, runId });
     const { headers } = this.known.get(key) ?? UNTRIED;
     this.known.set(key, { ...UNTRIED, ...(headers !== undefined && { headers }) });
-    const isWaiting = await this.outbox.update(threadId, runId, { error: null, notBefore: null });
+    const row = await this.rowOf(threadId, runId);
+    // One that goes on with a broken run is decided first.
+    const isUndecided = row?.kind === "recovery" && row.notBefore === undefined;
+    const isWaiting = await this.outbox.update(threadId, runId, { error: null, notBefore: isUndecided ? null : 0 });
     if (!isWaiting) this.known.delete(key);
     this.look(threadId);
     return isWaiting;
+  }
+
+  private async rowOf(threadId: string, runId: string): Promise<WaitingRow | undefined> {
+    return (await this.outbox.list(threadId)).find((row) => row.runId === runId);
   }
 
   /** A thread's waiting runs with their reasons, in order. */
@@ -246,6 +261,10 @@ export class WaitingRuns {
             return;
           }
           const reason = await this.reasonOf(first);
+          if (first.kind === "recovery" && first.notBefore === undefined && reason.is === "starting") {
+            await this.parts.recovery.decide(first, this.known.get(keyOf(first))?.headers);
+            continue;
+          }
           if (reason.is === "starting") {
             await this.start(first);
             continue;

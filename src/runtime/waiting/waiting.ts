@@ -1,10 +1,13 @@
+import { Lazy } from "../../platform/lazy.js";
 import type { Logger } from "../../platform/log.js";
 import { RunnerError } from "../../run/errors.js";
+import type { Attempt } from "../../run/hosted.js";
 import { loaded } from "../../run/loaded.js";
 import type { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import type { Network } from "../../platform/network.js";
 import type { WaitingRow } from "../../storage/waiting.js";
 import type { RunRequest } from "../../wire/shapes.js";
+import type { AgentRegistry } from "../agents.js";
 import { callRequest } from "../call-request.js";
 import type { Callers } from "../callers.js";
 import { isResponse, refusedError } from "../middleware.js";
@@ -15,16 +18,19 @@ import { runCall, streamed } from "../run-call.js";
 import { requestIn } from "./stored-call.js";
 import { WaitingRuns } from "./waiting-runs.js";
 
+type Headers = Readonly<Record<string, string>>;
+
 /** How long a run whose caller is not known waits for a tab's first call, in ms: it is given that one's headers. */
 const FIRST_CALL_MS = 2_000;
 
 /** What is needed of the runtime's core. */
 interface Core {
+  readonly agents: AgentRegistry;
   readonly callers: Callers;
   readonly logger: Required<Logger>;
   readonly options: Pick<AgentRuntimeOptions, "agentPolicies">;
   serve<T>(incoming: Incoming, answer: (request: Admitted) => Promise<Answer<T>>): Promise<T>;
-  startWaiting(request: Admitted, run: RunRequest): Promise<ServedRun>;
+  startWaiting(request: Admitted, run: RunRequest, attempt?: Attempt): Promise<ServedRun>;
 }
 
 /** The waiting runs of a runner's log, started as the runtime starts what tabs ask for. */
@@ -32,6 +38,11 @@ export async function waitingRuns(core: Core, runner: LocalAgentRunner, network:
   const outbox = await runner.outbox.get();
   const { clock } = runner.waiting;
   const { agentPolicies: policies } = core.options;
+  const newest = (): Promise<Headers> => core.callers.newest(clock, FIRST_CALL_MS);
+  const recovery = new Lazy(async () => {
+    const { recovering } = await loaded(import("./recovering.js"));
+    return recovering(core.agents, await runner.recoveries());
+  });
   return new WaitingRuns(
     {
       runner,
@@ -39,7 +50,14 @@ export async function waitingRuns(core: Core, runner: LocalAgentRunner, network:
       policies,
       logger: core.logger,
       execute: async (row, headers) => {
-        await execute(core, requestOf(row), headers ?? (await core.callers.newest(clock, FIRST_CALL_MS)));
+        const request = row.kind === "recovery" ? await (await recovery.get()).requestFor(row) : requestOf(row);
+        // The thread went on without it.
+        if (request === undefined) return;
+        await execute(core, request, row.kind === "recovery" ? row.attempt : undefined, headers ?? (await newest()));
+      },
+      recovery: {
+        decide: async (row, headers) => (await recovery.get()).decide(row, headers ?? (await newest())),
+        cancel: async (row) => (await runner.recoveries()).cancel(row),
       },
     },
     outbox,
@@ -54,7 +72,7 @@ function requestOf(row: WaitingRow): RunRequest {
 }
 
 /** Through the middleware, which sees it as the request of a tab. Resolves once the run is in the log. */
-async function execute(core: Core, request: RunRequest, headers: Readonly<Record<string, string>>): Promise<void> {
+async function execute(core: Core, request: RunRequest, attempt: Attempt | undefined, headers: Headers): Promise<void> {
   const calling = new AbortController();
   const over = (): void => calling.abort();
   const call = callRequest({ ...runCall(request), headers, signal: calling.signal });
@@ -67,7 +85,7 @@ async function execute(core: Core, request: RunRequest, headers: Readonly<Record
         const message = "A middleware cannot give a run that waited another thread or runId";
         throw new RunnerError("invalid-input", { field: "request", threadId: request.threadId }, { message });
       }
-      const { ended, left } = await core.startWaiting(admitted, made);
+      const { ended, left } = await core.startWaiting(admitted, made, attempt);
       // Nobody reads it here.
       left();
       void (ended ?? Promise.resolve()).then(over);

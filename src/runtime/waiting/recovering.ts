@@ -1,0 +1,50 @@
+import { RunnerError } from "../../run/errors.js";
+import { isContinuing, repeatableToolsOf } from "../../run/hosted.js";
+import type { Recoveries, RecoveringAgent } from "../../runner/recoveries.js";
+import type { RecoveryWaiting } from "../../storage/waiting.js";
+import type { RunRequest } from "../../wire/shapes.js";
+import type { AgentRegistry } from "../agents.js";
+import { callRequest } from "../call-request.js";
+import { runCall } from "../run-call.js";
+
+type Headers = Readonly<Record<string, string>>;
+
+/** What the starter of waiting runs asks about broken ones. Loaded when one waits that goes on with one. */
+export interface Recovering {
+  /** See `Recoveries.decide`. Errors: what loading the agent threw; the next look asks again. */
+  decide(row: RecoveryWaiting, headers: Headers): Promise<void>;
+  /** The run that goes on, as a tab would ask for it; undefined if the thread went on without it: it waits no more. */
+  requestFor(row: RecoveryWaiting): Promise<RunRequest | undefined>;
+}
+
+export const recovering = (agents: AgentRegistry, recoveries: Recoveries): Recovering => ({
+  decide: async (row, headers) => {
+    await recoveries.decide(row, await agentOf(agents, row, headers));
+  },
+  requestFor: async (row) => {
+    const input = await recoveries.input(row);
+    if (input === undefined) {
+      await recoveries.drop(row);
+      return undefined;
+    }
+    const { threadId, agentId } = row;
+    return { threadId, agentId, input, partial: { stateSet: false } };
+  },
+});
+
+/** What of the agent recovery depends on; undefined where this host has no such agent. */
+async function agentOf(
+  agents: AgentRegistry,
+  { threadId, runId, agentId }: RecoveryWaiting,
+  headers: Headers,
+): Promise<RecoveringAgent | undefined> {
+  const input = { threadId, runId, messages: [], tools: [], context: [], forwardedProps: {}, state: {} };
+  const { request } = callRequest({ ...runCall({ threadId, agentId, input }), headers });
+  try {
+    const agent = await agents.clone(agentId, request);
+    return { continues: isContinuing(agent), repeatableTools: repeatableToolsOf(agent) };
+  } catch (error) {
+    if (RunnerError.is(error, "unknown-agent") || RunnerError.is(error, "invalid-agent")) return undefined;
+    throw error;
+  }
+}
