@@ -1,3 +1,4 @@
+import type { Attempt } from "../run/hosted.js";
 import type { RecoveryNote, RunRecovery } from "../run/recovery.js";
 import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Replay } from "../run/contract.js";

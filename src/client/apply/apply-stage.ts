@@ -17,6 +17,7 @@ import {
 import { lastValueFrom, of } from "rxjs";
 import { Fold, textOf } from "../../run/fold.js";
 import { holdsNothing } from "../../run/run-names.js";
+import { withPage } from "../earlier-messages.js";
 import { hasHook, hookOf, runHooks, tell, type Given } from "./hooks.js";
 import { done, type Steps } from "./steps.js";
 
