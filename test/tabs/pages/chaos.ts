@@ -15,6 +15,8 @@ export interface ChaosRest {
   readonly threads: Readonly<Record<string, Pick<ThreadSnapshot, "status" | "run" | "waiting">>>;
 }
 
+const PATIENCE_MS = 60_000;
+
 /** A tab that shows all threads and sends what the suite types. */
 class Chaos {
   private readonly load = crypto.randomUUID().slice(0, 8);
@@ -29,6 +31,9 @@ class Chaos {
     const worker = this.parameter("worker");
     this.dbName = worker.split("#")[0]!;
     this.runtime = connectRuntime({
+      // On a busy machine a start takes long; what is never answered fails all the same.
+      startTimeoutMs: PATIENCE_MS,
+      callTimeoutMs: PATIENCE_MS,
       hosts: {
         shared: (name) =>
           new SharedWorker(new URL("./chaos.worker.ts", import.meta.url), {
