@@ -18,7 +18,7 @@ import { cursorBehind } from "../wire/thread-events.js";
 import { preloadStage, whenStageIsLoaded } from "./apply/applying-agent.js";
 import { tell } from "./apply/hooks.js";
 import { ThreadFollower } from "./follower.js";
-import { runFrames } from "./frames.js";
+import { attachFrames, runFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
 import { ThreadAgent } from "./thread-agent.js";
 
@@ -68,6 +68,8 @@ export class LocalAgent extends ThreadAgent {
   private detached = 0;
   /** Ends the calls of {@link connectAgent} that wait for the follower. */
   private readonly waiting = new Set<() => void>();
+  /** Ids of runs that waited and were started by a host: they are read, not asked for. */
+  private readonly begun = new Set<string>();
   /** What the pipeline's next `connect` subscribes to. */
   private session$: Observable<BaseEvent> | undefined;
 
@@ -204,7 +206,8 @@ export class LocalAgent extends ThreadAgent {
             await this.ownRuns.sessionsEnded();
             // The run is there: what this agent knows to be open is no reason to refuse it.
             this.pendingInterrupts = [];
-            return this.runSession(parameters, subscriber);
+            this.begun.add(runId);
+            return this.runSession(parameters, subscriber).finally(() => this.begun.delete(runId));
           },
           caughtUp: () => this.follower?.caughtUp(),
           waits: () => {
@@ -364,11 +367,16 @@ export class LocalAgent extends ThreadAgent {
        */
       let settled: "no" | "whole" | "gap" = "no";
       let run: LiveRun | undefined;
-      const frames$ = runFrames(this.link, request, (accepted) => {
+      const accept = (accepted: LiveRun): void => {
         run = accepted;
         if (run.unrecorded !== true) this.ownRuns.accepted++;
         if (this.ownRuns.isAbortAsked(runId)) this.requestStop(runId);
-      });
+      };
+      const frames$ = this.begun.has(runId)
+        ? attachFrames(this.link, { threadId: request.threadId, agentId: request.agentId, runId }).pipe(
+            tap((frame) => frame.type === "run" && accept(frame.run)),
+          )
+        : runFrames(this.link, request, accept);
       return frames$.pipe(
         whenStageIsLoaded(),
         tap((frame) => {

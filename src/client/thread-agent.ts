@@ -26,7 +26,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
   protected cursor: Cursor | undefined;
   protected messageLimit: number | undefined;
   protected historyByRun: boolean | undefined;
-  /** By run id, what a run that may wait was asked for with: it is read under the same. */
+  /** By run id, what a run that may wait was asked for with. */
   protected readonly inTurn = new Map<string, RunRequest>();
   /** @hidden Emits the ids of this agent's runs that begin to wait in the log. */
   readonly waits$ = new Subject<string>();

@@ -120,7 +120,7 @@ export class RunnerEngine {
     });
     this.outbox = new Lazy(async () => {
       const { Outbox } = await loaded(import("./outbox.js"));
-      return new Outbox(this.parts, this.history, this.signals);
+      return new Outbox(this.parts, this.history, this.signals, (holder) => this.recovery.watch(holder));
     });
     this.retention = new Retention(
       this.parts,

@@ -34,6 +34,8 @@ export class Outbox {
     private readonly parts: Pick<RunnerParts, "store">,
     private readonly history: Pick<History, "base">,
     private readonly signals: Signals,
+    /** Settles what this host leaves behind when it dies. */
+    private readonly watchHolder: (holder: string | undefined) => void,
   ) {}
 
   /**
@@ -76,6 +78,8 @@ export class Outbox {
   /** What the thread is now. */
   thread(threadId: string): Promise<ThreadNow> {
     return steadily(this.parts.store, threadId, async (head) => {
+      // Nobody else may look at the live run that the others wait for (L9).
+      if (head?.live !== undefined) this.watchHolder(head.holder);
       const isIdle = head !== undefined && head.live === undefined && head.deleted !== true;
       const interrupts = isIdle ? (await this.history.base(head)).interrupts : [];
       const pending = pendingIn(head);

@@ -217,9 +217,10 @@ class Chaos {
     if (what < 0.3 && engine === "chromium") {
       const worker = pick(this.random, this.tabs.workers);
       // Between its end and its next start there is none.
-      const end = await this.tabs.browser.cutNetworkOf(worker).catch(() => undefined);
+      const end = await this.tabs.browser.takeOffline(worker).catch(() => undefined);
       await pause(this.random() * 600);
-      await end?.();
+      // It may have died meanwhile.
+      await end?.().catch(() => undefined);
       return end === undefined ? "no worker" : "offline";
     }
     const fault = randomFault(engine, this.random);

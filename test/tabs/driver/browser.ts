@@ -26,6 +26,8 @@ export interface Browser {
   endSharedWorkers(nameHas?: string): Promise<number>;
   /** What the heap of the SharedWorker whose name has this in it holds after a garbage collection, in bytes. Chromium only. */
   heapOf(workerHas: string): Promise<number>;
+  /** Takes the network from the SharedWorker whose name has this in it; what it resolves with gives it back. Chromium only. */
+  takeOffline(workerHas: string): Promise<() => Promise<void>>;
   /**
    * Lets an origin store only so much. Chromium only. In force at once where the origin has not written for 30 s, else
    * when that time is over: the browser remembers for so long how much room there was.
@@ -34,11 +36,6 @@ export interface Browser {
    * @param bytes undefined: as much as before
    */
   setQuota(origin: string, bytes: number | undefined): Promise<void>;
-  /**
-   * Takes the network from the SharedWorker whose name has this in it, until what it returns is called. Chromium only: the
-   * page's own offline switch does not reach workers.
-   */
-  cutNetworkOf(workerHas: string): Promise<() => Promise<void>>;
   /** What "Clear site data" of the developer tools does to an origin's storage. Chromium only. */
   clearSiteData(origin: string): Promise<void>;
   /** Ends the browser and deletes its profile. */

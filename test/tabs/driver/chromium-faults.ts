@@ -5,8 +5,9 @@ export interface BrowserFaults {
   endSharedWorkers(nameHas: string): Promise<number>;
   setQuota(origin: string, bytes: number | undefined): Promise<void>;
   heapOf(workerHas: string): Promise<number>;
+  /** Takes the network from a SharedWorker until what this resolves with is called. */
+  takeOffline(workerHas: string): Promise<() => Promise<void>>;
   clearSiteData(origin: string): Promise<void>;
-  cutNetworkOf(workerHas: string): Promise<() => Promise<void>>;
 }
 
 /** A session of its own for one piece of work. */
@@ -27,18 +28,6 @@ export function browserFaults(browser: PuppeteerBrowser): BrowserFaults {
       if (!first) throw new Error("the browser has no page");
       return first.createCDPSession();
     }));
-  /** A session of the one SharedWorker whose name has this in it, and what ends it, also where the worker is gone. */
-  const attach = async (workerHas: string): Promise<[CDPSession, () => Promise<void>]> => {
-    const session = await browser.target().createCDPSession();
-    const { targetInfos } = await session.send("Target.getTargets", { filter: [{ type: "shared_worker" }] });
-    const found = targetInfos.filter(({ title }) => title.includes(workerHas));
-    if (found.length !== 1) throw new Error(`${found.length} workers are called ${workerHas}`);
-    const { targetId } = found[0]!;
-    const { sessionId } = await session.send("Target.attachToTarget", { targetId, flatten: true });
-    const worker = session.connection()?.session(sessionId);
-    if (!worker) throw new Error(`no session of ${workerHas}`);
-    return [worker, () => session.detach()];
-  };
   return {
     endSharedWorkers: (nameHas) =>
       withSession(browser.target(), async (session) => {
@@ -52,26 +41,44 @@ export function browserFaults(browser: PuppeteerBrowser): BrowserFaults {
         while ((await workers()).some(({ targetId }) => ending.includes(targetId))) continue;
         return ending.length;
       }),
-    heapOf: async (workerHas) => {
-      const [worker, leave] = await attach(workerHas);
-      try {
-        await worker.send("HeapProfiler.collectGarbage");
-        return (await worker.send("Runtime.getHeapUsage")).usedSize;
-      } finally {
-        await leave();
-      }
-    },
-    async cutNetworkOf(workerHas) {
-      // In force as long as this session lives.
-      const [worker, leave] = await attach(workerHas);
+    heapOf: (workerHas) =>
+      withSession(browser.target(), async (session) => {
+        const { targetInfos } = await session.send("Target.getTargets", { filter: [{ type: "shared_worker" }] });
+        const found = targetInfos.filter(({ title }) => title.includes(workerHas));
+        if (found.length !== 1) throw new Error(`${found.length} workers are called ${workerHas}`);
+        const { targetId } = found[0]!;
+        const { sessionId } = await session.send("Target.attachToTarget", { targetId, flatten: true });
+        const worker = session.connection()?.session(sessionId);
+        if (!worker) throw new Error(`no session of ${workerHas}`);
+        try {
+          await worker.send("HeapProfiler.collectGarbage");
+          return (await worker.send("Runtime.getHeapUsage")).usedSize;
+        } finally {
+          await session.send("Target.detachFromTarget", { sessionId });
+        }
+      }),
+    async takeOffline(workerHas) {
+      const session = await browser.target().createCDPSession();
+      const { targetInfos } = await session.send("Target.getTargets", { filter: [{ type: "shared_worker" }] });
+      const found = targetInfos.find(({ title }) => title.includes(workerHas));
+      if (!found) throw new Error(`no worker is called ${workerHas}`);
+      const { targetId } = found;
+      const { sessionId } = await session.send("Target.attachToTarget", { targetId, flatten: true });
+      const worker = session.connection()?.session(sessionId);
+      if (!worker) throw new Error(`no session of ${workerHas}`);
+      const emulate = (offline: boolean) =>
+        worker.send("Network.emulateNetworkConditions", {
+          offline,
+          latency: 0,
+          downloadThroughput: -1,
+          uploadThroughput: -1,
+        });
       await worker.send("Network.enable");
-      await worker.send("Network.emulateNetworkConditions", {
-        offline: true,
-        latency: 0,
-        downloadThroughput: -1,
-        uploadThroughput: -1,
-      });
-      return leave;
+      await emulate(true);
+      return async () => {
+        await emulate(false);
+        await session.detach();
+      };
     },
     async clearSiteData(origin) {
       const session = await ofPage();

@@ -65,7 +65,7 @@ export async function launch(
     endSharedWorkers: (nameHas = "") => started.endSharedWorkers(nameHas),
     setQuota: (origin, bytes) => started.setQuota(origin, bytes),
     heapOf: (workerHas) => started.heapOf(workerHas),
-    cutNetworkOf: (workerHas) => started.cutNetworkOf(workerHas),
+    takeOffline: (workerHas) => started.takeOffline(workerHas),
     clearSiteData: (origin) => started.clearSiteData(origin),
     async close() {
       await end(() => started.quit());

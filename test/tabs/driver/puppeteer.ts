@@ -119,7 +119,7 @@ export async function startPuppeteer(
           endSharedWorkers: cannot(engine, "end a SharedWorker"),
           setQuota: cannot(engine, "set a quota"),
           heapOf: cannot(engine, "measure a SharedWorker"),
-          cutNetworkOf: cannot(engine, "cut the network of a worker"),
+          takeOffline: cannot(engine, "take the network from a SharedWorker"),
           clearSiteData: cannot(engine, "clear the data of a site"),
         };
   return {

@@ -72,7 +72,7 @@ export async function startWebKit(driverPath: string, profile: string): Promise<
       endSharedWorkers: cannot("webkit", "end a SharedWorker"),
       setQuota: cannot("webkit", "set a quota"),
       heapOf: cannot("webkit", "measure a SharedWorker"),
-      cutNetworkOf: cannot("webkit", "cut the network of a worker"),
+      takeOffline: cannot("webkit", "take the network from a SharedWorker"),
       clearSiteData: cannot("webkit", "clear the data of a site"),
       quit: () => driver.quit(),
     };

@@ -132,7 +132,8 @@ class Chaos {
   }
 }
 
-const nameOf = (error: unknown): string => (RunnerError.is(error) ? error.code : `untyped: ${String(error)}`);
+const nameOf = (error: unknown): string =>
+  RunnerError.is(error) ? `${error.code} ${JSON.stringify(error.details)}` : `untyped: ${String(error)}`;
 
 declare global {
   interface Window {

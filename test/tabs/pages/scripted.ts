@@ -1,9 +1,11 @@
 import type { RunErrorEvent, RunFinishedEvent } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
+import { filter, firstValueFrom } from "rxjs";
 import {
   connectRuntime,
   type HostKind,
   LocalAgent,
+  type LocalRunParameters,
   RunnerError,
   type RuntimeConnection,
   type RuntimeStatus,
@@ -118,11 +120,16 @@ class Lab {
   }
 
   /** Sends a message and runs the agent to the end of the run. */
-  async run(threadId: string, content: unknown, runId: string = crypto.randomUUID()): Promise<Outcome> {
+  async run(
+    threadId: string,
+    content: unknown,
+    runId: string = crypto.randomUUID(),
+    inTurn: Pick<LocalRunParameters, "onBusy" | "whenOffline"> = {},
+  ): Promise<Outcome> {
     const { agent, outcomes } = this.get(threadId);
     const text = typeof content === "string" ? content : JSON.stringify(content);
     agent.addMessage({ id: crypto.randomUUID(), role: "user", content: text });
-    const outcome = await outcomeOf(agent.runAgent({ runId }));
+    const outcome = await outcomeOf(agent.runAgent({ ...inTurn, runId }));
     outcomes.push(outcome);
     return outcome;
   }
@@ -130,6 +137,21 @@ class Lab {
   /** The same, and does not wait; how it ended is in the view's `outcomes`. */
   start(threadId: string, content: unknown, runId?: string): void {
     void this.run(threadId, content, runId);
+  }
+
+  /** The same, and has it wait for its turn or the network; resolves once it waits, or has begun. */
+  async queue(threadId: string, content: unknown, runId: string): Promise<void> {
+    const { agent } = this.get(threadId);
+    const waits = firstValueFrom(agent.waits$.pipe(filter((id) => id === runId)));
+    const begun = firstValueFrom(agent.run$.pipe(filter((run) => run.is === "running" && run.runId === runId)));
+    void this.run(threadId, content, runId, { onBusy: "queue", whenOffline: "wait" });
+    await Promise.race([waits, begun]);
+  }
+
+  /** The thread's waiting runs, with why they wait. */
+  async waiting(threadId: string): Promise<string[]> {
+    const runs = await this.runtime.waiting.list(threadId);
+    return runs.map(({ runId, reason }) => `${runId} ${reason.is}`);
   }
 
   /** Ends the SharedWorker of this name from within; resolves once it has said that it does. */

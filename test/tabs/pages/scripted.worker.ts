@@ -25,4 +25,4 @@ if (name.includes("ends-at-point")) {
   const options = { dbName, onConcurrentRun, stopGraceMs: 200, atFailurePoint: armedPoints() } as const;
   const heard = name.includes("deaf") ? { openChannel: openDeafChannel, clock: slowClock } : {};
   serveRuntime({ agents, runner: new IndexedDBAgentRunner({ ...options, ...heard }) });
-} else serveRuntime({ agents, dbName });
+} else serveRuntime({ agents, dbName, agentPolicies: { noted: { needsNetwork: true } } });

@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { RunnerError } from "../../../src/run/errors.js";
+import { afterFailure } from "../../../src/runtime/waiting/failures.js";
+import { reasonFor, type Candidate, type Situation } from "../../../src/runtime/waiting/reason.js";
+
+const run: Candidate = { kind: "run" };
+const free: Situation = {
+  head: undefined,
+  online: true,
+  now: 1_000,
+  needsNetwork: false,
+  openInterrupts: [],
+  pendingToolCalls: false,
+};
+const error = { code: "refused", message: "no" } as const;
+const live = { live: { runIndex: 0, runId: "r0" } };
+const asked = [{ id: "i1", reason: "confirm" }];
+
+describe("why the first waiting run of a thread waits", () => {
+  test.each<[string, Partial<Candidate>, Partial<Situation>, unknown]>([
+    ["nothing keeps it", {}, {}, { is: "starting" }],
+    ["a run is live", {}, { head: live }, { is: "busy", runId: "r0" }],
+    ["somebody must answer", {}, { openInterrupts: asked }, { is: "interrupts", interruptIds: ["i1"] }],
+    [
+      "it answers itself",
+      { resume: [{ interruptId: "i1", status: "resolved", payload: 1 }] },
+      { openInterrupts: asked },
+      { is: "starting" },
+    ],
+    ["it goes on with a broken run", { kind: "recovery" }, { openInterrupts: asked }, { is: "starting" }],
+    ["tools run", {}, { pendingToolCalls: true }, { is: "tool-calls" }],
+    ["no network, which it needs", {}, { online: false, needsNetwork: true }, { is: "offline" }],
+    ["no network, which it does not need", {}, { online: false }, { is: "starting" }],
+    ["not before", { notBefore: 2_000 }, {}, { is: "retry", at: 2_000 }],
+    ["from then on", { notBefore: 1_000 }, {}, { is: "starting" }],
+    ["this host tries later", { notBefore: 1_500 }, { here: { retryAt: 3_000 } }, { is: "retry", at: 3_000 }],
+    ["it failed, says the log", { error }, { head: live }, { is: "failed", error }],
+    ["it failed here", {}, { here: { error } }, { is: "failed", error }],
+    ["busy before offline", {}, { head: live, online: false, needsNetwork: true }, { is: "busy", runId: "r0" }],
+    ["offline before later", { notBefore: 2_000 }, { online: false, needsNetwork: true }, { is: "offline" }],
+  ])("%s", (_, candidate, situation, reason) => {
+    expect(reasonFor({ ...run, ...candidate }, { ...free, ...situation })).toEqual(reason);
+  });
+});
+
+describe("what becomes of a waiting run that could not start", () => {
+  test("what may pass is tried again, less and less often", () => {
+    const waits = [1, 2, 3, 20].map((tries) => afterFailure(new RunnerError("thread-busy"), tries));
+    expect(waits).toEqual([250, 500, 1_000, 60_000].map((afterMs) => ({ is: "retry", afterMs })));
+    expect(afterFailure(new RunnerError("refused", { status: 429 }), 1)).toMatchObject({ is: "retry" });
+    expect(afterFailure(new RunnerError("refused", { status: 503 }), 1)).toMatchObject({ is: "retry" });
+  });
+
+  test("what will not pass stays until somebody does something", () => {
+    expect(afterFailure(new RunnerError("refused", { status: 403 }), 1)).toMatchObject({
+      is: "failed",
+      lasting: true,
+      error: { code: "refused" },
+    });
+    // Another build may have it.
+    expect(afterFailure(new RunnerError("unknown-agent"), 1)).toMatchObject({ is: "failed", lasting: false });
+  });
+
+  test("an error of nobody's own kind counts as lasting after some tries", () => {
+    expect(afterFailure(new TypeError("no module"), 4)).toMatchObject({ is: "retry" });
+    expect(afterFailure(new TypeError("no module"), 5)).toEqual({
+      is: "failed",
+      lasting: true,
+      error: { code: "host-failed", message: "no module" },
+    });
+  });
+});
