@@ -22,5 +22,7 @@ export const researchAgent = defineAgent(
     agentId: "research",
     description:
       "Searches documents in the browser in five steps, a graph of LangGraph.js: plan, gather, read, compare, report. Goes on where it was interrupted.",
+    // From its checkpoint: the messages stay as they are.
+    continues: true,
   },
 );

@@ -1,5 +1,6 @@
 import { type Event, EventType, type RunAgentInput } from "@ag-ui/core";
 import type { BaseCheckpointSaver } from "@langchain/langgraph/web";
+import type { AgentContext } from "ag-ui-local-runtime/worker";
 import { asksForHelp } from "../reader/help.js";
 import { requestOf, type ThreadDocument } from "../reader/message.js";
 import { createCache, type DocumentCache, type LoadFile } from "../reader/prepare.js";
@@ -25,11 +26,12 @@ const GO_ON = /^(?:please |bitte )?(?:go on|continue|resume|weiter|mach weiter)[
 /**
  * The agent Researcher: answers from documents in five steps, a graph of LangGraph.js. What each node found is stored
  * before the next one begins. So a run that was interrupted, by a stop or by the end of its host, is gone on with by the
- * next one: asked to go on, or asked the same again, it begins at the node that was under way.
+ * next one: asked to go on, or asked the same again (as the host does where it recovers a broken run), it begins at the node
+ * that was under way.
  */
 export async function* research(
   input: RunAgentInput,
-  { signal }: { readonly signal: AbortSignal },
+  { signal, attempt }: Pick<AgentContext, "signal" | "attempt">,
   { saver, load, library, pace = 60, cache = shared }: ResearchTools,
 ): AsyncGenerator<Event> {
   const { threadId, runId } = input;
@@ -52,7 +54,8 @@ export async function* research(
       yield* message(`${runId}-help`, asksToGoOn ? NOTHING_LEFT : HELP);
       return;
     }
-    if (goesOn) yield* message(`${runId}-resumed`, resumed(next as NodeName[]));
+    if (goesOn && attempt !== undefined) yield* withoutCutOff(input, `${attempt.of}-${next[0]}`);
+    else if (goesOn) yield* message(`${runId}-resumed`, resumed(next as NodeName[]));
     const begin = async () => ({
       question,
       documents: documents.length > 0 ? documents : await library(),
@@ -82,6 +85,12 @@ function* message(messageId: string, text: string): Generator<Event> {
   yield event({ type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" });
   yield event({ type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: text });
   yield event({ type: EventType.TEXT_MESSAGE_END, messageId });
+}
+
+/** The node that was under way begins anew: what it had said goes, so that the reader sees one answer. */
+function* withoutCutOff({ messages }: RunAgentInput, messageId: string): Generator<Event> {
+  const kept = messages.filter(({ id }) => id !== messageId);
+  if (kept.length < messages.length) yield event({ type: EventType.MESSAGES_SNAPSHOT, messages: kept });
 }
 
 const HELP = `## Hello, I am Researcher

@@ -30,6 +30,7 @@ export const FAULTS = {
   contract: undefined,
   checkpoints: undefined,
   tools: undefined,
+  recovery: undefined,
   "dev-hot": undefined,
   "dev-reload": undefined,
   presets: undefined,

@@ -75,6 +75,14 @@ class RecoveryPage {
     return (await this.runtime.runner().listRuns(this.agent.threadId)).toReversed();
   }
 
+  /** Ids of the tool calls in the log. */
+  async calls(): Promise<readonly string[]> {
+    const messages = await this.runtime.runner().getThreadMessages(this.agent.threadId);
+    return messages
+      .flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []))
+      .map(({ id }) => id);
+  }
+
   /** What a reader finds who has seen nothing. */
   async afresh(): Promise<readonly string[]> {
     const messages = await this.runtime.runner().getThreadMessages(this.agent.threadId);
