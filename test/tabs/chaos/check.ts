@@ -103,6 +103,18 @@ function runsOf(messageId: string, runs: readonly LoggedRun[]): LoggedRun[] {
     .toSorted((one, other) => one.runIndex - other.runIndex);
 }
 
+/** A run in a line. */
+const told = ({ runIndex, runId, status, events }: LoggedRun): string =>
+  `${runIndex} ${runId} ${status} (${events
+    .map(({ event }) => event)
+    .map(({ type, messageId, toolCallId, messages, message }) =>
+      [type, messageId ?? toolCallId ?? message, Array.isArray(messages) ? messages.length : undefined]
+        .filter((part) => part !== undefined)
+        .join(" "),
+    )
+    .filter((line, at, all) => line !== all[at - 1])
+    .join(", ")})`;
+
 function readAnswer(
   plan: Plan,
   answer: readonly Message[],
@@ -122,12 +134,14 @@ function readAnswer(
     faults.push(`it calls ${places.join(", ")}, and was to call ${planned.join(", ")}`);
   }
   const isWhole = said === expected && places.length === planned.length;
-  const status = runsOf(plan.id, runs).at(-1)?.status;
+  const own = runsOf(plan.id, runs);
+  const status = own.at(-1)?.status;
   if (isWhole) {
     for (const { id } of calls) {
       if (results.get(id) !== resultOf(id)) faults.push(`${id} has the result "${String(results.get(id))}"`);
     }
   } else if (status === "finished") faults.push(`it finished with "${said}" of "${expected}"`);
   if (status === "running") faults.push("its run never ended");
+  if (faults.length > 0) faults.push(`its runs are ${own.map(told).join("; ")}`);
   return { messageId: plan.id, isWhole, status, faults };
 }
