@@ -33,7 +33,7 @@ test("what is sent while an answer streams waits beside the messages, in every t
   open();
   await until(() => expect(contents(other)).toEqual(["first", "first", "third", "third", "second", "second"]));
   await until(() => expect(contents(one)).toEqual(contents(other)));
-  expect(waiting(one)).toEqual([]);
+  await until(() => expect(waiting(one)).toEqual([]));
   expect(executed).toHaveLength(3);
 });
 
