@@ -114,9 +114,9 @@ class ChaosTabs extends FaultyTabs {
 /** Runs in the page. */
 function isAtRest(): boolean {
   if (!("chaos" in window)) return false;
-  const { status, sending, threads }: ChaosRest = window.chaos.rest();
-  if (status !== "connected" || sending > 0) return false;
-  return Object.values(threads).every(
+  const rest: ChaosRest = window.chaos.rest();
+  if (rest.status !== "connected" || rest.sending > 0) return false;
+  return Object.values(rest.threads).every(
     ({ status, run, waiting }) => status === "ready" && run.is === "idle" && waiting.length === 0,
   );
 }
