@@ -1,7 +1,7 @@
+import type { Attempt } from "../run/hosted.js";
 import type { RecoveryNote, RunRecovery } from "../run/recovery.js";
 import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Replay } from "../run/contract.js";
-import type { Attempt } from "../run/hosted.js";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
 import type { Chunk, Cursor, RunStatus, SettledStatus, WaitingError } from "../run/types.js";
 

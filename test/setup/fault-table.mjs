@@ -13,6 +13,7 @@ export const FAULTS = {
   "smoke-death": "a host, a tab or the whole browser dies",
   "failure-points": "a host ends between two steps of a run",
   soak: "random kills, reloads and stops",
+  chaos: "random kills, network cuts and a failing model server, while tools run and messages wait",
   stop: "a stolen lock, a frozen or hung holder",
   "coming-going": "tabs that come and go by the hundred",
   hosts: "hosts of two builds and a tab's worker hammer the same threads",

@@ -48,14 +48,14 @@ const PROBE_MS = 120_000;
 export async function soak(options: SoakOptions): Promise<SoakReport> {
   const collector = await startCollector();
   try {
-    const tabs = await SoakTabs.open({
+    const tabs = await new SoakTabs({
       engine: options.engine,
       origin: options.origin,
       dbName: `soak-${options.seed}`,
       hosts: HOSTS,
       threads: THREADS,
       report: collector.url,
-    });
+    }).start();
     const soaking = new Soak(options, collector, tabs);
     try {
       return await soaking.run();
@@ -154,35 +154,7 @@ class Soak {
     // Under way when it happens.
     this.startSomewhere(pick(this.random, THREADS));
     await pause(this.random() * 10);
-    await this.cause(fault);
-  }
-
-  private async cause(fault: Fault): Promise<void> {
-    const { all, browser } = this.tabs;
-    const index = Math.floor(this.random() * all.length);
-    const tab = all[index]!;
-    const worker = this.tabs.workerName(pick(this.random, HOSTS));
-    switch (fault) {
-      case "browser killed":
-        return this.tabs.killBrowser();
-      case "worker ended":
-        await browser.endSharedWorkers(worker);
-        return;
-      case "worker closed":
-        return tab.evaluate((name) => {
-          const control = new BroadcastChannel("lab-control");
-          control.postMessage({ end: name });
-          control.close();
-        }, worker);
-      case "tab crashed":
-        await tab.crash();
-        if (this.random() < 0.5) return tab.reload();
-        return this.tabs.reopen(index);
-      case "tab closed":
-        return this.tabs.reopen(index);
-      case "tab reloaded":
-        return tab.reload();
-    }
+    await this.tabs.cause(fault, this.random, this.tabs.workers);
   }
 
   /** The browser has lost the log and the notes: what was told of them cannot be checked any more. */

@@ -33,7 +33,7 @@ test("what is sent while an answer streams waits beside the messages, in every t
   open();
   await until(() => expect(contents(other)).toEqual(["first", "first", "third", "third", "second", "second"]));
   await until(() => expect(contents(one)).toEqual(contents(other)));
-  expect(waiting(one)).toEqual([]);
+  await until(() => expect(waiting(one)).toEqual([]));
   expect(executed).toHaveLength(3);
 });
 
@@ -55,4 +55,21 @@ test("what is sent without a network waits for it, where its sender says so", as
   expect(contents(store)).toEqual([]);
   net.set(true);
   await until(() => expect(contents(store)).toEqual(["later", "later"]));
+});
+
+test("messages sent in one breath are a run each, in their order, and stand before their own answers (L2, issue 16)", async () => {
+  const { agent, executed, open } = gatedAgent();
+  const { connect } = hostOf({ agents: { gated: agent } });
+  const [one, other] = [connect(), connect()].map((runtime) => {
+    const store = new ThreadStore(runtime, { agentId: "gated", threadId: "t" });
+    onTestFinished(store.subscribe(() => undefined));
+    return store;
+  }) as [ThreadStore, ThreadStore];
+  await Promise.all(["first", "second", "third"].map((text) => one.send(text, { onBusy: "queue" })));
+  await until(() => expect(waiting(other)).toEqual(["second busy", "third behind"]));
+  await until(() => expect(contents(one)).toEqual(["first", ""]));
+  open();
+  const all = ["first", "first", "second", "second", "third", "third"];
+  await until(() => expect([contents(one), contents(other)]).toEqual([all, all]));
+  expect(executed).toHaveLength(3);
 });
