@@ -12,9 +12,9 @@ const runtime: AgentRuntime = new AgentRuntime({
     "model-remote": async () => (await import("./model/agent.js")).modelAgent(runtime),
   },
   agentPolicies: {
-    // A run that breaks goes on by itself: its tools may run twice, or ask first.
-    model: { recovery: "auto" },
-    "model-remote": { recovery: "auto", needsNetwork: true },
+    // A run that breaks goes on by itself: its tools may run twice. A server that fails is shown at once.
+    model: { recovery: { on: ["broken", "incomplete"] } },
+    "model-remote": { recovery: { on: ["broken", "incomplete"] }, needsNetwork: true },
   },
   dbName: DB_NAME,
   // Better to be of use once than not at all; the header says that nothing is saved.

@@ -29,6 +29,8 @@ export function modelAgent(runtime: AgentRuntime): AbstractAgent {
     description: "A language model with tools: it searches documents, changes the page, and asks before it renames.",
     system: SYSTEM,
     maxSteps: 8,
+    // Who looks on would rather know at once that nobody answers.
+    settings: { maxRetries: 1 },
     model: ({ headers }) => {
       const { choice, key } = choiceIn(headers);
       if (choice.address === BROWSER) return tabModel(BROWSER);

@@ -32,8 +32,9 @@ export interface Page extends Feedback {
 /** So many of a thread's messages come at a time: the newest when it is opened, earlier ones where they are wanted. */
 const PAGE = 30;
 
-/** The runs that this tab started since it was loaded. */
+/** The runs that this tab started since it was loaded, and the questions that they answer: others go on with those. */
 const ownRuns = new Set<string>();
+const ownQuestions = new Set<string>();
 
 /** The thread on show, until another one is: what has happened in it, and what the person does in it. */
 export class Chat {
@@ -91,10 +92,12 @@ export class Chat {
     return this.now.run.is === "running";
   }
 
-  /** The live run began while this tab looked on, and not here: so another tab started it. */
+  /** The live run began while this tab looked on, for what another tab sent. */
   get isElsewhere(): boolean {
-    const { run } = this.now;
-    return run.is === "running" && run.runId === this.#seenToBegin && !ownRuns.has(run.runId);
+    const { run, messages } = this.now;
+    if (run.is !== "running" || run.runId !== this.#seenToBegin || run.attempt !== undefined) return false;
+    const question = messages.findLast(({ role }) => role === "user");
+    return !ownRuns.has(run.runId) && !(question && ownQuestions.has(question.id));
   }
 
   /** Whether a run can begin now. */
@@ -137,6 +140,7 @@ export class Chat {
     const content = files.length > 0 ? fileMessage(text.trim(), files) : text.trim();
     const messageId = crypto.randomUUID();
     drafting.sent(messageId);
+    ownQuestions.add(messageId);
     await this.#run(
       (agentId) => this.#store.send(content, { agentId, messageId, onBusy: "queue", whenOffline: "wait" }),
       this.maySend,
@@ -314,6 +318,8 @@ export class Chat {
     page.focus("composer");
     try {
       ownRuns.add(await start(page.agentId));
+      const question = this.now.messages.findLast(({ role }) => role === "user");
+      if (question) ownQuestions.add(question.id);
     } catch (error) {
       if (this.#isLeft) return;
       if (RunnerError.is(error, "thread-busy")) page.notice = { kind: "note", text: BUSY };

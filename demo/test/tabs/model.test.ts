@@ -12,6 +12,12 @@ const engine = inject("engine");
 
 async function openModel(): Promise<Tab> {
   const tab = await demo.open({ agent: "model" });
+  // What another test has chosen.
+  await tab.evaluate(() => {
+    localStorage.removeItem("reader:model");
+    dispatchEvent(new StorageEvent("storage", { key: "reader:model" }));
+  });
+  await tab.waitForText("log", "Conversation", /Answers:\s+Scripted model/);
   await tab.waitForText("log", "Conversation", "Watch it use a tool");
   return tab;
 }
@@ -44,7 +50,12 @@ async function enter(tab: Tab, address: string, name = "scripted", key = ""): Pr
   await tab.click("button", /choose another model/);
   await tab.click("radio", /^Another server/);
   await tab.type("textbox", /^Address/, address);
-  await tab.type("combobox", "Model", name);
+  // Left, it is looked for; what is found names its first model.
+  await tab.press("Tab");
+  await tab.waitFor(() =>
+    /Runs|Not found/.test(document.querySelector(".servers label:last-child")?.textContent ?? ""),
+  );
+  await tab.type("textbox", "Model", name);
   await tab.evaluate((text) => {
     const input = document.querySelector<HTMLInputElement>("#model-key")!;
     input.value = text;
@@ -87,9 +98,6 @@ describe("the starting questions work at once", () => {
     for (const it of [tab, other])
       await it.waitForText("log", "Conversation", /Model asks for permission to call renameThread/);
     expect(await violations(tab)).toEqual([]);
-    // Nothing else is sent meanwhile.
-    await asked(tab, "And now?");
-    expect(await tab.isDisabled("button", "Send")).toBe(true);
     await tab.click("button", "Kill the worker");
     await other.bringToFront();
     await other.click("button", "Allow");
@@ -106,7 +114,118 @@ describe("the starting questions work at once", () => {
     await tab.click("button", "Give this thread a better name");
     await tab.click("button", "Don’t allow");
     await tab.waitForText("log", "Conversation", /Then the thread keeps its name/);
-    expect(await tab.text("navigation", "Threads")).not.toContain("named by its model");
+    expect(await tab.evaluate(() => document.querySelector(".thread-bar h2")?.textContent)).toBe(
+      "Give this thread a better name",
+    );
+  });
+});
+
+const waitsFor = (tab: Tab, texts: readonly string[]): Promise<unknown> =>
+  tab.waitFor(
+    (json) => JSON.stringify([...document.querySelectorAll(".waiting-message")].map((it) => it.textContent)) === json,
+    JSON.stringify(texts),
+  );
+
+/** Sends, and waits until the message box is free for the next one. */
+async function queue(tab: Tab, text: string): Promise<void> {
+  await asked(tab, text);
+  await tab.waitFor(() => document.querySelector<HTMLTextAreaElement>("#message")?.value === "");
+}
+
+describe("messages that wait", () => {
+  test("what is sent while an answer streams waits in each tab, is moved and taken back, and is answered in order", async () => {
+    const held = await demo.hold();
+    const tab = await demo.open();
+    const other = await demo.open();
+    await tab.bringToFront();
+    await asked(tab, "help one");
+    await tab.waitForText("log", "Conversation", /I read documents/);
+    for (const text of ["help two", "help three", "help four"]) await queue(tab, text);
+    for (const it of [tab, other]) await waitsFor(it, ["help two", "help three", "help four"]);
+    await tab.waitForText("log", "Conversation", /help two\s+Next, when this answer is done[^]+After the one above/);
+    expect(await violations(tab)).toEqual([]);
+    // By keyboard: the focus stays with the message that moves.
+    await tab.evaluate(() => document.querySelector<HTMLElement>("[aria-label='Move up: help four']")?.focus());
+    await tab.press("Enter");
+    await waitsFor(other, ["help two", "help four", "help three"]);
+    await waitForFocus(tab, "Move up: help four");
+    await tab.press("Enter");
+    for (const it of [tab, other]) await waitsFor(it, ["help four", "help two", "help three"]);
+    await other.bringToFront();
+    await other.click("button", "Cancel: help two");
+    for (const it of [tab, other]) await waitsFor(it, ["help four", "help three"]);
+    // It can be changed and sent again.
+    expect(await other.text("textbox", "Message")).toBe("help two");
+    await held.close();
+    for (const it of [tab, other]) {
+      await it.bringToFront();
+      await it.waitForText("log", "Conversation", /help one[^]+help four[^]+help three[^]+start reading/);
+      await idle(it);
+      await waitsFor(it, []);
+      expect(await it.count("article", "You")).toBe(3);
+    }
+    expect([...tab.errors, ...other.errors]).toEqual([]);
+  });
+
+  test("they survive the reload of the tab, and are no draft then", async () => {
+    const held = await demo.hold();
+    const tab = await demo.open();
+    const other = await demo.open();
+    await tab.bringToFront();
+    await asked(tab, "help one");
+    await tab.waitForText("log", "Conversation", /I read documents/);
+    await queue(tab, "help two");
+    await tab.reload();
+    await waitsFor(tab, ["help two"]);
+    expect(await tab.text("textbox", "Message")).toBe("");
+    await held.close();
+    await tab.waitForText("log", "Conversation", /help two[^]+start reading/);
+    expect(await other.count("article", "You")).toBe(2);
+  });
+
+  test.runIf(engine === "chromium")("the page says where messages to a model elsewhere go", async () => {
+    const tab = await openModel();
+    await enter(tab, "https://model.invalid/v1");
+    await tab.click("button", "Use it");
+    await tab.waitForText("log", "Conversation", "What you send goes to model.invalid");
+  });
+});
+
+describe("after the worker’s end", () => {
+  test("the answer goes on by itself, word for word, and what waited is answered then (L8, L9)", async () => {
+    const tab = await openModel();
+    const other = await demo.open();
+    await tab.bringToFront();
+    await tab.click("button", "What did the keeper do with the lamp?");
+    await tab.waitForText("log", "Conversation", /I searched twice/);
+    await queue(tab, "Hello");
+    await tab.click("button", "Kill the worker");
+    await tab.waitFor(() => document.querySelector(".ending .when") !== null);
+    expect(await violations(tab)).toEqual([]);
+    for (const it of [tab, other]) {
+      await it.bringToFront();
+      await it.waitForText("log", "Conversation", /without a key\.[^]+You said: “Hello”[^]+protocol\./);
+      await idle(it);
+      const said = await it.text("log", "Conversation");
+      expect(said.match(/I searched twice/g)).toHaveLength(1);
+      expect(said).toMatch(/And this is what the documents say about fog at night, which belongs to it:/);
+      // Results that were there are not asked for again.
+      expect(await it.evaluate(() => document.querySelectorAll(".tool-call").length)).toBe(2);
+      expect(said).not.toContain("interrupted");
+    }
+  });
+
+  test("a broken run is left as it is by who says so, and can be run again", async () => {
+    const tab = await openModel();
+    await tab.click("button", "What did the keeper do with the lamp?");
+    await tab.waitForText("log", "Conversation", /I searched twice/);
+    await tab.click("button", "Kill the worker");
+    await tab.click("button", "Not now");
+    await tab.waitForText("log", "Conversation", /This run was interrupted\. You left it so\./);
+    await tab.click("button", "Run again");
+    await tab.waitForText("log", "Conversation", /I searched twice[^]+without a key\./);
+    await idle(tab);
+    expect((await tab.text("log", "Conversation")).match(/I searched twice/g)).toHaveLength(1);
   });
 });
 
@@ -167,8 +286,9 @@ describe("another model", () => {
     expect(kept).not.toContain(key);
     // Gone with a reload, and never for another server.
     await tab.reload();
+    await tab.waitForText("log", "Conversation", "You said");
     await tab.click("button", /choose another model/);
-    expect(await tab.evaluate(() => document.querySelector<HTMLInputElement>("#model-key")?.value)).toBe("");
+    await tab.waitFor(() => document.querySelector<HTMLInputElement>("#model-key")?.value === "");
   });
 
   test.runIf(engine === "chromium")("is chosen by keyboard", async () => {

@@ -48,19 +48,17 @@ function recovered(app: App, recovery: RunRecovery, why = "This run was interrup
     </div>`;
   }
   const { runId, at } = recovery;
-  const when = at === undefined || at <= Date.now() ? "Going on now" : `Going on ${inSeconds(at)}`;
+  const isDue = at === undefined || at <= Date.now();
+  const button = (label: string, act: () => void): TemplateResult =>
+    html`<button type="button" class="secondary" ?disabled=${app.isFailed} @click=${act}>${label}</button>`;
   return html`<div class="ending is-broken">
-    ${icons.again}<span>${why}. <strong class="when">${when}</strong></span
-    ><button
-      type="button"
-      class="secondary"
-      ?disabled=${app.isFailed}
-      @click=${() => void app.chat.retryWaiting(runId)}
+    ${icons.again}<span
+      >${why}. <strong class="when">${isDue ? "It goes on by itself" : `Going on ${inSeconds(at)}`}</strong></span
     >
-      Now</button
-    ><button type="button" class="secondary" ?disabled=${app.isFailed} @click=${() => void app.chat.giveUp(runId)}>
-      Not now
-    </button>
+    <div class="ending-actions">
+      ${isDue ? nothing : button("Now", () => void app.chat.retryWaiting(runId))}
+      ${button("Not now", () => void app.chat.giveUp(runId))}
+    </div>
   </div>`;
 }
 

@@ -32,9 +32,9 @@ function item(app: App, run: WaitingRun, index: number, runs: readonly WaitingRu
   const again = reason.is === "failed" ? "Try again" : reason.is === "retry" ? "Start now" : undefined;
   return html`<li>
     <div class="waiting-text">
-      <p class="user-text">${text}</p>
+      <p class="waiting-message">${text}</p>
       <p class="fine ${reason.is === "failed" ? "is-failure" : ""}">
-        ${reason.is === "offline" ? icons.offline : nothing}${says(app, reason)}
+        ${reason.is === "offline" ? icons.offline : nothing}${says(app, reason, index)}
       </p>
     </div>
     <div class="waiting-actions">
@@ -78,12 +78,13 @@ function textOf({ messages }: WaitingRun): string {
   return [text, files > 0 ? plural(files, "file") : ""].filter((part) => part !== "").join(" · ");
 }
 
-function says(app: App, reason: WaitingReason): string {
+function says(app: App, reason: WaitingReason, index: number): string {
   switch (reason.is) {
     case "busy":
       return "Next, when this answer is done";
     case "behind":
-      return "After the one above";
+      // The first one shown waits behind what goes on with a broken run.
+      return index === 0 ? "Next, when this answer is done" : "After the one above";
     case "interrupts":
       return `When you have answered ${app.agent.name}’s question`;
     case "tool-calls":
