@@ -29,8 +29,9 @@ export interface ChaosReport {
   /** How often each fault came, those of the model's server among them. */
   readonly faults: Readonly<Record<string, number>>;
   readonly typed: number;
-  /** Answers that went on by themselves although a run of theirs broke or failed, and all. */
   readonly answers: number;
+  /** Answers in the middle of a thread that are not whole, by the reason. */
+  readonly left: Readonly<Record<string, number>>;
   /** How often a person had to have a message answered again, by how its last run had ended. */
   readonly runAgain: Readonly<Record<string, number>>;
   readonly executions: number;
@@ -130,7 +131,7 @@ class Chaos {
   private readonly plans = new Map<string, Plan>();
   private found: string[] = [];
   private storageLosses = 0;
-  private last: Pick<ChaosReport, "answers" | "runs"> = { answers: 0, runs: {} };
+  private last: Pick<ChaosReport, "answers" | "left" | "runs"> = { answers: 0, left: {}, runs: {} };
 
   constructor(
     private readonly options: ChaosOptions,
@@ -308,6 +309,8 @@ class Chaos {
     if (!this.isClean) this.found.push(...errors.map((error) => `a tab printed ${error}`));
     const runs: Record<string, number> = {};
     for (const { status } of log.runs) count(runs, status);
-    this.last = { answers: answers.length, runs };
+    const left: Record<string, number> = {};
+    for (const answer of answers) if (answer.left !== undefined) count(left, answer.left);
+    this.last = { answers: answers.length, left, runs };
   }
 }

@@ -1,4 +1,5 @@
 import type { Message } from "@ag-ui/core";
+import { isRetryable } from "../../../src/run/run-error-codes.js";
 import type { LoggedRun } from "../soak/check.js";
 import { answerOf, placeOf, planIn, resultOf, type Plan } from "./plan.js";
 import type { Typed, Witness } from "./witness.js";
@@ -20,6 +21,8 @@ export interface Answer {
   readonly isWhole: boolean;
   /** How the last run that worked on it ended; undefined: none did. */
   readonly status: string | undefined;
+  /** Why it is not whole, where it is not. */
+  readonly left: string | undefined;
 }
 
 /** What must not be, a sentence each; and what became of the answers. */
@@ -103,6 +106,15 @@ function runsOf(messageId: string, runs: readonly LoggedRun[]): LoggedRun[] {
     .toSorted((one, other) => one.runIndex - other.runIndex);
 }
 
+/** Why an answer was left to a person: a failure that will not pass, or what its policy does not do by itself. */
+function leftBecause(last: LoggedRun | undefined): string {
+  const { code } = (last?.events.at(-1)?.event ?? {}) as { code?: string };
+  if (last?.recovery !== undefined) return last.recovery;
+  const passes = last?.status === "broken" || code === undefined || code === "INCOMPLETE_STREAM" || isRetryable(code);
+  // A message that was sent before its host's death was noticed goes first, and the answer before it is left as it is.
+  return passes ? "the thread went on" : code;
+}
+
 /** A run in a line. */
 const told = ({ runIndex, runId, status, events }: LoggedRun): string =>
   `${runIndex} ${runId} ${status} (${events
@@ -141,7 +153,8 @@ function readAnswer(
       if (results.get(id) !== resultOf(id)) faults.push(`${id} has the result "${String(results.get(id))}"`);
     }
   } else if (status === "finished") faults.push(`it finished with "${said}" of "${expected}"`);
+  const left = isWhole ? undefined : leftBecause(own.at(-1));
   if (status === "running") faults.push("its run never ended");
   if (faults.length > 0) faults.push(`its runs are ${own.map(told).join("; ")}`);
-  return { messageId: plan.id, isWhole, status, faults };
+  return { messageId: plan.id, isWhole, status, left, faults };
 }

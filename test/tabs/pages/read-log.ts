@@ -89,14 +89,15 @@ async function runsOf(runner: IndexedDBAgentRunner, threadId: string, after: num
   const found: LoggedRun[] = [];
   for (let before: number | undefined; ; before = found.at(-1)!.runIndex) {
     const rows = await runner.listRuns(threadId, { limit: 100, ...(before !== undefined && { before }) });
-    for (const { runId, runIndex, status } of rows) {
+    for (const { runId, runIndex, status, recovery } of rows) {
       if (runIndex <= after) return found;
       const events = await runner.getRunEvents(runId, { threadId });
       const started = events[0]?.event as (BaseEvent & { input?: { messages?: Message[] } }) | undefined;
       const order = started?.input?.messages?.findLast(({ role }) => role === "user");
       const { n = 0 } = order === undefined ? {} : (JSON.parse(contentOf(order)) as { n?: number });
       const placed = events.map(({ seq, event }) => ({ seq, event }));
-      found.push({ threadId, runId, runIndex, status, ordered: n, events: placed });
+      const left = recovery && { recovery: `${recovery.is} ${recovery.why}` };
+      found.push({ threadId, runId, runIndex, status, ...left, ordered: n, events: placed });
     }
     if (rows.length < 100) return found;
   }

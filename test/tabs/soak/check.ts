@@ -24,6 +24,8 @@ export interface LoggedRun {
   readonly runId: string;
   readonly runIndex: number;
   readonly status: string;
+  /** Why it did not go on by itself, where the log says so. */
+  readonly recovery?: string;
   /** How many numbers its agent was asked for. */
   readonly ordered: number;
   readonly events: readonly { readonly seq: number; readonly event: BaseEvent }[];
