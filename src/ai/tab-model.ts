@@ -5,8 +5,8 @@ import type {
   LanguageModelV4StreamResult,
 } from "@ai-sdk/provider";
 import { abortWith } from "../platform/abort.js";
+import { loaded } from "../run/loaded.js";
 import { checkKind, checkNames, ID, TIMEOUT, type Names } from "../run/options.js";
-import { tabModels } from "../runtime/models/tab-models.js";
 import type { ModelCall, ModelPart } from "../wire/model-frames.js";
 import { generated } from "./generated.js";
 
@@ -35,6 +35,8 @@ export function tabModel(name: string, options: TabModelOptions = {}): LanguageM
   const { waitMs = 5_000 } = options;
   const doStream = async (given: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamResult> => {
     const { abortSignal, headers: _headers, ...call } = given;
+    // The host has loaded it, where a tab has offered a model.
+    const { tabModels } = await loaded(import("../runtime/models/tab-models.js"));
     const ended = abortWith(...(abortSignal === undefined ? [] : [abortSignal]));
     const { signal } = ended;
     // The fields of the options are those of a call, which crosses as data.

@@ -26,7 +26,7 @@ export interface StoredCheckpoints {
   save(checkpoint: Checkpoint): Promise<void>;
   saveIf(checkpoint: Checkpoint, expectedLatestId: string | null): Promise<SaveIfResult>;
   get(id: string): Promise<Checkpoint | null>;
-  /** The newest of a run, or of a node in it. */
+  /** The newest checkpoint of a run, or of a node in it. */
   newest(runId: string, nodeId: string | undefined): Promise<Checkpoint | null>;
   list(graphId: string, range: ListRange): Promise<CheckpointMetadata[]>;
   delete(id: string): Promise<void>;
@@ -92,7 +92,7 @@ export class CheckedStore implements LocalCheckpointStore {
     await this.#stored.delete(checkpointId);
   }
 
-  /** Reads the source first: if it is deleted meanwhile, the fork came first. */
+  /** Reads the source first: if it is deleted in the meantime, the fork counts as earlier. */
   async fork(checkpointId: string, patchState?: CheckpointPatch): Promise<string> {
     const patch = ownPatch(patchState);
     const source = await this.get(checkpointId);
@@ -108,7 +108,7 @@ export class CheckedStore implements LocalCheckpointStore {
   }
 
   async prune(query: PruneQuery): Promise<number> {
-    // What a power loss restores is pruned the next time.
+    // Relaxed: records that a power loss restores are pruned by the next call.
     return this.#stored.prune(checkPruneQuery(query), "relaxed");
   }
 

@@ -1,6 +1,6 @@
 /**
- * A graph agent's saved state at a node boundary, from which it can resume. Fields and names are those
- * of AgentOS (`@framers/agentos`), so that its runtime takes these stores as they are.
+ * A graph agent's saved state at a node boundary, from which it can resume. Fields and names are those of AgentOS
+ * (`@framers/agentos`), so that its runtime accepts these stores.
  */
 export interface Checkpoint {
   /** Globally unique; saving under the same id overwrites. */
@@ -8,7 +8,7 @@ export interface Checkpoint {
   graphId: string;
   /** The graph's run, not an AG-UI run; an agent may use the same id for both. */
   runId: string;
-  /** The node at whose boundary it was taken. */
+  /** The node after which it was taken. */
   nodeId: string;
   /** When it was taken, in ms since the Unix epoch: the order of a run's checkpoints. */
   timestamp: number;
@@ -62,7 +62,7 @@ export interface CheckpointMetadata {
   /** Approximate state size, in UTF-16 code units of equivalent text. */
   stateSize: number;
   hasMemorySnapshot: boolean;
-  /** Of several with one `timestamp`: the higher was saved later. Not in AgentOS. */
+  /** Orders checkpoints with the same `timestamp`: the higher was saved later. Not in AgentOS. */
   turn?: number;
   /** Where a fork comes from. Not in AgentOS. */
   forkedFrom?: CheckpointOrigin;

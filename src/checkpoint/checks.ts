@@ -11,8 +11,8 @@ import type { CheckpointListQuery, CheckpointPatch, CheckpointPlace, PruneQuery 
 type Check = (value: unknown) => boolean;
 
 /**
- * An object of fields: no array, Map, Date or typed array, whose content is not in its fields. Those are kept as they are
- * where the content belongs to the graph.
+ * An object with fields: not an array, Map, Date or typed array, whose content is not in its fields. Those are kept
+ * unchanged where the content belongs to the graph.
  */
 export function hasFields(value: unknown): value is Record<string, unknown> {
   try {
@@ -161,7 +161,7 @@ const LIST_QUERY: Names<CheckpointListQuery> = {
 export function checkListQuery(query: CheckpointListQuery = {}): ListRange {
   checkObject("query", query);
   checkNames(query, LIST_QUERY, { of: "list" });
-  // The object is the caller's: what was read is checked again, as it is used.
+  // The object belongs to the caller and may have getters: check the values that were read.
   const { runId, limit, before, after } = query;
   checkNames({ runId, limit, before, after }, LIST_QUERY, { of: "list" });
   return { runId, limit: limit ?? Infinity, before: ownPlace(before), after: ownPlace(after) };

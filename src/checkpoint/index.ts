@@ -1,5 +1,5 @@
 /**
- * Checkpoint stores: for graph agents that go on where they were.
+ * Checkpoint stores: graph agents resume where they stopped.
  *
  * @module ag-ui-local-runtime/checkpoint
  */

@@ -1,4 +1,5 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
+import { EventType } from "@ag-ui/core";
 import { messageIdsOf } from "../run/message-ids.js";
 
 /** Which messages the thread has, as far as this agent was told; only the others are sent. */
@@ -14,10 +15,14 @@ export class KnownMessages {
 
   /** Notes the messages that an event from the host brings. */
   note(event: BaseEvent): void {
-    for (const id of messageIdsOf(event)) {
+    const ids = new Set(messageIdsOf(event));
+    for (const id of ids) {
       this.ids.add(id);
       this.told.add(id);
     }
+    if (event.type !== EventType.MESSAGES_SNAPSHOT) return;
+    // What a run takes out (an attempt: results that nobody gave) was removed by nobody here.
+    for (const id of this.shown.keys()) if (!ids.has(id)) this.shown.delete(id);
   }
 
   /** The thread has never had a message of this id. */

@@ -70,6 +70,10 @@ export class LocalAgent extends ThreadAgent {
   private readonly waiting = new Set<() => void>();
   /** Ids of runs that waited and were started by a host: they are read, not asked for. */
   private readonly begun = new Set<string>();
+  /** Resolves when it is known of the last run that may wait whether it does. */
+  private turn: Promise<void> = Promise.resolve();
+  /** By run id, what resolves that. */
+  private readonly decided = new Map<string, () => void>();
   /** What the pipeline's next `connect` subscribes to. */
   private session$: Observable<BaseEvent> | undefined;
 
@@ -121,8 +125,10 @@ export class LocalAgent extends ThreadAgent {
     this.keepToThread();
     if (onBusy === "queue" || whenOffline === "wait") {
       const runId = parameters.runId ?? randomId();
-      const input = this.prepareRunAgentInput({ ...parameters, runId });
-      const request = this.requestOf(input);
+      const { messages, ...input } = this.prepareRunAgentInput({ ...parameters, runId });
+      // What an earlier call takes along, which the host has not answered yet, is no part of this one.
+      const others = new Set([...this.inTurn.values()].flatMap((it) => it.input.messages.map(({ id }) => id)));
+      const request = this.requestOf({ ...input, messages: messages.filter(({ id }) => !others.has(id)) });
       if (request.partial !== undefined) {
         return this.runInTurn({ run: request, onBusy, whenOffline }, { ...parameters, runId }, subscriber);
       }
@@ -179,9 +185,8 @@ export class LocalAgent extends ThreadAgent {
       tell(this.subscribers, "onMessagesChanged", { messages: now, state: state as unknown, agent: this });
     };
     const takeOut = (): void => {
-      if (!this.messages.some(({ id }) => ids.has(id))) return;
-      this.messages = this.messages.filter(({ id }) => !ids.has(id));
-      tellChanged();
+      // Its run may have begun before this agent is told that it waits.
+      if (this.takeOutUnsent(ids)) tellChanged();
     };
     const putBack = (): void => {
       const there = new Set(this.messages.map(({ id }) => id));
@@ -190,11 +195,15 @@ export class LocalAgent extends ThreadAgent {
       this.messages = [...this.messages, ...missing];
       tellChanged();
     };
-    this.inTurn.set(runId, request.run);
     // Somebody else's answer streams: it is not to continue behind a message that comes later.
     if (this.runState$.value.is === "running") takeOut();
+    this.inTurn.set(runId, request.run);
+    const before = this.turn;
+    this.turn = new Promise((resolve) => this.decided.set(runId, resolve));
     try {
       const { runInTurn } = await turns.get();
+      // In the order of the calls: a host is asked about the next one when it has begun, or waits.
+      await before;
       return await runInTurn(
         {
           link: this.link,
@@ -213,6 +222,7 @@ export class LocalAgent extends ThreadAgent {
           caughtUp: () => this.follower?.caughtUp(),
           waits: () => {
             takeOut();
+            this.decided.get(runId)?.();
             this.waits$.next(runId);
           },
           putBack,
@@ -225,6 +235,8 @@ export class LocalAgent extends ThreadAgent {
       if (RunnerError.is(error, "outdated")) putBack();
       throw error;
     } finally {
+      this.decided.get(runId)?.();
+      this.decided.delete(runId);
       this.inTurn.delete(runId);
     }
   }
@@ -370,6 +382,7 @@ export class LocalAgent extends ThreadAgent {
       let run: LiveRun | undefined;
       const accept = (accepted: LiveRun): void => {
         run = accepted;
+        this.decided.get(runId)?.();
         if (run.unrecorded !== true) this.ownRuns.accepted++;
         if (this.ownRuns.isAbortAsked(runId)) this.requestStop(runId);
       };

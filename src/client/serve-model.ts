@@ -8,16 +8,14 @@ import {
   retry,
   switchMap,
   timer,
+  type Observable,
   type Subscription,
 } from "rxjs";
 import { sharedController } from "../platform/abort.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import type { ModelCall, ModelFrame, ModelPart, OfferNews, OfferOrder } from "../wire/model-frames.js";
 import { sendFrames } from "../wire/send-frames.js";
-import type { HostLink } from "./host-link.js";
-import { hostStream } from "./host-stream.js";
-import type { OfferedModel, PageModel } from "./page-model.js";
-import { asError } from "./read-until-done.js";
+import type { PageModel } from "./page-model.js";
 
 /** Retry backoff of an offer that the host did not take: first and longest wait, in ms. */
 const RETRY_MS = 1_000;
@@ -28,27 +26,36 @@ const FINAL: ReadonlySet<string> = new Set(["refused", "invalid-input", "closed"
 
 const isVisible = (): boolean => typeof document === "undefined" || document.visibilityState === "visible";
 
-/** Offers a model to one host after the other while it is ready, and answers their requests. */
-export function serveModel(link: HostLink, name: string, offer: OfferedModel): Subscription {
-  const { model, continues = model.continues ?? false, failed } = offer;
+/**
+ * Offers the model to one host after the other: what each of them orders.
+ *
+ * @param visible whether the page is visible
+ * @param begun called for each host, before it is asked, with what posts to it
+ */
+export type OfferTo = (
+  visible: () => boolean,
+  begun: (post: (news: OfferNews) => void) => void,
+) => Observable<OfferOrder>;
+
+/** Offers a model while it is ready, and answers requests. */
+export function serveModel(model: PageModel, offerTo: OfferTo, failed: (error: unknown) => void): Subscription {
   let post: (news: OfferNews) => void = () => undefined;
   /** Ends the requests of one host. */
   let requests = sharedController();
   const end = (): void => requests.abort();
 
   const ofHosts$ = defer(() =>
-    hostStream<OfferOrder>(link, (port, toHost) => {
+    offerTo(isVisible, (toHost) => {
       end();
       requests = sharedController();
       post = toHost;
-      return link.callOnce("offerModel", { model: name, continues, visible: isVisible() }, port);
     }),
   );
   const offered$ = ofHosts$.pipe(
     finalize(end),
     retry({
       delay: (error: unknown, times) => {
-        failed?.(asError(error));
+        failed(error);
         if (RunnerError.is(error) && FINAL.has(error.code)) return EMPTY;
         return timer(Math.min(RETRY_MS * 2 ** (times - 1), RETRY_MAX_MS));
       },
@@ -67,7 +74,7 @@ export function serveModel(link: HostLink, name: string, offer: OfferedModel): S
         const { call, port } = order;
         void sendFrames(port, (signal) => answer(model, call, signal), requests.signal);
       },
-      error: (error: unknown) => failed?.(asError(error)),
+      error: (error: unknown) => failed(error),
     });
 
   const look = (): void => post({ type: "visible", visible: isVisible() });

@@ -37,7 +37,7 @@ export function checkCheckpoint(record: CheckpointRecord): CheckpointRecord {
   return record;
 }
 
-/** @param at the checkpoint that names the value */
+/** @param at the checkpoint that references the value */
 export function checkValue(record: ValueRecord | undefined, at: CheckpointRecord): ValueRecord {
   if (record === undefined || !isSerialized(record.value)) throw corrupt("values", at);
   return record;

@@ -13,7 +13,7 @@ export interface CheckpointName extends Namespace {
   readonly id: string;
 }
 
-/** What a config names; what it leaves out is undefined. */
+/** The ids in a config; undefined if absent. */
 export interface GivenNames {
   readonly threadId: string | undefined;
   readonly ns: string | undefined;
@@ -37,12 +37,12 @@ export function namespaceOf({ threadId, ns = "" }: GivenNames): Namespace {
   throw invalid("thread_id", 'must be set: { configurable: { thread_id: "…" } }');
 }
 
-/** The config by which LangGraph finds the checkpoint again. */
+/** The config with which LangGraph finds the checkpoint again. */
 export const configOf = ({ threadId, ns, id }: CheckpointName): RunnableConfig => ({
   configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: id },
 });
 
-/** Thrown before any read or write. `field` names the caller's invalid input. */
+/** Thrown before any read or write; `field` names the caller's invalid input. */
 export const invalid = (field: string, must: string, cause?: unknown): RunnerError =>
   new RunnerError("invalid-input", { field }, { message: `${field} ${must}`, ...(cause !== undefined && { cause }) });
 

@@ -1,5 +1,5 @@
 /**
- * LangGraph.js: graphs whose state lasts.
+ * LangGraph.js: graphs with durable state.
  *
  * @module ag-ui-local-runtime/langgraph
  */

@@ -32,11 +32,11 @@ import {
 import { deserialize } from "./serialized.js";
 import { deleteThread, prepareCheckpoint, prepareWrites, writeCheckpoint, writeWrites } from "./writes.js";
 
-/** Where checkpoints are kept. */
+/** The saver's database and serializer. */
 export interface IndexedDBSaverOptions {
   /** The saver's own database is `<dbName>.langgraph`. Default "ag-ui-local-runtime". */
   readonly dbName?: string;
-  /** Turns values into bytes and back. Default: LangGraph's JsonPlusSerializer. */
+  /** Serializes values. Default: LangGraph's JsonPlusSerializer. */
   readonly serde?: SerializerProtocol;
   /** How long opening the database may take, in ms. Default 10,000. */
   readonly openTimeoutMs?: number;
@@ -57,8 +57,8 @@ const LIST_OPTIONS: Names<CheckpointListOptions> = {
 };
 
 /**
- * Keeps the checkpoints of LangGraph.js in IndexedDB: in a page, in workers, in Node on fake-indexeddb. Opens at the
- * first use. All savers of one `dbName`, in whichever context, see the same; each call is one transaction, so a crash
+ * Keeps the checkpoints of LangGraph.js in IndexedDB: in a page, in workers, in Node with fake-indexeddb. Opens at the
+ * first use. All savers with the same `dbName` share their data, in any context; each call is one transaction, so a crash
  * leaves all of its changes or none.
  *
  * Errors are RunnerErrors: those of storage in RunnerErrorCode, `invalid-input` before anything is written.
@@ -91,8 +91,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
    * Checkpoints, newest first: of all threads, of a thread, or of one namespace of it. Checkpoints saved
    * during the read may be missing.
    *
-   * @param options `before`: only those older than this config's checkpoint; `filter`: only those whose metadata has
-   *   these values; `limit`: no more than these
+   * @param options `before`: only checkpoints older than this config's; `filter`: only those whose metadata has these
+   *   values; `limit`: at most this many
    */
   override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
     const names = namesIn(config);
@@ -107,7 +107,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
       for (const record of page.records) {
         if (filter !== undefined && !matches(await this.metadataOf(record), filter)) continue;
         const stored = await readTuple(this.connection, record, record.id);
-        // Deleted meanwhile.
+        // Deleted in the meantime.
         if (stored === undefined) continue;
         yield await this.tupleOf(stored);
         left--;
@@ -120,10 +120,10 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   /**
    * Saves a checkpoint: the values of the channels in `newVersions`, and references to the others.
    *
-   * @param config its parent; a thread's first one has none
+   * @param config its parent; a thread's first checkpoint has none
    * @returns the config that names it
-   * Errors: RunnerError `unknown-thread` if the thread was deleted meanwhile and values of unchanged channels are gone.
-   * Nothing is written then.
+   * Errors: RunnerError `unknown-thread` if the thread was deleted in the meantime and values of unchanged channels are
+   * gone; nothing is then written.
    */
   override async put(
     config: RunnableConfig,
@@ -156,7 +156,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     await writeWrites(this.connection, records);
   }
 
-  /** Deletes all checkpoints and writes of a thread, in all its namespaces. An unknown thread is no error. */
+  /** Deletes all checkpoints and writes of a thread, in all its namespaces. An unknown thread is not an error. */
   override async deleteThread(threadId: string): Promise<void> {
     await deleteThread(this.connection, namespaceOf(namesIn({ configurable: { thread_id: threadId } })).threadId);
   }
@@ -198,7 +198,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     return Math.floor(super.getNextVersion(current)) + Math.random();
   }
 
-  /** Later calls are refused. */
+  /** Later calls fail. */
   close(): Promise<void> {
     return this.connection.close();
   }
@@ -217,7 +217,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     if (!isRecord(body) || !isRecord(body["channel_versions"])) {
       throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
     }
-    // LangGraph's own type; only partly checked, the rest is up to LangGraph and its serializer.
+    // LangGraph's own type: partly checked here, the rest is up to LangGraph and its serializer.
     const checkpoint = { ...body, channel_values: Object.fromEntries(channels) } as unknown as Checkpoint;
     return {
       config: configOf(record),
@@ -231,7 +231,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   private async metadataOf(record: CheckpointRecord): Promise<CheckpointMetadata> {
     const metadata = await this.load(record.metadata, "checkpoints", record);
     if (!isRecord(metadata)) throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
-    // As with the checkpoint: LangGraph gave it.
+    // As with the checkpoint: it comes from LangGraph.
     return metadata as CheckpointMetadata;
   }
 
@@ -245,7 +245,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   }
 }
 
-/** A filter value of undefined matches metadata without that key. */
+/** A filter value of `undefined` matches metadata without that key. */
 const matches = (metadata: object, filter: Readonly<Record<string, unknown>>): boolean =>
   Object.entries(filter).every(([key, value]) =>
     equalJson(Object.hasOwn(metadata, key) ? (metadata as Record<string, unknown>)[key] : undefined, value),
@@ -254,7 +254,7 @@ const matches = (metadata: object, filter: Readonly<Record<string, unknown>>): b
 /** Migrates an older checkpoint format as LangGraph does: the sends become a channel. */
 function withSends(checkpoint: Checkpoint, sends: readonly unknown[]): Checkpoint {
   const versions = Object.values(checkpoint.channel_versions);
-  // Deterministic: the same at each read.
+  // Deterministic: every read gives the same.
   const version = versions.length > 0 ? maxChannelVersion(...versions) : 1;
   return {
     ...checkpoint,

@@ -78,7 +78,7 @@ async function writesOf(
     .map(({ record }) => record);
 }
 
-/** Records read per transaction, so that a long list blocks no writer. */
+/** Records read per transaction, so that a long list does not block writers. */
 const PAGE = 64;
 
 /** A page of a list, newest first. */
@@ -97,8 +97,8 @@ interface Walk {
 /**
  * Checkpoints without their values.
  *
- * @param names the ids that they share
- * @param before only those with a smaller id
+ * @param names the ids common to all of them
+ * @param before only checkpoints with a smaller id
  * @param after the last one of the previous page
  * @param limit maximum count
  */
@@ -142,11 +142,11 @@ async function openWalk(
 }
 
 /**
- * Keys that begin with `common` and the id, if given.
+ * The keys that begin with `common` and the id, if given.
  *
- * @param before they are below this id
- * @param after they are below what ends like this
- * @returns undefined where there can be no such key
+ * @param before upper bound: keys below this id
+ * @param after upper bound: keys below the one that ends with these parts
+ * @returns undefined if there can be no such key
  */
 function below(
   common: readonly string[],
@@ -166,7 +166,7 @@ function below(
 export interface StoredHistory {
   /** The nearest value of each channel that has one. */
   readonly seeds: readonly ValueRecord[];
-  /** What was written since, and to the step after the seed; oldest first. */
+  /** The writes since then, including those of the step after the seed; oldest first. */
   readonly writes: readonly WriteRecord[];
 }
 

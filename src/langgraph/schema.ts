@@ -11,7 +11,7 @@ export interface Serialized {
   readonly data: Uint8Array;
 }
 
-/** A number or a string: each saver chooses. This one makes numbers, and stores what other savers made. */
+/** A number or a string, depending on the saver. This one issues numbers, and also stores versions of other savers. */
 export type ChannelVersion = ChannelVersions[string];
 
 /** References a channel's stored value: its version and the checkpoint that wrote it. */
@@ -21,7 +21,7 @@ export interface ChannelSource {
   readonly writer: string;
 }
 
-/** A checkpoint without channel values, so that lists and walks read none. */
+/** A checkpoint without channel values, so that lists and walks do not read them. */
 export interface CheckpointRecord {
   readonly threadId: string;
   readonly ns: string;

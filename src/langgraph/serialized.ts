@@ -4,13 +4,13 @@ import { invalid } from "./config.js";
 import type { Serialized } from "./schema.js";
 
 /**
- * @param field what the value is, for the error
+ * @param field names the value in errors
  * @throws RunnerError `invalid-input` if the serializer rejects the value
  */
 export async function serialize(serde: SerializerProtocol, field: string, value: unknown): Promise<Serialized> {
   let made: readonly [unknown, unknown];
   try {
-    // Serializers pass bytes through; copied, so that later changes have no effect here.
+    // Serializers pass bytes through: copy them, so that later changes have no effect.
     made = await serde.dumpsTyped(value instanceof Uint8Array ? new Uint8Array(value) : value);
   } catch (error) {
     throw invalid(field, "cannot be serialized", error);

@@ -82,9 +82,9 @@ export async function prepareCheckpoint(
 }
 
 /**
- * Saves all of the checkpoint or nothing. Saving under the same id overwrites.
+ * Saves the checkpoint atomically. Saving under the same id overwrites.
  *
- * @throws RunnerError `unknown-thread` if the thread was deleted meanwhile with values of its channels
+ * @throws RunnerError `unknown-thread` if the thread was deleted in the meantime with values of its channels
  */
 export function writeCheckpoint(connection: SaverConnection, prepared: PreparedCheckpoint): Promise<void> {
   const { record, values, kept } = prepared;
@@ -105,7 +105,7 @@ export function writeCheckpoint(connection: SaverConnection, prepared: PreparedC
 }
 
 /**
- * The source of an inherited channel value: usually the parent's. A copied checkpoint has no such parent: then the
+ * The source of an inherited channel value: usually that of the parent. If the parent has none (a copied checkpoint), the
  * newest value with that version.
  */
 async function sourceOf(
@@ -167,7 +167,7 @@ export async function writeWrites(connection: SaverConnection, records: readonly
   });
 }
 
-/** Deletes the thread in one transaction: readers see all of it or nothing. */
+/** Deletes the thread in one transaction: readers see all of it or none. */
 export function deleteThread(connection: SaverConnection, threadId: string): Promise<void> {
   return connection.write(STORES, "strict", async (tx) => {
     for (const store of STORES) quietly(tx.objectStore(store).delete(startingWith(threadId)));

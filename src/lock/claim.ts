@@ -20,12 +20,12 @@ export interface ClaimParts {
 const ANSWER_MS = 100;
 /** How long a claim waits for a thread that is settling or being claimed, in ms. */
 const SETTLING_MS = 3_000;
-/** Interval between two tries without a message, in ms. */
+/** Interval between two claims if no message arrives, in ms. */
 const RETRY_MS = 50;
-/** How long a run that waits for a busy thread waits for a message before it tries again, in ms. */
+/** Retry interval of a run that waits for a busy thread, if no message arrives, in ms. */
 const SILENCE_MS = 1_000;
 
-/** Answers that tell a claim the state of a taken thread. */
+/** Message types that report the state of a taken thread to a claim. */
 const ANSWERS: readonly LockMessageType[] = ["refused", "wait", "started", "ended"];
 
 /** The first message of these types about the thread; undefined after `ms`, or when `signal` aborts. Listens from the call on. */
@@ -57,7 +57,7 @@ export async function threadFreed(
   await hear(parts, threadId, ["ended"], SILENCE_MS, signal);
 }
 
-/** Whether the host of a live run is dead: whoever has the thread's lock is about to settle the run. */
+/** Whether the host of a live run is dead. If so, the current holder of the thread's lock is about to settle the run. */
 async function isOrphan({ dbName, locks, clock }: ClaimParts, { holder }: ThreadHead): Promise<boolean> {
   if (holder === undefined) return false;
   const looked = new AbortController();
@@ -68,9 +68,9 @@ async function isOrphan({ dbName, locks, clock }: ClaimParts, { holder }: Thread
 }
 
 /**
- * Whether another host has a live run of the thread, where there are no Web Locks to tell: the thread's lock excludes this
- * context alone. The run counts until its holder has been silent for so long that the run is settled as broken. If two
- * hosts find a thread free, the fence's transaction admits one of them.
+ * Without Web Locks: whether another host has a live run of the thread. The thread's lock then excludes only this
+ * context. The run counts as live until its holder has been silent for so long that the run is settled as broken. If
+ * two hosts find a thread free, the fence's transaction admits one of them.
  */
 export const runsElsewhere = (
   { locks, hostId }: { readonly locks: Locks; readonly hostId: string },
@@ -80,16 +80,16 @@ export const runsElsewhere = (
 /** Undefined if another run of the thread has the lock, or another host runs one. */
 async function tryClaim(parts: ClaimParts, threadId: string): Promise<HeldLock | undefined> {
   const { locks, store, dbName } = parts;
-  // With Web Locks no read is needed.
+  // With Web Locks the lock alone decides, without a read.
   const head = locks.contextOnly === true ? await store.head(threadId) : undefined;
-  // L5: one lock for each thread, over all hosts; nobody waits for it or takes it.
+  // L5: one lock per thread, across all hosts; a claim neither queues for it nor steals it.
   return runsElsewhere(parts, head) ? undefined : locks.tryHold(threadLockName(dbName, threadId));
 }
 
 /**
  * Takes the thread's lock for a run. Never queues on it (a queued waiter makes the next claim fail).
  *
- * Errors: RunnerError `thread-busy`, with the live `runId` in its details where it is known.
+ * Errors: RunnerError `thread-busy`, with the live `runId` in its details if it is known.
  */
 export async function claimThread(parts: ClaimParts, threadId: string, runId: string): Promise<HeldLock> {
   const { store, channel, clock } = parts;
@@ -102,8 +102,8 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
     channel.post({ type: "claim", threadId, runId });
     const [answer, before] = await Promise.all([answering, store.head(threadId)]);
     if (answer === undefined || answer.type === "refused" || answer.type === "started") {
-      // Messages are not trusted: the head row decides. It may have changed after it was read, before the answer: a host
-      // that settles a dead one's run holds the lock, and tells all hosts but itself.
+      // Messages are not trusted: the head row decides. It may have changed between its read and the answer: a host that
+      // settles a dead host's run holds the lock and notifies all hosts except itself, so read the row again.
       const isTold = (head: ThreadHead | undefined): boolean =>
         answer?.runId !== undefined && head?.live?.runId === answer.runId;
       const head = isTold(before) ? before : await store.head(threadId);

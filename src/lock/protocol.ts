@@ -1,11 +1,11 @@
 import { filter, map, share, type Observable } from "rxjs";
 import type { Channel } from "../platform/channel.js";
 
-/** History of the protocol: 1, the first. Messages of another version are not heard. */
+/** History of the protocol: 1, the first. Messages of other versions are ignored. */
 const LOCK_PROTOCOL = 1;
 
 /**
- * What hosts of a database tell one another about its threads.
+ * Messages between the hosts of a database about its threads.
  * - `claim`: a host wants a thread that is taken; the holder answers `refused`, or `wait` while it settles.
  * - `started`, `advanced`, `ended`: progress of a run. `advanced` has the last committed seq.
  * - `stop`, `stop-ack`: a stop request, and the holder's receipt.
@@ -23,7 +23,7 @@ export interface LockMessage {
   readonly seq?: number;
   /** Of a `stop`: another run replaces this one, which ends at once. */
   readonly supersede?: boolean;
-  /** Of a `changed`: the thread was deleted. It may be there again when this is heard. */
+  /** Of a `changed`: the thread was deleted. It may exist again when the message arrives. */
   readonly deleted?: boolean;
   /** Of a `changed`: its waiting runs changed. */
   readonly waiting?: boolean;

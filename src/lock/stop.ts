@@ -14,7 +14,7 @@ export interface StopParts {
   readonly clock: Clock;
 }
 
-/** An answer may have the id of the run that asked: the index tells them apart. */
+/** The run to stop. A run that answers an interrupt may reuse the id of the run that asked: the index tells them apart. */
 export interface StopOfRun {
   readonly threadId: string;
   readonly runId: string;
@@ -23,19 +23,19 @@ export interface StopOfRun {
   readonly supersede: boolean;
 }
 
-/** The run is live. */
+/** Whether the run is live. */
 export const isIt = (head: ThreadHead | undefined, { runId, runIndex }: StopOfRun): boolean =>
   head?.live?.runId === runId && head.live.runIndex === runIndex;
 
-/** Interval at which the stop message is repeated until it is answered, in ms. */
+/** Interval at which the stop message is repeated until it is acknowledged, in ms. */
 const REPEAT_MS = 200;
 
 /**
- * Delivers a stop request, which is already in the log, to the run's holder. Messages are not trusted: a receipt ends the
- * repetition, and the head row tells whether the run has ended.
+ * Delivers a stop request, which is already in the log, to the run's holder. Messages are not trusted: an
+ * acknowledgement ends the repetition, and the head row decides whether the run has ended.
  *
- * @param patienceMs how long the holder has to acknowledge it, and then to end the run
- * @param acknowledged called once at the first receipt
+ * @param patienceMs how long the holder may take to acknowledge it, and then again to end the run
+ * @param acknowledged called once, at the first acknowledgement
  * @returns undefined once the run has ended; the stolen lock if the holder is frozen or hung: the caller must then fence
  *   and settle the run. Errors: those of storage
  */
@@ -78,7 +78,7 @@ export async function deliverStop(
   } finally {
     listening.unsubscribe();
   }
-  // Silence proves nothing: the message may be lost, and the lock may be that of the thread's next run.
+  // Silence proves nothing: the message may be lost, or the lock may belong to the thread's next run. So read the head row.
   // L11: a holder that does not answer loses its lock.
   return (await isLive()) ? locks.steal(threadLockName(dbName, threadId)) : undefined;
 }

@@ -43,9 +43,10 @@ export interface ChannelLivesOptions {
 }
 
 /**
- * Life locks without Web Locks: watchers of a name ask for its holder over a BroadcastChannel, and take silence for its end.
- * That is a hint, no proof: messages can be lost or forged, and a living holder can be too busy to answer. So the reaction
- * to an end must be safe if there was none. A holder needs no timer, so a throttled one answers too.
+ * Life locks without Web Locks: watchers of a name ask for its holder over a BroadcastChannel, and treat silence as its
+ * end. That is only a hint: messages can be lost or forged, and a living holder can be too busy to answer. So the
+ * reaction to an end must be safe if there was none. A holder only answers and needs no timer, so throttled holders
+ * answer, too.
  */
 export class ChannelLives implements Lives {
   private readonly held = new Map<string, () => void>();
@@ -68,7 +69,7 @@ export class ChannelLives implements Lives {
     this.held.set(name, end);
     return Promise.resolve({
       release: () => {
-        // The name may have been held anew.
+        // The name may have been taken again.
         if (this.held.get(name) === end) this.letGo([name]);
         return gone;
       },
@@ -104,7 +105,7 @@ export class ChannelLives implements Lives {
     this.channel.close();
   }
 
-  /** Asks as long as something is watched. */
+  /** Asks while any name is watched. */
   private async ask(): Promise<void> {
     this.asking = true;
     while (this.watches.size > 0) {

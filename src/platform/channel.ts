@@ -1,6 +1,6 @@
 import { Observable } from "rxjs";
 
-/** A BroadcastChannel. Messages may be lost, late, doubled, reordered or forged: subscribers must check them. */
+/** A BroadcastChannel. Messages may be lost, late, duplicated, reordered or forged: subscribers must check them. */
 export interface Channel {
   /** Sends to all other channels of the same name. Must not throw after `close`. */
   post(message: unknown): void;

@@ -1,6 +1,6 @@
 /** The source of time and delays. */
 export interface Clock {
-  /** The time of day, in ms since the Unix epoch. It may be set back, so no deadline uses it. */
+  /** The time of day, in ms since the Unix epoch. The user may set it back, so no deadline uses it. */
   now(): number;
   /** Monotonic time, in ms. */
   elapsed(): number;
@@ -43,7 +43,7 @@ export function nextTask(): Promise<void> {
   });
 }
 
-/** What `work` gives; rejects where that takes longer than `ms`. */
+/** The result of `work`; rejects if it takes longer than `ms`. */
 export async function inTime<T>(work: Promise<T>, ms: number, clock: Clock = systemClock): Promise<T> {
   const ended = new AbortController();
   const tooLong = clock.after(ms, ended.signal).then(() => {

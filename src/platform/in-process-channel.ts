@@ -3,9 +3,10 @@ import type { OpenChannel } from "./channel.js";
 
 /**
  * Channels within one process, with the semantics of BroadcastChannel
- * (https://html.spec.whatwg.org/multipage/web-messaging.html#broadcasting-to-other-browsing-contexts): a message reaches all
- * other channels of the name asynchronously, in order, each with a copy of its own. Only channels with subscribers at the
- * time of the post get it, so others cost nothing. Each call makes a separate set of channels, which holds them weakly.
+ * (https://html.spec.whatwg.org/multipage/web-messaging.html#broadcasting-to-other-browsing-contexts): a message
+ * reaches all other channels of the name asynchronously, in order, each with its own copy. Only channels with
+ * subscribers at the time of the post get it, so others cost nothing. Each call makes a separate set of channels, which
+ * holds them weakly.
  */
 export function inProcessChannels(): OpenChannel {
   const hub = new Map<string, Set<WeakRef<Subject<unknown>>>>();

@@ -20,15 +20,15 @@ export interface Lives {
 export interface ThreadLocks {
   /** Takes the lock; `undefined` if it is held. */
   tryHold(name: string): Promise<HeldLock | undefined>;
-  /** Takes the lock from its holder, whose code goes on. */
+  /** Takes the lock from its holder, whose code keeps running. */
   steal(name: string): Promise<HeldLock>;
 }
 
 /** Web Locks, or their substitute. */
 export interface Locks extends Lives, ThreadLocks {
   /**
-   * Thread locks exclude this context alone (there are no Web Locks): another host may run the thread while one is held.
-   * The thread's head row tells; see `runsElsewhere`.
+   * Without Web Locks, thread locks exclude only this context: another host may run the thread while one is held. The
+   * thread's head row decides; see `runsElsewhere`.
    */
   readonly contextOnly?: boolean | undefined;
   /** Present if the locks belong to one runner, which calls this after it has closed. */

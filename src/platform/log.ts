@@ -1,6 +1,6 @@
 /**
- * A host's log. `error`: needs attention; `warn`: something was dropped, or a guarantee is weaker than requested; `info`: a
- * state changed. `console` is one.
+ * A host's log. `error`: needs attention; `warn`: something was dropped, or a guarantee is weaker than requested;
+ * `info`: a state changed. `console` is one.
  */
 export interface Logger {
   error(message: string, ...details: readonly unknown[]): void;
@@ -40,10 +40,10 @@ export function warnOnce({ warn }: Logger): Logger["warn"] {
   };
 }
 
-/** Most causes of an error that are logged. */
+/** The maximum number of causes logged with an error. */
 const MAX_CAUSES = 5;
 
-/** What of an error may be logged: name, message, stack and causes. Other fields may hold a request's headers. */
+/** The loggable part of an error: name, message, stack and causes. Other fields may hold a request's headers. */
 export function loggable(thrown: unknown, causes = MAX_CAUSES): unknown {
   try {
     if (!(thrown instanceof Error)) return typeof thrown === "object" ? Object.prototype.toString.call(thrown) : thrown;

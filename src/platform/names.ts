@@ -25,7 +25,7 @@ export const formerLeaseDbName = (dbName: string): string => `${dbName}.leases`;
 
 /** The database of checkpoints, beside the log's. */
 export const checkpointDbName = (dbName: string): string => `${dbName}.checkpoints`;
-/** The database of what LangGraph.js saves. */
+/** The database of LangGraph.js checkpoints. */
 export const langGraphDbName = (dbName: string): string => `${dbName}.langgraph`;
 
 /** The Web Lock that a thread's holder holds during a run. */

@@ -1,4 +1,4 @@
-/** Callbacks for a page that is left. */
+/** Callbacks for leaving a page and returning to it. */
 export interface PageLeaving {
   /** It enters the back/forward cache: it is frozen, with everything that it holds. */
   readonly enter: () => void;

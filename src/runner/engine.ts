@@ -1,4 +1,4 @@
-import { filter, share, tap, type Observable } from "rxjs";
+import { filter, ReplaySubject, share, tap, type Observable } from "rxjs";
 import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
@@ -43,8 +43,8 @@ export class RunnerEngine {
   readonly parts: RunnerParts;
   /** Aborts, with a RunnerError `outdated`, when a newer build has taken the database over. */
   readonly outdated: AbortSignal;
-  /** Emits a RunnerError `storage-deleted` when the database was deleted. */
-  readonly deleted$: Observable<RunnerError>;
+  /** Emits a RunnerError `storage-deleted` when the database was deleted, also before somebody listened. */
+  readonly deleted$ = new ReplaySubject<RunnerError>(1);
   readonly threadChanges$: Observable<ThreadChange>;
   readonly signals: Signals;
   readonly runs: ThreadRuns;
@@ -131,7 +131,7 @@ export class RunnerEngine {
       signal,
     );
     this.repacking = new Repacking(this.parts, () => this.runs.all().length === 0, signal);
-    this.deleted$ = this.signals.anew$.pipe(filter((error) => error !== undefined));
+    this.signals.anew$.pipe(filter((error) => error !== undefined)).subscribe(this.deleted$);
     this.threadChanges$ = threadChanges(this.signals, (threadId) => threadSummary(store, threadId, this.isOver));
     // An idle host listens to settle the runs of hosts that die. In one process none dies alone, so a runner listens
     // only while it has a run or a reader, and a server may make one for each request.

@@ -15,32 +15,32 @@ import {
 } from "../wire/service-worker-words.js";
 import type { RelayClient } from "./scope.js";
 
-/** How long a page may take to hand a request to its host, in ms; longer than its connection waits for a host. */
+/** How long a page may take to pass a request to its host, in ms; longer than its connection waits for a host. */
 const HAND_OVER_MS = 60_000;
 
 /** The result of asking one page. */
 export type Asked =
-  /** `ended` resolves when the body is complete, or has broken off. */
+  /** `ended` resolves when the body is complete or was cut off. */
   | { readonly is: "answered"; readonly response: Response; readonly ended: Promise<void> }
-  /** The page has no runtime or no host: nobody has the request. */
+  /** The page has no runtime or no host: the request was not delivered. */
   | { readonly is: "passed" }
-  /** The page's host, which may have the request, is gone. */
+  /** The page's host is gone; it may have received the request. */
   | { readonly is: "lost"; readonly error: RunnerError };
 
 export interface AskOptions {
-  /** How long the page has to answer at first, and then how often it is checked that it is still there, in ms. */
+  /** Timeout of the page's first answer, then interval of the checks that it still exists, in ms. */
   readonly timeoutMs: number;
   readonly lives: Lives;
-  /** Whether the page is still there. */
+  /** Whether the page still exists. */
   readonly isThere: (clientId: string) => Promise<boolean>;
-  /** Aborts when nobody wants the answer any more. */
+  /** Aborts when the answer is no longer wanted. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Asks a page's host through the page. Settles whatever becomes of both (L13).
+ * Sends a request to a page's host through the page. Settles even if page or host dies (L13).
  *
- * Errors: the reason of `signal`; RunnerError: why the host has no answer.
+ * Errors: the reason of `signal`; a RunnerError with the reason why the host has no answer.
  */
 export async function askClient(
   client: RelayClient,
@@ -68,7 +68,7 @@ export async function askClient(
       end();
     },
   });
-  /** Whether the page went away, or froze, before it handed the request over. */
+  /** Whether the page closed or froze before it delivered the request. */
   const isLeftAlone = async (): Promise<boolean> => {
     const until = systemClock.elapsed() + HAND_OVER_MS;
     while (systemClock.elapsed() < until) {
@@ -78,7 +78,7 @@ export async function askClient(
     }
     return true;
   };
-  /** The result where no answer comes, from what the page says or does not say. */
+  /** The result if no answer comes, derived from the page's replies or its silence. */
   const failing = new Promise<Asked>((resolve) => {
     const hear = (word: PageWord): void => {
       if (word.type === "taken") watch(word);

@@ -1,5 +1,5 @@
 /**
- * The service worker's side: hands requests of pages to the runtime's host.
+ * The service worker's side: relays requests of pages to the runtime's host.
  *
  * @module ag-ui-local-runtime/service-worker
  */

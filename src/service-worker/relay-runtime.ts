@@ -12,9 +12,9 @@ import type { RelayClient, RelayFetchEvent, RelayScope } from "./scope.js";
 
 /** Options of {@link relayRuntime}. */
 export interface RelayRuntimeOptions {
-  /** Requests of this origin to this path and below it are the runtime's: "/api/agents". Never "/". */
+  /** The runtime answers requests of this origin to this path and below it: "/api/agents". Never "/". */
   readonly basePath: string;
-  /** How long a page has to say that it is there before the next one is asked, in ms. Default 2,000. */
+  /** How long a page may take to reply before the next one is asked, in ms. Default 2,000. */
   readonly timeoutMs?: number;
 }
 
@@ -23,30 +23,30 @@ const NAMES: Names<RelayRuntimeOptions> = {
   timeoutMs: [(given) => typeof given === "number" && given > 0, "a number above 0"],
 };
 
-/** How often GET and HEAD are tried where hosts die before they answer. */
+/** How often GET and HEAD are tried if hosts die before they answer. */
 const TRIES = 3;
 
 const NO_HOST =
   "No open page of this site has a runtime: open one that calls connectRuntime() and answerServiceWorker(), and try again";
 
 /**
- * Makes a service worker answer requests below `basePath` by the runtime of an open page (one that calls
- * `answerServiceWorker`), first of all the page that asks. Runs are hosted there, never here. All other requests are
- * left alone. Call it at the top of the service worker's script, without awaiting anything before it.
+ * Makes a service worker answer requests below `basePath` with the runtime of an open page that calls
+ * `answerServiceWorker`; the requesting page is tried first. Runs are hosted there, never in the service worker. Other
+ * requests are not affected. Call it at the top of the service worker's script, before any `await`.
  *
  * Its own responses, `{ error, message }`: 503 if no page has a host, 502 if the host died before it answered (only GET
- * and HEAD are tried again), 500 if it failed, 413 for a body of more than 32 MB, 403 for a form that posts. If the
- * host dies later, the body ends with an error.
+ * and HEAD are retried), 500 if it failed, 413 for a body of more than 32 MB, 403 for the post of a form. If the host
+ * dies later, the body ends with an error.
  *
- * Browsers tell a service worker late that the asker left: Chromium once the answer has begun, Firefox with the bytes
- * that follow; and Firefox delivers an answer with its first bytes. A page's own `runtime.fetch` has neither delay.
+ * Browsers tell a service worker late that the requester left: Chromium once the answer has begun, Firefox with the next
+ * bytes. Firefox also delivers an answer only with its first bytes. A page's own `runtime.fetch` has neither delay.
  *
- * @returns ends it
+ * @returns a function that stops the relay
  * @throws RunnerError `invalid-input` for an invalid base path, or "/"
  */
 export function relayRuntime(
   options: RelayRuntimeOptions,
-  // The compiler knows the globals of a page only.
+  // The compiler knows only the globals of a page.
   scope: RelayScope = globalThis as unknown as RelayScope,
 ): () => void {
   checkNames(options, NAMES, { of: "relayRuntime", isRequired: true });
@@ -56,7 +56,7 @@ export function relayRuntime(
   const listen = (event: RelayFetchEvent): void => {
     if (!isBelow(new URL(event.request.url), path, scope.location.origin)) return;
     let settle!: () => void;
-    // Firefox ends a service worker that waits for nothing, even in the middle of a body.
+    // Firefox ends a service worker without a pending `waitUntil`, even in the middle of a body.
     event.waitUntil(new Promise<void>((resolve) => (settle = resolve)));
     event.respondWith(relay.answer(event, settle));
   };
@@ -73,7 +73,7 @@ class Relay {
     private readonly basePath: string,
     private readonly timeoutMs: number,
   ) {
-    // Service workers exist in secure contexts only, and those have Web Locks.
+    // Service workers exist only in secure contexts, which have Web Locks.
     this.lives = livesWhereAllowed(defaultLocks()!);
   }
 
@@ -81,7 +81,7 @@ class Relay {
   async answer({ request, clientId }: RelayFetchEvent, settle: () => void): Promise<Response> {
     let ended: Promise<void> | undefined;
     try {
-      // A form, of any origin: its post does not say from where. No front end posts one here.
+      // The post of a form does not tell its origin, so any site can send one. Front ends never do.
       if (request.mode === "navigate" && request.method !== "GET") return errorResponse(403, "Forbidden");
       const relayed = await toRelayed(request, this.basePath);
       const serviceWorkerId = await this.alive();
@@ -100,7 +100,7 @@ class Relay {
     }
   }
 
-  /** Asks until there is an answer, or nobody left to ask. Errors: RunnerError; the reason of `signal`. */
+  /** Asks until there is an answer, or no page is left to ask. Errors: RunnerError; the reason of `signal`. */
   private async ask(
     relayed: RelayedRequest,
     clientId: string,
@@ -114,7 +114,7 @@ class Relay {
     }
   }
 
-  /** Asks one page after the other until one does not pass. */
+  /** Asks one page after the other until one accepts the request. */
   private async askAll(relayed: RelayedRequest, clientId: string, signal: AbortSignal): Promise<Asked> {
     const { timeoutMs, lives } = this;
     const isThere = async (id: string): Promise<boolean> => (await this.scope.clients.get(id)) !== undefined;
@@ -125,7 +125,7 @@ class Relay {
     return { is: "passed" };
   }
 
-  /** The asking page first: its host has what it shows. Then the pages that are least likely to be frozen. */
+  /** The requesting page first, because its host has its threads; then the pages least likely to be frozen. */
   private async clients(asking: string): Promise<readonly RelayClient[]> {
     const windows = await this.scope.clients.matchAll({ type: "window", includeUncontrolled: true });
     const rank = ({ id, focused, visibilityState }: RelayClient): number =>
@@ -133,7 +133,7 @@ class Relay {
     return [...windows].sort((a, b) => rank(a) - rank(b));
   }
 
-  /** The id of this service worker's life lock, by which hosts notice its end. */
+  /** The id of this service worker's life lock; hosts notice its end by it. */
   private alive(): Promise<string> {
     const id = randomId();
     this.life ??= this.lives.hold(serviceWorkerLifeLockName(id)).then(

@@ -1,4 +1,4 @@
-/** The part of ServiceWorkerGlobalScope that the relay uses; the compiler has the types of a page only. */
+/** The part of ServiceWorkerGlobalScope that the relay uses; the compiler has only the types of a page. */
 export interface RelayScope {
   readonly location: { readonly origin: string };
   readonly clients: {

@@ -5,11 +5,12 @@ import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
 import { SendWindow } from "./window.js";
 
 /**
- * The host's end: has `handle` answer a request, and sends the answer at most a window ahead of its reader.
+ * The host's side of a relayed request: passes it to `handle` and sends the answer, at most one window ahead of its
+ * reader.
  *
  * @param relayed checked
- * @param options when `signal` aborts, the asker is told that the host is lost
- * @returns resolves when everything is sent, the asker wants no more, or `signal` has aborted; never rejects
+ * @param options when `signal` aborts, the requester is told that the host is lost
+ * @returns resolves when everything is sent, the requester has aborted, or `signal` has aborted; never rejects
  */
 export async function answerRelayed(
   relayed: RelayedRequest,
@@ -18,7 +19,7 @@ export async function answerRelayed(
   { hostId, dbName, signal }: RelayedHost & { readonly signal: AbortSignal },
 ): Promise<void> {
   const window = new SendWindow();
-  // Aborts only when nobody wants the answer any more: the handler takes it for a reader that left.
+  // Aborts only when the answer is no longer wanted: to the handler it means that the reader disconnected.
   const gone = new AbortController();
   const over = new AbortController();
   let body: ReadableStreamDefaultReader<unknown> | undefined;
@@ -29,7 +30,7 @@ export async function answerRelayed(
     body?.cancel(gone.signal.reason).catch(() => undefined);
   };
   port.onmessage = ({ data }: MessageEvent<unknown>) => {
-    // Not trusted: each field is checked where it is used.
+    // Not trusted: each field is checked at its use.
     const control = data as { readonly type?: unknown; readonly frames?: unknown } | null;
     if (control?.type === "credit") window.consumed(control.frames);
     else if (control?.type === "abort") stop();
@@ -42,9 +43,9 @@ export async function answerRelayed(
     while (!window.isOpen && !gone.signal.aborted) await window.refilled();
     return !gone.signal.aborted;
   };
-  /** @returns whether the whole body was sent; it stops when nobody wants the answer any more */
+  /** @returns whether the whole body was sent; it stops when the answer is no longer wanted */
   const sendBody = async (reader: ReadableStreamDefaultReader<unknown>): Promise<boolean> => {
-    // Backpressure: nothing is read before it can be sent.
+    // Backpressure: read only what can be sent.
     while (await opened()) {
       const { done, value } = await reader.read();
       if (gone.signal.aborted) return false;
@@ -70,7 +71,7 @@ export async function answerRelayed(
     }
     if (response === undefined) throw new TypeError("The handler of requests must give a Response");
     const { status, statusText, headers } = response;
-    // No answer to HEAD has a body, whatever the handler returns: https://www.rfc-editor.org/rfc/rfc9110#name-head
+    // An answer to HEAD has no body, whatever the handler returns: https://www.rfc-editor.org/rfc/rfc9110#name-head
     const hasBody = response.body !== null && relayed.method !== "HEAD" && !NULL_BODY.has(status);
     if (!hasBody) discard(response);
     else body = (response.body as ReadableStream<unknown>).getReader();
@@ -86,7 +87,7 @@ export async function answerRelayed(
         error: toErrorData(RunnerError.is(signal.reason) ? signal.reason : new RunnerError("host-lost")),
       });
     over.abort();
-    // A no-op where it was read to its end.
+    // A no-op if it was read to its end.
     body?.cancel(gone.signal.reason).catch(() => undefined);
     port.onmessage = null;
     // Frames already posted are still delivered.
@@ -96,12 +97,12 @@ export async function answerRelayed(
 
 async function handled(relayed: RelayedRequest, handle: RelayHandler, signal: AbortSignal): Promise<Response> {
   const { url, method, headers, body, basePath } = relayed;
-  // Copied pairs: the platform's type wants mutable ones.
+  // Pairs are copied: the platform's type requires mutable ones.
   const init = { method, headers: headers.map(([name, value]): [string, string] => [name, value]), signal };
   return handle(new Request(url, body === undefined ? init : { ...init, body }), { basePath });
 }
 
-/** The handler's answer; undefined if `signal` aborts first: an answer that comes later is discarded. */
+/** The handler's answer; undefined if `signal` aborts first, in which case a later answer is discarded. */
 function unlessAborted(answer: Promise<Response>, signal: AbortSignal): Promise<Response | undefined> {
   return new Promise((resolve, reject) => {
     const aborted = (): void => {

@@ -4,12 +4,12 @@ import { RunnerError } from "../run/errors.js";
 const SOME_ORIGIN = "http://origin.invalid";
 
 /**
- * The path below which requests go to the runtime, as a parsed URL has it, without a trailing slash.
+ * Normalises the path below which requests go to the runtime: as in a parsed URL, without a trailing slash.
  *
  * @throws RunnerError `invalid-input`; also for "/", because the page's own files are below it
  */
 export function checkBasePath(basePath: unknown): string {
-  // "//" and "/\" begin another origin.
+  // "//" and "/\" start another origin.
   if (typeof basePath === "string" && /^\/(?![/\\])[^?#]*$/.test(basePath)) {
     const { pathname } = new URL(basePath, SOME_ORIGIN);
     const path = pathname.replace(/\/+$/, "");
@@ -23,8 +23,8 @@ export function checkBasePath(basePath: unknown): string {
 }
 
 /**
- * Whether a parsed URL is `basePath` or below it, in this origin. Parsing has resolved `..` in all its spellings; any
- * other percent-encoding makes another path.
+ * Whether a parsed URL is `basePath` or below it, in this origin. Parsing has resolved every spelling of `..`; any other
+ * percent-encoding is a different path.
  *
  * @param basePath from {@link checkBasePath}
  */

@@ -12,7 +12,7 @@ import type {
   ToolCallClaim,
 } from "./shapes.js";
 
-/** What arrives from a tab is checked here, once, and trusted from then on. Errors: RunnerError `invalid-input`. */
+/** Calls from tabs are checked here, once, and trusted afterwards. Errors: RunnerError `invalid-input`. */
 function refuse(field: string, must: string): never {
   throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
 }
@@ -29,7 +29,7 @@ export const id: Check = (fields, field) => {
   if (typeof fields[field] !== "string" || fields[field] === "") refuse(field, "be a string that is not empty");
 };
 
-/** AG-UI allows any string as the id of a message, "" too. */
+/** AG-UI allows any string as the id of a message, even "". */
 const messageId: Check = (fields, field) => {
   if (typeof fields[field] !== "string") refuse(field, "be a string");
 };
@@ -62,7 +62,7 @@ function checkCursor(value: unknown, name: string): void {
   }
 }
 
-/** @param name what the given object is called in an error */
+/** @param name the name of the object in error messages */
 export function checker<T extends object>(name: string, checks: { readonly [F in keyof T]?: Check }) {
   return <G extends T>(given: G): G => {
     const fields = fieldsOf(given, name);
@@ -75,7 +75,7 @@ export const checkThread = checker<{ readonly threadId: string }>("request", { t
 
 export const checkStop = checker<StopCall>("request", { threadId: id, agentId: optional(id), runId: optional(id) });
 
-/** Numbers and statuses are checked by the runner, which has rules of its own for them. */
+/** The runner checks numbers and statuses by its own rules. */
 export const checkRunQuery = checker<RunListQuery & { readonly threadId: string }>("query", { threadId: id });
 
 export const checkNamedRun = checker<NamedRun>("request", { runId: id, threadId: optional(id) });
@@ -144,7 +144,7 @@ export function checkRun(request: RunRequest): RunRequest {
   if (persistedInputMessages !== undefined && !Array.isArray(persistedInputMessages)) {
     refuse("persistedInputMessages", "be an array where it is given");
   }
-  // A middleware may turn all of it into JSON before the runner looks at it.
+  // All of it, because a middleware may convert it to JSON before the runner checks it.
   const flaw = flawOf(fields);
   if (flaw !== undefined) throw new RunnerError("invalid-input", { field: "input" }, { message: `input ${flaw}` });
   if (partial !== undefined) {

@@ -1,10 +1,10 @@
 import type { Endpoint } from "comlink";
 
 /**
- * Comlink walks any path of the exposed object, and sets and constructs where it is told to. This lets through calls of
- * the object's own methods, with plain arguments, and nothing else.
+ * Comlink follows any property path of the exposed object, and also sets and constructs on request. This guard passes
+ * only calls of the object's own methods with plain arguments.
  *
- * @param exposed the object that `expose` is given
+ * @param exposed the object passed to `expose`
  */
 export function guardedEndpoint(port: MessagePort, exposed: object): Endpoint {
   return {
@@ -15,7 +15,7 @@ export function guardedEndpoint(port: MessagePort, exposed: object): Endpoint {
         if (isAllowedCall((event as MessageEvent).data, exposed)) (listener as EventListener)(event);
       });
     },
-    // Only a message that releases the object leads here, and none is let through.
+    // Only called for a message that releases the object, and the guard drops those.
     removeEventListener: () => undefined,
     start: () => port.start(),
   };

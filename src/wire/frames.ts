@@ -5,8 +5,8 @@ import type { AttachControl, Frame } from "./shapes.js";
 import { ConsumedFrames } from "./window.js";
 
 /**
- * The frames that come on a port from the call on (not from the subscription), so call it before the other end is
- * handed over. Unsubscribing detaches. Errors with RunnerError.
+ * The frames that arrive on a port from the call on, not only from the subscription: so call it before the other end is
+ * transferred. Unsubscribing detaches. Errors with RunnerError.
  *
  * @param lost aborts when the host is gone, which no port reports
  */
@@ -39,7 +39,7 @@ export function receiveFrames(port: MessagePort, lost: AbortSignal): Observable<
   });
 }
 
-/** The events of a frame, deltas joined; none where it tells something else. */
+/** The events of a frame, with merged deltas; empty for frames without events. */
 export function eventsOfFrame(frame: Frame): readonly BaseEvent[] {
   if (frame.type === "prelude") return frame.events;
   if (frame.type !== "chunk") return [];
@@ -47,7 +47,7 @@ export function eventsOfFrame(frame: Frame): readonly BaseEvent[] {
   return withBase(frame.base, events);
 }
 
-/** The events of a chunk with its frame's `base` behind the first one. */
+/** The events of a chunk, with its frame's `base` inserted after the first one. */
 export function withBase<T>(base: readonly T[] = [], events: readonly T[]): readonly T[] {
   return base.length === 0 ? events : [...events.slice(0, 1), ...base, ...events.slice(1)];
 }

@@ -28,13 +28,13 @@ import type {
 type Named = { readonly threadId: string };
 
 /**
- * What a tab may call in its host: arguments and results. Streams come on the port that a call hands over: its handler
- * must stand before the call, because the first frame can come before the reply.
+ * The calls that a tab may make to its host: arguments and results. Streams arrive on the port that a call transfers.
+ * Set its handler before the call, because the first frame can arrive before the reply.
  */
 export interface HostApi {
-  /** Starts a run; its frames come on `port`. Replies once the run is in the log, or was refused. */
+  /** Starts a run; its frames arrive on `port`. Replies once the run is in the log or was refused. */
   run(request: RunRequest, port: MessagePort): LiveRun;
-  /** Frames of a thread come on `port`. */
+  /** Frames of a thread arrive on `port`. */
   attach(request: AttachRequest, port: MessagePort): null;
   stop(request: StopCall): boolean;
   isRunning(request: Named): boolean;
@@ -51,22 +51,22 @@ export interface HostApi {
   deleteThread(request: Named): boolean;
   /** Deletes every thread; returns how many. */
   clearThreads(): number;
-  /** The host's status comes on `port`: a `StatusFrame` now and at each change. */
+  /** The host's status arrives on `port`: a `StatusFrame` now and at each change. */
   watch(port: MessagePort): null;
-  /** Changes of the list of threads come on `port`, each a `ThreadChange`, until anything is posted to it. */
+  /** Changes of the list of threads arrive on `port` as `ThreadChange`s, until the tab posts anything to it. */
   watchThreads(port: MessagePort): null;
-  /** A thread's waiting tool calls come on `port`, each time all of them, until anything is posted to it. */
+  /** A thread's pending tool calls arrive on `port`, each time the whole list, until the tab posts anything to it. */
   watchToolCalls(request: Named, port: MessagePort): null;
-  /** Claims a tool call for this tab. Whether it may run it now. */
+  /** Claims a tool call for this tab. Returns whether the tab may run it now. */
   claimToolCall(request: ToolCallClaim): boolean;
   answerToolCall(request: ToolCallAnswer): null;
-  /** Offers a language model that this tab runs: requests come on `port`, see model-frames.ts. */
+  /** Offers a language model that this tab runs: requests arrive on `port`, see model-frames.ts. */
   offerModel(request: ModelOffer, port: MessagePort): null;
   /** Has a run wait that cannot begin at once. A repeated request adds one. */
   enqueue(request: EnqueueRequest): Enqueued;
   /**
-   * The waiting runs of a thread, or of all, come on `port`: each time all of them, in order within their thread, until
-   * anything is posted to it.
+   * The waiting runs of a thread, or of all, arrive on `port`: each time all of them, in order within their thread, until the
+   * tab posts anything to it.
    */
   watchWaiting(request: Partial<Named>, port: MessagePort): null;
   /** Whether both wait. */
@@ -75,17 +75,17 @@ export interface HostApi {
   cancelWaiting(request: NamedWaiting): boolean;
   /** Tries one again that could not start, or that waits for a time. Whether it waits. */
   retryWaiting(request: NamedWaiting): boolean;
-  /** Replies once the request is taken; its answer comes on `port`, however long it takes, see `answerRelayed`. */
+  /** Replies once the request is accepted; the answer arrives on `port`, without a timeout; see `answerRelayed`. */
   fetch(request: RelayedRequest, port: MessagePort): RelayedHost;
 }
 
-/** What goes with every call of a tab. */
+/** Context sent with every call of a tab. */
 export interface CallContext {
   /** For the middleware of the runtime; never stored. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** {@link HostApi} as it crosses by comlink: the context comes first, errors come as data. */
+/** {@link HostApi} as sent over comlink: the context is the first argument, errors are data. */
 export type HostCalls = {
   readonly [C in keyof HostApi]: (
     context: CallContext,

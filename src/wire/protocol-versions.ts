@@ -6,20 +6,20 @@ import { equalJson } from "../run/json.js";
 import type { Lost } from "./lost.js";
 
 /**
- * The log keeps AG-UI 1.0; a reader may speak an older version. Clients name theirs in `RunAgentInput.protocolVersion`,
- * a field of 1.0: a client that names none is older. The tests try each shape with the client 0.0.59, the last version
- * before 1.0.
+ * The log holds AG-UI 1.0; a reader may use an older version. Clients state theirs in `RunAgentInput.protocolVersion`, a
+ * field of 1.0: a client that states none is older. The tests try each shape with client 0.0.59, the last version before
+ * 1.0.
  *
- * Rewriting single events cannot give such a reader a MESSAGES_SNAPSHOT that removes its last activity or reasoning, or
- * that gives the id of one another role: 0.0.59 keeps them, whatever `authoritativeActivityTypes` says.
+ * Not possible by rewriting single events: a MESSAGES_SNAPSHOT that removes such a reader's last activity or reasoning,
+ * or that changes the role of an id. 0.0.59 keeps those messages, whatever `authoritativeActivityTypes` says.
  */
 const BEFORE_1_0 = /^0(?:\.\d+)*$/;
 
 type Before1 = { readonly [T in EventType]?: (event: AGUIEventOf<T>, lost: Lost) => AGUIEventOf<T> };
 
-/** Rewrites what a reader below 1.0 rejects or misreads, by event type. Other events come back unchanged. */
+/** Rewrites what a reader below 1.0 rejects or misreads, by event type. Other events are unchanged. */
 const BEFORE_1: Before1 = {
-  // It requires input fields that 1.0 leaves out where they are empty. The version is not the reader's.
+  // It requires input fields that 1.0 omits when they are empty. The version is not the reader's.
   [EventType.RUN_STARTED]: ({ protocolVersion: _version, ...event }, lost) =>
     event.input === undefined ? event : { ...event, input: inputBefore1(event.input, lost) },
 
@@ -42,8 +42,8 @@ const BEFORE_1: Before1 = {
     messages: forgets(event) ? [] : event.messages.map((message) => messageBefore1(message, lost)),
   }),
 
-  // Misread: it ignores a state that is null, 0, "" or false, goes on showing the previous one, and would send that
-  // back with its next run. It gets {} instead, the state of a thread that has none.
+  // Misread: it ignores a state that is null, 0, "" or false, keeps the previous one, and would send that back with its
+  // next run. It gets {} instead, the state of a thread without one.
   [EventType.STATE_SNAPSHOT]: (event) => (event.snapshot ? event : { ...event, snapshot: {} }),
   [EventType.STATE_DELTA]: (event) => ({
     ...event,
@@ -57,16 +57,16 @@ const BEFORE_1: Before1 = {
 
 type Rewrite = (event: BaseEvent, lost: Lost) => BaseEvent;
 
-// Each function stands under the type of the events that it is given.
+// Each function is stored under the type of its events.
 const TABLE: ReadonlyMap<string, Rewrite> = new Map(Object.entries(BEFORE_1) as [string, Rewrite][]);
 
 /**
- * How events are rewritten for a reader.
+ * Returns how events are rewritten for a reader.
  *
- * @param version what the reader names: none, or a number below 1, is a version before 1.0. As AG-UI says, a version
- *   that cannot be interpreted is handled like a newer one
- * @returns maps an event of the log to what the reader accepts, without changing its argument; undefined for a reader
- *   of 1.0 or newer, which takes every event as it is
+ * @param version the reader's version: none, or a number below 1, is a version before 1.0. As AG-UI requires, a version
+ *   that cannot be interpreted is treated as a newer one
+ * @returns maps an event of the log to a form that the reader accepts, without changing its argument; undefined for a
+ *   reader of 1.0 or newer, which accepts every event as it is
  */
 export function eventMapper(
   version: string | undefined,
@@ -83,8 +83,9 @@ export function forOlder(lost: Lost): (event: BaseEvent) => BaseEvent {
 }
 
 /**
- * How messages are rewritten for a reader: what it has after {@link eventMapper}, and so what it sends back. To compare
- * that with the log, rewrite both: else each part that the reader cannot hold looks like an edit.
+ * Returns how messages are rewritten for a reader: the form that it has after {@link eventMapper} and therefore sends
+ * back. Rewrite the log's messages in the same way before comparing; otherwise each part that the reader cannot hold
+ * looks like an edit.
  *
  * @returns undefined for a reader of 1.0 or newer
  */
@@ -93,9 +94,9 @@ export function messageMapper(version: string | undefined): ((message: Message) 
 }
 
 /**
- * A RunAgentInput of a client below 1.0 in the shapes of 1.0: optional fields that are null become absent, `binary`
- * parts become the media parts that replaced them. Nothing is checked: what is unknown stays as it is, for the schema
- * to reject. Input of 1.0 comes back equal.
+ * Converts a RunAgentInput of a client below 1.0 to the shapes of 1.0: optional fields that are null become absent, and
+ * `binary` parts become the media parts that replaced them. Nothing is validated: unknown values stay, for the schema to
+ * reject. Input of 1.0 is returned equal.
  */
 export function upgradeInput(body: unknown): unknown {
   if (!isObject(body)) return body;
@@ -122,8 +123,8 @@ export function isNewer(version: string | undefined): boolean {
 }
 
 /**
- * Whether it is the snapshot of one placeholder by which a prelude (`src/run/prelude.ts`) clears what readers hold. A
- * reader below 1.0 would go on showing the placeholder; given an empty snapshot, it clears what it can.
+ * Whether it is the snapshot of one placeholder with which a prelude (`src/run/prelude.ts`) clears what readers hold. A
+ * reader below 1.0 would keep showing the placeholder; with an empty snapshot it clears what it can.
  */
 function forgets({ messages, metadata }: MessagesSnapshotEvent): boolean {
   const [only] = messages;
@@ -131,7 +132,7 @@ function forgets({ messages, metadata }: MessagesSnapshotEvent): boolean {
   const { id } = only;
   return (
     equalJson(only, { id, role: "activity", activityType: "", content: {} }) ||
-    // Also true of a thread whose only message is a reasoning that has just begun: its START follows and recreates it.
+    // Also true if a thread's only message is a reasoning that has just begun: its START follows and recreates it.
     equalJson(only, { id, role: "reasoning", content: "" })
   );
 }
@@ -161,10 +162,10 @@ function textOf(content: ContentPart[], lost: Lost): string {
 }
 
 /**
- * Before 1.0 parts have no ids, and a provider's file is a `binary` part with an id; without a MIME type it is dropped.
+ * Before 1.0 parts have no ids, and a provider's file is a `binary` part with an id. Without a MIME type it is dropped.
  */
 function partBefore1(part: ContentPart, lost: Lost): ContentPart[] {
-  // A `binary` part, which such a reader sent itself; no type of 1.0 has it.
+  // A `binary` part that such a reader sent; 1.0 has no such type.
   if (part.type !== "text" && !("source" in part)) return [part];
   const { id: _id, ...known } = part;
   if (known.type === "text" || known.source.type !== "file") return [known];
@@ -193,12 +194,12 @@ function withoutNull(fields: Fields, field: string): Fields {
 function withEach(fields: Fields, field: string, rewrite: (entry: Fields) => Fields): Fields {
   const list = fields[field];
   if (!Array.isArray(list)) return fields;
-  // Such a list is rejected later anyway, and may be long.
+  // Such a list is rejected later, and may be long: do not copy it.
   if (list.length === 0 || !isObject(list[0])) return fields;
   return { ...fields, [field]: list.map((entry: unknown) => (isObject(entry) ? rewrite(entry) : entry)) };
 }
 
-/** A `binary` part as the media part of its MIME type; one without data, URL or file id stays. */
+/** Converts a `binary` part to the media part of its MIME type; one without data, URL or file id is unchanged. */
 function mediaPart(part: Fields): Fields {
   const { mimeType, data, url, id, filename } = part;
   if (typeof mimeType !== "string") return part;

@@ -4,21 +4,21 @@ import { checkFrame, NULL_BODY, type RelayControl, type RelayFrame } from "./rel
 import type { RelayedHost } from "./relayed-request.js";
 import { ConsumedFrames, WINDOW_FRAMES } from "./window.js";
 
-/** What the asker is told besides the answer. */
+/** Callbacks for the requester besides the answer. */
 export interface RelayListener {
-  /** The answer begins; `host` gives it. */
+  /** The answer from `host` begins. */
   readonly onHead?: (host: RelayedHost) => void;
-  /** Nothing more comes. Called once, on every path. */
+  /** Nothing more will arrive. Called once, on every path. */
   readonly onSettled?: () => void;
 }
 
 /**
- * The asker's end: the answer that comes on a port. Call it before the other end is handed over. The host sends at most
- * a window ahead of what is read of the body; cancelling the body stops it.
+ * The requester's side: the answer that arrives on a port. Call it before the other end is transferred. The host sends
+ * at most one window ahead of the body's reader; cancelling the body stops it.
  *
- * Errors, as a rejection before the head and of the body after it: the reason of `signal`; the host's RunnerError.
+ * Errors (a rejection before the head, an error of the body after it): the reason of `signal`; the host's RunnerError.
  *
- * @param signal aborts when nobody wants the answer any more, or the host is lost, which no port reports
+ * @param signal aborts when the answer is no longer wanted, or when the host is lost, which no port reports
  */
 export function relayResponse(
   port: MessagePort,
@@ -87,7 +87,7 @@ export function relayResponse(
   });
 }
 
-/** The body of an answer: what has arrived and was not read yet. */
+/** The body of an answer: the received, unread frames. */
 class IncomingBody {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   /** Frames in the stream's queue. */
@@ -96,12 +96,12 @@ class IncomingBody {
   private isOver = false;
 
   /**
-   * @param tell called with the number of frames that were read
+   * @param tell called with the number of frames read
    * @param onCancel called when the reader cancels
    */
   constructor(tell: (frames: number) => void, onCancel: () => void) {
     const consumed = new ConsumedFrames();
-    // More than the host sends ahead: so `pull` is called after each read.
+    // More than the host sends ahead, so that `pull` is called after each read.
     const highWaterMark = WINDOW_FRAMES + 1;
     this.stream = new ReadableStream(
       {

@@ -1,7 +1,7 @@
 import type { RelayedHost } from "./relayed-request.js";
 import type { RunnerErrorData } from "./shapes.js";
 
-/** What comes on the port of a request, host to asker: WebKit cannot transfer a stream. */
+/** Messages from host to requester on the port of a request: WebKit cannot transfer a stream. */
 export type RelayFrame =
   /** The first one. */
   | (RelayedHost & {
@@ -17,16 +17,16 @@ export type RelayFrame =
   /** There is no answer, or the rest of the body is missing. */
   | { readonly type: "error"; readonly error: RunnerErrorData };
 
-/** Asker to host. */
+/** Messages from requester to host. */
 export type RelayControl =
-  /** The reader has consumed this many `body` frames more. */
+  /** The reader has consumed this many further `body` frames. */
   | { readonly type: "credit"; readonly frames: number }
-  /** Nobody wants the answer any more. */
+  /** The answer is no longer wanted. */
   | { readonly type: "abort" };
 
 /**
- * Answers requests like an HTTP server. It must heed `request.signal`, which aborts when nobody wants the answer any
- * more.
+ * Answers requests like an HTTP server. It must react to `request.signal`, which aborts when the answer is no longer
+ * wanted.
  */
 export type RelayHandler = (request: Request, options: { readonly basePath: string }) => Promise<Response>;
 
@@ -36,7 +36,7 @@ export const BODY_FRAME_BYTES = 64 * 1_024;
 /** Statuses without a body: https://fetch.spec.whatwg.org/#null-body-status */
 export const NULL_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 
-/** @throws TypeError for what is no frame */
+/** @throws TypeError if the data is not a frame */
 export function checkFrame(data: unknown): RelayFrame {
   const fields = (data ?? {}) as Record<string, unknown>;
   const isText = (...names: string[]): boolean => names.every((name) => typeof fields[name] === "string");

@@ -8,20 +8,20 @@ export interface RelayedRequest {
   readonly url: string;
   readonly method: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** The whole body; absent where the request has none. */
+  /** The whole body; absent if the request has none. */
   readonly body?: Uint8Array<ArrayBuffer> | ArrayBuffer;
   /** The path below which the runtime's routes are; "": the origin's root. */
   readonly basePath: string;
   /**
-   * The service worker that asks, by the id of its life lock: the answer goes on until that lock falls, whatever
-   * becomes of the tab that handed the request over. Absent: until that tab is gone.
+   * The service worker that sent the request, by the id of its life lock: the answer continues until that lock is
+   * released, even if the relaying tab closes. Absent: until the tab is gone.
    */
   readonly serviceWorkerId?: string;
-  /** The page that asked the service worker, by its client id. */
+  /** The page that made the request, by its client id. */
   readonly clientId?: string;
 }
 
-/** The host that answers, named by its life lock. */
+/** The answering host, named by its life lock. */
 export interface RelayedHost {
   readonly hostId: string;
   readonly dbName: string;
@@ -33,7 +33,7 @@ export const MAX_BODY_BYTES = 32 * 1_024 * 1_024;
 /**
  * Reads a request, and its body, as data for the host.
  *
- * Errors: RunnerError `invalid-input` with `details.maxBodyBytes` where the body is larger (see {@link refusalOf}); the
+ * Errors: RunnerError `invalid-input` with `details.maxBodyBytes` if the body is larger (see {@link refusalOf}); the
  * reason of the request's signal; the error of the body's stream.
  */
 export async function toRelayed(
@@ -57,7 +57,7 @@ export function refusalOf(error: unknown): Response | undefined {
 async function bodyOf(request: Request, maxBodyBytes: number): Promise<ArrayBuffer | undefined> {
   const { method, signal } = request;
   if (method === "GET" || method === "HEAD") return undefined;
-  // Older versions of Firefox have no `Request.body`: there the size is known after reading.
+  // Older versions of Firefox have no `Request.body`: the size is known only after reading.
   const stream = request.body as Request["body"] | undefined;
   if (stream === null) return undefined;
   if (stream === undefined) {
@@ -111,7 +111,7 @@ function refuse(field: string, must: string): never {
 }
 
 /**
- * Checks what another context sent as a {@link RelayedRequest}; the copy has its fields and no others.
+ * Checks a {@link RelayedRequest} from another context. The returned copy has only its fields.
  *
  * @throws RunnerError `invalid-input`
  */

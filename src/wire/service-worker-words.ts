@@ -3,15 +3,16 @@ import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
 import type { RunnerErrorData } from "./shapes.js";
 
 /**
- * What a service worker tells the pages that it asks; an old one may live on beside new pages. History:
- * 1: a request with its whole body, answered by the frames of relay.ts; later also the page that asked (`clientId`).
+ * Version of the messages from a service worker to pages; an old service worker may outlive the pages of its build.
+ * History: 1: a request with its whole body, answered by the frames of relay.ts; later also the page that made it
+ * (`clientId`).
  */
 export const RELAY_PROTOCOL = 1;
 
 /**
- * How a service worker hands a request to a page: it asks whether somebody is there ({@link RelayMessage}), the page
- * says `heard` on the port of that message, is sent the request on it ({@link RelayOrder}), and says what became of it.
- * So a page that hears too late gets no request, and no request is answered twice.
+ * First message of the handshake in which a service worker passes a request to a page. The page replies `heard` on the
+ * port of this message, receives the request there ({@link RelayOrder}), and reports the result. So a page that replies
+ * too late gets no request, and no request is answered twice.
  */
 export interface RelayMessage {
   readonly type: typeof RELAY_MESSAGE;
@@ -25,28 +26,28 @@ export interface RelayOrder {
   readonly port: MessagePort;
 }
 
-/** What the page says. */
+/** The page's replies. */
 export type PageWord =
-  /** It has a runtime. Said at once. */
+  /** The page has a runtime. Sent at once. */
   | { readonly type: "heard" }
   /** The host has the request. */
   | ({ readonly type: "taken" } & RelayedHost)
   | { readonly type: "refused"; readonly error: RunnerErrorData };
 
-/** A message to a page, checked; undefined for anything else, and for another version. */
+/** A checked message to a page; undefined for anything else and for other versions. */
 export function relayMessageOf(data: unknown): RelayMessage | undefined {
   const { type, v, words } = (data ?? {}) as Partial<Record<keyof RelayMessage, unknown>>;
   if (type !== RELAY_MESSAGE || v !== RELAY_PROTOCOL || !(words instanceof MessagePort)) return undefined;
   return { type, v, words };
 }
 
-/** An order, without a check of its request, which `relay` does; undefined where there is no port to answer on. */
+/** An order; undefined without a port. `relay` checks its request. */
 export function relayOrderOf(data: unknown): RelayOrder | undefined {
   const { request, port } = (data ?? {}) as Partial<RelayOrder>;
   return port instanceof MessagePort ? { request: request as RelayedRequest, port } : undefined; // see above
 }
 
-/** A page's word, checked; undefined for anything else. */
+/** A checked reply of a page; undefined for anything else. */
 export function pageWordOf(data: unknown): PageWord | undefined {
   const fields = (data ?? {}) as Record<string, unknown>;
   switch (fields["type"]) {

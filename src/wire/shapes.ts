@@ -1,7 +1,7 @@
+import type { Attempt } from "../run/hosted.js";
 import type { RecoveryNote, RunRecovery } from "../run/recovery.js";
 import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Replay } from "../run/contract.js";
-import type { Attempt } from "../run/hosted.js";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
 import type { Chunk, Cursor, RunStatus, SettledStatus, WaitingError } from "../run/types.js";
 
@@ -18,7 +18,8 @@ import type { Chunk, Cursor, RunStatus, SettledStatus, WaitingError } from "../r
  * 5: tool calls that wait for the front end are watched, claimed and answered; a run may go on after them alone
  *    (`afterToolCalls`).
  * 6: runs wait for their turn: added, watched, moved, cancelled and tried again; a run's request says what becomes of a live
- *    run (`onBusy`). Tabs offer language models that they run (`offerModel`).
+ *    run (`onBusy`); tabs offer language models that they run
+ *    (`offerModel`).
  */
 export const PROTOCOL_VERSION = 6;
 

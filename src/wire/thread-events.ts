@@ -7,7 +7,7 @@ import { fromErrorData } from "./errors.js";
 import { eventsOfFrame } from "./frames.js";
 import type { Frame } from "./shapes.js";
 
-/** The cursor after a frame; undefined where only a snapshot can bring the rest. */
+/** The cursor after a frame; undefined if only a snapshot can continue from there. */
 export function cursorBehind(frame: Frame, before: Cursor | undefined): Cursor | undefined {
   switch (frame.type) {
     case "prelude":
@@ -26,10 +26,11 @@ export function cursorBehind(frame: Frame, before: Cursor | undefined): Cursor |
 }
 
 /**
- * A thread's frames for a reader of plain events. A run that breaks off in the middle has no event, so this throws.
+ * Converts a thread's frames for a reader of plain events. No event says that a run was cut off, so that case throws.
  *
- * @returns maps one frame after the other; undefined for a frame without events. Throws RunnerError: why the end of the
- *   run cannot be written; `deleted` if the thread was deleted during the run, `fenced` if the thread went on without
+ * @returns maps one frame after the other; undefined for a frame without events. Throws RunnerError: the reason why the
+ *   end of the run cannot be written; `deleted` if the thread was deleted during the run; `fenced` if the thread
+ *   continued without the run
  *   the run
  */
 export function threadEvents(threadId: string): (frame: Frame) => ConnectedEvents | undefined {
@@ -48,7 +49,7 @@ export function threadEvents(threadId: string): (frame: Frame) => ConnectedEvent
   };
 }
 
-/** Whether a run is open after these events; undefined where they do not say. */
+/** Whether a run is open after these events; undefined if they do not tell. */
 function isInRun(events: readonly BaseEvent[]): boolean | undefined {
   const last = events.findLast(({ type }) => LIFECYCLE.has(type));
   return last && last.type === EventType.RUN_STARTED;

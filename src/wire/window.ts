@@ -3,26 +3,26 @@ import type { ModelFrame } from "./model-frames.js";
 import type { RelayFrame } from "./relay.js";
 import type { Frame } from "./shapes.js";
 
-/** How many frames a host sends ahead of what the tab has consumed (L14). */
+/** Credit in frames: how far a host sends ahead of what the tab has consumed (L14). */
 export const WINDOW_FRAMES = 32;
-/** Their size (see `sizeOf`); a single frame may be larger. Together: the most that a frozen tab costs. */
+/** Credit in bytes (see `sizeOf`); a single frame may be larger. The two bound the memory that a frozen tab costs. */
 export const WINDOW_SIZE = 256 * 1_024;
 
 /** What is sent with credit. */
 export type SentFrame = Frame | RelayFrame | ModelFrame;
 
-/** A chunk was weighed for other readers. Otherwise the sum stops at the window: a frame that is larger goes alone anyway. */
+/** The size of a chunk is cached. For others the sum stops at the window: a larger frame is sent alone anyway. */
 const sizeOfFrame = (frame: SentFrame): number =>
   frame.type === "chunk" && frame.base === undefined ? chunkSize(frame.chunk) : sizeOf(frame, WINDOW_SIZE);
 
-/** What the host has sent and the tab not yet consumed. */
+/** The frames that the host has sent and the tab has not yet consumed. */
 export class SendWindow {
   private readonly sizes: number[] = [];
   private size = 0;
   private refill: (() => void) | undefined;
 
   get isOpen(): boolean {
-    // L14: a reader that does not read costs one window.
+    // L14: a reader that does not read costs at most one window.
     return this.sizes.length < WINDOW_FRAMES && this.size < WINDOW_SIZE;
   }
 
@@ -32,9 +32,9 @@ export class SendWindow {
     this.size += size;
   }
 
-  /** @param frames what a tab says that it has consumed, which may be anything */
+  /** @param frames how many frames the tab claims to have consumed; not trusted */
   consumed(frames: unknown): void {
-    // No number takes more than there are, or adds any.
+    // `splice` is safe for every number: it removes at most the frames that exist.
     if (typeof frames === "number") for (const size of this.sizes.splice(0, frames)) this.size -= size;
     this.wake();
   }
@@ -50,12 +50,12 @@ export class SendWindow {
   }
 }
 
-/** What the tab has consumed and not yet reported. */
+/** The frames that the tab has consumed and not yet reported. */
 export class ConsumedFrames {
   private frames = 0;
   private size = 0;
 
-  /** @returns how many to report now; 0: none yet. Half a window at a time, so that the host never waits for it */
+  /** @returns how many to report now, 0 for none. Half a window at a time, so that the host need not wait for credit */
   add(frame: SentFrame): number {
     this.frames++;
     this.size += sizeOfFrame(frame);

@@ -308,14 +308,17 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
         return null;
       });
     },
-    offerModel(context, request, port) {
+    async offerModel(context, request, port) {
       checkPort(port);
+      // Loaded when needed: few tabs have a model.
+      const [{ checkModelOffer }, { tabModels }] = await loaded(
+        Promise.all([import("../wire/model-frames.js"), import("../runtime/models/tab-models.js")]),
+      );
       const { model, ...body } = checkModelOffer(request);
       // It is given the prompts of other tabs' runs: a middleware decides.
       const route = ["models", ":model", "offer"];
       const call = { asked: { route: "models/offer" }, method: "POST", route, ids: { model }, body } as const;
       return data(context, call, async (ids) => {
-        const { tabModels } = await loaded(import("../runtime/models/tab-models.js"));
         tabModels().offer({ ...body, ...ids }, port, signal);
         return null;
       });

@@ -3,7 +3,7 @@ import { figure, shown, type Figure } from "./figures.js";
 import { freshHost, HOST, type Lab, type Remote } from "./lab.js";
 import { clockOffsetBy, stamp } from "./pages/stamps.js";
 import type { TabBench } from "./pages/tab.js";
-import type { Witness } from "./pages/tab-faults.js";
+import type { Doomed, Next, Witness } from "./pages/tab-faults.js";
 
 /** What the first prototype of the design reached, on such a machine. */
 const PROTOTYPE_DEATH = "the prototype: 108, 83 of it the new worker's start";
@@ -100,9 +100,12 @@ interface Scene {
   readonly words: number;
   /** Where the follower is: in the host that dies, or in another one. */
   readonly follower: "same host" | "other host";
-  /** The tab that ran runs again as soon as it is told. */
-  readonly again: boolean;
+  readonly agentId?: Doomed;
+  /** Of the tab that ran, and of the one that followed. */
+  readonly next: readonly [runs: Next, follows: Next];
 }
+
+const NOTHING = ["nothing", "nothing"] as const;
 
 interface Deaths {
   readonly runs: Witness[];
@@ -110,7 +113,10 @@ interface Deaths {
 }
 
 /** A tab runs an agent, another one follows, and the host of the run dies: again and again. */
-async function deaths({ lab, words, follower, again }: Scene, count: number): Promise<Deaths> {
+export async function deaths(
+  { lab, words, follower, agentId = "hanging", next }: Scene,
+  count: number,
+): Promise<Deaths> {
   const host = freshHost();
   const { dbName } = host;
   const runs: Remote<TabBench> = await lab.tab(host);
@@ -120,11 +126,11 @@ async function deaths({ lab, words, follower, again }: Scene, count: number): Pr
   for (let i = -WARM_UP; i < count; i++) {
     const livesBy = stamp();
     const threadId = crypto.randomUUID();
-    await follows.attend(HOST, threadId);
-    await runs.doom(HOST, threadId, words);
+    await follows.attend(HOST, threadId, agentId);
+    await runs.doom(HOST, threadId, words, agentId);
     await follows.said(threadId, words);
     const hostId = await runs.hostIdOf(HOST);
-    for (const { page } of tabs) await page.brace(HOST, threadId, { dbName, hostId }, again && page === runs);
+    for (const [at, { page }] of tabs.entries()) await page.brace(HOST, threadId, { dbName, hostId }, next[at]!);
     await new Promise((resolve) => setTimeout(resolve, livesBy + HOST_LIVES_MS - stamp()));
     const mourners = tabs.map(({ page, offset }) => ({ offset, witnessed: () => page.witnessed(threadId) }));
     const [ofRuns, ofFollows] = await kill(() => lab.endHost(host), mourners);
@@ -145,7 +151,7 @@ const rowsOf =
 const deltasOf = (words: number): string => `${words.toLocaleString("en-US")} deltas in the live run`;
 
 async function onlyHostDies(context: Context, words: number, count: number, floor: Figure): Promise<void> {
-  const { runs, follows } = await deaths({ ...context, words, follower: "same host", again: false }, count);
+  const { runs, follows } = await deaths({ ...context, words, follower: "same host", next: NOTHING }, count);
   const both = [...runs, ...follows];
   const row = rowsOf(context, `the only host dies, two tabs, ${deltasOf(words)}`);
   const { median, p99 } = floor;
@@ -159,14 +165,14 @@ async function onlyHostDies(context: Context, words: number, count: number, floo
 }
 
 async function runsAgain(context: Context, count: number): Promise<void> {
-  const { runs } = await deaths({ ...context, words: FEW, follower: "same host", again: true }, count);
+  const { runs } = await deaths({ ...context, words: FEW, follower: "same host", next: ["run", "nothing"] }, count);
   const row = rowsOf(context, "the only host dies, the tab that ran runs again on RUN_BROKEN");
   row("death → first event of the next run", runs, ({ again }) => again!);
   row("of it: RUN_BROKEN → first event of the next run", runs, ({ again, first }) => again! - first);
 }
 
 async function anotherHostIsThere(context: Context, count: number): Promise<void> {
-  const { follows } = await deaths({ ...context, words: FEW, follower: "other host", again: false }, count);
+  const { follows } = await deaths({ ...context, words: FEW, follower: "other host", next: NOTHING }, count);
   const row = rowsOf(context, `a host dies, its follower has another one, ${deltasOf(FEW)}`);
   row("death → first event (RUN_BROKEN)", follows, ({ first }) => first);
   row("of it: life lock falls → first event", follows, ({ first, fallen }) => first - fallen);

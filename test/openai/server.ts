@@ -65,6 +65,8 @@ export interface ModelServer {
   script(...answers: readonly Script[]): void;
   /** Lets answers that hold end. */
   release(): void;
+  /** Cuts all connections. */
+  cut(): void;
   /** Forgets requests and script. */
   reset(): void;
   /** Resolves when `is` holds; looked at after each request, end and departure. */
@@ -218,6 +220,7 @@ export async function modelServer(): Promise<ModelServer> {
     },
     script: (...more) => void answers.push(...more),
     release: () => released.splice(0).forEach((resolve) => resolve()),
+    cut: () => open.forEach((response) => response.destroy()),
     reset: () => {
       requests.length = 0;
       answers = [];

@@ -82,11 +82,13 @@ useThread("t", { agentId: "echo" }).nothingOfThisName();
   writeFileSync(
     join(project, "worker.ts"),
     `import { IndexedDBAgentRunner, type AgentRunner } from "${manifest.name}";
+import { aiAgent, aiTool } from "${manifest.name}/ai";
 import { IndexedDBSaver } from "${manifest.name}/langgraph";
 import { IndexedDBCheckpointStore, type CheckpointStore } from "${manifest.name}/checkpoint";
 import { defineAgent, serveRuntime } from "${manifest.name}/worker";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 serveRuntime({ agents: { echo: defineAgent(async function* (input, { signal }) { signal.throwIfAborted(); void input.threadId; }) } });
+export const model = aiAgent({ model: () => Promise.reject(new Error("none")), tools: { now: aiTool({ parameters: {}, execute: () => Date.now() }) } });
 export const saver: BaseCheckpointSaver = new IndexedDBSaver({ dbName: "consumer" });
 export const runner: AgentRunner = new IndexedDBAgentRunner({ dbName: "consumer" });
 export const checkpoints: CheckpointStore = new IndexedDBCheckpointStore({ dbName: "consumer" });

@@ -11,7 +11,18 @@ const FILES = {
   // One of each kind: runs and races, a host's death, stops, a database taken away, tabs that come back, the demo. What
   // hosts answer over HTTP is in the suite "browser".
   chromium: [
-    ...tabs("smoke", "smoke-death", "runs", "stop", "takeover", "storage", "page-cache", "server-ends", "tools"),
+    ...tabs(
+      "smoke",
+      "smoke-death",
+      "runs",
+      "stop",
+      "takeover",
+      "storage",
+      "page-cache",
+      "server-ends",
+      "tools",
+      "waiting",
+    ),
     "demo/test/tabs/demo.test.ts",
   ],
   // What engines do in their own way: workers that die, databases that are taken away.

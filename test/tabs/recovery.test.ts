@@ -52,9 +52,13 @@ const isOver = (tab: Tab): Promise<unknown> =>
     if (run.is !== "idle" || run.last === undefined) return false;
     return run.last.status === "finished" || run.last.recovery?.is === "ask";
   });
-/** So many words of the thread were shown, or calls were made. */
+/** So many words of the thread are shown, or its run is over. */
 const shows = (tab: Tab, count: number): Promise<unknown> =>
-  tab.waitFor((least) => window.recovery.view().said.join(" ").split(" ").length >= least, count);
+  tab.waitFor((least) => {
+    const { run, said } = window.recovery.view();
+    const isDone = run.is === "idle" && (run.last?.status === "finished" || run.last?.recovery?.is === "ask");
+    return isDone || said.join(" ").split(" ").length >= least;
+  }, count);
 
 const SAID = (tools: number) =>
   [...Array(tools + 1).keys()].map((n) => `assistant: step ${n} of ${tools} says what it has found so far`);

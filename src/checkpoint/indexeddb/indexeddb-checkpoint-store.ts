@@ -10,11 +10,11 @@ import { checkpointReads } from "./reads.js";
 import { checkpointLayout } from "./schema.js";
 import { checkpointWrites } from "./writes.js";
 
-/** Which database, and what the store is given of its surroundings. */
+/** The database, and the dependencies of the store. */
 export interface IndexedDBCheckpointStoreOptions {
   /**
-   * The runner's database name; checkpoints are in `<dbName>.checkpoints`. All stores of one name, in whichever
-   * context, share their data. Default "ag-ui-local-runtime".
+   * The runner's database name; checkpoints are in `<dbName>.checkpoints`. All stores with the same name share their
+   * data, in any context. Default "ag-ui-local-runtime".
    */
   readonly dbName?: string;
   /** How long opening the database may take, in ms. Default 10,000. */
@@ -33,9 +33,9 @@ const NAMES: Names<IndexedDBCheckpointStoreOptions> = {
 };
 
 /**
- * Keeps checkpoints in IndexedDB: what was saved survives the death of tab, worker and browser, and power loss. For
- * pages and workers; in Node it works on `fake-indexeddb`. Opens at the first use; after a failed call the next one
- * tries again.
+ * Keeps checkpoints in IndexedDB: saved checkpoints survive the death of tab, worker and browser, and power loss. For
+ * pages and workers; in Node it works with `fake-indexeddb`. It opens at the first use; if that fails, the next call
+ * retries.
  */
 export class IndexedDBCheckpointStore extends CheckedStore {
   /** @throws RunnerError `invalid-input` for a wrong option */

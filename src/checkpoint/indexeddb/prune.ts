@@ -4,10 +4,10 @@ import { behind, everyPlace, placesBetween } from "./places.js";
 import { STORES, type CheckpointConnection, type CheckpointRead, type CheckpointWrite } from "./schema.js";
 import { BATCH, removeOldest } from "./writes.js";
 
-/** Runs looked at in one transaction: a long read would make saves wait behind it. */
+/** Runs read per transaction: saves would wait for a longer read. */
 const PAGE = 128;
 
-/** The places of a run that a prune empties; undefined: none. */
+/** The places of a run that a prune deletes; undefined: none. */
 async function goingOf(
   tx: CheckpointRead | CheckpointWrite,
   runId: string,

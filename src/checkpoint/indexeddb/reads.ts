@@ -6,7 +6,7 @@ import { checkMetadata, checkOriginRecord, corrupt, decodeCheckpoint } from "./c
 import { everyPlace, placesBetween, toMetadata } from "./places.js";
 import type { CheckpointConnection, CheckpointRead, CheckpointWrite, MetadataRecord } from "./schema.js";
 
-/** Metadata of a run's newest, in a transaction over `metadata`. */
+/** Metadata of a run's newest checkpoint, in a transaction over `metadata`. */
 export async function newestOf(
   tx: CheckpointRead | CheckpointWrite,
   runId: string,
@@ -15,7 +15,7 @@ export async function newestOf(
   return record === undefined ? null : toMetadata(record);
 }
 
-/** The most that `getAll` takes: an unsigned long. */
+/** The largest count that `getAll` accepts, an unsigned long. */
 const MOST = 2 ** 32 - 1;
 
 export const checkpointReads = (

@@ -8,7 +8,7 @@ import type { CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
  */
 export type Place = [number, number];
 
-/** Listed metadata. The state is in another store: no list reads it. */
+/** Listed metadata. The state is in another store, so that lists do not read it. */
 export interface MetadataRecord extends Omit<CheckpointMetadata, "turn"> {
   place: Place;
   /** The `saveIf` call that wrote it, so that a retry recognizes its own write. */
@@ -28,8 +28,8 @@ export interface OriginRecord {
 }
 
 /**
- * The highest turn given: a new checkpoint is newer than every place that a caller may hold, also where that checkpoint is
- * gone. Kept beside the origins, under the id that no run has.
+ * The highest turn issued: a new checkpoint is newer than every place that a caller may hold, even if that checkpoint has
+ * been deleted. Stored with the origins, under an id that no run has.
  */
 export interface TurnRecord {
   runId: typeof TURNS;

@@ -23,8 +23,8 @@ async function draftOf(codec: PayloadCodec, checkpoint: Checkpoint): Promise<Dra
 }
 
 /**
- * The next turn: higher than every one given, and than those in the index at this timestamp, in the run and in the graph,
- * so that no counter can go wrong.
+ * The next turn: higher than every issued one, and higher than those in the index at this timestamp, in the run and in the
+ * graph, so that a wrong counter does no harm.
  */
 async function nextTurn(tx: CheckpointWrite, { runId, graphId, timestamp }: Checkpoint): Promise<number> {
   const metadata = tx.objectStore("metadata");
@@ -55,7 +55,7 @@ async function put(tx: CheckpointWrite, draft: Draft, token?: string): Promise<v
   const { turn: _, ...listed } = draft.metadata;
   quietly(metadata.put({ ...listed, place: placeOf(checkpoint, turn), ...(token !== undefined && { token }) }));
   if (forkedFrom !== undefined) quietly(tx.objectStore("origins").put({ runId, from: forkedFrom }));
-  // The overwritten one may have been the last of another run.
+  // The overwritten checkpoint may have been the last one of another run.
   if (there !== undefined && there.runId !== runId) await forgetEmpty(tx, there.runId);
 }
 
@@ -71,11 +71,11 @@ function drop(tx: CheckpointWrite, id: string): void {
   quietly(tx.objectStore("states").delete(id));
 }
 
-/** Checkpoints deleted per transaction; others wait for it. */
+/** Checkpoints deleted per transaction: other writers wait for it. */
 export const BATCH = 128;
 
 /**
- * Deletes the oldest of a run, at most {@link BATCH}; an interruption leaves the newest.
+ * Deletes the oldest checkpoints of a run, at most {@link BATCH}; an interruption leaves the newest.
  *
  * @param range places of the run
  * @returns how many
@@ -110,7 +110,7 @@ export const checkpointWrites = (
         if ((latest?.id ?? null) !== expectedLatestId) return { is: "conflict", latest };
         await put(tx, draft, token);
       }
-      // Never null: at least this one is there.
+      // Never null: at least this one exists.
       return { is: "saved", latest: (await newestOf(tx, runId))! };
     });
   },

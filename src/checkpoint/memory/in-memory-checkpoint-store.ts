@@ -8,7 +8,7 @@ import type { ListRange, PruneRange } from "../checks.js";
 import { metadataOf } from "../derive.js";
 import { Ordered, type Entry } from "./ordered.js";
 
-/** What the store is given of its surroundings. */
+/** The dependencies of the store. */
 export interface InMemoryCheckpointStoreOptions {
   readonly clock?: Clock;
   readonly ids?: MakeId;
@@ -144,6 +144,6 @@ class Memory implements StoredCheckpoints {
   }
 }
 
-/** A value that holds itself, or one value twice, is a copy of the same shape. */
+/** A deep copy; cycles and shared references are preserved. */
 const copyOf = (entry: Entry | undefined): Checkpoint | null =>
   entry === undefined ? null : structuredClone(entry.checkpoint);

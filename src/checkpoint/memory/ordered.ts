@@ -4,11 +4,11 @@ import type { CheckpointPlace } from "../checkpoint-store.js";
 export interface Entry {
   readonly checkpoint: Checkpoint;
   readonly metadata: CheckpointMetadata;
-  /** Unique; of two with one timestamp the higher was saved later. */
+  /** Unique; with equal timestamps, the higher was saved later. */
   readonly turn: number;
 }
 
-/** Entries per key, oldest first: most are appended. */
+/** Entries per key, oldest first, because most are appended. */
 export class Ordered {
   readonly #of = new Map<string, Entry[]>();
 
@@ -52,7 +52,7 @@ export class Ordered {
   }
 }
 
-/** How many entries precede this place. */
+/** The number of entries before this place. */
 function olderThan(entries: readonly Entry[], timestamp: number, turn: number): number {
   let from = 0;
   let to = entries.length;

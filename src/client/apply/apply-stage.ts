@@ -99,9 +99,9 @@ export class ApplyStage {
     return done(this.#take(event));
   }
 
-  /** Puts a page of the thread's earlier part in front of the messages: later snapshots may change or remove them. */
-  load(page: readonly Message[]): void {
-    this.#change(() => this.#fold.list.reset(withPage(page, this.#fold.messages)));
+  /** Changes the messages beside the events, for example by a page of the thread's earlier part. */
+  edit(change: (messages: readonly Message[]) => Message[]): void {
+    this.#change(() => this.#fold.list.reset(change(this.#fold.messages)));
     if (this.#handedOut?.messages !== undefined) this.#handedOut.messages = this.#fold.share().messages;
   }
 

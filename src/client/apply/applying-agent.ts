@@ -46,6 +46,8 @@ export const whenStageIsLoaded = <T>(): MonoTypeOperatorFunction<T> =>
     return stages.get().then(go, go);
   });
 
+type EditMessages = (messages: readonly Message[]) => Message[];
+
 /** An agent with an apply stage of its own, {@link ApplyStage}; `run` and `connect` may emit joined deltas. */
 export abstract class ApplyingAgent extends AbstractAgent {
   /** The joined deltas in the pipeline. */
@@ -60,7 +62,7 @@ export abstract class ApplyingAgent extends AbstractAgent {
   protected snapshotsToCome = 0;
 
   /** The pipelines that apply events, each to messages of its own: a reading and an own run may overlap. */
-  private readonly applying = new Set<{ load(page: readonly Message[]): void }>();
+  private readonly applying = new Set<{ edit(change: EditMessages): void }>();
 
   /** The thread has messages before the first one here, because of `messageLimit`. */
   get hasEarlier(): boolean {
@@ -85,9 +87,9 @@ export abstract class ApplyingAgent extends AbstractAgent {
     let stage: ApplyStage | undefined;
     const made = (): ApplyStage | undefined => (stage ??= stages.made && new stages.made(parts));
     const pipeline = {
-      load: (page: readonly Message[]): void => {
-        if (stage === undefined) parts.messages = withPage(page, parts.messages);
-        else stage.load(page);
+      edit: (change: EditMessages): void => {
+        if (stage === undefined) parts.messages = change(parts.messages);
+        else stage.edit(change);
       },
     };
     this.applying.add(pipeline);
@@ -108,8 +110,24 @@ export abstract class ApplyingAgent extends AbstractAgent {
   /** Puts a page of earlier messages in front. */
   protected putInFront(page: readonly Message[]): void {
     // While a shorter snapshot waits for a hook, some messages of the page are still here.
-    this.messages = withPage(page, this.messages);
-    for (const pipeline of this.applying) pipeline.load(page);
+    this.edit((messages) => withPage(page, messages));
+  }
+
+  /**
+   * Takes messages out that the thread does not have. What is being applied would bring them back in their old place.
+   *
+   * @returns whether there were any
+   */
+  protected takeOutUnsent(ids: ReadonlySet<string>): boolean {
+    const isOut = ({ id }: Message): boolean => ids.has(id) && this.known.isUnsent(id);
+    if (!this.messages.some(isOut)) return false;
+    this.edit((messages) => messages.filter((message) => !isOut(message)));
+    return true;
+  }
+
+  private edit(change: EditMessages): void {
+    this.messages = change(this.messages);
+    for (const pipeline of this.applying) pipeline.edit(change);
   }
 
   protected override processApplyEvents(

@@ -24,8 +24,8 @@ const READER_TIMEOUT_SECONDS = 60;
 export const maxBodyOf = ({ options }: RuntimeCore): number => options.maxBodyBytes ?? MAX_BODY_BYTES;
 
 /**
- * POST `/agent/:agentId/run`: starts a run and streams it. The run goes on when the reader leaves, unless the request or
- * the option `onDisconnect` says that it stops.
+ * POST `/agent/:agentId/run`: starts a run and streams it. The run continues when the reader disconnects, unless the
+ * request or the option `onDisconnect` says that it stops.
  */
 export async function run(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
@@ -46,7 +46,7 @@ export async function run(core: RuntimeCore, request: Admitted, agentId: string)
   return answerRun(core, request, input, served, stops);
 }
 
-/** Header: the same as the option `onDisconnect`, for one request. */
+/** Header that sets `onDisconnect` for one request. */
 const ON_DISCONNECT = "ag-ui-on-disconnect";
 
 /** @throws Response 400 */
@@ -56,7 +56,7 @@ function onDisconnectOf({ options }: RuntimeCore, request: Admitted): OnDisconne
   throw json({ error: "Invalid request", details: `${ON_DISCONNECT}: is neither continue nor stop` }, 400);
 }
 
-/** Header: the percent-encoded id of the message before which the run branches. */
+/** Header with the percent-encoded id of the message before which the run branches. */
 const BRANCH_BEFORE = "ag-ui-branch-before";
 
 /** @throws Response 400 */
@@ -70,7 +70,7 @@ function branchBeforeOf(request: Admitted): string | undefined {
   }
 }
 
-/** POST `/agent/:agentId/suggest`: runs the agent and records nothing. */
+/** POST `/agent/:agentId/suggest`: runs the agent without recording. */
 export async function suggest(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
   const served = await core.suggest(request, runRequestOf(agentId, input));
@@ -146,8 +146,8 @@ async function readInput(core: RuntimeCore, request: Admitted, agentId: string):
 }
 
 /**
- * Opens the frames and waits for the first one; rejects if there is none. `left` must be called when nobody reads
- * them any more, also if nobody ever did.
+ * Opens the frames and waits for the first one; rejects if there is none. `left` must be called when the frames are no
+ * longer read, even if they never were.
  */
 async function begin(
   open: OpenFrames,
@@ -179,16 +179,16 @@ function runRequestOf(agentId: string, { lastSeenEventId: _lastSeen, ...input }:
   return { threadId: input.threadId, agentId, input: { ...input, protocolVersion: PROTOCOL_VERSION } };
 }
 
-/** Records what the asking page was given of the thread. */
+/** Records which messages of the thread the requesting page has received. */
 function notingFor({ given }: RuntimeCore, { page }: Admitted, threadId: string): GivenEvent | undefined {
   return page === undefined ? undefined : given.noting(page, threadId);
 }
 
-/** How many requests read a run: one that is sent again reads the same run. */
+/** Counts the requests that read a run: a repeated request reads the same run. */
 class RunReaders {
   private readonly counts = new WeakMap<RuntimeCore, Map<string, number>>();
 
-  /** @returns to be called when the reader is gone; whether it was the last one */
+  /** @returns a function to call when the reader is gone; it returns whether that was the last one */
   enter(core: RuntimeCore, threadId: string, runId: string): () => boolean {
     const counts = this.counts.get(core) ?? new Map<string, number>();
     this.counts.set(core, counts);
@@ -227,13 +227,13 @@ function answerRun(
   void stream.over.then((how) => {
     served.left();
     const isLast = leave();
-    // Whether it worked shows in the run's end.
+    // The run's end shows whether it worked.
     if (stops && how === "left" && isLast) core.stop({ threadId, runId }).catch(() => undefined);
   });
   return answerStream(core, request, input, stream.source, served, served.is === "foreign");
 }
 
-/** @param isTold errors of the source are already logged */
+/** @param isTold whether errors of the source are already logged */
 function answerStream(
   core: RuntimeCore,
   { isRelayed, path }: Admitted,

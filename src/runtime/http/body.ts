@@ -10,7 +10,7 @@ import { invalidBody, json, payloadTooLarge, unsupportedMediaType } from "./resp
  * Reads and validates request bodies. Each function throws the Response that refuses the request.
  */
 
-/** Most issues that a response lists. */
+/** The maximum number of issues in a response. */
 const MAX_DETAILS = 10;
 
 /**
@@ -114,7 +114,7 @@ async function wholeBytes(request: Request, maxBytes: number): Promise<Uint8Arra
   return new Uint8Array(bytes);
 }
 
-/** A body that was read. */
+/** The result of reading a body. */
 interface Known {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Why reading it failed. */
@@ -122,7 +122,7 @@ interface Known {
   parsed?: Parsed;
 }
 
-/** Bodies that were read before the endpoint asked for them. */
+/** Bodies that were read before their endpoint needs them. */
 const known = new WeakMap<Request, Known>();
 
 /**
@@ -254,7 +254,7 @@ export async function parseRunInput(
 
 type Posted = Partial<RunAgentInput> & Pick<RunAgentInput, "threadId" | "runId" | "messages">;
 
-/** Names places only: values and unusual keys are untrusted. */
+/** Names only places: values and unusual keys are untrusted. */
 function describe(issues: readonly Issue[], body: unknown): string {
   const lines = issues.map((issue) => {
     const place = issue.path.map(placeOf).join(".") || "body";
@@ -278,7 +278,7 @@ function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 /**
- * The body of a stop: `{ runId }`, or empty (whichever run is live in the thread).
+ * The body of a stop: `{ runId }`, or empty for the thread's live run.
  *
  * @throws Response as {@link readText}, 415 if it was not sent as JSON, 400 `{ error: "Invalid stop request" }` or
  * `{ error: "Invalid runId" }`

@@ -19,10 +19,10 @@ import { checkBasePath, matchRoute, refuseMethod, type Route } from "./routes.js
 import { envelopeElsewhere, envelopeMethod, openEnvelope } from "./single-endpoint.js";
 import * as threads from "./thread-endpoints.js";
 
-/** What is served over HTTP, at which path, and to which hosts and origins. */
+/** The runtime to serve, its base path, and the allowed hosts and origins. */
 export interface RuntimeHandlerOptions {
   readonly runtime: AgentRuntime;
-  /** Where the routes begin: "/api/copilotkit". Default: at the root. */
+  /** The base path of the routes: "/api/copilotkit". Default: the root. */
   readonly basePath?: string;
   /** An endpoint for each route, or one for all of them at the base path. Default `multi-route`. */
   readonly mode?: HandlerMode;
@@ -55,7 +55,7 @@ export interface Handling {
   /** Whether the path or an envelope names the route. */
   readonly mode: HandlerMode;
   readonly cors: Cors | undefined;
-  /** A page sent the request through its host. */
+  /** Whether a page sent the request through its host. */
   readonly isRelayed?: boolean;
   /** The page that sent the request, if known. */
   readonly page?: string | undefined;
@@ -307,7 +307,7 @@ async function info(core: RuntimeCore, request: Admitted, mode: HandlerMode): Pr
   const { a2ui, transcriptionService } = core.options;
   const agentsInfo = await core.agents.describe(request.request);
   const runner = await core.home.open().catch(() => undefined);
-  // No runner could be opened now: it will be one of this library.
+  // No runner could be opened yet; it will be one of this library.
   const keeps = runner === undefined || runner instanceof LocalAgentRunner;
   const tells = keeps || answersThreadEndpoints(runner);
   const threadEndpoints = { list: tells, inspect: tells, mutations: keeps, realtimeMetadata: false };

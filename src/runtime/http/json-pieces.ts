@@ -16,7 +16,7 @@ export function jsonText(value: unknown): string {
   }
 }
 
-/** {@link jsonText} in pieces, made lazily: a slow reader holds one piece, not the whole text. */
+/** {@link jsonText} in pieces, generated lazily: a slow reader holds one piece, not the whole text. */
 export function* jsonPieces(value: unknown, depth = 0): Generator<string, void> {
   if (typeof value === "string" && value.length > PIECE_LENGTH) {
     yield '"';

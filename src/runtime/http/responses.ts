@@ -2,7 +2,7 @@ import { jsonBody } from "./json-pieces.js";
 
 /** Responses that the endpoints share. Texts and codes are those of CopilotKit's runtime. */
 
-/** A JSON response. It must not be cached or sniffed: it is true for one caller at one moment. */
+/** A JSON response. It must not be cached or sniffed, because it is valid for one caller at one moment. */
 export function json(body: unknown, status = 200, headers?: HeadersInit): Response {
   const all = new Headers(headers);
   all.set("Content-Type", "application/json");

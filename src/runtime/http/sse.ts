@@ -37,9 +37,9 @@ const CHUNK_BYTES = 64 * 1024;
 const LARGE = 256 * 1024;
 
 /**
- * A response that streams events, with backpressure. The next batch is requested only when the reader has read the one
- * before and waits for more, and a large event is encoded while it is read. So a stalled reader costs one batch, whose
- * events it shares with other readers, and one piece of bytes.
+ * A response that streams events, with backpressure. The next batch is requested only when the reader has read the previous
+ * one and waits for more, and a large event is encoded while it is read. So a stalled reader costs one batch, whose events it
+ * shares with other readers, and one piece of bytes.
  *
  * If the source fails in the middle of a run, the stream ends with a RUN_ERROR that is not recorded: `code` and
  * `message` are those of the {@link RunnerError}, or say only that the runtime failed. If no run is open the body
@@ -58,7 +58,7 @@ export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options:
   const headers = new Headers(options.headers);
   headers.set("Content-Type", "text/event-stream");
   headers.set("Cache-Control", "no-cache");
-  // Otherwise proxies (nginx) hold events back until a buffer is full.
+  // Otherwise proxies (nginx) delay events until a buffer is full.
   headers.set("X-Accel-Buffering", "no");
   const body = new EventBody(source, {
     map: map ?? ((event) => event),
@@ -67,7 +67,7 @@ export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options:
     failed: options.failed,
     clock,
   });
-  // Without a buffer of its own the stream pulls only while somebody reads.
+  // Without its own buffer the stream pulls only while it is read.
   return new Response(new ReadableStream<Uint8Array>(body, { highWaterMark: 0 }), { headers });
 }
 
@@ -145,7 +145,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
   #ahead: Uint8Array | undefined;
   /** The rest of a large event that was sent in part. */
   #rest: Rest | undefined;
-  /** When the reader was last given bytes (or the response) that it has not followed with a read. */
+  /** When the reader last received bytes (or the response) without a read since. */
   #givenAt: number | undefined;
   /** A RUN_STARTED was sent, and no terminal event after it. */
   #isOpen = false;
@@ -155,7 +155,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
     this.#options = options;
   }
 
-  /** The watch begins here: a response that nobody ever reads would hold its run's events. */
+  /** Starts the timeout here: a response that is never read would hold its run's events. */
   start(controller: Controller): void {
     const { clock, readerTimeoutMs } = this.#options;
     if (readerTimeoutMs === Infinity) return;
@@ -278,7 +278,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
 
   /** Sends a piece of a large event, and generates the next one to know whether there is one. */
   #sendRest(controller: Controller, { piece, more }: Rest): void {
-    // If the next piece fails, the reader has half an event.
+    // If the next piece fails, the reader holds half an event.
     this.#rest = { piece, more };
     this.#give(controller, piece);
     const { done, value } = more.next();

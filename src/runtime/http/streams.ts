@@ -11,23 +11,23 @@ import type { SseEvent } from "./sse.js";
 /** A stream for one reader. */
 export interface ReaderStream {
   readonly source: AsyncIterable<readonly SseEvent[]>;
-  /** Resolves when everything was read, or the reader left; `left`: before the end. */
+  /** Resolves when everything was read, or the reader disconnected; `left`: before the end. */
   readonly over: Promise<"read" | "left">;
 }
 
-/** Called with each event that a reader is given. */
+/** Called with each event sent to a reader. */
 export type GivenEvent = (event: BaseEvent) => void;
 
-/** Opens a stream of frames, which `signal` ends. */
+/** Opens a stream of frames that ends when `signal` aborts. */
 export type OpenFrames = (signal: AbortSignal) => AsyncGenerator<Frame, void>;
 
 /**
- * The events of frames, each with the cursor after it. In a snapshot only the last event has one: a reader that has
+ * The events of frames, each with the cursor after it. In a snapshot only the last event has one: a reader that received
  * half a snapshot needs all of it again.
  *
  * @param signal aborts when the reader leaves
  * @param options `isRecorded`: false if the run is not in the log, so that events have no cursors; `given` is called
- *   with each event that the reader is given
+ *   with each event sent to the reader
  */
 export function streamOfFrames(
   threadId: string,
@@ -51,12 +51,12 @@ export function streamOfFrames(
   });
 }
 
-/** Most that is buffered for a reader (see `sizeOf`): enough for a whole thread, which may arrive at once. */
+/** Buffer limit per reader (see `sizeOf`): enough for a whole thread, which may arrive at once. */
 const MAX_KEPT = 32 * 1024 * 1024;
 
 /**
- * The events of a runner of another make. There is no backpressure on such a runner, so events are buffered for a slow
- * reader. A reader that lags too far is disconnected and may connect again.
+ * The events of a third-party runner. It has no backpressure, so events are buffered for a slow reader. A reader that lags
+ * too far behind is disconnected and may connect again.
  */
 export function streamOfEvents(
   events$: Observable<BaseEvent>,
@@ -88,7 +88,7 @@ export function streamOfEvents(
   });
   // Inside the pipeline, so that an event whose getters throw becomes an error of the stream.
   const weighed$ = events$.pipe(map((event) => ({ event, weight: sizeOf(event, MAX_KEPT) })));
-  // At once: a run starts with its only subscription.
+  // Subscribe at once: a run starts with its only subscription.
   const reading = weighed$.subscribe({
     next: ({ event, weight }) => {
       // Events may arrive synchronously, before the subscription exists.
@@ -131,12 +131,12 @@ function placed(frame: Frame): readonly SseEvent[] {
   });
   const [first, ...rest] = events;
   if (first === undefined || frame.base === undefined) return events;
-  // A reader that has only some of them needs all of them again.
+  // A reader that received only some of them needs all of them again.
   const begins = [first.event, ...frame.base].map((event): SseEvent => ({ event }));
   return [...begins.slice(0, -1), { ...first, ...begins.at(-1)! }, ...rest];
 }
 
-/** The values of `read`, for a reader that may leave while `read` is pending. */
+/** The values of `read`, for a reader that may disconnect while `read` is pending. */
 function readerStream(
   signal: AbortSignal,
   read: (until: AbortSignal) => AsyncGenerator<readonly SseEvent[], void>,

@@ -42,7 +42,7 @@ export async function list(core: RuntimeCore, request: Admitted): Promise<Answer
   return answer(json({ threads: threads.map(threadRecordOf), nextCursor }));
 }
 
-/** The end of a page of the list: a time, and how many threads of that same time were listed. */
+/** The cursor of a page of the list: a time, and how many threads of that time were listed. */
 interface ListCursor {
   readonly updatedAt: number;
   readonly skip: number;
@@ -62,7 +62,7 @@ function cursorBehind(threads: readonly ThreadSummary[], after: ListCursor | und
   const { updatedAt } = threads.at(-1)!;
   const before = after?.updatedAt === updatedAt ? after.skip : 0;
   const skip = before + threads.filter((thread) => thread.updatedAt === updatedAt).length;
-  // Not more threads of one time than the longest page has.
+  // At most as many threads of one time as the longest page has.
   return skip < MAX_PAGE ? `${updatedAt}.${skip}` : `${updatedAt}`;
 }
 

@@ -7,7 +7,7 @@ export interface TranscriptionService {
   /**
    * @param file `mimeType` and `size` (in bytes) are those of `audioFile`
    * @returns the text
-   * @throws anything; a caller over HTTP learns only the kind of error
+   * @throws anything; an HTTP caller learns only the kind of error
    */
   transcribeFile(file: { readonly audioFile: File; readonly mimeType: string; readonly size: number }): Promise<string>;
 }
@@ -83,7 +83,7 @@ const MAX_FIELDS = 100;
 
 async function fileOfForm(request: Request, maxBytes: number): Promise<File> {
   const bytes = await readBytes(request, maxBytes).catch(inOwnWords);
-  // Every field begins with these words; other bytes hardly ever contain them.
+  // Every field begins with these words, which other bytes hardly ever contain.
   const fields = new TextDecoder("latin1").decode(bytes).split(/form-data;/i, MAX_FIELDS + 2).length - 1;
   if (fields > MAX_FIELDS) throw failure("invalid_request", "The form has too many fields");
   const contentType = request.headers.get("Content-Type")!;

@@ -33,7 +33,8 @@ export interface ConnectionOptions<Schema extends DBSchema> {
   readonly onOutdated?: ((deleted: boolean) => Promise<void>) | undefined;
   /**
    * The connection was closed for somebody who deletes the database, or was lost (then the database may be deleted:
-   * clearing the site's data closes connections by force). The next use opens it anew.
+   * clearing the site's data closes connections by force). The next use opens it anew. Also called when the browser
+   * itself deleted a damaged database and the new, empty one is open.
    */
   readonly onGone?: ((deleted: boolean) => void) | undefined;
 }
@@ -52,6 +53,13 @@ const GIVE_WAY_MS = 5_000;
 
 /** The transaction reports a failed request; an unhandled rejection would report it twice. */
 export const quietly = (request: Promise<unknown>): void => void request.catch(() => undefined);
+
+/**
+ * Chromium deletes all databases of an origin if it finds their files damaged, and tells only whoever opens the first of
+ * them again, by an attribute that is in no standard.
+ */
+const isLostByBrowser = (event: IDBVersionChangeEvent): boolean =>
+  "dataLoss" in event && event.dataLoss !== undefined && event.dataLoss !== "none";
 
 /** The part of a transaction that ends it. */
 interface Abortable {
@@ -236,10 +244,12 @@ export class DatabaseConnection<Schema extends DBSchema> {
     const timeout = new AbortController();
     let blocked = false;
     let late = false;
+    let wasDeleted = false;
     // If storage is disabled, `open` throws synchronously.
     const opened = Promise.resolve().then(() =>
       openDB<Schema>(dbName, layout.version, {
-        upgrade(db, from, _to, tx) {
+        upgrade(db, from, _to, tx, event) {
+          wasDeleted = isLostByBrowser(event);
           // If it fails, the database stays as it was, and `open` fails.
           tx.done.catch(() => undefined);
           layout.upgrade(db, from, tx).catch(() => tx.abort());
@@ -254,7 +264,11 @@ export class DatabaseConnection<Schema extends DBSchema> {
     );
     const checked = opened.then((db) => {
       const missing = layout.stores.filter((name) => !db.objectStoreNames.contains(name));
-      if (missing.length === 0) return db;
+      if (missing.length === 0) {
+        // L10: a reader that shows something of it is told.
+        if (wasDeleted) onGone?.(true);
+        return db;
+      }
       db.close();
       throw new RunnerError("storage-unavailable", { dbName, cause: `It has no store ${missing.join(", ")}` });
     });

@@ -103,6 +103,20 @@ export const hangingAgent = defineAgent<BaseEvent>(async function* (input, { sig
   });
 });
 
+/** Says `n` words and waits to be stopped; where that run broke, it says one more and ends. */
+export const recoveringAgent = defineAgent<BaseEvent>(
+  async function* (input, { signal, attempt }) {
+    const last = input.messages.at(-1);
+    const goesOn = attempt !== undefined && last?.role === "assistant";
+    const messageId = goesOn ? last.id : `m-${input.runId}`;
+    yield start(messageId);
+    for (let i = goesOn ? 1 : countOf(input); i > 0; i--) yield delta(messageId);
+    if (!goesOn) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    yield end(messageId);
+  },
+  { continues: true },
+);
+
 /** `rate` deltas a second, as many as are due at each timer. */
 const paced = (word: () => string) =>
   defineAgent<BaseEvent>(async function* (input) {

@@ -4,6 +4,7 @@ import {
   generatorAgent,
   hangingAgent,
   pacedAgent,
+  recoveringAgent,
   steadyAgent,
   SyncAgent,
   tellingAgent,
@@ -25,9 +26,12 @@ serveRuntime({
     yielding: yieldingAgent,
     hanging: hangingAgent,
     paced: pacedAgent,
+    recovering: recoveringAgent,
     steady: steadyAgent,
     telling: tellingAgent,
   },
+  // Another agent's runs leave no trace of it.
+  agentPolicies: { recovering: { recovery: { maxAttempts: 2, backoffMs: 0 } } },
 });
 
 // Tabs hear one another's answers as well: each tells what it answers.

@@ -7,7 +7,9 @@ import { heard } from "./heard.js";
 import { ABORTS_CHANNEL, stamp, WORD, type Aborted } from "./stamps.js";
 import { clockOffset, flushed, hostOf } from "./tab-hosts.js";
 
-const AGENT = "hanging";
+/** What dooms a run: `hanging` says its words and no more, `recovering` goes on when its run broke. */
+export type Doomed = "hanging" | "recovering";
+const AGENT: Doomed = "hanging";
 const abortOf = heard<Aborted>(ABORTS_CHANNEL);
 
 /** An agent and what it is told from now on: a session of the client's tells only who subscribed before it began. */
@@ -59,7 +61,17 @@ export interface Witness {
   readonly first: number;
   /** The first event of the run that was started on RUN_BROKEN. */
   readonly again?: number;
+  /** The first text of the attempt that went on with the broken run. */
+  readonly text?: number;
 }
+
+/** What a tab does or waits for after RUN_BROKEN. */
+export type Next =
+  | "nothing"
+  /** Runs again as soon as it is told. */
+  | "run"
+  /** Waits for more than so many words of the answer. */
+  | { readonly moreThan: number };
 
 interface Attended {
   readonly heardAgent: Heard;
@@ -148,17 +160,17 @@ export const faultCalls = {
   now: stamp,
 
   /** Follows a thread whose next run is to lose its host. */
-  async attend(key: string, threadId: string): Promise<void> {
-    const agent = hostOf(key).runtime.agent(AGENT, { threadId });
+  async attend(key: string, threadId: string, agentId: Doomed): Promise<void> {
+    const agent = hostOf(key).runtime.agent(agentId, { threadId });
     attended.set(threadId, { heardAgent: listenTo(agent), leave: agent.follow() });
     await flushed(hostOf(key));
   },
 
   /** Starts that run here; resolves when so many words of it are here. */
-  async doom(key: string, threadId: string, words: number): Promise<void> {
-    const agent = hostOf(key).runtime.agent(AGENT, { threadId });
+  async doom(key: string, threadId: string, words: number, agentId: Doomed): Promise<void> {
+    const agent = hostOf(key).runtime.agent(agentId, { threadId });
     const heardAgent = listenTo(agent);
-    attended.set(threadId, { heardAgent, leave: () => undefined });
+    attended.set(threadId, { heardAgent, leave: agentId === "recovering" ? agent.follow() : () => undefined });
     await hang(heardAgent, words).begun;
   },
 
@@ -170,7 +182,7 @@ export const faultCalls = {
     key: string,
     threadId: string,
     host: { readonly dbName: string; readonly hostId: string },
-    again: boolean,
+    next: Next,
   ): Promise<void> {
     const entry = attendedOf(threadId);
     const { events$ } = entry.heardAgent;
@@ -184,8 +196,13 @@ export const faultCalls = {
     const broken = firstValueFrom(events$.pipe(filter(isBroken)));
     entry.witness = (async () => {
       await broken;
-      const next = again ? { again: await runAgain(entry.heardAgent) } : {};
-      return { fallen: await fallen, connected: await connected, first: await first, ...next };
+      const then =
+        next === "nothing"
+          ? {}
+          : next === "run"
+            ? { again: await runAgain(entry.heardAgent) }
+            : { text: await said(entry.heardAgent, next.moreThan + 1).then(stamp) };
+      return { fallen: await fallen, connected: await connected, first: await first, ...then };
     })();
     // Answered behind the request above.
     await navigator.locks.query();

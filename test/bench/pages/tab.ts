@@ -13,6 +13,7 @@ import { inputOf } from "./tab-input.js";
 import { latencyCalls } from "./tab-latency.js";
 import { liveCalls } from "./tab-live.js";
 import { screenCalls } from "./tab-screen.js";
+import { waitingCalls } from "./tab-waiting.js";
 
 /** How the text is delivered: `agent`, into a LocalAgent's messages; `frames`, off the wire and no further. */
 export type Reader = "agent" | "frames";
@@ -73,6 +74,7 @@ const bench = {
   ...attachCalls,
   ...liveCalls,
   ...screenCalls,
+  ...waitingCalls,
 
   /** Stays attached to a thread that has a run, for its next one, which comes from another tab. */
   async follow(key: string, reader: Reader, threadId: string): Promise<void> {

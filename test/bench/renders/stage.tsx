@@ -1,45 +1,8 @@
-// What every contestant shows alike: a memoised component for each message, and how often each was rendered.
-import { memo, useLayoutEffect, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import { createRoot } from "react-dom/client";
 import { connectRuntime, type RuntimeConnection } from "ag-ui-local-runtime/client";
 import { MESSAGES, WORD, type Order, type Renders } from "./order.js";
-
-const counted = { list: 0, messages: 0 };
-
-export const Line = memo(function Line({ role, text }: { readonly role: string; readonly text: string }): ReactNode {
-  useLayoutEffect(() => void counted.messages++);
-  return (
-    <p>
-      {role}: {text}
-    </p>
-  );
-});
-
-/** What a contestant tells the stage in each render. */
-export interface Shown {
-  readonly isRunning: boolean;
-  readonly messages: readonly { readonly id: string; readonly role: string; readonly text: string }[];
-  readonly send: (text: string) => Promise<unknown>;
-}
-
-let shown: Shown | undefined;
-let look = (): void => undefined;
-
-/** Draws what the contestant shows, and lets the bench see it. */
-export function Stage(now: Shown): ReactNode {
-  useLayoutEffect(() => {
-    counted.list++;
-    shown = now;
-    look();
-  });
-  return now.messages.map(({ id, role, text }) => <Line key={id} role={role} text={text} />);
-}
-
-const until = (isSo: (now: Shown) => boolean): Promise<Shown> =>
-  new Promise((resolve) => {
-    look = () => void (shown !== undefined && isSo(shown) && resolve(shown));
-    look();
-  });
+import { counted, send, until } from "./shown.js";
 
 const runtime = connectRuntime({
   hosts: {
@@ -63,7 +26,7 @@ export function perform(contestant: (runtime: RuntimeConnection, threadId: strin
     /** A question, until its answer is on the screen. */
     async run(order: Order): Promise<Renders> {
       Object.assign(counted, { list: 0, messages: 0 });
-      await shown!.send(JSON.stringify(order));
+      await send(JSON.stringify(order));
       const { messages } = await until((now) => !now.isRunning && now.messages.length === MESSAGES);
       const { text } = messages.at(-1)!;
       if (text !== WORD.repeat(order.n)) throw new Error(`a text of ${text.length} that is not what was said`);

@@ -7,7 +7,8 @@ import {
 } from "@copilotkit/react-core/v2";
 import { useCopilotKitAgents } from "ag-ui-local-runtime/copilotkit";
 import { RuntimeProvider } from "ag-ui-local-runtime/react";
-import { perform, Stage } from "./stage.js";
+import { Stage } from "./shown.js";
+import { perform } from "./stage.js";
 
 /** Neither the hook nor the provider is given a throttle: that is CopilotKit's default. */
 function Chat(): ReactNode {

@@ -3,7 +3,8 @@ import { useChat } from "@ai-sdk/react";
 import type { UIMessage } from "ai";
 import type { RuntimeConnection } from "ag-ui-local-runtime/client";
 import { runtimeTransport, uiMessagesOf } from "../../../demo/recipes/ai-sdk.js";
-import { perform, Stage } from "./stage.js";
+import { Stage } from "./shown.js";
+import { perform } from "./stage.js";
 
 interface ChatProps {
   readonly threadId: string;

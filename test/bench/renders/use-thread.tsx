@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { RuntimeProvider, useThread } from "ag-ui-local-runtime/react";
-import { perform, Stage } from "./stage.js";
+import { Stage } from "./shown.js";
+import { perform } from "./stage.js";
 
 function Chat({ threadId }: { readonly threadId: string }): ReactNode {
   const { messages, run, isSending, send } = useThread(threadId, { agentId: "writer" });

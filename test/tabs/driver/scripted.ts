@@ -9,8 +9,12 @@ import { launch } from "./launch.js";
 /** The browser of a file's tests. */
 export interface GivenBrowser {
   readonly browser: Browser;
-  /** SIGKILL for all of its processes, and started again on the same profile. Tabs of before are gone. */
-  killAndRestart(): Promise<void>;
+  /**
+   * SIGKILL for all of its processes, and started again on the same profile. Tabs of before are gone.
+   *
+   * @param between is given the profile's folder while no browser runs
+   */
+  killAndRestart(between?: (profile: string) => void): Promise<void>;
 }
 
 /** A browser for all tests of a file, and a fresh database for each `lab()`. */
@@ -25,10 +29,11 @@ export function useBrowser(): GivenBrowser {
       if (!browser) throw new Error("the browser was not started");
       return browser;
     },
-    async killAndRestart() {
+    async killAndRestart(between) {
       if (!browser) throw new Error("the browser was not started");
       const { profile } = browser;
       await browser.kill();
+      between?.(profile);
       browser = await launch(inject("engine"), { profile });
     },
   };

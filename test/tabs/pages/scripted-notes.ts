@@ -14,24 +14,28 @@ export interface Note {
  * tested: what was executed twice, or at the same time, shows in them.
  */
 export class Notes {
-  private readonly opening: Promise<IDBPDatabase>;
+  private opening: Promise<IDBPDatabase> | undefined;
 
-  constructor(dbName: string) {
-    this.opening = openDB(`${dbName}.notes`, 1, {
-      upgrade(db) {
-        db.createObjectStore("notes", { autoIncrement: true });
-      },
-    });
-  }
+  constructor(private readonly dbName: string) {}
 
   /** Resolves once the note is kept. */
   async add(note: Note): Promise<void> {
-    await (await this.opening).add("notes", note);
+    await (await this.open()).add("notes", note);
   }
 
   /** All of them, in the order in which they were made. */
   async all(): Promise<Note[]> {
     // What is in it was written by `add`.
-    return (await (await this.opening).getAll("notes")) as Note[];
+    return (await (await this.open()).getAll("notes")) as Note[];
+  }
+
+  /** At the first use: the browser tells the first database that is opened that it has deleted all of them. */
+  private open(): Promise<IDBPDatabase> {
+    this.opening ??= openDB(`${this.dbName}.notes`, 1, {
+      upgrade(db) {
+        db.createObjectStore("notes", { autoIncrement: true });
+      },
+    });
+    return this.opening;
   }
 }

@@ -1,7 +1,6 @@
-import { type BaseEvent, type Message, verifyEvents } from "@ag-ui/client";
+import type { BaseEvent } from "@ag-ui/client";
 import { workerName } from "./worker-name.js";
 import { EventType } from "@ag-ui/core";
-import { IndexedDBAgentRunner } from "ag-ui-local-runtime";
 import {
   connectRuntime,
   type LocalAgent,
@@ -10,10 +9,10 @@ import {
   type RuntimeStatus,
   type ThreadRun,
 } from "ag-ui-local-runtime/client";
-import { lastValueFrom } from "rxjs";
-import type { LoggedRun, Piece, Shown } from "../soak/check.js";
+import type { Piece, Shown } from "../soak/check.js";
+import { readLog, type ReadLog, refusals, shownAs } from "./read-log.js";
 import { type Note, Notes } from "./scripted-notes.js";
-import { contentOf, piecesOf, Reporter } from "./soak-report.js";
+import { piecesOf, Reporter } from "./soak-report.js";
 
 /** How a run that this page asked for ended for it, and how often: "ok", or the error's code. */
 export type Outcomes = Record<string, number>;
@@ -35,9 +34,6 @@ export interface Rest {
   readonly reported: boolean;
   readonly runs: Readonly<Record<string, ThreadRun>>;
 }
-
-/** Whole messages: their ids and their order are the same everywhere too. */
-const shownAs = (messages: readonly Message[]): string[] => messages.map((message) => JSON.stringify(message));
 
 interface Followed {
   readonly agent: LocalAgent;
@@ -121,53 +117,17 @@ class Soak {
   }
 
   /** The log itself, past this tab's host: the runs after these indexes, and all messages. */
-  async readLog(after: Readonly<Record<string, number>>): Promise<{ runs: LoggedRun[]; shown: Shown[] }> {
-    const runner = new IndexedDBAgentRunner({ dbName: this.dbName });
-    try {
-      const runs: LoggedRun[] = [];
-      const shown: Shown[] = [];
-      for (const threadId of this.threads.keys()) {
-        const messages = await runner.getThreadMessages(threadId);
-        shown.push({ load: "the log", threadId, messages: shownAs(messages) });
-        runs.push(...(await this.runsOf(runner, threadId, after[threadId] ?? -1)));
-      }
-      return { runs, shown };
-    } finally {
-      await runner.close();
-    }
+  readLog(after: Readonly<Record<string, number>>): Promise<ReadLog> {
+    return readLog(this.dbName, [...this.threads.keys()], after);
   }
 
   /** Why the client's verifier refuses what a reader of the whole history is handed, thread by thread. */
-  async refusals(): Promise<string[]> {
-    const runner = new IndexedDBAgentRunner({ dbName: this.dbName });
-    const refusals: string[] = [];
-    for (const threadId of this.threads.keys()) {
-      const reading = lastValueFrom(runner.connect({ threadId }).pipe(verifyEvents()));
-      await reading.catch((error: unknown) => refusals.push(`${threadId}: ${String(error)}`));
-    }
-    await runner.close();
-    return refusals;
+  refusals(): Promise<string[]> {
+    return refusals(this.dbName, [...this.threads.keys()]);
   }
 
   notes(): Promise<Note[]> {
     return new Notes(this.dbName).all();
-  }
-
-  private async runsOf(runner: IndexedDBAgentRunner, threadId: string, after: number): Promise<LoggedRun[]> {
-    const found: LoggedRun[] = [];
-    for (let before: number | undefined; ; before = found.at(-1)!.runIndex) {
-      const rows = await runner.listRuns(threadId, { limit: 100, ...(before !== undefined && { before }) });
-      for (const { runId, runIndex, status } of rows) {
-        if (runIndex <= after) return found;
-        const events = await runner.getRunEvents(runId, { threadId });
-        const started = events[0]?.event as (BaseEvent & { input?: { messages?: Message[] } }) | undefined;
-        const order = started?.input?.messages?.findLast(({ role }) => role === "user");
-        const ordered = order === undefined ? 0 : (JSON.parse(contentOf(order)) as { n: number }).n;
-        const placed = events.map(({ seq, event }) => ({ seq, event }));
-        found.push({ threadId, runId, runIndex, status, ordered, events: placed });
-      }
-      if (rows.length < 100) return found;
-    }
   }
 
   private parameter(name: string): string {

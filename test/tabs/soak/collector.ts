@@ -1,5 +1,4 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { startReceiver } from "../driver/receiver.js";
 import type { Report } from "../pages/soak-report.js";
 import type { Piece, Seen } from "./check.js";
 
@@ -9,7 +8,9 @@ export interface Collector {
   readonly url: string;
   /** What was reported so far. */
   seen(): Seen[];
-  /** How many pieces that is, of all times. */
+  /** Drops what was reported so far. */
+  forget(): void;
+  /** How many pieces were reported, dropped ones too. */
   readonly pieces: number;
   close(): Promise<void>;
 }
@@ -24,27 +25,17 @@ export async function startCollector(): Promise<Collector> {
     loads.set(key, of);
     pieces++;
   };
-  const server = createServer((request, response) => {
-    const parts: Buffer[] = [];
-    request.on("data", (part: Buffer) => parts.push(part));
-    request.on("end", () => {
-      for (const report of JSON.parse(Buffer.concat(parts).toString()) as Report[]) take(report);
-      response.writeHead(204).end();
-    });
-    // A page that dies in the middle of a report: it is not whole.
-    request.on("error", () => undefined);
+  const { url, close } = await startReceiver((reports) => {
+    // As pages write them.
+    for (const report of reports as Report[]) take(report);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/`,
+    url,
+    close,
     seen: () => [...loads.values()],
+    forget: () => loads.clear(),
     get pieces() {
       return pieces;
-    },
-    close() {
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(() => resolve()));
     },
   };
 }

@@ -1,6 +1,6 @@
-import type { Browser, Engine, Tab } from "../driver/browser.js";
-import { launch } from "../driver/launch.js";
+import type { Engine, Tab } from "../driver/browser.js";
 import type { Rest } from "../pages/soak.js";
+import { FaultyTabs } from "./faulty-tabs.js";
 
 export interface SoakTabsOptions {
   readonly engine: Engine;
@@ -14,40 +14,19 @@ export interface SoakTabsOptions {
   readonly report: string;
 }
 
-/** The browser of a soak and its tabs on test/tabs/pages/soak.html, which are opened again when they are gone. */
-export class SoakTabs {
-  readonly all: Tab[] = [];
+/** The browser of a soak and its tabs on test/tabs/pages/soak.html. */
+export class SoakTabs extends FaultyTabs {
+  /** Names of the workers, one for each tab. */
+  readonly workers: readonly string[];
 
-  private constructor(
-    private readonly options: SoakTabsOptions,
-    private launched: Browser & { profile: string },
-  ) {}
-
-  static async open(options: SoakTabsOptions): Promise<SoakTabs> {
-    const tabs = new SoakTabs(options, await launch(options.engine));
-    await tabs.openAll();
-    return tabs;
-  }
-
-  get browser(): Browser {
-    return this.launched;
-  }
-
-  workerName(host: string): string {
-    return `${this.options.dbName}#${host}`;
-  }
-
-  async killBrowser(): Promise<void> {
-    const { profile } = this.launched;
-    await this.launched.kill();
-    this.launched = await launch(this.options.engine, { profile });
-    await this.openAll();
-  }
-
-  /** In the place of the one that was there. */
-  async reopen(index: number): Promise<void> {
-    await this.all[index]?.close();
-    this.all[index] = await this.newTab(index);
+  constructor({ engine, origin, dbName, hosts, threads, report }: SoakTabsOptions) {
+    const workers = hosts.map((host) => `${dbName}#${host}`);
+    const urls = workers.map((worker, index) => {
+      const query = new URLSearchParams({ worker, tab: `tab ${index}`, threads: threads.join(","), report });
+      return `${origin}soak.html?${query.toString()}`;
+    });
+    super({ engine, urls });
+    this.workers = workers;
   }
 
   /**
@@ -61,16 +40,6 @@ export class SoakTabs {
     return rests.filter((rest) => typeof rest === "string");
   }
 
-  close(): Promise<void> {
-    return this.launched.close();
-  }
-
-  /** Ends the browser. @returns the folder of its profile, which stays */
-  async leave(): Promise<string> {
-    await this.launched.kill();
-    return this.launched.profile;
-  }
-
   private async describe(tab: Tab): Promise<string> {
     const at = this.all.indexOf(tab);
     try {
@@ -78,21 +47,6 @@ export class SoakTabs {
     } catch (error) {
       return `tab ${at} does not answer: ${String(error)}`;
     }
-  }
-
-  private async openAll(): Promise<void> {
-    for (const [index] of this.options.hosts.entries()) this.all[index] = await this.newTab(index);
-  }
-
-  private async newTab(index: number): Promise<Tab> {
-    const { origin, hosts, threads, report } = this.options;
-    const query = new URLSearchParams({
-      worker: this.workerName(hosts[index]!),
-      tab: `tab ${index}`,
-      threads: threads.join(","),
-      report,
-    });
-    return this.launched.newTab(`${origin}soak.html?${query.toString()}`);
   }
 }
 

@@ -30,6 +30,8 @@ export interface SoakReport {
   /** Pieces of what tabs were told. */
   readonly seen: number;
   readonly executions: number;
+  /** How often the browser deleted its own damaged storage: what is checked then begins anew. */
+  readonly storageLosses: number;
   readonly findings: Findings & {
     /** Threads that take no run, tabs and calls that do not come to rest (L7, L9, L13). */
     readonly wedged: string[];
@@ -46,14 +48,14 @@ const PROBE_MS = 120_000;
 export async function soak(options: SoakOptions): Promise<SoakReport> {
   const collector = await startCollector();
   try {
-    const tabs = await SoakTabs.open({
+    const tabs = await new SoakTabs({
       engine: options.engine,
       origin: options.origin,
       dbName: `soak-${options.seed}`,
       hosts: HOSTS,
       threads: THREADS,
       report: collector.url,
-    });
+    }).start();
     const soaking = new Soak(options, collector, tabs);
     try {
       return await soaking.run();
@@ -83,6 +85,9 @@ class Soak {
   private notes: Note[] = [];
   private findings: Findings = noFindings();
   private runs = 0;
+  private storageLosses = 0;
+  /** Runs and executions, once they were added up: see `count`. */
+  private readonly counted = { runs: {} as Record<string, number>, executions: 0 };
 
   constructor(
     private readonly options: SoakOptions,
@@ -99,21 +104,21 @@ class Soak {
       const fault = randomFault(this.options.engine, this.random);
       await this.disturb(fault);
       this.kills[fault] = (this.kills[fault] ?? 0) + 1;
-      await this.settle();
+      await this.settle(fault);
       log?.(`${kill}/${kills} ${fault}: ${this.log.length} runs, ${this.collector.pieces} pieces seen`);
     }
     if (this.wedged.length === 0) await this.readAgain();
-    const runs: Record<string, number> = {};
-    for (const { status } of this.log) runs[status] = (runs[status] ?? 0) + 1;
+    this.count();
     return {
       seed: this.options.seed,
       engine: this.options.engine,
       seconds: (performance.now() - start) / 1_000,
       kills: this.kills,
-      runs,
+      runs: this.counted.runs,
       outcomes: this.outcomes,
       seen: this.collector.pieces,
-      executions: this.notes.filter(({ is }) => is === "started").length,
+      executions: this.counted.executions,
+      storageLosses: this.storageLosses,
       findings: { ...this.findings, wedged: this.wedged },
     };
   }
@@ -149,41 +154,31 @@ class Soak {
     // Under way when it happens.
     this.startSomewhere(pick(this.random, THREADS));
     await pause(this.random() * 10);
-    await this.cause(fault);
+    await this.tabs.cause(fault, this.random, this.tabs.workers);
   }
 
-  private async cause(fault: Fault): Promise<void> {
-    const { all, browser } = this.tabs;
-    const index = Math.floor(this.random() * all.length);
-    const tab = all[index]!;
-    const worker = this.tabs.workerName(pick(this.random, HOSTS));
-    switch (fault) {
-      case "browser killed":
-        return this.tabs.killBrowser();
-      case "worker ended":
-        await browser.endSharedWorkers(worker);
-        return;
-      case "worker closed":
-        return tab.evaluate((name) => {
-          const control = new BroadcastChannel("lab-control");
-          control.postMessage({ end: name });
-          control.close();
-        }, worker);
-      case "tab crashed":
-        await tab.crash();
-        if (this.random() < 0.5) return tab.reload();
-        return this.tabs.reopen(index);
-      case "tab closed":
-        return this.tabs.reopen(index);
-      case "tab reloaded":
-        return tab.reload();
-    }
+  /** The browser has lost the log and the notes: what was told of them cannot be checked any more. */
+  private beginAnew(): void {
+    this.options.log?.("the browser found its own storage damaged and deleted it: what is checked begins anew");
+    this.storageLosses++;
+    this.count();
+    this.log = [];
+    this.notes = [];
+    this.collector.forget();
+  }
+
+  /** Adds the log and the notes to what is reported in the end. */
+  private count(): void {
+    const { runs } = this.counted;
+    for (const { status } of this.log) runs[status] = (runs[status] ?? 0) + 1;
+    this.counted.executions += this.notes.filter(({ is }) => is === "started").length;
   }
 
   /** Everything comes to rest, each thread takes a run, all tabs show it, and what was told so far is right. */
-  private async settle(): Promise<void> {
+  private async settle(fault: Fault): Promise<void> {
     this.wedged.push(...(await this.tabs.rest()));
     if (this.wedged.length > 0) return;
+    if (fault === "browser killed" && this.tabs.hasNewStorage()) this.beginAnew();
     const last: Record<string, string> = {};
     for (const threadId of THREADS) last[threadId] = this.nextRunId();
     await Promise.all(THREADS.map((threadId) => this.probe(threadId, last[threadId]!)));

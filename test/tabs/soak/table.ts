@@ -31,6 +31,7 @@ export function tableOf({
   outcomes,
   seen,
   executions,
+  storageLosses,
   findings,
 }: SoakReport): string {
   const found = Object.entries(findings) as [keyof typeof MEANINGS, string[]][];
@@ -44,6 +45,7 @@ export function tableOf({
     line("calls of runAgent that were answered", sum(outcomes)),
     ...counted(outcomes),
     line("pieces seen by tabs", seen),
+    line("times that the browser deleted its own damaged storage", storageLosses),
     "",
     ...found.flatMap(([kind, all]) => [
       line(MEANINGS[kind], all.length),

@@ -42,7 +42,7 @@ function overheard() {
   });
   for (const level of ["debug", "info", "log", "warn", "error"] as const) {
     vi.spyOn(console, level).mockImplementation(
-      (...said) => void logged.push(said.map((it) => (it instanceof Error ? `${it.stack}` : it))),
+      (...said) => void logged.push(said.map((each) => (each instanceof Error ? `${each.stack}` : each))),
     );
   }
   return { posted, logged };

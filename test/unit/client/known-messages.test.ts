@@ -46,3 +46,9 @@ test("a call whose parent is no assistant message gets one under its own id, whi
   known.note({ type: EventType.TOOL_CALL_START, toolCallId: "orphan", toolCallName: "f", parentMessageId: "" });
   expect(["result", "call", "orphan"].filter((id) => known.isUnsent(id))).toEqual([]);
 });
+
+test("what a run takes out of the thread was removed by nobody here: the next message is news alone (L20)", () => {
+  const known = shown();
+  known.note({ type: EventType.MESSAGES_SNAPSHOT, messages: [user("u")] });
+  expect(known.news([user("u"), user("new")])).toEqual([user("new")]);
+});

@@ -2,6 +2,7 @@ import "fake-indexeddb/auto";
 import { enforceEvents, verifyEvents } from "@ag-ui/client";
 import { type BaseEvent, EventType, type Message, type RunAgentInput } from "@ag-ui/core";
 import { from } from "rxjs";
+import type { Attempt } from "ag-ui-local-runtime/worker";
 import { expect, test } from "vitest";
 import { NODE_NAMES, TITLES } from "../../../graph/nodes.js";
 import { research } from "../../../graph/research.js";
@@ -47,6 +48,16 @@ class Thread {
    */
   async send(content: string, until: (event: BaseEvent) => boolean = () => false): Promise<Outcome> {
     this.#messages.push({ id: `user-${this.#runs}`, role: "user", content });
+    return this.run(until);
+  }
+
+  /** Goes on with the last run, as the host does where that one broke. */
+  async recover(left: readonly Message[]): Promise<Outcome> {
+    this.#messages.push(...left);
+    return this.run(() => false, { of: `run-${this.#runs}`, number: 2 });
+  }
+
+  private async run(until: (event: BaseEvent) => boolean, attempt?: Attempt): Promise<Outcome> {
     const input: RunAgentInput = {
       threadId: "thread",
       runId: `run-${++this.#runs}`,
@@ -65,7 +76,7 @@ class Thread {
       cache: new Map(),
     };
     const events: BaseEvent[] = [];
-    for await (const event of research(input, { signal: ending.signal }, tools)) {
+    for await (const event of research(input, { signal: ending.signal, ...(attempt && { attempt }) }, tools)) {
       events.push(event);
       if (!until(event)) continue;
       // Nothing that it still does is kept: as if it had been killed.
@@ -123,6 +134,20 @@ test.each(titles)("a host that ends in “%s” is gone on with there, and nothi
   const [told, ...rest] = second.said;
   expect(told).toContain(`Now: **${title}**`);
   expect([...first.said.slice(0, at), ...rest]).toEqual(whole.said);
+});
+
+test("where the host recovers it, it goes on from its checkpoint, and what was cut off is said once", async () => {
+  const whole = await new Thread().send("What of the lamp and the horn?");
+  const thread = new Thread();
+  const first = await thread.send("What of the lamp and the horn?", within(TITLES.compare));
+  const ids = new Set(first.events.flatMap((event) => (event as { messageId?: string }).messageId ?? []));
+  const left = [...ids].map((id, at): Message => ({ id, role: "assistant", content: first.said[at]! }));
+  const second = await thread.recover(left);
+  const at = titles.indexOf(TITLES.compare);
+  expect(second.steps).toEqual(titles.slice(at));
+  const [snapshot] = second.events as (BaseEvent & { messages?: readonly Message[] })[];
+  const kept = snapshot?.messages?.flatMap(({ role, content }) => (role === "assistant" ? [content] : []));
+  expect([...kept!, ...second.said]).toEqual(whole.said);
 });
 
 test("the same question again goes on too, a new one begins anew", async () => {

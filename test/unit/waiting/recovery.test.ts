@@ -1,0 +1,131 @@
+import { EventType, type AbstractAgent, type BaseEvent } from "@ag-ui/client";
+import { describe, expect, test } from "vitest";
+import type { ThreadRun } from "../../../src/client/thread-run.js";
+import { RunnerError } from "../../../src/run/errors.js";
+import { AgentRuntime } from "../../../src/runtime/agent-runtime.js";
+import type { AgentPolicy } from "../../../src/runtime/agent-policies.js";
+import { agentOf, quiet } from "../runner/kit.js";
+import { hostOf, shown, until } from "./kit.js";
+
+/** Fails as often as it is told to, in a way that may pass; then answers. */
+function failing(times: number, retryAfterMs?: number): { agent: AbstractAgent; attempts: (number | undefined)[] } {
+  const attempts: (number | undefined)[] = [];
+  const agent = agentOf(async function* ({ runId }, { attempt }) {
+    const messageId = `${runId}-a`;
+    attempts.push(attempt?.number);
+    yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `answer ${attempts.length}` } as BaseEvent;
+    if (attempts.length <= times) {
+      const metadata = retryAfterMs === undefined ? {} : { metadata: { retryAfterMs } };
+      yield { type: EventType.RUN_ERROR, message: "Too many", code: "RATE_LIMITED", ...metadata } as BaseEvent;
+      return;
+    }
+    yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;
+  });
+  return { agent, attempts };
+}
+
+/** A tab that follows a thread with such an agent; what `run$` said. */
+function tabOf(agent: AbstractAgent, policy: AgentPolicy) {
+  const { connect } = hostOf({ agents: { test: agent }, agentPolicies: { test: policy } });
+  const runtime = connect();
+  const tab = runtime.agent("test", { threadId: "t" });
+  const told: ThreadRun[] = [];
+  tab.run$.subscribe((run) => told.push(run));
+  tab.follow();
+  tab.addMessage({ id: "u", role: "user", content: "?" });
+  void tab.runAgent({ runId: "r" }).catch(() => undefined);
+  const last = (): ThreadRun => told.at(-1)!;
+  const recovery = () => {
+    const run = last();
+    return run.is === "idle" ? run.last?.recovery : undefined;
+  };
+  return { runtime, tab, told, last, recovery };
+}
+
+const AUTO: AgentPolicy = { recovery: { backoffMs: 0 } };
+const LONG_MS = 3_600_000;
+
+describe("a run that failed in a way that may pass (issue 16)", () => {
+  test("goes on by itself, and each tab is told; its reader sees one answer", async () => {
+    const { agent, attempts } = failing(2);
+    const { tab, told, last } = tabOf(agent, AUTO);
+    await until(() => expect(last()).toMatchObject({ is: "idle", last: { runId: "r~3", status: "finished" } }));
+    expect(attempts).toEqual([undefined, 2, 3]);
+    expect(tab.messages.map(({ content }) => content)).toEqual(["?", "answer 3"]);
+    const running = told.flatMap((run) => (run.is === "running" ? [run.attempt] : []));
+    expect(running).toEqual(
+      expect.arrayContaining([
+        { of: "r", number: 2 },
+        { of: "r~2", number: 3 },
+      ]),
+    );
+    expect(told).toContainEqual(
+      expect.objectContaining({
+        last: expect.objectContaining({ recovery: expect.objectContaining({ is: "waiting", attempt: 2 }) }),
+      }),
+    );
+  });
+
+  test("is given up after its last attempt, and the log says so", async () => {
+    const { agent, attempts } = failing(9);
+    const { runtime, recovery } = tabOf(agent, { recovery: { backoffMs: 0, maxAttempts: 2 } });
+    const note = { is: "gave-up", why: "attempts", attempts: 2 };
+    await until(() => expect(recovery()).toEqual(note));
+    expect(attempts).toHaveLength(2);
+    expect((await runtime.runner().listRuns("t"))[0]).toMatchObject({
+      runId: "r~2",
+      status: "errored",
+      recovery: note,
+    });
+  });
+
+  test("waits as long as its server says, as a waiting run that can be cancelled: then it is given up", async () => {
+    const { agent, attempts } = failing(1, LONG_MS);
+    const { runtime, recovery } = tabOf(agent, AUTO);
+    await until(() =>
+      expect(recovery()).toMatchObject({ is: "waiting", runId: "r~2", attempt: 2, at: expect.any(Number) }),
+    );
+    const waiting = await runtime.waiting.list("t");
+    expect(shown(waiting)).toEqual(["r~2 retry"]);
+    expect(waiting[0]?.attempt).toEqual({ of: "r", number: 2 });
+    expect(await runtime.waiting.cancel("t", "r~2")).toBe(true);
+    await until(() => expect(recovery()).toEqual({ is: "gave-up", why: "cancelled", attempts: 1 }));
+    expect(attempts).toHaveLength(1);
+    expect(await runtime.waiting.list("t")).toEqual([]);
+  });
+
+  test("and that can be started now", async () => {
+    const { agent, attempts } = failing(1, LONG_MS);
+    const { runtime, last, recovery } = tabOf(agent, AUTO);
+    await until(() => expect(recovery()).toMatchObject({ is: "waiting", at: expect.any(Number) }));
+    expect(await runtime.waiting.retry("t", "r~2")).toBe(true);
+    await until(() => expect(last()).toMatchObject({ is: "idle", last: { status: "finished" } }));
+    expect(attempts).toHaveLength(2);
+  });
+
+  test("does nothing by itself without a policy, or with ask", async () => {
+    for (const policy of [{}, { recovery: "ask" }] as const) {
+      const { agent, attempts } = failing(1);
+      const { runtime, last, recovery } = tabOf(agent, policy);
+      await until(() => expect(last()).toMatchObject({ is: "idle", last: { status: "errored" } }));
+      expect(await runtime.waiting.list("t")).toEqual([]);
+      expect([recovery(), attempts.length]).toEqual([undefined, 1]);
+    }
+  });
+});
+
+test("policies are checked by name and kind", () => {
+  const bad: unknown[] = [
+    { recovery: "always" },
+    { recovery: { maxAttempts: 0 } },
+    { recovery: { noProgressMs: -1 } },
+    { recovery: { retries: 3 } },
+    { recovery: { on: ["stopped"] } },
+    { recovery: { repeatableTools: "search" } },
+  ];
+  for (const policy of bad) {
+    const agentPolicies = { test: policy as AgentPolicy }; // what no compiler lets pass
+    expect(() => new AgentRuntime({ agents: {}, agentPolicies, logger: quiet })).toThrow(RunnerError);
+  }
+});
