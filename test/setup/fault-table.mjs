@@ -33,6 +33,7 @@ export const FAULTS = {
   "dev-hot": undefined,
   "dev-reload": undefined,
   presets: undefined,
+  waiting: undefined,
 };
 
 const ENGINES = { chromium: "Chromium", firefox: "Firefox", webkit: "WebKitGTK" };
