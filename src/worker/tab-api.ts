@@ -25,7 +25,6 @@ import {
 } from "../wire/checks.js";
 import { sendFrames } from "../wire/send-frames.js";
 import type { CallContext } from "../wire/host-api.js";
-import { checkModelOffer } from "../wire/model-frames.js";
 import type { RelayHandler } from "../wire/relay.js";
 import type { Frame, MessagePage, NamedRun, StatusFrame } from "../wire/shapes.js";
 import type { QueryTypes } from "../runtime/rewritten.js";
