@@ -1,7 +1,13 @@
-import { AgentRuntime } from "ag-ui-local-runtime/runtime";
+import { AgentRuntime, type RecoveryPolicy } from "ag-ui-local-runtime/runtime";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
 import { DB_NAME } from "./database.js";
 import { endWhenAsked } from "./end-host.js";
+
+/**
+ * A run that breaks goes on by itself: each tool may run twice, or asks first. Not at once, so that who looks on can say no; and
+ * a server that fails is shown as it is.
+ */
+const recovery: RecoveryPolicy = { on: ["broken", "incomplete"], backoffMs: 3_000 };
 
 const runtime: AgentRuntime = new AgentRuntime({
   agents: {
@@ -12,9 +18,8 @@ const runtime: AgentRuntime = new AgentRuntime({
     "model-remote": async () => (await import("./model/agent.js")).modelAgent(runtime),
   },
   agentPolicies: {
-    // A run that breaks goes on by itself: its tools may run twice. A server that fails is shown at once.
-    model: { recovery: { on: ["broken", "incomplete"] } },
-    "model-remote": { recovery: { on: ["broken", "incomplete"] }, needsNetwork: true },
+    model: { recovery },
+    "model-remote": { recovery, needsNetwork: true },
   },
   dbName: DB_NAME,
   // Better to be of use once than not at all; the header says that nothing is saved.

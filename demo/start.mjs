@@ -1,4 +1,5 @@
-// `npm start`: installs what is missing, then serves the demo. Only node: builtins until then.
+// `npm start`: installs what is missing, then serves the demo and, for its agent on a model, a scripted one (demo/servers/model.mjs).
+// Only node: builtins until then.
 import { install, requireNode, ROOT } from "../test/setup/install.mjs";
 
 requireNode();
@@ -9,7 +10,12 @@ const server = await createServer({ configFile: `${ROOT}/vite.config.ts`, clearS
 await server.listen();
 
 const { address, port } = server.httpServer.address();
-console.log(`\n  ag-ui-local-runtime, demo: http://${address}:${port}/\n  Open it in two tabs. Ctrl-C ends it.\n`);
+const at = `http://${address}:${port}`;
+console.log(`
+  ag-ui-local-runtime, demo: ${at}/
+  A scripted model for it, OpenAI's protocol: ${at}/model/v1
+  Open it in two tabs. Ctrl-C ends it.
+`);
 
 for (const signal of ["SIGINT", "SIGTERM"]) {
   process.once(signal, () => {

@@ -10,6 +10,8 @@ const PACE_MS = 30;
 const MAX_BODY = 4_000_000;
 const LOOPBACK = /^https?:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/;
 
+const cut = (text, max) => (text.length > max ? `${text.slice(0, max - 1)}…` : text);
+
 /** @param {unknown} content of a message of OpenAI's */
 const textOf = (content) =>
   typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").join("\n");
@@ -75,7 +77,7 @@ const SCRIPTS = [
 const OTHERWISE = {
   steps: [],
   answer: (_, question) =>
-    `You said: “${question.replace(/\s+/g, " ").slice(0, 120)}”.\n\nI am a scripted model. I know three things: I search documents, I change ` +
+    `You said: “${cut(question.replace(/\s+/g, " "), 120)}”.\n\nI am a scripted model. I know three things: I search documents, I change ` +
     "this page's colours, and I rename this thread if you allow it. Try “What did the keeper do with the lamp?”, “Make this " +
     "page dark” or “Give this thread a better name”. For real answers choose another model: Ollama, LM Studio, or any server " +
     "that speaks OpenAI's protocol.\n",

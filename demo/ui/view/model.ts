@@ -1,6 +1,6 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import { live } from "lit/directives/live.js";
-import { BROWSER, isAddress } from "../../model/choice.js";
+import { BROWSER, isAddress, isLocal } from "../../model/choice.js";
 import { type Found, type KnownServer, servers } from "../../model/servers.js";
 import type { App } from "../app.js";
 import { plural } from "../format.js";
@@ -166,7 +166,7 @@ function statusOf(found: Found | undefined, server: KnownServer | undefined, add
     case "blocked":
       return tell("failed", `It runs, but does not let this page read its answers (CORS). ${server?.allow ?? ALLOW}`);
     case "absent":
-      return tell("away", `Not found. ${server?.start ?? UNKNOWN}`);
+      return tell("away", `Not found. ${server?.start ?? (isLocal(address) ? "Is it running?" : UNKNOWN)}`);
   }
 }
 
