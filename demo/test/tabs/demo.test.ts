@@ -185,7 +185,7 @@ describe("one run in two tabs", () => {
     await b.waitForAttr("data-run-state", "running");
     await sendText(b, "help");
     for (const tab of [a, b])
-      await tab.waitForText("region", "Waiting messages", /help\s+Next, when this answer is done/);
+      await tab.waitForText("log", "Conversation", /1 message waits\s+help\s+Next, when this answer is done/);
     await held.close();
     await a.bringToFront();
     await a.click("button", "Stop");
