@@ -4,6 +4,7 @@ import type { Plugin } from "vite";
 import { VitePWA } from "vite-plugin-pwa";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { guidePages } from "./demo/guide-pages/plugin.js";
+import { respond } from "./demo/servers/model.mjs";
 import { chromiumFlags, findBrowser } from "./test/setup/browsers.mjs";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -54,6 +55,13 @@ const devServerPolicy: Plugin = {
     html
       .replace("connect-src 'self'", "connect-src 'self' ws://127.0.0.1:* ws://localhost:*")
       .replace("worker-src 'self'", "worker-src 'self' blob:"),
+};
+
+/** The scripted model, from the page's own origin: the policy needs no exception for it. */
+const scriptedModel: Plugin = {
+  name: "demo-scripted-model",
+  configureServer: ({ middlewares }) => void middlewares.use("/model/v1", respond),
+  configurePreviewServer: ({ middlewares }) => void middlewares.use("/model/v1", respond),
 };
 
 /** The built demo is installable and opens without a network: everything it is made of is cached at the first visit. */
@@ -174,7 +182,7 @@ export default defineConfig(({ mode }) =>
       }
     : {
         root: at("demo"),
-        plugins: [devServerPolicy, offline, guidePages(at("demo"))],
+        plugins: [devServerPolicy, scriptedModel, offline, guidePages(at("demo"))],
         resolve: { alias },
         worker: { format: "es" },
         server: { host: "127.0.0.1", port: 5173, fs: { allow: [at(".")] } },

@@ -6,8 +6,9 @@ import { listenToPage } from "./ui/page-events.js";
 import { Screen } from "./ui/screen.js";
 
 /** Tried in this order. All tabs must name the shared worker with the same options, or the browser refuses them. */
-const connect = () =>
+const connect = (headers: () => Record<string, string>) =>
   connectRuntime({
+    headers,
     hosts: {
       shared: (name) =>
         new SharedWorker(new URL("./agents.worker.ts", import.meta.url), {

@@ -1,9 +1,7 @@
-import type { ReadText } from "../reader/prepare.js";
-import { type DocumentCache, indexDocument, type LoadFile, readDocument } from "../reader/prepare.js";
-import { excerptOf } from "../reader/excerpt.js";
-import type { ThreadDocument } from "../reader/message.js";
-import { searchIndex } from "../reader/search.js";
-import { finish, type Slices } from "../reader/slices.js";
+import type { ThreadDocument } from "../documents/message.js";
+import { type DocumentCache, indexedDocument, type LoadFile } from "../documents/prepare.js";
+import { searchIndex } from "../documents/search.js";
+import type { Slices } from "../documents/slices.js";
 import type { Finding } from "./state.js";
 
 export interface LibraryMeans {
@@ -21,19 +19,14 @@ export async function search(
   terms: readonly string[],
   means: LibraryMeans,
 ): Promise<Finding[]> {
-  const read = await finish(readDocument(document, means));
+  const { read, index } = await indexedDocument(document, means);
   if (read.kind === "table") return [];
-  await finish(indexDocument(read, means.slices));
-  const { hits } = await searchIndex(indexOf(read), terms, means.slices);
-  return hits.slice(0, PER_DOCUMENT).flatMap((hit) => {
-    const passage = read.searchable?.passages[hit.unit];
-    if (!passage) return [];
-    const { text, section, firstLine } = excerptOf(read, passage, hit);
-    return [{ document: document.name, section, line: firstLine, text, matched: [...hit.matched], score: hit.score }];
-  });
-}
-
-function indexOf(read: ReadText) {
-  if (!read.searchable) throw new Error("The document has no index.");
-  return read.searchable.index;
+  return searchIndex(index, terms, PER_DOCUMENT).map(({ passage, excerpt, line, matched, score }) => ({
+    document: document.name,
+    section: passage.section,
+    line,
+    text: excerpt,
+    matched,
+    score,
+  }));
 }

@@ -1,5 +1,5 @@
-import { blockquote, clip, escapeInline, many } from "../reader/markdown.js";
-import { queryTerms } from "../reader/search.js";
+import { blockquote, clip, escapeInline, many } from "../documents/markdown.js";
+import { queryTerms } from "../documents/search.js";
 import { type LibraryMeans, search } from "./library.js";
 import type { Finding, Learned, Research } from "./state.js";
 

@@ -1,10 +1,10 @@
 import { type Event, EventType, type RunAgentInput } from "@ag-ui/core";
 import type { BaseCheckpointSaver } from "@langchain/langgraph/web";
 import type { AgentContext } from "ag-ui-local-runtime/worker";
+import { requestOf, type ThreadDocument } from "../documents/message.js";
+import type { DocumentCache, LoadFile } from "../documents/prepare.js";
+import { paced, Slices } from "../documents/slices.js";
 import { asksForHelp } from "../reader/help.js";
-import { requestOf, type ThreadDocument } from "../reader/message.js";
-import { createCache, type DocumentCache, type LoadFile } from "../reader/prepare.js";
-import { createSlices, pieces } from "../reader/slices.js";
 import { researchGraph } from "./graph.js";
 import { NODE_NAMES, type NodeName, TITLES } from "./nodes.js";
 
@@ -18,7 +18,7 @@ export interface ResearchTools {
   readonly cache?: DocumentCache;
 }
 
-const shared = createCache();
+const shared: DocumentCache = new Map();
 
 /** With these words a person asks for the rest of what was interrupted. */
 const GO_ON = /^(?:please |bitte )?(?:go on|continue|resume|weiter|mach weiter)[\s!.]*$/i;
@@ -35,16 +35,9 @@ export async function* research(
   { saver, load, library, pace = 60, cache = shared }: ResearchTools,
 ): AsyncGenerator<Event> {
   const { threadId, runId } = input;
-  const slices = createSlices(signal);
-  async function* paced(text: string): AsyncGenerator<string> {
-    for (const piece of pieces(text)) {
-      if (pace > 0) await slices.wait(pace);
-      else await slices.pause();
-      yield piece;
-    }
-  }
+  const slices = new Slices(signal);
   try {
-    const graph = researchGraph({ saver, runId, paced, load, cache, slices });
+    const graph = researchGraph({ saver, runId, paced: (text) => paced(text, pace, slices), load, cache, slices });
     const config = { configurable: { thread_id: threadId } };
     const { documents, question } = await requestOf(input.messages);
     const { next, values } = await graph.getState(config);
@@ -74,8 +67,6 @@ export async function* research(
     for await (const chunk of chunks) yield chunk as Event;
   } catch (error) {
     if (!signal.aborted) throw error;
-  } finally {
-    slices.close();
   }
 }
 

@@ -1,5 +1,5 @@
 import { Annotation } from "@langchain/langgraph/web";
-import type { ThreadDocument } from "../reader/message.js";
+import type { ThreadDocument } from "../documents/message.js";
 
 /** What a document says to the question, with where it says so. */
 export interface Finding {

@@ -26,7 +26,7 @@ export interface AgentView {
 const READER: AgentView = {
   id: "reader",
   name: "Reader",
-  does: "Outlines texts and tables, answers with quotes and figures",
+  does: "Outlines texts, measures tables, answers with quotes",
   invites: "Give it something to read",
   starters: [
     { label: "Outline a guide to lighthouses", sample: "guide-to-lighthouses.md" },
@@ -44,7 +44,7 @@ const READER: AgentView = {
 const RESEARCHER: AgentView = {
   id: "research",
   name: "Researcher",
-  does: "A LangGraph.js graph that continues where it was interrupted",
+  does: "A LangGraph.js graph that goes on where it was cut off",
   invites: "Ask it something",
   starters: [
     { label: "What did the keeper do with the lamp?", question: "What did the keeper do with the lamp?" },
@@ -54,7 +54,25 @@ const RESEARCHER: AgentView = {
   again: "continue",
 };
 
-export const AGENTS: readonly AgentView[] = [READER, RESEARCHER];
+const MODEL: AgentView = {
+  id: "model",
+  name: "Model",
+  does: "A language model with tools. A scripted one is ready",
+  invites: "Watch it use a tool",
+  starters: [
+    { label: "What did the keeper do with the lamp?", question: "What did the keeper do with the lamp?" },
+    { label: "Make this page dark", question: "Make this page dark" },
+    { label: "Give this thread a better name", question: "Give this thread a better name" },
+  ],
+  placeholder: "Ask the model, or drop a document",
+  again: "retry",
+};
+
+export const AGENTS: readonly AgentView[] = [READER, RESEARCHER, MODEL];
+
+/** The model's agent has a second id, where it needs the network. */
+export const isModel = (id: string | undefined): boolean => id === "model" || id === "model-remote";
 
 /** The agent with this id; Reader for none, and for one that this page does not know. */
-export const agentView = (id: string | undefined): AgentView => AGENTS.find((agent) => agent.id === id) ?? READER;
+export const agentView = (id: string | undefined): AgentView =>
+  AGENTS.find((agent) => agent.id === (isModel(id) ? MODEL.id : id)) ?? READER;

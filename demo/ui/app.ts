@@ -1,21 +1,26 @@
 import type { RuntimeConnection, RuntimeStatus, ThreadSummary } from "ag-ui-local-runtime/client";
 import type { Subscription } from "rxjs";
 import { endHost } from "../end-host.js";
-import type { TextFile } from "../reader/intake.js";
-import { type AgentView, agentView } from "./agents.js";
+import { BROWSER } from "../model/choice.js";
+import type { TextFile } from "../documents/intake.js";
+import { type AgentView, agentView, isModel } from "./agents.js";
 import { takeFiles, takeText } from "./attach.js";
+import { BrowserModel } from "./browser-model.js";
 import { Chat } from "./chat.js";
 import { Deletions } from "./deletions.js";
 import { Drafting } from "./drafting.js";
-import { Feedback } from "./feedback.js";
+import { Feedback, messageOf } from "./feedback.js";
 import { plural } from "./format.js";
+import { ModelSettings } from "./model-settings.js";
+import { pageTools } from "./page-tools.js";
 import { agentInUrl, threadInUrl, threadUrl } from "./route.js";
 import { keepStorage, storageUse, type StorageUse } from "./storage.js";
 import { ThreadActions } from "./thread-actions.js";
 import { Threads, titleOf } from "./threads.js";
 
 /** What lies over the page and waits for an answer. */
-export type Dialog = { readonly is: "shortcuts" } | { readonly is: "rename"; readonly thread: ThreadSummary };
+export type Dialog =
+  { readonly is: "shortcuts" } | { readonly is: "model" } | { readonly is: "rename"; readonly thread: ThreadSummary };
 
 /** What the page knows and does. The screen renders it; it knows nothing of elements. */
 export class App extends Feedback {
@@ -32,6 +37,9 @@ export class App extends Feedback {
   /** This page is such a second tab. */
   readonly isSecond = window !== window.top;
   readonly drafting = new Drafting(this);
+  readonly model = new ModelSettings(this);
+  readonly browserModel = new BrowserModel(this);
+  readonly tools = pageTools(() => this.changed());
   threads!: Threads;
   actions!: ThreadActions;
   deletions!: Deletions;
@@ -41,7 +49,8 @@ export class App extends Feedback {
   #runtime!: RuntimeConnection;
   #statusSubscription: Subscription | undefined;
 
-  constructor(private readonly connect: () => RuntimeConnection) {
+  /** @param connect given the headers of each call */
+  constructor(private readonly connect: (headers: () => Record<string, string>) => RuntimeConnection) {
     super();
   }
 
@@ -58,11 +67,16 @@ export class App extends Feedback {
       addEventListener(type, () => {
         this.online = navigator.onLine;
         this.announce(
-          this.online ? "Online again" : "Offline. The agents run in this browser, so everything still works",
+          this.online
+            ? "Online again"
+            : this.needsNetwork
+              ? "Offline. What you send waits for the network"
+              : "Offline. The agents run in this browser, so everything still works",
         );
       });
     }
     setInterval(() => this.changed(), 30_000);
+    setInterval(() => this.chat.isCounting && this.changed(), 1_000);
   }
 
   /** The current thread, whether a list has it yet or not. */
@@ -79,6 +93,22 @@ export class App extends Feedback {
   chooseAgent(id: string): void {
     history.replaceState(null, "", threadUrl(this.chat.now.threadId, agentView(id).id));
     this.announce(`${this.agent.name} will answer`);
+  }
+
+  /** The id under which the current agent is asked. */
+  get agentId(): string {
+    return isModel(this.agent.id) ? this.model.agentId : this.agent.id;
+  }
+
+  /** Whether who answers is not of this computer. */
+  get needsNetwork(): boolean {
+    return this.agentId === "model-remote";
+  }
+
+  chooseModel(): void {
+    this.#offerBrowserModel();
+    this.model.begin();
+    this.open({ is: "model" });
   }
 
   get title(): string {
@@ -225,7 +255,8 @@ export class App extends Feedback {
 
   #open(threadId: string): void {
     this.status = { is: "connecting" };
-    this.#runtime = this.connect();
+    this.#runtime = this.connect(this.model.headers);
+    if (this.model.choice.address === BROWSER) this.#offerBrowserModel();
     this.threads = new Threads(this.#runtime, () => this.changed());
     this.actions = new ThreadActions(this, this.#runtime);
     this.deletions = new Deletions(this, this.#runtime, this.threads);
@@ -239,6 +270,11 @@ export class App extends Feedback {
       if (status.is === "failed") this.announce(`No worker: ${status.error.message}`);
       this.changed();
     });
+  }
+
+  #offerBrowserModel(): void {
+    // Not known to the page until somebody wants it: browsers look for it then.
+    this.browserModel.offer(this.#runtime).catch((error: unknown) => this.fail(messageOf(error)));
   }
 
   #show(threadId: string): void {

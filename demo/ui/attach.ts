@@ -1,5 +1,5 @@
-import { type FileRef, FileStoreError, putFile } from "../reader/files.js";
-import { IntakeError, readTextFile, type TextFile } from "../reader/intake.js";
+import { type FileRef, FileStoreError, putFile } from "../documents/files.js";
+import { IntakeError, readTextFile, type TextFile } from "../documents/intake.js";
 
 /** What became of the files that somebody chose, dropped or pasted. */
 export interface Intake {

@@ -1,24 +1,30 @@
+import type { Interrupt, ToolCall } from "@ag-ui/core";
 import {
+  type FrontendTools,
   RunnerError,
+  type RunRecovery,
   type RuntimeConnection,
   type SettledStatus,
   type ThreadSnapshot,
   ThreadStore,
+  type WaitingRun,
 } from "ag-ui-local-runtime/client";
-import { fileMessage } from "../reader/message.js";
+import { fileMessage, fileRefOf } from "../documents/message.js";
 import { type AgentView, agentView, type Starter } from "./agents.js";
 import { takeFiles } from "./attach.js";
 import type { Drafting } from "./drafting.js";
-import { type Editing, editedContent, editingOf } from "./editing.js";
+import { type Editing, editedContent, editingOf, textOfQuestion } from "./editing.js";
 import { type Feedback, messageOf } from "./feedback.js";
 import { plural } from "./format.js";
-import { fetchSample } from "./samples.js";
+import { fetchSample } from "../documents/samples.js";
 import { isShown } from "./shown.js";
 
 /** What a chat knows of the page around it. */
 export interface Page extends Feedback {
   readonly drafting: Drafting;
   readonly agent: AgentView;
+  readonly agentId: string;
+  readonly tools: FrontendTools;
   /** There is no worker. */
   readonly isFailed: boolean;
 }
@@ -26,8 +32,9 @@ export interface Page extends Feedback {
 /** So many of a thread's messages come at a time: the newest when it is opened, earlier ones where they are wanted. */
 const PAGE = 30;
 
-/** The runs that this tab started since it was loaded. */
+/** The runs that this tab started since it was loaded, and the questions that they answer: others go on with those. */
 const ownRuns = new Set<string>();
+const ownQuestions = new Set<string>();
 
 /** The thread on show, until another one is: what has happened in it, and what the person does in it. */
 export class Chat {
@@ -35,6 +42,9 @@ export class Chat {
   editing: Editing | undefined;
   /** Why the last page of earlier messages did not come. */
   earlierFailure: string | undefined;
+
+  /** What was answered of the questions that the agent asks at once, by their interrupts. */
+  readonly decisions = new Map<string, boolean>();
 
   readonly #store: ThreadStore;
   #unsubscribe = (): void => undefined;
@@ -49,7 +59,12 @@ export class Chat {
     private readonly runtime: RuntimeConnection,
     threadId: string,
   ) {
-    this.#store = new ThreadStore(runtime, { threadId, agentId: agentView(undefined).id, messageLimit: PAGE });
+    this.#store = new ThreadStore(runtime, {
+      threadId,
+      agentId: agentView(undefined).id,
+      messageLimit: PAGE,
+      tools: page.tools,
+    });
   }
 
   follow(): void {
@@ -77,10 +92,12 @@ export class Chat {
     return this.now.run.is === "running";
   }
 
-  /** The live run began while this tab looked on, and not here: so another tab started it. */
+  /** The live run began while this tab looked on, for what another tab sent. */
   get isElsewhere(): boolean {
-    const { run } = this.now;
-    return run.is === "running" && run.runId === this.#seenToBegin && !ownRuns.has(run.runId);
+    const { run, messages } = this.now;
+    if (run.is !== "running" || run.runId !== this.#seenToBegin || run.attempt !== undefined) return false;
+    const question = messages.findLast(({ role }) => role === "user");
+    return !ownRuns.has(run.runId) && !(question && ownQuestions.has(question.id));
   }
 
   /** Whether a run can begin now. */
@@ -88,8 +105,14 @@ export class Chat {
     return !this.isRunning && !this.now.isSending && !this.page.isFailed;
   }
 
+  /** The agent waits for a permission: it goes on with nothing else. */
+  get asks(): boolean {
+    return this.now.interrupts.length > 0;
+  }
+
+  /** Whether a message can be sent now. While an answer streams, or the network is away, it waits for its turn. */
   get maySend(): boolean {
-    return this.isFree && this.page.drafting.isReady;
+    return !this.now.isSending && !this.page.isFailed && this.page.drafting.isReady;
   }
 
   /** Whether the message came as an earlier one: nothing that has just happened. */
@@ -117,7 +140,11 @@ export class Chat {
     const content = files.length > 0 ? fileMessage(text.trim(), files) : text.trim();
     const messageId = crypto.randomUUID();
     drafting.sent(messageId);
-    await this.#run((agentId) => this.#store.send(content, { agentId, messageId }));
+    ownQuestions.add(messageId);
+    await this.#run(
+      (agentId) => this.#store.send(content, { agentId, messageId, onBusy: "queue", whenOffline: "wait" }),
+      this.maySend,
+    );
   }
 
   /** After a run that did not finish: see {@link AgentView.again}. */
@@ -160,6 +187,82 @@ export class Chat {
     this.page.changed();
   }
 
+  /** The call that an interrupt asks about. */
+  callOf({ toolCallId }: Interrupt): ToolCall | undefined {
+    const calls = this.now.messages.flatMap((message) =>
+      message.role === "assistant" ? (message.toolCalls ?? []) : [],
+    );
+    return calls.findLast(({ id }) => id === toolCallId);
+  }
+
+  /** Answers a question of the agent; it goes on when all that it asked are answered. */
+  async decide(interruptId: string, approved: boolean): Promise<void> {
+    this.decisions.set(interruptId, approved);
+    const { interrupts } = this.now;
+    this.page.changed();
+    if (!interrupts.every(({ id }) => this.decisions.has(id))) return;
+    const answers = interrupts.map(({ id }) => ({
+      interruptId: id,
+      status: "resolved" as const,
+      payload: { approved: this.decisions.get(id) },
+    }));
+    await this.#run((agentId) => this.#store.respond(answers, { agentId }));
+    this.decisions.clear();
+  }
+
+  /** What was sent and waits, without what goes on with a broken run: that is shown where it broke. */
+  get queued(): readonly WaitingRun[] {
+    return this.now.waiting.filter(({ attempt }) => attempt === undefined);
+  }
+
+  /** How the thread's last run goes on after it broke, if its agent's policy says so. */
+  get recovery(): RunRecovery | undefined {
+    const { run } = this.now;
+    return run.is === "idle" ? run.last?.recovery : undefined;
+  }
+
+  /** Seconds are shown that pass. */
+  get isCounting(): boolean {
+    return this.recovery?.is === "waiting" || this.now.waiting.some(({ reason }) => reason.is === "retry");
+  }
+
+  /** @param before which one it waits then; null: at the end */
+  async moveWaiting(runId: string, before: string | null, place: number): Promise<void> {
+    await this.page.try(async () => {
+      if (await this.#store.moveWaiting(runId, before)) this.page.announce(`Moved to place ${place}`);
+    });
+  }
+
+  /** Takes a message back: what was written goes back to where it can be changed, if that is empty. */
+  async cancelWaiting({ runId, messages }: WaitingRun): Promise<void> {
+    const { drafting } = this.page;
+    await this.page.try(async () => {
+      if (!(await this.#store.cancelWaiting(runId))) return;
+      this.page.announce("Message taken back");
+      const [message] = messages;
+      if (message?.role === "user" && drafting.isEmpty) {
+        const files = typeof message.content === "string" ? [] : message.content.map(fileRefOf);
+        drafting.restore(
+          textOfQuestion(message),
+          files.filter((file) => file !== undefined),
+        );
+      }
+      this.page.focus("composer");
+    });
+  }
+
+  /** Starts now what waits for a time, or could not start. */
+  async retryWaiting(runId: string): Promise<void> {
+    await this.page.try(async () => void (await this.#store.retryWaiting(runId)));
+    this.page.focus("composer");
+  }
+
+  /** Leaves a broken run as it is. */
+  async giveUp(runId: string): Promise<void> {
+    await this.page.try(async () => void (await this.#store.cancelWaiting(runId)));
+    this.page.focus("composer");
+  }
+
   stop(): void {
     this.#store.stop();
     this.page.focus("composer");
@@ -183,9 +286,14 @@ export class Chat {
   }
 
   /** Says what has happened. */
-  #tell(was: ThreadSnapshot, { run }: ThreadSnapshot): void {
+  #tell(was: ThreadSnapshot, now: ThreadSnapshot): void {
     const { page } = this;
+    const { run } = now;
     const runWas = was.run;
+    if (was.status === "ready" && was.waiting.length < now.waiting.length) {
+      const isAttempt = now.waiting[0]?.attempt !== undefined;
+      page.announce(isAttempt ? `${page.agent.name} goes on in a moment` : "A message waits for its turn");
+    }
     if (run.is === "running") {
       if (runWas.is === "running" && runWas.runId === run.runId) return;
       if (was.status === "ready") this.#seenToBegin = run.runId;
@@ -199,17 +307,19 @@ export class Chat {
     if (!run.last || !isNews) return;
     // That the thread is busy is over.
     if (page.notice?.kind === "note") page.notice = undefined;
-    page.announce(ENDED[run.last.status]);
+    page.announce(now.interrupts.length > 0 ? `${page.agent.name} asks for permission` : ENDED[run.last.status]);
   }
 
   /** Starts a run of the thread's agent, and says why it could not begin. */
-  async #run(start: (agentId: string) => Promise<string>): Promise<void> {
+  async #run(start: (agentId: string) => Promise<string>, may = this.isFree): Promise<void> {
     const { page } = this;
-    if (!this.isFree) return;
+    if (!may) return;
     page.notice = undefined;
     page.focus("composer");
     try {
-      ownRuns.add(await start(page.agent.id));
+      ownRuns.add(await start(page.agentId));
+      const question = this.now.messages.findLast(({ role }) => role === "user");
+      if (question) ownQuestions.add(question.id);
     } catch (error) {
       if (this.#isLeft) return;
       if (RunnerError.is(error, "thread-busy")) page.notice = { kind: "note", text: BUSY };

@@ -1,4 +1,5 @@
 import type { RuntimeConnection, ThreadSnapshot } from "ag-ui-local-runtime/client";
+import type { FileRef } from "../documents/files.js";
 import type { Intake } from "./attach.js";
 import { type Draft, EMPTY_DRAFT, isEmptyDraft, loadDraft, saveDraft, withoutSent } from "./drafts.js";
 import { type Feedback, messageOf } from "./feedback.js";
@@ -14,6 +15,10 @@ export class Drafting {
 
   constructor(private readonly page: Feedback) {}
 
+  get isEmpty(): boolean {
+    return this.attaching === 0 && isEmptyDraft(this.draft);
+  }
+
   get isReady(): boolean {
     return this.attaching === 0 && !isEmptyDraft(this.draft);
   }
@@ -26,6 +31,11 @@ export class Drafting {
 
   type(text: string): void {
     this.#set({ ...this.draft, text });
+  }
+
+  /** What was taken back after it was sent. */
+  restore(text: string, files: readonly FileRef[]): void {
+    this.#set({ text, files });
   }
 
   detach(fileId: string): void {
@@ -63,10 +73,13 @@ export class Drafting {
   }
 
   /** Drops what the thread has. */
-  clearSent(runtime: RuntimeConnection, { messages, isSending, earlier }: ThreadSnapshot): void {
+  clearSent(runtime: RuntimeConnection, { messages, waiting, isSending, earlier }: ThreadSnapshot): void {
     const { messageId } = this.draft.sent ?? {};
     if (messageId === undefined || isSending) return;
-    if (messages.some(({ id }) => id === messageId)) this.#set(withoutSent(this.draft));
+    const isThere = [messages, ...waiting.map((run) => run.messages)].some((list) =>
+      list.some(({ id }) => id === messageId),
+    );
+    if (isThere) this.#set(withoutSent(this.draft));
     else if (earlier !== "none" && this.#sought !== messageId) {
       this.#sought = messageId;
       void this.#clearIfEarlier(runtime, messageId);

@@ -1,4 +1,4 @@
-import type { FileRef } from "../reader/files.js";
+import type { FileRef } from "../documents/files.js";
 
 /** What is typed and attached in a thread and not sent yet. */
 export interface Draft {

@@ -35,5 +35,11 @@ export function figure(value: number): string {
   return Number.isInteger(value) || Math.abs(value) >= 1_000 ? whole.format(value) : short.format(value);
 }
 
+/** "in 3 s"; "now" where the time is over. In ms since the Unix epoch. */
+export function inSeconds(at: number, now = Date.now()): string {
+  const seconds = Math.ceil((at - now) / 1_000);
+  return seconds > 0 ? `in ${whole.format(seconds)} s` : "now";
+}
+
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${whole.format(count)} ${count === 1 ? one : many}`;

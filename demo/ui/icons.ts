@@ -21,6 +21,7 @@ export const icons = {
   thought: icon(svg`<path d="M10 3.2a5 5 0 0 0-2.8 9.1v1.9h5.6v-1.9A5 5 0 0 0 10 3.2ZM8 17h4" />`),
   chevron: icon(svg`<path d="m7.5 5 5 5-5 5" />`),
   down: icon(svg`<path d="M10 4v11.5M5 10.8l5 5 5-5" />`),
+  up: icon(svg`<path d="M10 16V4.500M5 9.200l5-4.700 5 4.700" />`),
   again: icon(svg`<path d="M15.6 10a5.6 5.6 0 1 1-1.7-4M14.4 2.8v3.6h-3.6" />`),
   alert: icon(svg`<path d="M10 3.2 17.3 16H2.7zM10 8v3.6M10 13.9v.1" />`),
   more: icon(svg`<path class="dot" d="M4.5 10h.01M10 10h.01M15.5 10h.01" />`),

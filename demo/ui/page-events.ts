@@ -1,5 +1,5 @@
-import { typeOfPaste } from "../reader/intake.js";
-import { PASTE_LIMIT } from "../reader/message.js";
+import { typeOfPaste } from "../documents/intake.js";
+import { PASTE_LIMIT } from "../documents/message.js";
 import type { App } from "./app.js";
 import { singleKeys } from "./single-keys.js";
 

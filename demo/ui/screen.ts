@@ -107,6 +107,9 @@ export class Screen {
     if (keepPlace && was.earlier === "loading") this.#atEnd = this.#isNearEnd();
     // A button that is gone leaves the focus nowhere.
     if (focused && !focused.isConnected) this.#focus ??= this.#nextTo(place);
+    // One that moved to another place of its list has lost it.
+    if (focused instanceof HTMLElement && focused.isConnected && document.activeElement === document.body)
+      focused.focus({ preventScroll: true });
     document.title = `${app.chat.isRunning ? "● " : ""}${app.title} · ${app.agent.name}`;
 
     const log = document.querySelector<HTMLElement>("#conversation");

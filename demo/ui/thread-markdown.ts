@@ -1,6 +1,6 @@
 import type { Message } from "@ag-ui/client";
 import type { RuntimeConnection } from "ag-ui-local-runtime/client";
-import { fileRefOf } from "../reader/message.js";
+import { fileRefOf } from "../documents/message.js";
 import { isShown } from "./shown.js";
 
 /** So many messages are read at a time. */

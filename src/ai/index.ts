@@ -17,3 +17,19 @@ export type {
   AiTools,
 } from "./options.js";
 export { isRetryable, type ModelErrorCode } from "../run/run-error-codes.js";
+export { tabModel, type TabModelOptions } from "./tab-model.js";
+export {
+  promptApiModel,
+  type PromptApiModel,
+  type PromptApiModelOptions,
+  type PromptApiStatus,
+} from "./prompt-api-model.js";
+export type {
+  PromptApi,
+  PromptApiContent,
+  PromptApiCreateOptions,
+  PromptApiExpected,
+  PromptApiMessage,
+  PromptApiOptions,
+  PromptApiSession,
+} from "./prompt-api.js";

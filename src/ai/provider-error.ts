@@ -1,4 +1,4 @@
-import { messageOf } from "../run/errors.js";
+import { messageOf, RunnerError } from "../run/errors.js";
 import { printable } from "../run/printable.js";
 import type { ModelErrorCode } from "../run/run-error-codes.js";
 import type { Redact } from "./redact.js";
@@ -76,6 +76,8 @@ export function failureOf(error: unknown, redact: Redact): ModelFailure {
   const said = redact(printable(messageOf(error), MAX_SAID)).trim();
   const says = said === "" ? "" : `: ${said}`;
   const fail = (code: ModelFailure["code"], message: string): ModelFailure => ({ code, message });
+  // Of a `tabModel`; it says what to do.
+  if (RunnerError.is(error, "provider-unavailable")) return fail("PROVIDER_UNAVAILABLE", said);
   const { statusCode } = told;
   const words = `${messageOf(error)} ${told.responseBody}`;
   switch (told.name) {

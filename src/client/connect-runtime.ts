@@ -15,6 +15,8 @@ import type {
 import { HostLink, type ConnectRuntimeOptions } from "./host-link.js";
 import { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 import { RemoteRunner } from "./remote-runner.js";
+import { offerModel } from "./offer-model.js";
+import type { OfferedModel } from "./page-model.js";
 import type { RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
 import { ThreadChanges } from "./thread-changes.js";
@@ -64,6 +66,16 @@ export interface RuntimeConnection {
   readonly threads: ThreadsApi;
   /** Tool calls that wait for the front end. */
   readonly toolCalls: ToolCallsApi;
+  /**
+   * Offers a language model that only this page can run (the browser's own, WebGPU) to the agents of the host, which ask
+   * for it by `tabModel(name)` of `ag-ui-local-runtime/ai`. Several tabs may offer one name: the host chooses. Every
+   * prompt that the agents send to the model comes to this page, whichever tab's run it is of.
+   *
+   * @param name what agents call it, 1 to 200 characters
+   * @returns ends the offer; what the model answers just then goes on in another tab where one can
+   * @throws RunnerError `invalid-input`
+   */
+  offerModel(name: string, offer: OfferedModel): () => void;
   /** Runs that wait in the log for their turn. */
   readonly waiting: WaitingApi;
   /** The host's runner, for code that takes an `AgentRunner`. */
@@ -158,6 +170,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       watch: () => changes.changes$,
     },
     toolCalls: toolCallsApi(link),
+    offerModel: (name, offer) => offerModel(link, name, offer),
     waiting: waitingApi(link),
     runner: () => new RemoteRunner(link),
     // Loaded when needed: few pages ask by HTTP. The request is read at the call.

@@ -11,12 +11,12 @@ type Posted<T> = T | { readonly error: RunnerErrorData };
 /**
  * What one host after the other posts on a port of its own. Errors: why a host refused it; completes with the link.
  *
- * @param ask hands the port over to the host
+ * @param ask hands the port over to the host; what it posts to it goes by `post`
  * @param begun called when a host has taken it; `isAnew`: something may have been missed before
  */
 export function hostStream<T extends object>(
   link: HostLink,
-  ask: (port: MessagePort) => Promise<unknown>,
+  ask: (port: MessagePort, post: (message: unknown) => void) => Promise<unknown>,
   begun: (next: (value: T) => void, isAnew: boolean) => void = () => undefined,
 ): Observable<T> {
   const ofHost = (isAnew: boolean): Observable<T> =>
@@ -26,7 +26,7 @@ export function hostStream<T extends object>(
         if ("error" in data && isErrorAlone(data)) subscriber.error(fromErrorData(data.error));
         else subscriber.next(data as T); // the host's own
       };
-      ask(transfer(port2, [port2])).then(
+      ask(transfer(port2, [port2]), (message) => port1.postMessage(message)).then(
         () => begun((value) => subscriber.next(value), isAnew),
         (error: unknown) => {
           // If the host is gone, the next one is asked.

@@ -11,6 +11,7 @@ export {
   type ThreadsApi,
 } from "./connect-runtime.js";
 export { installRuntimeFetch, type FetchTarget, type InstallRuntimeFetchOptions } from "./install-runtime-fetch.js";
+export type { OfferedModel, PageModel } from "./page-model.js";
 export type { RuntimeFetchOptions } from "./runtime-fetch.js";
 export { answerServiceWorker } from "./service-worker-relay.js";
 export type { CallHeaders, ConnectRuntimeOptions } from "./host-link.js";

@@ -11,6 +11,9 @@ export const memoryHomesKey = Symbol.for(`${PREFIX}:memory-stores`);
 /** The default of the in-memory runner's `dbName`. */
 export const DEFAULT_MEMORY_NAME = "memory";
 
+/** The global property with the language models that tabs offer to a process. */
+export const tabModelsKey = Symbol.for(`${PREFIX}:tab-models`);
+
 /** The BroadcastChannel of all hosts on one database. */
 export const hostChannelName = (dbName: string): string => `${PREFIX}:${dbName}:hosts`;
 

@@ -51,6 +51,11 @@ export type RunnerErrorCode =
    */
   | "invalid-agent"
   /**
+   * No tab offers the language model, or the tab that ran it is gone. `details.delivered` says whether a part of the answer
+   * had come; it is kept. Open a tab that offers the model (`offerModel`), and run again.
+   */
+  | "provider-unavailable"
+  /**
    * A middleware of the runtime refused the request. Nothing was done. `details.status` is the HTTP status that it answered
    * with (401: sign in; 403: not allowed; 429: later), `details.body` the text of the answer.
    */
@@ -119,6 +124,7 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "agent-not-cloneable":
     "The agent cannot be cloned: give it a clone() that returns a working copy, or use defineAgent()",
   "invalid-agent": "What is registered under this id is no agent",
+  "provider-unavailable": "No tab offers the language model: open one that does, and run again",
   refused: "The runtime refused the request",
   fenced: "Another host took the thread over",
   closed: "The runtime was closed",
@@ -142,6 +148,7 @@ const SUBJECT: Partial<Record<RunnerErrorCode, string>> = {
   "unknown-thread": "threadId",
   "unknown-checkpoint": "checkpointId",
   "invalid-agent": "agentId",
+  "provider-unavailable": "model",
 };
 
 /** The details that a message names, in this order. Others may be secrets, or mean nothing to people. */

@@ -13,6 +13,7 @@ export type RequestRoute =
   | "threads/tool-calls"
   | "threads/tool-calls/claim"
   | "threads/tool-calls/answer"
+  | "models/offer"
   | "threads/waiting"
   | "threads/waiting/add"
   | "threads/waiting/move"

@@ -1,54 +1,8 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { Observable } from "rxjs";
-import { abortWith } from "../platform/abort.js";
-import { fromErrorData, toErrorData } from "./errors.js";
+import { fromErrorData } from "./errors.js";
 import type { AttachControl, Frame } from "./shapes.js";
-import { ConsumedFrames, SendWindow } from "./window.js";
-
-/**
- * Sends frames over a port, at most one window ahead of the tab (L14). A frame is created only when it can be sent; the
- * rest stays in the log.
- *
- * @param signal ends the sending
- * @returns resolves when everything is sent, the tab has detached or `signal` has aborted
- */
-export async function sendFrames(
-  port: MessagePort,
-  open: (signal: AbortSignal) => AsyncGenerator<Frame, void>,
-  signal: AbortSignal,
-): Promise<void> {
-  const ended = abortWith(signal);
-  const either = ended.signal;
-  const window = new SendWindow();
-  port.onmessage = (event: MessageEvent<unknown>) => {
-    // Not trusted: each field is checked where it is used.
-    const control = event.data as { readonly type?: unknown; readonly frames?: unknown } | null;
-    if (control?.type === "credit") window.consumed(control.frames);
-    else if (control?.type === "detach") ended.abort();
-  };
-  either.addEventListener("abort", () => window.wake(), { once: true });
-  let frames: AsyncGenerator<Frame, void> | undefined;
-  try {
-    frames = open(either);
-    for (;;) {
-      while (!window.isOpen && !either.aborted) await window.refilled();
-      if (either.aborted) return;
-      const next = await frames.next();
-      if (next.done === true || either.aborted) return;
-      window.sent(next.value);
-      port.postMessage(next.value);
-    }
-  } catch (error) {
-    if (!either.aborted) port.postMessage({ type: "error", error: toErrorData(error) } satisfies Frame);
-  } finally {
-    ended.abort();
-    port.onmessage = null;
-    // Frames already posted are still delivered.
-    port.close();
-    // Nobody is left to report a failure to.
-    frames?.return().catch(() => undefined);
-  }
-}
+import { ConsumedFrames } from "./window.js";
 
 /**
  * The frames that arrive on a port from the call on, not only from the subscription: so call it before the other end is

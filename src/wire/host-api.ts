@@ -1,6 +1,7 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import type { PlacedEvent } from "../run/pack.js";
 import type { ThreadUpdate } from "../run/types.js";
+import type { ModelOffer } from "./model-frames.js";
 import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
 import type {
   AttachRequest,
@@ -59,11 +60,13 @@ export interface HostApi {
   /** Claims a tool call for this tab. Returns whether the tab may run it now. */
   claimToolCall(request: ToolCallClaim): boolean;
   answerToolCall(request: ToolCallAnswer): null;
+  /** Offers a language model that this tab runs: requests arrive on `port`, see model-frames.ts. */
+  offerModel(request: ModelOffer, port: MessagePort): null;
   /** Has a run wait that cannot begin at once. A repeated request adds one. */
   enqueue(request: EnqueueRequest): Enqueued;
   /**
-   * The waiting runs of a thread, or of all, come on `port`: each time all of them, in order within their thread, until
-   * anything is posted to it.
+   * The waiting runs of a thread, or of all, arrive on `port`: each time all of them, in order within their thread, until the
+   * tab posts anything to it.
    */
   watchWaiting(request: Partial<Named>, port: MessagePort): null;
   /** Whether both wait. */

@@ -18,7 +18,8 @@ import type { Chunk, Cursor, RunStatus, SettledStatus, WaitingError } from "../r
  * 5: tool calls that wait for the front end are watched, claimed and answered; a run may go on after them alone
  *    (`afterToolCalls`).
  * 6: runs wait for their turn: added, watched, moved, cancelled and tried again; a run's request says what becomes of a live
- *    run (`onBusy`).
+ *    run (`onBusy`); tabs offer language models that they run
+ *    (`offerModel`).
  */
 export const PROTOCOL_VERSION = 6;
 

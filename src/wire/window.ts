@@ -1,4 +1,5 @@
 import { chunkSize, sizeOf } from "../run/size.js";
+import type { ModelFrame } from "./model-frames.js";
 import type { RelayFrame } from "./relay.js";
 import type { Frame } from "./shapes.js";
 
@@ -7,8 +8,11 @@ export const WINDOW_FRAMES = 32;
 /** Credit in bytes (see `sizeOf`); a single frame may be larger. The two bound the memory that a frozen tab costs. */
 export const WINDOW_SIZE = 256 * 1_024;
 
+/** What is sent with credit. */
+export type SentFrame = Frame | RelayFrame | ModelFrame;
+
 /** The size of a chunk is cached. For others the sum stops at the window: a larger frame is sent alone anyway. */
-const sizeOfFrame = (frame: Frame | RelayFrame): number =>
+const sizeOfFrame = (frame: SentFrame): number =>
   frame.type === "chunk" && frame.base === undefined ? chunkSize(frame.chunk) : sizeOf(frame, WINDOW_SIZE);
 
 /** The frames that the host has sent and the tab has not yet consumed. */
@@ -22,7 +26,7 @@ export class SendWindow {
     return this.sizes.length < WINDOW_FRAMES && this.size < WINDOW_SIZE;
   }
 
-  sent(frame: Frame | RelayFrame): void {
+  sent(frame: SentFrame): void {
     const size = sizeOfFrame(frame);
     this.sizes.push(size);
     this.size += size;
@@ -52,7 +56,7 @@ export class ConsumedFrames {
   private size = 0;
 
   /** @returns how many to report now, 0 for none. Half a window at a time, so that the host need not wait for credit */
-  add(frame: Frame | RelayFrame): number {
+  add(frame: SentFrame): number {
     this.frames++;
     this.size += sizeOfFrame(frame);
     if (this.frames < WINDOW_FRAMES / 2 && this.size < WINDOW_SIZE / 2) return 0;

@@ -23,10 +23,10 @@ import {
   checkToolCallAnswer,
   checkToolCallClaim,
 } from "../wire/checks.js";
-import { sendFrames } from "../wire/frames.js";
+import { sendFrames } from "../wire/send-frames.js";
 import type { CallContext } from "../wire/host-api.js";
 import type { RelayHandler } from "../wire/relay.js";
-import type { MessagePage, NamedRun, StatusFrame } from "../wire/shapes.js";
+import type { Frame, MessagePage, NamedRun, StatusFrame } from "../wire/shapes.js";
 import type { QueryTypes } from "../runtime/rewritten.js";
 import {
   checkPort,
@@ -73,7 +73,7 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
     port: MessagePort,
     request: Admitted,
     threadId: string,
-    open: Parameters<typeof sendFrames>[1],
+    open: (until: AbortSignal) => AsyncGenerator<Frame, void>,
   ): Promise<void> => {
     const detached = attached();
     const filter = core.filterFor(request, threadId);
@@ -304,6 +304,21 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
       return data(context, { ...call, body }, async (ids, admitted) => {
         const asked = await rewritten<object>(admitted, body, (by) => by.rewrittenBody(admitted));
         await runner.answerToolCall(checkToolCallAnswer({ ...body, ...asked, ...ids }));
+        return null;
+      });
+    },
+    async offerModel(context, request, port) {
+      checkPort(port);
+      // Loaded when needed: few tabs have a model.
+      const [{ checkModelOffer }, { tabModels }] = await loaded(
+        Promise.all([import("../wire/model-frames.js"), import("../runtime/models/tab-models.js")]),
+      );
+      const { model, ...body } = checkModelOffer(request);
+      // It is given the prompts of other tabs' runs: a middleware decides.
+      const route = ["models", ":model", "offer"];
+      const call = { asked: { route: "models/offer" }, method: "POST", route, ids: { model }, body } as const;
+      return data(context, call, async (ids) => {
+        tabModels().offer({ ...body, ...ids }, port, signal);
         return null;
       });
     },

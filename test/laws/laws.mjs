@@ -52,7 +52,7 @@ export const BROKEN = [
   {
     law: "L7",
     file: "src/runner/live/execution.ts",
-    find: "void clock.after(stopGraceMs, this.ended.signal).then(() => this.settle(endAsAsked(as)));",
+    find: "void clock.after(stopGraceMs, this.ended.signal).then(() => this.end(endAsAsked(as)));",
     put: "",
     suite: "test/unit/runner/endings.test.ts",
     says: "an agent that ignores its stop keeps its thread",

@@ -7,26 +7,26 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 57_300, whole: 94_200 },
-  "./worker": { own: 60_700, whole: 107_400 },
+  ".": { own: 59_500, whole: 96_400 },
+  "./worker": { own: 63_100, whole: 109_700 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 58_600, whole: 67_000 },
-  "./client": { own: 23_000, whole: 66_700 },
-  connectRuntime: { own: 17_900, whole: 61_400 },
-  // The hooks, and the stores below them: about 5 kB more than the connection alone.
-  "connectRuntime, react": { own: 22_800, whole: 67_100 },
-  "./react": { own: 8_800, whole: 14_200 },
+  serveRuntime: { own: 61_100, whole: 69_500 },
+  "./client": { own: 24_300, whole: 68_000 },
+  connectRuntime: { own: 18_800, whole: 62_400 },
+  // The hooks, and the stores below them: about 6 kB more than the connection alone.
+  "connectRuntime, react": { own: 24_200, whole: 68_500 },
+  "./react": { own: 10_100, whole: 16_400 },
   // What CopilotKit has of its own is not in it.
-  "./copilotkit": { own: 9_700, whole: 18_300 },
-  "./vue": { own: 8_400, whole: 19_500 },
-  "./svelte": { own: 8_300, whole: 17_300 },
-  "./runtime": { own: 65_400, whole: 76_200 },
+  "./copilotkit": { own: 10_700, whole: 19_600 },
+  "./vue": { own: 9_700, whole: 21_600 },
+  "./svelte": { own: 9_500, whole: 19_500 },
+  "./runtime": { own: 67_700, whole: 78_500 },
   "./node": { own: 7_000, whole: 7_000 },
   "./service-worker": { own: 7_200, whole: 7_200 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
   "./langgraph": { own: 8_900, whole: 235_000 },
   // What asks models, and the AI SDK, come with the first run.
-  "./ai": { own: 4_800, whole: 48_000 },
+  "./ai": { own: 8_300, whole: 51_300 },
   "./checkpoint": { own: 10_100, whole: 10_100 },
   "./conformance": { own: 23_900, whole: 65_500 },
 };

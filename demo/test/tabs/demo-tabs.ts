@@ -7,7 +7,7 @@ import { useBrowser } from "../../../test/tabs/driver/scripted.js";
 export interface Demo {
   /** Another one in each test. */
   readonly thread: string;
-  open(options?: { beforeLoad?: () => void; threadId?: string }): Promise<Tab>;
+  open(options?: { beforeLoad?: () => void; threadId?: string; agent?: string }): Promise<Tab>;
   /** From now on runs of this test's thread stop in the middle of their answer, until the tab that is returned is closed. */
   hold(characters?: number): Promise<Tab>;
 }
@@ -29,8 +29,9 @@ export function useDemo(file: string): Demo {
     get thread() {
       return thread;
     },
-    async open({ threadId = thread, ...rest } = {}) {
-      const tab = await given.browser.newTab(`${inject("origin")}?thread=${threadId}`, rest);
+    async open({ threadId = thread, agent, ...rest } = {}) {
+      const chosen = agent === undefined ? "" : `&agent=${agent}`;
+      const tab = await given.browser.newTab(`${inject("origin")}?thread=${threadId}${chosen}`, rest);
       tabs.push(tab);
       await connected(tab);
       return tab;

@@ -177,17 +177,19 @@ describe("one run in two tabs", () => {
     expect(await finalText(a)).not.toMatch(/Stopped/);
   });
 
-  test("Send is disabled while a run of another tab is live (L5)", async () => {
-    await hold();
+  test("what is sent while a run of another tab is live waits for its turn, and is answered then (L5)", async () => {
+    const held = await hold();
     const a = await openDemo();
     const b = await openDemo();
     await sendBook(a);
     await b.waitForAttr("data-run-state", "running");
-    await b.type("textbox", "Message", "And now?");
-    expect(await b.isDisabled("button", "Send")).toBe(true);
+    await sendText(b, "help");
+    for (const tab of [a, b])
+      await tab.waitForText("log", "Conversation", /1 message waits\s+help\s+Next, when this answer is done/);
+    await held.close();
+    await a.bringToFront();
     await a.click("button", "Stop");
-    await idle(b);
-    await b.waitFor(() => !document.querySelector<HTMLButtonElement>("button[type=submit]")?.disabled);
+    for (const tab of [a, b]) await tab.waitForText("log", "Conversation", /help[^]+I am Reader/);
   });
 });
 

@@ -10,7 +10,7 @@ describe("the first screen", () => {
     const tab = await demo.open();
     const said = await tab.text("log", "Conversation");
     expect(said).toMatch(/ag-ui-local-runtime runs AG-UI agents in a worker that all your tabs share/);
-    expect(said).toContain("serveRuntime({ agents: { reader, research }");
+    expect(said).toContain("serveRuntime({ agents: { reader, research, model }");
     await tab.click("link", "README");
     await tab.waitFor(() => document.querySelector("main.guide h1")?.textContent === "ag-ui-local-runtime");
     await tab.click("link", "guarantees");

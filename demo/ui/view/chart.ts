@@ -8,7 +8,7 @@ import { icons } from "../icons.js";
 
 /** What a bar says of itself. */
 interface Bar {
-  /** "12–14", with the unit. */
+  /** "12–14". */
   readonly range: string;
   readonly count: number;
 }
@@ -19,7 +19,6 @@ type At = number | undefined;
 class Histogram extends AsyncDirective {
   #name = "";
   #label = "";
-  #unit = "";
   #bins: readonly Bin[] = [];
   #bars: readonly Bar[] = [];
   /** The first of the highest. */
@@ -31,15 +30,14 @@ class Histogram extends AsyncDirective {
   #failed = false;
   #plot: Plot | undefined;
 
-  override render(name: string, unit: string, bins: readonly Bin[]): unknown {
+  override render(name: string, bins: readonly Bin[]): unknown {
     // The state is a new object after each of its changes, and most are about something else.
-    if (name === this.#name && unit === this.#unit && sameBins(bins, this.#bins)) return noChange;
+    if (name === this.#name && sameBins(bins, this.#bins)) return noChange;
     const format = numberFormat(largestOf(bins), 10 ** Math.floor(Math.log10(widthOf(bins)) - 1), 1e7);
     const highest = Math.max(...bins.map(({ count }) => count));
     this.#name = name;
-    this.#unit = unit;
     this.#bins = bins;
-    this.#bars = bins.map(({ from, to, count }) => ({ range: rangeText(format, from, to) + suffix(unit), count }));
+    this.#bars = bins.map(({ from, to, count }) => ({ range: rangeText(format, from, to), count }));
     this.#highest = bins.findIndex(({ count }) => count === highest);
     this.#label = this.#describe(format);
     this.#at = undefined;
@@ -80,11 +78,10 @@ class Histogram extends AsyncDirective {
     const { from, count, to } = this.#bins[this.#highest] ?? { from: 0, count: 0, to: 0 };
     const first = this.#bins[0]?.from ?? 0;
     const last = this.#bins.at(-1)?.to ?? 0;
-    const unit = suffix(this.#unit);
     return (
       `Histogram of ${this.#name}: ${plural(this.#bins.length, "bar")} ` +
-      `from ${format.format(first)} to ${format.format(last)}${unit}, ` +
-      `highest ${plural(count, "row")} between ${format.format(from)} and ${format.format(to)}${unit}`
+      `from ${format.format(first)} to ${format.format(last)}, ` +
+      `highest ${plural(count, "row")} between ${format.format(from)} and ${format.format(to)}`
     );
   }
 
@@ -171,8 +168,8 @@ class Histogram extends AsyncDirective {
 const histogramDirective = directive(Histogram);
 
 /** Nothing for values that are all the same: there is nothing to compare. */
-export function histogram(name: string, unit: string, bins: readonly Bin[]): unknown {
-  return bins.length < 2 ? nothing : histogramDirective(name, unit, bins);
+export function histogram(name: string, bins: readonly Bin[]): unknown {
+  return bins.length < 2 ? nothing : histogramDirective(name, bins);
 }
 
 interface PlotEvents {
@@ -219,6 +216,9 @@ class Plot {
     for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
       matchMedia(query).addEventListener("change", () => this.#recolour(), { signal: this.#stopped.signal });
     }
+    const themed = new MutationObserver(() => this.#recolour());
+    themed.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    this.#stopped.signal.addEventListener("abort", () => themed.disconnect(), { once: true });
   }
 
   draw(bins: readonly Bin[]): void {
@@ -441,5 +441,3 @@ function rangeText(format: Intl.NumberFormat, from: number, to: number): string 
   const ends = [format.format(from), format.format(to)];
   return ends.join(ends.some((end) => end.includes("-")) ? " to " : "–");
 }
-
-const suffix = (unit: string): string => (unit === "" ? "" : ` ${unit}`);

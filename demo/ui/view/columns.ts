@@ -30,14 +30,12 @@ function remarks(state: ColumnState): string[] {
   if (state.type === "empty") return ["no values"];
   return [
     plural(state.count, "value"),
-    `${figure(state.unique)}${state.uniqueAtLeast ? "+" : ""} different`,
+    `${figure(state.unique)} different`,
     ...(state.missing > 0 ? [`${figure(state.missing)} missing`] : []),
-    ...(state.odd > 0 ? [`${figure(state.odd)} not a ${state.type}`] : []),
   ];
 }
 
 function numbers(name: string, found: NumberStatistics): TemplateResult {
-  const unit = found.unit === "" ? nothing : html`<span class="unit">${found.unit}</span>`;
   const facts: readonly (readonly [string, number])[] = [
     ["min", found.min],
     ["median", found.median],
@@ -46,13 +44,13 @@ function numbers(name: string, found: NumberStatistics): TemplateResult {
     ["sum", found.sum],
   ];
   return html`
-    ${histogram(name, found.unit, found.bins)}
+    ${histogram(name, found.bins)}
     <dl class="statistics">
       ${facts.map(
         ([label, value]) =>
           html`<div>
             <dt>${label}</dt>
-            <dd>${figure(value)}${unit}</dd>
+            <dd>${figure(value)}</dd>
           </div>`,
       )}
     </dl>

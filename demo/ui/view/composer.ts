@@ -1,7 +1,7 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import { live } from "lit/directives/live.js";
 import { repeat } from "lit/directives/repeat.js";
-import { ACCEPT } from "../../reader/intake.js";
+import { ACCEPT } from "../../documents/intake.js";
 import type { App } from "../app.js";
 import { fileSize, plural } from "../format.js";
 import { icons } from "../icons.js";
@@ -133,8 +133,15 @@ function tools(app: App): TemplateResult {
 function hint(app: App): string {
   if (app.isFailed) return "No worker: your text is kept";
   if (app.chat.now.isStopping) return "Stopping…";
-  if (app.chat.isRunning) return app.chat.isElsewhere ? "Started in another tab. Esc goes to Stop" : "Esc goes to Stop";
+  if (app.chat.isRunning) {
+    const where = app.chat.isElsewhere ? "Started in another tab. " : "";
+    return app.drafting.draft.text.trim() === ""
+      ? `${where}Esc goes to Stop`
+      : `${where}Enter: sent when this answer is done`;
+  }
   if (app.chat.now.isSending) return "Sending…";
+  if (app.chat.asks) return `Sent when you have answered ${app.agent.name}’s question`;
+  if (app.needsNetwork && !app.online) return "Sent when the network is back";
   return "Enter sends, Shift + Enter for a new line";
 }
 

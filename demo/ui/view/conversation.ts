@@ -6,9 +6,11 @@ import { readerStateOf } from "../../reader/state.js";
 import type { App } from "../app.js";
 import { icons } from "../icons.js";
 import { isShown } from "../shown.js";
+import { approvals } from "./approvals.js";
 import { editor } from "./editor.js";
 import { ending } from "./ending.js";
 import { type MessageContext, messageView, resultsOf, toolResults } from "./message.js";
+import { waiting } from "./waiting.js";
 import { welcome } from "./welcome.js";
 
 export interface Scrolling {
@@ -20,7 +22,7 @@ export interface Scrolling {
 export function conversation(app: App, scrolling: Scrolling): TemplateResult {
   const { messages, earlier: before } = app.chat.now;
   const end = ending(app);
-  const empty = messages.length === 0 && end === nothing && !app.chat.isRunning;
+  const empty = messages.length === 0 && app.chat.queued.length === 0 && end === nothing && !app.chat.isRunning;
   return html`
     <div class="conversation-frame">
       <h2 class="sr-only">Conversation</h2>
@@ -41,7 +43,7 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
               : welcome(app)
             : html`<div class="messages">
                 ${before === "none" ? nothing : earlier(app)} ${list(app, messages)}
-                ${app.chat.isRunning ? working(app) : end}
+                ${app.chat.isRunning ? working(app) : app.chat.asks ? approvals(app) : end} ${waiting(app)}
               </div>`
         }
       </section>
@@ -124,7 +126,12 @@ function working(app: App): TemplateResult {
           : writes
             ? "Writing"
             : "Working";
+  const { run } = app.chat.now;
+  const attempt = run.is === "running" ? run.attempt : undefined;
   return html`<p class="working" aria-live="off">
-    <span class="dots" aria-hidden="true"><i></i><i></i><i></i></span><span class="doing">${doing}</span>
+    <span class="dots" aria-hidden="true"><i></i><i></i><i></i></span
+    ><span class="doing"
+      >${doing}${attempt ? ` · goes on after an interruption, attempt ${attempt.number}` : nothing}</span
+    >
   </p>`;
 }

@@ -7,6 +7,7 @@ import type { App, Dialog } from "../app.js";
 import { COMMAND } from "../command-key.js";
 import { singleKeys } from "../single-keys.js";
 import { titleOf } from "../threads.js";
+import { modelDialog } from "./model.js";
 
 /** What lies over the page. The browser keeps the focus in it, ends it with Escape and gives the focus back. */
 export function dialogs(app: App): unknown {
@@ -41,6 +42,8 @@ function bodyOf(app: App, dialog: Dialog): TemplateResult {
       return rename(app, dialog.thread);
     case "shortcuts":
       return shortcuts(app);
+    case "model":
+      return modelDialog(app, end);
   }
 }
 

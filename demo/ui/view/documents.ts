@@ -91,7 +91,7 @@ function phases(app: App, document: DocumentState, progress: ReaderProgress | nu
     done: index < at ? 1 : progress?.phase === name ? progress.done : 0,
     current: index === at,
   }));
-  // After the reading: searching or calculating for an answer.
+  // After the reading: searching for an answer.
   if (progress && !known.includes(progress.phase)) {
     rows.length = 0;
     rows.push({ name: progress.phase, done: progress.done, current: true });
@@ -116,9 +116,7 @@ function text(app: App, document: TextDocumentState): TemplateResult {
     ${
       document.outline.length > 0
         ? html`<details class="part" open>
-            <summary>
-              ${icons.chevron}Outline${document.outlineFrom ? html`<span class="fine">from ${document.outlineFrom}</span>` : nothing}
-            </summary>
+            <summary>${icons.chevron}Outline</summary>
             <ol class="outline">
               ${document.outline.map(
                 ({ title, level, line }) =>
@@ -149,24 +147,6 @@ function text(app: App, document: TextDocumentState): TemplateResult {
                         <rect width=${(100 * count) / strongest} height="4" rx="2" /></svg
                       ><span class="line">${figure(count)}<span class="sr-only"> times</span></span>
                     </button>
-                  </li>`,
-              )}
-            </ul>
-          </details>`
-        : nothing
-    }
-    ${
-      document.sentences.length > 0
-        ? html`<details class="part">
-            <summary>${icons.chevron}Key sentences</summary>
-            <ul class="sentences">
-              ${document.sentences.map(
-                (sentence) =>
-                  html`<li>
-                    <q>${sentence.text}</q>
-                    <span class="fine"
-                      >${sentence.section === "" ? "" : `${sentence.section}, `}line ${sentence.line}</span
-                    >
                   </li>`,
               )}
             </ul>

@@ -103,8 +103,12 @@ function facts(app: App, status: Connected): TemplateResult {
         <dd>
           <strong>${app.online ? "Online" : "Offline"}</strong> ${
             app.online
-              ? "Only needed to load this page; the agents do not use it."
-              : "Everything on this page works without it."
+              ? app.needsNetwork
+                ? "Needed to load this page, and by the model that you chose."
+                : "Only needed to load this page; the agents do not use it."
+              : app.needsNetwork
+                ? "What you send waits until it is back. All else works without it."
+                : "Everything on this page works without it."
           }
         </dd>
       </div>

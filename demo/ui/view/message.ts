@@ -1,7 +1,7 @@
 import type { Message } from "@ag-ui/client";
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import { guard } from "lit/directives/guard.js";
-import { fileRefOf } from "../../reader/message.js";
+import { fileRefOf } from "../../documents/message.js";
 import type { App } from "../app.js";
 import { textOfQuestion } from "../editing.js";
 import { fileSize } from "../format.js";
@@ -185,7 +185,7 @@ function parse(json: string): unknown {
 }
 
 /** Arguments in one line: `query: "tides", limit: 5`. */
-function brief(json: string): string {
+export function brief(json: string): string {
   const value = parse(json);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return json.slice(0, 160);
   return Object.entries(value)

@@ -1,6 +1,7 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import type { App } from "../app.js";
 import { icons } from "../icons.js";
+import { modelChip } from "./model.js";
 import { threadMenu } from "./thread-menu.js";
 
 /** The shown thread: its title, who answers, what can be done with it. */
@@ -9,7 +10,7 @@ export function threadBar(app: App): TemplateResult | typeof nothing {
   if (!thread) return nothing;
   return html`<div class="thread-bar">
     <h2>${app.title}</h2>
-    <span class="fine">${app.agent.name}</span>
+    <span class="fine">${app.agent.name}</span>${app.agent.id === "model" ? modelChip(app) : nothing}
     ${
       thread.archived
         ? html`<span class="chip">${icons.archive}Archived</span

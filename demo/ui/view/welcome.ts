@@ -1,9 +1,11 @@
-import { html, type TemplateResult } from "lit/html.js";
+import { html, nothing, type TemplateResult } from "lit/html.js";
 import { live } from "lit/directives/live.js";
+import { isLocal } from "../../model/choice.js";
 import { AGENTS, type Starter } from "../agents.js";
 import type { App } from "../app.js";
 import { icons } from "../icons.js";
 import { fileIcon } from "./message.js";
+import { modelChip } from "./model.js";
 
 /** The first screen: what this is, and what to click. */
 export function welcome(app: App): TemplateResult {
@@ -15,13 +17,13 @@ export function welcome(app: App): TemplateResult {
         event before it is shown, so an answer survives reloads, crashes and closed tabs.
       </p>
       <div class="start">
-        <pre><code>serveRuntime({ agents: { reader, research }, dbName: "my-app" });</code></pre>
+        <pre><code>serveRuntime({ agents: { reader, research, model }, dbName: "my-app" });</code></pre>
         <p class="links">
           <a href="/guides/readme.html">README</a><a href="/guides/index.html">Guides</a
           ><a href="/guides/guarantees.html">What is guaranteed</a>
         </p>
       </div>
-      ${choice(app)}
+      ${choice(app)} ${app.agent.id === "model" ? html`<p class="model-line">Answers: ${modelChip(app)}</p>` : nothing}
       <section aria-labelledby="starters">
         <h3 id="starters">${app.agent.invites}</h3>
         <ul class="starters">
@@ -29,8 +31,7 @@ export function welcome(app: App): TemplateResult {
         </ul>
       </section>
       <p class="fine">
-        While it answers: ${app.isSecond ? "" : "open a second tab, "}reload, stop it, or kill the worker. No server, no
-        key; nothing leaves this computer.
+        While it answers: ${app.isSecond ? "" : "open a second tab, "}reload, stop it, or kill the worker. ${where(app)}
       </p>
     </div>
   `;
@@ -52,6 +53,14 @@ function choice(app: App): TemplateResult {
         >`,
     )}
   </fieldset>`;
+}
+
+/** What becomes of what is sent. */
+function where(app: App): string {
+  const { address } = app.model.choice;
+  return app.agent.id === "model" && !isLocal(address)
+    ? `What you send goes to ${URL.parse(address)?.host ?? "its server"}.`
+    : "No key needed; nothing leaves this computer.";
 }
 
 function starter(app: App, it: Starter): TemplateResult {

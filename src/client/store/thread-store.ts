@@ -1,6 +1,6 @@
 import type { ContentPart, Message, ResumeEntry, State, UserMessage } from "@ag-ui/core";
 import type { RunAgentInput } from "@ag-ui/client";
-import { filter, merge, Subscription, take } from "rxjs";
+import { Subscription, take } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { describeFaults, resumeFaults } from "../../run/interrupts.js";
@@ -385,14 +385,11 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     const { agent } = this;
     if (agentId !== undefined) agent.agentId = agentId;
     const runId = randomId();
-    let waiting!: Subscription;
+    const waiting = new Subscription();
     const begun = new Promise<void>((resolve) => {
       const isThis = (run: ThreadRun): boolean => (run.is === "running" ? run : run.last)?.runId === runId;
-      const run$ = agent.run$.pipe(filter(isThis));
-      const waits$ = agent.waits$.pipe(filter((id) => id === runId));
-      waiting = merge(run$, waits$)
-        .pipe(take(1))
-        .subscribe(() => resolve());
+      waiting.add(agent.run$.subscribe((run) => isThis(run) && resolve()));
+      waiting.add(agent.waits$.subscribe((id) => id === runId && resolve()));
     });
     this.ownRuns.add(runId);
     this.sending++;

@@ -1,4 +1,5 @@
-import { firstValueFrom, type Observable } from "rxjs";
+import { take, type Observable } from "rxjs";
+import { RunnerError } from "../../run/errors.js";
 import type { WaitingRun } from "../../wire/shapes.js";
 import type { HostLink } from "../host-link.js";
 import { hostStream } from "../host-stream.js";
@@ -29,7 +30,11 @@ export function waitingApi(link: HostLink): WaitingApi {
     hostStream(link, (port) => link.callOnce("watchWaiting", threadId === undefined ? {} : { threadId }, port));
   return {
     watch,
-    list: (threadId) => firstValueFrom(watch(threadId)),
+    list: (threadId) =>
+      new Promise((resolve, reject) => {
+        const complete = (): void => reject(new RunnerError("closed"));
+        watch(threadId).pipe(take(1)).subscribe({ next: resolve, error: reject, complete });
+      }),
     move: (threadId, runId, before) => link.call("moveWaiting", { threadId, runId, before }),
     cancel: (threadId, runId) => link.call("cancelWaiting", { threadId, runId }),
     retry: (threadId, runId) => link.call("retryWaiting", { threadId, runId }),

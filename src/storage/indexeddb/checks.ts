@@ -1,15 +1,6 @@
 import { RunnerError } from "../../run/errors.js";
 import type { RunStatus } from "../../run/types.js";
-import type {
-  ChunkRecord,
-  Garbage,
-  HeadRecord,
-  MessageRecord,
-  RunRecord,
-  Stores,
-  ThreadRecord,
-  WaitingRecord,
-} from "./schema.js";
+import type { ChunkRecord, Garbage, HeadRecord, MessageRecord, RunRecord, Stores, ThreadRecord } from "./schema.js";
 
 /*
  * Records are checked before they are trusted: another build, a person or a fault may have written them. Chromium reads
@@ -35,7 +26,8 @@ export const isIndex = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) < TOO_MANY;
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null;
-const isAbsentOr = (is: (value: unknown) => boolean, value: unknown): boolean => value === undefined || is(value);
+export const isAbsentOr = (is: (value: unknown) => boolean, value: unknown): boolean =>
+  value === undefined || is(value);
 const isFlag = (value: unknown): boolean => value === 0 || value === 1;
 const isTrue = (value: unknown): boolean => value === true;
 /** A flag in an index: booleans are no keys. */
@@ -98,7 +90,7 @@ export const isThread = (record: ThreadRecord): boolean =>
   isAbsentOr(isIndex, record.bytes) &&
   isAbsentOr(isStatus, record.lastStatus);
 
-const isAttempt = (attempt: unknown): boolean =>
+export const isAttempt = (attempt: unknown): boolean =>
   isRecord(attempt) && isText(attempt["of"]) && isIndex(attempt["number"]);
 const isNote = (note: unknown): boolean => isRecord(note) && (note["is"] === "ask" || note["is"] === "gave-up");
 
@@ -118,21 +110,6 @@ export const isRun = (record: RunRecord): boolean =>
   isAbsentOr(isAttempt, record.attempt) &&
   isAbsentOr(isIndex, record.closedFrom) &&
   isAbsentOr(isNote, record.recovery);
-
-const isFailure = (error: unknown): boolean => isRecord(error) && isText(error["code"]) && isText(error["message"]);
-
-/** Everything but its payload. */
-export const isWaiting = (record: WaitingRecord): boolean =>
-  isRecord(record) &&
-  isText(record.threadId) &&
-  Number.isFinite(record.position) &&
-  isText(record.runId) &&
-  isText(record.agentId) &&
-  Number.isFinite(record.since) &&
-  isAbsentOr(Number.isFinite, record.notBefore) &&
-  isAbsentOr(isAttempt, record.attempt) &&
-  isAbsentOr(isFailure, record.error) &&
-  (record.kind === "run" || (record.kind === "recovery" && isText(record.of) && isIndex(record.ofIndex)));
 
 const checked =
   <Kind extends { readonly threadId: string }>(store: Stores, isValid: (record: Kind) => boolean) =>

@@ -2,19 +2,28 @@ import { RunnerError } from "../../run/errors.js";
 import { readable } from "../../run/readable.js";
 import type { PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
-import {
-  placeOfMove,
-  positionAtEnd,
-  updatedWaiting,
-  type Placed,
-  type WaitingRow,
-  type WaitingStore,
-} from "../waiting.js";
-import { checkHead, checkRun, corrupt, isRecord, isRun, isText, isWaiting } from "./checks.js";
+import { type WaitingRow, type WaitingStore } from "../waiting.js";
+import { placeOfMove, positionAtEnd, updatedWaiting, type Placed } from "../waiting-order.js";
+import { checkHead, checkRun, corrupt, isAbsentOr, isAttempt, isIndex, isRecord, isRun, isText } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import { storable, toRunRow } from "./records.js";
 import type { Connection, WaitingRecord, WriteTransaction } from "./schema.js";
 import { waitingRange } from "./waiting-rows.js";
+
+const isFailure = (error: unknown): boolean => isRecord(error) && isText(error["code"]) && isText(error["message"]);
+
+/** Everything but its payload. */
+const isWaiting = (record: WaitingRecord): boolean =>
+  isRecord(record) &&
+  isText(record.threadId) &&
+  Number.isFinite(record.position) &&
+  isText(record.runId) &&
+  isText(record.agentId) &&
+  Number.isFinite(record.since) &&
+  isAbsentOr(Number.isFinite, record.notBefore) &&
+  isAbsentOr(isAttempt, record.attempt) &&
+  isAbsentOr(isFailure, record.error) &&
+  (record.kind === "run" || (record.kind === "recovery" && isText(record.of) && isIndex(record.ofIndex)));
 
 /** The outbox. Loaded when it is first used: most hosts never have a waiting run. */
 export const indexedDBWaiting = (

@@ -1,14 +1,12 @@
 import { firstOf } from "../decisions.js";
 import {
-  placeOfMove,
-  positionAtEnd,
   positionAtFront,
-  updatedWaiting,
   type NewWaiting,
   type RecoveryWaiting,
   type WaitingRow,
   type WaitingStore,
 } from "../waiting.js";
+import { placeOfMove, positionAtEnd, updatedWaiting } from "../waiting-order.js";
 import { runOfId, type MemoryData } from "./memory-data.js";
 
 /** The thread's waiting runs, in order. */

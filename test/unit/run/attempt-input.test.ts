@@ -24,7 +24,9 @@ interface Step {
 const step: fc.Arbitrary<Step> = fc.record({
   reasoning: fc.boolean(),
   text: fc.boolean(),
-  calls: fc.array(fc.record({ name: fc.constantFrom("search", "pay", "page"), answered: fc.boolean() }), { maxLength: 3 }),
+  calls: fc.array(fc.record({ name: fc.constantFrom("search", "pay", "page"), answered: fc.boolean() }), {
+    maxLength: 3,
+  }),
 });
 
 /** The events of a run of several steps, as agents with tools emit them. */
@@ -110,7 +112,9 @@ function mustBeSound(given: readonly BaseEvent[], { messages, started }: Attempt
   const ended = typesOf(given, EventType.TOOL_CALL_END);
   for (const call of calls) expect(ended).toContain(call);
   const answered = new Set(typesOf(given, EventType.TOOL_CALL_RESULT));
-  const names = new Map(given.map((event) => [event["toolCallId"], event["toolCallName"]] as const).filter(([, name]) => name));
+  const names = new Map(
+    given.map((event) => [event["toolCallId"], event["toolCallName"]] as const).filter(([, name]) => name),
+  );
   const open = ended.filter((call) => !answered.has(call) && names.get(call) !== "page");
   expect(started.map(({ toolCallId }) => toolCallId).sort()).toEqual(open.sort());
   for (const message of messages) {

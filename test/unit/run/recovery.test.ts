@@ -64,7 +64,12 @@ describe("the verdict", () => {
     expect(verdictOf({ ...given, retryAfterMs: 60_000 })).toMatchObject({ at: 61_000 });
     expect(retryAfterOf({ metadata: { retryAfterMs: 5_000 } })).toBe(5_000);
     expect(retryAfterOf({ metadata: { retryAfterMs: Infinity } })).toBe(86_400_000);
-    for (const odd of [{}, { metadata: null }, { metadata: { retryAfterMs: "5" } }, { metadata: { retryAfterMs: NaN } }]) {
+    for (const odd of [
+      {},
+      { metadata: null },
+      { metadata: { retryAfterMs: "5" } },
+      { metadata: { retryAfterMs: NaN } },
+    ]) {
       expect(retryAfterOf(odd)).toBeUndefined();
     }
   });

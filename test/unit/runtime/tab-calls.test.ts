@@ -150,6 +150,12 @@ const ROWS = {
       seen: ["POST", "/threads/mine/tool-calls/answer"],
     },
   ],
+  offerModel: [
+    {
+      ask: (call, port) => call("offerModel", { model: "m", continues: true }, transfer(port, [port])),
+      seen: ["POST", "/models/m/offer"],
+    },
+  ],
   enqueue: [
     {
       ask: (call) => call("enqueue", { run: run("mine"), onBusy: "queue", whenOffline: "fail" }),

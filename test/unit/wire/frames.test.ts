@@ -2,7 +2,8 @@ import { EventType } from "@ag-ui/client";
 import { lastValueFrom, toArray, type Subscription } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { nextTask } from "../../../src/platform/clock.js";
-import { receiveFrames, sendFrames } from "../../../src/wire/frames.js";
+import { receiveFrames } from "../../../src/wire/frames.js";
+import { sendFrames } from "../../../src/wire/send-frames.js";
 import type { Frame } from "../../../src/wire/shapes.js";
 import { WINDOW_FRAMES, WINDOW_SIZE } from "../../../src/wire/window.js";
 

@@ -8,7 +8,7 @@ import { defaultLocks, locksOf, type Locks } from "../../../src/platform/locks.j
 import { hostLifeLockName } from "../../../src/platform/names.js";
 import { RunnerError } from "../../../src/run/errors.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
-import { sendFrames } from "../../../src/wire/frames.js";
+import { sendFrames } from "../../../src/wire/send-frames.js";
 import { PROTOCOL_VERSION, type Frame, type RuntimeStatus, type ThreadChange } from "../../../src/wire/shapes.js";
 import { RunnerHome } from "../../../src/runtime/runner-home.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";

@@ -6,8 +6,7 @@ import type { Attempt } from "ag-ui-local-runtime/worker";
 import { expect, test } from "vitest";
 import { NODE_NAMES, TITLES } from "../../../graph/nodes.js";
 import { research } from "../../../graph/research.js";
-import { hashText } from "../../../reader/files.js";
-import { createCache } from "../../../reader/prepare.js";
+import { hashText } from "../../../documents/files.js";
 import { freshName, opened } from "../../../../test/unit/langgraph/kit.js";
 
 const GUIDE =
@@ -71,10 +70,10 @@ class Thread {
     const ending = new AbortController();
     const tools = {
       saver,
-      load: async (id: string) => this.#files.get(id)!,
+      load: async (id: string) => ({ text: this.#files.get(id)! }),
       library: () => this.library(),
       pace: 0,
-      cache: createCache(),
+      cache: new Map(),
     };
     const events: BaseEvent[] = [];
     for await (const event of research(input, { signal: ending.signal, ...(attempt && { attempt }) }, tools)) {

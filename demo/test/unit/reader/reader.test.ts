@@ -3,13 +3,8 @@ import { type BaseEvent, EventType } from "@ag-ui/core";
 import { marked, type Tokens } from "marked";
 import { describe, expect, test } from "vitest";
 import { reader } from "../../../reader/reader.js";
-import {
-  isReaderState,
-  readerStateOf,
-  type TableDocumentState,
-  type TextDocumentState,
-} from "../../../reader/state.js";
-import { onlyDocument, stateAfter, Thread } from "./support.js";
+import { shapeState, type TableDocumentState, type TextDocumentState } from "../../../reader/state.js";
+import { onlyDocument, Thread } from "./support.js";
 
 const sample = (name: string): Promise<string> =>
   readFile(new URL(`../../../samples/${name}`, import.meta.url), "utf8");
@@ -30,31 +25,22 @@ function quotesOf(markdown: string): { text: string; place: string }[] {
 const spaced = (text: string): string => text.replace(/[*_`]/g, "").replace(/\s+/g, " ");
 
 describe("a Markdown document", () => {
-  test("is read phase by phase, with an outline, terms and sentences of its own", async () => {
+  test("is read phase by phase, with an outline and terms of its own", async () => {
     const thread = new Thread();
     const text = await sample("guide-to-lighthouses.md");
-    const { steps, state, answer, reasoning } = await thread.send(
-      "",
-      await thread.file("guide.md", text, "text/markdown"),
-    );
-    expect(steps).toEqual(["Reading", "Outline", "Key terms", "Key sentences"]);
+    const { steps, state, answer } = await thread.send("", await thread.file("guide.md", text, "text/markdown"));
+    expect(steps).toEqual(["Reading", "Outline", "Key terms"]);
     expect(state.progress).toBeNull();
     const document = onlyDocument(state) as TextDocumentState;
-    expect(document).toMatchObject({ kind: "text", name: "guide.md", phase: "Done", done: 1, outlineFrom: "headings" });
-
+    expect(document).toMatchObject({ kind: "text", name: "guide.md", phase: "Done" });
     const lines = text.split("\n");
     expect(document.outline).toHaveLength(lines.filter((line) => /^#{1,6} /.test(line)).length);
     for (const { title, line } of document.outline) expect(lines[line - 1]).toContain(title);
     expect(document.terms.map(({ term }) => term)).toContain("light");
-    for (const { text: sentence, line } of document.sentences) {
-      expect(spaced(text)).toContain(sentence);
-      expect(spaced(lines[line - 1] ?? "")).toContain(sentence.slice(0, 20));
-    }
-    expect(quotesOf(answer).map((quote) => quote.text)).toEqual(document.sentences.map((sentence) => sentence.text));
-    expect(reasoning).toContain("tf-idf");
+    for (const { title } of document.outline) expect(answer).toContain(title);
   });
 
-  test("code in it is neither heading nor sentence", async () => {
+  test("code in it is no heading", async () => {
     const thread = new Thread();
     const text =
       "# Real\n\nThis is the one paragraph of the whole document here.\n\n```sh\n# not a heading\n\necho x\n```\n";
@@ -74,15 +60,13 @@ describe("a Markdown document", () => {
 });
 
 describe("a plain text", () => {
-  test("gets its outline from lines that look like titles", async () => {
+  test("gets its outline from lines of capital letters", async () => {
     const thread = new Thread();
     const { state } = await thread.send(
       "",
       await thread.file("relief.txt", await sample("the-last-relief.txt"), "text/plain"),
     );
-    const document = onlyDocument(state) as TextDocumentState;
-    expect(document.outlineFrom).toBe("guessed titles");
-    expect(document.outline.map(({ title }) => title)).toEqual([
+    expect((onlyDocument(state) as TextDocumentState).outline.map(({ title }) => title)).toEqual([
       "THE LAST RELIEF",
       "WHAT THE ENGINEER SAID",
       "THE NOTEBOOKS",
@@ -90,22 +74,11 @@ describe("a plain text", () => {
     ]);
   });
 
-  test("without titles, from how its paragraphs begin", async () => {
-    const thread = new Thread();
-    const text =
-      "The first paragraph is about whales and about what they eat. It goes on for a while.\n\nThe second one is about ships, and why they float when they are made of iron. So it is.\n";
-    const { state } = await thread.send("", await thread.file("a.txt", text, "text/plain"));
-    expect(onlyDocument(state)).toMatchObject({
-      outlineFrom: "leading sentences",
-      outline: [{ line: 1, title: "The first paragraph is about whales and about what they eat." }, { line: 3 }],
-    });
-  });
-
   test("pasted into the message, it is a document as well", async () => {
     const thread = new Thread();
     const { state, steps } = await thread.send((await sample("guide-to-lighthouses.md")).slice(0, 6_000));
     expect(onlyDocument(state)).toMatchObject({ name: "Pasted text", mimeType: "text/markdown" });
-    expect(steps).toContain("Key sentences");
+    expect(steps).toContain("Key terms");
     const { answer } = await thread.send("What stood on the island of Pharos?");
     expect(quotesOf(answer)[0]?.text).toContain("Pharos");
   });
@@ -118,7 +91,7 @@ describe("a table", () => {
       "",
       await thread.file("calls.csv", await sample("harbour-calls.csv"), "text/csv"),
     );
-    expect(steps).toEqual(["Reading", "Columns", "Statistics"]);
+    expect(steps).toEqual(["Reading", "Columns"]);
     const document = onlyDocument(state) as TableDocumentState;
     expect(document.counts).toContainEqual({ name: "rows", value: 500 });
     expect(document.columns.map(({ name, type }) => [name, type])).toEqual([
@@ -138,47 +111,32 @@ describe("a table", () => {
     for (const { numbers, count } of document.columns) {
       if (numbers) expect(numbers.bins.reduce((sum, bin) => sum + bin.count, 0)).toBe(count);
     }
-    expect(marked.lexer(answer).filter(({ type }) => type === "table")).toHaveLength(3);
+    expect(marked.lexer(answer).filter(({ type }) => type === "table")).toHaveLength(1);
   });
 
-  test("is asked, and calculates from all rows", async () => {
+  test("has figures that are right, and stay figures where they are huge", async () => {
     const thread = new Thread();
-    const text = await sample("harbour-calls.csv");
-    await thread.send("", await thread.file("calls.csv", text, "text/csv"));
-    const rows = text
-      .trim()
-      .split("\n")
-      .slice(1)
-      .map((row) => row.split(","));
-    const ferries = rows.filter((row) => row[3] === "ferry");
-    const { calls, answer, steps } = await thread.send("how many rows where ship type is ferry");
-    expect(calls).toEqual([
-      {
-        name: "query_table",
-        args: {
-          document: "calls.csv",
-          operation: "count",
-          where: [{ column: "ship_type", comparison: "=", value: "ferry" }],
-        },
-        result: { matched: ferries.length, skipped: 0, groups: [{ value: ferries.length, rows: ferries.length }] },
-      },
-    ]);
-    expect(answer).toContain(`| ${ferries.length} |`);
-    expect(steps).toContain("Calculating");
+    const text =
+      "n,day,huge,code\n3,2026-02-01,1e308,007\n1,2026-01-01,1e308,8\n,n/a,-,9\n4,2026-03-01,1e308,10\n2,,1e308,\n";
+    const { state } = await thread.send("", await thread.file("a.csv", text, "text/csv"));
+    const [n, day, huge, code] = (onlyDocument(state) as TableDocumentState).columns;
+    expect(n).toMatchObject({
+      count: 4,
+      missing: 1,
+      unique: 4,
+      numbers: { min: 1, max: 4, sum: 10, mean: 2.5, median: 2.5 },
+    });
+    expect(day).toMatchObject({ type: "date", missing: 2, dates: { from: "2026-01-01", to: "2026-03-01" } });
+    expect(huge?.numbers?.sum).toBe(Number.MAX_VALUE);
+    expect(code?.type).toBe("text");
   });
 
-  test("is searched where a question is not one to calculate", async () => {
+  test("is searched, and gives its rows", async () => {
     const thread = new Thread();
     await thread.send("", await thread.file("p.csv", "city,what\nBerlin,red lamp\nRome,blue oil\n", "text/csv"));
     const { calls, answer } = await thread.send("oil in which city?");
-    expect(calls).toMatchObject([{ name: "search_document", result: { found: 1, passages: [{ row: 2 }] } }]);
+    expect(calls).toMatchObject([{ name: "search_document", result: { passages: [{ line: 2 }] } }]);
     expect(answer).toContain("| 2 | Rome | blue oil |");
-  });
-
-  test("of a list of objects in JSON", async () => {
-    const thread = new Thread();
-    const { state } = await thread.send("", await thread.file("a.json", '[{"n": 1}, {"n": 3}]', "application/json"));
-    expect(onlyDocument(state)).toMatchObject({ kind: "table", columns: [{ name: "n", numbers: { mean: 2 } }] });
   });
 });
 
@@ -188,7 +146,7 @@ describe("a question about a text", () => {
     const text = await sample("guide-to-lighthouses.md");
     await thread.send("", await thread.file("guide.md", text, "text/markdown"));
     const { answer, calls, reasoning, steps } = await thread.send("How does a mercury bath work?");
-    expect(steps).toEqual(["Reading", "Indexing", "Searching"]);
+    expect(steps).toEqual(["Reading", "Searching"]);
     expect(calls).toMatchObject([
       { name: "search_document", args: { document: "guide.md", query: "How does a mercury bath work?" } },
     ]);
@@ -198,37 +156,23 @@ describe("a question about a text", () => {
     expect(quotes[0]?.place).toContain("The mercury bath, line");
     const lines = text.split("\n");
     for (const { text: quote, place } of quotes) {
-      const [, first, last = first] = /lines? (\d+)(?:–(\d+))?/.exec(place) ?? [];
-      expect(spaced(lines.slice(Number(first) - 1, Number(last)).join(" "))).toContain(quote);
+      const line = Number(/line (\d+)/.exec(place)?.[1]);
+      expect(spaced(lines.slice(line - 1, line + 1).join(" "))).toContain(quote.slice(0, 30));
+      expect(spaced(text)).toContain(quote);
     }
-    const passages = (calls[0]?.result as { passages: { score: number }[] } | undefined)?.passages.map(
-      ({ score }) => score,
-    );
-    expect(passages).toEqual(passages?.toSorted((a, b) => b - a));
-  });
-
-  test("is indexed once", async () => {
-    const thread = new Thread();
-    await thread.send("", await thread.file("a.txt", "The lamp burns oil.\n\nThe bell rings in fog.\n", "text/plain"));
-    expect((await thread.send("fog?")).steps).toContain("Indexing");
-    expect((await thread.send("oil?")).steps).not.toContain("Indexing");
   });
 
   test("says plainly when there is nothing", async () => {
     const thread = new Thread();
     await thread.send("", await thread.file("a.txt", "The lamp burns oil.\n", "text/plain"));
     const { answer } = await thread.send("Where are the zebras?");
-    expect(answer).toBe(
-      "I found nothing about “zebra” in “a.txt”. Try another word for it, or one that stands in the document.\n",
-    );
+    expect(answer).toBe("I found nothing about “zebras” in “a.txt”. Try another word for it.\n");
   });
 
-  test("takes a near spelling, and says so", async () => {
+  test("takes a near spelling", async () => {
     const thread = new Thread();
     await thread.send("", await thread.file("a.txt", "The lighthouse burns oil.\n", "text/plain"));
-    const { answer, reasoning } = await thread.send("lihgthouse?");
-    expect(quotesOf(answer)[0]?.text).toBe("The lighthouse burns oil.");
-    expect(reasoning).toContain("“lihgthouse” is not in it; I took “lighthouse”");
+    expect(quotesOf((await thread.send("lighthose?")).answer)[0]?.text).toBe("The lighthouse burns oil.");
   });
 
   test("is put to every document, or to the one that it names", async () => {
@@ -249,7 +193,7 @@ describe("a question about a text", () => {
       "What about fog?",
       await thread.file("a.txt", "The lamp burns oil all of the night.\n\nThe bell rings in fog.\n", "text/plain"),
     );
-    expect(steps).toEqual(["Reading", "Indexing", "Searching", "Reading", "Outline", "Key terms", "Key sentences"]);
+    expect(steps).toEqual(["Reading", "Searching", "Reading", "Outline", "Key terms"]);
     expect(quotesOf(answer)[0]?.text).toBe("The bell rings in fog.");
     expect(answer.indexOf("The bell rings in fog.")).toBeLessThan(answer.indexOf("## a.txt"));
   });
@@ -257,7 +201,7 @@ describe("a question about a text", () => {
   test("that asks for the report gets the report again", async () => {
     const thread = new Thread();
     await thread.send("", await thread.file("a.txt", "The lamp burns oil.\n", "text/plain"));
-    expect((await thread.send("Please summarise the document")).steps).toContain("Key sentences");
+    expect((await thread.send("Please summarise the document")).steps).toContain("Key terms");
   });
 });
 
@@ -297,7 +241,7 @@ describe("a thread", () => {
   test("that gets a greeting with a file reports on the file", async () => {
     const thread = new Thread();
     const { steps, calls } = await thread.send("Hi!", await thread.file("a.txt", "The lamp burns.\n", "text/plain"));
-    expect(steps).toContain("Key sentences");
+    expect(steps).toContain("Key terms");
     expect(calls).toEqual([]);
   });
 
@@ -328,7 +272,7 @@ describe("a thread", () => {
       await thread.file("a.txt", "Some text is here.\n", "text/plain"),
     );
     expect(events.filter(({ type }) => type === EventType.STATE_SNAPSHOT)).toHaveLength(1);
-    expect(isReaderState(after)).toBe(true);
+    expect(shapeState(after)).toBeUndefined();
     expect(onlyDocument(after).name).toBe("a.txt");
   });
 
@@ -338,21 +282,6 @@ describe("a thread", () => {
     const { events, state } = await thread.send("", await thread.file("a.txt", "Some text is here.\n", "text/plain"));
     expect(events.some(({ type }) => type === EventType.STATE_SNAPSHOT)).toBe(false);
     expect(state).toMatchObject({ other: 1 });
-  });
-
-  test("has progress that never goes back within a document", async () => {
-    const thread = new Thread();
-    const part = await thread.file("guide.md", await sample("guide-to-lighthouses.md"), "text/markdown");
-    const { events } = await thread.send("", part);
-    let state: unknown = undefined;
-    let before = 0;
-    for (const event of events) {
-      state = stateAfter(state, [event]);
-      const done = Object.values(readerStateOf(state).documents)[0]?.done ?? before;
-      expect(done).toBeGreaterThanOrEqual(before);
-      before = done;
-    }
-    expect(before).toBe(1);
   });
 });
 
@@ -412,37 +341,33 @@ describe("a stop", () => {
   });
 });
 
-describe("20 MB", () => {
-  const MB20 = 20 * 1024 * 1024;
+describe("5 MB", () => {
+  const MB5 = 5 * 1024 * 1024;
 
   test("of text are read, searched and kept small in the log", async () => {
     const thread = new Thread();
     const parts: string[] = [];
     let size = 0;
-    for (let i = 0; size < MB20 - 200; i++) size += parts[parts.push(paragraph(i)) - 1]?.length ?? 0;
+    for (let i = 0; size < MB5 - 200; i++) size += parts[parts.push(paragraph(i)) - 1]?.length ?? 0;
     const { state, events } = await thread.send("", await thread.file("big.txt", parts.join(""), "text/plain"));
     expect(onlyDocument(state)).toMatchObject({ phase: "Done" });
     expect(onlyDocument(state).counts).toContainEqual({ name: "words", value: parts.length * 12 });
     expect(JSON.stringify(events).length).toBeLessThan(500_000);
-    const { calls, answer } = await thread.send("lamp500 harbour7");
-    expect(calls).toMatchObject([{ result: { passages: expect.any(Array) as unknown } }]);
-    expect(quotesOf(answer)[0]?.text).toMatch(/lamp500\b/);
+    expect(quotesOf((await thread.send("lamp500 harbour7")).answer)[0]?.text).toMatch(/lamp500\b/);
   });
 
   test("of one line without a space are read", async () => {
     const thread = new Thread();
-    const { state } = await thread.send("", await thread.file("big.txt", "äbc".repeat(MB20 / 4), "text/plain"));
+    const { state } = await thread.send("", await thread.file("big.md", "äbc".repeat(MB5 / 4), "text/markdown"));
     expect(onlyDocument(state)).toMatchObject({ phase: "Done" });
   });
 
-  test("of a table are summed to the cent", async () => {
+  test("of a table are summed", async () => {
     const thread = new Thread();
-    const rows = 700_000;
+    const rows = 200_000;
     const text = `city,cents,note\n${Array.from({ length: rows }, (_, i) => `c${i % 7},${i},"some, note"`).join("\n")}\n`;
     const { state } = await thread.send("", await thread.file("big.csv", text, "text/csv"));
     const [, cents] = (onlyDocument(state) as TableDocumentState).columns;
     expect(cents?.numbers).toMatchObject({ sum: (rows * (rows - 1)) / 2, median: (rows - 1) / 2, max: rows - 1 });
-    const { calls } = await thread.send("how many rows where city is c3");
-    expect(calls).toMatchObject([{ result: { matched: rows / 7 } }]);
   });
 });

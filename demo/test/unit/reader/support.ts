@@ -4,9 +4,9 @@ import { EventSchemas } from "@ag-ui/core/schemas";
 import fastJsonPatch, { type Operation } from "fast-json-patch";
 import { from } from "rxjs";
 import { expect } from "vitest";
-import { hashText } from "../../../reader/files.js";
-import { fileMessage } from "../../../reader/message.js";
-import { createCache, type DocumentCache } from "../../../reader/prepare.js";
+import { hashText } from "../../../documents/files.js";
+import { fileMessage } from "../../../documents/message.js";
+import type { DocumentCache } from "../../../documents/prepare.js";
 import { reader } from "../../../reader/reader.js";
 import type { ReaderState } from "../../../reader/state.js";
 
@@ -23,7 +23,7 @@ export interface Outcome {
 export class Thread {
   readonly files = new Map<string, string>();
   readonly messages: Message[] = [];
-  readonly cache: DocumentCache = createCache();
+  readonly cache: DocumentCache = new Map();
   state: unknown;
   #runs = 0;
 
@@ -58,9 +58,9 @@ export class Thread {
     return {
       pace: 0,
       cache: this.cache,
-      loadFile: (id: string) => {
+      load: (id: string) => {
         const text = this.files.get(id);
-        return text === undefined ? Promise.reject(new Error("The file is gone.")) : Promise.resolve(text);
+        return text === undefined ? Promise.reject(new Error("The file is gone.")) : Promise.resolve({ text });
       },
     };
   }

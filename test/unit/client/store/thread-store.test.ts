@@ -130,6 +130,7 @@ describe("a thread", () => {
     await vi.waitFor(() =>
       expect(said(store.getSnapshot().messages).slice(-2)).toEqual(['user: "three"', 'assistant: "LOUD"']),
     );
+    await idle(store);
     await store.regenerate(store.getSnapshot().messages.at(-1)!.id, { agentId: "echo" });
     await vi.waitFor(() => expect(last()).toBe('assistant: "5 three"'));
   });

@@ -1,0 +1,71 @@
+import type { LanguageModelV4FilePart, LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
+import { invalidInput } from "../run/errors.js";
+import type { PromptApiContent, PromptApiMessage } from "./prompt-api.js";
+
+const text = (value: string): PromptApiContent => ({ type: "text", value });
+
+/**
+ * A prompt of the AI SDK in the messages of the browser's model: it takes one system message, first; tool calls and their
+ * results are told as text; an assistant message at the end is gone on with.
+ *
+ * @throws RunnerError `invalid-input` for a file that it cannot read
+ */
+export function promptApiMessages(prompt: LanguageModelV4Prompt): readonly PromptApiMessage[] {
+  const system = prompt.flatMap((message) => (message.role === "system" ? [message.content] : []));
+  const talk = prompt.flatMap(messageOf).filter(({ content }) => content.length > 0);
+  const last = talk.at(-1);
+  const messages = last?.role === "assistant" ? [...talk.slice(0, -1), { ...last, prefix: true }] : talk;
+  if (system.length === 0) return messages;
+  return [{ role: "system", content: [text(system.join("\n\n"))] }, ...messages];
+}
+
+function messageOf(message: LanguageModelV4Message): PromptApiMessage[] {
+  switch (message.role) {
+    case "system":
+      return [];
+    case "user":
+      return [
+        {
+          role: "user",
+          content: message.content.map((part) => (part.type === "text" ? text(part.text) : contentOf(part))),
+        },
+      ];
+    case "assistant":
+      return [
+        {
+          role: "assistant",
+          content: message.content.flatMap((part) => {
+            if (part.type === "text") return [text(part.text)];
+            // What it thought is not for it to read; the rest comes from other models.
+            if (part.type !== "tool-call") return [];
+            return [text(`[Called the tool ${part.toolName} with ${JSON.stringify(part.input)}]`)];
+          }),
+        },
+      ];
+    case "tool":
+      return [
+        {
+          role: "user",
+          content: message.content.flatMap((part) =>
+            part.type === "tool-result"
+              ? [text(`[The tool ${part.toolName} gave ${JSON.stringify(part.output)}]`)]
+              : [],
+          ),
+        },
+      ];
+  }
+}
+
+/** @throws RunnerError `invalid-input` */
+function contentOf({ mediaType, data }: LanguageModelV4FilePart): PromptApiContent {
+  if (data.type === "text") return text(data.text);
+  const kind = (["image", "audio"] as const).find((one) => mediaType === one || mediaType.startsWith(`${one}/`));
+  if (kind === undefined || data.type !== "data") {
+    throw invalidInput("prompt", `The browser's language model reads no file of type ${mediaType}`);
+  }
+  const bytes = data.data;
+  return {
+    type: kind,
+    value: typeof bytes === "string" ? Uint8Array.from(atob(bytes), (character) => character.charCodeAt(0)) : bytes,
+  };
+}

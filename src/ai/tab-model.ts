@@ -1,0 +1,85 @@
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4StreamPart,
+  LanguageModelV4StreamResult,
+} from "@ai-sdk/provider";
+import { abortWith } from "../platform/abort.js";
+import { loaded } from "../run/loaded.js";
+import { checkKind, checkNames, ID, TIMEOUT, type Names } from "../run/options.js";
+import type { ModelCall, ModelPart } from "../wire/model-frames.js";
+import { generated } from "./generated.js";
+
+/** Options of {@link tabModel}. */
+export interface TabModelOptions {
+  /** How long a call waits for a tab that offers the model, each time that it needs one, in ms. Default 5,000. */
+  readonly waitMs?: number;
+}
+
+const NAMES: Names<TabModelOptions> = { waitMs: TIMEOUT };
+
+/**
+ * A language model of the AI SDK that runs in a tab: one that offers it under this name by `offerModel`. For agents in the
+ * worker; the host chooses the tab, a visible one first, and moves a call when that tab is lost. Headers of a call do not
+ * go to the tab.
+ *
+ * Calls fail with the model's error, or RunnerError `provider-unavailable`: no tab offers it in time, or the tab was lost
+ * with a part of the answer that no other tab can go on with.
+ *
+ * @param name as the page calls it
+ * @throws RunnerError `invalid-input`
+ */
+export function tabModel(name: string, options: TabModelOptions = {}): LanguageModelV4 {
+  checkKind("name", name, ID);
+  checkNames(options, NAMES, { of: "tabModel" });
+  const { waitMs = 5_000 } = options;
+  const doStream = async (given: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamResult> => {
+    const { abortSignal, headers: _headers, ...call } = given;
+    // The host has loaded it, where a tab has offered a model.
+    const { tabModels } = await loaded(import("../runtime/models/tab-models.js"));
+    const ended = abortWith(...(abortSignal === undefined ? [] : [abortSignal]));
+    const { signal } = ended;
+    // The fields of the options are those of a call, which crosses as data.
+    const parts = tabModels().answer({ model: name, call: call as unknown as ModelCall, waitMs, signal });
+    // So that the call itself fails where no tab begins to answer.
+    let first: IteratorResult<ModelPart, void> | undefined;
+    try {
+      first = await parts.next();
+    } catch (error) {
+      ended.abort();
+      throw error;
+    }
+    const stream = new ReadableStream<LanguageModelV4StreamPart>(
+      {
+        async pull(controller) {
+          try {
+            const { done, value } = first ?? (await parts.next());
+            first = undefined;
+            if (done !== true) return controller.enqueue(revived(value));
+            ended.abort();
+            controller.close();
+          } catch (error) {
+            ended.abort();
+            throw error;
+          }
+        },
+        cancel: (reason) => ended.abort(reason),
+      },
+      { highWaterMark: 0 },
+    );
+    return { stream };
+  };
+  return {
+    specificationVersion: "v4",
+    provider: "tab",
+    modelId: name,
+    // Media is downloaded before the call: what a tab's model reads of the web is not known here.
+    supportedUrls: {},
+    doStream,
+    doGenerate: async (given) => generated((await doStream(given)).stream),
+  };
+}
+
+/** A part as the AI SDK has it; its shape was checked when it came. */
+const revived = (part: ModelPart): LanguageModelV4StreamPart =>
+  (part.type === "error" ? { ...part, error: new Error(String(part["error"])) } : part) as LanguageModelV4StreamPart;

@@ -1,0 +1,130 @@
+import { abortWith } from "../../platform/abort.js";
+import { Bell } from "../../platform/bell.js";
+import { systemClock, type Clock } from "../../platform/clock.js";
+import { tabModelsKey } from "../../platform/names.js";
+import { RunnerError } from "../../run/errors.js";
+import type { ModelCall, ModelOffer, ModelPart } from "../../wire/model-frames.js";
+import { JoinedAnswer } from "./joined-answer.js";
+import { TabOffer } from "./tab-offer.js";
+
+/** What an offer is chosen by. */
+export interface Choice {
+  readonly visible: boolean;
+  readonly requests: number;
+}
+
+/**
+ * The offer that a request goes to: a visible tab before a hidden one, which browsers slow down and freeze; then the one
+ * that runs the fewest requests; then the one that was made first.
+ *
+ * @param offers in the order in which they were made
+ */
+export const chooseOffer = <O extends Choice>(offers: readonly O[]): O | undefined =>
+  offers.toSorted((a, b) => Number(b.visible) - Number(a.visible) || a.requests - b.requests)[0];
+
+/** A call of a model that tabs run. */
+export interface TabModelRequest {
+  readonly model: string;
+  readonly call: ModelCall;
+  /** How long it waits for a tab, each time that it needs one, in ms. */
+  readonly waitMs: number;
+  /** Ends it; the tab's model is stopped. */
+  readonly signal: AbortSignal;
+}
+
+/** The language models that the tabs of this process's hosts offer. */
+export class TabModels {
+  private readonly offers = new Set<TabOffer>();
+  private readonly changed = new Bell();
+
+  constructor(private readonly clock: Clock = systemClock) {}
+
+  /**
+   * Takes a tab's offer.
+   *
+   * @param gone aborts when the tab is gone
+   */
+  offer(offer: ModelOffer, port: MessagePort, gone: AbortSignal): void {
+    const made = new TabOffer(offer, port, gone, this.clock, () => this.changed.ring());
+    if (made.over.aborted) return;
+    this.offers.add(made);
+    made.over.addEventListener("abort", () => this.offers.delete(made), { once: true });
+    this.changed.ring();
+  }
+
+  /**
+   * The parts of an answer. When the tab that gives it is lost, it is moved: asked for anew while there is no text; behind
+   * a text, another tab that offers to continue goes on.
+   *
+   * Errors: RunnerError `provider-unavailable` where no tab offers the model in time, or the answer cannot be moved; that
+   * of the model; the signal's reason.
+   */
+  async *answer({ model, call, waitMs, signal }: TabModelRequest): AsyncGenerator<ModelPart, void> {
+    const joined = new JoinedAnswer(call);
+    for (;;) {
+      const offer = await this.chosen(model, joined.needsContinuing, waitMs, signal);
+      if (offer === undefined) throw this.unavailable(model, joined, waitMs);
+      // By hand: `for await` drops how it ended.
+      const parts = offer.answer(joined.next(), signal);
+      try {
+        for (;;) {
+          const { done, value } = await parts.next();
+          if (done !== true) yield* joined.take(value);
+          else if (value === "ended") return;
+          else break;
+        }
+      } finally {
+        await parts.return("lost");
+      }
+      if (!joined.mayMove) throw this.unavailable(model, joined, waitMs);
+    }
+  }
+
+  /** The best offer, once there is one; undefined if none comes within `waitMs`. Errors: the signal's reason. */
+  private async chosen(
+    model: string,
+    continues: boolean,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<TabOffer | undefined> {
+    const waiting = abortWith(signal);
+    const tooLong = this.clock.after(waitMs, waiting.signal).then(() => waiting.abort());
+    try {
+      for (;;) {
+        if (signal.aborted) throw signal.reason;
+        const seen = this.changed.count;
+        const fit = [...this.offers].filter(
+          (one) => one.model === model && !one.isSilent && (one.continues || !continues),
+        );
+        const found = chooseOffer(fit);
+        if (found !== undefined) return found;
+        if (waiting.signal.aborted) return undefined;
+        await this.changed.wait(seen, waiting.signal);
+      }
+    } finally {
+      waiting.abort();
+      await tooLong;
+    }
+  }
+
+  private unavailable(model: string, { hasBegun }: JoinedAnswer, waitMs: number): RunnerError {
+    const details = { model, delivered: hasBegun, retryable: true };
+    const message = hasBegun
+      ? `The tab that ran the model "${model}" is gone, and no other one can go on with its answer: run it again`
+      : `No tab has offered the model "${model}" for ${waitMs} ms: open a tab that offers it, and run again`;
+    return new RunnerError("provider-unavailable", details, { message });
+  }
+}
+
+/**
+ * The models of this process (of this JavaScript realm), found by their symbol: by the host, and by the models of agents,
+ * which may be in a bundle of their own.
+ */
+export function tabModels(): TabModels {
+  // Only this module writes it.
+  const known = Object.getOwnPropertyDescriptor(globalThis, tabModelsKey)?.value as TabModels | undefined;
+  if (known !== undefined) return known;
+  const made = new TabModels();
+  Object.defineProperty(globalThis, tabModelsKey, { value: made, enumerable: false });
+  return made;
+}

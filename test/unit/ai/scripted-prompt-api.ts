@@ -1,0 +1,88 @@
+import type {
+  PromptApi,
+  PromptApiCreateOptions,
+  PromptApiMessage,
+  PromptApiSession,
+} from "../../../src/ai/prompt-api.js";
+
+/** What a prompt says, as text. */
+const said = (messages: readonly PromptApiMessage[]): string =>
+  messages
+    .map(({ role, content, prefix }) => {
+      const parts = content.map(({ type, value }) => (type === "text" ? String(value) : `<${type} ${value.length}>`));
+      return `${role}${prefix === true ? "…" : ""}: ${parts.join(" ")}`;
+    })
+    .join(" | ");
+
+/** A browser's language model whose download the test drives, and that says what it was told. */
+export class ScriptedPromptApi implements PromptApi {
+  creates = 0;
+  clones = 0;
+  /** Sessions that are there. */
+  alive = 0;
+  readonly prompts: string[] = [];
+  readonly constraints: unknown[] = [];
+  private monitor: EventTarget | undefined;
+  private finish: ((error?: Error) => void) | undefined;
+  /** Replaces what it says. */
+  says: (prompt: string, signal?: AbortSignal) => AsyncIterable<string> | Iterable<string> = (prompt) => [
+    `(${prompt})`,
+  ];
+
+  constructor(public is: string) {}
+
+  async availability(): Promise<string> {
+    return this.is;
+  }
+
+  async create({ initialPrompts = [], monitor, signal }: PromptApiCreateOptions = {}): Promise<PromptApiSession> {
+    this.creates++;
+    if (this.is !== "available") {
+      this.is = "downloading";
+      this.monitor = new EventTarget();
+      monitor?.(this.monitor);
+      await new Promise<void>((resolve, reject) => (this.finish = (error) => (error ? reject(error) : resolve())));
+      this.is = "available";
+    }
+    signal?.throwIfAborted();
+    return this.session(initialPrompts);
+  }
+
+  progress(loaded: number): void {
+    this.monitor?.dispatchEvent(Object.assign(new Event("downloadprogress"), { loaded, total: 1 }));
+  }
+
+  /** Ends the download. */
+  done(error?: Error): void {
+    if (error) this.is = "downloadable";
+    this.finish?.(error);
+  }
+
+  private session(before: readonly PromptApiMessage[]): PromptApiSession {
+    this.alive++;
+    let messages = before;
+    return {
+      promptStreaming: (asked, { signal, responseConstraint } = {}) => {
+        messages = [...messages, ...asked];
+        this.prompts.push(`${said(before)} >> ${said(asked)}`);
+        this.constraints.push(responseConstraint);
+        const words = this.says(said(asked), signal);
+        const texts = Symbol.asyncIterator in words ? words[Symbol.asyncIterator]() : words[Symbol.iterator]();
+        return new ReadableStream<string>({
+          start: (controller) =>
+            signal?.addEventListener("abort", () => controller.error(signal.reason), { once: true }),
+          async pull(controller) {
+            const next = await texts.next();
+            if (next.done === true) controller.close();
+            else controller.enqueue(next.value);
+          },
+        });
+      },
+      clone: async () => {
+        this.clones++;
+        return this.session(messages);
+      },
+      destroy: () => void this.alive--,
+    };
+  }
+}
