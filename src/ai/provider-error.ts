@@ -15,7 +15,7 @@ const TOO_LONG =
 
 /** What browsers and Node say where no answer came: its reason (CORS, no server) is told to no script. */
 const UNREACHABLE =
-  /failed to fetch|fetch failed|load failed|networkerror|network error|cannot connect|network connection|terminated|socket hang up|econn/i;
+  /failed to fetch|fetch failed|load failed|networkerror|network error|cannot connect|network connection|error in input stream|terminated|socket hang up|econn/i;
 
 /** The longest part of a server's own words that a message carries, in characters. */
 const MAX_SAID = 500;

@@ -128,7 +128,8 @@ export class LocalAgent extends ThreadAgent {
       const { messages, ...input } = this.prepareRunAgentInput({ ...parameters, runId });
       // What an earlier call takes along, which the host has not answered yet, is no part of this one.
       const others = new Set([...this.inTurn.values()].flatMap((it) => it.input.messages.map(({ id }) => id)));
-      const request = this.requestOf({ ...input, messages: messages.filter(({ id }) => !others.has(id)) });
+      const isOthers = ({ id }: Message): boolean => others.has(id) && this.known.isUnsent(id);
+      const request = this.requestOf({ ...input, messages: messages.filter((message) => !isOthers(message)) });
       if (request.partial !== undefined) {
         return this.runInTurn({ run: request, onBusy, whenOffline }, { ...parameters, runId }, subscriber);
       }

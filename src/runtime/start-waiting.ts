@@ -4,6 +4,8 @@ import type { WaitingRuns } from "./waiting/waiting-runs.js";
 
 /** How often a host looks for waiting runs that nobody told it of, in ms: their host may have died with its message. */
 const LOOK_MS = 60_000;
+/** How long after its beginning a host looks first, in ms: out of the way of the tab that it was started for. */
+const FIRST_LOOK_MS = 100;
 
 /** Has the waiting runs of a log started: those that are there when a host begins, and those of later changes. */
 export function startWaiting(
@@ -18,11 +20,11 @@ export function startWaiting(
     for (const threadId of threadIds) runs?.look(threadId);
   };
   changed$.subscribe((threadId) => void look(async () => [threadId]));
-  const keepLooking = async (): Promise<void> => {
+  const keepLooking = async (afterMs: number): Promise<void> => {
+    await clock.after(afterMs, closed);
+    if (closed.aborted) return;
     await look(list);
-    if (isOneProcess) return;
-    await clock.after(LOOK_MS, closed);
-    if (!closed.aborted) void keepLooking();
+    if (!isOneProcess) void keepLooking(LOOK_MS);
   };
-  void keepLooking();
+  void keepLooking(FIRST_LOOK_MS);
 }

@@ -268,20 +268,13 @@ class Chaos {
       const { run } = threads[threadId]!;
       if (run.is !== "idle" || run.last === undefined || run.last.status === "finished") continue;
       isAny = true;
-      const messages = await this.messagesOf(tab, threadId);
-      const last = messages.findLast(({ role }) => role === "user")?.id ?? "";
-      this.retries.set(last, (this.retries.get(last) ?? 0) + 1);
       count(this.runAgain, `${run.last.status} ${run.last.error?.code ?? ""}`);
       this.options.log?.(`${threadId} is run again after ${JSON.stringify(run)}`);
-      const outcome = await tab.evaluate((thread) => window.chaos.runAgain(thread), threadId);
+      const { messageId, outcome } = await tab.evaluate((thread) => window.chaos.runAgain(thread), threadId);
+      this.retries.set(messageId, (this.retries.get(messageId) ?? 0) + 1);
       if (outcome !== "ok") this.found.push(`${threadId} cannot be run again: ${outcome}`);
     }
     return isAny;
-  }
-
-  private async messagesOf(tab: Tab, threadId: string): Promise<readonly Message[]> {
-    const shown = await tab.evaluate(() => window.chaos.shown());
-    return (shown.find((one) => one.threadId === threadId)?.messages ?? []).map((it) => JSON.parse(it) as Message);
   }
 
   private async checkAll(): Promise<void> {

@@ -74,11 +74,15 @@ class Chaos {
     }));
   }
 
-  /** What a person does who is shown "Run again". @returns "ok", or why not */
-  runAgain(threadId: string): Promise<string> {
-    return this.store(threadId)
-      .retry()
-      .then(() => "ok", nameOf);
+  /**
+   * What a person does who is shown "Run again".
+   *
+   * @returns the message that is answered again, and "ok" or why it is not
+   */
+  async runAgain(threadId: string): Promise<{ messageId: string; outcome: string }> {
+    const store = this.store(threadId);
+    const messageId = store.getSnapshot().messages.findLast(({ role }) => role === "user")?.id ?? "";
+    return { messageId, outcome: await store.retry().then(() => "ok", nameOf) };
   }
 
   readLog(): Promise<ReadLog> {
