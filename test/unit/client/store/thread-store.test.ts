@@ -400,6 +400,8 @@ describe("what was read of a thread", () => {
     runAgent.mockRestore();
     await vi.waitFor(() => expect(said(store.getSnapshot().messages)[0]).toBe('user: "one"'));
     await vi.waitFor(() => expect(said(store.getSnapshot().messages)).toContain('user: "three"'));
+    // A stop is for what is shown as running.
+    await vi.waitFor(() => expect(store.getSnapshot().run.is).toBe("running"));
     store.stop();
     await idle(store, "stopped");
   });
