@@ -4,8 +4,10 @@ import { cdp } from "vitest/browser";
 
 const { origin } = location;
 
-/** More than a small disk holds. */
-export const LARGE = "x".repeat(4_000_000);
+/** More than a small disk holds. Random, since browsers may store text compressed. */
+export const LARGE = Array.from({ length: 500_000 }, () => Math.random().toString(36).slice(2, 10).padEnd(8, "x")).join(
+  "",
+);
 
 /** Until the test ends or `free` is called, little can be stored, and nothing of the size of {@link LARGE}. */
 export async function smallDisk(): Promise<{ free: () => Promise<void> }> {
