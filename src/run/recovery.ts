@@ -52,6 +52,7 @@ export type AskReason =
   | "tools-started"
   /** Its record cannot be read, or its agent is not there. */
   | "unreadable";
+/** Why a broken run is not attempted again. */
 export type GiveUpReason =
   /** It was attempted as often as it may be. */
   | "attempts"

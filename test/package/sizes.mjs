@@ -7,20 +7,20 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 59_500, whole: 96_400 },
-  "./worker": { own: 63_100, whole: 109_700 },
+  ".": { own: 60_500, whole: 97_700 },
+  "./worker": { own: 65_300, whole: 111_900 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 61_100, whole: 69_500 },
-  "./client": { own: 24_300, whole: 68_000 },
-  connectRuntime: { own: 18_800, whole: 62_400 },
+  serveRuntime: { own: 63_100, whole: 71_800 },
+  "./client": { own: 25_200, whole: 69_000 },
+  connectRuntime: { own: 19_700, whole: 63_400 },
   // The hooks, and the stores below them: about 6 kB more than the connection alone.
-  "connectRuntime, react": { own: 24_200, whole: 68_500 },
-  "./react": { own: 10_100, whole: 16_400 },
+  "connectRuntime, react": { own: 25_000, whole: 69_300 },
+  "./react": { own: 10_200, whole: 16_500 },
   // What CopilotKit has of its own is not in it.
-  "./copilotkit": { own: 10_700, whole: 19_600 },
-  "./vue": { own: 9_700, whole: 21_600 },
-  "./svelte": { own: 9_500, whole: 19_500 },
-  "./runtime": { own: 67_700, whole: 78_500 },
+  "./copilotkit": { own: 10_900, whole: 19_700 },
+  "./vue": { own: 9_800, whole: 21_800 },
+  "./svelte": { own: 9_700, whole: 19_600 },
+  "./runtime": { own: 69_400, whole: 80_500 },
   "./node": { own: 7_000, whole: 7_000 },
   "./service-worker": { own: 7_200, whole: 7_200 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
