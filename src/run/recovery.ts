@@ -57,7 +57,9 @@ export type GiveUpReason =
   /** It was attempted as often as it may be. */
   | "attempts"
   /** Somebody cancelled the attempt that waited. */
-  | "cancelled";
+  | "cancelled"
+  /** The thread went on first: somebody sent a message, or another run began. */
+  | "went-on";
 
 /** What became of a broken run. In the log, where it does not go on by itself. */
 export type RecoveryNote =

@@ -1,5 +1,12 @@
 import type { RunAgentInput } from "@ag-ui/client";
-import { retryAfterOf, verdictOf, type RecoveryNote, type RecoveryPolicy, type Verdict } from "../run/recovery.js";
+import {
+  retryAfterOf,
+  verdictOf,
+  type GiveUpReason,
+  type RecoveryNote,
+  type RecoveryPolicy,
+  type Verdict,
+} from "../run/recovery.js";
 import type { RecoveryWaiting } from "../storage/waiting.js";
 import { brokenRunOf, type BrokenRun } from "./history/broken-run.js";
 import type { History } from "./history/history.js";
@@ -46,13 +53,12 @@ export class Recoveries {
 
   /** Somebody decided that a recovery does not go on. @returns false if it does not wait any more */
   cancel(waiting: RecoveryWaiting): Promise<boolean> {
-    const attempts = (waiting.attempt?.number ?? 2) - 1;
-    return this.end(waiting, { is: "gave-up", why: "cancelled", attempts });
+    return this.end(waiting, gaveUp(waiting, "cancelled"));
   }
 
   /** The thread went on without it. */
   async drop(waiting: RecoveryWaiting): Promise<void> {
-    await this.end(waiting, undefined);
+    await this.end(waiting, gaveUp(waiting, "went-on"));
   }
 
   private async end(waiting: RecoveryWaiting, note: RecoveryNote | undefined): Promise<boolean> {
@@ -79,17 +85,15 @@ export class Recoveries {
     };
   }
 
-  /** Undefined: the thread went on, or nobody recovers its runs any more. */
-  private async verdict(
-    { threadId, of, ofIndex, agentId }: RecoveryWaiting,
-    agent: RecoveringAgent | undefined,
-  ): Promise<Verdict | undefined> {
+  /** Undefined: nobody recovers the agent's runs any more. */
+  private async verdict(waiting: RecoveryWaiting, agent: RecoveringAgent | undefined): Promise<Verdict | undefined> {
+    const { threadId, of, ofIndex, agentId } = waiting;
     const policy = this.parts.recovery.policyOf?.(agentId);
     if (policy === undefined) return undefined;
     if (agent === undefined) return UNREADABLE;
     try {
       const broken = await this.brokenRun(threadId, of);
-      if (broken === undefined) return undefined;
+      if (broken === undefined) return gaveUp(waiting, "went-on");
       const closing = await this.parts.store.closing(threadId, ofIndex);
       return this.judge(broken, policy, agent, closing && retryAfterOf(closing.terminal));
     } catch (error) {
@@ -125,3 +129,9 @@ export class Recoveries {
 }
 
 const UNREADABLE: RecoveryNote = { is: "ask", why: "unreadable" };
+
+const gaveUp = ({ attempt }: RecoveryWaiting, why: GiveUpReason): RecoveryNote => ({
+  is: "gave-up",
+  why,
+  attempts: (attempt?.number ?? 2) - 1,
+});

@@ -68,7 +68,11 @@ const asks = ({ why, tools = [] }: Extract<RunRecovery, { is: "ask" }>): string 
     : "It does not go on by itself.";
 
 const gaveUp = ({ why, attempts }: Extract<RunRecovery, { is: "gave-up" }>): string =>
-  why === "cancelled" ? "You left it so." : `It was tried ${attempts} times.`;
+  ({
+    attempts: `It was tried ${attempts} times.`,
+    cancelled: "You left it so.",
+    "went-on": "The conversation went on without it.",
+  })[why];
 
 function again(app: App): TemplateResult {
   const continues = app.agent.again === "continue";

@@ -7,7 +7,7 @@ import type { RunRequest, WaitingReason } from "../../wire/shapes.js";
 
 /** What decides whether the first waiting run of a thread may start. */
 export interface Situation {
-  readonly head: Pick<ThreadHead, "live"> | undefined;
+  readonly head: Pick<ThreadHead, "live" | "activeRunIndex"> | undefined;
   readonly online: boolean;
   /** Ms since the Unix epoch. */
   readonly now: number;
@@ -22,6 +22,8 @@ export interface Situation {
 /** What matters of a waiting run, or of one that is to wait. */
 export type Candidate = Pick<WaitingRow, "kind" | "notBefore" | "error"> & {
   readonly resume?: RunRequest["input"]["resume"];
+  /** Of a recovery: the run that broke. */
+  readonly ofIndex?: number;
 };
 
 /** Why the first waiting run of a thread waits; `starting`: nothing keeps it. Those behind it wait for it. */
@@ -30,6 +32,9 @@ export function reasonFor(first: Candidate, situation: Situation): WaitingReason
   const error = first.error ?? here?.error;
   if (error !== undefined) return { is: "failed", error };
   if (head?.live !== undefined) return { is: "busy", runId: head.live.runId };
+  // The thread went on without it: whoever starts it finds that out, and it holds up nothing.
+  if (first.kind === "recovery" && head !== undefined && head.activeRunIndex !== first.ofIndex)
+    return { is: "starting" };
   // A run that goes on with a broken one answers what that one did; the runner refuses it where it does not.
   if (first.kind === "run" && resumeFaults(openInterrupts, first.resume, now) !== undefined) {
     return { is: "interrupts", interruptIds: openInterrupts.map(({ id }) => id) };

@@ -13,7 +13,8 @@ const free: Situation = {
   pendingToolCalls: false,
 };
 const error = { code: "refused", message: "no" } as const;
-const live = { live: { runIndex: 0, runId: "r0" } };
+const live = { activeRunIndex: 0, live: { runIndex: 0, runId: "r0" } };
+const recovery = { kind: "recovery", ofIndex: 0, notBefore: 2_000 } as const;
 const asked = [{ id: "i1", reason: "confirm" }];
 
 describe("why the first waiting run of a thread waits", () => {
@@ -32,6 +33,8 @@ describe("why the first waiting run of a thread waits", () => {
     ["no network, which it needs", {}, { online: false, needsNetwork: true }, { is: "offline" }],
     ["no network, which it does not need", {}, { online: false }, { is: "starting" }],
     ["not before", { notBefore: 2_000 }, {}, { is: "retry", at: 2_000 }],
+    ["a broken run, until its time comes", recovery, { head: { activeRunIndex: 0 } }, { is: "retry", at: 2_000 }],
+    ["a broken run, and the thread went on", recovery, { head: { activeRunIndex: 1 } }, { is: "starting" }],
     ["from then on", { notBefore: 1_000 }, {}, { is: "starting" }],
     ["this host tries later", { notBefore: 1_500 }, { here: { retryAt: 3_000 } }, { is: "retry", at: 3_000 }],
     ["it failed, says the log", { error }, { head: live }, { is: "failed", error }],

@@ -95,6 +95,22 @@ describe("a run that failed in a way that may pass (issue 16)", () => {
     expect(await runtime.waiting.list("t")).toEqual([]);
   });
 
+  test("leaves a note when the thread goes on first, and holds up nothing that waits (L13)", async () => {
+    const { agent, attempts } = failing(1, LONG_MS);
+    const { runtime, tab, recovery } = tabOf(agent, AUTO);
+    await until(() => expect(recovery()).toMatchObject({ is: "waiting" }));
+    tab.addMessage({ id: "u2", role: "user", content: "never mind" });
+    await tab.runAgent({ runId: "s" });
+    await until(async () => expect(await runtime.waiting.list("t")).toEqual([]));
+    expect(await runtime.runner().listRuns("t")).toMatchObject([
+      { runId: "s", status: "finished" },
+      { runId: "r", recovery: { is: "gave-up", why: "went-on", attempts: 1 } },
+    ]);
+    tab.addMessage({ id: "u3", role: "user", content: "more" });
+    await tab.runAgent({ runId: "q", onBusy: "queue" });
+    expect(attempts).toHaveLength(3);
+  });
+
   test("and that can be started now", async () => {
     const { agent, attempts } = failing(1, LONG_MS);
     const { runtime, last, recovery } = tabOf(agent, AUTO);
