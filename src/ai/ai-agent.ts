@@ -26,10 +26,14 @@ class AiAgent extends GeneratorAgent implements ContinuingAgent {
     this.repeatableTools = repeatableIn(options);
   }
 
+  /** The AI SDK is ten times as large as the rest of an agent: it is loaded once a tab has its thread, or by the first run. */
+  preload(): Promise<typeof import("./model-run.js")> {
+    return loaded(import("./model-run.js"));
+  }
+
   protected override async *events(input: RunAgentInput, signal: AbortSignal): AsyncGenerator<BaseEvent> {
     const { options, headers, hosted } = this;
-    // The AI SDK is ten times as large as the rest of an agent: it is loaded when a run needs it.
-    const { modelRun } = await loaded(import("./model-run.js"));
+    const { modelRun } = await this.preload();
     yield* modelRun(options, { input, signal, headers, ...(hosted && { hosted }) });
   }
 

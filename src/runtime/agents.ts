@@ -54,11 +54,18 @@ function oncePerRequest(make: OfRequest): OfRequest {
   };
 }
 
+/** An agent that loads part of its code at its first run, or ahead of it. */
+interface PreloadingAgent {
+  preload(): Promise<unknown>;
+}
+
 /** A runtime's agents. Only own keys of a record count. */
 export class AgentRegistry {
   /** Known in advance only if the agents were given as a record. */
   readonly ids: readonly string[] | undefined;
   private readonly agents: OfRequest;
+  /** Those that were given as a record. */
+  private readonly given: Agents = {};
   private readonly loaded = new WeakMap<object, Lazy<AbstractAgent>>();
 
   /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-agent` for a non-agent */
@@ -77,6 +84,7 @@ export class AgentRegistry {
       // Callers who ask for an agent get the rejection.
       if (config instanceof Promise) config.catch(() => undefined);
       else {
+        this.given = config;
         this.ids = Object.keys(recordOf(config, "invalid-input"));
         for (const [agentId, source] of Object.entries(config)) {
           if (!isLoader(source)) cloneOf(agentId, checkAgent(agentId, source));
@@ -95,6 +103,17 @@ export class AgentRegistry {
    */
   async clone(agentId: string, request: () => Request): Promise<AbstractAgent> {
     return cloneOf(agentId, await this.load(agentId, await this.source(agentId, request)));
+  }
+
+  /**
+   * Has the agents that are there load what their first run needs: Chromium and Firefox never repeat an `import()` that
+   * failed in a worker. What fails is told by the run.
+   */
+  preload(): void {
+    for (const source of Object.values(this.given)) {
+      const agent = isLoader(source) ? this.loaded.get(source)?.made : source;
+      void (agent as Partial<PreloadingAgent> | undefined)?.preload?.()?.catch(() => undefined);
+    }
   }
 
   /** Errors: RunnerError `unknown-agent`, or what making the agents threw. */

@@ -148,9 +148,10 @@ export class RuntimeCore {
   /** Loads what runs need ahead of the first one. If that fails, the first run tries again. */
   preload(): void {
     this.runs.get().catch(() => undefined);
+    this.agents.preload();
     const { local } = this.home;
-    const mayWait = Object.values(this.options.agentPolicies ?? {}).some(({ needsNetwork }) => needsNetwork === true);
-    if (!mayWait || local === undefined) return;
+    // Runs of agents with policies may wait: for the network, or to go on with a broken one.
+    if (this.options.agentPolicies === undefined || local === undefined) return;
     this.waitingOf(local)
       .get()
       .then((waiting) => waiting.preload())
