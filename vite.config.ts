@@ -105,7 +105,7 @@ const generous = (given: number) => {
 };
 
 /** What counts modules that are loaded late, replaces what Node has, or is about a whole process: each file in one of its own. */
-const ALONE = ["test/unit/{client,runtime,service-worker,worker}/**/*.test.ts", "test/unit/runner/*.alone.test.ts"];
+const ALONE = ["test/unit/{client,runtime,service-worker,worker}/**/*.test.ts", "test/unit/**/*.alone.test.ts"];
 
 /** Logic, in Node: `npm test -- unit` runs both. Starting a process and loading the modules costs more than most files. */
 function unit(name: string, own: TestProjectInlineConfiguration["test"]): TestProjectInlineConfiguration {

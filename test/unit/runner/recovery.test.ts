@@ -183,7 +183,7 @@ test("several hosts that decide and start the same recovery start one attempt (L
   expect([...world.executed.values()]).toEqual([1]);
 });
 
-test("a thread that went on is not recovered: nothing is started, and the record goes", async () => {
+test("a thread that went on is not recovered: nothing is started, the record goes, and the run says why", async () => {
   const dbName = freshDb();
   const one = withPolicy(makeRunner({ dbName }), policy);
   await one.start({ threadId: "t", agentId: "test", agent: agentOf(silent), input: inputOf("t", "r") }).started;
@@ -195,5 +195,5 @@ test("a thread that went on is not recovered: nothing is started, and the record
   await collect(other.run({ threadId: "t", agent: agent(), input: inputOf("t", "next") }));
   expect(await startWaiting(other, "t", agent())).toBeUndefined();
   expect(await storeOf(other).waitingRuns("t")).toEqual([]);
-  expect((await other.getRun("r"))?.recovery).toBeUndefined();
+  expect((await other.getRun("r"))?.recovery).toMatchObject({ is: "gave-up", why: "went-on" });
 });

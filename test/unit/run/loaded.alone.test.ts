@@ -8,7 +8,6 @@ test("code that does not come is told as outdated, with what to do (L13)", async
     code: "outdated",
     message: expect.stringContaining("try again") as string,
   });
-  // Not all timers: hosts of other tests of this process may go on.
   await vi.advanceTimersByTimeAsync(10_000);
   await failed;
 });
