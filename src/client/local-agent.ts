@@ -198,7 +198,7 @@ export class LocalAgent extends ThreadAgent {
     };
     // Somebody else's answer streams: it is not to continue behind a message that comes later.
     if (this.runState$.value.is === "running") takeOut();
-    this.inTurn.set(runId, request.run);
+    this.inTurn.set(runId, { ...request.run, onBusy: request.onBusy });
     const before = this.turn;
     this.turn = new Promise((resolve) => this.decided.set(runId, resolve));
     try {

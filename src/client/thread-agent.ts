@@ -56,13 +56,12 @@ export abstract class ThreadAgent extends ApplyingAgent {
 
   protected requestOf(input: RunAgentInput): RunRequest {
     const known = this.inTurn.get(input.runId);
-    const supersede = this.supersedes.has(input.runId) && { onBusy: "supersede" as const };
-    if (known !== undefined) return { ...known, ...supersede };
+    if (known !== undefined) return known;
     const { threadId } = this;
     const agentId = this.agentId!;
     const after = {
       ...(input.runId === this.afterToolCalls && { afterToolCalls: true as const }),
-      ...supersede,
+      ...(this.supersedes.has(input.runId) && { onBusy: "supersede" as const }),
     };
     const news = this.known.news(input.messages);
     if (news === undefined) {

@@ -130,7 +130,8 @@ export class RuntimeRuns {
       persistedInputMessages,
       afterToolCalls,
       shownAs,
-      onBusy: onBusy === "reject" ? "throw" : onBusy,
+      onBusy: onBusy === "reject" || onBusy === "queue" ? "throw" : onBusy,
+      afterWaiting: onBusy === "queue",
       waiting: waiting !== undefined,
       attempt: waiting?.attempt,
     });

@@ -4,7 +4,7 @@ import type { ToolResult } from "../run/pending-tool-calls.js";
 import type { RecoveryNote } from "../run/recovery.js";
 import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
 import type { CallChange, LeftByRun, PendingToolCall, PendingToolCalls } from "./pending-tool-calls.js";
-import type { RecoveryWaiting, WaitingStore } from "./waiting.js";
+import type { RecoveryWaiting, TurnRequest, WaitingStore } from "./waiting.js";
 
 /** The head of a thread: its live run and holder, and its active run. */
 export interface ThreadHead {
@@ -92,9 +92,8 @@ export interface Claim {
   readonly holder: string;
 }
 
-export interface ClaimRequest {
+export interface ClaimRequest extends TurnRequest {
   readonly threadId: string;
-  readonly runId: string;
   readonly agentId?: string;
   /** Absent: the thread's last run. */
   readonly parentRunId?: string;
@@ -111,8 +110,6 @@ export interface ClaimRequest {
   readonly answers?: boolean;
   /** For a thread that has none yet. */
   readonly title: string;
-  /** It is the first of the thread's waiting runs, and is removed from them in the same transaction. */
-  readonly waiting?: boolean;
   readonly attempt?: Attempt;
 }
 
@@ -127,7 +124,7 @@ export type ClaimResult =
   | { readonly is: "exists"; readonly run: RunRow }
   /** The thread changed after the base was read. */
   | { readonly is: "moved" }
-  /** Of a waiting run: it does not wait any more, or another one goes first. */
+  /** A waiting run does not wait any more, or another one goes first. */
   | { readonly is: "gone" | "behind" };
 
 /** A message that a run added or replaced. */

@@ -96,6 +96,24 @@ export interface WaitingStore {
 /** The position of a run that is added at the front. */
 export const positionAtFront = (first: number | undefined): number => (first === undefined ? 0 : Math.ceil(first) - 1);
 
-/** Whether a claim may start a waiting run: `gone` where it does not wait any more, `behind` where another one is first. */
-export const turnOf = (waits: boolean, firstRunId: string | undefined, runId: string): "first" | "behind" | "gone" =>
-  !waits ? "gone" : firstRunId === runId ? "first" : "behind";
+/** Whether a claim may start a run: `gone` where it waited and does not any more, `behind` where another one goes first. */
+export type Turn = "first" | "behind" | "gone";
+
+/** What the claim of a run says about those that wait. */
+export interface TurnRequest {
+  readonly runId: string;
+  /** It is the first of the thread's waiting runs, and is removed from them in the same transaction. */
+  readonly waiting?: boolean;
+  /** Waiting runs of the thread go first: it is `behind` while any wait. */
+  readonly afterWaiting?: boolean;
+}
+
+/** @param firstRunId of the waiting runs */
+export function turnOf(
+  { runId, waiting, afterWaiting }: TurnRequest,
+  waits: boolean,
+  firstRunId: string | undefined,
+): Turn {
+  if (waiting === true) return !waits ? "gone" : firstRunId === runId ? "first" : "behind";
+  return afterWaiting === true && firstRunId !== undefined ? "behind" : "first";
+}

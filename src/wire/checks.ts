@@ -157,6 +157,6 @@ export function checkRun(request: RunRequest): RunRequest {
   }
   optionalOf("string")(fields, "branchBefore");
   optionalOf("boolean")(fields, "afterToolCalls");
-  optional(oneOf("reject", "supersede"))(fields, "onBusy");
+  optional(oneOf("reject", "queue", "supersede"))(fields, "onBusy");
   return request;
 }

@@ -318,8 +318,11 @@ export interface RunRequest {
   readonly afterToolCalls?: true;
   /** The messages to record with the run, if the caller has worked out which are new. */
   readonly persistedInputMessages?: readonly Message[];
-  /** What becomes of a live run of the thread, or of this one. Default: as the host's runner was made. */
-  readonly onBusy?: "reject" | "supersede";
+  /**
+   * What becomes of a live run of the thread, or of this one. Default: as the host's runner was made. `queue`: this one is
+   * refused as `thread-busy`, also while others wait, a recovery among them; the tab has it wait then.
+   */
+  readonly onBusy?: OnBusy;
 }
 
 /** A run that is to wait where it cannot begin at once. */

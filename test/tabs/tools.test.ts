@@ -273,13 +273,18 @@ function ofDyingTab(error: unknown): void {
     throw error;
 }
 
-test(`${SCHEDULES} random schedules of tabs that come, reload and die: no call runs twice, each result and each answer goes on once, nothing is stuck`, async () => {
-  for (let n = 0; n < SCHEDULES; n++) {
-    const seed = SEED + n;
-    const schedule = new Schedule(seed);
-    const faults = await schedule.run().catch((error: unknown) => [String(error)]);
-    expect(faults, `PROPERTY_SEED=${seed}, thread ${schedule.thread}: ${schedule.told.join("; ")}`).toEqual([]);
-    await Promise.allSettled(tabs.map((tab) => tab?.close()));
-    tabs = [];
-  }
-});
+test(
+  `${SCHEDULES} random schedules of tabs that come, reload and die: no call runs twice, each result and each answer goes on once, nothing is stuck`,
+  async () => {
+    console.log(`PROPERTY_SEED=${SEED}, ${SCHEDULES} schedules`);
+    for (let n = 0; n < SCHEDULES; n++) {
+      const seed = SEED + n;
+      const schedule = new Schedule(seed);
+      const faults = await schedule.run().catch((error: unknown) => [String(error)]);
+      expect(faults, `PROPERTY_SEED=${seed}, thread ${schedule.thread}: ${schedule.told.join("; ")}`).toEqual([]);
+      await Promise.allSettled(tabs.map((tab) => tab?.close()));
+      tabs = [];
+    }
+  },
+  600_000 + 60_000 * SCHEDULES,
+);

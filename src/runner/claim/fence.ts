@@ -139,10 +139,15 @@ export async function fenceRun(
       ...(isAnswer(input) && { answers: true }),
       title: titleOf(persisted.messages),
       ...(request.waiting === true && { waiting: true }),
+      ...(request.afterWaiting === true && { afterWaiting: true }),
       ...(attempt !== undefined && { attempt }),
     });
     if (result.is === "exists") return result;
     if (result.is === "moved") continue;
+    if (result.is === "behind" && request.waiting !== true) {
+      const message = "Runs of the thread wait, and go first";
+      throw new RunnerError("thread-busy", { threadId, runId: input.runId }, { message });
+    }
     if (result.is !== "claimed") {
       const message = result.is === "gone" ? "The run does not wait any more" : "Another waiting run goes first";
       throw new RunnerError("cancelled", { threadId, runId: input.runId }, { message });

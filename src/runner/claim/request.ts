@@ -20,6 +20,8 @@ export interface LiveRunRequest {
   readonly attempt?: Attempt | undefined;
   /** What becomes of a live run of the thread, in place of the runner's `onConcurrentRun`. */
   readonly onBusy?: "throw" | "supersede" | undefined;
+  /** The thread's waiting runs go first: it is refused as `thread-busy` while any wait. */
+  readonly afterWaiting?: boolean | undefined;
   /** It is one of the thread's waiting runs: it starts only if it is the first of them, and then waits no more. */
   readonly waiting?: boolean | undefined;
   /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */

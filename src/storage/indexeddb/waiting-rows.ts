@@ -1,4 +1,5 @@
-import { positionAtFront, turnOf, type RecoveryWaiting } from "../waiting.js";
+import type { ClaimRequest } from "../run-store.js";
+import { positionAtFront, turnOf, type RecoveryWaiting, type Turn } from "../waiting.js";
 import { isRecord, isText } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import type { ReadTransaction, WriteTransaction } from "./schema.js";
@@ -12,25 +13,24 @@ import type { ReadTransaction, WriteTransaction } from "./schema.js";
 export const waitingRange = (threadId: string): IDBKeyRange =>
   IDBKeyRange.bound([threadId, -Infinity], [threadId, Infinity]);
 
-/**
- * Takes a run from those that wait, if it is the first.
- *
- * @param anyway also if another one is first: the run is in the log already
- */
-export async function takeWaiting(
-  tx: WriteTransaction,
-  threadId: string,
-  runId: string,
-  anyway = false,
-): Promise<"first" | "behind" | "gone"> {
+/** Whether a run may start by those that wait; if so, it waits no more. */
+export async function takeTurn(tx: WriteTransaction, request: ClaimRequest): Promise<Turn> {
+  const { threadId, runId } = request;
   const store = tx.objectStore("waiting");
   const key = await store.index("runId").getKey([threadId, runId]);
-  let first = anyway ? null : await store.openCursor(waitingRange(threadId));
+  let first = await store.openCursor(waitingRange(threadId));
   // One whose id cannot be read can be neither started nor cancelled: it must not keep the others waiting for good.
   while (first !== null && !isNamed(first.value)) first = await first.continue();
-  const turn = anyway && key !== undefined ? "first" : turnOf(key !== undefined, first?.value.runId, runId);
+  const turn = turnOf(request, key !== undefined, first?.value.runId);
   if (turn === "first" && key !== undefined) quietly(store.delete(key));
   return turn;
+}
+
+/** A run that is in the log waits no more. */
+export async function dropWaiting(tx: WriteTransaction, { threadId, runId }: ClaimRequest): Promise<void> {
+  const store = tx.objectStore("waiting");
+  const key = await store.index("runId").getKey([threadId, runId]);
+  if (key !== undefined) quietly(store.delete(key));
 }
 
 const isNamed = (record: unknown): boolean => isRecord(record) && isText(record["runId"]);

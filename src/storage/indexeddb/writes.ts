@@ -22,7 +22,7 @@ import { runOfId } from "./reads.js";
 import { quietly } from "./database-connection.js";
 import { encodeChunk, encodeDerived, nextEpoch, putDerived, runRange, storable, toRunRow } from "./records.js";
 import type { ChunkRecord, Connection, Stores, ThreadRecord, WriteTransaction } from "./schema.js";
-import { putRecovery, takeWaiting } from "./waiting-rows.js";
+import { dropWaiting, putRecovery, takeTurn } from "./waiting-rows.js";
 
 /** An invalid row is left as it is: it must not keep a run from its end (L7). */
 export async function touchThread(
@@ -54,8 +54,9 @@ export const indexedDBWrites = (
   claim: async (request) => {
     const { threadId, runId, startedAt } = request;
     const input = await codec.encode(request.input);
-    const waits = request.waiting === true;
-    return connection.write(scopeOf(["heads", "threads", "runs", "meta"], waits), "strict", async (tx) => {
+    const isWaiting = request.waiting === true;
+    const inTurn = isWaiting || request.afterWaiting === true;
+    return connection.write(scopeOf(["heads", "threads", "runs", "meta"], inTurn), "strict", async (tx) => {
       const runs = tx.objectStore("runs");
       const [headRecord, sameRecord, threadRecord] = await Promise.all([
         tx.objectStore("heads").get(threadId),
@@ -69,7 +70,7 @@ export const indexedDBWrites = (
       const decision = decideClaim(head, checkRun(sameRecord), request);
       if (decision.is === "moved") return decision;
       if (decision.is === "exists") {
-        if (waits) await takeWaiting(tx, threadId, runId, true);
+        if (isWaiting) await dropWaiting(tx, request);
         return { is: "exists", run: toRunRow(decision.run) };
       }
       if (decision.is === "again") return granted(request, decision.run, thread?.bytes);
@@ -82,7 +83,7 @@ export const indexedDBWrites = (
       ]);
       // The thread has more runs than its head counts: this one would overwrite another.
       if (taken !== undefined) throw corrupt("heads", { threadId });
-      const turn = waits ? await takeWaiting(tx, threadId, runId) : "first";
+      const turn = inTurn ? await takeTurn(tx, request) : "first";
       if (turn !== "first") return { is: turn };
       // The unique index on the run id includes rows that are still to be swept.
       if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));

@@ -73,7 +73,7 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   }
   if (decision.is === "again") return granted(request, decision.run, thread?.bytes);
   const { waits, first } = waitingFor(data, threadId, runId);
-  const turn = request.waiting === true ? turnOf(waits, first, runId) : "first";
+  const turn = turnOf(request, waits, first);
   if (turn !== "first") return { is: turn };
 
   const { runIndex, former } = decision;

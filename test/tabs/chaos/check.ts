@@ -106,13 +106,15 @@ function runsOf(messageId: string, runs: readonly LoggedRun[]): LoggedRun[] {
     .toSorted((one, other) => one.runIndex - other.runIndex);
 }
 
+/** What must not be: all messages wait for their turn, and a recovery goes before them. */
+const WENT_ON = "gave-up went-on";
+
 /** Why an answer was left to a person: a failure that will not pass, or what its policy does not do by itself. */
 function leftBecause(last: LoggedRun | undefined): string {
   const { code } = (last?.events.at(-1)?.event ?? {}) as { code?: string };
   if (last?.recovery !== undefined) return last.recovery;
   const passes = last?.status === "broken" || code === undefined || code === "INCOMPLETE_STREAM" || isRetryable(code);
-  // A message that was sent before its host's death was noticed goes first, and the answer before it is left as it is.
-  return passes ? "the thread went on" : code;
+  return passes ? WENT_ON : code;
 }
 
 /** A run in a line. */
@@ -154,6 +156,7 @@ function readAnswer(
     }
   } else if (status === "finished") faults.push(`it finished with "${said}" of "${expected}"`);
   const left = isWhole ? undefined : leftBecause(own.at(-1));
+  if (left === WENT_ON) faults.push("the thread went on before it was answered");
   if (status === "running") faults.push("its run never ended");
   if (faults.length > 0) faults.push(`its runs are ${own.map(told).join("; ")}`);
   return { messageId: plan.id, isWhole, status, left, faults };

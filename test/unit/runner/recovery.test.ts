@@ -183,6 +183,27 @@ test("several hosts that decide and start the same recovery start one attempt (L
   expect([...world.executed.values()]).toEqual([1]);
 });
 
+test("a run in turn does not go before the recovery of a run that its own start ends (L9)", async () => {
+  const dbName = freshDb();
+  const one = withPolicy(makeRunner({ dbName }), policy);
+  await one.start({ threadId: "t", agentId: "test", agent: agentOf(silent), input: inputOf("t", "r") }).started;
+  const other = withPolicy(makeRunner({ dbName }), policy);
+  one.letGo();
+  const { world } = mortalWorld([]);
+  const agent = continuingAgent([{ text: "abc", tools: [] }], world);
+  const asked = {
+    threadId: "t",
+    agentId: "test",
+    agent,
+    input: inputOf("t", "next"),
+    onBusy: "throw" as const,
+    afterWaiting: true,
+  };
+  await expect(other.start(asked).started).rejects.toMatchObject({ code: "thread-busy" });
+  expect(await other.getRun("r")).toMatchObject({ status: "broken" });
+  expect(await storeOf(other).waitingRuns("t")).toMatchObject([{ runId: "r~2" }]);
+});
+
 test("a thread that went on is not recovered: nothing is started, the record goes, and the run says why", async () => {
   const dbName = freshDb();
   const one = withPolicy(makeRunner({ dbName }), policy);

@@ -170,6 +170,16 @@ export function describeWaiting(create: () => RunStore): void {
     expect(await idsIn(store)).toEqual([]);
   });
 
+  test("a run that goes behind those that wait is not claimed while any do", async () => {
+    const store = create();
+    await addAll(store, ["r1"]);
+    expect(await store.claim(request("t", "r2", { afterWaiting: true }))).toEqual({ is: "behind" });
+    expect(await store.head("t")).toBeUndefined();
+    expect(await idsIn(store)).toEqual(["r1"]);
+    await store.removeWaiting("t", "r1");
+    await claimed(store, "t", "r2", { afterWaiting: true });
+  });
+
   test("a waiting run whose id another claim has used is executed no second time", async () => {
     const store = create();
     await addAll(store, ["r1", "r2"]);

@@ -29,7 +29,7 @@ test.each([
   [{ ...asked, run: { ...run, threadId: "" } }],
   [{ ...asked, run: { ...run, input: { ...run.input, messages: "all" } } }],
   [{ ...asked, run: { ...run, input: { ...run.input, context: [cyclic] } } }],
-  [{ ...asked, run: { ...run, onBusy: "queue" } }],
+  [{ ...asked, run: { ...run, onBusy: "later" } }],
   [{ ...asked, onBusy: "later" }],
   [{ ...asked, onBusy: undefined }],
   [{ ...asked, whenOffline: true }],
