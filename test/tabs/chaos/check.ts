@@ -114,6 +114,7 @@ function leftBecause(last: LoggedRun | undefined): string {
   const { code } = (last?.events.at(-1)?.event ?? {}) as { code?: string };
   if (last?.recovery !== undefined) return last.recovery;
   const passes = last?.status === "broken" || code === undefined || code === "INCOMPLETE_STREAM" || isRetryable(code);
+  if (last?.status === "running") return "it runs";
   return passes ? WENT_ON : code;
 }
 

@@ -85,6 +85,19 @@ class Chaos {
     return { messageId, outcome: await store.retry().then(() => "ok", nameOf) };
   }
 
+  /** Nothing runs and nothing waits. A tab may be told that a run waits no more before it is told that it runs. */
+  async isLogAtRest(): Promise<boolean> {
+    const waiting = await this.waitingInLog();
+    const { runs } = await this.readLog();
+    // What broke in between waits again.
+    return waiting + (await this.waitingInLog()) === 0 && runs.every(({ status }) => status !== "running");
+  }
+
+  private async waitingInLog(): Promise<number> {
+    const lists = await Promise.all(this.threadIds.map((threadId) => this.runtime.waiting.list(threadId)));
+    return lists.flat().length;
+  }
+
   readLog(): Promise<ReadLog> {
     return readLog(this.dbName, this.threadIds, {});
   }

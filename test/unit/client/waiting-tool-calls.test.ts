@@ -173,7 +173,11 @@ test("of two tabs that offer a tool, the one that asked runs it", async () => {
   const [asking, other] = [tab(offering("asking")), tab(offering("other"))];
   for (const question of ["a", "a a"]) {
     await asking.store.send(question);
-    await vi.waitFor(() => expect(texts(other).length).toBe(question.length > 1 ? 2 : 1), 10_000);
+    await vi.waitFor(() => {
+      expect(texts(other).length).toBe(question.length > 1 ? 2 : 1);
+      // Each tab is told for itself.
+      expect(asking.store.getSnapshot().run.is).toBe("idle");
+    }, 10_000);
   }
   expect(ran).toEqual(["asking", "asking", "asking"]);
 });
