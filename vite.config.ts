@@ -6,6 +6,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config
 import { guidePages } from "./demo/guide-pages/plugin.js";
 import { respond } from "./demo/servers/model.mjs";
 import { chromiumFlags, findBrowser } from "./test/setup/browsers.mjs";
+import { LEFT_OUT } from "./test/setup/gate.mjs";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -107,6 +108,8 @@ const generous = (given: number) => {
 /** What counts modules that are loaded late, replaces what Node has, or is about a whole process: each file in one of its own. */
 const ALONE = ["test/unit/{client,runtime,service-worker,worker}/**/*.test.ts", "test/unit/**/*.alone.test.ts"];
 
+const leftOut = process.env["TEST_GATE"] === "true" ? LEFT_OUT : [];
+
 /** Logic, in Node: `npm test -- unit` runs both. Starting a process and loading the modules costs more than most files. */
 function unit(name: string, own: TestProjectInlineConfiguration["test"]): TestProjectInlineConfiguration {
   return {
@@ -207,9 +210,9 @@ export default defineConfig(({ mode }) =>
               isolate: false,
               setupFiles: at("test/setup/own-databases.ts"),
               include: ["test/unit/**/*.test.ts", "test/conformance/**/*.test.ts", "demo/test/unit/**/*.test.ts"],
-              exclude: ALONE,
+              exclude: [...ALONE, ...leftOut],
             }),
-            unit("unit-alone", { include: ALONE }),
+            unit("unit-alone", { include: ALONE, exclude: [...leftOut] }),
             {
               extends: true,
               // What the packages behind a2ui and mcpApps use of Node.

@@ -260,7 +260,10 @@ const [all, gate, writesTable] = OPTIONS.map((option) => process.argv.includes(o
 const names = process.argv.slice(2).filter((arg) => !OPTIONS.includes(arg));
 const isGate = gate || (names.length === 0 && !all);
 const suites = chosenSuites(names);
-if (isGate) process.env.PROPERTY_FACTOR ??= String(GATE_FACTOR);
+if (isGate) {
+  process.env.TEST_GATE = "true";
+  process.env.PROPERTY_FACTOR ??= String(GATE_FACTOR);
+}
 for (const [name, code] of [
   ["SIGINT", 130],
   ["SIGTERM", 143],

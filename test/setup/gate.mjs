@@ -29,5 +29,23 @@ const FILES = {
   firefox: tabs("smoke", "smoke-death", "takeover", "storage"),
 };
 
-/** What the vitest project of this name runs in the gate; undefined: all of it. */
+/** What the vitest project of this name runs in the gate; undefined: all of it, but {@link LEFT_OUT}. */
 export const gateFiles = (project) => FILES[project];
+
+/**
+ * Files of logic that the gate leaves out: the suite "browser" runs the same tests on the real thing, or a short form of them.
+ * No law stands on them alone.
+ */
+export const LEFT_OUT = [
+  "test/conformance/runners.test.ts",
+  "test/unit/checkpoint/checkpoint-store.test.ts",
+  "test/unit/checkpoint/random-checkpoints.test.ts",
+  "test/unit/hostile/hostile-agents.test.ts",
+  "test/unit/langgraph/graphs.test.ts",
+  "test/unit/langgraph/saver.test.ts",
+  "test/unit/langgraph/validation.test.ts",
+  "test/unit/runner/random-runs.test.ts",
+  "test/unit/runtime/contract/handler.test.ts",
+  "test/unit/storage/kept-database.test.ts",
+  "test/unit/storage/lost-connection.test.ts",
+];

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { parseSync } from "vite";
 import { FAULTS } from "../setup/fault-table.mjs";
-import { gateFiles } from "../setup/gate.mjs";
+import { gateFiles, LEFT_OUT } from "../setup/gate.mjs";
 
 const SRC = fileURLToPath(new URL("../../src", import.meta.url));
 
@@ -206,7 +206,7 @@ test("the table of faults knows what each file of test/tabs is about", () => {
 test("what the gate runs is there", () => {
   const root = new URL("../../", import.meta.url);
   for (const project of ["chromium", "firefox"]) {
-    for (const path of gateFiles(project) ?? []) expect(existsSync(new URL(path, root)), path).toBe(true);
+    for (const path of gateFiles(project) ?? LEFT_OUT) expect(existsSync(new URL(path, root)), path).toBe(true);
   }
   expect(gateFiles("chromium")).toContain("test/tabs/smoke.test.ts");
 });
