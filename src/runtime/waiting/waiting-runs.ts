@@ -299,7 +299,7 @@ export class WaitingRuns {
   private async failed(row: WaitingRow, known: Known, error: unknown): Promise<void> {
     const { threadId, runId } = row;
     const key = keyOf(row);
-    const after = afterFailure(error, known.tries);
+    const after = afterFailure(error, known.tries, this.clock.now());
     if (after.is === "retry") {
       this.known.set(key, { ...known, retryAt: this.clock.now() + after.afterMs });
       return;
