@@ -1,6 +1,7 @@
 import { EventType, type AbstractAgent, type BaseEvent } from "@ag-ui/client";
 import { onTestFinished, vi } from "vitest";
-import { connectRuntime, type ConnectRuntimeOptions, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
+import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
+import type { ConnectRuntimeOptions } from "../../../src/client/host-link.js";
 import type { Network } from "../../../src/platform/network.js";
 import type { WaitingRun } from "../../../src/wire/shapes.js";
 import { serveRuntime, type ServeRuntimeOptions } from "../../../src/worker/serve-runtime.js";

@@ -9,6 +9,7 @@ const free: Situation = {
   online: true,
   now: 1_000,
   needsNetwork: false,
+  lacksHeaders: [],
   openInterrupts: [],
   pendingToolCalls: false,
 };
@@ -32,6 +33,9 @@ describe("why the first waiting run of a thread waits", () => {
     ["tools run", {}, { pendingToolCalls: true }, { is: "tool-calls" }],
     ["no network, which it needs", {}, { online: false, needsNetwork: true }, { is: "offline" }],
     ["no network, which it does not need", {}, { online: false }, { is: "starting" }],
+    ["no tab has the key", {}, { lacksHeaders: ["x-key"] }, { is: "headers", names: ["x-key"] }],
+    ["later before no key", { notBefore: 2_000 }, { lacksHeaders: ["x-key"] }, { is: "retry", at: 2_000 }],
+    ["a broken run is decided without a key", { kind: "recovery" }, { lacksHeaders: ["x-key"] }, { is: "starting" }],
     ["not before", { notBefore: 2_000 }, {}, { is: "retry", at: 2_000 }],
     ["a broken run, until its time comes", recovery, { head: { activeRunIndex: 0 } }, { is: "retry", at: 2_000 }],
     ["a broken run, and the thread went on", recovery, { head: { activeRunIndex: 1 } }, { is: "starting" }],
