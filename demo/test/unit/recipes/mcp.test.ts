@@ -1,8 +1,12 @@
 import type { Message } from "@ag-ui/client";
 import { aiAgent } from "ag-ui-local-runtime/ai";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { servedModel } from "../../../../test/unit/ai/kit.js";
-import { startMcpServer, type McpServer } from "../../../../test/unit/runtime/integrations/mcp-server.js";
+import {
+  serveOnLoopback,
+  startMcpServer,
+  type McpServer,
+} from "../../../../test/unit/runtime/integrations/mcp-server.js";
 import { hostOf } from "../../../../test/unit/waiting/kit.js";
 import { mcpApps, mcpTools, type McpToolServer } from "../../../recipes/mcp.js";
 
@@ -55,6 +59,25 @@ describe("tools of MCP servers for a model", () => {
     await agent.runAgent({ resume: [{ interruptId, status: "resolved", payload: { approved: true } }] });
     expect(agent.messages.at(-1)).toMatchObject({ content: "Take an umbrella" });
     expect(mcp.called).toHaveLength(called + 1);
+  });
+
+  test("of a server that hangs are waited for no longer than the run", async () => {
+    let left = (): void => undefined;
+    const hasLeft = new Promise<void>((resolve) => (left = resolve));
+    let asked = (): void => undefined;
+    const isAsked = new Promise<void>((resolve) => (asked = resolve));
+    const hanging = await serveOnLoopback((_, res) => {
+      res.on("close", left);
+      asked();
+    });
+    onTestFinished(() => hanging.close());
+    const { agent, say } = shop({}, { hanging: { url: hanging.origin } });
+    const said = say("hello");
+    await isAsked;
+    agent.abortRun();
+    await said;
+    await hasLeft;
+    expect(it.server.requests).toEqual([]);
   });
 
   test("of a server that is down are left out; those of the others are there", async () => {
