@@ -10,6 +10,7 @@ import type {
 import { aggregateTokenUsage, EventType } from "@ag-ui/core";
 import * as sdk from "ai";
 import type { LanguageModel } from "ai";
+import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import { messageOf } from "../run/errors.js";
 import { Fold } from "../run/fold.js";
@@ -78,8 +79,11 @@ export async function* modelRun(options: AiAgentOptions, given: ModelRunInput): 
     yield* run.events();
   } catch (error) {
     if (given.signal.aborted) return;
-    const { code, message } = error instanceof Failed ? error.failure : failureOf(error, run.redact);
-    yield { type: EventType.RUN_ERROR, code, message, ...run.usageSoFar() };
+    const failure = error instanceof Failed ? error.failure : failureOf(error, run.redact, systemClock.now());
+    const { code, message, retryAfterMs } = failure;
+    // A run that goes on with this one starts no earlier.
+    const metadata = retryAfterMs === undefined ? {} : { metadata: { retryAfterMs } };
+    yield { type: EventType.RUN_ERROR, code, message, ...metadata, ...run.usageSoFar() };
   } finally {
     // What cannot be closed is closed with the host.
     await Promise.allSettled(ends.map(async (end) => end()));

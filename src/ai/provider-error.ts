@@ -1,5 +1,6 @@
 import { messageOf, RunnerError } from "../run/errors.js";
 import { printable } from "../run/printable.js";
+import { retryAfterMs } from "../run/retry-after.js";
 import type { ModelErrorCode } from "../run/run-error-codes.js";
 import type { Redact } from "./redact.js";
 
@@ -7,6 +8,8 @@ import type { Redact } from "./redact.js";
 export interface ModelFailure {
   readonly code: ModelErrorCode | "AGENT_FAILED";
   readonly message: string;
+  /** How long the server asks to be left alone, in ms. */
+  readonly retryAfterMs?: number;
 }
 
 /** What servers say of a question that is too long. There is no code for it that all of them use. */
@@ -63,16 +66,24 @@ function originOf(url: string): string {
   }
 }
 
+/** What an answer's headers say of the next request: in seconds, as a date, or, as OpenAI does, also in ms. */
+function waitOf({ responseHeaders }: Told, now: number): Pick<ModelFailure, "retryAfterMs"> {
+  const inMs = Number(responseHeaders["retry-after-ms"] || Number.NaN);
+  const waits = [retryAfterMs(responseHeaders["retry-after"], now) ?? Number.NaN, inMs].filter((ms) => ms >= 0);
+  return waits.length === 0 ? {} : { retryAfterMs: Math.max(...waits) };
+}
+
 /**
  * Why a model gave no answer, and what to do about it.
  *
  * @param error what the AI SDK, a provider or an option of the agent threw
  * @param redact applied to everything that others say
+ * @param now ms since the Unix epoch
  */
-export function failureOf(error: unknown, redact: Redact): ModelFailure {
+export function failureOf(error: unknown, redact: Redact, now: number): ModelFailure {
   const told = toldBy(error);
   // It retried, and gave up: what counts is the last answer.
-  if (told.name === "AI_RetryError" && told.lastError !== undefined) return failureOf(told.lastError, redact);
+  if (told.name === "AI_RetryError" && told.lastError !== undefined) return failureOf(told.lastError, redact, now);
   const said = redact(printable(messageOf(error), MAX_SAID)).trim();
   const says = said === "" ? "" : `: ${said}`;
   const fail = (code: ModelFailure["code"], message: string): ModelFailure => ({ code, message });
@@ -126,13 +137,15 @@ export function failureOf(error: unknown, redact: Redact): ModelFailure {
       after === undefined
         ? ""
         : ` Try again ${/^\d+$/.test(after) ? `in ${after} s` : `after ${printable(after, 40)}`}.`;
-    return fail(
-      "RATE_LIMITED",
-      `The model's server has had too many requests, or a quota is used up (429)${says}.${when}`,
-    );
+    return {
+      code: "RATE_LIMITED",
+      message: `The model's server has had too many requests, or a quota is used up (429)${says}.${when}`,
+      ...waitOf(told, now),
+    };
   }
   if (statusCode !== undefined && (statusCode >= 500 || statusCode === 408)) {
-    return fail("PROVIDER_UNAVAILABLE", `The model's server failed (${statusCode})${says}. Try again later`);
+    const message = `The model's server failed (${statusCode})${says}. Try again later`;
+    return { code: "PROVIDER_UNAVAILABLE", message, ...waitOf(told, now) };
   }
   // An answer that came, and broke off or cannot be read.
   if (statusCode !== undefined && statusCode < 300) {

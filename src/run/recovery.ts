@@ -1,4 +1,5 @@
 import type { SettledStatus } from "./types.js";
+import { MAX_RETRY_AFTER_MS } from "./retry-after.js";
 import { isRetryable } from "./run-error-codes.js";
 
 /** A kind of end that a run can be recovered from: see {@link RecoveryPolicy.on}. */
@@ -126,9 +127,6 @@ function pauseAfter(
 ) {
   return Math.min(maxBackoffMs, backoffMs * 2 ** (number - 1));
 }
-
-/** The longest pause that a server may ask for, in ms: a timer, and a person, wait no longer. */
-const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 /** `metadata.retryAfterMs` of a RUN_ERROR, if the agent says when its server may be asked again. */
 export function retryAfterOf(terminal: object): number | undefined {

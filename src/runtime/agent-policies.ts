@@ -14,6 +14,12 @@ export interface AgentPolicy {
    */
   readonly needsNetwork?: boolean;
   /**
+   * Names of headers without which its runs can do nothing: a person's key, for example. None are stored, so a run that starts
+   * later than its call (it waited, or goes on after its host died) then waits until a connected tab has called with all of
+   * them, none empty. A run that starts with its call has those of its call. Default: none.
+   */
+  readonly needsHeaders?: readonly string[];
+  /**
    * Whether its runs go on by themselves after their host died, their stream was cut off, or they failed in a way that may
    * pass. Default `ask`: they end, and the reader is shown so.
    */
@@ -27,6 +33,7 @@ const ENDS: readonly unknown[] = ["broken", "incomplete", "retryable"] satisfies
 
 const NAMES: Names<AgentPolicy> = {
   needsNetwork: FLAG,
+  needsHeaders: TEXTS,
   recovery: [
     (given) => given === "ask" || given === "auto" || OBJECT[0](given),
     '"ask", "auto" or an object (RecoveryPolicy)',

@@ -371,6 +371,7 @@ export interface WaitingRun {
  * - `interrupts`: the thread waits for answers of a person (`respond`), which go on first.
  * - `tool-calls`: results of front-end tools are awaited, and go on first.
  * - `offline`: its agent needs the network.
+ * - `headers`: its agent needs these (`AgentPolicy.needsHeaders`), and no connected tab has called with them.
  * - `retry`: it could not start, or has to wait; it is tried again at the time `at` (ms since the Unix epoch).
  * - `failed`: it cannot start. It stays first until somebody moves, cancels or retries it.
  * - `starting`: it is its turn.
@@ -381,6 +382,7 @@ export type WaitingReason =
   | { readonly is: "interrupts"; readonly interruptIds: readonly string[] }
   | { readonly is: "tool-calls" }
   | { readonly is: "offline" }
+  | { readonly is: "headers"; readonly names: readonly string[] }
   | { readonly is: "retry"; readonly at: number }
   | { readonly is: "failed"; readonly error: WaitingError }
   | { readonly is: "starting" };

@@ -38,6 +38,7 @@ export const FAULTS = {
   "dev-hot": undefined,
   "dev-reload": undefined,
   presets: undefined,
+  recipes: undefined,
 };
 
 const ENGINES = { chromium: "Chromium", firefox: "Firefox", webkit: "WebKitGTK" };

@@ -91,6 +91,8 @@ function says(app: App, reason: WaitingReason, index: number): string {
       return "When the page’s tools have answered";
     case "offline":
       return "When the network is back";
+    case "headers":
+      return "When a page gives the key that it needs";
     case "retry":
       return `Tried again ${inSeconds(reason.at)}`;
     case "failed":

@@ -1,4 +1,5 @@
 import { messageOf, RunnerError, type RunnerErrorCode } from "../../run/errors.js";
+import { retryAfterMs } from "../../run/retry-after.js";
 import type { WaitingError } from "../../run/types.js";
 
 /** Backoff between attempts to start a run: first and longest wait, in ms. */
@@ -39,18 +40,24 @@ export type AfterFailure =
   /** It stays first until somebody does something about it. `lasting`: whichever host tries; this is kept in the log. */
   | { readonly is: "failed"; readonly error: WaitingError; readonly lasting: boolean };
 
-/** @param tries how often it was tried in this host, this time included */
-export function afterFailure(error: unknown, tries: number): AfterFailure {
-  const later: AfterFailure = { is: "retry", afterMs: Math.min(RETRY_MS * 2 ** (tries - 1), RETRY_MAX_MS) };
+/**
+ * @param tries how often it was tried in this host, this time included
+ * @param now ms since the Unix epoch
+ */
+export function afterFailure(error: unknown, tries: number, now: number): AfterFailure {
+  const backoffMs = Math.min(RETRY_MS * 2 ** (tries - 1), RETRY_MAX_MS);
+  const later: AfterFailure = { is: "retry", afterMs: backoffMs };
   const code = RunnerError.is(error) ? error.code : "host-failed";
-  if (PASSING.has(code) || isAnswerOfNow(error)) return later;
+  if (isAnswerOfNow(error))
+    return { is: "retry", afterMs: Math.max(backoffMs, retryAfterMs(error.details["retryAfter"], now) ?? 0) };
+  if (PASSING.has(code)) return later;
   // What loads an agent fails without a network, too.
   if (code === "host-failed" && tries < UNKNOWN_TRIES) return later;
   return { is: "failed", error: { code, message: messageOf(error) }, lasting: !OF_THIS_HOST.has(code) };
 }
 
 /** A middleware's answer that says that another one may follow: too many requests, or a failure of its own. */
-function isAnswerOfNow(error: unknown): boolean {
+function isAnswerOfNow(error: unknown): error is RunnerError {
   if (!RunnerError.is(error, "refused")) return false;
   const { status } = error.details;
   return typeof status === "number" && (status === 429 || status >= 500);

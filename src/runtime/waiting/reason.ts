@@ -12,6 +12,8 @@ export interface Situation {
   /** Ms since the Unix epoch. */
   readonly now: number;
   readonly needsNetwork: boolean;
+  /** Names of headers that its agent needs, where neither its call nor a connected tab has them. */
+  readonly lacksHeaders: readonly string[];
   readonly openInterrupts: readonly Interrupt[];
   /** Results of front-end tools are awaited, or go on first. */
   readonly pendingToolCalls: boolean;
@@ -28,7 +30,7 @@ export type Candidate = Pick<WaitingRow, "kind" | "notBefore" | "error"> & {
 
 /** Why the first waiting run of a thread waits; `starting`: nothing keeps it. Those behind it wait for it. */
 export function reasonFor(first: Candidate, situation: Situation): WaitingReason {
-  const { head, online, now, needsNetwork, openInterrupts, pendingToolCalls, here } = situation;
+  const { head, online, now, needsNetwork, lacksHeaders, openInterrupts, pendingToolCalls, here } = situation;
   const error = first.error ?? here?.error;
   if (error !== undefined) return { is: "failed", error };
   if (head?.live !== undefined) return { is: "busy", runId: head.live.runId };
@@ -42,5 +44,8 @@ export function reasonFor(first: Candidate, situation: Situation): WaitingReason
   if (first.kind === "run" && pendingToolCalls) return { is: "tool-calls" };
   if (needsNetwork && !online) return { is: "offline" };
   const at = Math.max(first.notBefore ?? 0, here?.retryAt ?? 0);
-  return at > now ? { is: "retry", at } : { is: "starting" };
+  if (at > now) return { is: "retry", at };
+  // A broken run is decided first: it may not go on.
+  const isDecided = first.kind === "run" || first.notBefore !== undefined;
+  return isDecided && lacksHeaders.length > 0 ? { is: "headers", names: lacksHeaders } : { is: "starting" };
 }

@@ -11,9 +11,10 @@ import type { Outbox, ThreadNow } from "../../runner/outbox.js";
 import type { RecoveryWaiting, WaitingRow } from "../../storage/waiting.js";
 import type { Enqueued, EnqueueRequest, WaitingReason, WaitingRun } from "../../wire/shapes.js";
 import { policyOf, type AgentPolicies } from "../agent-policies.js";
+import { hasAll, type Callers } from "../callers.js";
 import { isUnrecorded } from "../unrecorded.js";
 import { afterFailure } from "./failures.js";
-import { reasonFor, type Candidate, type Situation } from "./reason.js";
+import { reasonFor, type Candidate } from "./reason.js";
 import { messagesOf, requestIn } from "./stored-call.js";
 
 type Headers = Readonly<Record<string, string>>;
@@ -30,6 +31,7 @@ const TOLD_AFTER_MS = 20;
 export interface WaitingParts {
   readonly runner: Pick<LocalAgentRunner, "checkRequest" | "getRun" | "outbox" | "waiting">;
   readonly network: Network;
+  readonly callers: Pick<Callers, "changed$" | "having">;
   readonly policies: AgentPolicies | undefined;
   readonly logger: Required<Logger>;
   /** Starts a waiting run, as the runtime starts what a tab asks for. Resolves once it is in the log. */
@@ -91,6 +93,7 @@ export class WaitingRuns {
     this.closed = closed;
     outbox.changed$.subscribe(({ threadId, waits }) => this.ring(threadId, waits));
     parts.network.onChange(() => this.ring(undefined, false), closed);
+    parts.callers.changed$.subscribe(() => this.ring(undefined, false));
   }
 
   /** Loads what is needed to add a run: without a network it could not be loaded any more. */
@@ -129,7 +132,7 @@ export class WaitingRuns {
       throw new RunnerError("thread-busy", { threadId, runId: live.runId });
     const isOffline = this.needsNetwork(agentId) && !network.isOnline;
     if (isOffline && whenOffline === "fail") throw new RunnerError("offline", { threadId, agentId });
-    const alone = this.reasonIn(now, agentId, { kind: "run", resume: input.resume });
+    const alone = this.reasonIn(now, agentId, { kind: "run", resume: input.resume }, { isCall: true });
     const isFree = onBusy !== "queue" || (first === undefined && alone.is === "starting");
     if (isFree && !isOffline) return "free";
     const { onBusy: _ofNow, ...request } = run;
@@ -226,12 +229,19 @@ export class WaitingRuns {
     return this.reasonIn(now, first.agentId, { ...first, resume }, this.known.get(keyOf(first)));
   }
 
-  private reasonIn(now: ThreadNow, agentId: string, run: Candidate, here?: Situation["here"]): WaitingReason {
+  private reasonIn(
+    now: ThreadNow,
+    agentId: string,
+    run: Candidate,
+    { isCall = false, ...here }: Partial<Known> & { readonly isCall?: boolean } = {},
+  ): WaitingReason {
     return reasonFor(run, {
       head: now.head,
       online: this.parts.network.isOnline,
       now: this.clock.now(),
       needsNetwork: this.needsNetwork(agentId),
+      // A call that starts its run at once is told by it what it lacks.
+      lacksHeaders: isCall || this.headersFor(agentId, here.headers) !== "lacking" ? [] : this.needsHeaders(agentId),
       openInterrupts: now.interrupts,
       pendingToolCalls: now.toolCalls !== undefined,
       here,
@@ -240,6 +250,21 @@ export class WaitingRuns {
 
   private needsNetwork(agentId: string): boolean {
     return policyOf(this.parts.policies, agentId).needsNetwork === true;
+  }
+
+  private needsHeaders(agentId: string): readonly string[] {
+    return policyOf(this.parts.policies, agentId).needsHeaders ?? [];
+  }
+
+  /**
+   * The headers that a run starts with; undefined: those of the newest caller.
+   *
+   * @param own those of its call
+   */
+  private headersFor(agentId: string, own: Headers | undefined): Headers | undefined | "lacking" {
+    const needs = this.needsHeaders(agentId);
+    if (needs.length === 0 || (own !== undefined && hasAll(own, needs))) return own;
+    return this.parts.callers.having(needs) ?? "lacking";
   }
 
   private async keep(threadId: string): Promise<void> {
@@ -287,8 +312,10 @@ export class WaitingRuns {
   private async start(row: WaitingRow): Promise<void> {
     const key = keyOf(row);
     const { tries, headers } = this.known.get(key) ?? UNTRIED;
+    const given = this.headersFor(row.agentId, headers);
     try {
-      await this.parts.execute(row, headers);
+      // A run that the thread left behind is dropped, whatever it lacks.
+      await this.parts.execute(row, given === "lacking" ? headers : given);
       this.known.delete(key);
     } catch (error) {
       await this.failed(row, { tries: tries + 1, ...(headers !== undefined && { headers }) }, error);
@@ -299,7 +326,7 @@ export class WaitingRuns {
   private async failed(row: WaitingRow, known: Known, error: unknown): Promise<void> {
     const { threadId, runId } = row;
     const key = keyOf(row);
-    const after = afterFailure(error, known.tries);
+    const after = afterFailure(error, known.tries, this.clock.now());
     if (after.is === "retry") {
       this.known.set(key, { ...known, retryAt: this.clock.now() + after.afterMs });
       return;

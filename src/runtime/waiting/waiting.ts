@@ -47,6 +47,7 @@ export async function waitingRuns(core: Core, runner: LocalAgentRunner, network:
     {
       runner,
       network,
+      callers: core.callers,
       policies,
       logger: core.logger,
       execute: async (row, headers) => {

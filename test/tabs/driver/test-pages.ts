@@ -64,8 +64,15 @@ export const startTestPages = (): Promise<Server> =>
       root: FOLDER,
       publicDir: join(ROOT, "demo/public"),
       plugins: [blocking()],
-      // Suites that vitest runs elsewhere.
-      resolve: { tsconfigPaths: true, alias: [{ find: /^vitest$/, replacement: join(FOLDER, "in-page-tests.ts") }] },
+      resolve: {
+        tsconfigPaths: true,
+        alias: [
+          // Suites that vitest runs elsewhere.
+          { find: /^vitest$/, replacement: join(FOLDER, "in-page-tests.ts") },
+          // What the packages behind a2ui and mcpApps use of Node.
+          { find: /^(crypto|stream)$/, replacement: join(ROOT, "demo/shims/node.ts") },
+        ],
+      },
       worker: { format: "es" },
     },
     [PAGES, SECOND],

@@ -4,6 +4,7 @@ import { aiAgent, isRetryable } from "ag-ui-local-runtime/ai";
 import { Fold } from "../../../src/run/fold.js";
 import { failureOf } from "../../../src/ai/provider-error.js";
 import { piecesOf, type ScriptedAnswer } from "../../openai/server.js";
+import { hostOf, until } from "../waiting/kit.js";
 import { asks, inputOf, modelAt, runOf, servedModel } from "./kit.js";
 
 const it = servedModel();
@@ -84,8 +85,8 @@ describe("issue 16.1: what a model's server does wrong ends the run with what to
     expect(errorOf(end).message).toContain("CORS");
     // Browsers' words, which have no cause.
     for (const words of ["Failed to fetch", "NetworkError when attempting to fetch resource.", "Load failed"]) {
-      expect(failureOf(new TypeError(words), (text) => text)).toMatchObject({ code: "PROVIDER_UNAVAILABLE" });
-      expect(failureOf(new TypeError(words), (text) => text).message).toContain("CORS");
+      expect(failureOf(new TypeError(words), (text) => text, 0)).toMatchObject({ code: "PROVIDER_UNAVAILABLE" });
+      expect(failureOf(new TypeError(words), (text) => text, 0).message).toContain("CORS");
     }
   });
 
@@ -105,6 +106,45 @@ describe("issue 16.1: what a model's server does wrong ends the run with what to
     const { end } = await runOf({ model: it.model, settings: { maxRetries: 1 } }, inputOf(asks("hi")));
     expect(errorOf(end)).toMatchObject({ code: "RATE_LIMITED" });
     expect(errorOf(end).message).toContain("in 90 s");
+  });
+
+  test.each([
+    [429, { "retry-after": "90" }, 90_000],
+    [429, { "retry-after": "90", "retry-after-ms": "1500" }, 90_000],
+    [503, { "retry-after-ms": "1500" }, 1_500],
+    [429, { "retry-after": "soon" }, undefined],
+    [401, { "retry-after": "90" }, undefined],
+  ])("RUN_ERROR carries the wait that the server asks for: %i %j", async (status, headers, retryAfterMs) => {
+    it.server.script(refusal(status, "slow down", headers));
+    const { end } = await runOf({ model: it.model, settings }, inputOf(asks("hi")));
+    expect((end as { metadata?: unknown }).metadata).toEqual(retryAfterMs && { retryAfterMs });
+  });
+
+  test("a date in Retry-After is a wait from now", () => {
+    const now = Date.parse("Tue, 24 Nov 2026 12:00:00 GMT");
+    const refused = { statusCode: 429, responseHeaders: { "retry-after": "Tue, 24 Nov 2026 12:01:30 GMT" } };
+    expect(failureOf(refused, String, now)).toMatchObject({ code: "RATE_LIMITED", retryAfterMs: 90_000 });
+  });
+
+  test("a run that goes on with one that was refused for too many requests starts when the server allows it", async () => {
+    it.server.script(refusal(429, "slow down", { "retry-after": "3600" }), { text: ["at last"] });
+    const assistant = aiAgent({ model: it.model, settings });
+    const options = { agents: { assistant }, agentPolicies: { assistant: { recovery: "auto" } } } as const;
+    const runtime = hostOf(options).connect();
+    const agent = runtime.agent("assistant", { threadId: "t" });
+    agent.follow();
+    agent.addMessage({ id: "u", role: "user", content: "hi" });
+    await agent.runAgent({ runId: "r" });
+    const [failed] = await runtime.runner().listRuns("t");
+    const earliest = failed!.endedAt! + 3_600_000;
+    await until(async () =>
+      expect(await runtime.waiting.list("t")).toMatchObject([
+        { runId: "r~2", attempt: { of: "r", number: 2 }, reason: { is: "retry", at: earliest } },
+      ]),
+    );
+    expect(it.server.requests).toHaveLength(1);
+    await runtime.waiting.retry("t", "r~2");
+    await until(() => expect(agent.messages.at(-1)).toMatchObject({ role: "assistant", content: "at last" }));
   });
 
   test("a failure in a later step keeps the results of the earlier ones, and their usage", async () => {

@@ -1,6 +1,7 @@
 import { EventType, type AbstractAgent, type BaseEvent } from "@ag-ui/client";
 import { onTestFinished, vi } from "vitest";
 import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
+import type { ConnectRuntimeOptions } from "../../../src/client/host-link.js";
 import type { Network } from "../../../src/platform/network.js";
 import type { WaitingRun } from "../../../src/wire/shapes.js";
 import { serveRuntime, type ServeRuntimeOptions } from "../../../src/worker/serve-runtime.js";
@@ -69,7 +70,7 @@ export function gatedAgent(): {
 export function hostOf(options: ServeRuntimeOptions & { readonly dbName?: string }) {
   const host = serveRuntime({ dbName: freshDb(), stopGraceMs: 50, logger: quiet, ...options });
   onTestFinished(() => host.close());
-  const connect = (more: { readonly headers?: Readonly<Record<string, string>> } = {}): RuntimeConnection => {
+  const connect = (more: Omit<ConnectRuntimeOptions, "hosts"> = {}): RuntimeConnection => {
     const runtime = connectRuntime({ hosts: { page: async () => host.connect() }, ...more });
     onTestFinished(() => runtime.close());
     return runtime;

@@ -9,6 +9,7 @@ const free: Situation = {
   online: true,
   now: 1_000,
   needsNetwork: false,
+  lacksHeaders: [],
   openInterrupts: [],
   pendingToolCalls: false,
 };
@@ -32,6 +33,9 @@ describe("why the first waiting run of a thread waits", () => {
     ["tools run", {}, { pendingToolCalls: true }, { is: "tool-calls" }],
     ["no network, which it needs", {}, { online: false, needsNetwork: true }, { is: "offline" }],
     ["no network, which it does not need", {}, { online: false }, { is: "starting" }],
+    ["no tab has the key", {}, { lacksHeaders: ["x-key"] }, { is: "headers", names: ["x-key"] }],
+    ["later before no key", { notBefore: 2_000 }, { lacksHeaders: ["x-key"] }, { is: "retry", at: 2_000 }],
+    ["a broken run is decided without a key", { kind: "recovery" }, { lacksHeaders: ["x-key"] }, { is: "starting" }],
     ["not before", { notBefore: 2_000 }, {}, { is: "retry", at: 2_000 }],
     ["a broken run, until its time comes", recovery, { head: { activeRunIndex: 0 } }, { is: "retry", at: 2_000 }],
     ["a broken run, and the thread went on", recovery, { head: { activeRunIndex: 1 } }, { is: "starting" }],
@@ -47,26 +51,40 @@ describe("why the first waiting run of a thread waits", () => {
 });
 
 describe("what becomes of a waiting run that could not start", () => {
+  const NOW = Date.parse("Tue, 24 Nov 2026 12:00:00 GMT");
+
+  test.each([
+    ["30", 30_000],
+    ["Tue, 24 Nov 2026 12:01:30 GMT", 90_000],
+    ["Tue, 24 Nov 2026 11:00:00 GMT", 250],
+    ["0", 250],
+    ["soon", 250],
+    ["99999999999", 86_400_000],
+  ])("a middleware that says when to come again (%s) is asked no earlier", (retryAfter, afterMs) => {
+    const refused = new RunnerError("refused", { status: 429, retryAfter });
+    expect(afterFailure(refused, 1, NOW)).toEqual({ is: "retry", afterMs });
+  });
+
   test("what may pass is tried again, less and less often", () => {
-    const waits = [1, 2, 3, 20].map((tries) => afterFailure(new RunnerError("thread-busy"), tries));
+    const waits = [1, 2, 3, 20].map((tries) => afterFailure(new RunnerError("thread-busy"), tries, NOW));
     expect(waits).toEqual([250, 500, 1_000, 60_000].map((afterMs) => ({ is: "retry", afterMs })));
-    expect(afterFailure(new RunnerError("refused", { status: 429 }), 1)).toMatchObject({ is: "retry" });
-    expect(afterFailure(new RunnerError("refused", { status: 503 }), 1)).toMatchObject({ is: "retry" });
+    expect(afterFailure(new RunnerError("refused", { status: 429 }), 1, NOW)).toMatchObject({ is: "retry" });
+    expect(afterFailure(new RunnerError("refused", { status: 503 }), 1, NOW)).toMatchObject({ is: "retry" });
   });
 
   test("what will not pass stays until somebody does something", () => {
-    expect(afterFailure(new RunnerError("refused", { status: 403 }), 1)).toMatchObject({
+    expect(afterFailure(new RunnerError("refused", { status: 403 }), 1, NOW)).toMatchObject({
       is: "failed",
       lasting: true,
       error: { code: "refused" },
     });
     // Another build may have it.
-    expect(afterFailure(new RunnerError("unknown-agent"), 1)).toMatchObject({ is: "failed", lasting: false });
+    expect(afterFailure(new RunnerError("unknown-agent"), 1, NOW)).toMatchObject({ is: "failed", lasting: false });
   });
 
   test("an error of nobody's own kind counts as lasting after some tries", () => {
-    expect(afterFailure(new TypeError("no module"), 4)).toMatchObject({ is: "retry" });
-    expect(afterFailure(new TypeError("no module"), 5)).toEqual({
+    expect(afterFailure(new TypeError("no module"), 4, NOW)).toMatchObject({ is: "retry" });
+    expect(afterFailure(new TypeError("no module"), 5, NOW)).toEqual({
       is: "failed",
       lasting: true,
       error: { code: "host-failed", message: "no module" },
