@@ -174,6 +174,8 @@ test("of two tabs that offer a tool, the one that asked runs it", async () => {
   for (const question of ["a", "a a"]) {
     await asking.store.send(question);
     await vi.waitFor(() => expect(texts(other).length).toBe(question.length > 1 ? 2 : 1), 10_000);
+    // Its text is shown before its run is over.
+    await vi.waitFor(() => expect(asking.store.getSnapshot().run.is).toBe("idle"), 10_000);
   }
   expect(ran).toEqual(["asking", "asking", "asking"]);
 });
