@@ -10,7 +10,7 @@ import { hostLifeLockName, tabLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { toErrorData, unwrap } from "../wire/errors.js";
-import type { HostApi, HostCalls } from "../wire/host-api.js";
+import type { HostApi, HostCalls } from "../runtime/host-api.js";
 import type { HostKind, RuntimeStatus, StatusFrame, Survives } from "../wire/shapes.js";
 import { startHost, type HostFactories, type StartedHost } from "./start-host.js";
 

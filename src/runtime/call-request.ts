@@ -1,6 +1,6 @@
 import { RunnerError } from "../run/errors.js";
 import { isSegment } from "./http/segments.js";
-import type { Asked, Incoming } from "./request.js";
+import type { Asked, Incoming, RequestRoute } from "./request.js";
 
 /** A non-HTTP call, described as the equivalent HTTP request. */
 export interface Call {
@@ -14,6 +14,62 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>;
   /** Aborts when the caller stops waiting and when the call is over. */
   readonly signal?: AbortSignal;
+}
+
+/** The request that would ask for a call: its route, method and path, in which ":" begins an id. */
+export type Seen = `${RequestRoute}: ${Call["method"]} ${string}`;
+
+export type Names = Pick<Asked, "agentId" | "threadId" | "runId">;
+
+export type QueryTypes = Readonly<Record<string, "text" | "number" | "boolean">>;
+
+/** How a call that asks for `G` becomes its request, and how what a middleware makes of that becomes the call. */
+export interface CallShape<G> {
+  /** The first one whose ids the call names. */
+  readonly seen: readonly Seen[];
+  /** Fields that stand in the query of a GET. */
+  readonly query?: QueryTypes;
+  /** The ids that it names. Default: its fields of these names. */
+  readonly names?: (given: G) => Names;
+  /** Default: its fields that do not stand in the path. */
+  readonly body?: (given: G) => object;
+  /** The call that the middleware made, to be checked. Default: fields of the body or query, and ids. */
+  readonly made?: (ids: Names, body: () => Promise<object>, given: G) => unknown;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The ids that a checked call names. */
+export function namesOf<G>({ names }: CallShape<G>, asked: G): Names {
+  if (names !== undefined) return names(asked);
+  const { agentId, threadId, runId } = (asked ?? {}) as Fields;
+  const ids = Object.entries({ agentId, threadId, runId }).filter(([, id]) => id !== undefined);
+  return Object.fromEntries(ids) as Names; // they were checked
+}
+
+/** A checked call as its request; `path` still has the names of its ids. */
+export function asCall<G>(shape: CallShape<G>, asked: G): { readonly call: Call; readonly path: string } {
+  const { seen, query = {}, body } = shape;
+  const names = namesOf(shape, asked);
+  const fields: Fields = { ...asked, ...names };
+  const isNamed = (part: string): boolean => !part.startsWith(":") || fields[part.slice(1)] !== undefined;
+  // The last one has only ids that must be given.
+  const [route, method, path] = seen.find((one) => one.split("/").every(isNamed))!.split(/: | /) as [
+    RequestRoute, // as the type of `seen` says
+    Call["method"],
+    string,
+  ];
+  const parts = path.split("/");
+  const others = Object.entries(fields).filter(([field]) => !parts.includes(`:${field}`));
+  const call: Call = {
+    asked: { route, ...names },
+    method,
+    path: parts.map((part) => (part.startsWith(":") ? String(fields[part.slice(1)]) : part)),
+    // Numbers, booleans and texts.
+    query: Object.fromEntries(others.filter(([field]) => query[field] !== undefined)) as NonNullable<Call["query"]>,
+    ...((method === "POST" || method === "PATCH") && { body: body?.(asked) ?? Object.fromEntries(others) }),
+  };
+  return { call, path };
 }
 
 /**

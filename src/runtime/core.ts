@@ -276,6 +276,12 @@ export class RuntimeCore {
     };
   }
 
+  /** A value of a thread, as readers of this request may see it. */
+  shown<T>(request: Admitted, threadId: string, value: T, filtered: (value: T, filter: EventFilter) => T): T {
+    const filter = this.filterFor(request, threadId);
+    return filter ? filtered(value, filter) : value;
+  }
+
   /** @throws Response */
   private async admit(incoming: Incoming): Promise<Admitted> {
     const { beforeRequestMiddleware } = this.options;
@@ -314,7 +320,7 @@ export class RuntimeCore {
     const { afterRequestMiddleware: after } = this.options;
     if (after === undefined) return;
     // Taken now, before anyone reads the response body.
-    const shown = this.shown(path, response);
+    const shown = this.responseShown(path, response);
     void (async () => {
       try {
         const { messages, threadId, runId } = (await ended) ?? {};
@@ -335,7 +341,7 @@ export class RuntimeCore {
   }
 
   /** A tab's answer need not be JSON; the after-middleware is called anyway. */
-  private shown(path: string, response: () => Response): Response {
+  private responseShown(path: string, response: () => Response): Response {
     try {
       return response();
     } catch (error) {

@@ -8,7 +8,7 @@ export type EventFilter = (event: BaseEvent) => BaseEvent | undefined;
 
 /** Filters a frame. It keeps its seq range even if it has fewer events, so cursors stay valid. */
 function filterFrame(frame: Frame, filter: EventFilter): Frame {
-  if (frame.type === "prelude") return { ...frame, events: frame.events.flatMap((event) => filter(event) ?? []) };
+  if (frame.type === "prelude") return { ...frame, events: filterEvents(frame.events, filter) };
   if (frame.type !== "chunk") return frame;
   const entries = frame.chunk.entries.flatMap((entry): readonly PackedEntry[] => {
     const event = filter(entry.event);
@@ -17,7 +17,7 @@ function filterFrame(frame: Frame, filter: EventFilter): Frame {
     const isCut = entry.cuts !== undefined && (event as Delta).delta === (entry.event as Delta).delta;
     return [isCut ? { ...entry, event } : { event }];
   });
-  const base = frame.base?.flatMap((event) => filter(event) ?? []);
+  const base = frame.base && filterEvents(frame.base, filter);
   return { ...frame, chunk: { ...frame.chunk, entries }, ...(base !== undefined && { base }) };
 }
 
@@ -32,6 +32,9 @@ export async function* filterFrames(
 ): AsyncGenerator<Frame, void> {
   for await (const frame of frames) yield filterFrame(frame, filter);
 }
+
+export const filterEvents = (events: readonly BaseEvent[], filter: EventFilter): readonly BaseEvent[] =>
+  events.flatMap((event) => filter(event) ?? []);
 
 export function filterMessages(messages: readonly Message[], filter: EventFilter): readonly Message[] {
   const shown: MessagesSnapshotEvent = { type: EventType.MESSAGES_SNAPSHOT, messages: [...messages] };

@@ -29,7 +29,7 @@ export interface Asked {
   /** The agent to run, read or stop; for a list of threads, the agent whose threads are listed. */
   readonly agentId?: string;
   readonly threadId?: string;
-  /** The run that is to be started, stopped or read. */
+  /** The run that is to be started, stopped or read, or that waits. */
   readonly runId?: string;
 }
 

@@ -1,9 +1,10 @@
 import { RunnerError } from "../run/errors.js";
 import { flawOf } from "../run/json.js";
+import type { ThreadUpdate } from "../run/types.js";
 import type {
   AttachRequest,
   MessagePageQuery,
-  NamedRun,
+  RunEventsRequest,
   RunListQuery,
   RunRequest,
   StopCall,
@@ -64,21 +65,27 @@ function checkCursor(value: unknown, name: string): void {
 
 /** @param name the name of the object in error messages */
 export function checker<T extends object>(name: string, checks: { readonly [F in keyof T]?: Check }) {
-  return <G extends T>(given: G): G => {
+  return (given: T): T => {
     const fields = fieldsOf(given, name);
     for (const [field, check] of Object.entries<Check>(checks as Readonly<Record<string, Check>>)) check(fields, field);
     return given;
   };
 }
 
-export const checkThread = checker<{ readonly threadId: string }>("request", { threadId: id });
+type Named = { readonly threadId: string };
+
+export const checkThread = checker<Named>("request", { threadId: id });
+
+/** The runner checks the changes. */
+export const checkThreadUpdate = checker<Named & { readonly changes: ThreadUpdate }>("request", { threadId: id });
 
 export const checkStop = checker<StopCall>("request", { threadId: id, agentId: optional(id), runId: optional(id) });
 
 /** The runner checks numbers and statuses by its own rules. */
-export const checkRunQuery = checker<RunListQuery & { readonly threadId: string }>("query", { threadId: id });
+export const checkRunQuery = checker<RunListQuery & Named>("query", { threadId: id });
 
-export const checkNamedRun = checker<NamedRun>("request", { runId: id, threadId: optional(id) });
+/** The runner checks the rest of a request for events. */
+export const checkNamedRun = checker<RunEventsRequest>("request", { runId: id, threadId: optional(id) });
 
 export const checkThreadQuery = checker<ThreadListQuery>("query", {
   limit: optionalOf("number"),

@@ -13,6 +13,7 @@ import type { Admitted, Answer } from "../request.js";
 import type { ServedRun } from "../served-run.js";
 import { parseRunInput, parseStopBody, type PostedRunInput } from "./body.js";
 import { json } from "./responses.js";
+import type { OfAgent, OfThread } from "./routes.js";
 import { parseCursor, sseResponse } from "./sse.js";
 import { streamOfEvents, streamOfFrames, type GivenEvent, type OpenFrames, type ReaderStream } from "./streams.js";
 
@@ -27,7 +28,7 @@ export const maxBodyOf = ({ options }: RuntimeCore): number => options.maxBodyBy
  * POST `/agent/:agentId/run`: starts a run and streams it. The run continues when the reader disconnects, unless the
  * request or the option `onDisconnect` says that it stops.
  */
-export async function run(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
+export async function run(core: RuntimeCore, request: Admitted, { agentId }: OfAgent): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
   const branchBefore = branchBeforeOf(request);
   const stops = onDisconnectOf(core, request) === "stop";
@@ -71,7 +72,7 @@ function branchBeforeOf(request: Admitted): string | undefined {
 }
 
 /** POST `/agent/:agentId/suggest`: runs the agent without recording. */
-export async function suggest(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
+export async function suggest(core: RuntimeCore, request: Admitted, { agentId }: OfAgent): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
   const served = await core.suggest(request, runRequestOf(agentId, input));
   return answerRun(core, request, input, served);
@@ -81,7 +82,7 @@ export async function suggest(core: RuntimeCore, request: Admitted, agentId: str
  * POST `/agent/:agentId/connect`: a snapshot of the thread, then its live run. With the reader's last `id:`
  * (`Last-Event-ID`, or `lastSeenEventId` in the body) only the events after it.
  */
-export async function connect(core: RuntimeCore, request: Admitted, agentId: string): Promise<Answer<Response>> {
+export async function connect(core: RuntimeCore, request: Admitted, { agentId }: OfAgent): Promise<Answer<Response>> {
   const input = await readInput(core, request, agentId);
   const { threadId, messages, lastSeenEventId } = input;
   const { headers, signal } = request.request();
@@ -114,8 +115,7 @@ export async function connect(core: RuntimeCore, request: Admitted, agentId: str
 export async function stop(
   core: RuntimeCore,
   request: Admitted,
-  agentId: string,
-  threadId: string,
+  { agentId, threadId }: OfAgent & OfThread,
 ): Promise<Answer<Response>> {
   const named = await parseStopBody(request.request(), maxBodyOf(core));
   await core.agents.require(agentId, request.request);

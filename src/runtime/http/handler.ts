@@ -15,7 +15,7 @@ import { buffered, isForeign, peekFields } from "./body.js";
 import { createCors, type Cors, type CorsOptions } from "./cors.js";
 import { hostCheck, hostRefused, type AllowedHosts } from "./hosts.js";
 import { json, notFound } from "./responses.js";
-import { checkBasePath, matchRoute, refuseMethod, type Route } from "./routes.js";
+import { checkBasePath, matchRoute, refuseMethod, type Route, type RouteName } from "./routes.js";
 import { envelopeElsewhere, envelopeMethod, openEnvelope } from "./single-endpoint.js";
 import * as threads from "./thread-endpoints.js";
 
@@ -124,7 +124,7 @@ async function answered(core: RuntimeCore, request: Request, handling: Handling)
   const { pathname } = new URL(request.url);
   let failure: Response | undefined;
   const failed = (error: unknown): Response =>
-    (failure ??= core.failureResponse(pathname, error, route && FAILURES[route.name])).clone();
+    (failure ??= core.failureResponse(pathname, error, route && ENDPOINTS[route.name][1])).clone();
   const respond = async (admitted: Admitted, opening: Opening): Promise<Answer<Response>> => {
     const opened = admitted.isReplaced ? openRouted(admitted.request(), handling.basePath) : opening.opened;
     if (opened instanceof Response) throw await refusalOf(core, opened, admitted.request(), handling);
@@ -132,12 +132,9 @@ async function answered(core: RuntimeCore, request: Request, handling: Handling)
     const { request: asked } = opened;
     const refused = refuseMethod(asked.method, route);
     if (refused !== undefined) throw refused;
-    const answer = await endpoint(
-      core,
-      { ...admitted, request: () => asked, isRelayed: handling.isRelayed === true },
-      route,
-      handling,
-    );
+    const [endpoint] = ENDPOINTS[route.name] as readonly [Endpoint<Route>]; // that of the route
+    const shown = { ...admitted, request: () => asked, isRelayed: handling.isRelayed === true };
+    const answer = await endpoint(core, shown, route, handling);
     return asked.method === "HEAD" ? { ...answer, value: new Response(null, answer.value) } : answer;
   };
   try {
@@ -228,7 +225,7 @@ async function refusalOf(
     : refusal;
 }
 
-/** The same values as for calls of tabs, see `tab-api.ts`. */
+/** The same values as for calls of tabs, see `tab-calls.ts`. */
 function askedOf({ route, request }: Opened, fields: Readonly<Record<string, unknown>>): Asked {
   const { name, ...ids } = route;
   const id = (field: "threadId" | "runId"): Partial<Asked> => {
@@ -255,55 +252,32 @@ function askedOf({ route, request }: Opened, fields: Readonly<Record<string, unk
   }
 }
 
-/** CopilotKit's error texts, per route. */
-const FAILURES: Readonly<Partial<Record<Route["name"], string>>> = {
-  info: "Failed to retrieve runtime information",
-  "agent/stop": "Failed to stop agent",
-  "threads/list": "Failed to list threads",
-  "threads/messages": "Failed to fetch thread messages",
-  "threads/events": "Failed to fetch thread events",
-  "threads/state": "Failed to fetch thread state",
-  "threads/update": "Failed to update thread",
-  "threads/archive": "Failed to archive thread",
-  "threads/clear": "Failed to clear threads",
-};
+/** How a route is answered. */
+type Endpoint<R> = (core: RuntimeCore, request: Admitted, route: R, handling: Handling) => Promise<Answer<Response>>;
 
-function endpoint(core: RuntimeCore, request: Admitted, route: Route, handling: Handling): Promise<Answer<Response>> {
-  switch (route.name) {
-    case "info":
-      return info(core, request, handling.mode);
-    case "health":
-      return health(core);
-    case "transcribe":
-      return transcription(core, request, handling);
-    case "agent/run":
-      return agents.run(core, request, route.agentId);
-    case "agent/connect":
-      return agents.connect(core, request, route.agentId);
-    case "agent/suggest":
-      return agents.suggest(core, request, route.agentId);
-    case "agent/stop":
-      return agents.stop(core, request, route.agentId, route.threadId);
-    case "threads/list":
-      return threads.list(core, request);
-    case "threads/clear":
-      return threads.clear(core, request);
-    case "threads/update":
-      return threads.update(core, request, route.threadId);
-    case "threads/archive":
-      return threads.archive(core, request, route.threadId);
-    case "threads/messages":
-      return threads.messages(core, request, route.threadId);
-    case "threads/events":
-      return threads.events(core, request, route.threadId);
-    case "threads/state":
-      return threads.state(core, request, route.threadId);
-  }
-}
+/** Each route's endpoint, and CopilotKit's text for its failure. */
+const ENDPOINTS: {
+  readonly [Name in RouteName]: readonly [Endpoint<Route & { readonly name: Name }>, failure?: string];
+} = {
+  info: [info, "Failed to retrieve runtime information"],
+  health: [health],
+  transcribe: [transcription],
+  "agent/run": [agents.run],
+  "agent/connect": [agents.connect],
+  "agent/suggest": [agents.suggest],
+  "agent/stop": [agents.stop, "Failed to stop agent"],
+  "threads/list": [threads.list, "Failed to list threads"],
+  "threads/clear": [threads.clear, "Failed to clear threads"],
+  "threads/update": [threads.update, "Failed to update thread"],
+  "threads/archive": [threads.archive, "Failed to archive thread"],
+  "threads/messages": [threads.messages, "Failed to fetch thread messages"],
+  "threads/events": [threads.events, "Failed to fetch thread events"],
+  "threads/state": [threads.state, "Failed to fetch thread state"],
+};
 
 const answerOf = (value: Response): Answer<Response> => ({ value, response: () => value.clone() });
 
-async function info(core: RuntimeCore, request: Admitted, mode: HandlerMode): Promise<Answer<Response>> {
+async function info(core: RuntimeCore, request: Admitted, _: Route, { mode }: Handling): Promise<Answer<Response>> {
   const { a2ui, transcriptionService } = core.options;
   const agentsInfo = await core.agents.describe(request.request);
   const runner = await core.home.open().catch(() => undefined);
@@ -334,7 +308,12 @@ async function health(core: RuntimeCore): Promise<Answer<Response>> {
   return answerOf(json(found, found.status === "ok" ? 200 : 503));
 }
 
-async function transcription(core: RuntimeCore, request: Admitted, { cors }: Handling): Promise<Answer<Response>> {
+async function transcription(
+  core: RuntimeCore,
+  request: Admitted,
+  _: Route,
+  { cors }: Handling,
+): Promise<Answer<Response>> {
   const { transcriptionService } = core.options;
   // Any page can post a form without a preflight, and transcription costs money.
   const asked = request.request();

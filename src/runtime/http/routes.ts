@@ -3,15 +3,17 @@ import { badRequest, methodNotAllowed } from "./responses.js";
 import { isSegment } from "./segments.js";
 import { parseUrl } from "./url.js";
 
+export type OfAgent = { readonly agentId: string };
+export type OfThread = { readonly threadId: string };
+
 /** The route of a request, and the ids in its path. */
 export type Route =
   | { readonly name: "info" | "health" | "transcribe" | "threads/list" | "threads/clear" }
-  | { readonly name: "agent/run" | "agent/connect" | "agent/suggest"; readonly agentId: string }
-  | { readonly name: "agent/stop"; readonly agentId: string; readonly threadId: string }
-  | {
+  | ({ readonly name: "agent/run" | "agent/connect" | "agent/suggest" } & OfAgent)
+  | ({ readonly name: "agent/stop" } & OfAgent & OfThread)
+  | ({
       readonly name: "threads/update" | "threads/archive" | "threads/messages" | "threads/events" | "threads/state";
-      readonly threadId: string;
-    };
+    } & OfThread);
 
 /** The routes of the runtime over HTTP. */
 export type RouteName = Route["name"];

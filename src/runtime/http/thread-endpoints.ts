@@ -1,3 +1,4 @@
+import type { Message } from "@ag-ui/client";
 import { answersThreadEndpoints, type ThreadEndpointRunner, type ThreadRecord } from "../../run/contract.js";
 import { RunnerError } from "../../run/errors.js";
 import { equalJson } from "../../run/json.js";
@@ -5,12 +6,13 @@ import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import type { ThreadSummary } from "../../wire/shapes.js";
 import { threadRecordOf } from "../../wire/thread-record.js";
 import type { RuntimeCore } from "../core.js";
-import { filterMessages, filterState } from "../event-filter.js";
+import { filterEvents, filterMessages, filterState } from "../event-filter.js";
 import { plainMessages } from "../plain-messages.js";
 import type { Admitted, Answer } from "../request.js";
 import { maxBodyOf } from "./agent-endpoints.js";
 import { parseThreadUpdate, requireJson } from "./body.js";
 import { json, noContent } from "./responses.js";
+import type { OfThread } from "./routes.js";
 
 const MAX_PAGE = 500;
 
@@ -67,29 +69,30 @@ function cursorBehind(threads: readonly ThreadSummary[], after: ListCursor | und
 }
 
 /** GET `/threads/:threadId/messages`. */
-export async function messages(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
+export async function messages(
+  core: RuntimeCore,
+  request: Admitted,
+  { threadId }: OfThread,
+): Promise<Answer<Response>> {
   const found = await (await reader(core)).getThreadMessages(threadId);
-  const filter = core.filterFor(request, threadId);
-  return answer(json({ messages: plainMessages(filter ? filterMessages(found, filter) : found) }), threadId);
+  const shown = core.shown<readonly Message[]>(request, threadId, found, filterMessages);
+  return answer(json({ messages: plainMessages(shown) }), threadId);
 }
 
 /** GET `/threads/:threadId/events`: compacted. */
-export async function events(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
+export async function events(core: RuntimeCore, request: Admitted, { threadId }: OfThread): Promise<Answer<Response>> {
   const found = await (await reader(core)).getThreadEvents(threadId);
-  const filter = core.filterFor(request, threadId);
-  return answer(json({ events: filter ? found.flatMap((event) => filter(event) ?? []) : found }), threadId);
+  return answer(json({ events: core.shown(request, threadId, found, filterEvents) }), threadId);
 }
 
 /** GET `/threads/:threadId/state`: null for an unknown thread and for one without state (over HTTP `{}` is none). */
-export async function state(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
-  const found = await (await reader(core)).getThreadState(threadId);
-  const filter = core.filterFor(request, threadId);
-  const shown: unknown = filter ? filterState(found, filter) : found;
+export async function state(core: RuntimeCore, request: Admitted, { threadId }: OfThread): Promise<Answer<Response>> {
+  const shown = core.shown(request, threadId, await (await reader(core)).getThreadState(threadId), filterState);
   return answer(json({ state: equalJson(shown, {}) ? null : (shown ?? null) }), threadId);
 }
 
 /** PATCH and DELETE `/threads/:threadId`. */
-export async function update(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
+export async function update(core: RuntimeCore, request: Admitted, { threadId }: OfThread): Promise<Answer<Response>> {
   const runner = await keeper(core);
   if (request.request().method === "DELETE") {
     if (!(await runner.deleteThread(threadId))) throw new RunnerError("unknown-thread", { threadId });
@@ -100,7 +103,7 @@ export async function update(core: RuntimeCore, request: Admitted, threadId: str
 }
 
 /** POST `/threads/:threadId/archive`. */
-export async function archive(core: RuntimeCore, request: Admitted, threadId: string): Promise<Answer<Response>> {
+export async function archive(core: RuntimeCore, request: Admitted, { threadId }: OfThread): Promise<Answer<Response>> {
   requireJson(request.request());
   await (await keeper(core)).updateThread(threadId, { archived: true });
   return answer(json({ threadId, archived: true }), threadId);

@@ -8,7 +8,7 @@ import type { LocalAgent } from "../../../src/client/local-agent.js";
 import type { OwnRuns } from "../../../src/client/own-runs.js";
 import { RunnerError } from "../../../src/run/errors.js";
 import type { Cursor } from "../../../src/run/types.js";
-import type { HostApi } from "../../../src/wire/host-api.js";
+import type { HostApi } from "../../../src/runtime/host-api.js";
 import { toErrorData } from "../../../src/wire/errors.js";
 import type { AttachRequest, Frame, RunRequest } from "../../../src/wire/shapes.js";
 import { answerOf, makeHost, STEPS } from "./kit.js";

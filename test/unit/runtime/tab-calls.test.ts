@@ -2,7 +2,7 @@ import { transfer } from "comlink";
 import { expect, onTestFinished, test } from "vitest";
 import { HostLink } from "../../../src/client/host-link.js";
 import type { RunnerError } from "../../../src/run/errors.js";
-import type { HostApi } from "../../../src/wire/host-api.js";
+import type { HostApi } from "../../../src/runtime/host-api.js";
 import type { AgentRuntime, BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
 import { inputOf } from "../runner/kit.js";
@@ -324,4 +324,22 @@ test("a middleware gives a stop another run", async () => {
   const ask: Row["ask"] = (call) => call("stop", { threadId: "mine", agentId: "counter", runId: "live" });
   expect(await connected(runtime).ask({ ...ROWS.stop[1]!, ask })).toBe(false);
   expect(await (await runtime.runner()).isRunning({ threadId: "mine" })).toBe(true);
+});
+
+test.each(["moveWaiting", "cancelWaiting", "retryWaiting"] as const)(
+  "a middleware knows the run of %s",
+  async (name) => {
+    const runs: (string | undefined)[] = [];
+    const runtime = await withThreads(({ resolved }) => void runs.push(resolved.runId));
+    await connected(runtime).ask(ROWS[name][0]!);
+    expect(runs).toEqual(["r"]);
+  },
+);
+
+test("what a middleware leaves out of a call is left out", async () => {
+  const runtime = await withThreads(
+    ({ request }) => new Request(request, { method: "POST", body: JSON.stringify({ toolCallId: "c" }) }),
+  );
+  const asked = connected(runtime).ask(ROWS.claimToolCall[0]!);
+  await expect(asked).rejects.toMatchObject({ code: "invalid-input", details: { field: "token" } });
 });
