@@ -276,9 +276,9 @@ function ofDyingTab(error: unknown): void {
 test(
   `${SCHEDULES} random schedules of tabs that come, reload and die: no call runs twice, each result and each answer goes on once, nothing is stuck`,
   async () => {
-    console.log(`PROPERTY_SEED=${SEED}, ${SCHEDULES} schedules`);
     for (let n = 0; n < SCHEDULES; n++) {
       const seed = SEED + n;
+      if (n % 20 === 0) console.log(`PROPERTY_SEED=${seed}: ${n} of ${SCHEDULES} schedules are done`);
       const schedule = new Schedule(seed);
       const faults = await schedule.run().catch((error: unknown) => [String(error)]);
       expect(faults, `PROPERTY_SEED=${seed}, thread ${schedule.thread}: ${schedule.told.join("; ")}`).toEqual([]);
