@@ -41,7 +41,7 @@ export const optional =
     if (fields[field] !== undefined) check(fields, field);
   };
 
-const optionalOf = (type: "boolean" | "number" | "string"): Check =>
+export const optionalOf = (type: "boolean" | "number" | "string"): Check =>
   optional((fields, field) => {
     if (typeof fields[field] !== type) refuse(field, `be a ${type} where it is given`);
   });

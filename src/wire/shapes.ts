@@ -333,6 +333,8 @@ export interface EnqueueRequest {
   readonly onBusy: OnBusy;
   /** What to do while its agent needs the network and there is none. */
   readonly whenOffline: WhenOffline;
+  /** It was told to begin, and was refused all the same: another run came first. It waits now. */
+  readonly wasRefused?: true;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { checker, checkRun, fieldsOf, id, oneOf, optional } from "./checks.js";
+import { checker, checkRun, fieldsOf, id, oneOf, optional, optionalOf } from "./checks.js";
 import type { EnqueueRequest, NamedWaiting, RunRequest, WaitingMove } from "./shapes.js";
 
 /* What a tab asks of runs that wait. Errors: RunnerError `invalid-input`. */
@@ -8,6 +8,7 @@ export function checkEnqueue(request: EnqueueRequest): EnqueueRequest {
   checkRun(fields["run"] as RunRequest); // which checks it
   oneOf("reject", "queue", "supersede")(fields, "onBusy");
   oneOf("fail", "wait")(fields, "whenOffline");
+  optionalOf("boolean")(fields, "wasRefused");
   return request;
 }
 

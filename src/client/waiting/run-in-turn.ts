@@ -26,9 +26,6 @@ export interface AgentInTurn {
   readonly putBack: () => void;
 }
 
-/** Attempts where the host says that the run may begin, and another one comes first. */
-const TRIES = 10;
-
 /**
  * Runs an agent at once, or has its run wait in the log and follows it from there.
  *
@@ -43,10 +40,10 @@ export async function runInTurn(
   const { link } = agent;
   const { threadId, input } = request.run;
   const { runId } = input;
-  for (let tries = 1; ; tries++) {
+  for (let wasRefused = false; ;) {
     let queued;
     try {
-      queued = await link.call("enqueue", request);
+      queued = await link.call("enqueue", wasRefused ? { ...request, wasRefused: true } : request);
     } catch (error) {
       agent.putBack();
       throw error;
@@ -56,7 +53,8 @@ export async function runInTurn(
     try {
       return await agent.run();
     } catch (error) {
-      if (!mayWaitAfter(error, request) || tries === TRIES) throw error;
+      if (wasRefused || !mayWaitAfter(error, request)) throw error;
+      wasRefused = true;
     }
   }
   agent.waits();

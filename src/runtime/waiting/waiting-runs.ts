@@ -113,7 +113,7 @@ export class WaitingRuns {
    *
    * Errors: RunnerError `thread-busy` (`onBusy: "reject"`, or too many wait), `offline`, `invalid-input`
    */
-  async enqueue({ run, onBusy, whenOffline }: EnqueueRequest, headers: Headers): Promise<Enqueued> {
+  async enqueue({ run, onBusy, whenOffline, wasRefused }: EnqueueRequest, headers: Headers): Promise<Enqueued> {
     const { threadId, agentId, input } = run;
     const { runId } = input;
     const { runner, network } = this.parts;
@@ -134,7 +134,7 @@ export class WaitingRuns {
     if (isOffline && whenOffline === "fail") throw new RunnerError("offline", { threadId, agentId });
     const alone = this.reasonIn(now, agentId, { kind: "run", resume: input.resume }, { isCall: true });
     const isFree = onBusy !== "queue" || (first === undefined && alone.is === "starting");
-    if (isFree && !isOffline) return "free";
+    if (isFree && !isOffline && wasRefused !== true) return "free";
     const { onBusy: _ofNow, ...request } = run;
     const since = this.clock.now();
     const key = keyOf({ threadId, runId });

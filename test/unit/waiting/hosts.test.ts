@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { connectRuntime } from "../../../src/client/connect-runtime.js";
 import { inProcessLockManager } from "../../../src/platform/in-process-locks.js";
+import { threadLockName } from "../../../src/platform/names.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
 import { times } from "../property.js";
 import { agentOf, freshDb, makeRunner, mortalLocks, quiet } from "../runner/kit.js";
@@ -22,6 +23,7 @@ async function play(steps: readonly (typeof step extends fc.Arbitrary<infer S> ?
   const dbName = freshDb();
   const manager = inProcessLockManager();
   const executed: string[] = [];
+  const refused: string[] = [];
   const agent = agentOf(async function* ({ runId }) {
     executed.push(runId);
     yield { type: EventType.CUSTOM, name: "n", value: 1 } as BaseEvent;
@@ -45,11 +47,12 @@ async function play(steps: readonly (typeof step extends fc.Arbitrary<infer S> ?
     local.addMessage({ id: `${runId}-u`, role: "user", content: runId });
     asked.push(runId);
     // How it ends is for its tab, which may be gone.
-    local.runAgent({ runId, onBusy: "queue" }).catch(() => undefined);
+    local.runAgent({ runId, onBusy: "queue" }).catch((error) => refused.push(`${runId}: ${String(error)}`));
     // Once it is in the log, the order is known.
     await until(async () => {
       const waits = (await keeper!.runtime.waiting.list("t")).map((run) => run.runId);
-      expect([...waits, ...executed]).toContain(runId);
+      const told = async () => JSON.stringify([refused, await keeper!.runner.listRuns("t")]);
+      expect([...waits, ...executed], waits.includes(runId) ? "" : await told()).toContain(runId);
     });
     const dying = dies === undefined ? undefined : hosts[dies];
     if (dying !== undefined && dying !== keeper && alive.delete(dying)) {
@@ -79,3 +82,26 @@ test("however many hosts there are, and die, each waiting run is executed once, 
     endOnFailure: true,
   });
 }, 240_000);
+
+test("a run that may begin, and whose thread another host still holds, waits instead of being refused", async () => {
+  const dbName = freshDb();
+  const manager = inProcessLockManager();
+  const [{ locks }, other] = [mortalLocks(manager), mortalLocks(manager)];
+  const executed: string[] = [];
+  const agent = agentOf(async function* ({ runId }) {
+    executed.push(runId);
+    yield { type: EventType.CUSTOM, name: "n", value: 1 } as BaseEvent;
+  });
+  const host = serveRuntime({ agents: { a: agent }, runner: makeRunner({ dbName, locks }), logger: quiet });
+  const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
+  const held = await other.locks.tryHold(threadLockName(dbName, "t"));
+  const local = runtime.agent("a", { threadId: "t" });
+  local.addMessage({ id: "u", role: "user", content: "?" });
+  const ended = local.runAgent({ runId: "r", onBusy: "queue" });
+  await until(async () => expect((await runtime.waiting.list("t")).map(({ runId }) => runId)).toEqual(["r"]));
+  expect(executed).toEqual([]);
+  await held!.release();
+  await ended;
+  expect(executed).toEqual(["r"]);
+  await Promise.all([runtime.close(), host.close()]);
+});
