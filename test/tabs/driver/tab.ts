@@ -44,7 +44,9 @@ const EMPTY = `(role, name) => {
   const element = (${String(findAccessible)})(role, name)[0];
   element.focus();
   if ("value" in element && element.value !== "") {
-    element.value = "";
+    // By the element's own setter: React takes no notice of what is set by its own, and puts the old value back.
+    const own = [HTMLInputElement, HTMLTextAreaElement].find((type) => element instanceof type) ?? element.constructor;
+    Object.getOwnPropertyDescriptor(own.prototype, "value").set.call(element, "");
     element.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
   }
 }`;
