@@ -68,8 +68,6 @@ export type {
   ThreadToolCalls,
   ToolCallAnswer,
   ToolCallClaim,
-  WaitingReason,
-  WaitingRun,
   WaitingToolCall,
-  WhenOffline,
 } from "../wire/shapes.js";
+export type { WaitingReason, WaitingRun, WhenOffline } from "../wire/waiting-shapes.js";

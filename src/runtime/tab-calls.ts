@@ -15,7 +15,7 @@ import {
   checkToolCallClaim,
 } from "../wire/checks.js";
 import type { ModelOffer } from "../wire/model-frames.js";
-import type { WaitingRun } from "../wire/shapes.js";
+import type { WaitingRun } from "../wire/waiting-shapes.js";
 import { checkEnqueue, checkNamedWaiting, checkWaitingMove, checkWaitingQuery } from "../wire/waiting-checks.js";
 import { postAll, untilEnd } from "../wire/watched-port.js";
 import type { CallShape, Seen } from "./call-request.js";

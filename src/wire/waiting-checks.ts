@@ -1,5 +1,6 @@
 import { checker, checkRun, fieldsOf, id, oneOf, optional, optionalOf } from "./checks.js";
-import type { EnqueueRequest, NamedWaiting, RunRequest, WaitingMove } from "./shapes.js";
+import type { RunRequest } from "./shapes.js";
+import type { EnqueueRequest, NamedWaiting, WaitingMove } from "./waiting-shapes.js";
 
 /* What a tab asks of runs that wait. Errors: RunnerError `invalid-input`. */
 

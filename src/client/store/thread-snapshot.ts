@@ -1,6 +1,6 @@
 import type { Interrupt, Message, State } from "@ag-ui/core";
 import type { RunAgentParameters } from "@ag-ui/client";
-import type { WaitingRun } from "../../wire/shapes.js";
+import type { WaitingRun } from "../../wire/waiting-shapes.js";
 import type { LocalAgentConfig, LocalRunParameters } from "../local-agent.js";
 import type { RunFailure, ThreadRun } from "../thread-run.js";
 import type { ShownToolCall } from "../tools/frontend-tool-runner.js";

@@ -7,7 +7,7 @@ import { describeFaults, resumeFaults } from "../../run/interrupts.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent, LocalRunParameters } from "../local-agent.js";
 import type { WaitingApi } from "../waiting/waiting-api.js";
-import type { WaitingRun } from "../../wire/shapes.js";
+import type { WaitingRun } from "../../wire/waiting-shapes.js";
 import { asError, readUntilDone } from "../read-until-done.js";
 import type { ThreadRun } from "../thread-run.js";
 import type { ShownToolCall } from "../tools/frontend-tool-runner.js";

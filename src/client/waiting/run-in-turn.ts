@@ -3,7 +3,7 @@ import { EventType } from "@ag-ui/core";
 import { concatMap, filter, firstValueFrom, type Observable } from "rxjs";
 import { RunnerError } from "../../run/errors.js";
 import { messageIdsOf } from "../../run/message-ids.js";
-import type { EnqueueRequest } from "../../wire/shapes.js";
+import type { EnqueueRequest } from "../../wire/waiting-shapes.js";
 import type { HostLink } from "../host-link.js";
 import type { ThreadRun } from "../thread-run.js";
 import { waitingApi } from "./waiting-api.js";

@@ -1,6 +1,6 @@
 import { take, type Observable } from "rxjs";
 import { RunnerError } from "../../run/errors.js";
-import type { WaitingRun } from "../../wire/shapes.js";
+import type { WaitingRun } from "../../wire/waiting-shapes.js";
 import type { HostLink } from "../host-link.js";
 import { hostStream } from "../host-stream.js";
 

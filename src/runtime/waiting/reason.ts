@@ -3,7 +3,8 @@ import { resumeFaults } from "../../run/interrupts.js";
 import type { ThreadHead } from "../../storage/run-store.js";
 import type { WaitingError } from "../../run/types.js";
 import type { WaitingRow } from "../../storage/waiting.js";
-import type { RunRequest, WaitingReason } from "../../wire/shapes.js";
+import type { RunRequest } from "../../wire/shapes.js";
+import type { WaitingReason } from "../../wire/waiting-shapes.js";
 
 /** What decides whether the first waiting run of a thread may start. */
 export interface Situation {

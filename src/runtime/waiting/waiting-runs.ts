@@ -1,5 +1,6 @@
 import { Bell, ringOrSilence } from "../../platform/bell.js";
 import type { Clock } from "../../platform/clock.js";
+import { Lazy } from "../../platform/lazy.js";
 import type { Logger } from "../../platform/log.js";
 import { loggable } from "../../platform/log.js";
 import type { Network } from "../../platform/network.js";
@@ -9,7 +10,7 @@ import type { WaitingError } from "../../run/types.js";
 import type { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import type { Outbox, ThreadNow } from "../../runner/outbox.js";
 import type { RecoveryWaiting, WaitingRow } from "../../storage/waiting.js";
-import type { Enqueued, EnqueueRequest, WaitingReason, WaitingRun } from "../../wire/shapes.js";
+import type { Enqueued, EnqueueRequest, WaitingReason, WaitingRun } from "../../wire/waiting-shapes.js";
 import { policyOf, type AgentPolicies } from "../agent-policies.js";
 import { hasAll, type Callers } from "../callers.js";
 import { isUnrecorded } from "../unrecorded.js";
@@ -82,6 +83,8 @@ export class WaitingRuns {
   private readonly known = new Map<string, Known>();
   private readonly clock: Clock;
   private readonly closed: AbortSignal;
+  /** Any use of the outbox loads its code. */
+  private readonly adding = new Lazy(() => this.outbox.has("", ""));
 
   /** @param outbox of the runner */
   constructor(
@@ -96,9 +99,9 @@ export class WaitingRuns {
     parts.callers.changed$.subscribe(() => this.ring(undefined, false));
   }
 
-  /** Loads what is needed to add a run: without a network it could not be loaded any more. */
+  /** Loads what is needed to add a run, once: without a network it could not be loaded any more. */
   async preload(): Promise<void> {
-    await this.outbox.has("", "");
+    await this.adding.get();
   }
 
   /** Starts what waits in the thread, each when it may. */

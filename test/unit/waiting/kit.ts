@@ -3,7 +3,7 @@ import { onTestFinished, vi } from "vitest";
 import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import type { ConnectRuntimeOptions } from "../../../src/client/host-link.js";
 import type { Network } from "../../../src/platform/network.js";
-import type { WaitingRun } from "../../../src/wire/shapes.js";
+import type { WaitingRun } from "../../../src/wire/waiting-shapes.js";
 import { serveRuntime, type ServeRuntimeOptions } from "../../../src/worker/serve-runtime.js";
 import { agentOf, freshDb, quiet } from "../runner/kit.js";
 
