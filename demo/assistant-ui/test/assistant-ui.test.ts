@@ -53,7 +53,10 @@ test("two tabs show an answer as it comes; the one stops what the other began; a
   // What is sent next, in either tab, comes behind it in both.
   await send(a, "once more");
   await shows(b, "You said: once more. I say it");
-  for (const tab of [a, b]) expect(await shows(tab, /until the end/)).toContain("You said: a long one.");
+  for (const tab of [a, b]) {
+    const whole = await shows(tab, /until the end/);
+    expect(whole, whole).toContain("You said: a long one.");
+  }
 });
 
 test("a tab that reloads in the middle has the rest; a thread that is left in the middle of a run goes on", async () => {
