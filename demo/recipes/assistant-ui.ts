@@ -145,6 +145,8 @@ class ShownThread {
   private async *resume({ abortSignal }: Parameters<ResumeStream>[0]): ReturnType<ResumeStream> {
     const { store } = this;
     const { run: first } = store.getSnapshot();
+    const questionIn = (messages: readonly Message[] = []): string | undefined => lastTurn(messages).asked.at(-1)?.id;
+    const question = questionIn(this.shown.messages);
     let wake = (): void => undefined;
     const end = store.subscribe(() => wake());
     abortSignal.addEventListener("abort", () => wake(), { once: true });
@@ -152,6 +154,11 @@ class ShownThread {
     try {
       for (;;) {
         const now = store.getSnapshot();
+        if (now.run === first && questionIn(now.messages) !== question) {
+          // The run was heard of before its question: it is shown again, with that.
+          if (first.is === "running") this.runs.delete(first.runId);
+          return;
+        }
         const { answer } = lastTurn(now.messages);
         const { messages } = ExportedMessageRepository.fromArray(fromAgUiMessages(answer));
         yield { content: messages.flatMap(({ message }) => (message.role === "assistant" ? message.content : [])) };
