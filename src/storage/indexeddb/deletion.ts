@@ -10,8 +10,6 @@ import { encodeDerived, nextEpoch, putDerived, runRange, storable } from "./reco
 import type { Connection, WriteTransaction } from "./schema.js";
 import { anyWaits, waitingRange } from "./waiting-rows.js";
 
-export { sweep } from "./garbage.js";
-
 /** One strict transaction writes the tombstone, which hides the rest; that is then deleted in pieces. */
 export async function deleteThread(
   connection: Connection,

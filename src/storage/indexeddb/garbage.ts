@@ -1,9 +1,8 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
 import { checkGarbage, checkHead, corrupt } from "./checks.js";
-import { GARBAGE, garbageKey } from "./cut-off.js";
 import { quietly } from "./database-connection.js";
 import { runRange } from "./records.js";
-import type { Connection, Garbage, WriteTransaction } from "./schema.js";
+import type { Connection, Garbage, ReadTransaction, WriteTransaction } from "./schema.js";
 
 /*
  * Records of deleted and cut threads are deleted in many short transactions, each over one store, so that appends of other
@@ -13,17 +12,26 @@ import type { Connection, Garbage, WriteTransaction } from "./schema.js";
 /** Most records that one transaction deletes. */
 export const PIECE = 256;
 
+const PREFIX = "garbage:";
+const keyOf = (threadId: string): string => PREFIX + threadId;
+
 /** Adds to the thread's mark. Needs `meta` in the transaction. */
 export async function mark(tx: WriteTransaction, threadId: string, garbage: Garbage): Promise<void> {
   const meta = tx.objectStore("meta");
-  const before = checkGarbage(await meta.get(garbageKey(threadId)), threadId);
+  const before = checkGarbage(await meta.get(keyOf(threadId)), threadId);
   const all: Garbage = {
     epoch: garbage.epoch,
     below: Math.max(garbage.below, before?.below ?? 0),
     chunksBelow: Math.max(garbage.chunksBelow, before?.chunksBelow ?? 0),
     runs: [...(before?.runs ?? []), ...garbage.runs],
   };
-  quietly(meta.put(all, garbageKey(threadId)));
+  quietly(meta.put(all, keyOf(threadId)));
+}
+
+/** Whether a cut removed the run, and records of it may be left. Needs `meta` in the transaction. */
+export async function isCutOff(tx: ReadTransaction, threadId: string, runIndex: number): Promise<boolean> {
+  const garbage = checkGarbage(await tx.objectStore("meta").get(keyOf(threadId)), threadId);
+  return garbage?.runs.some(([first, last]) => first <= runIndex && runIndex <= last) === true;
 }
 
 const BULK = ["chunks", "messages", "states", "runs"] as const;
@@ -53,7 +61,7 @@ function deletePiece(connection: Connection, store: Bulk, range: IDBKeyRange): P
  */
 async function readGarbage(connection: Connection, threadId: string): Promise<Garbage | undefined> {
   return connection.read(["heads", "runs", "meta"], async (tx) => {
-    const garbage = checkGarbage(await tx.objectStore("meta").get(garbageKey(threadId)), threadId);
+    const garbage = checkGarbage(await tx.objectStore("meta").get(keyOf(threadId)), threadId);
     if (garbage === undefined) return undefined;
     const { below, chunksBelow, runs } = garbage;
     const [headRecord, ...counting] = await Promise.all([
@@ -73,7 +81,7 @@ async function readGarbage(connection: Connection, threadId: string): Promise<Ga
 
 /** Deletes the thread's garbage, if any, and then its mark. */
 export async function sweepThread(connection: Connection, threadId: string): Promise<void> {
-  const key = garbageKey(threadId);
+  const key = keyOf(threadId);
   for (;;) {
     const garbage = await readGarbage(connection, threadId);
     if (garbage === undefined) return;
@@ -90,11 +98,11 @@ export async function sweepThread(connection: Connection, threadId: string): Pro
 
 /** Deletes the garbage of all threads; throws the first error after the last thread. */
 export async function sweep(connection: Connection): Promise<void> {
-  const marks = IDBKeyRange.bound(GARBAGE, `${GARBAGE}\uffff`);
+  const marks = IDBKeyRange.bound(PREFIX, `${PREFIX}\uffff`);
   const keys = await connection.read(["meta"], (tx) => tx.objectStore("meta").getAllKeys(marks));
   const errors: unknown[] = [];
   for (const key of keys) {
-    await sweepThread(connection, key.slice(GARBAGE.length)).catch((error: unknown) => errors.push(error));
+    await sweepThread(connection, key.slice(PREFIX.length)).catch((error: unknown) => errors.push(error));
   }
   if (errors.length > 0) throw errors[0];
 }

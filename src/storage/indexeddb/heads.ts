@@ -1,7 +1,7 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
 import type { ThreadHead } from "../run-store.js";
 import { checkHead, checkRun } from "./checks.js";
-import { isCutOff } from "./cut-off.js";
+import { isCutOff } from "./garbage.js";
 import type { Connection, RunRecord } from "./schema.js";
 
 export async function readHead(connection: Connection, threadId: string): Promise<ThreadHead | undefined> {

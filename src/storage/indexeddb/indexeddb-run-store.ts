@@ -5,7 +5,9 @@ import type { RunStore } from "../run-store.js";
 import type { WaitingStore } from "../waiting.js";
 import { indexedDBChunks } from "./chunk-reads.js";
 import { DatabaseConnection, type ConnectionOptions } from "./database-connection.js";
+import { cut, deleteThread } from "./deletion.js";
 import { indexedDBForeignEnds } from "./foreign-end.js";
+import { sweep } from "./garbage.js";
 import { indexedDBReads } from "./reads.js";
 import { runtimeLayout, type RuntimeSchema } from "./schema.js";
 import { indexedDBThreads } from "./threads.js";
@@ -16,8 +18,6 @@ export interface IndexedDBRunStoreOptions extends Partial<Omit<ConnectionOptions
   /** The epochs of a new database start above it. Default 0; see {@link epochBefore}. */
   readonly newEpochs?: () => number;
 }
-
-const deletion = () => loaded(import("./deletion.js"));
 
 type LazyWaiting = Omit<WaitingStore, "waitingThreads" | "clearWaiting">;
 
@@ -33,9 +33,8 @@ const lazyWaiting = (load: () => Promise<LazyWaiting>): LazyWaiting => ({
 });
 
 /**
- * The log in IndexedDB. Opened at the first use. What repacks, reads pages or deletes is loaded when it is needed (what
- * deletes: by the sweep of a host that has started); what starts, writes and ends runs is not: a host must be able to end
- * them at any moment. Errors: those of storage in RunnerErrorCode.
+ * The log in IndexedDB. Opened at the first use. What repacks or reads pages is loaded when it is needed; what starts,
+ * writes and ends runs is not: a host must be able to end them at any moment. Errors: those of storage in RunnerErrorCode.
  */
 export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunStore {
   const { dbName = DEFAULT_DB_NAME, codec = identityCodec, newEpochs = () => 0 } = options;
@@ -49,10 +48,10 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     messagePage: async (...place) =>
       (await loaded(import("./message-pages.js"))).indexedDBMessagePages(connection, codec)(...place),
     ...lazyWaiting(async () => (await loaded(import("./waiting.js"))).indexedDBWaiting(connection, codec)),
-    deleteThread: async (...of) => (await deletion()).deleteThread(connection, ...of),
-    cut: async (...at) => (await deletion()).cut(connection, codec, ...at),
+    deleteThread: (...of) => deleteThread(connection, ...of),
+    cut: (...at) => cut(connection, codec, ...at),
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),
-    sweep: async () => (await deletion()).sweep(connection),
+    sweep: () => sweep(connection),
     close: () => connection.close(),
   };
 }
