@@ -7,10 +7,10 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 59_400, whole: 96_600 },
-  "./worker": { own: 64_400, whole: 111_000 },
+  ".": { own: 60_500, whole: 97_700 },
+  "./worker": { own: 65_300, whole: 111_900 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 62_100, whole: 70_900 },
+  serveRuntime: { own: 63_700, whole: 72_500 },
   "./client": { own: 25_200, whole: 69_000 },
   connectRuntime: { own: 19_700, whole: 63_400 },
   // The hooks, and the stores below them: about 6 kB more than the connection alone.
@@ -20,7 +20,7 @@ export const BUDGETS = {
   "./copilotkit": { own: 10_900, whole: 19_700 },
   "./vue": { own: 9_800, whole: 21_800 },
   "./svelte": { own: 9_700, whole: 19_600 },
-  "./runtime": { own: 68_200, whole: 79_300 },
+  "./runtime": { own: 69_400, whole: 80_500 },
   "./node": { own: 7_000, whole: 7_000 },
   "./service-worker": { own: 7_200, whole: 7_200 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
