@@ -8,7 +8,7 @@ import { build } from "vite";
  */
 export const BUDGETS = {
   ".": { own: 60_500, whole: 97_700 },
-  "./worker": { own: 65_300, whole: 111_900 },
+  "./worker": { own: 65_900, whole: 112_600 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
   serveRuntime: { own: 63_700, whole: 72_500 },
   "./client": { own: 25_200, whole: 69_000 },
