@@ -28,5 +28,5 @@ export {
 export { InMemoryCheckpointStore, type InMemoryCheckpointStoreOptions } from "./memory/in-memory-checkpoint-store.js";
 export type { Clock } from "../platform/clock.js";
 export type { MakeId } from "../platform/ids.js";
-export type { PayloadCodec } from "../storage/codec.js";
+export type { PayloadCodec, PayloadPlace } from "../storage/codec.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";

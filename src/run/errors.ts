@@ -85,6 +85,13 @@ export type RunnerErrorCode =
    * begins a new one. Drop what you show of its threads, and list them again.
    */
   | "storage-deleted"
+  /**
+   * The database is encrypted, and this host does not have the key. Nothing was read or written. Ask for the key, and give
+   * it to the runtime (`connection.unlock`).
+   */
+  | "locked"
+  /** The key or passphrase is not that of the database. Nothing was changed. Ask for it again. */
+  | "wrong-key"
   /** The origin's quota is used up. What was acknowledged is kept; free space and go on. */
   | "quota-exceeded"
   /**
@@ -137,6 +144,8 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "storage-blocked": "Another tab holds an older version of the database: close or reload it",
   "storage-lost": "The connection to the database was lost",
   "storage-deleted": "The database was deleted, and its threads with it",
+  locked: "The database is encrypted, and its key is not here: unlock it first",
+  "wrong-key": "This is not the key of the database",
   "quota-exceeded": "The storage quota is used up",
   "corrupt-record": "A stored record is not valid",
   outdated: "The database belongs to a newer version: reload the page",

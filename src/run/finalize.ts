@@ -26,7 +26,8 @@ export interface Ending {
   readonly ids: () => string;
 }
 
-const SENTENCES: Record<SettledStatus, string> = {
+/** What a person is told of a run that ended so, and an agent of a tool call that it left. */
+export const SENTENCES: Record<SettledStatus, string> = {
   finished: "The run finished before this was complete",
   errored: "The run failed",
   stopped: "The run was stopped",

@@ -7,6 +7,7 @@ import { contextLocks } from "../platform/context-locks.js";
 import { epochBefore } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
 import { checkNames, FUNCTION, ID, TIMEOUT, type Names } from "../run/options.js";
+import { ENCRYPTION, type EncryptionOption } from "../storage/encryption-option.js";
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
@@ -15,6 +16,8 @@ import type { RunnerLimits } from "./keep/retention.js";
 export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the database. Runners of one name share it, in any context. Default "ag-ui-local-runtime". */
   readonly dbName?: string;
+  /** Encrypts what is stored: an Encryption, or the options of one. Default: nothing is encrypted. */
+  readonly encryption?: EncryptionOption;
   /** How long opening or deleting the database may take, in ms (`Infinity`: as long as it takes). Default 10,000. */
   readonly openTimeoutMs?: number;
   readonly openChannel?: OpenChannel;
@@ -24,6 +27,7 @@ export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
 const NAMES: Names<IndexedDBAgentRunnerOptions> = {
   ...RUNNER_NAMES,
   dbName: ID,
+  encryption: ENCRYPTION,
   openTimeoutMs: TIMEOUT,
   openChannel: FUNCTION,
   locks: ["hold", "whenFree", "tryHold", "steal"],
@@ -51,7 +55,7 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
       elsewhere: { maxBytes: "the browser's quota bounds a database" },
     });
     const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000, openChannel = openBroadcastChannel } = options;
-    const { clock = systemClock } = options;
+    const { clock = systemClock, encryption } = options;
     const locks = options.locks ?? defaultLocks() ?? contextLocks({ openChannel, clock });
     super(
       {
@@ -62,6 +66,7 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
         openStore: (events) =>
           indexedDBRunStore({
             dbName,
+            encryption,
             ...events,
             openTimeoutMs,
             newEpochs: () => epochBefore(Math.random()),

@@ -133,9 +133,9 @@ export function claimedRun(request: ClaimRequest, runIndex: number, epoch: numbe
 }
 
 /** The thread's row, in the store's own form, with one more run. Its first message names a thread that nobody named. */
-export const claimedThread = <Row extends { readonly title: string; readonly named?: 1; readonly runCount: number }>(
+export const claimedThread = <Row extends { readonly title: unknown; readonly named?: 1; readonly runCount: number }>(
   row: Row,
-  { title, agentId, startedAt }: ClaimRequest,
+  { title, agentId, startedAt }: Pick<ClaimRequest, "agentId" | "startedAt"> & { readonly title: Row["title"] },
 ): Row => ({
   ...row,
   ...(row.title === "" && row.named === undefined && { title }),

@@ -371,6 +371,12 @@ export interface RunStore extends RunReads, WaitingStore {
   /** Deletes what hosts that died left of deleted and cut threads. */
   sweep(): Promise<void>;
   /**
+   * Encrypts what was stored before the store's key was given or changed. Where nothing is encrypted, a no-op.
+   *
+   * @param signal stops it; the next call goes on
+   */
+  encryptRest?(signal: AbortSignal): Promise<void>;
+  /**
    * Ids of threads to delete so that `keep` are left, least recently updated first. Pinned and live ones stay, and those in
    * which runs wait, so there may be fewer.
    *

@@ -16,6 +16,7 @@ const ENTRIES = {
   node: "runtime/node",
   "service-worker": "service-worker/index",
   checkpoint: "checkpoint/index",
+  encryption: "encryption/index",
   langgraph: "langgraph/index",
   ai: "ai/index",
   react: "react/index",

@@ -32,6 +32,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   worker: 6,
   client: 6,
   "service-worker": 6,
+  encryption: 6,
   langgraph: 6,
   ai: 6,
   conformance: 6,

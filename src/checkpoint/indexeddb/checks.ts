@@ -36,7 +36,7 @@ export function checkOriginRecord(record: OriginRecord | TurnRecord | undefined)
 
 /** @param stored the record of `id` in `states`; the database returns a private copy */
 export async function decodeCheckpoint(codec: PayloadCodec, id: string, stored: unknown): Promise<Checkpoint> {
-  const checkpoint = hasFields(stored) ? await codec.decode(stored["checkpoint"]) : undefined;
+  const checkpoint = hasFields(stored) ? await codec.decode(stored["checkpoint"], ["checkpoint", id]) : undefined;
   if (!isCheckpoint(checkpoint) || checkpoint.id !== id) throw corrupt("states", { checkpointId: id });
   return checkpoint;
 }

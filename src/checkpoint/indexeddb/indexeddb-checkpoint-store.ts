@@ -2,8 +2,10 @@ import type { Clock } from "../../platform/clock.js";
 import type { MakeId } from "../../platform/ids.js";
 import { checkpointDbName, DEFAULT_DB_NAME } from "../../platform/names.js";
 import { checkNames, CLOCK, FUNCTION, ID, TIMEOUT, type Names } from "../../run/options.js";
-import { identityCodec, type PayloadCodec } from "../../storage/codec.js";
+import type { PayloadCodec } from "../../storage/codec.js";
+import { ENCRYPTION, storedBy, type EncryptionOption } from "../../storage/encryption-option.js";
 import { DatabaseConnection } from "../../storage/indexeddb/database-connection.js";
+import { storedKeys } from "../../storage/indexeddb/key-store.js";
 import { CheckedStore } from "../checked-store.js";
 import { prune } from "./prune.js";
 import { checkpointReads } from "./reads.js";
@@ -21,6 +23,9 @@ export interface IndexedDBCheckpointStoreOptions {
   readonly openTimeoutMs?: number;
   readonly clock?: Clock;
   readonly ids?: MakeId;
+  /** Encrypts what is stored: an Encryption, which may be that of the runtime, too. */
+  readonly encryption?: EncryptionOption;
+  /** Your own codec of what is stored, in place of `encryption`. */
   readonly codec?: PayloadCodec;
 }
 
@@ -29,6 +34,7 @@ const NAMES: Names<IndexedDBCheckpointStoreOptions> = {
   openTimeoutMs: TIMEOUT,
   clock: CLOCK,
   ids: FUNCTION,
+  encryption: ENCRYPTION,
   codec: ["encode", "decode"],
 };
 
@@ -41,13 +47,14 @@ export class IndexedDBCheckpointStore extends CheckedStore {
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: IndexedDBCheckpointStoreOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBCheckpointStore" });
-    const { dbName = DEFAULT_DB_NAME, openTimeoutMs, clock, codec = identityCodec } = options;
+    const { dbName = DEFAULT_DB_NAME, openTimeoutMs, clock, encryption } = options;
     const connection = new DatabaseConnection({
       dbName: checkpointDbName(dbName),
       layout: checkpointLayout,
       clock,
       openTimeoutMs,
     });
+    const { codec = storedBy(encryption, storedKeys(connection, ["keys", "keys"], ["states"])).codec } = options;
     super(
       {
         ...checkpointReads(connection, codec),

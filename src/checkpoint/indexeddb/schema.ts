@@ -1,5 +1,6 @@
-import type { DBSchema, IDBPTransaction, StoreNames } from "idb";
+import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
 import type { DatabaseConnection, DatabaseLayout } from "../../storage/indexeddb/database-connection.js";
+import type { KeyRecord } from "../../storage/encryption/keys.js";
 import type { CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
 
 /**
@@ -51,6 +52,8 @@ export interface CheckpointSchema extends DBSchema {
   };
   states: { key: string; value: StateRecord };
   origins: { key: string; value: OriginRecord | TurnRecord };
+  /** The keys of an encrypted database, under one key. */
+  keys: { key: string; value: KeyRecord };
 }
 
 export type CheckpointStores = StoreNames<CheckpointSchema>;
@@ -60,18 +63,24 @@ export type CheckpointWrite = IDBPTransaction<CheckpointSchema, CheckpointStores
 
 export const STORES: CheckpointStores[] = ["metadata", "states", "origins"];
 
-/** History: 1, the first. */
+/** History: 1, the first; 2, the keys of encrypted databases. */
 export const checkpointLayout: DatabaseLayout<CheckpointSchema> = {
-  version: 1,
-  stores: STORES,
-  upgrade(db) {
-    const metadata = db.createObjectStore("metadata", { keyPath: "id" });
-    metadata.createIndex("run", ["runId", "place"]);
-    metadata.createIndex("node", ["runId", "nodeId", "place"]);
-    metadata.createIndex("graph", ["graphId", "place"]);
-    metadata.createIndex("graphRun", ["graphId", "runId", "place"]);
-    db.createObjectStore("states", { keyPath: "id" });
-    db.createObjectStore("origins", { keyPath: "runId" });
+  version: 2,
+  stores: [...STORES, "keys"],
+  upgrade(db, from) {
+    if (from < 1) createStores(db);
+    db.createObjectStore("keys");
     return Promise.resolve();
   },
 };
+
+/** The stores of version 1. */
+function createStores(db: IDBPDatabase<CheckpointSchema>): void {
+  const metadata = db.createObjectStore("metadata", { keyPath: "id" });
+  metadata.createIndex("run", ["runId", "place"]);
+  metadata.createIndex("node", ["runId", "nodeId", "place"]);
+  metadata.createIndex("graph", ["graphId", "place"]);
+  metadata.createIndex("graphRun", ["graphId", "runId", "place"]);
+  db.createObjectStore("states", { keyPath: "id" });
+  db.createObjectStore("origins", { keyPath: "runId" });
+}

@@ -18,7 +18,7 @@ interface Draft {
 }
 
 async function draftOf(codec: PayloadCodec, checkpoint: Checkpoint): Promise<Draft> {
-  const state = { id: checkpoint.id, checkpoint: await codec.encode(checkpoint) };
+  const state = { id: checkpoint.id, checkpoint: await codec.encode(checkpoint, ["checkpoint", checkpoint.id]) };
   return { checkpoint, metadata: metadataOf(checkpoint, 0), state };
 }
 

@@ -1,4 +1,5 @@
 import { RunnerError } from "../../run/errors.js";
+import { isSealed } from "../codec.js";
 import type { RunStatus } from "../../run/types.js";
 import type { ChunkRecord, Garbage, HeadRecord, MessageRecord, RunRecord, Stores, ThreadRecord } from "./schema.js";
 
@@ -78,7 +79,7 @@ export function isHead(record: HeadRecord): boolean {
 export const isThread = (record: ThreadRecord): boolean =>
   isRecord(record) &&
   isText(record.threadId) &&
-  isText(record.title) &&
+  (isText(record.title) || isSealed(record.title)) &&
   isAbsentOr(isSet, record.named) &&
   isAbsentOr(isText, record.agentId) &&
   isFlag(record.archived) &&

@@ -4,7 +4,7 @@ import { endedRun, freed, takenOver, withoutUnderived } from "../decisions.js";
 import type { RunStore } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun } from "./checks.js";
 import { quietly } from "./database-connection.js";
-import { encodeDerived, nextEpoch, putDerived, storable, toRunRow } from "./records.js";
+import { encodeDerived, nextEpoch, placeOfClosing, putDerived, storable, toRunRow } from "./records.js";
 import type { Connection, RunRecord, WriteTransaction } from "./schema.js";
 import { putRecovery } from "./waiting-rows.js";
 import { scopeOf, touchThread } from "./writes.js";
@@ -61,7 +61,7 @@ export const indexedDBForeignEnds = (
   },
 
   derive: async (threadId, runIndex, runClosing, derived) => {
-    const closing = await codec.encode(runClosing);
+    const closing = await codec.encode(runClosing, placeOfClosing(threadId, runIndex));
     const records = await encodeDerived(codec, threadId, runIndex, derived);
     await connection.write(["heads", "runs", "messages", "states"], "relaxed", async (tx) => {
       const [headRecord, runRecord] = await Promise.all([

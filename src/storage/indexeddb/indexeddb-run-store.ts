@@ -1,6 +1,7 @@
 import { DEFAULT_DB_NAME } from "../../platform/names.js";
 import { loaded } from "../../run/loaded.js";
-import { identityCodec, type PayloadCodec } from "../codec.js";
+import type { PayloadCodec } from "../codec.js";
+import { storedBy, type EncryptionOption } from "../encryption-option.js";
 import type { RunStore } from "../run-store.js";
 import type { WaitingStore } from "../waiting.js";
 import { indexedDBChunks } from "./chunk-reads.js";
@@ -8,12 +9,15 @@ import { DatabaseConnection, type ConnectionOptions } from "./database-connectio
 import { cut, deleteThread } from "./deletion.js";
 import { indexedDBForeignEnds } from "./foreign-end.js";
 import { sweep } from "./garbage.js";
+import { storedKeys } from "./key-store.js";
 import { indexedDBReads } from "./reads.js";
-import { runtimeLayout, type RuntimeSchema } from "./schema.js";
+import { KEYS, PAYLOADS, runtimeLayout, type RuntimeSchema } from "./schema.js";
 import { indexedDBThreads } from "./threads.js";
 import { indexedDBWrites } from "./writes.js";
 
 export interface IndexedDBRunStoreOptions extends Partial<Omit<ConnectionOptions<RuntimeSchema>, "layout">> {
+  readonly encryption?: EncryptionOption | undefined;
+  /** In place of `encryption`, for tests. */
   readonly codec?: PayloadCodec;
   /** The epochs of a new database start above it. Default 0; see {@link epochBefore}. */
   readonly newEpochs?: () => number;
@@ -37,11 +41,13 @@ const lazyWaiting = (load: () => Promise<LazyWaiting>): LazyWaiting => ({
  * writes and ends runs is not: a host must be able to end them at any moment. Errors: those of storage in RunnerErrorCode.
  */
 export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunStore {
-  const { dbName = DEFAULT_DB_NAME, codec = identityCodec, newEpochs = () => 0 } = options;
+  const { dbName = DEFAULT_DB_NAME, encryption, newEpochs = () => 0 } = options;
   const connection = new DatabaseConnection({ ...options, dbName, layout: runtimeLayout(newEpochs) });
+  const { codec: own, ring } = storedBy(encryption, storedKeys(connection, ["meta", KEYS], PAYLOADS));
+  const codec = options.codec ?? own;
   return {
     ...indexedDBReads(connection, codec),
-    ...indexedDBThreads(connection),
+    ...indexedDBThreads(connection, codec),
     ...indexedDBWrites(connection, codec),
     ...indexedDBForeignEnds(connection, codec),
     chunks: indexedDBChunks(connection, codec),
@@ -52,6 +58,11 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     cut: (...at) => cut(connection, codec, ...at),
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),
     sweep: () => sweep(connection),
+    encryptRest: async (signal) => {
+      if (ring === undefined) return;
+      const { encryptRest } = await loaded(import("./encrypt-rest.js"));
+      await encryptRest(connection, await ring.get(), signal);
+    },
     close: () => connection.close(),
   };
 }

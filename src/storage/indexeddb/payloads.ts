@@ -1,11 +1,21 @@
 import type { BaseEvent, Interrupt, Message, State } from "@ag-ui/client";
 import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
 import type { PackedEntry } from "../../run/types.js";
-import type { PayloadCodec } from "../codec.js";
+import { bareEnd } from "../../run/bare-end.js";
+import { isKeyMissing, isSealed, type PayloadCodec, type PayloadPlace } from "../codec.js";
 import { readableClosing } from "../decisions.js";
 import type { PersistedInput, RunClosing } from "../run-store.js";
+import {
+  placeOfChunk,
+  placeOfClosing,
+  placeOfInput,
+  placeOfInterrupts,
+  placeOfMessage,
+  placeOfState,
+  placeOfTitle,
+} from "./records.js";
 import { corrupt, isIndex, isRecord, isText } from "./checks.js";
-import type { ChunkRecord, MessageRecord, RunRecord, StateRecord } from "./schema.js";
+import type { ChunkRecord, MessageRecord, RunRecord, StateRecord, Stores, ThreadRecord } from "./schema.js";
 
 /*
  * Decodes payloads and checks the fields that this project relies on. All others belong to the agent.
@@ -39,8 +49,31 @@ const isClosing = (value: unknown): value is RunClosing =>
   value["customs"].every(isEvent) &&
   isEvent(value["terminal"]);
 
+/** Errors: RunnerError `locked` or `wrong-key`; `corrupt-record` where the codec refuses it. */
+async function decoded(
+  codec: PayloadCodec,
+  stored: unknown,
+  place: PayloadPlace,
+  store: Stores,
+  record: Parameters<typeof corrupt>[1],
+): Promise<unknown> {
+  try {
+    return await codec.decode(stored, place);
+  } catch (error) {
+    throw isKeyMissing(error) ? error : corrupt(store, record);
+  }
+}
+
+/** The title of a thread. An empty one is stored as it is. */
+export const decodeTitle = async (codec: PayloadCodec, { threadId, title }: ThreadRecord): Promise<string> => {
+  if (title === "") return title;
+  const found = await decoded(codec, title, placeOfTitle(threadId), "threads", { threadId });
+  if (!isText(found)) throw corrupt("threads", { threadId });
+  return found;
+};
+
 export async function decodeInput(codec: PayloadCodec, record: RunRecord): Promise<PersistedInput> {
-  const input = await codec.decode(record.input);
+  const input = await decoded(codec, record.input, placeOfInput(record), "runs", record);
   if (!isInput(input)) throw corrupt("runs", record);
   const { again } = input;
   return { ...input, messages: readableItems(input.messages), ...(again !== undefined && { again: readable(again) }) };
@@ -48,7 +81,13 @@ export async function decodeInput(codec: PayloadCodec, record: RunRecord): Promi
 
 export async function decodeClosing(codec: PayloadCodec, record: RunRecord): Promise<RunClosing | undefined> {
   if (record.closing === undefined) return undefined;
-  const closing = await codec.decode(record.closing);
+  const closing = await decoded(
+    codec,
+    record.closing,
+    placeOfClosing(record.threadId, record.runIndex),
+    "runs",
+    record,
+  );
   if (!isClosing(closing)) throw corrupt("runs", record);
   return readableClosing(closing);
 }
@@ -64,7 +103,9 @@ function eventsIn(entry: unknown): number | undefined {
 }
 
 export async function decodeEntries(codec: PayloadCodec, record: ChunkRecord): Promise<readonly PackedEntry[]> {
-  const entries = await codec.decode(record.entries);
+  const bare = codec.isPlain === true || isSealed(record.entries) ? undefined : bareEnd(record.entries);
+  // A host without the key may have ended the run: what anybody could have written is read without its texts.
+  const entries = bare ?? (await decoded(codec, record.entries, placeOfChunk(record), "chunks", record));
   if (!Array.isArray(entries)) throw corrupt("chunks", record);
   let count = 0;
   for (const entry of entries) count += eventsIn(entry) ?? NaN;
@@ -76,7 +117,7 @@ export async function decodeEntries(codec: PayloadCodec, record: ChunkRecord): P
 /** @returns undefined for a row that only resets */
 export async function decodeMessage(codec: PayloadCodec, record: MessageRecord): Promise<Message | undefined> {
   if (record.message === undefined) return undefined;
-  const message = readable(await codec.decode(record.message));
+  const message = readable(await decoded(codec, record.message, placeOfMessage(record), "messages", record));
   if (!isMessage(message) || message.id !== record.messageId) throw corrupt("messages", record);
   return message;
 }
@@ -85,8 +126,12 @@ export async function decodeState(
   codec: PayloadCodec,
   record: StateRecord,
 ): Promise<{ state: State; interrupts: Interrupt[] }> {
-  const state = readable(await codec.decode(record.state));
-  const interrupts = readable(await codec.decode(record.interrupts), true);
+  const { threadId, runIndex } = record;
+  const state = readable(await decoded(codec, record.state, placeOfState(threadId, runIndex), "states", record));
+  const interrupts = readable(
+    await decoded(codec, record.interrupts, placeOfInterrupts(threadId, runIndex), "states", record),
+    true,
+  );
   if (!("state" in record) || !Array.isArray(interrupts) || !interrupts.every(isInterrupt))
     throw corrupt("states", record);
   // A state may be any value.

@@ -1,6 +1,6 @@
 import type { Message } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
-import type { PayloadCodec } from "../codec.js";
+import { digestOf, isKeyMissing, type PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import { readable } from "../../run/readable.js";
 import { answeredIn, resultOf } from "../pending-tool-calls.js";
@@ -8,7 +8,7 @@ import type { RunReads, RunRow } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isHead, isMessage, isMessageAlone, isRecord, isRun } from "./checks.js";
 import { endCounts, readHead, readRun, unlessCut } from "./heads.js";
 import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloads.js";
-import { messageRecordsIn, PAGE, runRange, toRunRow } from "./records.js";
+import { messageRecordsIn, PAGE, placeOfResult, runRange, toRunRow } from "./records.js";
 import type { Connection, MessageRecord, ReadTransaction, RunRecord, WriteTransaction } from "./schema.js";
 
 /** See `runById` of the store. */
@@ -69,6 +69,11 @@ async function readMessageRecords(
 /** Message ids looked up in one transaction. */
 const IDS_AT_ONCE = 256;
 
+/** Without the key nothing is given out: the run that would go on is refused. */
+function unlessLocked(error: unknown): undefined {
+  if (isKeyMissing(error)) throw error;
+}
+
 function unlessUnreadable(error: unknown): undefined {
   if (!RunnerError.is(error, "corrupt-record")) throw error;
 }
@@ -89,12 +94,15 @@ export const indexedDBReads = (connection: Connection, codec: PayloadCodec): Rea
     return record && toRunRow(record);
   },
 
-  runById: async (threadId, runId, fingerprint) => {
+  runById: async (threadId, runId, given) => {
+    const fingerprint = given === undefined ? given : await digestOf(codec, given);
     const [head, record] = await connection.read(["heads", "runs"], (tx) =>
       Promise.all([tx.objectStore("heads").get(threadId), runOfId(tx, threadId, runId, fingerprint)]),
     );
     const run = checkRun(record);
-    return run === undefined || run.runIndex < firstOf(checkHead(head)) ? undefined : toRunRow(run);
+    if (run === undefined || run.runIndex < firstOf(checkHead(head))) return undefined;
+    // Callers compare it with what they gave.
+    return { ...toRunRow(run), ...(run.fingerprint === fingerprint && { fingerprint: given! }) };
   },
 
   runsOfId: (runId, limit) =>
@@ -192,7 +200,12 @@ export const indexedDBReads = (connection: Connection, codec: PayloadCodec): Rea
   toolResults: async (head) => {
     // An answer that cannot be read must not keep the thread from its next run (L7).
     const decoded = answeredIn(head).map(async (call) =>
-      resultOf(call, readable(await codec.decode(call.result).catch(() => undefined))),
+      resultOf(
+        call,
+        readable(
+          await codec.decode(call.result, placeOfResult(head?.threadId ?? "", call.toolCallId)).catch(unlessLocked),
+        ),
+      ),
     );
     return Promise.all(decoded);
   },

@@ -1,4 +1,4 @@
-import type { PayloadCodec } from "../codec.js";
+import type { PayloadCodec, PayloadPlace } from "../codec.js";
 import { readable } from "../../run/readable.js";
 import type { Chunk } from "../../run/types.js";
 import type { Derived, RunRow, ThreadHead } from "../run-store.js";
@@ -54,9 +54,53 @@ export async function messageRecordsIn(
   return keys.map(([threadId, runIndex, n], at) => records[at] ?? { threadId, runIndex, n });
 }
 
+/*
+ * The places of payloads: what must not be read anywhere else, or beside other numbers.
+ */
+export const placeOfChunk = (chunk: Omit<ChunkRecord, "entries">): PayloadPlace => [
+  "chunk",
+  chunk.threadId,
+  chunk.runIndex,
+  chunk.firstSeq,
+  chunk.count,
+  chunk.epoch,
+];
+/** A run's index is not known before its claim is written; its id and fingerprint name its input. */
+export const placeOfInput = (run: Pick<RunRecord, "threadId" | "runId" | "fingerprint">): PayloadPlace => [
+  "input",
+  run.threadId,
+  Array.isArray(run.runId) ? run.runId[0] : run.runId,
+  run.fingerprint,
+];
+export const placeOfClosing = (threadId: string, runIndex: number): PayloadPlace => ["closing", threadId, runIndex];
+export const placeOfMessage = (record: Omit<MessageRecord, "message">): PayloadPlace => [
+  "message",
+  record.threadId,
+  record.runIndex,
+  record.n,
+  record.messageId,
+  record.after,
+  record.addedBy,
+  record.resets,
+];
+export const placeOfState = (threadId: string, runIndex: number): PayloadPlace => ["state", threadId, runIndex];
+export const placeOfInterrupts = (threadId: string, runIndex: number): PayloadPlace => [
+  "interrupts",
+  threadId,
+  runIndex,
+];
+export const placeOfTitle = (threadId: string): PayloadPlace => ["title", threadId];
+export const placeOfResult = (threadId: string, toolCallId: string): PayloadPlace => ["result", threadId, toolCallId];
+export const placeOfRequest = (threadId: string, runId: string): PayloadPlace => ["request", threadId, runId];
+
 export async function encodeChunk(codec: PayloadCodec, chunk: Chunk): Promise<ChunkRecord> {
-  return { ...chunk, entries: await codec.encode(chunk.entries) };
+  return { ...chunk, entries: await codec.encode(chunk.entries, placeOfChunk(chunk)) };
 }
+
+/** An empty title is stored as it is. */
+export const encodeTitle = async (codec: PayloadCodec, threadId: string, title: string): Promise<string | Uint8Array> =>
+  // A codec makes text or bytes of a text.
+  title === "" ? title : ((await codec.encode(title, placeOfTitle(threadId))) as string | Uint8Array);
 
 export async function encodeDerived(
   codec: PayloadCodec,
@@ -65,23 +109,25 @@ export async function encodeDerived(
   derived: Derived,
 ): Promise<{ messages: MessageRecord[]; state: StateRecord }> {
   const messages: MessageRecord[] = await Promise.all(
-    derived.messages.map(async ({ message, after, addedBy }, n) => ({
-      threadId,
-      runIndex,
-      n,
-      messageId: message.id,
-      ...(after !== undefined && { after }),
-      ...(addedBy !== undefined && { addedBy }),
-      ...(derived.rewritten && n === 0 && { resets: 1 as const }),
-      message: await codec.encode(message),
-    })),
+    derived.messages.map(async ({ message, after, addedBy }, n) => {
+      const record = {
+        threadId,
+        runIndex,
+        n,
+        messageId: message.id,
+        ...(after !== undefined && { after }),
+        ...(addedBy !== undefined && { addedBy }),
+        ...(derived.rewritten && n === 0 && { resets: 1 as const }),
+      };
+      return { ...record, message: await codec.encode(message, placeOfMessage(record)) };
+    }),
   );
   if (derived.rewritten && messages.length === 0) messages.push({ threadId, runIndex, n: 0, resets: 1 });
   const state: StateRecord = {
     threadId,
     runIndex,
-    state: await codec.encode(derived.state),
-    interrupts: await codec.encode(derived.interrupts),
+    state: await codec.encode(derived.state, placeOfState(threadId, runIndex)),
+    interrupts: await codec.encode(derived.interrupts, placeOfInterrupts(threadId, runIndex)),
   };
   return { messages, state };
 }

@@ -2,6 +2,7 @@ import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
 import type { Attempt } from "../../run/hosted.js";
 import type { RecoveryNote } from "../../run/recovery.js";
 import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
+import type { KeyRecord } from "../encryption/keys.js";
 import type { ThreadHead } from "../run-store.js";
 import type { WaitingRow } from "../waiting.js";
 import type { DatabaseConnection, DatabaseLayout } from "./database-connection.js";
@@ -14,14 +15,16 @@ import type { DatabaseConnection, DatabaseLayout } from "./database-connection.j
  *    cut threads, and in `meta` what is still to be deleted of them.
  * 3. Indexes on message rows by the message that they follow, and on rows that reset the thread, to read single pages.
  * 4. A store of the runs that wait for their turn.
+ * 5. Nothing new: older builds would read encrypted payloads as invalid, and write plain ones beside them.
  */
-export const DB_VERSION = 4;
+export const DB_VERSION = 5;
 
 export type HeadRecord = ThreadHead;
 
 export interface ThreadRecord {
   threadId: string;
-  title: string;
+  /** Payload: string. Empty ones are stored as they are. */
+  title: string | Uint8Array;
   /** Somebody set the title. */
   named?: 1;
   agentId?: string;
@@ -119,7 +122,7 @@ export interface RuntimeSchema extends DBSchema {
     indexes: { messageId: [string, string]; after: [string, string]; resets: [string, number, number] };
   };
   states: { key: [string, number]; value: StateRecord };
-  meta: { key: string; value: number | string | Garbage };
+  meta: { key: string; value: number | string | Garbage | KeyRecord };
   search: { key: [string, number]; value: unknown };
   waiting: { key: [string, number]; value: WaitingRecord; indexes: { runId: [string, string] } };
 }
@@ -132,6 +135,9 @@ export type Connection = DatabaseConnection<RuntimeSchema>;
 export type WriteTransaction = IDBPTransaction<RuntimeSchema, Stores[], "readwrite">;
 export type ReadTransaction = IDBPTransaction<RuntimeSchema, Stores[], "readonly">;
 type Upgrade = IDBPTransaction<RuntimeSchema, Stores[], "versionchange">;
+
+/** The keys of an encrypted database, in `meta`: a KeyRecord. */
+export const KEYS = "keys";
 
 /** The counter of epochs, in `meta`. */
 export const EPOCH = "epoch";
@@ -174,6 +180,9 @@ const STORES: readonly Stores[] = [
   "search",
   "waiting",
 ];
+
+/** Stores with payloads in their records. */
+export const PAYLOADS: readonly Stores[] = ["threads", "runs", "chunks", "messages", "states", "waiting"];
 
 /** @param newEpochs the epochs of a new database start above it */
 export const runtimeLayout = (newEpochs: () => number): DatabaseLayout<RuntimeSchema> => ({

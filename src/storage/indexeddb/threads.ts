@@ -1,21 +1,25 @@
 import type { RunStore, ThreadRow } from "../run-store.js";
+import { isKeyMissing, type PayloadCodec } from "../codec.js";
 import { checkThread, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
+import { decodeTitle } from "./payloads.js";
+import { encodeTitle } from "./records.js";
 import type { Connection, ThreadRecord } from "./schema.js";
 import { anyWaits, waitingRange } from "./waiting-rows.js";
 
 /** The list of threads. */
 export const indexedDBThreads = (
   connection: Connection,
+  codec: PayloadCodec,
 ): Pick<RunStore, "thread" | "threads" | "waitingThreads" | "clearWaiting" | "updateThread" | "threadsBeyond"> => ({
   thread: async (threadId) => {
     const record = checkThread(await connection.read(["threads"], (tx) => tx.objectStore("threads").get(threadId)));
-    return record && toThreadRow(record);
+    return record && toThreadRow(codec, record);
   },
 
-  threads: ({ agentId, archived, before = Infinity, limit }) =>
-    connection.read(["threads"], async (tx) => {
-      const rows: ThreadRow[] = [];
+  threads: async ({ agentId, archived, before = Infinity, limit }) => {
+    const records = await connection.read(["threads"], async (tx) => {
+      const rows: ThreadRecord[] = [];
       const store = tx.objectStore("threads");
       const kind = archived ? 1 : 0;
       let cursor =
@@ -26,11 +30,13 @@ export const indexedDBThreads = (
               .openCursor(IDBKeyRange.bound([agentId, kind, 0], [agentId, kind, before], false, true), "prev");
       while (cursor !== null && rows.length < limit) {
         // An invalid one is reported to whoever reads it; it must not hide the others.
-        if (isThread(cursor.value)) rows.push(toThreadRow(cursor.value));
+        if (isThread(cursor.value)) rows.push(cursor.value);
         cursor = await cursor.continue();
       }
       return rows;
-    }),
+    });
+    return Promise.all(records.map((record) => toThreadRow(codec, record, true)));
+  },
 
   waitingThreads: () =>
     connection.read(["waiting"], async (tx) => {
@@ -51,8 +57,9 @@ export const indexedDBThreads = (
 
   // Not over `heads`: appends of all threads would wait. A deletion removes the row with the same transaction that writes
   // the tombstone, so a row that exists belongs to a thread that exists.
-  updateThread: (threadId, { title, archived, pinned }) =>
-    connection.write(["threads"], "strict", async (tx) => {
+  updateThread: async (threadId, { title: given, archived, pinned }) => {
+    const title = given === undefined ? given : await encodeTitle(codec, threadId, given);
+    const record = await connection.write(["threads"], "strict", async (tx) => {
       const threads = tx.objectStore("threads");
       const before = checkThread(await threads.get(threadId));
       if (before === undefined) return undefined;
@@ -63,8 +70,10 @@ export const indexedDBThreads = (
         ...(pinned !== undefined && { pinned: pinned ? 1 : 0 }),
       };
       quietly(threads.put(after));
-      return toThreadRow(after);
-    }),
+      return after;
+    });
+    return record && toThreadRow(codec, record, true);
+  },
 
   // Reads shown and archived threads from the oldest, more of them as long as pinned and live ones are in the way.
   threadsBeyond: async (keep) => {
@@ -97,10 +106,17 @@ export const indexedDBThreads = (
 const byTime = (a: ThreadRecord, b: ThreadRecord): number =>
   a.updatedAt - b.updatedAt || (a.threadId < b.threadId ? -1 : 1);
 
-function toThreadRow(record: ThreadRecord): ThreadRow {
+/**
+ * @param shown also without its title, if that cannot be read: the thread must not be missing from the list
+ */
+async function toThreadRow(codec: PayloadCodec, record: ThreadRecord, shown = false): Promise<ThreadRow> {
+  const title = await decodeTitle(codec, record).catch((error: unknown) => {
+    if (!shown || isKeyMissing(error)) throw error;
+    return "";
+  });
   return {
     threadId: record.threadId,
-    title: record.title,
+    title,
     ...(record.agentId !== undefined && { agentId: record.agentId }),
     archived: record.archived === 1,
     pinned: record.pinned === 1,

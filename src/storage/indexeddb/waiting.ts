@@ -6,7 +6,7 @@ import { type WaitingRow, type WaitingStore } from "../waiting.js";
 import { placeOfMove, positionAtEnd, updatedWaiting, type Placed } from "../waiting-order.js";
 import { checkHead, checkRun, corrupt, isAbsentOr, isAttempt, isIndex, isRecord, isRun, isText } from "./checks.js";
 import { quietly } from "./database-connection.js";
-import { storable, toRunRow } from "./records.js";
+import { placeOfRequest, storable, toRunRow } from "./records.js";
 import type { Connection, WaitingRecord, WriteTransaction } from "./schema.js";
 import { waitingRange } from "./waiting-rows.js";
 
@@ -32,7 +32,7 @@ export const indexedDBWaiting = (
 ): Omit<WaitingStore, "waitingThreads" | "clearWaiting"> => ({
   addWaiting: async (run, most) => {
     const { threadId, runId } = run;
-    const request = await codec.encode(run.request);
+    const request = await codec.encode(run.request, placeOfRequest(threadId, runId));
     let added: number | undefined;
     return connection.write(["heads", "runs", "waiting"], "strict", async (tx) => {
       const store = tx.objectStore("waiting");
@@ -172,7 +172,10 @@ async function toRow(codec: PayloadCodec, record: WaitingRecord | undefined): Pr
   if (!isWaiting(record)) return unreadable(record.threadId, record.position, record.runId);
   if (record.kind === "recovery") return record;
   try {
-    return { ...record, request: readable(await codec.decode(record.request)) };
+    return {
+      ...record,
+      request: readable(await codec.decode(record.request, placeOfRequest(record.threadId, record.runId))),
+    };
   } catch (cause) {
     const { code, message } = new RunnerError("corrupt-record", { threadId: record.threadId }, { cause });
     return { ...record, request: undefined, error: { code, message } };

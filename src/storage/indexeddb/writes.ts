@@ -1,6 +1,7 @@
 import { unwrap } from "idb";
 import type { SettledStatus } from "../../run/types.js";
-import { identityCodec, type PayloadCodec } from "../codec.js";
+import { RunnerError } from "../../run/errors.js";
+import { digestOf, type PayloadCodec } from "../codec.js";
 import {
   askedAs,
   askToStop,
@@ -20,8 +21,27 @@ import type { RunStore, StopRequest, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
 import { runOfId } from "./reads.js";
 import { quietly } from "./database-connection.js";
-import { encodeChunk, encodeDerived, nextEpoch, putDerived, runRange, storable, toRunRow } from "./records.js";
-import type { ChunkRecord, Connection, Stores, ThreadRecord, WriteTransaction } from "./schema.js";
+import {
+  encodeChunk,
+  encodeDerived,
+  encodeTitle,
+  nextEpoch,
+  placeOfClosing,
+  placeOfInput,
+  placeOfResult,
+  putDerived,
+  runRange,
+  storable,
+  toRunRow,
+} from "./records.js";
+import {
+  KEYS,
+  type ChunkRecord,
+  type Connection,
+  type Stores,
+  type ThreadRecord,
+  type WriteTransaction,
+} from "./schema.js";
 import { dropWaiting, putRecovery, takeTurn } from "./waiting-rows.js";
 
 /** An invalid row is left as it is: it must not keep a run from its end (L7). */
@@ -51,9 +71,12 @@ export const indexedDBWrites = (
   connection: Connection,
   codec: PayloadCodec,
 ): Pick<RunStore, "claim" | "append" | "settle" | "requestStop" | "changeToolCall"> => ({
-  claim: async (request) => {
-    const { threadId, runId, startedAt } = request;
-    const input = await codec.encode(request.input);
+  claim: async (given) => {
+    const { threadId, runId, startedAt } = given;
+    const fingerprint = await digestOf(codec, given.fingerprint);
+    const request = { ...given, fingerprint };
+    const input = await codec.encode(given.input, placeOfInput(request));
+    const title = await encodeTitle(codec, threadId, given.title);
     const isWaiting = request.waiting === true;
     const inTurn = isWaiting || request.afterWaiting === true;
     return connection.write(scopeOf(["heads", "threads", "runs", "meta"], inTurn), "strict", async (tx) => {
@@ -71,16 +94,21 @@ export const indexedDBWrites = (
       if (decision.is === "moved") return decision;
       if (decision.is === "exists") {
         if (isWaiting) await dropWaiting(tx, request);
-        return { is: "exists", run: toRunRow(decision.run) };
+        // Callers compare it with what they gave.
+        const isIt = decision.run.fingerprint === fingerprint;
+        return { is: "exists", run: { ...toRunRow(decision.run), ...(isIt && { fingerprint: given.fingerprint }) } };
       }
       if (decision.is === "again") return granted(request, decision.run, thread?.bytes);
 
       const { runIndex, stale, former } = decision;
-      const [epoch, last, taken] = await Promise.all([
+      const [keys, epoch, last, taken] = await Promise.all([
+        codec.isPlain === true ? tx.objectStore("meta").get(KEYS) : undefined,
         nextEpoch(tx, head),
         head === undefined ? undefined : runs.get([threadId, head.activeRunIndex]),
         runs.getKey(runRange(threadId, runIndex, Infinity)),
       ]);
+      // Somebody has encrypted the database since this host looked.
+      if (keys !== undefined) throw new RunnerError("locked", { threadId });
       // The thread has more runs than its head counts: this one would overwrite another.
       if (taken !== undefined) throw corrupt("heads", { threadId });
       const turn = inTurn ? await takeTurn(tx, request) : "first";
@@ -102,7 +130,7 @@ export const indexedDBWrites = (
         runCount: 0,
         eventCount: 0,
       };
-      if (!isSpoilt) quietly(tx.objectStore("threads").put(claimedThread(row, request)));
+      if (!isSpoilt) quietly(tx.objectStore("threads").put(claimedThread(row, { ...request, title })));
       return granted(request, { runIndex, epoch }, thread?.bytes);
     });
   },
@@ -118,14 +146,14 @@ export const indexedDBWrites = (
         return stop === undefined ? {} : { stop };
       });
     // Where nothing is encoded, one promise less for each delta.
-    return codec === identityCodec ? write(chunk) : encodeChunk(codec, chunk).then(write);
+    return codec.isPlain === true ? write(chunk) : encodeChunk(codec, chunk).then(write);
   },
 
   settle: async (held, settlement) => {
     const { threadId, runIndex } = held;
     const { status, endedAt } = settlement;
     const chunk = await encodeChunk(codec, settlement.chunk);
-    const closing = await codec.encode(settlement.closing);
+    const closing = await codec.encode(settlement.closing, placeOfClosing(threadId, runIndex));
     const derived = await encodeDerived(codec, threadId, runIndex, settlement.derived);
     const { recovery } = settlement;
     const stores = scopeOf(["heads", "threads", "runs", "chunks", "messages", "states"], recovery !== undefined);
@@ -166,7 +194,7 @@ export const indexedDBWrites = (
   },
 
   changeToolCall: async (threadId, toolCallId, change, result) => {
-    const encoded = result && (await codec.encode(result));
+    const encoded = result && (await codec.encode(result, placeOfResult(threadId, toolCallId)));
     return connection.write(["heads"], "strict", async (tx) => {
       const head = checkHead(await tx.objectStore("heads").get(threadId));
       const changed = changedCall(head, threadId, toolCallId, (call) => change(call, encoded));

@@ -56,7 +56,7 @@ test("a database of version 1 is brought up to this one with all that is in it (
   expect(await store.settle(claim, settlement(claim, 2))).toBe("settled");
   expect((await runOn(store, "idle", "r2", 0)).epoch).toBe(3);
   const now = await openDB(dbName);
-  expect([now.version, DB_VERSION]).toEqual([4, 4]);
+  expect([now.version, DB_VERSION]).toEqual([5, 5]);
   now.close();
 });
 

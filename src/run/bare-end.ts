@@ -1,0 +1,68 @@
+import { EventType } from "@ag-ui/core";
+import type { BaseEvent } from "@ag-ui/client";
+import { SENTENCES } from "./finalize.js";
+import { isRecord } from "./json.js";
+import type { PackedEntry, SettledStatus } from "./types.js";
+
+type Ids = "messageId" | "toolCallId" | "stepName" | "subagentRunId" | "threadId" | "runId";
+
+/** The events that end a run from outside, and the ids in them. */
+const ENDS: Readonly<Record<string, readonly Ids[]>> = {
+  [EventType.RUN_STARTED]: ["threadId", "runId"],
+  [EventType.TEXT_MESSAGE_END]: ["messageId"],
+  [EventType.REASONING_MESSAGE_END]: ["messageId"],
+  [EventType.REASONING_END]: ["messageId"],
+  [EventType.TOOL_CALL_END]: ["toolCallId"],
+  [EventType.TOOL_CALL_RESULT]: ["messageId", "toolCallId"],
+  [EventType.STEP_FINISHED]: ["stepName", "subagentRunId"],
+  [EventType.SUBAGENT_ERROR]: ["subagentRunId"],
+  [EventType.RUN_FINISHED]: ["threadId", "runId"],
+  [EventType.RUN_ERROR]: [],
+};
+
+/**
+ * The end of a run as a host wrote it that knew nothing of its content, with nothing of it but ids: the texts are made
+ * again. So it need not be trusted.
+ *
+ * @returns undefined for anything else
+ */
+export function bareEnd(entries: unknown): readonly PackedEntry[] | undefined {
+  if (!Array.isArray(entries)) return undefined;
+  const events: unknown[] = entries.map((entry: unknown) =>
+    isRecord(entry) && entry["cuts"] === undefined ? entry["event"] : undefined,
+  );
+  const last = events.at(-1);
+  if (!events.every(isRecord) || !isRecord(last)) return undefined;
+  const status = statusOf(last);
+  if (status === undefined) return undefined;
+  const bare = events.map((event, at) => bareEvent(event, status, at === events.length - 1));
+  return bare.every((event) => event !== undefined) ? bare.map((event) => ({ event })) : undefined;
+}
+
+function statusOf({ type, code }: Readonly<Record<string, unknown>>): SettledStatus | undefined {
+  if (type === EventType.RUN_FINISHED) return "stopped";
+  return type === EventType.RUN_ERROR && code === "RUN_BROKEN" ? "broken" : undefined;
+}
+
+function bareEvent(
+  event: Readonly<Record<string, unknown>>,
+  status: SettledStatus,
+  isLast: boolean,
+): BaseEvent | undefined {
+  const type = String(event["type"]);
+  const ids = Object.hasOwn(ENDS, type) ? ENDS[type] : undefined;
+  const isTerminal = type === EventType.RUN_FINISHED || type === EventType.RUN_ERROR;
+  if (ids === undefined || isTerminal !== isLast) return undefined;
+  const kept = ids.flatMap((id) => (typeof event[id] === "string" ? [[id, event[id]]] : []));
+  const message = SENTENCES[status];
+  return {
+    // One of those above.
+    type: type as EventType,
+    ...Object.fromEntries(kept),
+    ...(type === EventType.RUN_STARTED && { protocolVersion: event["protocolVersion"] }),
+    ...(type === EventType.TOOL_CALL_RESULT && { role: "tool", content: JSON.stringify({ status, message }) }),
+    ...(type === EventType.SUBAGENT_ERROR && { message }),
+    ...(type === EventType.RUN_FINISHED && { outcome: { type: "cancelled" } }),
+    ...(type === EventType.RUN_ERROR && { message, code: "RUN_BROKEN" }),
+  };
+}

@@ -1,0 +1,168 @@
+import { RunnerError } from "../../run/errors.js";
+import { isSealed, type PayloadCodec } from "../codec.js";
+import {
+  bytesOf,
+  changedRecord,
+  checkKeyRecord,
+  keyOf,
+  newRecord,
+  wrappingKey,
+  type KeyChange,
+  type KeyRecord,
+} from "./keys.js";
+import { keyIdOf, open, seal, type DataKey } from "./sealed.js";
+
+/** Where a database keeps its keys. */
+export interface KeyStore {
+  /** Unchecked; undefined if there is none. */
+  load(): Promise<unknown>;
+  /**
+   * Replaces the record that was read, in one strict transaction.
+   *
+   * @param from undefined: there was none
+   * @returns false, nothing changed, if it is another one by now
+   */
+  replace(from: KeyRecord | undefined, to: KeyRecord): Promise<boolean>;
+  /** Nothing is stored in the database yet. */
+  isEmpty(): Promise<boolean>;
+}
+
+/** Whether a record of keys is still the one that was read. */
+export const isSameRecord = (one: unknown, other: KeyRecord | undefined): boolean => {
+  const now = checkKeyRecord(one);
+  if (now === undefined || other === undefined) return now === other;
+  // Each change writes it with a new vector.
+  return now.digest.iv.every((byte, at) => byte === other.digest.iv[at]);
+};
+
+/** The keys of one database, in memory. */
+interface OpenKeys {
+  readonly record: KeyRecord;
+  /** Unwraps further ones. */
+  readonly by: CryptoKey;
+  readonly current: DataKey;
+  readonly digest: CryptoKey;
+  /** Older data keys, by id. */
+  readonly others: Map<number, Promise<DataKey>>;
+}
+
+/** One database's part of an encryption: its keys, once they are unlocked, and its codec. */
+export class KeyRing {
+  private opened: Promise<OpenKeys> | undefined;
+
+  constructor(
+    private readonly store: KeyStore,
+    private readonly key: () => Promise<CryptoKey>,
+  ) {}
+
+  readonly codec: Required<Omit<PayloadCodec, "isPlain">> = {
+    encode: async (value, place) => seal((await this.keys()).current, value, place),
+    decode: async (stored, place) => {
+      const keys = await this.keys();
+      if (!isSealed(stored)) {
+        // What is still to be encrypted; where all is, what somebody else has put there.
+        if (!keys.record.isWhole) return stored;
+        throw new RunnerError("corrupt-record");
+      }
+      return open(await this.keyOfId(keyIdOf(stored)), stored, place);
+    },
+    digest: (text) => this.digest(text),
+  };
+
+  private async digest(text: string): Promise<string> {
+    const mac = new Uint8Array(await crypto.subtle.sign("HMAC", (await this.keys()).digest, bytesOf(text)));
+    return [...mac.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+
+  /** Errors: RunnerError `locked`, `wrong-key`, `corrupt-record`, or a storage code. */
+  keys(): Promise<OpenKeys> {
+    const opened = (this.opened ??= this.openNow());
+    opened.catch(() => this.opened === opened && this.forget());
+    return opened;
+  }
+
+  /** The database has no keys yet. */
+  async isNew(): Promise<boolean> {
+    return checkKeyRecord(await this.store.load()) === undefined;
+  }
+
+  /** Errors: RunnerError `wrong-key`, if it is not that of the database. A database without keys takes any. */
+  async check(key: CryptoKey): Promise<void> {
+    const record = checkKeyRecord(await this.store.load());
+    if (record !== undefined) await unlocked(key, record);
+  }
+
+  async isOpenedBy(key: CryptoKey): Promise<boolean> {
+    return this.check(key).then(
+      () => true,
+      (error: unknown) => {
+        if (!RunnerError.is(error, "wrong-key")) throw error;
+        return false;
+      },
+    );
+  }
+
+  forget(): void {
+    this.opened = undefined;
+  }
+
+  /** Whether a payload is encrypted with the key of new records. */
+  async isCurrent(stored: unknown): Promise<boolean> {
+    return isSealed(stored) && keyIdOf(stored) === (await this.keys()).current.id;
+  }
+
+  /** Something may be stored that is not encrypted with the key of new records. */
+  async isBehind(): Promise<boolean> {
+    const { record } = await this.keys();
+    return record.caughtUp !== record.current;
+  }
+
+  /** Everything is encrypted with the key of new records now. Nothing is changed if another host changed the keys. */
+  async caughtUp(): Promise<void> {
+    const { record } = await this.keys();
+    await this.store.replace(record, await changedRecord(await this.key(), record, { caughtUp: record.current }));
+    this.forget();
+  }
+
+  /** Errors: RunnerError `wrong-key`. A database without keys is left alone. */
+  async change(key: CryptoKey, change: KeyChange): Promise<void> {
+    for (;;) {
+      const record = checkKeyRecord(await this.store.load());
+      if (record === undefined) return;
+      const done = await this.store.replace(record, await changedRecord(key, record, change));
+      this.forget();
+      if (done) return;
+    }
+  }
+
+  private async openNow(): Promise<OpenKeys> {
+    const key = await this.key();
+    for (;;) {
+      const found = checkKeyRecord(await this.store.load());
+      if (found !== undefined) return unlocked(key, found);
+      const made = await newRecord(key, await this.store.isEmpty());
+      if (await this.store.replace(undefined, made)) return unlocked(key, made);
+    }
+  }
+
+  private async keyOfId(id: number | undefined): Promise<DataKey> {
+    const has = ({ record }: OpenKeys): boolean => record.keys.some((one) => one.id === id);
+    let keys = await this.keys();
+    if (id !== undefined && !has(keys)) {
+      // Another host may have made it.
+      this.forget();
+      keys = await this.keys();
+    }
+    if (id === undefined || !has(keys)) throw new RunnerError("corrupt-record");
+    if (keys.current.id === id) return keys.current;
+    const known = keys.others.get(id) ?? keyOf(keys.by, keys.record, id).then((key) => ({ id, key }));
+    keys.others.set(id, known);
+    return known;
+  }
+}
+
+async function unlocked(key: CryptoKey, record: KeyRecord): Promise<OpenKeys> {
+  const by = await wrappingKey(key, record);
+  const [current, digest] = await Promise.all([keyOf(by, record, record.current), keyOf(by, record, "digest")]);
+  return { record, by, current: { id: record.current, key: current }, digest, others: new Map() };
+}

@@ -1,0 +1,205 @@
+import { invalidInput, RunnerError } from "../../run/errors.js";
+
+/*
+ * Keys by Web Crypto. A database's content is encrypted with data keys of its own (AES-GCM, 256 bits, random); they are
+ * stored wrapped by the key that the user gives, so that it can be changed without encrypting everything anew.
+ */
+
+/** Rounds of PBKDF2 with SHA-256, as OWASP's Password Storage Cheat Sheet recommends. */
+const ROUNDS = 600_000;
+const GCM = "AES-GCM";
+const PBKDF2 = "PBKDF2";
+const IV_BYTES = 12;
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** A key, encrypted. */
+export interface WrappedKey {
+  readonly iv: Bytes;
+  readonly wrapped: Bytes;
+}
+
+/** The keys of a database as they are stored in it. */
+export interface KeyRecord {
+  readonly format: 1;
+  /** For a passphrase: what it is derived with. */
+  readonly salt: Bytes;
+  readonly rounds: number;
+  /** The data key of new records. */
+  readonly current: number;
+  /** Ids ascend from 1. */
+  readonly keys: readonly (WrappedKey & { readonly id: number })[];
+  /** Makes digests; never changes, so that equal texts have equal ones. */
+  readonly digest: WrappedKey;
+  /** The data key that was current when everything was last encrypted anew; 0: never. Older ones stay: a host may use them. */
+  readonly caughtUp: number;
+  /** Everything in the database is encrypted: what is not was put there by somebody else. */
+  readonly isWhole: boolean;
+}
+
+export type KeyName = number | "digest";
+
+export const randomBytes = (length: number): Bytes => crypto.getRandomValues(new Uint8Array(length));
+export const newIv = (): Bytes => randomBytes(IV_BYTES);
+
+const encoder = new TextEncoder();
+export const bytesOf = (data: unknown): Bytes => encoder.encode(JSON.stringify(data));
+
+/** @throws RunnerError `invalid-input` where the context is not secure (plain http) */
+function subtle(): SubtleCrypto {
+  // Absent in an insecure context, whatever the types say.
+  const found = (globalThis.crypto as Crypto | undefined)?.subtle as SubtleCrypto | undefined;
+  if (found === undefined) {
+    throw invalidInput("encryption", "Encryption needs a secure context: serve the page by https, or from localhost");
+  }
+  return found;
+}
+
+/** A new random key to unlock databases with. It cannot be extracted: keep it in an IndexedDB of your own, as it is. */
+export const createEncryptionKey = (): Promise<CryptoKey> =>
+  subtle().generateKey({ name: GCM, length: 256 }, false, ["wrapKey", "unwrapKey"]);
+
+/**
+ * The given key in the form that is kept in memory and handed on: a passphrase only as what keys are derived from.
+ *
+ * Errors: RunnerError `invalid-input`.
+ */
+export async function toKey(given: CryptoKey | string): Promise<CryptoKey> {
+  if (typeof given === "string") {
+    if (given === "") throw invalidInput("key", "A passphrase must not be empty");
+    return subtle().importKey("raw", encoder.encode(given.normalize("NFKC")), PBKDF2, false, ["deriveKey"]);
+  }
+  const { algorithm, usages } = (given as Partial<CryptoKey> | null) ?? {};
+  const fits =
+    algorithm?.name === PBKDF2
+      ? usages?.includes("deriveKey")
+      : algorithm?.name === GCM && usages?.includes("wrapKey") === true && usages.includes("unwrapKey");
+  if (fits === true) return given;
+  throw invalidInput(
+    "key",
+    "The key must be a passphrase, or an AES-GCM CryptoKey that may wrap and unwrap keys (createEncryptionKey makes one)",
+  );
+}
+
+/** The key that wraps the data keys of the database of this record. */
+export async function wrappingKey(
+  key: CryptoKey,
+  { salt, rounds }: Pick<KeyRecord, "salt" | "rounds">,
+): Promise<CryptoKey> {
+  if (key.algorithm.name !== PBKDF2) return key;
+  const how = { name: PBKDF2, hash: "SHA-256", salt, iterations: rounds };
+  return subtle().deriveKey(how, key, { name: GCM, length: 256 }, false, ["wrapKey", "unwrapKey"]);
+}
+
+/** What a wrapped key is bound to: it unwraps nowhere else. */
+const boundTo = (name: KeyName, isWhole: boolean): Bytes => bytesOf(["ag-ui-local-runtime key", name, isWhole]);
+
+const kindOf = (name: KeyName) =>
+  name === "digest"
+    ? { algorithm: { name: "HMAC", hash: "SHA-256", length: 256 }, usages: ["sign"] as const }
+    : { algorithm: { name: GCM, length: 256 }, usages: ["encrypt", "decrypt"] as const };
+
+async function wrap(by: CryptoKey, key: CryptoKey, name: KeyName, isWhole: boolean): Promise<WrappedKey> {
+  const iv = newIv();
+  const additionalData = boundTo(name, isWhole);
+  return { iv, wrapped: new Uint8Array(await subtle().wrapKey("raw", key, by, { name: GCM, iv, additionalData })) };
+}
+
+/** @param extractable only to wrap it anew */
+async function unwrap(by: CryptoKey, from: WrappedKey, name: KeyName, isWhole: boolean, extractable = false) {
+  const { algorithm, usages } = kindOf(name);
+  const additionalData = boundTo(name, isWhole);
+  const how = { name: GCM, iv: from.iv, additionalData };
+  try {
+    return await subtle().unwrapKey("raw", from.wrapped, by, how, algorithm, extractable, [...usages]);
+  } catch (cause) {
+    throw new RunnerError("wrong-key", {}, { cause });
+  }
+}
+
+async function newKey(by: CryptoKey, name: KeyName, isWhole: boolean): Promise<WrappedKey> {
+  const { algorithm, usages } = kindOf(name);
+  const made = await subtle().generateKey(algorithm, true, [...usages]);
+  // Of these algorithms there are no pairs.
+  return wrap(by, made as CryptoKey, name, isWhole);
+}
+
+/** @param isWhole nothing is stored yet */
+export async function newRecord(key: CryptoKey, isWhole: boolean): Promise<KeyRecord> {
+  const derivation = { salt: randomBytes(16), rounds: ROUNDS };
+  const by = await wrappingKey(key, derivation);
+  const [first, digest] = await Promise.all([newKey(by, 1, isWhole), newKey(by, "digest", isWhole)]);
+  return {
+    format: 1,
+    ...derivation,
+    current: 1,
+    keys: [{ id: 1, ...first }],
+    digest,
+    caughtUp: isWhole ? 1 : 0,
+    isWhole,
+  };
+}
+
+/** One of the database's keys. Errors: RunnerError `wrong-key`. */
+export function keyOf(by: CryptoKey, record: KeyRecord, name: KeyName): Promise<CryptoKey> {
+  const wrapped = name === "digest" ? record.digest : record.keys.find(({ id }) => id === name);
+  if (wrapped === undefined) throw new RunnerError("corrupt-record", { store: "meta" });
+  return unwrap(by, wrapped, name, record.isWhole);
+}
+
+export interface KeyChange {
+  /** The key that unlocks the database from now on. Default: the same. */
+  readonly key?: CryptoKey;
+  /** New records get a new data key. */
+  readonly rotates?: boolean;
+  /** Everything was encrypted with this data key, or a newer one. */
+  readonly caughtUp?: number;
+}
+
+/** The record after a change. Errors: RunnerError `wrong-key`. */
+export async function changedRecord(key: CryptoKey, record: KeyRecord, change: KeyChange): Promise<KeyRecord> {
+  const from = await wrappingKey(key, record);
+  const { caughtUp = record.caughtUp } = change;
+  const isWhole = caughtUp > 0;
+  const derivation = change.key === undefined ? record : { salt: randomBytes(16), rounds: ROUNDS };
+  const by = change.key === undefined ? from : await wrappingKey(change.key, derivation);
+  const again = async (old: WrappedKey, name: KeyName) =>
+    wrap(by, await unwrap(from, old, name, record.isWhole, true), name, isWhole);
+  const keys = await Promise.all(record.keys.map(async (old) => ({ id: old.id, ...(await again(old, old.id)) })));
+  const digest = await again(record.digest, "digest");
+  const { salt, rounds } = derivation;
+  const next = { format: 1, salt, rounds, current: record.current, keys, digest, caughtUp, isWhole } as const;
+  if (change.rotates !== true) return next;
+  const current = Math.max(...record.keys.map(({ id }) => id)) + 1;
+  return { ...next, current, keys: [...keys, { id: current, ...(await newKey(by, current, isWhole)) }] };
+}
+
+const isBytes = (value: unknown): boolean => value instanceof Uint8Array;
+const isWrapped = (value: unknown): boolean => {
+  const { iv, wrapped } = (value ?? {}) as Partial<WrappedKey>;
+  return isBytes(iv) && isBytes(wrapped);
+};
+
+/** @throws RunnerError `corrupt-record`; `outdated` for the record of a newer version */
+export function checkKeyRecord(stored: unknown): KeyRecord | undefined {
+  if (stored === undefined) return undefined;
+  const record = (stored ?? {}) as Partial<KeyRecord>;
+  if (typeof record.format === "number" && record.format > 1) throw new RunnerError("outdated");
+  const { keys, rounds, isWhole } = record;
+  const isValid =
+    record.format === 1 &&
+    isBytes(record.salt) &&
+    // A forged record must not keep the host busy for hours.
+    Number.isSafeInteger(rounds) &&
+    rounds! >= ROUNDS / 10 &&
+    rounds! <= ROUNDS * 10 &&
+    Array.isArray(keys) &&
+    keys.every((key) => isWrapped(key) && Number.isSafeInteger(key.id)) &&
+    keys.some(({ id }) => id === record.current) &&
+    isWrapped(record.digest) &&
+    Number.isSafeInteger(record.caughtUp) &&
+    isWhole === record.caughtUp! > 0;
+  if (!isValid) throw new RunnerError("corrupt-record", { store: "meta" });
+  // Each field was checked.
+  return record as KeyRecord;
+}
