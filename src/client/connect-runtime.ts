@@ -12,6 +12,7 @@ import type {
   ThreadListQuery,
   ThreadSummary,
 } from "../wire/shapes.js";
+import { encryptionApi, type EncryptionApi } from "./encryption-api.js";
 import { HostLink, type ConnectRuntimeOptions } from "./host-link.js";
 import { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 import { RemoteRunner } from "./remote-runner.js";
@@ -64,6 +65,8 @@ export interface RuntimeConnection {
     options?: Omit<LocalAgentConfig, "agentId">,
   ): NonNullable<A> & LocalAgentOnly<NonNullable<A>>;
   readonly threads: ThreadsApi;
+  /** The key of an encrypted database. */
+  readonly encryption: EncryptionApi;
   /** Tool calls that wait for the front end. */
   readonly toolCalls: ToolCallsApi;
   /**
@@ -169,6 +172,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       },
       watch: () => changes.changes$,
     },
+    encryption: encryptionApi(link),
     toolCalls: toolCallsApi(link),
     offerModel: (name, offer) => offerModel(link, name, offer),
     waiting: waitingApi(link),

@@ -10,6 +10,8 @@ import { Unicast } from "./unicast.js";
 
 export interface FollowerParts {
   readonly frames: (after: Cursor | undefined) => Observable<Frame>;
+  /** Resolves when the tab has a new link to a host: what failed may work now. */
+  readonly linkedAnew: (signal: AbortSignal) => Promise<void>;
   /** Where to begin: after the last run that was seen whole. */
   readonly cursor: () => Cursor | undefined;
   /** Whether another stream of the agent delivers the thread now: an own run or a reading. */
@@ -156,7 +158,9 @@ export class ThreadFollower {
     if (RunnerError.is(error, "closed")) return;
     const { generation, pause } = this;
     this.pause = Math.min(2 * pause, RETRY_MAX_MS);
-    void systemClock.after(pause).then(() => {
+    const over = new AbortController();
+    void Promise.race([systemClock.after(pause, over.signal), this.parts.linkedAnew(over.signal)]).then(() => {
+      over.abort();
       if (generation === this.generation) this.read();
     });
   }

@@ -1,5 +1,5 @@
 import { transfer, wrap } from "comlink";
-import { BehaviorSubject } from "rxjs";
+import { BehaviorSubject, defaultIfEmpty, filter, firstValueFrom } from "rxjs";
 import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
@@ -9,8 +9,9 @@ import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
 import { hostLifeLockName, tabLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
-import { toErrorData, unwrap } from "../wire/errors.js";
-import type { HostApi, HostCalls } from "../runtime/host-api.js";
+import { fromErrorData, toErrorData, unwrap } from "../wire/errors.js";
+import type { KeptKey } from "../runtime/locking.js";
+import type { CallContext, HostApi, HostCalls } from "../runtime/host-api.js";
 import type { HostKind, RuntimeStatus, StatusFrame, Survives } from "../wire/shapes.js";
 import { startHost, type HostFactories, type StartedHost } from "./start-host.js";
 
@@ -81,6 +82,8 @@ export class HostLink {
   /** Short-lived hosts in a row. */
   private shortLived = 0;
   private readonly options: Required<ConnectRuntimeOptions>;
+  /** Given to the next host, when this one has died. */
+  private keptKey: KeptKey | undefined;
 
   constructor(options: ConnectRuntimeOptions) {
     this.options = {
@@ -127,11 +130,45 @@ export class HostLink {
     return this.withinDeadline((settled) => this.ask(settled, name, given));
   }
 
+  /** Keeps the key for the next host; undefined: forgets it. */
+  keep(key: KeptKey | undefined): void {
+    this.keptKey = key;
+  }
+
+  /** Resolves when the host can read its database. Errors: RunnerError `closed`. */
+  async unlocked(): Promise<void> {
+    const isOver = ({ is }: RuntimeStatus): boolean => is === "closed" || is === "failed";
+    const status = await firstValueFrom(
+      this.status$.pipe(
+        filter((now) => isOver(now) || (now.is === "connected" && now.encryption === "unlocked")),
+        // It has completed.
+        defaultIfEmpty<RuntimeStatus, RuntimeStatus>({ is: "closed" }),
+      ),
+    );
+    if (status.is === "failed") throw fromErrorData(status.error);
+    if (status.is === "closed") throw new RunnerError("closed");
+  }
+
+  /** Resolves when there is a new link, or never. */
+  linkedAnew(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const { value: before } = this.status$;
+      const bootId = before.is === "connected" ? before.bootId : undefined;
+      const linked = this.status$
+        .pipe(filter((now) => now.is === "connected" && now.bootId !== bootId))
+        .subscribe(() => resolve());
+      signal.addEventListener("abort", () => linked.unsubscribe(), { once: true });
+    });
+  }
+
   private async ask<C extends Name>(settled: AbortSignal, name: C, given: Given<C>): Promise<Result<C>> {
     const { calls, lost } = await this.linked();
+    return unwrap(await Promise.race([calls[name](await this.context(), ...given), failed(lost, settled)]));
+  }
+
+  private async context(): Promise<CallContext> {
     const { headers } = this.options;
-    const context = { headers: typeof headers === "function" ? await headers() : headers };
-    return unwrap(await Promise.race([calls[name](context, ...given), failed(lost, settled)]));
+    return { headers: typeof headers === "function" ? await headers() : headers };
   }
 
   /** @param begin is given a signal that aborts when the result is settled */
@@ -235,7 +272,11 @@ export class HostLink {
   private watchLife({ hello, gone }: StartedHost, ended: AbortController): void {
     const since = systemClock.elapsed();
     const life = this.lives.whenFree(hostLifeLockName(hello.dbName, hello.hostId), ended.signal);
-    void Promise.race([life, gone.then(() => true)]).then((died) => {
+    const left = gone.then((locked) => {
+      if (locked) this.keptKey = undefined;
+      return true;
+    });
+    void Promise.race([life, left]).then((died) => {
       if (!died || ended.signal.aborted) return;
       ended.abort(new RunnerError("host-lost"));
       this.shortLived = systemClock.elapsed() - since < SHORT_LIFE_MS ? this.shortLived + 1 : 0;
@@ -267,6 +308,7 @@ export class HostLink {
           attachments: data.attachments,
           ...(hello.agents !== undefined && { agents: hello.agents }),
           exclusion: hello.exclusion,
+          ...(data.encryption !== undefined && { encryption: data.encryption }),
           ...(data.error !== undefined && { error: data.error }),
         });
         resolve();
@@ -276,6 +318,18 @@ export class HostLink {
     const watching = calls.watch({ headers: {} }, transfer(port2, [port2]));
     unwrap(await Promise.race([watching, failed(lost, settled)]));
     await Promise.race([first, failed(lost, settled)]);
+    await this.unlockAgain({ calls, lost }, settled);
+  }
+
+  /** A host that has just started does not have the key that this tab has given to the one before. */
+  private async unlockAgain({ calls, lost }: LinkedHost, settled: AbortSignal): Promise<void> {
+    const { keptKey } = this;
+    const { value: status } = this.status$;
+    if (keptKey === undefined || status.is !== "connected" || status.encryption !== "locked") return;
+    const unlocking = calls.unlock(await this.context(), keptKey);
+    const answer = await Promise.race([unlocking, failed(lost, settled)]);
+    // Somebody has locked it or changed the key meanwhile: people are asked for it.
+    if ("error" in answer && this.keptKey === keptKey) this.keptKey = undefined;
   }
 }
 

@@ -23,14 +23,14 @@ export function hostStream<T extends object>(
     new Observable((subscriber) => {
       const { port1, port2 } = new MessageChannel();
       port1.onmessage = ({ data }: MessageEvent<Posted<T>>) => {
-        if ("error" in data && isErrorAlone(data)) subscriber.error(fromErrorData(data.error));
-        else subscriber.next(data as T); // the host's own
+        if (!("error" in data && isErrorAlone(data))) return subscriber.next(data as T); // the host's own
+        const error = fromErrorData(data.error);
+        if (!isPassing(error)) subscriber.error(error);
       };
       ask(transfer(port2, [port2]), (message) => port1.postMessage(message)).then(
         () => begun((value) => subscriber.next(value), isAnew),
         (error: unknown) => {
-          // If the host is gone, the next one is asked.
-          if (!RunnerError.is(error, "host-lost") && !RunnerError.is(error, "closed")) subscriber.error(error);
+          if (!isPassing(error)) subscriber.error(error);
         },
       );
       return () => {
@@ -51,6 +51,10 @@ export function hostStream<T extends object>(
       .subscribe(subscriber);
   });
 }
+
+/** The next host is asked: where this one is gone, or when somebody has unlocked its database, which it says by a new link. */
+const isPassing = (error: unknown): boolean =>
+  RunnerError.is(error, "host-lost") || RunnerError.is(error, "closed") || RunnerError.is(error, "locked");
 
 /** A change of the list of threads may have an error beside its type. */
 const isErrorAlone = (data: object): data is { readonly error: RunnerErrorData } => Object.keys(data).length === 1;

@@ -465,6 +465,7 @@ export class LocalAgent extends ThreadAgent {
   private startFollower(): ThreadFollower {
     return new ThreadFollower({
       frames: (after) => this.framesAfter(after, true),
+      linkedAnew: (signal) => this.link.linkedAnew(signal),
       // During a reading the cursor is in the middle of a run.
       cursor: () => (this.readings > 0 ? undefined : this.cursor),
       isHeld: () => this.holds > 0,

@@ -45,8 +45,8 @@ export interface StartedHost {
   readonly kind: HostKind;
   readonly hello: Hello;
   readonly raw: { postMessage(message: unknown): void };
-  /** Resolves when the host says that it has ended the connection. */
-  readonly gone: Promise<void>;
+  /** Resolves when the host says that it has ended the connection: true if somebody has locked its database. */
+  readonly gone: Promise<boolean>;
   readonly end: () => void;
 }
 
@@ -241,10 +241,11 @@ async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal):
 }
 
 /** Resolves when the host ends the connection. The listener goes with the link. */
-const goneOf = ({ port }: RawLink): Promise<void> =>
+const goneOf = ({ port }: RawLink): Promise<boolean> =>
   new Promise((resolve) =>
     port.addEventListener("message", (event) => {
-      if (((event as MessageEvent<unknown>).data as Partial<HostGone> | null)?.type === "gone") resolve();
+      const said = (event as MessageEvent<unknown>).data as Partial<HostGone> | null;
+      if (said?.type === "gone") resolve(said.locked === true);
     }),
   );
 

@@ -3,12 +3,8 @@
  *
  * @module ag-ui-local-runtime/encryption
  */
-export {
-  Encryption,
-  type EncryptionKey,
-  type EncryptionOptions,
-  type LockState,
-} from "../storage/encryption/encryption.js";
+export { Encryption, type EncryptionKey, type EncryptionOptions } from "../storage/encryption/encryption.js";
+export type { LockState } from "../storage/encryption/key-ring.js";
 export { createEncryptionKey } from "../storage/encryption/keys.js";
 export type { EncryptionOption } from "../storage/encryption-option.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";

@@ -17,6 +17,9 @@ export const tabModelsKey = Symbol.for(`${PREFIX}:tab-models`);
 /** The BroadcastChannel of all hosts on one database. */
 export const hostChannelName = (dbName: string): string => `${PREFIX}:${dbName}:hosts`;
 
+/** The BroadcastChannel on which hosts of a database are told that somebody has locked it. */
+export const lockedChannelName = (dbName: string): string => `${PREFIX}:${dbName}:locked`;
+
 /** The BroadcastChannel of life locks without Web Locks. */
 export const livesChannelName = `${PREFIX}:beats`;
 

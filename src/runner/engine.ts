@@ -168,7 +168,11 @@ export class RunnerEngine {
       .then(() => {
         // Deletes what a host left when it died during a deletion; if this fails, the next host to open the store tries
         // again.
-        this.parts.store.sweep().catch(() => undefined);
+        const { store } = this.parts;
+        store
+          .sweep()
+          .then(() => store.encryptRest?.(this.closedSignal))
+          .catch(() => undefined);
       })
       .catch((error: unknown) => {
         this.opening = undefined;

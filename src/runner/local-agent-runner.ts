@@ -19,6 +19,7 @@ import { checkKind, OBJECT } from "../run/options.js";
 import type { Cursor, ThreadUpdate } from "../run/types.js";
 import { lostTo, type Lost } from "../wire/lost.js";
 import { checkAttach, checkStop, checkThread } from "../wire/checks.js";
+import type { LockState } from "../storage/encryption/key-ring.js";
 import type { RunStore } from "../storage/run-store.js";
 import type {
   Durability,
@@ -212,6 +213,23 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     const input = checkInput(weighed.input, leftOut.note);
     leftOut.tell(this.warnOnce);
     return { input, persistedInputMessages };
+  }
+
+  /**
+   * Whether what is stored can be read; undefined where it is not encrypted. Errors: RunnerError `wrong-key`, or a storage
+   * code.
+   */
+  async lockState(): Promise<LockState | undefined> {
+    return this.engine.parts.store.lockState?.();
+  }
+
+  /**
+   * How often somebody has locked the database in all hosts.
+   *
+   * @internal
+   */
+  async locks(): Promise<number> {
+    return this.engine.parts.store.locks?.() ?? 0;
   }
 
   /**

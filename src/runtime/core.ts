@@ -14,12 +14,16 @@ import { browserNetwork, type Network } from "../platform/network.js";
 import { recoveryBy } from "./agent-policies.js";
 import { AgentRegistry } from "./agents.js";
 import { Callers } from "./callers.js";
+import { openBroadcastChannel } from "../platform/channel.js";
+import { DEFAULT_DB_NAME, lockedChannelName } from "../platform/names.js";
+import { encryptionOf } from "../storage/encryption-option.js";
 import { AgentConfigurator } from "./configure-agent.js";
 import { debugOf, type Debug } from "./debug.js";
 import { errorResponse } from "./error-response.js";
 import type { EventFilter } from "./event-filter.js";
 import { GivenMessages } from "./given-messages.js";
 import { internalError, json } from "./http/responses.js";
+import type { Locking } from "./locking.js";
 import { isRequest, isResponse, refusalOf } from "./middleware.js";
 import { tell } from "./metrics.js";
 import { checkRuntimeOptions, type AgentRuntimeOptions } from "./options.js";
@@ -50,6 +54,8 @@ export class RuntimeCore {
   readonly callers = new Callers();
   private readonly outbox = new WeakMap<LocalAgentRunner, Lazy<WaitingRuns>>();
   private readonly runs: Lazy<RuntimeRuns>;
+  /** Undefined where nothing is encrypted. */
+  private readonly lockingHere: Lazy<Locking> | undefined;
   private closed = false;
   /** Filter failures already reported to metrics. */
   private readonly filterFailures = new WeakSet<object>();
@@ -63,11 +69,13 @@ export class RuntimeCore {
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
     const { eventLimits, recordInput, unrecordedRuns } = options;
     this.agents = new AgentRegistry(agents);
+    const encryption = options.encryption && encryptionOf(options.encryption);
     const recovers = recoveryBy(options.agentPolicies);
     this.home = new RunnerHome(
       withoutUndefined({
         runner,
         dbName,
+        encryption,
         stopGraceMs,
         maxRunMs,
         limits,
@@ -83,6 +91,13 @@ export class RuntimeCore {
         opened: (opened) => startWaiting(opened.waiting, this.waitingOf(opened)),
       },
     );
+    this.lockingHere =
+      encryption &&
+      new Lazy(async () => {
+        const { Locking } = await loaded(import("./locking.js"));
+        const channel = openBroadcastChannel(lockedChannelName(dbName ?? DEFAULT_DB_NAME));
+        return new Locking(await encryption.get(), this.home, channel);
+      });
     this.logger = safeLogger(logger ?? consoleLogger);
     this.lost = lostTo(this.logger);
     this.warnOnce = warnOnce(this.logger);
@@ -180,6 +195,18 @@ export class RuntimeCore {
     return made;
   }
 
+  /** The runtime was made with encryption. */
+  get isEncrypted(): boolean {
+    return this.lockingHere !== undefined;
+  }
+
+  /** Locks and unlocks the database. Errors: RunnerError `invalid-input` where nothing is encrypted. */
+  locking(): Promise<Locking> {
+    if (this.lockingHere !== undefined) return this.lockingHere.get();
+    const message = "Nothing is encrypted here: give encryption to serveRuntime, {} where tabs bring the key";
+    return Promise.reject(new RunnerError("invalid-input", { field: "encryption" }, { message }));
+  }
+
   /** Headers for a third-party runner's `connect`: those that a run would send upstream. */
   async headersFor({ request }: Admitted, agentId: string): Promise<Record<string, string>> {
     return this.configurator.headersOf({ agent: await this.agents.clone(agentId, request), request });
@@ -215,6 +242,7 @@ export class RuntimeCore {
     // Where the code of runs is still loading, nothing runs yet, and nothing will.
     this.closed = true;
     const runs = this.runs.made;
+    this.lockingHere?.made?.close();
     await Promise.all([runs?.close(), this.home.close(async () => runs?.endRecorded())]);
   }
 

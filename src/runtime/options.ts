@@ -14,6 +14,7 @@ import {
 } from "../run/options.js";
 import { eventLimits } from "../runner/agent/event-limits.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
+import { ENCRYPTION } from "../storage/encryption-option.js";
 import type { Network } from "../platform/network.js";
 import { checkAgentPolicies, type AgentPolicies } from "./agent-policies.js";
 import type { AgentsConfig } from "./agents.js";
@@ -31,6 +32,7 @@ const NAMES: Names<AgentRuntimeOptions> = {
   agents: true,
   runner: ["run", "connect", "isRunning", "stop"],
   dbName: ID,
+  encryption: ENCRYPTION,
   stopGraceMs: true,
   maxRunMs: true,
   limits: true,
@@ -106,6 +108,7 @@ const ELSEWHERE: Elsewhere = {
 /** Options of the runner that the runtime creates; refused beside a given runner. */
 const OF_MADE_RUNNER = [
   "dbName",
+  "encryption",
   "stopGraceMs",
   "maxRunMs",
   "limits",

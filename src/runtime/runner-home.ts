@@ -10,7 +10,15 @@ import { toOpenError } from "../storage/indexeddb/failures.js";
 
 export interface RunnerHomeOptions extends Pick<
   IndexedDBAgentRunnerOptions,
-  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "recordInput" | "openTimeoutMs" | "logger"
+  | "dbName"
+  | "encryption"
+  | "stopGraceMs"
+  | "maxRunMs"
+  | "limits"
+  | "eventLimits"
+  | "recordInput"
+  | "openTimeoutMs"
+  | "logger"
 > {
   /**
    * Your own runner. Default: one made from the other options, an IndexedDBAgentRunner in a browser (or wherever
@@ -35,6 +43,8 @@ export class RunnerHome {
   /** Set for the process-wide in-memory runner, which other runtimes may share. */
   private shared: SharedRunner | undefined;
   private closing: Promise<void> | undefined;
+  /** Resolves when the runner before is closed. */
+  private renewing: Promise<void> | undefined;
 
   /** @param told of each runner of this library: `made` before it is open, `opened` once it is */
   constructor(
@@ -48,10 +58,12 @@ export class RunnerHome {
   /** Resolves with the open runner. Errors: RunnerError, why there is none. */
   async open(): Promise<AgentRunner> {
     if (this.closing !== undefined) throw new RunnerError("closed");
-    this.opening ??= this.openNow().catch((error: unknown) => {
-      this.opening = undefined;
-      throw error;
-    });
+    this.opening ??= (this.renewing === undefined ? this.openNow() : this.renewing.then(() => this.openNow())).catch(
+      (error: unknown) => {
+        this.opening = undefined;
+        throw error;
+      },
+    );
     const runner = await this.opening;
     // Checked each time: a newer build may have taken over the database.
     if (runner instanceof LocalAgentRunner) await runner.opened;
@@ -85,6 +97,20 @@ export class RunnerHome {
     if (this.options.runner !== undefined) return;
     this.opened = undefined;
     this.opening = undefined;
+  }
+
+  /** Ends the runner, and its runs as stopped; the next one is made after `before`. Not for the caller's own. */
+  renew(before: () => Promise<void>): Promise<void> {
+    const { opened, opening } = this;
+    this.opened = undefined;
+    this.opening = undefined;
+    const renewing = (async () => {
+      const runner = opened ?? (await opening?.catch(() => undefined));
+      if (runner instanceof LocalAgentRunner) await runner.close();
+      await before();
+    })();
+    this.renewing = renewing.catch(() => undefined);
+    return renewing;
   }
 
   /** @param endRuns ends only this runtime's runs; called for the shared in-memory runner */

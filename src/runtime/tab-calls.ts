@@ -21,6 +21,7 @@ import { postAll, untilEnd } from "../wire/watched-port.js";
 import type { CallShape, Seen } from "./call-request.js";
 import type { RuntimeCore } from "./core.js";
 import { filterEvents, filterMessages, filterState, type EventFilter } from "./event-filter.js";
+import type { ChangedKey, KeptKey } from "./locking.js";
 import type { Admitted } from "./request.js";
 import { runCall } from "./run-call.js";
 import type { WaitingRuns } from "./waiting/waiting-runs.js";
@@ -83,6 +84,12 @@ const watch = <G>(
 const nothing = (): undefined => undefined;
 
 const waitingOf = ({ core, runner }: Caller): Promise<WaitingRuns> => core.waitingOf(runner).get();
+
+/** Loaded when needed: most hosts encrypt nothing. */
+const locking = () => loaded(import("./locking.js"));
+
+/** A key is no plain data: a middleware can refuse the call, not change it. */
+const WITHOUT_KEYS = { body: () => ({}), made: <G>(_: unknown, __: unknown, given: G): G => given };
 
 /** Lists of waiting runs, as the caller may see their messages. */
 async function* shownWaiting(lists: AsyncIterable<readonly WaitingRun[]>, { core, admitted }: Caller) {
@@ -192,6 +199,27 @@ export const CALLS = {
       await runner.answerToolCall(answer);
       return null;
     },
+  ),
+  /** Unlocks an encrypted database; a middleware sees nothing of the key. Returns how often it had been locked. */
+  unlock: call(
+    "encryption/unlock: POST encryption/unlock",
+    async (given: KeptKey) => (await locking()).checkKeptKey(given),
+    async (kept, { core }) => (await core.locking()).unlock(kept),
+    WITHOUT_KEYS,
+  ),
+  /** Locks it in all hosts. */
+  lock: call("encryption/lock: POST encryption/lock", nothing, async (_, { core }) => {
+    await (await core.locking()).lock();
+    return null;
+  }),
+  changeKey: call(
+    "encryption/change-key: POST encryption/change-key",
+    async (given: ChangedKey) => (await locking()).checkChangedKey(given),
+    async (changed, { core }) => {
+      await (await core.locking()).changeKey(changed);
+      return null;
+    },
+    WITHOUT_KEYS,
   ),
   /**
    * Offers a language model that the tab runs: requests arrive on the port, see model-frames.ts. It is given the prompts of

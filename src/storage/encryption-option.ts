@@ -3,7 +3,7 @@ import { loaded } from "../run/loaded.js";
 import type { Check } from "../run/options.js";
 import { plainCodec, type PayloadCodec } from "./codec.js";
 import type { Encryption, EncryptionOptions } from "./encryption/encryption.js";
-import type { KeyRing, KeyStore } from "./encryption/key-ring.js";
+import type { KeyRing, KeyStore, LockState } from "./encryption/key-ring.js";
 
 /** An encryption, or what to make one of: its code is loaded where it is used. */
 export type EncryptionOption = Encryption | EncryptionOptions | Lazy<Encryption>;
@@ -25,11 +25,17 @@ export interface StoredBy {
   readonly codec: PayloadCodec;
   /** The database's keys; undefined where nothing is encrypted. */
   readonly ring: Lazy<KeyRing> | undefined;
+  /** See `RunStore.lockState`. */
+  readonly lockState: () => Promise<LockState | undefined>;
+  /** The database is closed. */
+  readonly close: () => void;
 }
 
 export function storedBy(given: EncryptionOption | undefined, keys: KeyStore): StoredBy {
   if (given === undefined) {
-    return { codec: plainCodec(async () => (await keys.load()) !== undefined), ring: undefined };
+    const isEncrypted = async (): Promise<boolean> => (await keys.load()) !== undefined;
+    const lockState = async () => ((await isEncrypted()) ? "locked" : undefined);
+    return { codec: plainCodec(isEncrypted), ring: undefined, lockState, close: () => undefined };
   }
   const encryption = encryptionOf(given);
   const ring = new Lazy(async () => (await encryption.get()).ring(keys));
@@ -38,5 +44,8 @@ export function storedBy(given: EncryptionOption | undefined, keys: KeyStore): S
     decode: async (...of) => (await ring.get()).codec.decode(...of),
     digest: async (text) => (await ring.get()).codec.digest(text),
   };
-  return { codec, ring };
+  const close = (): void => {
+    if (ring.made !== undefined) encryption.made?.leave(ring.made);
+  };
+  return { codec, ring, lockState: async () => (await ring.get()).state(), close };
 }

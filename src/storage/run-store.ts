@@ -3,6 +3,7 @@ import type { Attempt } from "../run/hosted.js";
 import type { ToolResult } from "../run/pending-tool-calls.js";
 import type { RecoveryNote } from "../run/recovery.js";
 import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
+import type { LockState } from "./encryption/key-ring.js";
 import type { CallChange, LeftByRun, PendingToolCall, PendingToolCalls } from "./pending-tool-calls.js";
 import type { RecoveryWaiting, TurnRequest, WaitingStore } from "./waiting.js";
 
@@ -370,6 +371,10 @@ export interface RunStore extends RunReads, WaitingStore {
   repack(threadId: string, runIndex: number, signal?: AbortSignal): Promise<void>;
   /** Deletes what hosts that died left of deleted and cut threads. */
   sweep(): Promise<void>;
+  /** Whether its content can be read; undefined where nothing is encrypted. Errors: RunnerError `wrong-key`. */
+  lockState?(): Promise<LockState | undefined>;
+  /** How often somebody has locked it for all. */
+  locks?(): Promise<number>;
   /**
    * Encrypts what was stored before the store's key was given or changed. Where nothing is encrypted, a no-op.
    *

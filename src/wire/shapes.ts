@@ -2,6 +2,7 @@ import type { Attempt } from "../run/hosted.js";
 import type { RecoveryNote, RunRecovery } from "../run/recovery.js";
 import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Replay } from "../run/contract.js";
+import type { LockState } from "../storage/encryption/key-ring.js";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
 import type { Chunk, Cursor, RunStatus, SettledStatus } from "../run/types.js";
 
@@ -63,7 +64,12 @@ export type RuntimeStatus =
        */
       readonly agents?: readonly string[];
       readonly exclusion: Exclusion;
-      /** The database was deleted after this host had started (`storage-deleted`): its content is gone. */
+      /** Whether the content can be read; absent where it is not encrypted. */
+      readonly encryption?: LockState;
+      /**
+       * The database was deleted after this host had started (`storage-deleted`): its content is gone. Or the key that the
+       * host was given is not that of the database (`wrong-key`).
+       */
       readonly error?: RunnerErrorData;
     }
   | { readonly is: "reconnecting"; readonly attempt: number }
@@ -256,6 +262,8 @@ export interface HelloRetiring {
 /** The host has ended the connection; it may have taken this tab for dead. */
 export interface HostGone {
   readonly type: "gone";
+  /** Somebody has locked the database: the tab must forget the key that it has kept. */
+  readonly locked?: true;
 }
 
 /** A tab's answer to `hello`: the id of its life lock. */
@@ -401,5 +409,6 @@ export interface StatusFrame {
   readonly tabs: number;
   readonly attachments: number;
   readonly durability: Durability;
+  readonly encryption?: LockState;
   readonly error?: RunnerErrorData;
 }

@@ -92,17 +92,20 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   const agentIds = core.options.beforeRequestMiddleware === undefined ? core.agents.ids : undefined;
 
   /** The tab of each connection, once it has named itself, by how to end the connection. */
-  const connections = new Map<() => void, string | undefined>();
+  const connections = new Map<(locked?: boolean) => void, string | undefined>();
   /** Aborts when the connections end. */
   let connected = sharedController();
   const watchers = new Set<(frame: StatusFrame) => void>();
   let attachments = 0;
   /** Set once the database was deleted. */
   let deleted: RunnerErrorData | undefined;
+  /** Of an encrypted database. */
+  let lock: Pick<StatusFrame, "encryption" | "error"> = {};
   const status = (): StatusFrame => ({
     tabs: [...connections.values()].filter((tabId) => tabId !== undefined).length,
     attachments,
     durability: home.local?.durability ?? "durable",
+    ...lock,
     ...(deleted !== undefined && { error: deleted }),
   });
   const tellStatus = (): void => {
@@ -137,11 +140,25 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
     shownLives.clear();
   };
 
+  /** Without the key a tab asks for it first. */
+  const lookAtLock = async (runner: LocalAgentRunner): Promise<void> => {
+    const before = lock;
+    try {
+      const encryption = await runner.lockState();
+      lock = encryption === undefined ? {} : { encryption };
+    } catch (error) {
+      lock = { encryption: "locked", error: toErrorData(error) };
+    }
+    if (lock.encryption !== before.encryption) tellStatus();
+  };
+
   const accept = async (raw: RawPort): Promise<void> => {
     try {
       if (await editedSince()) return await retire(raw);
       const runner = await home.openLocal();
       giveWay(runner);
+      const looked = lookAtLock(runner);
+      if (core.isEncrypted) await looked;
       await showLife(runner);
       const { port, close } = connectTab(
         raw,
@@ -191,8 +208,8 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
     }
   };
 
-  const endConnections = (): void => {
-    for (const end of connections.keys()) end();
+  const endConnections = (locked = false): void => {
+    for (const end of connections.keys()) end(locked);
     connected.abort();
     connected = sharedController();
   };
@@ -239,6 +256,16 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
     }
   };
 
+  if (core.isEncrypted) {
+    const listening = core.locking().then(({ changes$ }) =>
+      changes$.subscribe(({ forAll }) => {
+        endConnections(forAll);
+        hideLives();
+      }),
+    );
+    // The tab that wants to change it is told why the code for it does not load.
+    listening.catch(() => undefined);
+  }
   if (kind === "page") {
     // After `pageshow` tabs connect to a new host; no run goes on.
     onPageCache({

@@ -32,7 +32,7 @@ export function connectTab(
   parts: TabApiParts,
   onTab: (tabId: string) => void,
   onGone: () => void,
-): { readonly port: MessagePort; readonly close: () => void } {
+): { readonly port: MessagePort; readonly close: (locked?: boolean) => void } {
   const { lives } = parts;
   const ended = sharedController();
   const { signal } = ended;
@@ -51,7 +51,7 @@ export function connectTab(
     nameIs(tabId);
     onTab(tabId);
     // The tab took the lock before it named it, so this waits for the tab's end.
-    void lives.whenFree(tabLifeLockName(data.tabId), signal).then(close);
+    void lives.whenFree(tabLifeLockName(data.tabId), signal).then(() => close());
   };
   raw.addEventListener("message", listen);
   // A tab that asked again, or left before the hello came, never answers.
@@ -59,12 +59,12 @@ export function connectTab(
     if (tabId === undefined) close();
   });
 
-  function close(): void {
+  function close(locked = false): void {
     if (signal.aborted) return;
     ended.abort();
     raw.removeEventListener("message", listen);
     // A tab that only seemed to be gone connects again.
-    raw.postMessage({ type: "gone" } satisfies HostGone, []);
+    raw.postMessage({ type: "gone", ...(locked && { locked }) } satisfies HostGone, []);
     port1.close();
     onGone();
   }

@@ -31,6 +31,7 @@ export const FAULTS = {
   contract: undefined,
   checkpoints: undefined,
   tools: undefined,
+  locked: undefined,
   "tab-model": undefined,
   ai: undefined,
   recovery: undefined,

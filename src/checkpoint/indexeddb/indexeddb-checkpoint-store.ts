@@ -54,13 +54,17 @@ export class IndexedDBCheckpointStore extends CheckedStore {
       clock,
       openTimeoutMs,
     });
-    const { codec = storedBy(encryption, storedKeys(connection, ["keys", "keys"], ["states"])).codec } = options;
+    const stored = storedBy(encryption, storedKeys(connection, ["keys", "keys"], ["states"]));
+    const { codec = stored.codec } = options;
     super(
       {
         ...checkpointReads(connection, codec),
         ...checkpointWrites(connection, codec),
         prune: (...range) => prune(connection, ...range),
-        close: () => connection.close(),
+        close: async () => {
+          stored.close();
+          await connection.close();
+        },
       },
       options,
     );

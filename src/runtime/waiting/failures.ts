@@ -26,6 +26,8 @@ const PASSING: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>([
   "closed",
   "timeout",
   "host-lost",
+  "locked",
+  "wrong-key",
   "outdated",
   "storage-unavailable",
   "storage-blocked",

@@ -12,9 +12,6 @@ export interface EncryptionOptions {
   readonly key?: EncryptionKey | (() => EncryptionKey | Promise<EncryptionKey>);
 }
 
-/** `new`: nothing is encrypted yet, and the first key that is given becomes that of the databases. */
-export type LockState = "new" | "locked" | "unlocked";
-
 const NAMES: Names<EncryptionOptions> = { key: true };
 
 /**
@@ -48,14 +45,14 @@ export class Encryption {
     return ring;
   }
 
-  /** Errors: RunnerError `wrong-key` if the key that was given is not that of the databases, or a storage code. */
-  async state(): Promise<LockState> {
-    if (this.states.value) {
-      for (const ring of this.rings) await ring.keys();
-      return "unlocked";
-    }
-    const isNew = await Promise.all(this.rings.map((ring) => ring.isNew()));
-    return isNew.every(Boolean) ? "new" : "locked";
+  /**
+   * The database is closed.
+   *
+   * @internal
+   */
+  leave(ring: KeyRing): void {
+    const at = this.rings.indexOf(ring);
+    if (at >= 0) this.rings.splice(at, 1);
   }
 
   /**
@@ -67,15 +64,20 @@ export class Encryption {
   async unlock(given: EncryptionKey): Promise<CryptoKey> {
     const key = await toKey(given);
     for (const ring of this.rings) await ring.check(key);
-    this.use(Promise.resolve(key));
-    this.states.next(true);
+    if (!this.states.value) this.use(Promise.resolve(key));
+    // Where none has any, they are made now: the next key that is given must be this one.
+    for (const ring of this.rings) await ring.keys();
     return key;
   }
 
-  /** Forgets all keys: nothing can be read or written until somebody unlocks it. */
-  lock(): void {
+  /**
+   * Forgets the keys: nothing can be read or written until somebody unlocks it. Other hosts are told by the runtime.
+   *
+   * @param forAll counts it, so that no tab unlocks it by a key that it has kept
+   */
+  async lock(forAll = true): Promise<void> {
     this.use(undefined);
-    this.states.next(false);
+    if (forAll) for (const ring of this.rings) await ring.countLock();
   }
 
   /**
@@ -93,7 +95,6 @@ export class Encryption {
     if (!done.includes(true)) for (const ring of this.rings) await ring.check(from);
     for (const [at, ring] of this.rings.entries()) if (!done[at]) await ring.change(from, { key: to });
     this.use(Promise.resolve(to));
-    this.states.next(true);
     return to;
   }
 
@@ -101,12 +102,12 @@ export class Encryption {
   async rotate(): Promise<void> {
     const key = await this.currentKey();
     for (const ring of this.rings) await ring.change(key, { rotates: true });
-    this.states.next(true);
   }
 
   private use(key: Promise<CryptoKey> | undefined): void {
     this.key = key;
     for (const ring of this.rings) ring.forget();
+    this.states.next(key !== undefined);
   }
 
   private currentKey(): Promise<CryptoKey> {

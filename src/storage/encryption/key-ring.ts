@@ -12,6 +12,11 @@ import {
 } from "./keys.js";
 import { keyIdOf, open, seal, type DataKey } from "./sealed.js";
 
+/**
+ * Whether a database can be read. `new`: nothing in it is encrypted yet, and the first key that is given becomes its key.
+ */
+export type LockState = "new" | "locked" | "unlocked";
+
 /** Where a database keeps its keys. */
 export interface KeyStore {
   /** Unchecked; undefined if there is none. */
@@ -31,8 +36,8 @@ export interface KeyStore {
 export const isSameRecord = (one: unknown, other: KeyRecord | undefined): boolean => {
   const now = checkKeyRecord(one);
   if (now === undefined || other === undefined) return now === other;
-  // Each change writes it with a new vector.
-  return now.digest.iv.every((byte, at) => byte === other.digest.iv[at]);
+  // Each change of keys writes it with a new vector.
+  return now.locks === other.locks && now.digest.iv.every((byte, at) => byte === other.digest.iv[at]);
 };
 
 /** The keys of one database, in memory. */
@@ -81,9 +86,29 @@ export class KeyRing {
     return opened;
   }
 
-  /** The database has no keys yet. */
-  async isNew(): Promise<boolean> {
-    return checkKeyRecord(await this.store.load()) === undefined;
+  /** Errors: RunnerError `wrong-key` if the key that was given is not that of the database, or a storage code. */
+  async state(): Promise<LockState> {
+    try {
+      await this.keys();
+      return "unlocked";
+    } catch (error) {
+      if (!RunnerError.is(error, "locked")) throw error;
+      return checkKeyRecord(await this.store.load()) === undefined ? "new" : "locked";
+    }
+  }
+
+  /** How often somebody has locked the database for all; 0 if it has no keys yet. */
+  async locks(): Promise<number> {
+    return checkKeyRecord(await this.store.load())?.locks ?? 0;
+  }
+
+  /** No key that was kept until now unlocks it by itself any more. */
+  async countLock(): Promise<void> {
+    for (;;) {
+      const record = checkKeyRecord(await this.store.load());
+      if (record === undefined) return;
+      if (await this.store.replace(record, { ...record, locks: record.locks + 1 })) return;
+    }
   }
 
   /** Errors: RunnerError `wrong-key`, if it is not that of the database. A database without keys takes any. */

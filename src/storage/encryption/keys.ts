@@ -33,6 +33,8 @@ export interface KeyRecord {
   readonly digest: WrappedKey;
   /** The data key that was current when everything was last encrypted anew; 0: never. Older ones stay: a host may use them. */
   readonly caughtUp: number;
+  /** How often somebody has locked it for all: a key that was kept since before that does not unlock it by itself. */
+  readonly locks: number;
   /** Everything in the database is encrypted: what is not was put there by somebody else. */
   readonly isWhole: boolean;
 }
@@ -136,6 +138,7 @@ export async function newRecord(key: CryptoKey, isWhole: boolean): Promise<KeyRe
     keys: [{ id: 1, ...first }],
     digest,
     caughtUp: isWhole ? 1 : 0,
+    locks: 0,
     isWhole,
   };
 }
@@ -168,7 +171,8 @@ export async function changedRecord(key: CryptoKey, record: KeyRecord, change: K
   const keys = await Promise.all(record.keys.map(async (old) => ({ id: old.id, ...(await again(old, old.id)) })));
   const digest = await again(record.digest, "digest");
   const { salt, rounds } = derivation;
-  const next = { format: 1, salt, rounds, current: record.current, keys, digest, caughtUp, isWhole } as const;
+  const { current: before, locks } = record;
+  const next = { format: 1, salt, rounds, current: before, keys, digest, caughtUp, locks, isWhole } as const;
   if (change.rotates !== true) return next;
   const current = Math.max(...record.keys.map(({ id }) => id)) + 1;
   return { ...next, current, keys: [...keys, { id: current, ...(await newKey(by, current, isWhole)) }] };
@@ -198,6 +202,7 @@ export function checkKeyRecord(stored: unknown): KeyRecord | undefined {
     keys.some(({ id }) => id === record.current) &&
     isWrapped(record.digest) &&
     Number.isSafeInteger(record.caughtUp) &&
+    Number.isSafeInteger(record.locks) &&
     isWhole === record.caughtUp! > 0;
   if (!isValid) throw new RunnerError("corrupt-record", { store: "meta" });
   // Each field was checked.

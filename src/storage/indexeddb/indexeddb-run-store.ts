@@ -43,7 +43,7 @@ const lazyWaiting = (load: () => Promise<LazyWaiting>): LazyWaiting => ({
 export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunStore {
   const { dbName = DEFAULT_DB_NAME, encryption, newEpochs = () => 0 } = options;
   const connection = new DatabaseConnection({ ...options, dbName, layout: runtimeLayout(newEpochs) });
-  const { codec: own, ring } = storedBy(encryption, storedKeys(connection, ["meta", KEYS], PAYLOADS));
+  const { codec: own, ring, lockState, close } = storedBy(encryption, storedKeys(connection, ["meta", KEYS], PAYLOADS));
   const codec = options.codec ?? own;
   return {
     ...indexedDBReads(connection, codec),
@@ -58,11 +58,16 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     cut: (...at) => cut(connection, codec, ...at),
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),
     sweep: () => sweep(connection),
+    lockState,
+    locks: async () => (await ring?.get())?.locks() ?? 0,
     encryptRest: async (signal) => {
       if (ring === undefined) return;
       const { encryptRest } = await loaded(import("./encrypt-rest.js"));
       await encryptRest(connection, await ring.get(), signal);
     },
-    close: () => connection.close(),
+    close: async () => {
+      close();
+      await connection.close();
+    },
   };
 }

@@ -1,6 +1,6 @@
 import { RunnerError } from "../../run/errors.js";
 import { readable } from "../../run/readable.js";
-import type { PayloadCodec } from "../codec.js";
+import { isKeyMissing, type PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import { type WaitingRow, type WaitingStore } from "../waiting.js";
 import { placeOfMove, positionAtEnd, updatedWaiting, type Placed } from "../waiting-order.js";
@@ -177,6 +177,7 @@ async function toRow(codec: PayloadCodec, record: WaitingRecord | undefined): Pr
       request: readable(await codec.decode(record.request, placeOfRequest(record.threadId, record.runId))),
     };
   } catch (cause) {
+    if (isKeyMissing(cause)) throw cause;
     const { code, message } = new RunnerError("corrupt-record", { threadId: record.threadId }, { cause });
     return { ...record, request: undefined, error: { code, message } };
   }

@@ -131,6 +131,7 @@ function makeFollower(): {
   const sessions: BaseEvent[][] = [];
   const asked: (Cursor | undefined)[] = [];
   const parts: FollowerParts = {
+    linkedAnew: () => new Promise(() => undefined),
     frames: (after) => {
       asked.push(after);
       return new Observable((subscriber) => void subscribers.push(subscriber));

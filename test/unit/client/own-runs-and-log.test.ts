@@ -223,6 +223,7 @@ test("events that the pipeline refuses do not make a follower begin anew without
     events: [{ type: "CUSTOM" } as never],
   };
   const follower = new ThreadFollower({
+    linkedAnew: () => new Promise(() => undefined),
     frames: () =>
       new Observable((subscriber) => {
         asked++;

@@ -191,6 +191,9 @@ const ROWS = {
       seen: ["POST", "/threads/mine/waiting/retry"],
     },
   ],
+  unlock: [],
+  lock: [],
+  changeKey: [],
   // How the host is: how many tabs it has, whether it keeps anything. A tab that could not ask would not know that its
   // host lives.
   watch: [],

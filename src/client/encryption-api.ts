@@ -1,0 +1,44 @@
+import { loaded } from "../run/loaded.js";
+import type { EncryptionKey } from "../storage/encryption/encryption.js";
+import type { HostLink } from "./host-link.js";
+
+/** The key of an encrypted database; `status$` says whether one is needed. */
+export interface EncryptionApi {
+  /**
+   * Gives the key, for all tabs and hosts like this one. The first one ever becomes that of the database: let people type a
+   * new passphrase twice. This tab keeps it in memory, and gives it again when its host has died.
+   *
+   * @param key a passphrase (it does not leave this tab), or a key as `createEncryptionKey` makes it
+   * Resolves when everything can be read. Errors: RunnerError `wrong-key`; `invalid-input` where the host encrypts nothing
+   */
+  unlock(key: EncryptionKey): Promise<void>;
+  /**
+   * Locks the database in all tabs and hosts, for whoever signs out: live runs are stopped, and nothing can be read until
+   * somebody gives the key. Take what is on the screen away yourself.
+   */
+  lock(): Promise<void>;
+  /** From now on `next` is the key. What is stored is not encrypted anew. Errors: RunnerError `wrong-key`, nothing changed. */
+  changeKey(current: EncryptionKey, next: EncryptionKey): Promise<void>;
+}
+
+/** Loaded when needed: few pages have a key. */
+const keyOf = async (given: EncryptionKey): Promise<CryptoKey> =>
+  (await loaded(import("../storage/encryption/keys.js"))).toKey(given);
+
+export const encryptionApi = (link: HostLink): EncryptionApi => ({
+  unlock: async (given) => {
+    const key = await keyOf(given);
+    link.keep({ key, locks: await link.call("unlock", { key }) });
+    // The host ends its links when it begins to read: this waits for the new one.
+    await link.unlocked();
+  },
+  lock: async () => {
+    link.keep(undefined);
+    await link.call("lock");
+  },
+  changeKey: async (current, next) => {
+    const [from, to] = await Promise.all([keyOf(current), keyOf(next)]);
+    await link.call("changeKey", { current: from, next: to });
+    link.keep({ key: to, locks: await link.call("unlock", { key: to }) });
+  },
+});

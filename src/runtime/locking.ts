@@ -1,0 +1,114 @@
+import { Subject } from "rxjs";
+import type { Channel } from "../platform/channel.js";
+import { RunnerError } from "../run/errors.js";
+import type { Encryption } from "../storage/encryption/encryption.js";
+import { toKey } from "../storage/encryption/keys.js";
+import type { RunnerHome } from "./runner-home.js";
+
+/** A key, and how often the database had been locked when it was given. */
+export interface KeptKey {
+  readonly key: CryptoKey;
+  /** Absent: somebody has just given it. */
+  readonly locks?: number;
+}
+
+/** The key of the database from now on, and the one before. */
+export interface ChangedKey {
+  readonly current: CryptoKey;
+  readonly next: CryptoKey;
+}
+
+/** Between hosts of a database. */
+const LOCKED = "locked";
+
+/**
+ * Locks and unlocks the database of a host. Whenever it changes whether content can be read, the runner is made anew:
+ * nothing that one of them has read is left for the other, and waiting runs begin as after a start.
+ */
+export class Locking {
+  /** Emits when the runner is being made anew: the links of tabs end. `forAll`: their keys are to be forgotten. */
+  readonly changes$ = new Subject<{ readonly forAll: boolean }>();
+  /** One change after the other. */
+  private last: Promise<unknown> = Promise.resolve();
+
+  /** @param channel to the other hosts of the database */
+  constructor(
+    private readonly encryption: Encryption,
+    private readonly home: RunnerHome,
+    private readonly channel: Channel,
+  ) {
+    channel.messages$.subscribe((message) => {
+      if (message === LOCKED) void this.inTurn(() => this.lockHere(false)).catch(() => undefined);
+    });
+  }
+
+  /**
+   * @returns how often the database has been locked until now
+   * Errors: RunnerError `wrong-key`; `locked` for a kept key, if somebody has locked the database since
+   */
+  unlock({ key, locks }: KeptKey): Promise<number> {
+    return this.inTurn(async () => {
+      // The encryption knows the database once there is a runner.
+      const runner = await this.home.openLocal();
+      const now = await runner.locks();
+      if (locks !== undefined && locks !== now) throw new RunnerError("locked");
+      const before = await runner.lockState().catch(() => "locked");
+      await this.encryption.unlock(key);
+      if (before !== "unlocked") await this.renew(false, () => Promise.resolve());
+      return now;
+    });
+  }
+
+  /** Locks the database in all hosts: live runs are stopped, and all tabs have to give the key anew. */
+  lock(): Promise<void> {
+    return this.inTurn(async () => {
+      this.channel.post(LOCKED);
+      const runner = await this.home.openLocal();
+      // The tab that asks loses its link, and asks again.
+      if ((await runner.lockState().catch(() => undefined)) !== "locked") await this.lockHere(true);
+    });
+  }
+
+  /** Errors: RunnerError `wrong-key`, nothing changed. */
+  changeKey({ current, next }: ChangedKey): Promise<void> {
+    return this.inTurn(async () => {
+      await this.home.open();
+      await this.encryption.changeKey(current, next);
+    });
+  }
+
+  close(): void {
+    this.channel.close();
+  }
+
+  private lockHere(isFirst: boolean): Promise<void> {
+    return this.renew(true, () => this.encryption.lock(isFirst));
+  }
+
+  private renew(forAll: boolean, before: () => Promise<void>): Promise<void> {
+    const renewed = this.home.renew(before);
+    this.changes$.next({ forAll });
+    return renewed;
+  }
+
+  private inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const done = this.last.then(change);
+    this.last = done.catch(() => undefined);
+    return done;
+  }
+}
+
+/** Errors: RunnerError `invalid-input`. */
+export async function checkKeptKey(given: KeptKey): Promise<KeptKey> {
+  const { key, locks } = ((given as unknown) ?? {}) as Partial<KeptKey>;
+  return { key: await checkKey(key), ...(typeof locks === "number" && { locks }) };
+}
+
+/** Errors: RunnerError `invalid-input`. */
+export async function checkChangedKey(given: ChangedKey): Promise<ChangedKey> {
+  const { current, next } = ((given as unknown) ?? {}) as Partial<ChangedKey>;
+  return { current: await checkKey(current), next: await checkKey(next) };
+}
+
+/** A passphrase does not come from a tab. */
+const checkKey = (key: unknown): Promise<CryptoKey> => toKey(typeof key === "string" ? "" : (key as CryptoKey));
