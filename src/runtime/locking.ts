@@ -1,4 +1,4 @@
-import { Subject } from "rxjs";
+import { skip, Subject } from "rxjs";
 import type { Channel } from "../platform/channel.js";
 import { RunnerError } from "../run/errors.js";
 import type { Encryption } from "../storage/encryption/encryption.js";
@@ -30,6 +30,8 @@ export class Locking {
   readonly changes$ = new Subject<{ readonly forAll: boolean }>();
   /** One change after the other. */
   private last: Promise<unknown> = Promise.resolve();
+  /** The encryption is being changed from here. */
+  private isChanging = false;
 
   /** @param channel to the other hosts of the database */
   constructor(
@@ -38,7 +40,11 @@ export class Locking {
     private readonly channel: Channel,
   ) {
     channel.messages$.subscribe((message) => {
-      if (message === LOCKED) void this.inTurn(() => this.lockHere(false)).catch(() => undefined);
+      if (message === LOCKED) void this.inTurn(() => this.lockHere()).catch(() => undefined);
+    });
+    // The worker's own code may lock and unlock it, too.
+    encryption.unlocked$.pipe(skip(1)).subscribe((isUnlocked) => {
+      if (!this.isChanging) void this.inTurn(() => this.renew(!isUnlocked, () => undefined)).catch(() => undefined);
     });
   }
 
@@ -54,7 +60,7 @@ export class Locking {
       if (locks !== undefined && locks !== now) throw new RunnerError("locked");
       const before = await runner.lockState().catch(() => "locked");
       await this.encryption.unlock(key);
-      if (before !== "unlocked") await this.renew(false, () => Promise.resolve());
+      if (before !== "unlocked") await this.renew(false, () => undefined);
       return now;
     });
   }
@@ -62,10 +68,11 @@ export class Locking {
   /** Locks the database in all hosts: live runs are stopped, and all tabs have to give the key anew. */
   lock(): Promise<void> {
     return this.inTurn(async () => {
+      await this.home.openLocal();
+      // Before any tab loses its link: it would give its key to the next host.
+      await this.encryption.countLock();
       this.channel.post(LOCKED);
-      const runner = await this.home.openLocal();
-      // The tab that asks loses its link, and asks again.
-      if ((await runner.lockState().catch(() => undefined)) !== "locked") await this.lockHere(true);
+      await this.lockHere();
     });
   }
 
@@ -81,19 +88,27 @@ export class Locking {
     this.channel.close();
   }
 
-  private lockHere(isFirst: boolean): Promise<void> {
-    return this.renew(true, () => this.encryption.lock(isFirst));
+  private async lockHere(): Promise<void> {
+    const runner = await this.home.openLocal();
+    // The tab that asks loses its link, and asks again.
+    if ((await runner.lockState().catch(() => undefined)) === "locked") return;
+    // L11: runs are stopped before the key is gone, and in order.
+    await this.renew(true, () => this.encryption.forget());
   }
 
-  private renew(forAll: boolean, before: () => Promise<void>): Promise<void> {
+  private renew(forAll: boolean, before: () => void): Promise<void> {
     const renewed = this.home.renew(before);
     this.changes$.next({ forAll });
     return renewed;
   }
 
   private inTurn<T>(change: () => Promise<T>): Promise<T> {
-    const done = this.last.then(change);
-    this.last = done.catch(() => undefined);
+    const done = this.last.then(() => {
+      this.isChanging = true;
+      return change();
+    });
+    const over = (): void => void (this.isChanging = false);
+    this.last = done.then(over, over);
     return done;
   }
 }

@@ -100,14 +100,14 @@ export class RunnerHome {
   }
 
   /** Ends the runner, and its runs as stopped; the next one is made after `before`. Not for the caller's own. */
-  renew(before: () => Promise<void>): Promise<void> {
+  renew(before: () => void): Promise<void> {
     const { opened, opening } = this;
     this.opened = undefined;
     this.opening = undefined;
     const renewing = (async () => {
       const runner = opened ?? (await opening?.catch(() => undefined));
       if (runner instanceof LocalAgentRunner) await runner.close();
-      await before();
+      before();
     })();
     this.renewing = renewing.catch(() => undefined);
     return renewing;

@@ -160,6 +160,8 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
       const looked = lookAtLock(runner);
       if (core.isEncrypted) await looked;
       await showLife(runner);
+      // Somebody has locked or unlocked its database, or the page was suspended.
+      if (home.local !== runner) return await accept(raw);
       const { port, close } = connectTab(
         raw,
         {

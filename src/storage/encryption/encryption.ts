@@ -1,4 +1,5 @@
 import { BehaviorSubject, type Observable } from "rxjs";
+import { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
 import { toKey } from "./keys.js";
@@ -20,13 +21,16 @@ const NAMES: Names<EncryptionOptions> = { key: true };
  */
 export class Encryption {
   private readonly rings: KeyRing[] = [];
-  private readonly states = new BehaviorSubject<boolean>(false);
-  private key: Promise<CryptoKey> | undefined;
+  private readonly states: BehaviorSubject<boolean>;
+  /** Undefined: locked. */
+  private key: Lazy<CryptoKey> | undefined;
 
   /** @throws RunnerError `invalid-input` */
-  constructor(private readonly options: EncryptionOptions = {}) {
+  constructor(options: EncryptionOptions = {}) {
     checkNames(options, NAMES, { of: "Encryption" });
-    this.states.next(options.key !== undefined);
+    const { key } = options;
+    if (key !== undefined) this.key = new Lazy(async () => toKey(typeof key === "function" ? await key() : key));
+    this.states = new BehaviorSubject(key !== undefined);
   }
 
   /** Whether a key is here: not whether it is the right one. Replays the latest value. */
@@ -64,20 +68,32 @@ export class Encryption {
   async unlock(given: EncryptionKey): Promise<CryptoKey> {
     const key = await toKey(given);
     for (const ring of this.rings) await ring.check(key);
-    if (!this.states.value) this.use(Promise.resolve(key));
+    if (!(await this.isOpen())) this.use(key);
     // Where none has any, they are made now: the next key that is given must be this one.
     for (const ring of this.rings) await ring.keys();
+    this.tell();
     return key;
   }
 
+  /** Forgets the keys, and has tabs forget theirs: nothing can be read or written until somebody unlocks it. */
+  async lock(): Promise<void> {
+    await this.countLock();
+    this.forget();
+  }
+
   /**
-   * Forgets the keys: nothing can be read or written until somebody unlocks it. Other hosts are told by the runtime.
+   * From now on no key that a tab has kept unlocks it by itself.
    *
-   * @param forAll counts it, so that no tab unlocks it by a key that it has kept
+   * @internal
    */
-  async lock(forAll = true): Promise<void> {
+  async countLock(): Promise<void> {
+    for (const ring of this.rings) await ring.countLock();
+  }
+
+  /** @internal */
+  forget(): void {
     this.use(undefined);
-    if (forAll) for (const ring of this.rings) await ring.countLock();
+    this.tell();
   }
 
   /**
@@ -94,7 +110,8 @@ export class Encryption {
     );
     if (!done.includes(true)) for (const ring of this.rings) await ring.check(from);
     for (const [at, ring] of this.rings.entries()) if (!done[at]) await ring.change(from, { key: to });
-    this.use(Promise.resolve(to));
+    this.use(to);
+    this.tell();
     return to;
   }
 
@@ -104,17 +121,22 @@ export class Encryption {
     for (const ring of this.rings) await ring.change(key, { rotates: true });
   }
 
-  private use(key: Promise<CryptoKey> | undefined): void {
-    this.key = key;
+  private async isOpen(): Promise<boolean> {
+    const opened = await Promise.allSettled(this.rings.map((ring) => ring.keys()));
+    return this.key !== undefined && opened.every(({ status }) => status === "fulfilled");
+  }
+
+  private use(key: CryptoKey | undefined): void {
+    this.key = key && new Lazy(() => key);
     for (const ring of this.rings) ring.forget();
-    this.states.next(key !== undefined);
+  }
+
+  private tell(): void {
+    const isUnlocked = this.key !== undefined;
+    if (isUnlocked !== this.states.value) this.states.next(isUnlocked);
   }
 
   private currentKey(): Promise<CryptoKey> {
-    if (!this.states.value) return Promise.reject(new RunnerError("locked"));
-    const { key } = this.options;
-    const asked = (this.key ??= Promise.resolve(typeof key === "function" ? key() : key!).then(toKey));
-    asked.catch(() => this.key === asked && (this.key = undefined));
-    return asked;
+    return this.key?.get() ?? Promise.reject(new RunnerError("locked"));
   }
 }

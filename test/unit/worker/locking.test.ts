@@ -1,0 +1,191 @@
+import { EventType, type BaseEvent } from "@ag-ui/client";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createEncryptionKey, Encryption, type EncryptionOptions } from "ag-ui-local-runtime/encryption";
+import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
+import type { RuntimeStatus } from "../../../src/wire/shapes.js";
+import type { AgentRuntimeOptions } from "../../../src/runtime/options.js";
+import { serveRuntime } from "../../../src/worker/serve-runtime.js";
+import { agentOf, freshDb } from "../runner/kit.js";
+
+const says = agentOf(async function* (input) {
+  const messageId = `a-${input.runId}`;
+  yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
+  yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "an answer" } as BaseEvent;
+  yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;
+});
+
+function serve(options: Partial<AgentRuntimeOptions> = {}) {
+  const host = serveRuntime({ dbName: freshDb(), encryption: {}, agents: { says }, ...options });
+  onTestFinished(() => host.close());
+  return {
+    tab: () => {
+      const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
+      onTestFinished(() => runtime.close());
+      let status: RuntimeStatus = { is: "connecting" };
+      runtime.status$.subscribe((now) => (status = now));
+      const is = (wanted: string) =>
+        vi.waitFor(() => expect(status.is === "connected" && (status.encryption ?? "none")).toBe(wanted));
+      return { runtime, is, status: () => status };
+    },
+  };
+}
+
+const run = async (runtime: RuntimeConnection, threadId = "thread") => {
+  const agent = runtime.agent("says", { threadId });
+  agent.addMessage({ id: crypto.randomUUID(), role: "user", content: "a question" });
+  await agent.runAgent();
+  return agent;
+};
+const titles = async (runtime: RuntimeConnection) => (await runtime.threads.list()).map(({ title }) => title);
+
+test("a key made by createEncryptionKey unlocks what it has locked, and no other one does", async () => {
+  const { tab } = serve();
+  const { runtime, is } = tab();
+  await is("new");
+  const [key, other] = await Promise.all([createEncryptionKey(), createEncryptionKey()]);
+  await runtime.encryption.unlock(key);
+  await run(runtime);
+  await runtime.encryption.lock();
+  await is("locked");
+  await expect(titles(runtime)).rejects.toMatchObject({ code: "locked" });
+  await expect(runtime.encryption.unlock(other)).rejects.toMatchObject({ code: "wrong-key" });
+  await runtime.encryption.unlock(key);
+  expect(await titles(runtime)).toEqual(["a question"]);
+});
+
+test.each([
+  ["an empty passphrase", ""],
+  ["no key", undefined],
+  ["an object", {}],
+])("%s is refused, and says what a key is", async (_, key) => {
+  const { tab } = serve();
+  const { runtime, is } = tab();
+  await is("new");
+  // As untyped callers may.
+  await expect(runtime.encryption.unlock(key as string)).rejects.toMatchObject({ code: "invalid-input" });
+  await is("new");
+});
+
+test("a key that may only encrypt is refused", async () => {
+  const { tab } = serve();
+  const { runtime } = tab();
+  const key = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
+  await expect(runtime.encryption.unlock(key)).rejects.toThrow(/createEncryptionKey/);
+});
+
+test("a middleware sees that somebody locks and unlocks, may refuse it, and sees nothing of the key", async () => {
+  const seen: string[] = [];
+  let refuses = false;
+  const { tab } = serve({
+    beforeRequestMiddleware: async ({ request, path, resolved }) => {
+      seen.push(`${String(resolved.route)} ${path} ${await request.clone().text()}`);
+      if (refuses && path.endsWith("lock")) throw new Response("no", { status: 403 });
+    },
+  });
+  const { runtime, is } = tab();
+  await is("new");
+  refuses = true;
+  await expect(runtime.encryption.unlock("planted")).rejects.toMatchObject({ code: "refused" });
+  refuses = false;
+  await runtime.encryption.unlock("planted");
+  await runtime.encryption.changeKey("planted", "another");
+  await runtime.encryption.lock();
+  expect(seen.join("\n")).not.toMatch(/planted|another/);
+  expect(new Set(seen.map((line) => line.split(" ")[0]))).toEqual(
+    new Set(["encryption/unlock", "encryption/change-key", "encryption/lock"]),
+  );
+});
+
+test.each<[string, EncryptionOptions | Encryption]>([
+  ["options", { key: "correct horse" }],
+  ["a function that gives it", { key: () => Promise.resolve("correct horse") }],
+  ["an Encryption", new Encryption({ key: "correct horse" })],
+])("a host that was given its key needs none from a tab: %s", async (_, encryption) => {
+  const { tab } = serve({ encryption });
+  const { runtime, is } = tab();
+  await is("unlocked");
+  await run(runtime);
+  expect(await titles(runtime)).toEqual(["a question"]);
+});
+
+test("a host whose key is wrong says so, and takes the right one", async () => {
+  const dbName = freshDb();
+  const first = serve({ dbName, encryption: { key: "right" } }).tab();
+  await first.is("unlocked");
+  await run(first.runtime);
+  const { runtime, is, status } = serve({ dbName, encryption: { key: "wrong" } }).tab();
+  await is("locked");
+  expect(status()).toMatchObject({ error: { code: "wrong-key" } });
+  await expect(titles(runtime)).rejects.toMatchObject({ code: "wrong-key" });
+  await runtime.encryption.unlock("right");
+  await is("unlocked");
+  expect(await titles(runtime)).toEqual(["a question"]);
+});
+
+test("what is locked in one host is locked in the others", async () => {
+  const dbName = freshDb();
+  const [one, two] = [serve({ dbName }).tab(), serve({ dbName }).tab()];
+  await one.is("new");
+  await one.runtime.encryption.unlock("correct horse");
+  await two.runtime.encryption.unlock("correct horse");
+  await run(one.runtime);
+  expect(await titles(two.runtime)).toEqual(["a question"]);
+  await two.runtime.encryption.lock();
+  for (const { is } of [one, two]) await is("locked");
+  await expect(titles(one.runtime)).rejects.toMatchObject({ code: "locked" });
+});
+
+test("the worker's own code locks and unlocks it", async () => {
+  const encryption = new Encryption();
+  const { runtime, is } = serve({ encryption }).tab();
+  await is("new");
+  await encryption.unlock("correct horse");
+  await is("unlocked");
+  await run(runtime);
+  await encryption.lock();
+  await is("locked");
+  await expect(titles(runtime)).rejects.toMatchObject({ code: "locked" });
+});
+
+test("followers, lists and waiting runs go on by themselves when somebody unlocks it", async () => {
+  const dbName = freshDb();
+  const first = serve({ dbName }).tab();
+  await first.is("new");
+  await first.runtime.encryption.unlock("correct horse");
+  await run(first.runtime);
+  await first.runtime.encryption.lock();
+  const { runtime, is } = serve({ dbName }).tab();
+  await is("locked");
+  const agent = runtime.agent("says", { threadId: "thread" });
+  const unfollow = agent.follow();
+  onTestFinished(unfollow);
+  const changes: string[] = [];
+  runtime.threads.watch().subscribe({ next: ({ type }) => changes.push(type), error: () => changes.push("error") });
+  await expect(agent.connectAgent()).rejects.toMatchObject({ code: "locked" });
+  await runtime.encryption.unlock("correct horse");
+  await vi.waitFor(() => expect(agent.messages.map(({ role }) => role)).toEqual(["user", "assistant"]));
+  await run(runtime, "another");
+  await vi.waitFor(() => expect(changes).toContain("changed"));
+  expect(changes).not.toContain("error");
+});
+
+test("a message that came when it was locked is the caller's, and a waiting one is refused, too", async () => {
+  const { runtime, is } = serve().tab();
+  await is("new");
+  const agent = runtime.agent("says", { threadId: "thread" });
+  agent.addMessage({ id: "u", role: "user", content: "a question" });
+  await expect(agent.runAgent()).rejects.toMatchObject({ code: "locked" });
+  await expect(agent.runAgent({ onBusy: "queue" })).rejects.toMatchObject({ code: "locked" });
+  await runtime.encryption.unlock("correct horse");
+  await agent.runAgent();
+  expect(agent.messages.map(({ content }) => content)).toEqual(["a question", "an answer"]);
+});
+
+test("a host that encrypts nothing has nothing to unlock", async () => {
+  const host = serveRuntime({ dbName: freshDb(), agents: { says } });
+  onTestFinished(() => host.close());
+  const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
+  onTestFinished(() => runtime.close());
+  await expect(runtime.encryption.unlock("a key")).rejects.toThrow(/serveRuntime/);
+  await expect(runtime.encryption.lock()).rejects.toMatchObject({ code: "invalid-input" });
+});
