@@ -203,9 +203,15 @@ export class LocalAgent extends ThreadAgent {
     const before = this.turn;
     this.turn = new Promise((resolve) => this.decided.set(runId, resolve));
     try {
+      // In the order of the calls: the next one is asked for when this one has begun, or waits. Before any code is loaded: a
+      // page that is closed right now has asked.
+      const asked = before.then(() => this.link.call("enqueue", request));
+      const queued = await asked.catch((error: unknown) => {
+        putBack();
+        throw error;
+      });
+      if (queued !== "free") this.decided.get(runId)?.();
       const { runInTurn } = await turns.get();
-      // In the order of the calls: a host is asked about the next one when it has begun, or waits.
-      await before;
       return await runInTurn(
         {
           link: this.link,
@@ -224,18 +230,14 @@ export class LocalAgent extends ThreadAgent {
           caughtUp: () => this.follower?.caughtUp(),
           waits: () => {
             takeOut();
-            this.decided.get(runId)?.();
             this.waits$.next(runId);
           },
           putBack,
         },
-        request,
+        request.run,
+        queued,
         subscriber,
       );
-    } catch (error) {
-      // The code for it was not loaded: nothing was asked.
-      if (RunnerError.is(error, "outdated")) putBack();
-      throw error;
     } finally {
       this.decided.get(runId)?.();
       this.decided.delete(runId);

@@ -4,6 +4,12 @@ import type { RunnerErrorCode } from "./errors.js";
 /** The status of a run in the log. All but `running` are final. */
 export type RunStatus = "running" | "finished" | "errored" | "stopped" | "superseded" | "broken";
 
+/**
+ * Whether an encrypted database can be read. `new`: nothing in it is encrypted yet, and the first key that is given becomes
+ * its key.
+ */
+export type LockState = "new" | "locked" | "unlocked";
+
 /** The final statuses of a run. */
 export type SettledStatus = Exclude<RunStatus, "running">;
 

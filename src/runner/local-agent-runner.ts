@@ -16,10 +16,9 @@ import { invalidInput, type RunnerError } from "../run/errors.js";
 import { LeftOut } from "../run/input-shape.js";
 import { isBusy } from "../run/life.js";
 import { checkKind, OBJECT } from "../run/options.js";
-import type { Cursor, ThreadUpdate } from "../run/types.js";
+import type { Cursor, LockState, ThreadUpdate } from "../run/types.js";
 import { lostTo, type Lost } from "../wire/lost.js";
 import { checkAttach, checkStop, checkThread } from "../wire/checks.js";
-import type { LockState } from "../storage/encryption/key-ring.js";
 import type { RunStore } from "../storage/run-store.js";
 import type {
   Durability,

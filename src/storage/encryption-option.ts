@@ -1,9 +1,10 @@
 import { Lazy } from "../platform/lazy.js";
 import { loaded } from "../run/loaded.js";
+import type { LockState } from "../run/types.js";
 import type { Check } from "../run/options.js";
 import { plainCodec, type PayloadCodec } from "./codec.js";
 import type { Encryption, EncryptionOptions } from "./encryption/encryption.js";
-import type { KeyRing, KeyStore, LockState } from "./encryption/key-ring.js";
+import type { KeyRing, KeyStore } from "./encryption/key-ring.js";
 
 /** An encryption, or what to make one of: its code is loaded where it is used. */
 export type EncryptionOption = Encryption | EncryptionOptions | Lazy<Encryption>;

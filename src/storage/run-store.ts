@@ -2,8 +2,7 @@ import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui
 import type { Attempt } from "../run/hosted.js";
 import type { ToolResult } from "../run/pending-tool-calls.js";
 import type { RecoveryNote } from "../run/recovery.js";
-import type { Chunk, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
-import type { LockState } from "./encryption/key-ring.js";
+import type { Chunk, LockState, OpenConstructs, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
 import type { CallChange, LeftByRun, PendingToolCall, PendingToolCalls } from "./pending-tool-calls.js";
 import type { RecoveryWaiting, TurnRequest, WaitingStore } from "./waiting.js";
 

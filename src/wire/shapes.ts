@@ -2,9 +2,8 @@ import type { Attempt } from "../run/hosted.js";
 import type { RecoveryNote, RunRecovery } from "../run/recovery.js";
 import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Replay } from "../run/contract.js";
-import type { LockState } from "../storage/encryption/key-ring.js";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
-import type { Chunk, Cursor, RunStatus, SettledStatus } from "../run/types.js";
+import type { Chunk, Cursor, LockState, RunStatus, SettledStatus } from "../run/types.js";
 
 /**
  * What crosses from a tab to its host and back. History of PROTOCOL_VERSION:
@@ -21,8 +20,9 @@ import type { Chunk, Cursor, RunStatus, SettledStatus } from "../run/types.js";
  * 6: runs wait for their turn: added, watched, moved, cancelled and tried again; a run's request says what becomes of a live
  *    run (`onBusy`); tabs offer language models that they run
  *    (`offerModel`).
+ * 7: an encrypted database is locked and unlocked; a run that need not wait is begun by the host that is asked.
  */
-export const PROTOCOL_VERSION = 6;
+export const PROTOCOL_VERSION = 7;
 
 /** Which context runs the agents. */
 export type HostKind = "shared-worker" | "worker" | "page";

@@ -1,4 +1,4 @@
-import { checker, checkRun, fieldsOf, id, oneOf, optional, optionalOf } from "./checks.js";
+import { checker, checkRun, fieldsOf, id, oneOf, optional } from "./checks.js";
 import type { RunRequest } from "./shapes.js";
 import type { EnqueueRequest, NamedWaiting, WaitingMove } from "./waiting-shapes.js";
 
@@ -9,7 +9,6 @@ export function checkEnqueue(request: EnqueueRequest): EnqueueRequest {
   checkRun(fields["run"] as RunRequest); // which checks it
   oneOf("reject", "queue", "supersede")(fields, "onBusy");
   oneOf("fail", "wait")(fields, "whenOffline");
-  optionalOf("boolean")(fields, "wasRefused");
   return request;
 }
 

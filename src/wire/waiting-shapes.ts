@@ -13,15 +13,16 @@ export interface EnqueueRequest {
   readonly onBusy: OnBusy;
   /** What to do while its agent needs the network and there is none. */
   readonly whenOffline: WhenOffline;
-  /** It was told to begin, and was refused all the same: another run came first. It waits now. */
-  readonly wasRefused?: true;
 }
 
 /** What becomes of a run of an agent that needs the network while there is none: refused as `offline`, or it waits in the log. */
 export type WhenOffline = "fail" | "wait";
 
-/** `waits`: it is in the log, and starts by itself. `free`: nothing was added, it may run now. */
-export type Enqueued = "waits" | "free";
+/**
+ * `began`: it runs, or has run. `waits`: it is in the log, and starts by itself. `free`: nothing was done, because it is in no
+ * log; the tab runs it.
+ */
+export type Enqueued = "began" | "waits" | "free";
 
 /** A run that waits for its turn, in whichever tab it was asked for. */
 export interface WaitingRun {

@@ -3,7 +3,8 @@ import { EventType } from "@ag-ui/core";
 import { concatMap, filter, firstValueFrom, type Observable } from "rxjs";
 import { RunnerError } from "../../run/errors.js";
 import { messageIdsOf } from "../../run/message-ids.js";
-import type { EnqueueRequest } from "../../wire/waiting-shapes.js";
+import type { RunRequest } from "../../wire/shapes.js";
+import type { Enqueued } from "../../wire/waiting-shapes.js";
 import type { HostLink } from "../host-link.js";
 import type { ThreadRun } from "../thread-run.js";
 import { waitingApi } from "./waiting-api.js";
@@ -27,35 +28,21 @@ export interface AgentInTurn {
 }
 
 /**
- * Runs an agent at once, or has its run wait in the log and follows it from there.
+ * Follows a run that the host has begun, or that waits in the log.
  *
- * Errors: as of a run; RunnerError `cancelled` where it was cancelled while it waited. If the host cannot be asked, it waits
- * all the same.
+ * Errors: as of a run; RunnerError `cancelled` where it was cancelled while it waited
  */
 export async function runInTurn(
   agent: AgentInTurn,
-  request: EnqueueRequest,
+  { threadId, input }: RunRequest,
+  queued: Enqueued,
   subscriber?: AgentSubscriber,
 ): Promise<RunAgentResult> {
   const { link } = agent;
-  const { threadId, input } = request.run;
   const { runId } = input;
-  for (let wasRefused = false; ;) {
-    let queued;
-    try {
-      queued = await link.call("enqueue", wasRefused ? { ...request, wasRefused: true } : request);
-    } catch (error) {
-      agent.putBack();
-      throw error;
-    }
-    if (queued === "waits") break;
+  if (queued !== "waits") {
     agent.putBack();
-    try {
-      return await agent.run();
-    } catch (error) {
-      if (wasRefused || !mayWaitAfter(error, request)) throw error;
-      wasRefused = true;
-    }
+    return queued === "free" ? agent.run() : agent.attach();
   }
   agent.waits();
   const hooks = subscriber && toldOf(agent, runId, subscriber);
@@ -85,10 +72,6 @@ function ended(error: unknown): never {
   if (error instanceof Error && error.name === "EmptyError") throw new RunnerError("closed", {}, { cause: error });
   throw error;
 }
-
-const mayWaitAfter = (error: unknown, { onBusy, whenOffline }: EnqueueRequest): boolean =>
-  (onBusy === "queue" && RunnerError.is(error, "thread-busy")) ||
-  (whenOffline === "wait" && RunnerError.is(error, "offline"));
 
 /** Resolves when an agent that follows its thread shows the run's end. */
 async function shown({ link, run$, caughtUp }: AgentInTurn, threadId: string, runId: string): Promise<void> {

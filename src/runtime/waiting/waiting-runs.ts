@@ -10,6 +10,7 @@ import type { WaitingError } from "../../run/types.js";
 import type { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import type { Outbox, ThreadNow } from "../../runner/outbox.js";
 import type { RecoveryWaiting, WaitingRow } from "../../storage/waiting.js";
+import type { RunRequest } from "../../wire/shapes.js";
 import type { Enqueued, EnqueueRequest, WaitingReason, WaitingRun } from "../../wire/waiting-shapes.js";
 import { policyOf, type AgentPolicies } from "../agent-policies.js";
 import { hasAll, type Callers } from "../callers.js";
@@ -35,7 +36,9 @@ export interface WaitingParts {
   readonly callers: Pick<Callers, "changed$" | "having">;
   readonly policies: AgentPolicies | undefined;
   readonly logger: Required<Logger>;
-  /** Starts a waiting run, as the runtime starts what a tab asks for. Resolves once it is in the log. */
+  /** Starts a run that need not wait, as the runtime starts what a tab asks for. Resolves once it is in the log. */
+  readonly begin: (run: RunRequest, headers: Headers) => Promise<void>;
+  /** Starts a waiting run in the same way. */
   readonly execute: (row: WaitingRow, headers: Headers | undefined) => Promise<void>;
   /** What becomes of broken runs. */
   readonly recovery: {
@@ -64,6 +67,10 @@ interface Looking {
   /** Nothing waits there. */
   isEmpty: boolean;
 }
+
+const mayWaitAfter = (error: unknown, { onBusy, whenOffline }: EnqueueRequest): boolean =>
+  (onBusy === "queue" && RunnerError.is(error, "thread-busy")) ||
+  (whenOffline === "wait" && RunnerError.is(error, "offline"));
 
 const UNTRIED: Known = { tries: 0 };
 const keyOf = ({ threadId, runId }: { readonly threadId: string; readonly runId: string }): string =>
@@ -112,24 +119,37 @@ export class WaitingRuns {
   }
 
   /**
-   * Has a run wait where it cannot begin at once.
+   * Begins a run, or has it wait where it cannot begin at once: from the answer on nobody has to do anything for it.
    *
-   * Errors: RunnerError `thread-busy` (`onBusy: "reject"`, or too many wait), `offline`, `invalid-input`
+   * Errors: RunnerError `thread-busy` (`onBusy: "reject"`, or too many wait), `offline`, `invalid-input`, or why it was
+   * refused
    */
-  async enqueue({ run, onBusy, whenOffline, wasRefused }: EnqueueRequest, headers: Headers): Promise<Enqueued> {
+  async enqueue(asked: EnqueueRequest, headers: Headers): Promise<Enqueued> {
+    if (isUnrecorded(asked.run.input)) return "free";
+    this.parts.runner.checkRequest(asked.run);
+    if (await this.mustWait(asked)) return this.add(asked, headers);
+    try {
+      await this.parts.begin({ ...asked.run, onBusy: asked.onBusy }, headers);
+      return "began";
+    } catch (error) {
+      if (!mayWaitAfter(error, asked)) throw error;
+      // Another run came first.
+      return this.add(asked, headers);
+    }
+  }
+
+  private async mustWait({ run, onBusy, whenOffline }: EnqueueRequest): Promise<boolean> {
     const { threadId, agentId, input } = run;
     const { runId } = input;
     const { runner, network } = this.parts;
-    if (isUnrecorded(input)) return "free";
-    runner.checkRequest(run);
     // Asked again: a host has died, or its answer was lost.
-    if (await this.outbox.has(threadId, runId)) return "waits";
+    if (await this.outbox.has(threadId, runId)) return true;
     const [now, [first], same] = await Promise.all([
       this.outbox.thread(threadId),
       this.outbox.list(threadId, 1),
       runner.getRun(runId, { threadId }),
     ]);
-    if (same !== undefined) return "free";
+    if (same !== undefined) return false;
     const live = now.head?.live;
     if (onBusy === "reject" && live !== undefined)
       throw new RunnerError("thread-busy", { threadId, runId: live.runId });
@@ -137,7 +157,12 @@ export class WaitingRuns {
     if (isOffline && whenOffline === "fail") throw new RunnerError("offline", { threadId, agentId });
     const alone = this.reasonIn(now, agentId, { kind: "run", resume: input.resume }, { isCall: true });
     const isFree = onBusy !== "queue" || (first === undefined && alone.is === "starting");
-    if (isFree && !isOffline && wasRefused !== true) return "free";
+    return !isFree || isOffline;
+  }
+
+  private async add({ run }: EnqueueRequest, headers: Headers): Promise<Enqueued> {
+    const { threadId, agentId, input } = run;
+    const { runId } = input;
     const { onBusy: _ofNow, ...request } = run;
     const since = this.clock.now();
     const key = keyOf({ threadId, runId });
@@ -145,7 +170,7 @@ export class WaitingRuns {
     this.known.set(key, { ...UNTRIED, headers, isAdding: true });
     try {
       if ((await this.outbox.add({ threadId, runId, agentId, since, kind: "run", request })) === "exists")
-        return "free";
+        return "began";
     } finally {
       const known = this.known.get(key);
       if (known !== undefined) this.known.set(key, { ...UNTRIED, headers });

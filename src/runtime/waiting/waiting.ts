@@ -30,6 +30,7 @@ interface Core {
   readonly logger: Required<Logger>;
   readonly options: Pick<AgentRuntimeOptions, "agentPolicies">;
   serve<T>(incoming: Incoming, answer: (request: Admitted) => Promise<Answer<T>>): Promise<T>;
+  startRun(request: Admitted, run: RunRequest): Promise<ServedRun>;
   startWaiting(request: Admitted, run: RunRequest, attempt?: Attempt): Promise<ServedRun>;
 }
 
@@ -50,11 +51,15 @@ export async function waitingRuns(core: Core, runner: LocalAgentRunner, network:
       callers: core.callers,
       policies,
       logger: core.logger,
+      begin: (request, headers) => execute(core, request, headers, (admitted, made) => core.startRun(admitted, made)),
       execute: async (row, headers) => {
         const request = row.kind === "recovery" ? await (await recovery.get()).requestFor(row) : requestOf(row);
         // The thread went on without it.
         if (request === undefined) return;
-        await execute(core, request, row.kind === "recovery" ? row.attempt : undefined, headers ?? (await newest()));
+        const attempt = row.kind === "recovery" ? row.attempt : undefined;
+        await execute(core, request, headers ?? (await newest()), (admitted, made) =>
+          core.startWaiting(admitted, made, attempt),
+        );
       },
       recovery: {
         decide: async (row, headers) => (await recovery.get()).decide(row, headers ?? (await newest())),
@@ -73,7 +78,12 @@ function requestOf(row: WaitingRow): RunRequest {
 }
 
 /** Through the middleware, which sees it as the request of a tab. Resolves once the run is in the log. */
-async function execute(core: Core, request: RunRequest, attempt: Attempt | undefined, headers: Headers): Promise<void> {
+async function execute(
+  core: Core,
+  request: RunRequest,
+  headers: Headers,
+  start: (admitted: Admitted, made: RunRequest) => Promise<ServedRun>,
+): Promise<void> {
   const calling = new AbortController();
   const over = (): void => calling.abort();
   const call = callRequest({ ...runCall(request), headers, signal: calling.signal });
@@ -86,7 +96,7 @@ async function execute(core: Core, request: RunRequest, attempt: Attempt | undef
         const message = "A middleware cannot give a run that waited another thread or runId";
         throw new RunnerError("invalid-input", { field: "request", threadId: request.threadId }, { message });
       }
-      const { ended, left } = await core.startWaiting(admitted, made, attempt);
+      const { ended, left } = await start(admitted, made);
       // Nobody reads it here.
       left();
       void (ended ?? Promise.resolve()).then(over);

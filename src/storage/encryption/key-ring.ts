@@ -1,4 +1,5 @@
 import { RunnerError } from "../../run/errors.js";
+import type { LockState } from "../../run/types.js";
 import { isSealed, type PayloadCodec } from "../codec.js";
 import {
   bytesOf,
@@ -11,11 +12,6 @@ import {
   type KeyRecord,
 } from "./keys.js";
 import { keyIdOf, open, seal, type DataKey } from "./sealed.js";
-
-/**
- * Whether a database can be read. `new`: nothing in it is encrypted yet, and the first key that is given becomes its key.
- */
-export type LockState = "new" | "locked" | "unlocked";
 
 /** Where a database keeps its keys. */
 export interface KeyStore {

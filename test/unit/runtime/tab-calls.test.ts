@@ -13,6 +13,8 @@ import { WAYS } from "./ways.js";
 interface Row {
   readonly ask: (call: HostLink["call"], port: MessagePort) => Promise<unknown>;
   readonly seen: readonly [method: string, address: string];
+  /** What it leads to is seen, too. */
+  readonly andThen?: readonly string[];
   /** It names a thread, `mine`. */
   readonly ofThread?: true;
 }
@@ -160,6 +162,8 @@ const ROWS = {
     {
       ask: (call) => call("enqueue", { run: run("mine"), onBusy: "queue", whenOffline: "fail" }),
       seen: ["POST", "/threads/mine/waiting"],
+      // It need not wait: the host begins it.
+      andThen: ["POST", "/agent/counter/run"],
     },
   ],
   watchWaiting: [
@@ -247,7 +251,7 @@ test.each(CASES)("a middleware sees %s", async (_, row) => {
   await connected(runtime)
     .ask(row)
     .catch((error: unknown) => expect(["invalid-input", "call-over"]).toContain((error as RunnerError).code));
-  expect(seen).toEqual([row.seen]);
+  expect(seen).toEqual([row.seen, ...(row.andThen === undefined ? [] : [row.andThen])]);
 });
 
 test.each(CASES)("a middleware that refuses everything refuses %s, and nothing comes", async (_, row) => {

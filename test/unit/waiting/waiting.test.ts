@@ -64,6 +64,23 @@ describe("a run that waits for its turn (L5, L8)", () => {
     open();
   });
 
+  test("begins also where its tab is closed in the same turn of the event loop (L11)", async () => {
+    const { agent, executed, open } = gatedAgent();
+    const { connect } = hostOf({ agents: { gated: agent } });
+    const [one, other] = [connect(), connect()];
+    await other.threads.list();
+    await one.threads.list();
+    open();
+    ask(one, "r0", queue);
+    // As a page that unloads: what it has asked until now is on its way, and nothing more comes.
+    await new Promise((resolve) => setTimeout(resolve));
+    await one.close();
+    await until(() => expect(executed).toEqual(["r0"]));
+    await until(async () =>
+      expect(said((await other.threads.messages("t")).messages)).toEqual(["user: r0", "assistant: r0"]),
+    );
+  });
+
   test("is moved, cancelled and stopped by its id; a cancelled run rejects, and its message is nowhere", async () => {
     const { agent, executed, open } = gatedAgent();
     const { connect } = hostOf({ agents: { gated: agent } });
