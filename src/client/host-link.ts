@@ -6,7 +6,7 @@ import { randomId } from "../platform/ids.js";
 import { livesWhereAllowed } from "../platform/denied.js";
 import { lazyLives } from "../platform/context-locks.js";
 import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
-import { hostLifeLockName, tabLifeLockName } from "../platform/names.js";
+import { hostLifeLockName, tabLifeLockName, userOf } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { toErrorData, unwrap } from "../wire/errors.js";
@@ -18,6 +18,8 @@ import { startHost, type HostFactories, type StartedHost } from "./start-host.js
 export interface ConnectRuntimeOptions {
   /** How to start a host, tried in this order: `shared`, `dedicated`, `page`. */
   readonly hosts: HostFactories;
+  /** The user of this tab, 1 to 200 characters: hosts of another one, or of none, are refused. Default: none. */
+  readonly user?: string;
   /** How long a host has to say hello before the next kind is tried, in ms. Default 15,000. */
   readonly startTimeoutMs?: number;
   /** How long a call of the host may take, in ms. Default 15,000. */
@@ -58,7 +60,8 @@ const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 
 /** Whether another try is pointless. */
-const isFinal = (code: RunnerErrorCode): boolean => code === "outdated" || code === "protocol-mismatch";
+const isFinal = (code: RunnerErrorCode): boolean =>
+  code === "outdated" || code === "protocol-mismatch" || code === "wrong-user";
 
 /**
  * A tab's link to its host: starts one, watches its life lock, connects to the next one when it dies. While the page is
@@ -80,7 +83,8 @@ export class HostLink {
   private failures = 0;
   /** Short-lived hosts in a row. */
   private shortLived = 0;
-  private readonly options: Required<ConnectRuntimeOptions>;
+  private readonly options: Required<Omit<ConnectRuntimeOptions, "user">>;
+  readonly user: string | undefined;
 
   constructor(options: ConnectRuntimeOptions) {
     this.options = {
@@ -90,6 +94,8 @@ export class HostLink {
       extendedLifetime: options.extendedLifetime ?? true,
       headers: options.headers ?? {},
     };
+    const { user } = options;
+    this.user = user === undefined ? user : userOf(user);
     this.begin();
     onPageCache(
       { enter: () => this.suspend(), leave: () => this.comeBack?.(), unload: () => void this.life?.release() },
@@ -196,6 +202,7 @@ export class HostLink {
         this.lives,
         signal,
         this.status$.value.is === "reconnecting",
+        this.user,
       );
       const end = (): void => started.end();
       signal.addEventListener("abort", end, { once: true });

@@ -1,8 +1,8 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { locksOf } from "../platform/locks.js";
-import { DEFAULT_MEMORY_NAME, hostLifeLockName } from "../platform/names.js";
+import { DEFAULT_MEMORY_NAME, hostLifeLockName, userDbName } from "../platform/names.js";
 import type { ThreadRecord } from "../run/contract.js";
-import { checkKind, checkNames, ID, type Names } from "../run/options.js";
+import { checkKind, checkNames, ID, USER, type Names } from "../run/options.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import {
@@ -23,6 +23,8 @@ import { limitsInMemory, type MemoryLimits } from "./keep/retention.js";
 export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the store. Runners of one name in this process share it. Default "memory". */
   readonly dbName?: string;
+  /** The user whose store it is, as that of an IndexedDBAgentRunner. */
+  readonly user?: string;
   /**
    * `shared`: the runners of one `dbName` have one store, whose threads outlive a hot reload. `isolated`: this runner
    * has its own store. Default `shared`.
@@ -32,7 +34,7 @@ export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   readonly limits?: MemoryLimits;
 }
 
-const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: ID, store: true };
+const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: ID, user: USER, store: true };
 
 /** Releases what a home holds for a runner that was garbage-collected without being closed. */
 const abandoned = new FinalizationRegistry<{
@@ -59,7 +61,8 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: InMemoryAgentRunnerOptions = {}) {
     checkNames(options, NAMES, { of: "InMemoryAgentRunner", elsewhere: LIMITS_ELSEWHERE });
-    const { dbName = DEFAULT_MEMORY_NAME, store = "shared" } = options;
+    const { store = "shared" } = options;
+    const dbName = userDbName(options.user, options.dbName ?? DEFAULT_MEMORY_NAME);
     checkOneOf("store", store, ["shared", "isolated"]);
     const home = store === "isolated" ? newMemoryHome() : sharedMemoryHome(dbName);
     super(

@@ -1,6 +1,7 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
+import { DEFAULT_DB_NAME, userDbName } from "../platform/names.js";
 import { consoleLogger, loggable, safeLogger, type Logger, warnOnce } from "../platform/log.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
@@ -61,13 +62,13 @@ export class RuntimeCore {
   ) {
     checkRuntimeOptions(options);
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
-    const { eventLimits, recordInput, unrecordedRuns } = options;
+    const { eventLimits, recordInput, unrecordedRuns, user } = options;
     this.agents = new AgentRegistry(agents);
     const recovers = recoveryBy(options.agentPolicies);
     this.home = new RunnerHome(
       withoutUndefined({
         runner,
-        dbName,
+        dbName: user === undefined || runner !== undefined ? dbName : userDbName(user, dbName ?? DEFAULT_DB_NAME),
         stopGraceMs,
         maxRunMs,
         limits,

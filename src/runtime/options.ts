@@ -1,3 +1,4 @@
+import { userDbName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import {
   checkNames,
@@ -9,6 +10,7 @@ import {
   OBJECT,
   SWITCH,
   TIMEOUT,
+  USER,
   type Elsewhere,
   type Names,
 } from "../run/options.js";
@@ -31,6 +33,7 @@ const NAMES: Names<AgentRuntimeOptions> = {
   agents: true,
   runner: ["run", "connect", "isRunning", "stop"],
   dbName: ID,
+  user: USER,
   stopGraceMs: true,
   maxRunMs: true,
   limits: true,
@@ -125,6 +128,12 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
       const message = `AgentRuntime has a runner, which does not heed the option ${unheeded}: give it to the runner`;
       throw new RunnerError("invalid-input", { field: unheeded }, { message });
     }
+    const { user, runner } = options;
+    const { dbName } = runner as { readonly dbName?: unknown };
+    if (user !== undefined && !String(dbName).endsWith(userDbName(user, ""))) {
+      const message = "AgentRuntime has a runner of another user, or of none: give the user to the runner, too";
+      throw new RunnerError("invalid-input", { field: "user" }, { message });
+    }
   }
   eventLimits(options.eventLimits);
   checkAgentPolicies(options.agentPolicies);
@@ -152,6 +161,11 @@ export type OnDisconnect = "continue" | "stop";
 export interface AgentRuntimeOptions extends RunnerHomeOptions {
   /** See {@link AgentsConfig}. Each run gets a clone. */
   readonly agents: AgentsConfig;
+  /**
+   * The user whose runtime this is, 1 to 200 characters; in a worker mostly `self.name`. Each user has a database of their
+   * own, called `<dbName>@<user>`, and only tabs that connect for the same user are served. Default: none.
+   */
+  readonly user?: string;
   readonly beforeRequestMiddleware?: BeforeRequestMiddleware;
   readonly afterRequestMiddleware?: AfterRequestMiddleware;
   readonly filterEvent?: FilterEvent;

@@ -3,7 +3,7 @@ import { systemClock } from "../platform/clock.js";
 import { isDenied, livesWhereAllowed } from "../platform/denied.js";
 import { lazyLives } from "../platform/context-locks.js";
 import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
-import { hostLifeLockName } from "../platform/names.js";
+import { hostLifeLockName, userOf } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
@@ -17,6 +17,7 @@ import {
   type StatusFrame,
 } from "../wire/shapes.js";
 import { AgentRuntime, coreOf } from "../runtime/agent-runtime.js";
+import type { RuntimeCore } from "../runtime/core.js";
 import type { AgentRuntimeOptions } from "../runtime/options.js";
 import { editedSince } from "./edited.js";
 import { connectTab, type RawPort } from "./tab-connection.js";
@@ -74,6 +75,22 @@ function hostScope(): HostScope {
   return { kind: "page", listen: () => undefined };
 }
 
+/** Told to each tab that connects, because a worker has no other way. */
+function refuse(raw: RawPort, error: unknown): void {
+  const failed: HelloFailed = { type: "failed", protocol: PROTOCOL_VERSION, error: toErrorData(error) };
+  raw.postMessage(failed, []);
+}
+
+/** @param failed called before it throws: a script that throws leaves its worker alive */
+function madeOr(given: ServeRuntimeOptions | AgentRuntime, failed: (error: unknown) => void): RuntimeCore {
+  try {
+    return coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
+  } catch (error) {
+    failed(error);
+    throw error;
+  }
+}
+
 /**
  * Makes this context the host of the agents: call it once, at the top of a worker file, without awaiting anything
  * before it. Works in a SharedWorker, in a dedicated Worker and in a page.
@@ -83,11 +100,12 @@ function hostScope(): HostScope {
  */
 export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): RuntimeHost {
   const { kind, listen } = hostScope();
-  const core = coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
+  const core = madeOr(given, (error) => listen((raw) => refuse(raw, error)));
   const webLocks = defaultLocks();
   const channelLives = webLocks === undefined ? lazyLives() : undefined;
   const lives: Lives = livesWhereAllowed(webLocks ?? channelLives!);
   const { home } = core;
+  const { user } = core.options;
   // A middleware decides who may know them.
   const agentIds = core.options.beforeRequestMiddleware === undefined ? core.agents.ids : undefined;
 
@@ -179,15 +197,14 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
         hostId: runner.hostId,
         dbName: runner.dbName,
         kind,
+        ...(user !== undefined && { user: userOf(user) }),
         ...(agentIds !== undefined && { agents: agentIds }),
         exclusion: webLocks === undefined ? "fence" : "locks",
         port,
       };
       raw.postMessage(hello, [port]);
     } catch (error) {
-      // Told to each tab that connects, because a worker has no other way.
-      const failed: HelloFailed = { type: "failed", protocol: PROTOCOL_VERSION, error: toErrorData(error) };
-      raw.postMessage(failed, []);
+      refuse(raw, error);
     }
   };
 
