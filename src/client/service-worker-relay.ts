@@ -4,9 +4,6 @@ import { toErrorData } from "../wire/errors.js";
 import { relayMessageOf, relayOrderOf, type PageWord } from "../wire/service-worker-words.js";
 import type { RuntimeConnection } from "./connect-runtime.js";
 
-/** What a page answers with: a connection, until it is closed. */
-type Relaying = Pick<RuntimeConnection, "relay"> & Partial<Pick<RuntimeConnection, "user" | "status$">>;
-
 /**
  * Lets the service workers of this origin that call `relayRuntime` reach this page's host. A no-op where the browser
  * has no service workers (plain http). Ends when the connection is closed: the page may then connect for another user.
@@ -15,7 +12,7 @@ type Relaying = Pick<RuntimeConnection, "relay"> & Partial<Pick<RuntimeConnectio
  * @throws RunnerError `invalid-input` if `runtime` is no connection
  */
 export function answerServiceWorker(
-  runtime: Relaying,
+  runtime: Pick<RuntimeConnection, "relay" | "user"> & Partial<Pick<RuntimeConnection, "status$">>,
   container: ServiceWorkerContainer | undefined = ownContainer(),
 ): () => void {
   checkKind("runtime", runtime, ["relay"]);
@@ -44,7 +41,7 @@ function isOfWorker({ source, origin }: MessageEvent<unknown>): boolean {
   return source !== null && "scriptURL" in source && origin === globalThis.location.origin;
 }
 
-function answerOn(words: MessagePort, runtime: Relaying): void {
+function answerOn(words: MessagePort, runtime: Pick<RuntimeConnection, "relay" | "user">): void {
   const { user } = runtime;
   const say = (word: PageWord): void => words.postMessage(word);
   words.onmessage = async ({ data }: MessageEvent<unknown>) => {

@@ -12,7 +12,7 @@ export const TEXT: Check = [(given) => typeof given === "string", "a string"];
 export const ID: Check = [(given) => typeof given === "string" && given !== "", "a string that is not empty"];
 /** Also the name of a worker that stands in for a user's: see `userOf`. */
 export const USER: Check = [
-  (given) => typeof given === "string" && /^[^\p{Cc}\p{Cs}]{1,200}(\n[^\n]*)?$/u.test(given),
+  (given) => typeof given === "string" && /^[^\p{Cc}\p{Cs}]{1,200}(\n[^\n]+)?$/u.test(given),
   "1 to 200 characters, none of them a control character. As self.name it is the worker's: new SharedWorker(url, { name: user })",
 ];
 export const LIST: Check = [Array.isArray, "a list"];

@@ -92,7 +92,9 @@ class Relay {
       if (request.mode === "navigate" && request.method !== "GET") return errorResponse(403, "Forbidden");
       const relayed = await toRelayed(request, this.basePath);
       const serviceWorkerId = await this.alive();
-      const asked = await this.ask({ ...relayed, serviceWorkerId, clientId }, clientId, request.signal);
+      // Chromium names the page that is left: it may know of no user, and be gone at any moment.
+      const asking = request.mode === "navigate" ? "" : clientId;
+      const asked = await this.ask({ ...relayed, serviceWorkerId, clientId }, asking, request.signal);
       if (asked.is !== "answered") return errorResponse(503, "no-host", NO_HOST);
       ({ ended } = asked);
       return asked.response;
