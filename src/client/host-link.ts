@@ -6,7 +6,7 @@ import { randomId } from "../platform/ids.js";
 import { livesWhereAllowed } from "../platform/denied.js";
 import { lazyLives } from "../platform/context-locks.js";
 import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
-import { hostLifeLockName, tabLifeLockName, userOf } from "../platform/names.js";
+import { hostLifeLockName, tabLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { toErrorData, unwrap } from "../wire/errors.js";
@@ -94,8 +94,7 @@ export class HostLink {
       extendedLifetime: options.extendedLifetime ?? true,
       headers: options.headers ?? {},
     };
-    const { user } = options;
-    this.user = user === undefined ? user : userOf(user);
+    this.user = options.user;
     this.begin();
     onPageCache(
       { enter: () => this.suspend(), leave: () => this.comeBack?.(), unload: () => void this.life?.release() },

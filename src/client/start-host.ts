@@ -176,7 +176,7 @@ function* linksOf(factories: HostFactories, replaces: boolean, user?: string): G
         kind: "shared-worker",
         open: () => {
           const name = names[at]!;
-          const worker = shared(user === undefined ? name : name === "" ? user : `${user}${STAND_IN}${name}`);
+          const worker = shared(user === undefined ? name : user + (name && STAND_IN + name));
           return { port: worker.port, failing: worker, end: () => worker.port.close() };
         },
         share: replaces || tries > 0 ? SOON : 1,
@@ -245,7 +245,10 @@ async function firstWord(
   if (word.type === "hello" && word.protocol !== PROTOCOL_VERSION) {
     throw new RunnerError("protocol-mismatch", { host: word.protocol, tab: PROTOCOL_VERSION });
   }
-  if (word.type === "hello" && word.user !== user) throw new RunnerError("wrong-user");
+  if (word.type === "hello" && word.user !== user) {
+    const message = "The host is of another user: give each user a worker, new SharedWorker(url, { name: user })";
+    throw new RunnerError("wrong-user", {}, { message });
+  }
   return word;
 }
 

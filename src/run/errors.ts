@@ -139,8 +139,7 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "host-failed": "The host failed",
   "no-host": "No host could be started",
   "protocol-mismatch": "The host speaks another version of the wire protocol: reload the page",
-  "wrong-user":
-    "The host was started for another user: give each user a worker of their own, new SharedWorker(url, { name: user })",
+  "wrong-user": "The host is of another user",
   "storage-unavailable": "The database cannot be opened",
   "storage-blocked": "Another tab holds an older version of the database: close or reload it",
   "storage-lost": "The connection to the database was lost",

@@ -13,7 +13,7 @@ export const ID: Check = [(given) => typeof given === "string" && given !== "", 
 /** Also the name of a worker that stands in for a user's: see `userOf`. */
 export const USER: Check = [
   (given) => typeof given === "string" && /^[^\p{Cc}\p{Cs}]{1,200}(\n[^\n]+)?$/u.test(given),
-  "1 to 200 characters, none of them a control character. As self.name it is the worker's: new SharedWorker(url, { name: user })",
+  "1 to 200 characters, as in new SharedWorker(url, { name: user })",
 ];
 export const LIST: Check = [Array.isArray, "a list"];
 export const OBJECT: Check = [(given) => typeof given === "object" && given !== null, "an object"];

@@ -2,7 +2,7 @@ import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { locksOf } from "../platform/locks.js";
 import { DEFAULT_MEMORY_NAME, hostLifeLockName, userDbName } from "../platform/names.js";
 import type { ThreadRecord } from "../run/contract.js";
-import { checkKind, checkNames, ID, USER, type Names } from "../run/options.js";
+import { checkKind, checkNames, ID, type Names } from "../run/options.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import {
@@ -23,8 +23,6 @@ import { limitsInMemory, type MemoryLimits } from "./keep/retention.js";
 export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the store. Runners of one name in this process share it. Default "memory". */
   readonly dbName?: string;
-  /** The user whose store it is, as that of an IndexedDBAgentRunner. */
-  readonly user?: string;
   /**
    * `shared`: the runners of one `dbName` have one store, whose threads outlive a hot reload. `isolated`: this runner
    * has its own store. Default `shared`.
@@ -34,7 +32,7 @@ export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   readonly limits?: MemoryLimits;
 }
 
-const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: ID, user: USER, store: true };
+const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: ID, store: true };
 
 /** Releases what a home holds for a runner that was garbage-collected without being closed. */
 const abandoned = new FinalizationRegistry<{

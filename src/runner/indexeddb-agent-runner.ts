@@ -6,7 +6,7 @@ import { DEFAULT_DB_NAME, formerLeaseDbName, userDbName } from "../platform/name
 import { contextLocks } from "../platform/context-locks.js";
 import { epochBefore } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
-import { checkNames, FUNCTION, ID, TIMEOUT, USER, type Names } from "../run/options.js";
+import { checkNames, FUNCTION, ID, TIMEOUT, type Names } from "../run/options.js";
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
@@ -15,8 +15,6 @@ import type { RunnerLimits } from "./keep/retention.js";
 export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the database. Runners of one name share it, in any context. Default "ag-ui-local-runtime". */
   readonly dbName?: string;
-  /** The user whose database it is: it is called `<dbName>@<user>`, the user written as in a URL. Default: none. */
-  readonly user?: string;
   /** How long opening or deleting the database may take, in ms (`Infinity`: as long as it takes). Default 10,000. */
   readonly openTimeoutMs?: number;
   readonly openChannel?: OpenChannel;
@@ -26,7 +24,6 @@ export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
 const NAMES: Names<IndexedDBAgentRunnerOptions> = {
   ...RUNNER_NAMES,
   dbName: ID,
-  user: USER,
   openTimeoutMs: TIMEOUT,
   openChannel: FUNCTION,
   locks: ["hold", "whenFree", "tryHold", "steal"],

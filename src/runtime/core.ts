@@ -1,7 +1,6 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
-import { DEFAULT_DB_NAME, userDbName } from "../platform/names.js";
 import { consoleLogger, loggable, safeLogger, type Logger, warnOnce } from "../platform/log.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
@@ -68,7 +67,8 @@ export class RuntimeCore {
     this.home = new RunnerHome(
       withoutUndefined({
         runner,
-        dbName: user === undefined || runner !== undefined ? dbName : userDbName(user, dbName ?? DEFAULT_DB_NAME),
+        dbName,
+        user,
         stopGraceMs,
         maxRunMs,
         limits,

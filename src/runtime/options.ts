@@ -1,4 +1,3 @@
-import { userDbName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import {
   checkNames,
@@ -109,6 +108,7 @@ const ELSEWHERE: Elsewhere = {
 /** Options of the runner that the runtime creates; refused beside a given runner. */
 const OF_MADE_RUNNER = [
   "dbName",
+  "user",
   "stopGraceMs",
   "maxRunMs",
   "limits",
@@ -127,12 +127,6 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
     if (unheeded !== undefined) {
       const message = `AgentRuntime has a runner, which does not heed the option ${unheeded}: give it to the runner`;
       throw new RunnerError("invalid-input", { field: unheeded }, { message });
-    }
-    const { user, runner } = options;
-    const { dbName } = runner as { readonly dbName?: unknown };
-    if (user !== undefined && !String(dbName).endsWith(userDbName(user, ""))) {
-      const message = "AgentRuntime has a runner of another user, or of none: give the user to the runner, too";
-      throw new RunnerError("invalid-input", { field: "user" }, { message });
     }
   }
   eventLimits(options.eventLimits);
@@ -161,11 +155,6 @@ export type OnDisconnect = "continue" | "stop";
 export interface AgentRuntimeOptions extends RunnerHomeOptions {
   /** See {@link AgentsConfig}. Each run gets a clone. */
   readonly agents: AgentsConfig;
-  /**
-   * The user whose runtime this is, 1 to 200 characters; in a worker mostly `self.name`. Each user has a database of their
-   * own, called `<dbName>@<user>`, and only tabs that connect for the same user are served. Default: none.
-   */
-  readonly user?: string;
   readonly beforeRequestMiddleware?: BeforeRequestMiddleware;
   readonly afterRequestMiddleware?: AfterRequestMiddleware;
   readonly filterEvent?: FilterEvent;

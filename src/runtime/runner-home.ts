@@ -10,7 +10,7 @@ import { toOpenError } from "../storage/indexeddb/failures.js";
 
 export interface RunnerHomeOptions extends Pick<
   IndexedDBAgentRunnerOptions,
-  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "recordInput" | "openTimeoutMs" | "logger"
+  "dbName" | "user" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "recordInput" | "openTimeoutMs" | "logger"
 > {
   /**
    * Your own runner. Default: one made from the other options, an IndexedDBAgentRunner in a browser (or wherever

@@ -3,7 +3,7 @@ import { systemClock } from "../platform/clock.js";
 import { isDenied, livesWhereAllowed } from "../platform/denied.js";
 import { lazyLives } from "../platform/context-locks.js";
 import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
-import { hostLifeLockName, userOf } from "../platform/names.js";
+import { hostLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
@@ -81,16 +81,6 @@ function refuse(raw: RawPort, error: unknown): void {
   raw.postMessage(failed, []);
 }
 
-/** @param failed called before it throws: a script that throws leaves its worker alive */
-function madeOr(given: ServeRuntimeOptions | AgentRuntime, failed: (error: unknown) => void): RuntimeCore {
-  try {
-    return coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
-  } catch (error) {
-    failed(error);
-    throw error;
-  }
-}
-
 /**
  * Makes this context the host of the agents: call it once, at the top of a worker file, without awaiting anything
  * before it. Works in a SharedWorker, in a dedicated Worker and in a page.
@@ -100,12 +90,18 @@ function madeOr(given: ServeRuntimeOptions | AgentRuntime, failed: (error: unkno
  */
 export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): RuntimeHost {
   const { kind, listen } = hostScope();
-  const core = madeOr(given, (error) => listen((raw) => refuse(raw, error)));
+  let core: RuntimeCore;
+  try {
+    core = coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
+  } catch (error) {
+    // A script that throws leaves its worker alive, and only the first tab may be told of it.
+    listen((raw) => refuse(raw, error));
+    throw error;
+  }
   const webLocks = defaultLocks();
   const channelLives = webLocks === undefined ? lazyLives() : undefined;
   const lives: Lives = livesWhereAllowed(webLocks ?? channelLives!);
   const { home } = core;
-  const { user } = core.options;
   // A middleware decides who may know them.
   const agentIds = core.options.beforeRequestMiddleware === undefined ? core.agents.ids : undefined;
 
@@ -197,7 +193,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
         hostId: runner.hostId,
         dbName: runner.dbName,
         kind,
-        ...(user !== undefined && { user: userOf(user) }),
+        ...(runner.user !== undefined && { user: runner.user }),
         ...(agentIds !== undefined && { agents: agentIds }),
         exclusion: webLocks === undefined ? "fence" : "locks",
         port,

@@ -155,19 +155,25 @@ test("a worker whose options are refused says so to each tab", async () => {
   await expect(runtime.threads.list()).rejects.toMatchObject({ code: "invalid-input", details: { field: "user" } });
 });
 
-test("a runner of one's own has to be of the same user", async () => {
+test("a runner of one's own has the user, and not the runtime beside it", async () => {
   const dbName = freshDb();
-  for (const runner of [makeRunner({ dbName }), makeRunner({ dbName, user: "bob" })]) {
-    expect(() => new AgentRuntime({ agents: {}, runner, user: "ada" })).toThrow(
-      expect.objectContaining({ code: "invalid-input", details: { field: "user" } }),
-    );
-  }
+  const refused = { code: "invalid-input", details: { field: "user" } };
+  const beside = { agents: {}, runner: makeRunner({ dbName }), user: "ada" };
+  expect(() => new AgentRuntime(beside)).toThrow(expect.objectContaining(refused));
   const memory = new InMemoryAgentRunner({ dbName, user: "ada" });
   onTestFinished(() => memory.destroy());
   for (const runner of [makeRunner({ dbName, user: "ada" }), memory]) {
-    expect(await new AgentRuntime({ agents: {}, runner, user: "ada" }).health()).toMatchObject({
-      dbName: `${dbName}@ada`,
+    const host = serveRuntime({ agents: {}, runner });
+    const [own, other] = ["ada", "bob"].map((user) =>
+      connectRuntime({ hosts: { page: async () => host.connect() }, user }),
+    );
+    onTestFinished(async () => {
+      await Promise.all([own!.close(), other!.close()]);
+      await host.close();
     });
+    expect(await own!.threads.list()).toEqual([]);
+    expect(runner.dbName).toBe(`${dbName}@ada`);
+    await expect(other!.threads.list()).rejects.toMatchObject({ code: "wrong-user" });
   }
 });
 
