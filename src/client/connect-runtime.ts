@@ -1,7 +1,18 @@
 import { Observable } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { loaded } from "../run/loaded.js";
-import { AGENT_NAMES, checkKind, checkNames, FLAG, FUNCTION, ID, OBJECT, TIMEOUT, type Names } from "../run/options.js";
+import {
+  AGENT_NAMES,
+  checkKind,
+  checkNames,
+  FLAG,
+  FUNCTION,
+  ID,
+  OBJECT,
+  TIMEOUT,
+  USER,
+  type Names,
+} from "../run/options.js";
 import type { ThreadUpdate } from "../run/types.js";
 import type { RelayedHost, RelayedRequest } from "../wire/relayed-request.js";
 import type {
@@ -37,6 +48,7 @@ export type LocalAgentOnly<A> = Omit<LocalAgent, keyof A>;
 
 const NAMES: Names<ConnectRuntimeOptions> = {
   hosts: true,
+  user: USER,
   startTimeoutMs: TIMEOUT,
   callTimeoutMs: TIMEOUT,
   extendedLifetime: FLAG,
@@ -51,6 +63,8 @@ const HOSTS: Names<HostFactories> = { shared: FUNCTION, dedicated: FUNCTION, pag
 
 /** A tab's connection to the runtime. */
 export interface RuntimeConnection {
+  /** The user of this tab, where it has one: that of its host. */
+  readonly user?: string;
   /** The tab's connection to its host; replays the latest value, never errors. */
   readonly status$: Observable<RuntimeStatus>;
   /**
@@ -149,6 +163,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
   const update = (threadId: string, fields: ThreadUpdate): Promise<ThreadSummary> =>
     link.call("updateThread", { threadId, changes: fields });
   return {
+    ...(link.user !== undefined && { user: link.user }),
     status$: link.status$.asObservable(),
     agent<A extends ClientAgent<A> | undefined>(agentId: string, config: Omit<LocalAgentConfig, "agentId"> = {}) {
       checkNames(config, AGENT, { of: "agent()" });

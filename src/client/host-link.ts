@@ -19,6 +19,8 @@ import { startHost, type HostFactories, type StartedHost } from "./start-host.js
 export interface ConnectRuntimeOptions {
   /** How to start a host, tried in this order: `shared`, `dedicated`, `page`. */
   readonly hosts: HostFactories;
+  /** The user of this tab, 1 to 200 characters: hosts of another one, or of none, are refused. Default: none. */
+  readonly user?: string;
   /** How long a host has to say hello before the next kind is tried, in ms. Default 15,000. */
   readonly startTimeoutMs?: number;
   /** How long a call of the host may take, in ms. Default 15,000. */
@@ -59,7 +61,8 @@ const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 
 /** Whether another try is pointless. */
-const isFinal = (code: RunnerErrorCode): boolean => code === "outdated" || code === "protocol-mismatch";
+const isFinal = (code: RunnerErrorCode): boolean =>
+  code === "outdated" || code === "protocol-mismatch" || code === "wrong-user";
 
 /**
  * A tab's link to its host: starts one, watches its life lock, connects to the next one when it dies. While the page is
@@ -81,7 +84,8 @@ export class HostLink {
   private failures = 0;
   /** Short-lived hosts in a row. */
   private shortLived = 0;
-  private readonly options: Required<ConnectRuntimeOptions>;
+  private readonly options: Required<Omit<ConnectRuntimeOptions, "user">>;
+  readonly user: string | undefined;
   /** Given to the next host, when this one has died. */
   private keptKey: KeptKey | undefined;
 
@@ -93,6 +97,7 @@ export class HostLink {
       extendedLifetime: options.extendedLifetime ?? true,
       headers: options.headers ?? {},
     };
+    this.user = options.user;
     this.begin();
     onPageCache(
       { enter: () => this.suspend(), leave: () => this.comeBack?.(), unload: () => void this.life?.release() },
@@ -233,6 +238,7 @@ export class HostLink {
         this.lives,
         signal,
         this.status$.value.is === "reconnecting",
+        this.user,
       );
       const end = (): void => started.end();
       signal.addEventListener("abort", end, { once: true });

@@ -1,3 +1,4 @@
+import { RunnerError } from "../run/errors.js";
 import { checkKind } from "../run/options.js";
 import { toErrorData } from "../wire/errors.js";
 import { relayMessageOf, relayOrderOf, type PageWord } from "../wire/service-worker-words.js";
@@ -5,13 +6,13 @@ import type { RuntimeConnection } from "./connect-runtime.js";
 
 /**
  * Lets the service workers of this origin that call `relayRuntime` reach this page's host. A no-op where the browser
- * has no service workers (plain http).
+ * has no service workers (plain http). Ends when the connection is closed: the page may then connect for another user.
  *
  * @returns ends it; requests that were handed over go on
  * @throws RunnerError `invalid-input` if `runtime` is no connection
  */
 export function answerServiceWorker(
-  runtime: Pick<RuntimeConnection, "relay">,
+  runtime: Pick<RuntimeConnection, "relay" | "user"> & Partial<Pick<RuntimeConnection, "status$">>,
   container: ServiceWorkerContainer | undefined = ownContainer(),
 ): () => void {
   checkKind("runtime", runtime, ["relay"]);
@@ -27,7 +28,9 @@ export function answerServiceWorker(
   container.addEventListener("message", listen);
   // Else the browser holds messages back until the document has loaded.
   container.startMessages();
-  return () => container.removeEventListener("message", listen);
+  const end = (): void => container.removeEventListener("message", listen);
+  runtime.status$?.subscribe({ complete: end });
+  return end;
 }
 
 const ownContainer = (): ServiceWorkerContainer | undefined =>
@@ -38,13 +41,15 @@ function isOfWorker({ source, origin }: MessageEvent<unknown>): boolean {
   return source !== null && "scriptURL" in source && origin === globalThis.location.origin;
 }
 
-function answerOn(words: MessagePort, runtime: Pick<RuntimeConnection, "relay">): void {
+function answerOn(words: MessagePort, runtime: Pick<RuntimeConnection, "relay" | "user">): void {
+  const { user } = runtime;
   const say = (word: PageWord): void => words.postMessage(word);
   words.onmessage = async ({ data }: MessageEvent<unknown>) => {
     words.onmessage = null;
     try {
       const order = relayOrderOf(data);
       if (order === undefined) return;
+      if (order.user !== user) throw new RunnerError("wrong-user");
       const { hostId, dbName } = await runtime.relay(order.request, order.port);
       say({ type: "taken", hostId, dbName });
     } catch (error) {
@@ -53,5 +58,5 @@ function answerOn(words: MessagePort, runtime: Pick<RuntimeConnection, "relay">)
       words.close();
     }
   };
-  say({ type: "heard" });
+  say({ type: "heard", ...(user !== undefined && { user }) });
 }

@@ -1,6 +1,6 @@
 import { abortWith } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
-import { hostLifeLockName } from "../platform/names.js";
+import { hostLifeLockName, STAND_IN } from "../platform/names.js";
 import type { Lives } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import { fromErrorData } from "../wire/errors.js";
@@ -24,8 +24,8 @@ declare global {
 export interface HostFactories {
   /**
    * @param name for the worker's options (`{ type: "module", name }`). A worker with another name is another worker,
-   *   for the case that the usual one ("") does not answer. A factory without this parameter is only called for the
-   *   usual one.
+   *   for the case that the usual one does not answer. That is called "", or as the user where the tab has one, for
+   *   `serveRuntime({ user: self.name })`. A factory without this parameter is only called for the usual one.
    */
   readonly shared?: (name: string) => SharedWorker;
   readonly dedicated?: () => Worker;
@@ -70,9 +70,10 @@ const ASK_AGAIN_MAX_MS = 2_000;
  * The first host that says hello.
  *
  * @param replaces whether this tab had a host, which died: its files are cached
+ * @param user the tab's user
  *
- * Errors: RunnerError `no-host` where none could be started; `protocol-mismatch`; what the host says of its storage;
- * the reason of `signal`.
+ * Errors: RunnerError `no-host` where none could be started; `protocol-mismatch`; `wrong-user`; what
+ * the host says of its storage; the reason of `signal`.
  */
 export async function startHost(
   factories: HostFactories,
@@ -80,11 +81,12 @@ export async function startHost(
   lives: Lives,
   signal: AbortSignal,
   replaces = false,
+  user?: string,
 ): Promise<StartedHost> {
   const causes: string[] = [];
   /** Host kinds that this browser cannot start. */
   const unfit = new Set<HostKind>();
-  for (const { kind, open, answered, share = 1 } of linksOf(factories, replaces)) {
+  for (const { kind, open, answered, share = 1 } of linksOf(factories, replaces, user)) {
     if (unfit.has(kind)) continue;
     const waitMs = timeoutMs * share;
     let until = systemClock.elapsed() + waitMs;
@@ -101,7 +103,7 @@ export async function startHost(
       let answer: Awaited<ReturnType<typeof firstWord>>;
       try {
         const left = until - systemClock.elapsed();
-        answer = await firstWord(link, Math.min(patience, left), signal);
+        answer = await firstWord(link, Math.min(patience, left), signal, user);
       } catch (error) {
         link.end();
         throw error;
@@ -164,7 +166,7 @@ interface Way {
   readonly answered?: () => unknown;
 }
 
-function* linksOf(factories: HostFactories, replaces: boolean): Generator<Way> {
+function* linksOf(factories: HostFactories, replaces: boolean, user?: string): Generator<Way> {
   const { shared, dedicated, page } = factories;
   if (shared !== undefined) {
     const names = shared.length === 0 ? NAMES.slice(0, 1) : NAMES;
@@ -173,7 +175,8 @@ function* linksOf(factories: HostFactories, replaces: boolean): Generator<Way> {
       yield {
         kind: "shared-worker",
         open: () => {
-          const worker = shared(names[at]!);
+          const name = names[at]!;
+          const worker = shared(user === undefined ? name : user + (name && STAND_IN + name));
           return { port: worker.port, failing: worker, end: () => worker.port.close() };
         },
         share: replaces || tries > 0 ? SOON : 1,
@@ -208,7 +211,12 @@ type FirstWord =
   /** It cannot be started in this browser. */
   | { readonly type: "unfit"; readonly cause: string };
 
-async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal): Promise<FirstWord> {
+async function firstWord(
+  link: RawLink,
+  timeoutMs: number,
+  signal: AbortSignal,
+  user: string | undefined,
+): Promise<FirstWord> {
   const listening = new AbortController();
   const options = { signal: listening.signal };
   const heard = new Promise<FirstWord | HelloFailed>((resolve) => {
@@ -236,6 +244,10 @@ async function firstWord(link: RawLink, timeoutMs: number, signal: AbortSignal):
   if (word.type === "failed") throw fromErrorData(word.error);
   if (word.type === "hello" && word.protocol !== PROTOCOL_VERSION) {
     throw new RunnerError("protocol-mismatch", { host: word.protocol, tab: PROTOCOL_VERSION });
+  }
+  if (word.type === "hello" && word.user !== user) {
+    const message = "The host is of another user: give each user a worker, new SharedWorker(url, { name: user })";
+    throw new RunnerError("wrong-user", {}, { message });
   }
   return word;
 }

@@ -14,8 +14,8 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Clock } from "../platform/clock.js";
-import { DEFAULT_DB_NAME, langGraphDbName } from "../platform/names.js";
-import { checkKind, checkNames, CLOCK, ID, LIST, OBJECT, TEXTS, TIMEOUT, type Names } from "../run/options.js";
+import { DEFAULT_DB_NAME, langGraphDbName, userDbName } from "../platform/names.js";
+import { checkKind, checkNames, CLOCK, ID, LIST, OBJECT, TEXTS, TIMEOUT, USER, type Names } from "../run/options.js";
 import { RunnerError } from "../run/errors.js";
 import { equalJson, isRecord } from "../run/json.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
@@ -36,6 +36,8 @@ import { deleteThread, prepareCheckpoint, prepareWrites, writeCheckpoint, writeW
 export interface IndexedDBSaverOptions {
   /** The saver's own database is `<dbName>.langgraph`. Default "ag-ui-local-runtime". */
   readonly dbName?: string;
+  /** The user whose checkpoints they are: that of the runner. Default: none. */
+  readonly user?: string;
   /** Serializes values. Default: LangGraph's JsonPlusSerializer. */
   readonly serde?: SerializerProtocol;
   /** How long opening the database may take, in ms. Default 10,000. */
@@ -45,6 +47,7 @@ export interface IndexedDBSaverOptions {
 
 const NAMES: Names<IndexedDBSaverOptions> = {
   dbName: ID,
+  user: USER,
   serde: ["dumpsTyped", "loadsTyped"],
   openTimeoutMs: TIMEOUT,
   clock: CLOCK,
@@ -69,10 +72,10 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: IndexedDBSaverOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBSaver" });
-    const { dbName = DEFAULT_DB_NAME, serde, openTimeoutMs, clock } = options;
+    const { dbName = DEFAULT_DB_NAME, user, serde, openTimeoutMs, clock } = options;
     super(serde);
     this.connection = new DatabaseConnection({
-      dbName: langGraphDbName(dbName),
+      dbName: langGraphDbName(userDbName(user, dbName)),
       layout: saverLayout,
       clock,
       openTimeoutMs,

@@ -6,6 +6,17 @@ const PREFIX = "ag-ui-local-runtime:v1";
 /** The database, and the default of the `dbName` option. */
 export const DEFAULT_DB_NAME = "ag-ui-local-runtime";
 
+/** What follows the user in the name of a worker that stands in for the usual one. No user has it. */
+export const STAND_IN = "\n";
+
+/** The user whom a worker's name names. */
+export const userOf = (name: string): string => name.split(STAND_IN, 1)[0]!;
+
+/** The database of one user; without a user, that of all. */
+export const userDbName = (user: string | undefined, dbName: string): string =>
+  // Names that derive from this one go on with a dot: a user "a.checkpoints" must not have the checkpoints of "a".
+  user === undefined ? dbName : `${dbName}@${encodeURIComponent(userOf(user)).replaceAll(".", "%2E")}`;
+
 /** The global property with a process's in-memory stores by name. */
 export const memoryHomesKey = Symbol.for(`${PREFIX}:memory-stores`);
 /** The default of the in-memory runner's `dbName`. */

@@ -74,6 +74,12 @@ export type RunnerErrorCode =
   | "no-host"
   /** The host speaks another version of the wire protocol. Reload the page. */
   | "protocol-mismatch"
+  /**
+   * The host was started for another user than the tab's; or only one of them has a user. Nothing was read or started. Give
+   * each user a worker of their own: `new SharedWorker(url, { name: user })` with `serveRuntime({ user: self.name })`, and
+   * connect with `connectRuntime({ user })`.
+   */
+  | "wrong-user"
   /** The database cannot be opened here (private mode, storage switched off, blocked). Nothing can be kept. */
   | "storage-unavailable"
   /** Opening the database waits for another tab that holds an older version. Close or reload the other tabs. */
@@ -140,6 +146,7 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "host-failed": "The host failed",
   "no-host": "No host could be started",
   "protocol-mismatch": "The host speaks another version of the wire protocol: reload the page",
+  "wrong-user": "The host is of another user",
   "storage-unavailable": "The database cannot be opened",
   "storage-blocked": "Another tab holds an older version of the database: close or reload it",
   "storage-lost": "The connection to the database was lost",

@@ -10,6 +10,11 @@ export const FLAG: Check = [(given) => typeof given === "boolean", "true or fals
 export const FUNCTION: Check = [(given) => typeof given === "function", "a function"];
 export const TEXT: Check = [(given) => typeof given === "string", "a string"];
 export const ID: Check = [(given) => typeof given === "string" && given !== "", "a string that is not empty"];
+/** Also the name of a worker that stands in for a user's: see `userOf`. */
+export const USER: Check = [
+  (given) => typeof given === "string" && /^[^\p{Cc}\p{Cs}]{1,200}(\n[^\n]+)?$/u.test(given),
+  "1 to 200 characters, as in new SharedWorker(url, { name: user })",
+];
 export const LIST: Check = [Array.isArray, "a list"];
 export const OBJECT: Check = [(given) => typeof given === "object" && given !== null, "an object"];
 /** On, off, or how. */

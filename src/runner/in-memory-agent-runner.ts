@@ -1,6 +1,6 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { locksOf } from "../platform/locks.js";
-import { DEFAULT_MEMORY_NAME, hostLifeLockName } from "../platform/names.js";
+import { DEFAULT_MEMORY_NAME, hostLifeLockName, userDbName } from "../platform/names.js";
 import type { ThreadRecord } from "../run/contract.js";
 import { checkKind, checkNames, ID, type Names } from "../run/options.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
@@ -59,7 +59,8 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: InMemoryAgentRunnerOptions = {}) {
     checkNames(options, NAMES, { of: "InMemoryAgentRunner", elsewhere: LIMITS_ELSEWHERE });
-    const { dbName = DEFAULT_MEMORY_NAME, store = "shared" } = options;
+    const { store = "shared" } = options;
+    const dbName = userDbName(options.user, options.dbName ?? DEFAULT_MEMORY_NAME);
     checkOneOf("store", store, ["shared", "isolated"]);
     const home = store === "isolated" ? newMemoryHome() : sharedMemoryHome(dbName);
     super(

@@ -2,7 +2,7 @@ import { deleteDB } from "idb";
 import { openBroadcastChannel, type OpenChannel } from "../platform/channel.js";
 import { systemClock, type Clock } from "../platform/clock.js";
 import { defaultLocks, type Locks } from "../platform/locks.js";
-import { DEFAULT_DB_NAME, formerLeaseDbName } from "../platform/names.js";
+import { DEFAULT_DB_NAME, formerLeaseDbName, userDbName } from "../platform/names.js";
 import { contextLocks } from "../platform/context-locks.js";
 import { epochBefore } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
@@ -54,7 +54,8 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
       within: "limits",
       elsewhere: { maxBytes: "the browser's quota bounds a database" },
     });
-    const { dbName = DEFAULT_DB_NAME, openTimeoutMs = 10_000, openChannel = openBroadcastChannel } = options;
+    const { openTimeoutMs = 10_000, openChannel = openBroadcastChannel } = options;
+    const dbName = userDbName(options.user, options.dbName ?? DEFAULT_DB_NAME);
     const { clock = systemClock, encryption } = options;
     const locks = options.locks ?? defaultLocks() ?? contextLocks({ openChannel, clock });
     super(

@@ -4,6 +4,7 @@ import type { Clock } from "../platform/clock.js";
 import type { Lazy } from "../platform/lazy.js";
 import type { Lives } from "../platform/locks.js";
 import { warnOnce, type Logger } from "../platform/log.js";
+import { userOf } from "../platform/names.js";
 import type {
   AgentRunner,
   AgentRunnerIsRunningRequest,
@@ -68,6 +69,8 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   /** Identifies this runner to other hosts; new with each runner. */
   readonly hostId: string;
   readonly dbName: string;
+  /** Undefined: none. */
+  readonly user: string | undefined;
   readonly durability: Durability;
   /** Aborts, with a RunnerError `outdated`, when a newer build has taken the database over. */
   readonly outdated: AbortSignal;
@@ -95,6 +98,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     const { parts, outdated, deleted$, retention } = this.engine;
     this.hostId = parts.hostId;
     this.dbName = parts.dbName;
+    this.user = options.user && userOf(options.user);
     this.durability = preset.durability;
     this.outdated = outdated;
     this.deleted$ = deleted$;

@@ -4,7 +4,7 @@ import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
 import type { Logger } from "../platform/log.js";
 import { invalidInput } from "../run/errors.js";
-import { checkKind, CLOCK, FUNCTION, LIST, type Elsewhere, type Names } from "../run/options.js";
+import { checkKind, CLOCK, FUNCTION, LIST, USER, type Elsewhere, type Names } from "../run/options.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { RunStore } from "../storage/run-store.js";
 import { INPUT_FIELDS, type InputField } from "./agent/accept.js";
@@ -16,6 +16,11 @@ import { checkLimits, type RunnerLimits } from "./keep/retention.js";
 
 /** Options of every runner. */
 export interface LocalAgentRunnerOptions {
+  /**
+   * The user whose runner this is, 1 to 200 characters; in a worker mostly `self.name`. The database is then called
+   * `<dbName>@<user>`, the user written as in a URL, and only tabs that connect for this user are served. Default: none.
+   */
+  readonly user?: string;
   /** How long an agent has to end after it was asked to stop, in ms. Default 2,000. */
   readonly stopGraceMs?: number;
   /**
@@ -71,6 +76,7 @@ export interface RunnerPreset {
 
 /** The names of {@link LocalAgentRunnerOptions}. */
 export const RUNNER_NAMES: Names<LocalAgentRunnerOptions> = {
+  user: USER,
   stopGraceMs: true,
   maxRunMs: true,
   onConcurrentRun: true,

@@ -3,7 +3,7 @@ import { InMemoryAgentRunner, type InMemoryAgentRunnerOptions } from "./in-memor
 
 type SharedOptions = Pick<
   InMemoryAgentRunnerOptions,
-  "dbName" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "recordInput" | "logger"
+  "dbName" | "user" | "stopGraceMs" | "maxRunMs" | "limits" | "eventLimits" | "recordInput" | "logger"
 >;
 
 /** An in-memory runner, usable until it is released. */

@@ -2,6 +2,7 @@ import { openBroadcastChannel } from "../platform/channel.js";
 import { inProcessChannels } from "../platform/in-process-channel.js";
 import { inProcessLockManager } from "../platform/in-process-locks.js";
 import { locksOf, type Locks } from "../platform/locks.js";
+import { userDbName } from "../platform/names.js";
 import { epochBefore } from "../run/epochs.js";
 import { emptyMemoryData } from "../storage/memory/memory-data.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
@@ -19,7 +20,7 @@ export class UnsavedAgentRunner extends LocalAgentRunner {
     const data = emptyMemoryData(epochBefore(Math.random()));
     super(
       {
-        dbName,
+        dbName: userDbName(options.user, dbName),
         durability: "memory",
         locks: locks ?? locksOf(inProcessLockManager()),
         openChannel: locks === undefined ? inProcessChannels() : openBroadcastChannel,

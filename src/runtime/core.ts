@@ -15,7 +15,7 @@ import { recoveryBy } from "./agent-policies.js";
 import { AgentRegistry } from "./agents.js";
 import { Callers } from "./callers.js";
 import { openBroadcastChannel } from "../platform/channel.js";
-import { DEFAULT_DB_NAME, lockedChannelName } from "../platform/names.js";
+import { DEFAULT_DB_NAME, lockedChannelName, userDbName } from "../platform/names.js";
 import { encryptionOf } from "../storage/encryption-option.js";
 import { AgentConfigurator } from "./configure-agent.js";
 import { debugOf, type Debug } from "./debug.js";
@@ -67,7 +67,7 @@ export class RuntimeCore {
   ) {
     checkRuntimeOptions(options);
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
-    const { eventLimits, recordInput, unrecordedRuns } = options;
+    const { eventLimits, recordInput, unrecordedRuns, user } = options;
     this.agents = new AgentRegistry(agents);
     const encryption = options.encryption && encryptionOf(options.encryption);
     const recovers = recoveryBy(options.agentPolicies);
@@ -76,6 +76,7 @@ export class RuntimeCore {
         runner,
         dbName,
         encryption,
+        user,
         stopGraceMs,
         maxRunMs,
         limits,
@@ -95,7 +96,7 @@ export class RuntimeCore {
       encryption &&
       new Lazy(async () => {
         const { Locking } = await loaded(import("./locking.js"));
-        const channel = openBroadcastChannel(lockedChannelName(dbName ?? DEFAULT_DB_NAME));
+        const channel = openBroadcastChannel(lockedChannelName(userDbName(user, dbName ?? DEFAULT_DB_NAME)));
         return new Locking(await encryption.get(), this.home, channel);
       });
     this.logger = safeLogger(logger ?? consoleLogger);

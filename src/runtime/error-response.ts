@@ -21,6 +21,7 @@ const STATUS: Readonly<Partial<Record<RunnerErrorCode, number>>> = {
   "no-host": 503,
   outdated: 503,
   "protocol-mismatch": 503,
+  "wrong-user": 503,
   "storage-blocked": 503,
   "storage-lost": 503,
   "storage-unavailable": 503,

@@ -9,6 +9,7 @@ import {
   OBJECT,
   SWITCH,
   TIMEOUT,
+  USER,
   type Elsewhere,
   type Names,
 } from "../run/options.js";
@@ -33,6 +34,7 @@ const NAMES: Names<AgentRuntimeOptions> = {
   runner: ["run", "connect", "isRunning", "stop"],
   dbName: ID,
   encryption: ENCRYPTION,
+  user: USER,
   stopGraceMs: true,
   maxRunMs: true,
   limits: true,
@@ -109,6 +111,7 @@ const ELSEWHERE: Elsewhere = {
 const OF_MADE_RUNNER = [
   "dbName",
   "encryption",
+  "user",
   "stopGraceMs",
   "maxRunMs",
   "limits",

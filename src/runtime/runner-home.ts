@@ -12,6 +12,7 @@ export interface RunnerHomeOptions extends Pick<
   IndexedDBAgentRunnerOptions,
   | "dbName"
   | "encryption"
+  | "user"
   | "stopGraceMs"
   | "maxRunMs"
   | "limits"

@@ -22,7 +22,7 @@ const HAND_OVER_MS = 60_000;
 export type Asked =
   /** `ended` resolves when the body is complete or was cut off. */
   | { readonly is: "answered"; readonly response: Response; readonly ended: Promise<void> }
-  /** The page has no runtime or no host: the request was not delivered. */
+  /** The page has no runtime, no host, or another user: the request was not delivered. */
   | { readonly is: "passed" }
   /** The page's host is gone; it may have received the request. */
   | { readonly is: "lost"; readonly error: RunnerError };
@@ -31,6 +31,8 @@ export interface AskOptions {
   /** Timeout of the page's first answer, then interval of the checks that it still exists, in ms. */
   readonly timeoutMs: number;
   readonly lives: Lives;
+  /** Whether a page of this user may be given the request. */
+  readonly accepts: (user: string | undefined) => boolean;
   /** Whether the page still exists. */
   readonly isThere: (clientId: string) => Promise<boolean>;
   /** Aborts when the answer is no longer wanted. */
@@ -45,7 +47,7 @@ export interface AskOptions {
 export async function askClient(
   client: RelayClient,
   request: RelayedRequest,
-  { timeoutMs, lives, isThere, signal }: AskOptions,
+  { timeoutMs, lives, accepts, isThere, signal }: AskOptions,
 ): Promise<Asked> {
   const ending = abortWith(signal);
   const answers = new MessageChannel();
@@ -89,7 +91,10 @@ export async function askClient(
       }
       if (word.type !== "heard" || heard) return;
       heard = true;
-      words.port1.postMessage({ request, port: answers.port2 } satisfies RelayOrder, [answers.port2]);
+      const { user } = word;
+      if (!accepts(user)) return resolve({ is: "passed" });
+      const order: RelayOrder = { request, port: answers.port2, ...(user !== undefined && { user }) };
+      words.port1.postMessage(order, [answers.port2]);
       void isLeftAlone().then((left) => left && resolve({ is: "lost", error: new RunnerError("host-lost") }));
     };
     words.port1.onmessage = ({ data }: MessageEvent<unknown>) => {

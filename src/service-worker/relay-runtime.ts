@@ -7,7 +7,7 @@ import { checkNames, type Names } from "../run/options.js";
 import { checkBasePath, isBelow } from "../wire/base-path.js";
 import { errorResponse } from "../wire/error-response.js";
 import { refusalOf, toRelayed, type RelayedRequest } from "../wire/relayed-request.js";
-import { askClient, type Asked } from "./ask-client.js";
+import { askClient, type AskOptions, type Asked } from "./ask-client.js";
 import type { RelayClient, RelayFetchEvent, RelayScope } from "./scope.js";
 
 /** Options of {@link relayRuntime}. */
@@ -27,16 +27,20 @@ const NAMES: Names<RelayRuntimeOptions> = {
 const TRIES = 3;
 
 const NO_HOST =
-  "No open page of this site has a runtime: open one that calls connectRuntime() and answerServiceWorker(), and try again";
+  "No open page of this site has a runtime for this request: open one that calls connectRuntime(), for the same user, and answerServiceWorker(), and try again";
+const SEVERAL_USERS = "Pages of several users are open, and nobody knows whose this request is: send it from a page";
 
 /**
  * Makes a service worker answer requests below `basePath` with the runtime of an open page that calls
- * `answerServiceWorker`; the requesting page is tried first. Runs are hosted there, never in the service worker. Other
- * requests are not affected. Call it at the top of the service worker's script, before any `await`.
+ * `answerServiceWorker`; the requesting page is tried first, others only if they are of the same user. Whoever names no
+ * user is of none; a navigation is of the user of all pages that answer, if that is one. Runs are hosted there, never in
+ * the service worker. Other requests are not affected. Call it at the top of the service worker's script, before any
+ * `await`.
  *
- * Its own responses, `{ error, message }`: 503 if no page has a host, 502 if the host died before it answered (only GET
- * and HEAD are retried), 500 if it failed, 413 for a body of more than 32 MB, 403 for the post of a form. If the host
- * dies later, the body ends with an error.
+ * Its own responses, `{ error, message }`: 503 if no page of the user has a host (`no-host`), or for a navigation while
+ * pages of several users are open (`wrong-user`), 502 if the host died before it answered (only GET and HEAD are
+ * retried), 500 if it failed, 413 for a body of more than 32 MB, 403 for the post of a form. If the host dies later, the
+ * body ends with an error.
  *
  * Browsers tell a service worker late that the requester left: Chromium once the answer has begun, Firefox with the next
  * bytes. Firefox also delivers an answer only with its first bytes. A page's own `runtime.fetch` has neither delay.
@@ -64,6 +68,9 @@ export function relayRuntime(
   return () => scope.removeEventListener("fetch", listen);
 }
 
+/** The users that a request can be of: one in the end, which is undefined where there is none. */
+type Users = Set<string | undefined>;
+
 class Relay {
   private readonly lives: Lives;
   private life: Promise<string> | undefined;
@@ -85,7 +92,9 @@ class Relay {
       if (request.mode === "navigate" && request.method !== "GET") return errorResponse(403, "Forbidden");
       const relayed = await toRelayed(request, this.basePath);
       const serviceWorkerId = await this.alive();
-      const asked = await this.ask({ ...relayed, serviceWorkerId, clientId }, clientId, request.signal);
+      // Chromium names the page that is left: it may know of no user, and be gone at any moment.
+      const asking = request.mode === "navigate" ? "" : clientId;
+      const asked = await this.ask({ ...relayed, serviceWorkerId, clientId }, asking, request.signal);
       if (asked.is !== "answered") return errorResponse(503, "no-host", NO_HOST);
       ({ ended } = asked);
       return asked.response;
@@ -94,7 +103,8 @@ class Relay {
       const refusal = refusalOf(error);
       if (refusal !== undefined) return refusal;
       if (!RunnerError.is(error)) throw error;
-      return errorResponse(error.code === "host-failed" ? 500 : 502, error.code, error.message);
+      const status = error.code === "host-failed" ? 500 : error.code === "wrong-user" ? 503 : 502;
+      return errorResponse(status, error.code, error.message);
     } finally {
       void Promise.resolve(ended).then(settle);
     }
@@ -107,19 +117,44 @@ class Relay {
     signal: AbortSignal,
   ): Promise<Exclude<Asked, { readonly is: "lost" }>> {
     const again = relayed.method === "GET" || relayed.method === "HEAD";
+    const users: Users = new Set();
     for (let tries = 1; ; tries++) {
-      const asked = await this.askAll(relayed, clientId, signal);
+      const asked = await this.askAll(relayed, clientId, signal, users);
       if (asked.is !== "lost") return asked;
       if (!again || tries === TRIES) throw asked.error;
     }
   }
 
-  /** Asks one page after the other until one accepts the request. */
-  private async askAll(relayed: RelayedRequest, clientId: string, signal: AbortSignal): Promise<Asked> {
+  /**
+   * Asks one page after the other until one accepts the request.
+   *
+   * @param users whose request it is, once that is known
+   */
+  private async askAll(relayed: RelayedRequest, clientId: string, signal: AbortSignal, users: Users): Promise<Asked> {
     const { timeoutMs, lives } = this;
     const isThere = async (id: string): Promise<boolean> => (await this.scope.clients.get(id)) !== undefined;
-    for (const client of await this.clients(clientId)) {
-      const asked = await askClient(client, relayed, { timeoutMs, lives, isThere, signal });
+    const askOne = (client: RelayClient, accepts: AskOptions["accepts"]): Promise<Asked> =>
+      askClient(client, relayed, { timeoutMs, lives, accepts, isThere, signal });
+    let clients = await this.clients(clientId);
+    if (clientId === "") {
+      const heard = new Set<RelayClient>();
+      const hear = (client: RelayClient) =>
+        askOne(client, (user) => {
+          heard.add(client);
+          users.add(user);
+          return false;
+        });
+      await Promise.all(clients.map(hear));
+      if (users.size > 1) throw new RunnerError("wrong-user", {}, { message: SEVERAL_USERS });
+      clients = clients.filter((client) => heard.has(client));
+    }
+    for (const client of clients) {
+      // A page that names no user is of none: it may be one of a user that is too busy to say so.
+      if (client.id !== clientId && users.size === 0) users.add(undefined);
+      const asked = await askOne(client, (user) => {
+        if (users.size === 0) users.add(user);
+        return users.has(user);
+      });
       if (asked.is !== "passed") return asked;
     }
     return { is: "passed" };

@@ -5,7 +5,8 @@ import type { RunnerErrorData } from "./shapes.js";
 /**
  * Version of the messages from a service worker to pages; an old service worker may outlive the pages of its build.
  * History: 1: a request with its whole body, answered by the frames of relay.ts; later also the page that made it
- * (`clientId`).
+ * (`clientId`), and the user of a page (`heard`) and of a request (`RelayOrder`): a page of a user takes no request of
+ * a service worker that knows of none.
  */
 export const RELAY_PROTOCOL = 1;
 
@@ -24,12 +25,14 @@ export interface RelayMessage {
 export interface RelayOrder {
   readonly request: RelayedRequest;
   readonly port: MessagePort;
+  /** Whose request it is; absent: of no user. */
+  readonly user?: string;
 }
 
 /** The page's replies. */
 export type PageWord =
-  /** The page has a runtime. Sent at once. */
-  | { readonly type: "heard" }
+  /** The page has a runtime, that of this user. Sent at once. */
+  | { readonly type: "heard"; readonly user?: string }
   /** The host has the request. */
   | ({ readonly type: "taken" } & RelayedHost)
   | { readonly type: "refused"; readonly error: RunnerErrorData };
@@ -43,16 +46,19 @@ export function relayMessageOf(data: unknown): RelayMessage | undefined {
 
 /** An order; undefined without a port. `relay` checks its request. */
 export function relayOrderOf(data: unknown): RelayOrder | undefined {
-  const { request, port } = (data ?? {}) as Partial<RelayOrder>;
-  return port instanceof MessagePort ? { request: request as RelayedRequest, port } : undefined; // see above
+  const { request, port, user } = (data ?? {}) as Partial<RelayOrder>;
+  if (!(port instanceof MessagePort)) return undefined;
+  return { request: request as RelayedRequest, port, ...(user !== undefined && { user }) }; // see above
 }
 
 /** A checked reply of a page; undefined for anything else. */
 export function pageWordOf(data: unknown): PageWord | undefined {
   const fields = (data ?? {}) as Record<string, unknown>;
   switch (fields["type"]) {
-    case "heard":
-      return { type: "heard" };
+    case "heard": {
+      const { user } = fields;
+      return { type: "heard", ...(typeof user === "string" && { user }) };
+    }
     case "taken": {
       const { hostId, dbName } = fields;
       return typeof hostId === "string" && typeof dbName === "string" ? { type: "taken", hostId, dbName } : undefined;

@@ -240,6 +240,8 @@ export interface Hello {
   readonly hostId: string;
   readonly dbName: string;
   readonly kind: HostKind;
+  /** The host's user; absent: none. Hosts before users have none, and tabs before users ask for none. */
+  readonly user?: string;
   readonly agents?: readonly string[];
   readonly exclusion: Exclusion;
   readonly port: MessagePort;

@@ -17,6 +17,7 @@ import {
   type StatusFrame,
 } from "../wire/shapes.js";
 import { AgentRuntime, coreOf } from "../runtime/agent-runtime.js";
+import type { RuntimeCore } from "../runtime/core.js";
 import type { AgentRuntimeOptions } from "../runtime/options.js";
 import { editedSince } from "./edited.js";
 import { connectTab, type RawPort } from "./tab-connection.js";
@@ -74,6 +75,12 @@ function hostScope(): HostScope {
   return { kind: "page", listen: () => undefined };
 }
 
+/** Told to each tab that connects, because a worker has no other way. */
+function refuse(raw: RawPort, error: unknown): void {
+  const failed: HelloFailed = { type: "failed", protocol: PROTOCOL_VERSION, error: toErrorData(error) };
+  raw.postMessage(failed, []);
+}
+
 /**
  * Makes this context the host of the agents: call it once, at the top of a worker file, without awaiting anything
  * before it. Works in a SharedWorker, in a dedicated Worker and in a page.
@@ -83,7 +90,14 @@ function hostScope(): HostScope {
  */
 export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): RuntimeHost {
   const { kind, listen } = hostScope();
-  const core = coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
+  let core: RuntimeCore;
+  try {
+    core = coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
+  } catch (error) {
+    // A script that throws leaves its worker alive, and only the first tab may be told of it.
+    listen((raw) => refuse(raw, error));
+    throw error;
+  }
   const webLocks = defaultLocks();
   const channelLives = webLocks === undefined ? lazyLives() : undefined;
   const lives: Lives = livesWhereAllowed(webLocks ?? channelLives!);
@@ -198,15 +212,14 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
         hostId: runner.hostId,
         dbName: runner.dbName,
         kind,
+        ...(runner.user !== undefined && { user: runner.user }),
         ...(agentIds !== undefined && { agents: agentIds }),
         exclusion: webLocks === undefined ? "fence" : "locks",
         port,
       };
       raw.postMessage(hello, [port]);
     } catch (error) {
-      // Told to each tab that connects, because a worker has no other way.
-      const failed: HelloFailed = { type: "failed", protocol: PROTOCOL_VERSION, error: toErrorData(error) };
-      raw.postMessage(failed, []);
+      refuse(raw, error);
     }
   };
 

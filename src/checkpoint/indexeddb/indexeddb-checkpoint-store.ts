@@ -1,7 +1,7 @@
 import type { Clock } from "../../platform/clock.js";
 import type { MakeId } from "../../platform/ids.js";
-import { checkpointDbName, DEFAULT_DB_NAME } from "../../platform/names.js";
-import { checkNames, CLOCK, FUNCTION, ID, TIMEOUT, type Names } from "../../run/options.js";
+import { checkpointDbName, DEFAULT_DB_NAME, userDbName } from "../../platform/names.js";
+import { checkNames, CLOCK, FUNCTION, ID, TIMEOUT, USER, type Names } from "../../run/options.js";
 import type { PayloadCodec } from "../../storage/codec.js";
 import { ENCRYPTION, storedBy, type EncryptionOption } from "../../storage/encryption-option.js";
 import { DatabaseConnection } from "../../storage/indexeddb/database-connection.js";
@@ -19,6 +19,8 @@ export interface IndexedDBCheckpointStoreOptions {
    * data, in any context. Default "ag-ui-local-runtime".
    */
   readonly dbName?: string;
+  /** The user whose checkpoints they are: that of the runner. Default: none. */
+  readonly user?: string;
   /** How long opening the database may take, in ms. Default 10,000. */
   readonly openTimeoutMs?: number;
   readonly clock?: Clock;
@@ -31,6 +33,7 @@ export interface IndexedDBCheckpointStoreOptions {
 
 const NAMES: Names<IndexedDBCheckpointStoreOptions> = {
   dbName: ID,
+  user: USER,
   openTimeoutMs: TIMEOUT,
   clock: CLOCK,
   ids: FUNCTION,
@@ -47,9 +50,9 @@ export class IndexedDBCheckpointStore extends CheckedStore {
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: IndexedDBCheckpointStoreOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBCheckpointStore" });
-    const { dbName = DEFAULT_DB_NAME, openTimeoutMs, clock, encryption } = options;
+    const { dbName = DEFAULT_DB_NAME, user, openTimeoutMs, clock, encryption } = options;
     const connection = new DatabaseConnection({
-      dbName: checkpointDbName(dbName),
+      dbName: checkpointDbName(userDbName(user, dbName)),
       layout: checkpointLayout,
       clock,
       openTimeoutMs,

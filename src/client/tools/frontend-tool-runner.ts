@@ -48,6 +48,7 @@ const FINAL: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>([
   "refused",
   "storage-deleted",
   "storage-unavailable",
+  "wrong-user",
 ]);
 
 /** The thread went on by itself, or another tab was first. */

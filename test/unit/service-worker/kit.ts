@@ -1,6 +1,5 @@
 import { onTestFinished } from "vitest";
 import { answerServiceWorker } from "../../../src/client/service-worker-relay.js";
-import type { RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import type { RelayClient, RelayFetchEvent, RelayScope } from "../../../src/service-worker/scope.js";
 import { relayRuntime } from "../../../src/service-worker/relay-runtime.js";
 
@@ -27,7 +26,7 @@ export class FakePage {
   }
 
   /** The page has this runtime from now on. Returns how to end that. */
-  answer(runtime: Pick<RuntimeConnection, "relay">): () => void {
+  answer(runtime: Parameters<typeof answerServiceWorker>[0]): () => void {
     return answerServiceWorker(runtime, this.container);
   }
 
