@@ -3,6 +3,7 @@
  *
  * @module ag-ui-local-runtime/client
  */
+export type { EncryptionApi } from "./encryption-api.js";
 export {
   connectRuntime,
   type ClientAgent,

@@ -8,6 +8,7 @@ import { KeyRing, type KeyStore } from "./key-ring.js";
 /** A passphrase, or a key that may wrap and unwrap keys, see {@link createEncryptionKey}. */
 export type EncryptionKey = CryptoKey | string;
 
+/** What an {@link Encryption} is made with. */
 export interface EncryptionOptions {
   /** The key, or a function that is called when it is first needed. Absent: somebody unlocks it later. */
   readonly key?: EncryptionKey | (() => EncryptionKey | Promise<EncryptionKey>);
