@@ -1,9 +1,7 @@
 import { Lazy } from "../platform/lazy.js";
 import { loaded } from "../run/loaded.js";
 import type { Check } from "../run/options.js";
-import { plainCodec, type PayloadCodec } from "./codec.js";
 import type { Encryption, EncryptionOptions } from "./encryption/encryption.js";
-import type { KeyRing, KeyStore } from "./encryption/key-ring.js";
 
 /** An encryption, or what to make one of: its code is loaded where it is used. */
 export type EncryptionOption = Encryption | EncryptionOptions | Lazy<Encryption>;
@@ -18,25 +16,4 @@ export function encryptionOf(given: EncryptionOption): Lazy<Encryption> {
   if (given instanceof Lazy) return given;
   if ("ring" in given) return new Lazy(() => given);
   return new Lazy(async () => new (await loaded(import("./encryption/encryption.js"))).Encryption(given));
-}
-
-/** What a database's content is stored by. */
-export interface StoredBy {
-  readonly codec: PayloadCodec;
-  /** The database's keys; undefined where nothing is encrypted. */
-  readonly ring: Lazy<KeyRing> | undefined;
-}
-
-export function storedBy(given: EncryptionOption | undefined, keys: KeyStore): StoredBy {
-  if (given === undefined) {
-    return { codec: plainCodec(async () => (await keys.load()) !== undefined), ring: undefined };
-  }
-  const encryption = encryptionOf(given);
-  const ring = new Lazy(async () => (await encryption.get()).ring(keys));
-  const codec: PayloadCodec = {
-    encode: async (...of) => (await ring.get()).codec.encode(...of),
-    decode: async (...of) => (await ring.get()).codec.decode(...of),
-    digest: async (text) => (await ring.get()).codec.digest(text),
-  };
-  return { codec, ring };
 }

@@ -1,15 +1,16 @@
 import type { Clock } from "../../platform/clock.js";
 import type { MakeId } from "../../platform/ids.js";
 import { checkpointDbName, DEFAULT_DB_NAME } from "../../platform/names.js";
+import { loaded } from "../../run/loaded.js";
 import { checkNames, CLOCK, FUNCTION, ID, TIMEOUT, type Names } from "../../run/options.js";
 import type { PayloadCodec } from "../../storage/codec.js";
-import { ENCRYPTION, storedBy, type EncryptionOption } from "../../storage/encryption-option.js";
+import { ENCRYPTION, type EncryptionOption } from "../../storage/encryption-option.js";
 import { DatabaseConnection } from "../../storage/indexeddb/database-connection.js";
-import { storedKeys } from "../../storage/indexeddb/key-store.js";
+import { storedBy, type StoredBy } from "../../storage/indexeddb/stored-by.js";
 import { CheckedStore } from "../checked-store.js";
 import { prune } from "./prune.js";
 import { checkpointReads } from "./reads.js";
-import { checkpointLayout } from "./schema.js";
+import { checkpointLayout, KEYS } from "./schema.js";
 import { checkpointWrites } from "./writes.js";
 
 /** The database, and the dependencies of the store. */
@@ -53,14 +54,25 @@ export class IndexedDBCheckpointStore extends CheckedStore {
       layout: checkpointLayout,
       clock,
       openTimeoutMs,
+      onGone: () => stored.gone(),
     });
-    const { codec = storedBy(encryption, storedKeys(connection, ["keys", "keys"], ["states"])).codec } = options;
+    const stored: StoredBy = storedBy(encryption, {
+      connection,
+      keysAt: KEYS,
+      content: ["states"],
+      encryptRest: async (ring, signal) =>
+        (await loaded(import("./encrypt-rest.js"))).encryptRest(connection, ring, signal),
+    });
+    const { codec = stored.codec } = options;
     super(
       {
         ...checkpointReads(connection, codec),
         ...checkpointWrites(connection, codec),
         prune: (...range) => prune(connection, ...range),
-        close: () => connection.close(),
+        close: () => {
+          stored.close();
+          return connection.close();
+        },
       },
       options,
     );

@@ -40,12 +40,24 @@ export class Encryption {
   /**
    * The keys of a database. Its codec can be used at once: it rejects with `locked` as long as there is no key.
    *
+   * @param onOpened called whenever they were unlocked, or others were found
    * @internal
    */
-  ring(store: KeyStore): KeyRing {
-    const ring = new KeyRing(store, () => this.currentKey());
+  ring(store: KeyStore, onOpened?: () => void): KeyRing {
+    const ring = new KeyRing(store, () => this.currentKey(), onOpened);
     this.rings.push(ring);
     return ring;
+  }
+
+  /**
+   * The database of these keys was closed.
+   *
+   * @internal
+   */
+  release(ring: KeyRing): void {
+    const at = this.rings.indexOf(ring);
+    if (at >= 0) this.rings.splice(at, 1);
+    ring.forget();
   }
 
   /** Errors: RunnerError `wrong-key` if the key that was given is not that of the databases, or a storage code. */
