@@ -1,5 +1,6 @@
 import { RunnerError } from "../run/errors.js";
 import { isRecord } from "../run/json.js";
+import { isSealed } from "../storage/codec.js";
 import type {
   ChannelSource,
   ChannelVersion,
@@ -19,8 +20,10 @@ const isText = (value: unknown): value is string => typeof value === "string";
 /** A valid, comparable database key. */
 export const isVersion = (value: unknown): value is ChannelVersion => isText(value) || Number.isFinite(value);
 
-const isSerialized = (value: unknown): value is Serialized =>
+export const isSerialized = (value: unknown): value is Serialized =>
   isRecord(value) && isText(value["type"]) && ArrayBuffer.isView(value["data"]);
+
+const isStored = (value: unknown): boolean => isSealed(value) || isSerialized(value);
 
 const isSource = (value: unknown): value is ChannelSource =>
   isRecord(value) && isText(value["channel"]) && isVersion(value["version"]) && isText(value["writer"]);
@@ -29,8 +32,8 @@ export function checkCheckpoint(record: CheckpointRecord): CheckpointRecord {
   const valid =
     (record.parentId === undefined || isText(record.parentId)) &&
     Number.isFinite(record.format) &&
-    isSerialized(record.checkpoint) &&
-    isSerialized(record.metadata) &&
+    isStored(record.checkpoint) &&
+    isStored(record.metadata) &&
     Array.isArray(record.channels) &&
     record.channels.every(isSource);
   if (!valid) throw corrupt("checkpoints", record);
@@ -39,12 +42,12 @@ export function checkCheckpoint(record: CheckpointRecord): CheckpointRecord {
 
 /** @param at the checkpoint that references the value */
 export function checkValue(record: ValueRecord | undefined, at: CheckpointRecord): ValueRecord {
-  if (record === undefined || !isSerialized(record.value)) throw corrupt("values", at);
+  if (record === undefined || !isStored(record.value)) throw corrupt("values", at);
   return record;
 }
 
 export function checkWrite(record: WriteRecord): WriteRecord {
-  const valid = isText(record.taskPath) && isText(record.channel) && isSerialized(record.value);
+  const valid = isText(record.taskPath) && isText(record.channel) && isStored(record.value);
   if (!valid) throw corrupt("writes", { ...record, id: record.checkpointId });
   return record;
 }

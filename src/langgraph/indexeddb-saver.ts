@@ -17,20 +17,35 @@ import type { Clock } from "../platform/clock.js";
 import { DEFAULT_DB_NAME, langGraphDbName, userDbName } from "../platform/names.js";
 import { checkKind, checkNames, CLOCK, ID, LIST, OBJECT, TEXTS, TIMEOUT, USER, type Names } from "../run/options.js";
 import { RunnerError } from "../run/errors.js";
+import { loaded } from "../run/loaded.js";
 import { equalJson, isRecord } from "../run/json.js";
+import { decoded, isSealed, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
+import { ENCRYPTION, type EncryptionOption } from "../storage/encryption-option.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
-import { placeOf } from "./checks.js";
+import { storedBy, type StoredBy } from "../storage/indexeddb/stored-by.js";
+import { isSerialized, placeOf } from "./checks.js";
 import { configOf, invalid, namesIn, namespaceOf, type CheckpointName } from "./config.js";
+import { placeOfCheckpoint, placeOfMetadata, placeOfValue, placeOfWrite } from "./places.js";
 import { readHistory, readPage, readTuple, type StoredTuple } from "./reads.js";
 import {
+  CONTENT,
+  KEYS,
   saverLayout,
   type CheckpointRecord,
   type SaverConnection,
-  type Serialized,
+  type StoredValue,
+  type ValueRecord,
   type WriteRecord,
 } from "./schema.js";
-import { deserialize } from "./serialized.js";
-import { deleteThread, prepareCheckpoint, prepareWrites, writeCheckpoint, writeWrites } from "./writes.js";
+import { deserialize, serializedCodec } from "./serialized.js";
+import {
+  deleteThread,
+  prepareCheckpoint,
+  prepareWrites,
+  writeCheckpoint,
+  writeWrites,
+  type Encoding,
+} from "./writes.js";
 
 /** The saver's database and serializer. */
 export interface IndexedDBSaverOptions {
@@ -43,6 +58,8 @@ export interface IndexedDBSaverOptions {
   /** How long opening the database may take, in ms. Default 10,000. */
   readonly openTimeoutMs?: number;
   readonly clock?: Clock;
+  /** Encrypts what is stored: an Encryption, which may be that of the runtime, too. */
+  readonly encryption?: EncryptionOption;
 }
 
 const NAMES: Names<IndexedDBSaverOptions> = {
@@ -51,6 +68,7 @@ const NAMES: Names<IndexedDBSaverOptions> = {
   serde: ["dumpsTyped", "loadsTyped"],
   openTimeoutMs: TIMEOUT,
   clock: CLOCK,
+  encryption: ENCRYPTION,
 };
 
 const LIST_OPTIONS: Names<CheckpointListOptions> = {
@@ -68,18 +86,30 @@ const LIST_OPTIONS: Names<CheckpointListOptions> = {
  */
 export class IndexedDBSaver extends BaseCheckpointSaver {
   private readonly connection: SaverConnection;
+  private readonly stored: StoredBy;
+  private readonly codec: PayloadCodec;
 
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: IndexedDBSaverOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBSaver" });
-    const { dbName = DEFAULT_DB_NAME, user, serde, openTimeoutMs, clock } = options;
+    const { dbName = DEFAULT_DB_NAME, user, serde, openTimeoutMs, clock, encryption } = options;
     super(serde);
-    this.connection = new DatabaseConnection({
+    const connection: SaverConnection = new DatabaseConnection({
       dbName: langGraphDbName(userDbName(user, dbName)),
       layout: saverLayout,
       clock,
       openTimeoutMs,
+      onGone: () => this.stored.gone(),
     });
+    this.connection = connection;
+    this.stored = storedBy(encryption, {
+      connection,
+      keysAt: KEYS,
+      content: CONTENT,
+      encryptRest: async (ring, signal) =>
+        (await loaded(import("./encrypt-rest.js"))).encryptRest(connection, ring, signal),
+    });
+    this.codec = serializedCodec(this.stored.codec);
   }
 
   /** The checkpoint that the config names, or the newest of its thread and namespace. */
@@ -139,8 +169,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     const { id } = namesIn({ configurable: { checkpoint_id: checkpoint.id } });
     if (id === undefined) throw invalid("checkpoint.id", "must be set");
     const name = { ...namespaceOf(names), id };
-    const prepared = await prepareCheckpoint(this.serde, name, names.id, checkpoint, metadata, newVersions);
-    await writeCheckpoint(this.connection, prepared);
+    const prepared = await prepareCheckpoint(this.encoding, name, names.id, checkpoint, metadata, newVersions);
+    await writeCheckpoint(this.connection, this.codec, prepared);
     return configOf(name);
   }
 
@@ -155,8 +185,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     const { id } = names;
     if (id === undefined) throw invalid("checkpoint_id", "must be set");
     checkKind("writes", writes, LIST);
-    const records = await prepareWrites(this.serde, { ...namespaceOf(names), id }, writes, taskId, taskPath);
-    await writeWrites(this.connection, records);
+    const records = await prepareWrites(this.encoding, { ...namespaceOf(names), id }, writes, taskId, taskPath);
+    await writeWrites(this.connection, this.codec, records);
   }
 
   /** Deletes all checkpoints and writes of a thread, in all its namespaces. An unknown thread is not an error. */
@@ -178,7 +208,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     const writes = await Promise.all(history.writes.map((write) => this.writeOf(write)));
     const seeds = await Promise.all(
       history.seeds.map(
-        async (seed) => [seed.channel, await this.load(seed.value, "values", { ...seed, id: seed.writer })] as const,
+        async (seed) => [seed.channel, await this.channelValue(seed, { ...seed, id: seed.writer })] as const,
       ),
     );
     const seedOf = new Map(seeds);
@@ -203,21 +233,25 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
 
   /** Later calls fail. */
   close(): Promise<void> {
+    this.stored.close();
     return this.connection.close();
+  }
+
+  private get encoding(): Encoding {
+    return { serde: this.serde, codec: this.codec };
   }
 
   private async tupleOf({ record, values, writes, sends }: StoredTuple): Promise<CheckpointTuple> {
     const { threadId, ns, parentId } = record;
     const [body, metadata, channels, pendingWrites, pendingSends] = await Promise.all([
-      this.load(record.checkpoint, "checkpoints", record),
+      this.load(record.checkpoint, placeOfCheckpoint(record), "checkpoints", record),
       this.metadataOf(record),
-      Promise.all(
-        values.map(async ({ channel, value }) => [channel, await this.load(value, "values", record)] as const),
-      ),
+      Promise.all(values.map(async (value) => [value.channel, await this.channelValue(value, record)] as const)),
       Promise.all(writes.map((write) => this.writeOf(write))),
       sends && Promise.all(sends.map(async (send) => (await this.writeOf(send))[2])),
     ]);
-    if (!isRecord(body) || !isRecord(body["channel_versions"])) {
+    const versions = isRecord(body) ? body["channel_versions"] : undefined;
+    if (!isRecord(body) || !isRecord(versions) || !namesTheSame(record, versions)) {
       throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
     }
     // LangGraph's own type: partly checked here, the rest is up to LangGraph and its serializer.
@@ -232,21 +266,36 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   }
 
   private async metadataOf(record: CheckpointRecord): Promise<CheckpointMetadata> {
-    const metadata = await this.load(record.metadata, "checkpoints", record);
+    const metadata = await this.load(record.metadata, placeOfMetadata(record), "checkpoints", record);
     if (!isRecord(metadata)) throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
     // As with the checkpoint: it comes from LangGraph.
     return metadata as CheckpointMetadata;
   }
 
   private async writeOf(write: WriteRecord): Promise<CheckpointPendingWrite> {
-    const value = await this.load(write.value, "writes", { ...write, id: write.checkpointId });
+    const value = await this.load(write.value, placeOfWrite(write), "writes", { ...write, id: write.checkpointId });
     return [write.taskId, write.channel, value];
   }
 
-  private load(value: Serialized, store: string, at: CheckpointName): Promise<unknown> {
+  private channelValue(record: ValueRecord, at: CheckpointName): Promise<unknown> {
+    return this.load(record.value, placeOfValue(record), "values", at);
+  }
+
+  private async load(stored: StoredValue, place: PayloadPlace, store: string, at: CheckpointName): Promise<unknown> {
+    const refused = (): RunnerError => new RunnerError("corrupt-record", placeOf(store, at));
+    const value = await decoded(this.codec, stored, place, refused);
+    if (!isSerialized(value)) throw refused();
     return deserialize(this.serde, value, placeOf(store, at));
   }
 }
+
+/**
+ * Of an encrypted checkpoint, the values that it references are of the versions that its body names: references are found
+ * when it is written, and cannot be encrypted with it. Its own values are bound to it.
+ */
+const namesTheSame = ({ checkpoint, channels, id }: CheckpointRecord, versions: Readonly<Record<string, unknown>>) =>
+  !isSealed(checkpoint) ||
+  channels.every(({ channel, version, writer }) => writer === id || versions[channel] === version);
 
 /** A filter value of `undefined` matches metadata without that key. */
 const matches = (metadata: object, filter: Readonly<Record<string, unknown>>): boolean =>

@@ -1,15 +1,20 @@
 import type { ChannelVersions } from "@langchain/langgraph-checkpoint";
 import type { DBSchema, IDBPTransaction, StoreNames } from "idb";
+import type { KeyRecord } from "../storage/encryption/keys.js";
 import type { DatabaseConnection, DatabaseLayout } from "../storage/indexeddb/database-connection.js";
+import type { KeysAt } from "../storage/indexeddb/keyless.js";
 
-/** History of the layout: 1, the first. */
-const VERSION = 1;
+/** History of the layout: 1, the first; 2, the keys of encrypted databases. */
+const VERSION = 2;
 
 /** A serialized value. */
 export interface Serialized {
   readonly type: string;
   readonly data: Uint8Array;
 }
+
+/** Payload: a Serialized. */
+export type StoredValue = Serialized | Uint8Array;
 
 /** A number or a string, depending on the saver. This one issues numbers, and also stores versions of other savers. */
 export type ChannelVersion = ChannelVersions[string];
@@ -29,8 +34,8 @@ export interface CheckpointRecord {
   readonly parentId?: string;
   /** LangGraph's format of the checkpoint. Formats before 4 keep their sends in the parent's writes. */
   readonly format: number;
-  readonly checkpoint: Serialized;
-  readonly metadata: Serialized;
+  readonly checkpoint: StoredValue;
+  readonly metadata: StoredValue;
   readonly channels: readonly ChannelSource[];
 }
 
@@ -38,7 +43,7 @@ export interface CheckpointRecord {
 export interface ValueRecord extends ChannelSource {
   readonly threadId: string;
   readonly ns: string;
-  readonly value: Serialized;
+  readonly value: StoredValue;
 }
 
 /** One write of a task that has ended, kept until the other tasks of its step have ended too. */
@@ -51,7 +56,7 @@ export interface WriteRecord {
   readonly idx: number;
   readonly taskPath: string;
   readonly channel: string;
-  readonly value: Serialized;
+  readonly value: StoredValue;
 }
 
 export interface SaverSchema extends DBSchema {
@@ -69,6 +74,8 @@ export interface SaverSchema extends DBSchema {
     key: [threadId: string, ns: string, checkpointId: string, taskId: string, idx: number];
     value: WriteRecord;
   };
+  /** The keys of an encrypted database, under one key. */
+  keys: { key: string; value: KeyRecord };
 }
 
 export type Stores = StoreNames<SaverSchema>;
@@ -76,11 +83,14 @@ export type SaverConnection = DatabaseConnection<SaverSchema>;
 export type ReadTransaction = IDBPTransaction<SaverSchema, Stores[], "readonly">;
 export type WriteTransaction = IDBPTransaction<SaverSchema, Stores[], "readwrite">;
 
-export const STORES: Stores[] = ["checkpoints", "values", "writes"];
+/** The stores with payloads: all that belongs to threads. */
+export const CONTENT = ["checkpoints", "values", "writes"] as const satisfies readonly Stores[];
+
+export const KEYS: KeysAt<SaverSchema> = ["keys", "keys"];
 
 export const saverLayout: DatabaseLayout<SaverSchema> = {
   version: VERSION,
-  stores: STORES,
+  stores: [...CONTENT, "keys"],
   async upgrade(db, from) {
     if (from < 1) {
       const checkpoints = db.createObjectStore("checkpoints", { keyPath: ["threadId", "ns", "id"] });
@@ -89,6 +99,7 @@ export const saverLayout: DatabaseLayout<SaverSchema> = {
       db.createObjectStore("values", { keyPath: ["threadId", "ns", "channel", "version", "writer"] });
       db.createObjectStore("writes", { keyPath: ["threadId", "ns", "checkpointId", "taskId", "idx"] });
     }
+    db.createObjectStore("keys");
   },
 };
 

@@ -1,7 +1,8 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { RunnerError } from "../run/errors.js";
+import { isSealed, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
 import { invalid } from "./config.js";
-import type { Serialized } from "./schema.js";
+import type { Serialized, StoredValue } from "./schema.js";
 
 /**
  * @param field names the value in errors
@@ -34,3 +35,49 @@ export async function deserialize(
     throw new RunnerError("corrupt-record", { ...at, cause: String(error) }, { cause: error });
   }
 }
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+/** Bytes of the length of a type, at the end. */
+const LENGTH = 2;
+
+/** As bytes: what was serialized needs no other form before it is encrypted. */
+function packed({ type, data }: Serialized): Uint8Array {
+  const name = encoder.encode(type);
+  const bytes = new Uint8Array(data.length + name.length + LENGTH);
+  bytes.set(data);
+  bytes.set(name, data.length);
+  new DataView(bytes.buffer).setUint16(data.length + name.length, name.length);
+  return bytes;
+}
+
+/** Errors: any, for what {@link packed} did not make. */
+function unpacked(bytes: unknown): Serialized {
+  if (!(bytes instanceof Uint8Array)) throw new RangeError();
+  const end = bytes.length - LENGTH;
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint16(end);
+  // A copy: values may be given out as they are, and whoever takes their buffer must find nothing else in it.
+  return { type: decoder.decode(bytes.subarray(end - length, end)), data: bytes.slice(0, end - length) };
+}
+
+/** The codec of serialized values. */
+export const serializedCodec = (codec: PayloadCodec): PayloadCodec =>
+  codec.isPlain === true
+    ? codec
+    : {
+        // Nothing else is given to it.
+        encode: (value, place) => codec.encode(packed(value as Serialized), place),
+        decode: async (stored, place) => {
+          const value = await codec.decode(stored, place);
+          return isSealed(stored) ? unpacked(value) : value;
+        },
+      };
+
+export const encodeSerialized = async (
+  codec: PayloadCodec,
+  value: Serialized,
+  place: PayloadPlace,
+): Promise<StoredValue> =>
+  // It was made for them.
+  (await codec.encode(value, place)) as StoredValue;

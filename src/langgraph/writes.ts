@@ -7,21 +7,26 @@ import {
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import { RunnerError } from "../run/errors.js";
+import type { PayloadCodec, PayloadPlace } from "../storage/codec.js";
 import { quietly } from "../storage/indexeddb/database-connection.js";
+import { refuseEncrypted } from "../storage/indexeddb/keyless.js";
 import { isVersion } from "./checks.js";
 import { invalid, type CheckpointName } from "./config.js";
 import {
+  CONTENT,
+  KEYS,
   startingWith,
-  STORES,
   type ChannelSource,
   type ChannelVersion,
   type CheckpointRecord,
   type SaverConnection,
+  type StoredValue,
   type ValueRecord,
   type WriteRecord,
   type WriteTransaction,
 } from "./schema.js";
-import { serialize } from "./serialized.js";
+import { placeOfCheckpoint, placeOfMetadata, placeOfValue, placeOfWrite } from "./places.js";
+import { encodeSerialized, serialize } from "./serialized.js";
 
 /** A checkpoint to be stored; references to older values are resolved in the transaction. */
 export interface PreparedCheckpoint {
@@ -32,13 +37,19 @@ export interface PreparedCheckpoint {
   readonly kept: readonly (readonly [channel: string, version: ChannelVersion])[];
 }
 
+/** How values become bytes. */
+export interface Encoding {
+  readonly serde: SerializerProtocol;
+  readonly codec: PayloadCodec;
+}
+
 /**
  * Serializes before the first await, so that later changes by the graph are not included.
  *
  * @throws RunnerError `invalid-input`
  */
 export async function prepareCheckpoint(
-  serde: SerializerProtocol,
+  { serde, codec }: Encoding,
   { threadId, ns, id }: CheckpointName,
   parentId: string | undefined,
   checkpoint: Checkpoint,
@@ -57,28 +68,23 @@ export async function prepareCheckpoint(
     if (isNew) channels.push({ channel, version, writer: id });
     else kept.push([channel, version]);
   }
+  const name = { threadId, ns, id, ...(parentId !== undefined && { parentId }) };
+  const format = Number.isFinite(checkpoint.v) ? checkpoint.v : 0;
+  const encode = async (field: string, value: unknown, place: PayloadPlace): Promise<StoredValue> =>
+    encodeSerialized(codec, await serialize(serde, field, value), place);
   const [body, info, ...values] = await Promise.all([
-    serialize(serde, "the checkpoint", { ...checkpoint, channel_values: {} }),
-    serialize(serde, "the metadata", metadata),
+    encode("the checkpoint", { ...checkpoint, channel_values: {} }, placeOfCheckpoint({ ...name, format })),
+    encode("the metadata", metadata, placeOfMetadata(name)),
     ...channels.map(async (source): Promise<ValueRecord> => {
-      const value = await serialize(serde, `the value of channel ${source.channel}`, given[source.channel]);
-      return { threadId, ns, ...source, value };
+      const record = { threadId, ns, ...source };
+      const { channel } = source;
+      return {
+        ...record,
+        value: await encode(`the value of channel ${channel}`, given[channel], placeOfValue(record)),
+      };
     }),
   ]);
-  return {
-    record: {
-      threadId,
-      ns,
-      id,
-      ...(parentId !== undefined && { parentId }),
-      format: Number.isFinite(checkpoint.v) ? checkpoint.v : 0,
-      checkpoint: body,
-      metadata: info,
-      channels,
-    },
-    values,
-    kept,
-  };
+  return { record: { ...name, format, checkpoint: body, metadata: info, channels }, values, kept };
 }
 
 /**
@@ -86,9 +92,14 @@ export async function prepareCheckpoint(
  *
  * @throws RunnerError `unknown-thread` if the thread was deleted in the meantime with values of its channels
  */
-export function writeCheckpoint(connection: SaverConnection, prepared: PreparedCheckpoint): Promise<void> {
+export function writeCheckpoint(
+  connection: SaverConnection,
+  codec: PayloadCodec,
+  prepared: PreparedCheckpoint,
+): Promise<void> {
   const { record, values, kept } = prepared;
-  return connection.write(["checkpoints", "values"], "strict", async (tx) => {
+  return connection.write(["checkpoints", "values", "keys"], "strict", async (tx) => {
+    await refuseEncrypted(tx, codec, KEYS);
     const parent =
       record.parentId === undefined
         ? undefined
@@ -125,7 +136,7 @@ async function sourceOf(
 
 /** @throws RunnerError `invalid-input` */
 export async function prepareWrites(
-  serde: SerializerProtocol,
+  { serde, codec }: Encoding,
   { threadId, ns, id }: CheckpointName,
   writes: readonly PendingWrite[],
   taskId: string,
@@ -136,16 +147,12 @@ export async function prepareWrites(
   }
   if (writes.some(([channel]) => typeof channel !== "string")) throw invalid("a write's channel", "must be a string");
   return Promise.all(
-    writes.map(async ([channel, value], n) => ({
-      threadId,
-      ns,
-      checkpointId: id,
-      taskId,
-      idx: Object.hasOwn(WRITES_IDX_MAP, channel) ? WRITES_IDX_MAP[channel]! : n,
-      taskPath,
-      channel,
-      value: await serialize(serde, `the write to channel ${channel}`, value),
-    })),
+    writes.map(async ([channel, value], n) => {
+      const idx = Object.hasOwn(WRITES_IDX_MAP, channel) ? WRITES_IDX_MAP[channel]! : n;
+      const record = { threadId, ns, checkpointId: id, taskId, idx, taskPath, channel };
+      const serialized = await serialize(serde, `the write to channel ${channel}`, value);
+      return { ...record, value: await encodeSerialized(codec, serialized, placeOfWrite(record)) };
+    }),
   );
 }
 
@@ -153,11 +160,16 @@ export async function prepareWrites(
  * A repeated task keeps its earlier writes, since other tasks may have used them. On LangGraph's own channels (errors,
  * interrupts, resumes) the last write wins.
  */
-export async function writeWrites(connection: SaverConnection, records: readonly WriteRecord[]): Promise<void> {
+export async function writeWrites(
+  connection: SaverConnection,
+  codec: PayloadCodec,
+  records: readonly WriteRecord[],
+): Promise<void> {
   const [first] = records;
   if (first === undefined) return;
   const { threadId, ns, checkpointId, taskId } = first;
-  await connection.write(["writes"], "strict", async (tx) => {
+  await connection.write(["writes", "keys"], "strict", async (tx) => {
+    await refuseEncrypted(tx, codec, KEYS);
     const store = tx.objectStore("writes");
     const keys = await store.getAllKeys(startingWith(threadId, ns, checkpointId, taskId));
     const there = new Set(keys.map((key) => key[4]));
@@ -169,7 +181,7 @@ export async function writeWrites(connection: SaverConnection, records: readonly
 
 /** Deletes the thread in one transaction: readers see all of it or none. */
 export function deleteThread(connection: SaverConnection, threadId: string): Promise<void> {
-  return connection.write(STORES, "strict", async (tx) => {
-    for (const store of STORES) quietly(tx.objectStore(store).delete(startingWith(threadId)));
+  return connection.write([...CONTENT], "strict", async (tx) => {
+    for (const store of CONTENT) quietly(tx.objectStore(store).delete(startingWith(threadId)));
   });
 }

@@ -2,7 +2,7 @@ import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import { SENTENCES } from "./finalize.js";
 import { isRecord } from "./json.js";
-import type { PackedEntry, SettledStatus } from "./types.js";
+import type { PackedEntry, RunStatus, SettledStatus } from "./types.js";
 
 type Ids = "messageId" | "toolCallId" | "stepName" | "subagentRunId" | "threadId" | "runId";
 
@@ -24,24 +24,28 @@ const ENDS: Readonly<Record<string, readonly Ids[]>> = {
  * The end of a run as a host wrote it that knew nothing of its content, with nothing of it but ids: the texts are made
  * again. So it need not be trusted.
  *
+ * @param status of the run
  * @returns undefined for anything else
  */
-export function bareEnd(entries: unknown): readonly PackedEntry[] | undefined {
+export function bareEnd(entries: unknown, status: RunStatus): readonly PackedEntry[] | undefined {
   if (!Array.isArray(entries)) return undefined;
   const events: unknown[] = entries.map((entry: unknown) =>
     isRecord(entry) && entry["cuts"] === undefined ? entry["event"] : undefined,
   );
   const last = events.at(-1);
   if (!events.every(isRecord) || !isRecord(last)) return undefined;
-  const status = statusOf(last);
-  if (status === undefined) return undefined;
+  if (!isEndAs(last, status)) return undefined;
   const bare = events.map((event, at) => bareEvent(event, status, at === events.length - 1));
   return bare.every((event) => event !== undefined) ? bare.map((event) => ({ event })) : undefined;
 }
 
-function statusOf({ type, code }: Readonly<Record<string, unknown>>): SettledStatus | undefined {
-  if (type === EventType.RUN_FINISHED) return "stopped";
-  return type === EventType.RUN_ERROR && code === "RUN_BROKEN" ? "broken" : undefined;
+/** Only these are written from outside. */
+function isEndAs(
+  { type, code }: Readonly<Record<string, unknown>>,
+  status: RunStatus,
+): status is "stopped" | "superseded" | "broken" {
+  if (status === "broken") return type === EventType.RUN_ERROR && code === "RUN_BROKEN";
+  return type === EventType.RUN_FINISHED && (status === "stopped" || status === "superseded");
 }
 
 function bareEvent(

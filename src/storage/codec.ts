@@ -28,24 +28,36 @@ export const SEALED = 0xe1;
 export const isSealed = (stored: unknown): stored is Uint8Array<ArrayBuffer> =>
   stored instanceof Uint8Array && stored[0] === SEALED;
 
-/** Stores values as they are, unless the database is encrypted: then nothing can be read or written without the key. */
-export const plainCodec = (isEncrypted: () => Promise<boolean>): PayloadCodec => {
-  let encrypted: Promise<boolean> | undefined;
-  return {
-    isPlain: true,
-    encode: async (value) => {
-      // Asked once: where somebody encrypts the database later, claims ask again, and what was written is encrypted then.
-      encrypted ??= isEncrypted();
-      if (await encrypted) throw new RunnerError("locked");
-      return value;
-    },
-    decode: (stored) => (isSealed(stored) ? Promise.reject(new RunnerError("locked")) : Promise.resolve(stored)),
-  };
+/**
+ * Stores values as they are. It reads nothing that is encrypted, and each of its writes must refuse an encrypted database
+ * in its own transaction.
+ */
+export const plainCodec: PayloadCodec = {
+  isPlain: true,
+  encode: (value) => Promise.resolve(value),
+  decode: (stored) => (isSealed(stored) ? Promise.reject(new RunnerError("locked")) : Promise.resolve(stored)),
 };
 
-/** The host does not have the key: the record itself may be in order. */
-export const isKeyMissing = (error: unknown): boolean =>
-  RunnerError.is(error, "locked") || RunnerError.is(error, "wrong-key");
+/** Where a database's keys are, in errors about them. */
+export const KEYS_PLACE = "keys";
+
+/** Not about the record, which may be in order: the key is missing, the keys or the database cannot be read. */
+export const isNotOfRecord = (error: unknown): boolean =>
+  RunnerError.is(error) && !(error.code === "corrupt-record" && error.details["store"] !== KEYS_PLACE);
+
+/** Decodes a payload. Errors: RunnerError, `refused()` for what was not encoded for this place. */
+export async function decoded(
+  codec: PayloadCodec,
+  stored: unknown,
+  place: PayloadPlace,
+  refused: () => RunnerError,
+): Promise<unknown> {
+  try {
+    return await codec.decode(stored, place);
+  } catch (error) {
+    throw isNotOfRecord(error) ? error : refused();
+  }
+}
 
 /** The short text that stands for another one, see {@link PayloadCodec.digest}. */
 export const digestOf = (codec: PayloadCodec, text: string): Promise<string> | string => codec.digest?.(text) ?? text;

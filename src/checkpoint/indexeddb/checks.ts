@@ -1,5 +1,5 @@
 import { RunnerError } from "../../run/errors.js";
-import type { PayloadCodec } from "../../storage/codec.js";
+import { decoded, type PayloadCodec, type PayloadPlace } from "../../storage/codec.js";
 import type { Checkpoint } from "../checkpoint.js";
 import { hasFields, isCheckpoint, isCount, isId, isOrigin, isTime } from "../checks.js";
 import type { CheckpointStores, MetadataRecord, OriginRecord, TurnRecord } from "./schema.js";
@@ -34,9 +34,13 @@ export function checkOriginRecord(record: OriginRecord | TurnRecord | undefined)
   throw corrupt("origins", { runId: record.runId });
 }
 
+export const placeOfCheckpoint = (id: string): PayloadPlace => ["checkpoint", id];
+
 /** @param stored the record of `id` in `states`; the database returns a private copy */
 export async function decodeCheckpoint(codec: PayloadCodec, id: string, stored: unknown): Promise<Checkpoint> {
-  const checkpoint = hasFields(stored) ? await codec.decode(stored["checkpoint"], ["checkpoint", id]) : undefined;
-  if (!isCheckpoint(checkpoint) || checkpoint.id !== id) throw corrupt("states", { checkpointId: id });
+  const refused = (): RunnerError => corrupt("states", { checkpointId: id });
+  if (!hasFields(stored)) throw refused();
+  const checkpoint = await decoded(codec, stored["checkpoint"], placeOfCheckpoint(id), refused);
+  if (!isCheckpoint(checkpoint) || checkpoint.id !== id) throw refused();
   return checkpoint;
 }

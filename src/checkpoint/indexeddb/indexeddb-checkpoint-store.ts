@@ -2,14 +2,15 @@ import type { Clock } from "../../platform/clock.js";
 import type { MakeId } from "../../platform/ids.js";
 import { checkpointDbName, DEFAULT_DB_NAME, userDbName } from "../../platform/names.js";
 import { checkNames, CLOCK, FUNCTION, ID, TIMEOUT, USER, type Names } from "../../run/options.js";
+import { loaded } from "../../run/loaded.js";
 import type { PayloadCodec } from "../../storage/codec.js";
-import { ENCRYPTION, storedBy, type EncryptionOption } from "../../storage/encryption-option.js";
+import { ENCRYPTION, type EncryptionOption } from "../../storage/encryption-option.js";
 import { DatabaseConnection } from "../../storage/indexeddb/database-connection.js";
-import { storedKeys } from "../../storage/indexeddb/key-store.js";
+import { storedBy, type StoredBy } from "../../storage/indexeddb/stored-by.js";
 import { CheckedStore } from "../checked-store.js";
 import { prune } from "./prune.js";
 import { checkpointReads } from "./reads.js";
-import { checkpointLayout } from "./schema.js";
+import { checkpointLayout, KEYS } from "./schema.js";
 import { checkpointWrites } from "./writes.js";
 
 /** The database, and the dependencies of the store. */
@@ -56,17 +57,24 @@ export class IndexedDBCheckpointStore extends CheckedStore {
       layout: checkpointLayout,
       clock,
       openTimeoutMs,
+      onGone: () => stored.gone(),
     });
-    const stored = storedBy(encryption, storedKeys(connection, ["keys", "keys"], ["states"]));
+    const stored: StoredBy = storedBy(encryption, {
+      connection,
+      keysAt: KEYS,
+      content: ["states"],
+      encryptRest: async (ring, signal) =>
+        (await loaded(import("./encrypt-rest.js"))).encryptRest(connection, ring, signal),
+    });
     const { codec = stored.codec } = options;
     super(
       {
         ...checkpointReads(connection, codec),
         ...checkpointWrites(connection, codec),
         prune: (...range) => prune(connection, ...range),
-        close: async () => {
+        close: () => {
           stored.close();
-          await connection.close();
+          return connection.close();
         },
       },
       options,

@@ -1,6 +1,7 @@
 import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
 import type { DatabaseConnection, DatabaseLayout } from "../../storage/indexeddb/database-connection.js";
 import type { KeyRecord } from "../../storage/encryption/keys.js";
+import type { KeysAt } from "../../storage/indexeddb/keyless.js";
 import type { CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
 
 /**
@@ -61,12 +62,14 @@ export type CheckpointConnection = DatabaseConnection<CheckpointSchema>;
 export type CheckpointRead = IDBPTransaction<CheckpointSchema, CheckpointStores[], "readonly">;
 export type CheckpointWrite = IDBPTransaction<CheckpointSchema, CheckpointStores[], "readwrite">;
 
-export const STORES: CheckpointStores[] = ["metadata", "states", "origins"];
+export const STORES: CheckpointStores[] = ["metadata", "states", "origins", "keys"];
+
+export const KEYS: KeysAt<CheckpointSchema> = ["keys", "keys"];
 
 /** History: 1, the first; 2, the keys of encrypted databases. */
 export const checkpointLayout: DatabaseLayout<CheckpointSchema> = {
   version: 2,
-  stores: [...STORES, "keys"],
+  stores: STORES,
   upgrade(db, from) {
     if (from < 1) createStores(db);
     db.createObjectStore("keys");

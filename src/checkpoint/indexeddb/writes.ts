@@ -1,14 +1,16 @@
 import { randomId } from "../../platform/ids.js";
 import type { PayloadCodec } from "../../storage/codec.js";
 import { quietly } from "../../storage/indexeddb/database-connection.js";
+import { refuseEncrypted } from "../../storage/indexeddb/keyless.js";
 import type { StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
 import type { SaveIfResult } from "../checkpoint-store.js";
 import { isCount, refuseUnstorable } from "../checks.js";
 import { metadataOf } from "../derive.js";
+import { placeOfCheckpoint } from "./checks.js";
 import { everyPlace, placeOf, placesAt, turnIn } from "./places.js";
 import { newestOf } from "./reads.js";
-import { STORES, TURNS, type CheckpointConnection, type CheckpointWrite, type StateRecord } from "./schema.js";
+import { KEYS, STORES, TURNS, type CheckpointConnection, type CheckpointWrite, type StateRecord } from "./schema.js";
 
 /** A checkpoint with everything computed before its transaction opens. */
 interface Draft {
@@ -18,7 +20,7 @@ interface Draft {
 }
 
 async function draftOf(codec: PayloadCodec, checkpoint: Checkpoint): Promise<Draft> {
-  const state = { id: checkpoint.id, checkpoint: await codec.encode(checkpoint, ["checkpoint", checkpoint.id]) };
+  const state = { id: checkpoint.id, checkpoint: await codec.encode(checkpoint, placeOfCheckpoint(checkpoint.id)) };
   return { checkpoint, metadata: metadataOf(checkpoint, 0), state };
 }
 
@@ -95,7 +97,10 @@ export const checkpointWrites = (
 ): Pick<StoredCheckpoints, "save" | "saveIf" | "delete"> => ({
   save: async (checkpoint) => {
     const draft = await draftOf(codec, checkpoint);
-    await connection.write(STORES, "strict", (tx) => put(tx, draft));
+    await connection.write(STORES, "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS);
+      await put(tx, draft);
+    });
   },
 
   saveIf: async (checkpoint, expectedLatestId) => {
@@ -104,6 +109,7 @@ export const checkpointWrites = (
     const draft = await draftOf(codec, checkpoint);
     const { id, runId } = checkpoint;
     return connection.write(STORES, "strict", async (tx): Promise<SaveIfResult> => {
+      await refuseEncrypted(tx, codec, KEYS);
       const latest = await newestOf(tx, runId);
       const written = (await tx.objectStore("metadata").get(id))?.token === token;
       if (!written) {

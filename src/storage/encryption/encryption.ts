@@ -42,22 +42,24 @@ export class Encryption {
   /**
    * The keys of a database. Its codec can be used at once: it rejects with `locked` as long as there is no key.
    *
+   * @param onOpened called whenever they were unlocked, or others were found
    * @internal
    */
-  ring(store: KeyStore): KeyRing {
-    const ring = new KeyRing(store, () => this.currentKey());
+  ring(store: KeyStore, onOpened?: () => void): KeyRing {
+    const ring = new KeyRing(store, () => this.currentKey(), onOpened);
     this.rings.push(ring);
     return ring;
   }
 
   /**
-   * The database is closed.
+   * The database of these keys was closed.
    *
    * @internal
    */
-  leave(ring: KeyRing): void {
+  release(ring: KeyRing): void {
     const at = this.rings.indexOf(ring);
     if (at >= 0) this.rings.splice(at, 1);
+    ring.forget();
   }
 
   /**

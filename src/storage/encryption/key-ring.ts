@@ -1,6 +1,6 @@
 import { RunnerError } from "../../run/errors.js";
 import type { LockState } from "../../run/types.js";
-import { isSealed, type PayloadCodec } from "../codec.js";
+import { isSealed, KEYS_PLACE, type PayloadCodec } from "../codec.js";
 import {
   bytesOf,
   changedRecord,
@@ -21,11 +21,12 @@ export interface KeyStore {
    * Replaces the record that was read, in one strict transaction.
    *
    * @param from undefined: there was none
-   * @returns false, nothing changed, if it is another one by now
+   * @returns false, nothing changed, if it is another one by now, or if the first one says that all is encrypted while
+   *   somebody has stored something
    */
   replace(from: KeyRecord | undefined, to: KeyRecord): Promise<boolean>;
-  /** Nothing is stored in the database yet. */
-  isEmpty(): Promise<boolean>;
+  /** What the database holds; `sealed`: something encrypted, as far as a quick look finds it. */
+  content(): Promise<"nothing" | "plain" | "sealed">;
 }
 
 /** Whether a record of keys is still the one that was read. */
@@ -54,6 +55,8 @@ export class KeyRing {
   constructor(
     private readonly store: KeyStore,
     private readonly key: () => Promise<CryptoKey>,
+    /** Called whenever the keys were unlocked, or others were found. */
+    private readonly onOpened: () => void = () => undefined,
   ) {}
 
   readonly codec: Required<Omit<PayloadCodec, "isPlain">> = {
@@ -62,7 +65,7 @@ export class KeyRing {
       const keys = await this.keys();
       if (!isSealed(stored)) {
         // What is still to be encrypted; where all is, what somebody else has put there.
-        if (!keys.record.isWhole) return stored;
+        if (!keys.record.isWhole && !(stored instanceof Uint8Array)) return stored;
         throw new RunnerError("corrupt-record");
       }
       return open(await this.keyOfId(keyIdOf(stored)), stored, place);
@@ -89,19 +92,19 @@ export class KeyRing {
       return "unlocked";
     } catch (error) {
       if (!RunnerError.is(error, "locked")) throw error;
-      return checkKeyRecord(await this.store.load()) === undefined ? "new" : "locked";
+      return (await this.load()) === undefined ? "new" : "locked";
     }
   }
 
   /** How often somebody has locked the database for all; 0 if it has no keys yet. */
   async locks(): Promise<number> {
-    return checkKeyRecord(await this.store.load())?.locks ?? 0;
+    return (await this.load())?.locks ?? 0;
   }
 
   /** No key that was kept until now unlocks it by itself any more. */
   async countLock(): Promise<void> {
     for (;;) {
-      const record = checkKeyRecord(await this.store.load());
+      const record = await this.load();
       if (record === undefined) return;
       if (await this.store.replace(record, { ...record, locks: record.locks + 1 })) return;
     }
@@ -109,7 +112,7 @@ export class KeyRing {
 
   /** Errors: RunnerError `wrong-key`, if it is not that of the database. A database without keys takes any. */
   async check(key: CryptoKey): Promise<void> {
-    const record = checkKeyRecord(await this.store.load());
+    const record = await this.load();
     if (record !== undefined) await unlocked(key, record);
   }
 
@@ -140,15 +143,19 @@ export class KeyRing {
 
   /** Everything is encrypted with the key of new records now. Nothing is changed if another host changed the keys. */
   async caughtUp(): Promise<void> {
-    const { record } = await this.keys();
-    await this.store.replace(record, await changedRecord(await this.key(), record, { caughtUp: record.current }));
-    this.forget();
+    const opened = this.keys();
+    const keys = await opened;
+    const { record } = keys;
+    const next = await changedRecord(await this.key(), record, { caughtUp: record.current });
+    if ((await this.store.replace(record, next)) && this.opened === opened) {
+      this.opened = Promise.resolve({ ...keys, record: next });
+    }
   }
 
   /** Errors: RunnerError `wrong-key`. A database without keys is left alone. */
   async change(key: CryptoKey, change: KeyChange): Promise<void> {
     for (;;) {
-      const record = checkKeyRecord(await this.store.load());
+      const record = await this.load();
       if (record === undefined) return;
       const done = await this.store.replace(record, await changedRecord(key, record, change));
       this.forget();
@@ -156,29 +163,51 @@ export class KeyRing {
     }
   }
 
+  /** The stored record. Errors: RunnerError `corrupt-record` too if it is gone, and with it what was encrypted. */
+  private async load(): Promise<KeyRecord | undefined> {
+    const record = checkKeyRecord(await this.store.load());
+    // New keys would read none of it, and be in the way of the old ones, which a backup may hold.
+    if (record === undefined && (await this.store.content()) === "sealed") {
+      throw new RunnerError("corrupt-record", { store: KEYS_PLACE });
+    }
+    return record;
+  }
+
   private async openNow(): Promise<OpenKeys> {
     const key = await this.key();
     for (;;) {
-      const found = checkKeyRecord(await this.store.load());
-      if (found !== undefined) return unlocked(key, found);
-      const made = await newRecord(key, await this.store.isEmpty());
-      if (await this.store.replace(undefined, made)) return unlocked(key, made);
+      const found = await this.load();
+      const record = found ?? (await newRecord(key, (await this.store.content()) === "nothing"));
+      if (found === undefined && !(await this.store.replace(undefined, record))) continue;
+      const opened = await unlocked(key, record);
+      this.onOpened();
+      return opened;
     }
   }
 
   private async keyOfId(id: number | undefined): Promise<DataKey> {
     const has = ({ record }: OpenKeys): boolean => record.keys.some((one) => one.id === id);
     let keys = await this.keys();
-    if (id !== undefined && !has(keys)) {
-      // Another host may have made it.
-      this.forget();
-      keys = await this.keys();
-    }
+    // Another host may have made it.
+    if (id !== undefined && !has(keys)) keys = await this.latest();
     if (id === undefined || !has(keys)) throw new RunnerError("corrupt-record");
     if (keys.current.id === id) return keys.current;
     const known = keys.others.get(id) ?? keyOf(keys.by, keys.record, id).then((key) => ({ id, key }));
     keys.others.set(id, known);
     return known;
+  }
+
+  /** The keys as they are stored now. Where the given key does not open them, those that are open stay. */
+  private async latest(): Promise<OpenKeys> {
+    const before = this.opened;
+    const keys = await this.keys();
+    // Unlocking takes long, and any record may name a key that there is not.
+    if (isSameRecord(await this.store.load(), keys.record)) return keys;
+    if (this.opened !== before) return this.keys();
+    const opened = this.openNow();
+    const latest = await opened;
+    if (this.opened === before) this.opened = opened;
+    return latest;
   }
 }
 

@@ -1,4 +1,5 @@
 import { invalidInput, RunnerError } from "../../run/errors.js";
+import { KEYS_PLACE } from "../codec.js";
 
 /*
  * Keys by Web Crypto. A database's content is encrypted with data keys of its own (AES-GCM, 256 bits, random); they are
@@ -93,24 +94,32 @@ export async function wrappingKey(
   return subtle().deriveKey(how, key, { name: GCM, length: 256 }, false, ["wrapKey", "unwrapKey"]);
 }
 
-/** What a wrapped key is bound to: it unwraps nowhere else. */
-const boundTo = (name: KeyName, isWhole: boolean): Bytes => bytesOf(["ag-ui-local-runtime key", name, isWhole]);
+/** What of the record is not a key. */
+type Rest = Pick<KeyRecord, "current" | "caughtUp"> & { readonly keys: readonly { readonly id: number }[] };
+
+/** What a wrapped key is bound to: it unwraps nowhere else. The one for digests, which is always unwrapped, to the rest. */
+const boundTo = (name: KeyName, { current, caughtUp, keys }: Rest): Bytes =>
+  bytesOf([
+    "ag-ui-local-runtime key",
+    name,
+    ...(name === "digest" ? [current, caughtUp, keys.map(({ id }) => id)] : []),
+  ]);
 
 const kindOf = (name: KeyName) =>
   name === "digest"
     ? { algorithm: { name: "HMAC", hash: "SHA-256", length: 256 }, usages: ["sign"] as const }
     : { algorithm: { name: GCM, length: 256 }, usages: ["encrypt", "decrypt"] as const };
 
-async function wrap(by: CryptoKey, key: CryptoKey, name: KeyName, isWhole: boolean): Promise<WrappedKey> {
+async function wrap(by: CryptoKey, key: CryptoKey, name: KeyName, rest: Rest): Promise<WrappedKey> {
   const iv = newIv();
-  const additionalData = boundTo(name, isWhole);
+  const additionalData = boundTo(name, rest);
   return { iv, wrapped: new Uint8Array(await subtle().wrapKey("raw", key, by, { name: GCM, iv, additionalData })) };
 }
 
 /** @param extractable only to wrap it anew */
-async function unwrap(by: CryptoKey, from: WrappedKey, name: KeyName, isWhole: boolean, extractable = false) {
+async function unwrap(by: CryptoKey, from: WrappedKey, name: KeyName, rest: Rest, extractable = false) {
   const { algorithm, usages } = kindOf(name);
-  const additionalData = boundTo(name, isWhole);
+  const additionalData = boundTo(name, rest);
   const how = { name: GCM, iv: from.iv, additionalData };
   try {
     return await subtle().unwrapKey("raw", from.wrapped, by, how, algorithm, extractable, [...usages]);
@@ -119,35 +128,27 @@ async function unwrap(by: CryptoKey, from: WrappedKey, name: KeyName, isWhole: b
   }
 }
 
-async function newKey(by: CryptoKey, name: KeyName, isWhole: boolean): Promise<WrappedKey> {
+async function newKey(by: CryptoKey, name: KeyName, rest: Rest): Promise<WrappedKey> {
   const { algorithm, usages } = kindOf(name);
   const made = await subtle().generateKey(algorithm, true, [...usages]);
   // Of these algorithms there are no pairs.
-  return wrap(by, made as CryptoKey, name, isWhole);
+  return wrap(by, made as CryptoKey, name, rest);
 }
 
 /** @param isWhole nothing is stored yet */
 export async function newRecord(key: CryptoKey, isWhole: boolean): Promise<KeyRecord> {
   const derivation = { salt: randomBytes(16), rounds: ROUNDS };
   const by = await wrappingKey(key, derivation);
-  const [first, digest] = await Promise.all([newKey(by, 1, isWhole), newKey(by, "digest", isWhole)]);
-  return {
-    format: 1,
-    ...derivation,
-    current: 1,
-    keys: [{ id: 1, ...first }],
-    digest,
-    caughtUp: isWhole ? 1 : 0,
-    locks: 0,
-    isWhole,
-  };
+  const rest = { current: 1, caughtUp: isWhole ? 1 : 0, keys: [{ id: 1 }] };
+  const [first, digest] = await Promise.all([newKey(by, 1, rest), newKey(by, "digest", rest)]);
+  return { format: 1, ...derivation, ...rest, keys: [{ id: 1, ...first }], digest, locks: 0, isWhole };
 }
 
 /** One of the database's keys. Errors: RunnerError `wrong-key`. */
 export function keyOf(by: CryptoKey, record: KeyRecord, name: KeyName): Promise<CryptoKey> {
   const wrapped = name === "digest" ? record.digest : record.keys.find(({ id }) => id === name);
-  if (wrapped === undefined) throw new RunnerError("corrupt-record", { store: "meta" });
-  return unwrap(by, wrapped, name, record.isWhole);
+  if (wrapped === undefined) throw new RunnerError("corrupt-record", { store: KEYS_PLACE });
+  return unwrap(by, wrapped, name, record);
 }
 
 export interface KeyChange {
@@ -163,19 +164,24 @@ export interface KeyChange {
 export async function changedRecord(key: CryptoKey, record: KeyRecord, change: KeyChange): Promise<KeyRecord> {
   const from = await wrappingKey(key, record);
   const { caughtUp = record.caughtUp } = change;
-  const isWhole = caughtUp > 0;
   const derivation = change.key === undefined ? record : { salt: randomBytes(16), rounds: ROUNDS };
   const by = change.key === undefined ? from : await wrappingKey(change.key, derivation);
+  const ids = record.keys.map(({ id }) => id);
+  const added = change.rotates === true ? [Math.max(...ids) + 1] : [];
+  const rest = {
+    current: added[0] ?? record.current,
+    caughtUp,
+    keys: [...ids, ...added].map((id) => ({ id })),
+  };
   const again = async (old: WrappedKey, name: KeyName) =>
-    wrap(by, await unwrap(from, old, name, record.isWhole, true), name, isWhole);
-  const keys = await Promise.all(record.keys.map(async (old) => ({ id: old.id, ...(await again(old, old.id)) })));
-  const digest = await again(record.digest, "digest");
+    wrap(by, await unwrap(from, old, name, record, true), name, rest);
+  const keys = await Promise.all([
+    ...record.keys.map(async (old) => ({ id: old.id, ...(await again(old, old.id)) })),
+    ...added.map(async (id) => ({ id, ...(await newKey(by, id, rest)) })),
+  ]);
   const { salt, rounds } = derivation;
-  const { current: before, locks } = record;
-  const next = { format: 1, salt, rounds, current: before, keys, digest, caughtUp, locks, isWhole } as const;
-  if (change.rotates !== true) return next;
-  const current = Math.max(...record.keys.map(({ id }) => id)) + 1;
-  return { ...next, current, keys: [...keys, { id: current, ...(await newKey(by, current, isWhole)) }] };
+  const digest = await again(record.digest, "digest");
+  return { format: 1, salt, rounds, ...rest, keys, digest, locks: record.locks, isWhole: caughtUp > 0 };
 }
 
 const isBytes = (value: unknown): boolean => value instanceof Uint8Array;
@@ -204,7 +210,7 @@ export function checkKeyRecord(stored: unknown): KeyRecord | undefined {
     Number.isSafeInteger(record.caughtUp) &&
     Number.isSafeInteger(record.locks) &&
     isWhole === record.caughtUp! > 0;
-  if (!isValid) throw new RunnerError("corrupt-record", { store: "meta" });
+  if (!isValid) throw new RunnerError("corrupt-record", { store: KEYS_PLACE });
   // Each field was checked.
   return record as KeyRecord;
 }

@@ -23,7 +23,9 @@ export const indexedDBChunks =
         if (again) throw corrupt("chunks", run);
         continue;
       }
-      return Promise.all(records.map(async (record) => ({ ...record, entries: await decodeEntries(codec, record) })));
+      return Promise.all(
+        records.map(async (record) => ({ ...record, entries: await decodeEntries(codec, record, run) })),
+      );
     }
   };
 

@@ -6,8 +6,9 @@ import { mark, sweepThread } from "./garbage.js";
 import { readHead } from "./heads.js";
 import { readRunsFrom } from "./reads.js";
 import { quietly } from "./database-connection.js";
+import { refuseEncrypted } from "./keyless.js";
 import { encodeDerived, nextEpoch, putDerived, runRange, storable } from "./records.js";
-import type { Connection, WriteTransaction } from "./schema.js";
+import { KEYS, type Connection, type WriteTransaction } from "./schema.js";
 import { anyWaits, waitingRange } from "./waiting-rows.js";
 
 /** One strict transaction writes the tombstone, which hides the rest; that is then deleted in pieces. */
@@ -99,6 +100,7 @@ export async function cut(
   let done: { readonly epoch: number; readonly lost: number } | undefined;
   const stores = ["heads", "threads", "runs", "messages", "states", "meta"] as const;
   const lost = await connection.write([...stores], "strict", async (tx) => {
+    await refuseEncrypted(tx, codec, KEYS);
     const runs = tx.objectStore("runs");
     const [headRecord, runRecord, upToBase, thread] = await Promise.all([
       tx.objectStore("heads").get(threadId),

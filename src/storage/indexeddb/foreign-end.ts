@@ -4,8 +4,9 @@ import { endedRun, freed, takenOver, withoutUnderived } from "../decisions.js";
 import type { RunStore } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun } from "./checks.js";
 import { quietly } from "./database-connection.js";
-import { encodeDerived, nextEpoch, placeOfClosing, putDerived, storable, toRunRow } from "./records.js";
-import type { Connection, RunRecord, WriteTransaction } from "./schema.js";
+import { encodeDerived, nextEpoch, placeOfClosing, putDerived, storable, toRunRow, withKeys } from "./records.js";
+import { refuseEncrypted } from "./keyless.js";
+import { KEYS, type Connection, type RunRecord, type WriteTransaction } from "./schema.js";
 import { putRecovery } from "./waiting-rows.js";
 import { scopeOf, touchThread } from "./writes.js";
 
@@ -63,7 +64,8 @@ export const indexedDBForeignEnds = (
   derive: async (threadId, runIndex, runClosing, derived) => {
     const closing = await codec.encode(runClosing, placeOfClosing(threadId, runIndex));
     const records = await encodeDerived(codec, threadId, runIndex, derived);
-    await connection.write(["heads", "runs", "messages", "states"], "relaxed", async (tx) => {
+    await connection.write(withKeys(["heads", "runs", "messages", "states"], codec), "relaxed", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS);
       const [headRecord, runRecord] = await Promise.all([
         tx.objectStore("heads").get(threadId),
         tx.objectStore("runs").get([threadId, runIndex]),

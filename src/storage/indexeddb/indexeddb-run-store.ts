@@ -1,7 +1,7 @@
 import { DEFAULT_DB_NAME } from "../../platform/names.js";
 import { loaded } from "../../run/loaded.js";
 import type { PayloadCodec } from "../codec.js";
-import { storedBy, type EncryptionOption } from "../encryption-option.js";
+import type { EncryptionOption } from "../encryption-option.js";
 import type { RunStore } from "../run-store.js";
 import type { WaitingStore } from "../waiting.js";
 import { indexedDBChunks } from "./chunk-reads.js";
@@ -9,9 +9,9 @@ import { DatabaseConnection, type ConnectionOptions } from "./database-connectio
 import { cut, deleteThread } from "./deletion.js";
 import { indexedDBForeignEnds } from "./foreign-end.js";
 import { sweep } from "./garbage.js";
-import { storedKeys } from "./key-store.js";
 import { indexedDBReads } from "./reads.js";
 import { KEYS, PAYLOADS, runtimeLayout, type RuntimeSchema } from "./schema.js";
+import { storedBy, type StoredBy } from "./stored-by.js";
 import { indexedDBThreads } from "./threads.js";
 import { indexedDBWrites } from "./writes.js";
 
@@ -42,9 +42,17 @@ const lazyWaiting = (load: () => Promise<LazyWaiting>): LazyWaiting => ({
  */
 export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunStore {
   const { dbName = DEFAULT_DB_NAME, encryption, newEpochs = () => 0 } = options;
-  const connection = new DatabaseConnection({ ...options, dbName, layout: runtimeLayout(newEpochs) });
-  const { codec: own, ring, lockState, close } = storedBy(encryption, storedKeys(connection, ["meta", KEYS], PAYLOADS));
-  const codec = options.codec ?? own;
+  const connection = new DatabaseConnection({
+    ...options,
+    dbName,
+    layout: runtimeLayout(newEpochs),
+    onGone: (deleted) => {
+      stored.gone();
+      options.onGone?.(deleted);
+    },
+  });
+  const stored: StoredBy = storedBy(encryption, { connection, keysAt: KEYS, content: PAYLOADS });
+  const { codec = stored.codec } = options;
   return {
     ...indexedDBReads(connection, codec),
     ...indexedDBThreads(connection, codec),
@@ -58,16 +66,16 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     cut: (...at) => cut(connection, codec, ...at),
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),
     sweep: () => sweep(connection),
-    lockState,
-    locks: async () => (await ring?.get())?.locks() ?? 0,
+    lockState: () => stored.lockState(),
+    locks: async () => (await stored.ring?.get())?.locks() ?? 0,
     encryptRest: async (signal) => {
-      if (ring === undefined) return;
+      if (stored.ring === undefined) return;
       const { encryptRest } = await loaded(import("./encrypt-rest.js"));
-      await encryptRest(connection, await ring.get(), signal);
+      await encryptRest(connection, await stored.ring.get(), signal);
     },
-    close: async () => {
-      close();
-      await connection.close();
+    close: () => {
+      stored.close();
+      return connection.close();
     },
   };
 }

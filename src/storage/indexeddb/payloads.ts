@@ -2,7 +2,7 @@ import type { BaseEvent, Interrupt, Message, State } from "@ag-ui/client";
 import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
 import type { PackedEntry } from "../../run/types.js";
 import { bareEnd } from "../../run/bare-end.js";
-import { isKeyMissing, isSealed, type PayloadCodec, type PayloadPlace } from "../codec.js";
+import { decoded, isNotOfRecord, isSealed, type PayloadCodec } from "../codec.js";
 import { readableClosing } from "../decisions.js";
 import type { PersistedInput, RunClosing } from "../run-store.js";
 import {
@@ -15,7 +15,7 @@ import {
   placeOfTitle,
 } from "./records.js";
 import { corrupt, isIndex, isRecord, isText } from "./checks.js";
-import type { ChunkRecord, MessageRecord, RunRecord, StateRecord, Stores, ThreadRecord } from "./schema.js";
+import type { ChunkRecord, MessageRecord, RunRecord, StateRecord, ThreadRecord } from "./schema.js";
 
 /*
  * Decodes payloads and checks the fields that this project relies on. All others belong to the agent.
@@ -49,31 +49,16 @@ const isClosing = (value: unknown): value is RunClosing =>
   value["customs"].every(isEvent) &&
   isEvent(value["terminal"]);
 
-/** Errors: RunnerError `locked` or `wrong-key`; `corrupt-record` where the codec refuses it. */
-async function decoded(
-  codec: PayloadCodec,
-  stored: unknown,
-  place: PayloadPlace,
-  store: Stores,
-  record: Parameters<typeof corrupt>[1],
-): Promise<unknown> {
-  try {
-    return await codec.decode(stored, place);
-  } catch (error) {
-    throw isKeyMissing(error) ? error : corrupt(store, record);
-  }
-}
-
 /** The title of a thread. An empty one is stored as it is. */
 export const decodeTitle = async (codec: PayloadCodec, { threadId, title }: ThreadRecord): Promise<string> => {
   if (title === "") return title;
-  const found = await decoded(codec, title, placeOfTitle(threadId), "threads", { threadId });
+  const found = await decoded(codec, title, placeOfTitle(threadId), () => corrupt("threads", { threadId }));
   if (!isText(found)) throw corrupt("threads", { threadId });
   return found;
 };
 
 export async function decodeInput(codec: PayloadCodec, record: RunRecord): Promise<PersistedInput> {
-  const input = await decoded(codec, record.input, placeOfInput(record), "runs", record);
+  const input = await decoded(codec, record.input, placeOfInput(record), () => corrupt("runs", record));
   if (!isInput(input)) throw corrupt("runs", record);
   const { again } = input;
   return { ...input, messages: readableItems(input.messages), ...(again !== undefined && { again: readable(again) }) };
@@ -81,12 +66,8 @@ export async function decodeInput(codec: PayloadCodec, record: RunRecord): Promi
 
 export async function decodeClosing(codec: PayloadCodec, record: RunRecord): Promise<RunClosing | undefined> {
   if (record.closing === undefined) return undefined;
-  const closing = await decoded(
-    codec,
-    record.closing,
-    placeOfClosing(record.threadId, record.runIndex),
-    "runs",
-    record,
+  const closing = await decoded(codec, record.closing, placeOfClosing(record.threadId, record.runIndex), () =>
+    corrupt("runs", record),
   );
   if (!isClosing(closing)) throw corrupt("runs", record);
   return readableClosing(closing);
@@ -102,10 +83,27 @@ function eventsIn(entry: unknown): number | undefined {
   return cuts.reduce((sum, length) => sum + length, 0) === delta.length ? cuts.length : undefined;
 }
 
-export async function decodeEntries(codec: PayloadCodec, record: ChunkRecord): Promise<readonly PackedEntry[]> {
-  const bare = codec.isPlain === true || isSealed(record.entries) ? undefined : bareEnd(record.entries);
-  // A host without the key may have ended the run: what anybody could have written is read without its texts.
-  const entries = bare ?? (await decoded(codec, record.entries, placeOfChunk(record), "chunks", record));
+/** It was written by whoever ended the run of a host that was gone. */
+const isForeignEnd = (record: ChunkRecord, { status, epoch, eventCount }: RunRecord): boolean =>
+  (status === "broken" || status === "stopped" || status === "superseded") &&
+  record.epoch === epoch &&
+  record.firstSeq + record.count === eventCount;
+
+export async function decodeEntries(
+  codec: PayloadCodec,
+  record: ChunkRecord,
+  run: RunRecord,
+): Promise<readonly PackedEntry[]> {
+  const stored = record.entries;
+  const entries = await decoded(codec, stored, placeOfChunk(record), () => corrupt("chunks", record)).catch(
+    (error: unknown) => {
+      const isBare = !isNotOfRecord(error) && !isSealed(stored) && isForeignEnd(record, run);
+      // A host without the key may have ended the run: what anybody could have written is read without its texts.
+      const bare = isBare ? bareEnd(stored, run.status) : undefined;
+      if (bare === undefined) throw error;
+      return bare;
+    },
+  );
   if (!Array.isArray(entries)) throw corrupt("chunks", record);
   let count = 0;
   for (const entry of entries) count += eventsIn(entry) ?? NaN;
@@ -117,7 +115,9 @@ export async function decodeEntries(codec: PayloadCodec, record: ChunkRecord): P
 /** @returns undefined for a row that only resets */
 export async function decodeMessage(codec: PayloadCodec, record: MessageRecord): Promise<Message | undefined> {
   if (record.message === undefined) return undefined;
-  const message = readable(await decoded(codec, record.message, placeOfMessage(record), "messages", record));
+  const message = readable(
+    await decoded(codec, record.message, placeOfMessage(record), () => corrupt("messages", record)),
+  );
   if (!isMessage(message) || message.id !== record.messageId) throw corrupt("messages", record);
   return message;
 }
@@ -127,9 +127,11 @@ export async function decodeState(
   record: StateRecord,
 ): Promise<{ state: State; interrupts: Interrupt[] }> {
   const { threadId, runIndex } = record;
-  const state = readable(await decoded(codec, record.state, placeOfState(threadId, runIndex), "states", record));
+  const state = readable(
+    await decoded(codec, record.state, placeOfState(threadId, runIndex), () => corrupt("states", record)),
+  );
   const interrupts = readable(
-    await decoded(codec, record.interrupts, placeOfInterrupts(threadId, runIndex), "states", record),
+    await decoded(codec, record.interrupts, placeOfInterrupts(threadId, runIndex), () => corrupt("states", record)),
     true,
   );
   if (!("state" in record) || !Array.isArray(interrupts) || !interrupts.every(isInterrupt))

@@ -1,6 +1,6 @@
 import type { Message } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
-import { digestOf, isKeyMissing, type PayloadCodec } from "../codec.js";
+import { digestOf, isNotOfRecord, type PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import { readable } from "../../run/readable.js";
 import { answeredIn, resultOf } from "../pending-tool-calls.js";
@@ -71,7 +71,7 @@ const IDS_AT_ONCE = 256;
 
 /** Without the key nothing is given out: the run that would go on is refused. */
 function unlessLocked(error: unknown): undefined {
-  if (isKeyMissing(error)) throw error;
+  if (isNotOfRecord(error)) throw error;
 }
 
 function unlessUnreadable(error: unknown): undefined {

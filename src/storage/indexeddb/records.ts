@@ -10,9 +10,14 @@ import {
   type MessageRecord,
   type RunRecord,
   type StateRecord,
+  type Stores,
   type ReadTransaction,
   type WriteTransaction,
 } from "./schema.js";
+
+/** The scope of a write of payloads, see `refuseEncrypted`. */
+export const withKeys = (stores: readonly Stores[], codec: PayloadCodec): Stores[] =>
+  codec.isPlain === true && !stores.includes("meta") ? [...stores, "meta"] : [...stores];
 
 /** Records read per transaction: appends of all threads wait for a long read. */
 export const PAGE = 256;

@@ -8,8 +8,9 @@ import { isChunk } from "./checks.js";
 import { countingRun } from "./heads.js";
 import { decodeEntries } from "./payloads.js";
 import { quietly } from "./database-connection.js";
-import { encodeChunk } from "./records.js";
-import type { Connection } from "./schema.js";
+import { refuseEncrypted } from "./keyless.js";
+import { encodeChunk, withKeys } from "./records.js";
+import { KEYS, type Connection, type RunRecord } from "./schema.js";
 
 /** Most records that one transaction replaces: appends of all threads wait for it. A second pass joins the results. */
 export const REPACK_PIECE = 64;
@@ -25,7 +26,7 @@ export async function repack(
     if (run === undefined || run.status === "running") return;
     for (let next = 0; ;) {
       if (signal?.aborted === true) return;
-      const chunks = await readPiece(connection, codec, threadId, runIndex, next);
+      const chunks = await readPiece(connection, codec, run, next);
       if (chunks === undefined) return;
       for (const group of joinGroups(chunks)) {
         if (group.length === 1) continue;
@@ -42,10 +43,10 @@ export async function repack(
 async function readPiece(
   connection: Connection,
   codec: PayloadCodec,
-  threadId: string,
-  runIndex: number,
+  run: RunRecord,
   next: number,
 ): Promise<Chunk[] | undefined> {
+  const { threadId, runIndex } = run;
   const range = IDBKeyRange.bound([threadId, runIndex, next], [threadId, runIndex, Infinity]);
   const records = await connection.read(["chunks"], (tx) => tx.objectStore("chunks").getAll(range, REPACK_PIECE));
   const chunks: Chunk[] = [];
@@ -53,7 +54,7 @@ async function readPiece(
   try {
     for (const record of records) {
       if (!isChunk(record) || record.firstSeq !== seq) return undefined;
-      chunks.push({ ...record, entries: await decodeEntries(codec, record) });
+      chunks.push({ ...record, entries: await decodeEntries(codec, record, run) });
       seq += record.count;
     }
     return chunks;
@@ -71,7 +72,8 @@ async function replace(connection: Connection, codec: PayloadCodec, group: reado
   const record = await encodeChunk(codec, joined);
   const end = [threadId, runIndex, lastSeq(joined) + 1];
   const range = IDBKeyRange.bound([threadId, runIndex, firstSeq], end, false, true);
-  return connection.write(["chunks"], "relaxed", async (tx) => {
+  return connection.write(withKeys(["chunks"], codec), "relaxed", async (tx) => {
+    await refuseEncrypted(tx, codec, KEYS);
     const store = tx.objectStore("chunks");
     const [keys, now] = await Promise.all([
       store.getAllKeys(range, group.length + 1),

@@ -6,6 +6,7 @@ import type { KeyRecord } from "../encryption/keys.js";
 import type { ThreadHead } from "../run-store.js";
 import type { WaitingRow } from "../waiting.js";
 import type { DatabaseConnection, DatabaseLayout } from "./database-connection.js";
+import type { KeysAt } from "./keyless.js";
 
 /**
  * The database's layout. History:
@@ -136,8 +137,8 @@ export type WriteTransaction = IDBPTransaction<RuntimeSchema, Stores[], "readwri
 export type ReadTransaction = IDBPTransaction<RuntimeSchema, Stores[], "readonly">;
 type Upgrade = IDBPTransaction<RuntimeSchema, Stores[], "versionchange">;
 
-/** The keys of an encrypted database, in `meta`: a KeyRecord. */
-export const KEYS = "keys";
+/** The keys of an encrypted database: a KeyRecord. */
+export const KEYS: KeysAt<RuntimeSchema> = ["meta", "keys"];
 
 /** The counter of epochs, in `meta`. */
 export const EPOCH = "epoch";
@@ -181,7 +182,7 @@ const STORES: readonly Stores[] = [
   "waiting",
 ];
 
-/** Stores with payloads in their records. */
+/** Stores with payloads in their records, in the order in which they are encrypted anew. */
 export const PAYLOADS: readonly Stores[] = ["threads", "runs", "chunks", "messages", "states", "waiting"];
 
 /** @param newEpochs the epochs of a new database start above it */

@@ -1,10 +1,11 @@
 import type { RunStore, ThreadRow } from "../run-store.js";
-import { isKeyMissing, type PayloadCodec } from "../codec.js";
+import { isNotOfRecord, type PayloadCodec } from "../codec.js";
 import { checkThread, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
+import { refuseEncrypted } from "./keyless.js";
 import { decodeTitle } from "./payloads.js";
-import { encodeTitle } from "./records.js";
-import type { Connection, ThreadRecord } from "./schema.js";
+import { encodeTitle, withKeys } from "./records.js";
+import { KEYS, type Connection, type Stores, type ThreadRecord } from "./schema.js";
 import { anyWaits, waitingRange } from "./waiting-rows.js";
 
 /** The list of threads. */
@@ -59,7 +60,9 @@ export const indexedDBThreads = (
   // the tombstone, so a row that exists belongs to a thread that exists.
   updateThread: async (threadId, { title: given, archived, pinned }) => {
     const title = given === undefined ? given : await encodeTitle(codec, threadId, given);
-    const record = await connection.write(["threads"], "strict", async (tx) => {
+    const stores: Stores[] = title === undefined ? ["threads"] : withKeys(["threads"], codec);
+    const record = await connection.write(stores, "strict", async (tx) => {
+      if (title !== undefined) await refuseEncrypted(tx, codec, KEYS);
       const threads = tx.objectStore("threads");
       const before = checkThread(await threads.get(threadId));
       if (before === undefined) return undefined;
@@ -111,7 +114,7 @@ const byTime = (a: ThreadRecord, b: ThreadRecord): number =>
  */
 async function toThreadRow(codec: PayloadCodec, record: ThreadRecord, shown = false): Promise<ThreadRow> {
   const title = await decodeTitle(codec, record).catch((error: unknown) => {
-    if (!shown || isKeyMissing(error)) throw error;
+    if (!shown || isNotOfRecord(error)) throw error;
     return "";
   });
   return {

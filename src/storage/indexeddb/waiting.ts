@@ -1,13 +1,14 @@
 import { RunnerError } from "../../run/errors.js";
 import { readable } from "../../run/readable.js";
-import { isKeyMissing, type PayloadCodec } from "../codec.js";
+import { isNotOfRecord, type PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import { type WaitingRow, type WaitingStore } from "../waiting.js";
 import { placeOfMove, positionAtEnd, updatedWaiting, type Placed } from "../waiting-order.js";
 import { checkHead, checkRun, corrupt, isAbsentOr, isAttempt, isIndex, isRecord, isRun, isText } from "./checks.js";
 import { quietly } from "./database-connection.js";
-import { placeOfRequest, storable, toRunRow } from "./records.js";
-import type { Connection, WaitingRecord, WriteTransaction } from "./schema.js";
+import { refuseEncrypted } from "./keyless.js";
+import { placeOfRequest, storable, toRunRow, withKeys } from "./records.js";
+import { KEYS, type Connection, type WaitingRecord, type WriteTransaction } from "./schema.js";
 import { waitingRange } from "./waiting-rows.js";
 
 const isFailure = (error: unknown): boolean => isRecord(error) && isText(error["code"]) && isText(error["message"]);
@@ -34,7 +35,8 @@ export const indexedDBWaiting = (
     const { threadId, runId } = run;
     const request = await codec.encode(run.request, placeOfRequest(threadId, runId));
     let added: number | undefined;
-    return connection.write(["heads", "runs", "waiting"], "strict", async (tx) => {
+    return connection.write(withKeys(["heads", "runs", "waiting"], codec), "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS);
       const store = tx.objectStore("waiting");
       const [head, same, there, count, last] = await Promise.all([
         tx.objectStore("heads").get(threadId),
@@ -177,7 +179,8 @@ async function toRow(codec: PayloadCodec, record: WaitingRecord | undefined): Pr
       request: readable(await codec.decode(record.request, placeOfRequest(record.threadId, record.runId))),
     };
   } catch (cause) {
-    if (isKeyMissing(cause)) throw cause;
+    // Without the key nothing is shown; with it, the request may be in order.
+    if (isNotOfRecord(cause)) throw cause;
     const { code, message } = new RunnerError("corrupt-record", { threadId: record.threadId }, { cause });
     return { ...record, request: undefined, error: { code, message } };
   }

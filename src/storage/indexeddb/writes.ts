@@ -1,6 +1,5 @@
 import { unwrap } from "idb";
 import type { SettledStatus } from "../../run/types.js";
-import { RunnerError } from "../../run/errors.js";
 import { digestOf, type PayloadCodec } from "../codec.js";
 import {
   askedAs,
@@ -19,6 +18,7 @@ import {
 import { changedCall } from "../pending-tool-calls.js";
 import type { RunStore, StopRequest, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
+import { refuseEncrypted } from "./keyless.js";
 import { runOfId } from "./reads.js";
 import { quietly } from "./database-connection.js";
 import {
@@ -33,6 +33,7 @@ import {
   runRange,
   storable,
   toRunRow,
+  withKeys,
 } from "./records.js";
 import {
   KEYS,
@@ -101,14 +102,12 @@ export const indexedDBWrites = (
       if (decision.is === "again") return granted(request, decision.run, thread?.bytes);
 
       const { runIndex, stale, former } = decision;
-      const [keys, epoch, last, taken] = await Promise.all([
-        codec.isPlain === true ? tx.objectStore("meta").get(KEYS) : undefined,
+      const [, epoch, last, taken] = await Promise.all([
+        refuseEncrypted(tx, codec, KEYS),
         nextEpoch(tx, head),
         head === undefined ? undefined : runs.get([threadId, head.activeRunIndex]),
         runs.getKey(runRange(threadId, runIndex, Infinity)),
       ]);
-      // Somebody has encrypted the database since this host looked.
-      if (keys !== undefined) throw new RunnerError("locked", { threadId });
       // The thread has more runs than its head counts: this one would overwrite another.
       if (taken !== undefined) throw corrupt("heads", { threadId });
       const turn = inTurn ? await takeTurn(tx, request) : "first";
@@ -195,7 +194,9 @@ export const indexedDBWrites = (
 
   changeToolCall: async (threadId, toolCallId, change, result) => {
     const encoded = result && (await codec.encode(result, placeOfResult(threadId, toolCallId)));
-    return connection.write(["heads"], "strict", async (tx) => {
+    const stores: Stores[] = result === undefined ? ["heads"] : withKeys(["heads"], codec);
+    return connection.write(stores, "strict", async (tx) => {
+      if (result !== undefined) await refuseEncrypted(tx, codec, KEYS);
       const head = checkHead(await tx.objectStore("heads").get(threadId));
       const changed = changedCall(head, threadId, toolCallId, (call) => change(call, encoded));
       if (changed.head !== undefined) quietly(tx.objectStore("heads").put(changed.head));

@@ -8,7 +8,7 @@ import { countReads, type Reads } from "../storage/idb-reads.js";
 import { impatient } from "../storage/kit.js";
 import { checkpoint, freshName, openedStore } from "./kit.js";
 
-const STORES = ["metadata", "origins", "states"];
+const STORES = ["keys", "metadata", "origins", "states"];
 const LOSSES: readonly Loss[] = ["committed", "aborted"];
 
 async function rawOf(dbName: string): Promise<IDBPDatabase<CheckpointSchema>> {

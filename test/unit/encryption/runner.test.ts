@@ -35,7 +35,7 @@ test("first light", async () => {
   const all = await Promise.all([...db.objectStoreNames].map((name) => db.getAll(name)));
   expect(JSON.stringify(all)).not.toContain("planted");
   expect(await runner.listThreads()).toMatchObject([{ title: "planted question" }]);
-  encryption.lock();
+  await encryption.lock();
   await expect(runner.listThreads()).rejects.toMatchObject({ code: "locked" });
   await expect(lastValueFrom(runner.connect({ threadId: "t" }).pipe(toArray()))).rejects.toMatchObject({
     code: "locked",

@@ -1,9 +1,9 @@
 import type { Checkpoint, CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { openDB, type IDBPDatabase } from "idb";
-import { onTestFinished } from "vitest";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { IndexedDBSaver, type IndexedDBSaverOptions } from "../../../src/langgraph/indexeddb-saver.js";
-import type { SaverSchema, Stores } from "../../../src/langgraph/schema.js";
+import type { SaverSchema, StoredValue } from "../../../src/langgraph/schema.js";
 import { langGraphDbName } from "../../../src/platform/names.js";
 import { metadataOf } from "./checkpoints.js";
 
@@ -11,9 +11,24 @@ export * from "./checkpoints.js";
 
 export const freshName = (): string => `saver-${crypto.randomUUID()}`;
 
+let usual: IndexedDBSaverOptions = {};
+
+/** All savers that tests of the suite around it open have these options, too. */
+export function openWith(options: IndexedDBSaverOptions): void {
+  beforeAll(() => void (usual = options));
+  afterAll(() => void (usual = {}));
+}
+
+/** The bytes that are stored of a value. */
+export const storedBytes = (stored: StoredValue | undefined): Uint8Array | undefined =>
+  stored instanceof Uint8Array ? stored : stored?.data;
+
+/** How many bytes more are stored of an encrypted value. */
+export const sealLength = (): number => (usual.encryption === undefined ? 0 : 60);
+
 /** A saver that is closed, and its database deleted, when the test ends. */
 export function opened(dbName = freshName(), options: IndexedDBSaverOptions = {}): IndexedDBSaver {
-  const saver = new IndexedDBSaver({ ...options, dbName });
+  const saver = new IndexedDBSaver({ ...usual, ...options, dbName });
   onTestFinished(async () => {
     await saver.close();
     indexedDB.deleteDatabase(langGraphDbName(dbName));
@@ -28,7 +43,7 @@ export async function rawOf(dbName: string): Promise<IDBPDatabase<SaverSchema>> 
   return db;
 }
 
-export async function countsOf(dbName: string): Promise<Record<Stores, number>> {
+export async function countsOf(dbName: string): Promise<Record<"checkpoints" | "values" | "writes", number>> {
   const db = await rawOf(dbName);
   return {
     checkpoints: await db.count("checkpoints"),

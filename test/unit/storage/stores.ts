@@ -1,4 +1,4 @@
-import { onTestFinished } from "vitest";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { unpackChunk } from "../../../src/run/pack.js";
 import {
   indexedDBRunStore,
@@ -8,9 +8,17 @@ import type { RunStore } from "../../../src/storage/run-store.js";
 
 export const freshName = (): string => `store-${crypto.randomUUID()}`;
 
+let usual: IndexedDBRunStoreOptions = {};
+
+/** All stores that tests of the suite around it open have these options, too. */
+export function openWith(options: IndexedDBRunStoreOptions): void {
+  beforeAll(() => void (usual = options));
+  afterAll(() => void (usual = {}));
+}
+
 /** A store that is closed, and its database deleted, when the test ends. */
 export function opened(dbName = freshName(), options: IndexedDBRunStoreOptions = {}): RunStore {
-  const store = indexedDBRunStore({ ...options, dbName });
+  const store = indexedDBRunStore({ ...usual, ...options, dbName });
   onTestFinished(async () => {
     await store.close();
     indexedDB.deleteDatabase(dbName);

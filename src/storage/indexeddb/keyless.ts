@@ -1,0 +1,30 @@
+import type { DBSchema, IDBPTransaction, StoreNames } from "idb";
+import { RunnerError } from "../../run/errors.js";
+import type { DatabaseConnection } from "./database-connection.js";
+import type { PayloadCodec } from "../codec.js";
+
+/** Where a database has its keys: a store and a key, under which its schema has a KeyRecord. */
+export type KeysAt<Schema extends DBSchema> = readonly [store: StoreNames<Schema>, key: string];
+
+/** Whether the database is encrypted, or is to be. */
+export const hasKeys = <Schema extends DBSchema>(
+  connection: DatabaseConnection<Schema>,
+  [store, key]: KeysAt<Schema>,
+): Promise<boolean> =>
+  connection.read([store], async (tx) => (await tx.objectStore(store).getKey(IDBKeyRange.only(key))) !== undefined);
+
+/**
+ * A host without the key must write nothing into an encrypted database. In the transaction of the write: somebody may have
+ * encrypted it just now.
+ *
+ * @param tx has the store of the keys in its scope where the codec is plain
+ * Errors: RunnerError `locked`
+ */
+export async function refuseEncrypted<Schema extends DBSchema>(
+  tx: IDBPTransaction<Schema, StoreNames<Schema>[], "readwrite">,
+  codec: PayloadCodec,
+  [store, key]: KeysAt<Schema>,
+): Promise<void> {
+  if (codec.isPlain !== true) return;
+  if ((await tx.objectStore(store).getKey(IDBKeyRange.only(key))) !== undefined) throw new RunnerError("locked");
+}

@@ -1,0 +1,74 @@
+import type { DBSchema, StoreNames } from "idb";
+import { Lazy } from "../../platform/lazy.js";
+import { loaded } from "../../run/loaded.js";
+import type { LockState } from "../../run/types.js";
+import { plainCodec, type PayloadCodec } from "../codec.js";
+import { encryptionOf, type EncryptionOption } from "../encryption-option.js";
+import type { KeyRing } from "../encryption/key-ring.js";
+import type { DatabaseConnection } from "./database-connection.js";
+import { hasKeys, type KeysAt } from "./keyless.js";
+
+/** A database whose payloads may be encrypted. */
+export interface Sealable<Schema extends DBSchema> {
+  readonly connection: DatabaseConnection<Schema>;
+  readonly keysAt: KeysAt<Schema>;
+  /** The stores that hold payloads, in the order in which they are encrypted anew. */
+  readonly content: readonly StoreNames<Schema>[];
+  /**
+   * Encrypts what was stored before, whenever keys were unlocked: in the background, and again at the next time if it
+   * fails. Absent: the owner does it.
+   */
+  readonly encryptRest?: (ring: KeyRing, signal: AbortSignal) => Promise<void>;
+}
+
+/** What a database's content is stored by. */
+export interface StoredBy {
+  readonly codec: PayloadCodec;
+  /** The database's keys; undefined where nothing is encrypted. */
+  readonly ring: Lazy<KeyRing> | undefined;
+  /** See `RunStore.lockState`. */
+  lockState(): Promise<LockState | undefined>;
+  /** The connection is lost: another database may have taken the place of this one, with other keys. */
+  gone(): void;
+  /** Stops what runs in the background, and forgets the keys. */
+  close(): void;
+}
+
+export function storedBy<Schema extends DBSchema>(
+  given: EncryptionOption | undefined,
+  { connection, keysAt, content, encryptRest }: Sealable<Schema>,
+): StoredBy {
+  const nothing = (): void => undefined;
+  if (given === undefined) {
+    const lockState = async () => ((await hasKeys(connection, keysAt)) ? "locked" : undefined);
+    return { codec: plainCodec, ring: undefined, lockState, gone: nothing, close: nothing };
+  }
+  const encryption = encryptionOf(given);
+  const closed = new AbortController();
+  let last: Promise<unknown> = Promise.resolve();
+  const begin = (): void => {
+    if (encryptRest === undefined) return;
+    last = last
+      .then(async () => closed.signal.aborted || encryptRest(await ring.get(), closed.signal))
+      .catch(() => undefined);
+  };
+  const ring = new Lazy(async () => {
+    const { storedKeys } = await loaded(import("./key-store.js"));
+    return (await encryption.get()).ring(storedKeys(connection, keysAt, content), begin);
+  });
+  const codec: PayloadCodec = {
+    encode: async (...of) => (await ring.get()).codec.encode(...of),
+    decode: async (...of) => (await ring.get()).codec.decode(...of),
+    digest: async (text) => (await ring.get()).codec.digest(text),
+  };
+  return {
+    codec,
+    ring,
+    lockState: async () => (await ring.get()).state(),
+    gone: () => ring.made?.forget(),
+    close: () => {
+      closed.abort();
+      if (ring.made !== undefined) encryption.made?.release(ring.made);
+    },
+  };
+}
