@@ -38,7 +38,14 @@ import {
   type WriteRecord,
 } from "./schema.js";
 import { deserialize, serializedCodec } from "./serialized.js";
-import { deleteThread, prepareCheckpoint, prepareWrites, writeCheckpoint, writeWrites, type Encoding } from "./writes.js";
+import {
+  deleteThread,
+  prepareCheckpoint,
+  prepareWrites,
+  writeCheckpoint,
+  writeWrites,
+  type Encoding,
+} from "./writes.js";
 
 /** The saver's database and serializer. */
 export interface IndexedDBSaverOptions {
