@@ -33,7 +33,7 @@ describe.each([
     const locked = { code: "locked" };
     const head = (await store.head("d-calls"))!;
     const { epoch } = (await store.head("a-cut"))!;
-    for (const call of [
+    for (const attempt of [
       () => store.thread("d-calls"),
       () => store.threads({ limit: 9, archived: false }),
       () => store.input("d-calls", 0),
@@ -58,7 +58,7 @@ describe.each([
       () => store.derive("b-varied", 4, closing, leaving("planted", "planted", {})),
       () => store.cut("a-cut", epoch, baseAt(2)),
     ]) {
-      await expect(call(), String(call)).rejects.toMatchObject(locked);
+      await expect(attempt(), String(attempt)).rejects.toMatchObject(locked);
     }
     expect(await dumpOf(db as never)).toEqual(before);
     expect(await isFound(dbName, "planted")).toBe(false);
@@ -87,7 +87,7 @@ test("a host that began without a key when there was none is refused from then o
   const dbName = freshDb();
   const plain = indexedDBRunStore({ dbName });
   const keyed = indexedDBRunStore({ dbName, encryption });
-  onTestFinished(() => Promise.all([plain.close(), keyed.close()]));
+  onTestFinished(async () => void (await Promise.all([plain.close(), keyed.close()])));
   await withRuns(plain, "t", ["r0"]);
   const live = await claimed(plain, "u", "r0");
   await withRuns(keyed, "v", ["r0"]);
