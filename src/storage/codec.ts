@@ -18,6 +18,8 @@ export interface PayloadCodec {
   decode(stored: unknown, place: PayloadPlace): Promise<unknown>;
   /** A short text that stands for `text`: equal for equal ones, and telling nothing of it. Default: the text itself. */
   digest?(text: string): Promise<string>;
+  /** Errors: RunnerError `locked` or `wrong-key`, as for any value. */
+  ready?(): Promise<void>;
   /** It stores values as they are. */
   readonly isPlain?: boolean;
 }

@@ -3,6 +3,7 @@ import { bodies } from "./bodies.js";
 import { checkpoints } from "./checkpoints.js";
 import type { Context } from "./context.js";
 import { counts } from "./counts.js";
+import { encryption } from "./encryption.js";
 import { faults } from "./faults.js";
 import { firstAttach } from "./first-attach.js";
 import { latency } from "./latency.js";
@@ -38,6 +39,7 @@ export const GROUPS: Readonly<Record<string, (context: Context) => Promise<void>
   runners,
   threads,
   checkpoints,
+  encryption,
   bodies,
   "per-request": perRequest,
   counts,

@@ -4,6 +4,7 @@ import { launch } from "../tabs/driver/launch.js";
 import { startBuilt } from "../tabs/driver/server.js";
 import { meterOf, type Meter } from "./meter.js";
 import type { CheckpointsBench } from "./pages/checkpoints.js";
+import type { EncryptionBench } from "./pages/encryption.js";
 import type { IdleBench } from "./pages/idle.js";
 import type { RawBench } from "./pages/raw.js";
 import type { RunsBench } from "./pages/runs.js";
@@ -50,6 +51,7 @@ export interface Lab {
   runs(): Promise<Remote<RunsBench>>;
   /** A tab of the SharedWorker that has checkpoint stores. */
   checkpoints(): Promise<Remote<CheckpointsBench>>;
+  encryption(): Promise<Remote<EncryptionBench>>;
   /** A tab of the SharedWorker that does nothing. */
   idle(): Promise<Remote<IdleBench>>;
   /** Ends that worker, and nobody is told. */
@@ -94,7 +96,7 @@ export async function openLab(): Promise<Lab> {
         // So that an error, or a profile, names what it is about.
         minify: false,
         rolldownOptions: {
-          input: ["tab", "raw", "runs", "checkpoints", "idle"].map((page) => at(`pages/${page}.html`)),
+          input: ["tab", "raw", "runs", "checkpoints", "encryption", "idle"].map((page) => at(`pages/${page}.html`)),
         },
       },
     ],
@@ -135,6 +137,13 @@ export async function openLab(): Promise<Lab> {
       const tab = await browser.newTab(`${origin}checkpoints.html`);
       open.add(tab);
       const page = remote<CheckpointsBench>(tab, "checkpoints");
+      await page.ready();
+      return page;
+    },
+    async encryption() {
+      const tab = await browser.newTab(`${origin}encryption.html`);
+      open.add(tab);
+      const page = remote<EncryptionBench>(tab, "encryption");
       await page.ready();
       return page;
     },

@@ -71,6 +71,7 @@ export class KeyRing {
       return open(await this.keyOfId(keyIdOf(stored)), stored, place);
     },
     digest: (text) => this.digest(text),
+    ready: async () => void (await this.keys()),
   };
 
   private async digest(text: string): Promise<string> {

@@ -1,5 +1,4 @@
 import { RunnerError } from "../../run/errors.js";
-import { isSealed } from "../codec.js";
 import type { RunStatus } from "../../run/types.js";
 import type { ChunkRecord, Garbage, HeadRecord, MessageRecord, RunRecord, Stores, ThreadRecord } from "./schema.js";
 
@@ -79,7 +78,7 @@ export function isHead(record: HeadRecord): boolean {
 export const isThread = (record: ThreadRecord): boolean =>
   isRecord(record) &&
   isText(record.threadId) &&
-  (isText(record.title) || isSealed(record.title)) &&
+  (isText(record.title) || record.title instanceof Uint8Array) &&
   isAbsentOr(isSet, record.named) &&
   isAbsentOr(isText, record.agentId) &&
   isFlag(record.archived) &&

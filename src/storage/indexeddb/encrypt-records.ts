@@ -15,6 +15,9 @@ import { quietly, type DatabaseConnection } from "./database-connection.js";
 /** Records read, and replaced in one transaction, at once. */
 const PIECE = 32;
 
+/** Somebody may change records of a piece meanwhile: it is read again, so often at most. */
+const TRIES = 4;
+
 /** A payload in a record. */
 export interface PayloadIn {
   readonly place: PayloadPlace;
@@ -44,7 +47,7 @@ export interface RecordsOf<Value> {
   readonly changesOf?: (record: Value) => Promise<Partial<Value> | undefined>;
 }
 
-/** How it ended. `plain-left`: there is something that has no encrypted form. */
+/** How it ended. `plain-left`: something could not be encrypted. */
 export type Encrypted = "all" | "plain-left" | "stopped";
 
 interface Database<Schema extends DBSchema> {
@@ -61,6 +64,7 @@ export async function encryptRecords<Schema extends DBSchema, Name extends Store
   records: RecordsOf<StoreValue<Schema, Name>>,
 ): Promise<Encrypted> {
   let left: Encrypted = "all";
+  let tries = 0;
   for (let after: IDBValidKey | undefined; ;) {
     if (signal?.aborted === true) return "stopped";
     const range = after === undefined ? undefined : IDBKeyRange.lowerBound(after, true);
@@ -70,19 +74,24 @@ export async function encryptRecords<Schema extends DBSchema, Name extends Store
     const piece = await Promise.all(values.map((value) => encrypted(ring, value, records)));
     if (piece.includes("plain-left")) left = "plain-left";
     if (piece.some((next) => typeof next === "function")) {
-      await connection.write([store], "relaxed", async (tx) => {
+      const haveChanged = await connection.write([store], "relaxed", async (tx) => {
         const to = tx.objectStore(store);
-        await Promise.all(
-          piece.map(async (next, at) => {
-            if (typeof next !== "function") return;
-            const now = await to.get(keys[at]!);
-            const put = now === undefined ? undefined : next(now);
-            // The same record, with other payloads.
-            if (put !== undefined) quietly(to.put(put as StoreValue<Schema, Name>));
-          }),
-        );
+        const changed = piece.map(async (next, at) => {
+          if (typeof next !== "function") return false;
+          const now = await to.get(keys[at]!);
+          const put = now === undefined ? undefined : next(now);
+          // The same record, with other payloads.
+          if (put !== undefined) quietly(to.put(put as StoreValue<Schema, Name>));
+          return now !== undefined && put === undefined;
+        });
+        return Promise.all(changed);
       });
+      if (haveChanged.includes(true)) {
+        if (++tries < TRIES) continue;
+        left = "plain-left";
+      }
     }
+    tries = 0;
     if (keys.length < PIECE) return left;
     after = keys.at(-1) as IDBValidKey;
   }

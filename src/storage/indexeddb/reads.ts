@@ -11,19 +11,28 @@ import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloa
 import { messageRecordsIn, PAGE, placeOfResult, runRange, toRunRow } from "./records.js";
 import type { Connection, MessageRecord, ReadTransaction, RunRecord, WriteTransaction } from "./schema.js";
 
-/** See `runById` of the store. */
+/**
+ * See `runById` of the store.
+ *
+ * @param fingerprint as the codec makes it of the given one
+ * @param given a run may still be stored with it; it is then returned with the other
+ */
 export async function runOfId(
   tx: ReadTransaction | WriteTransaction,
   threadId: string,
   runId: string,
   fingerprint: string | undefined,
+  given: string | undefined,
 ): Promise<RunRecord | undefined> {
   const index = tx.objectStore("runs").index("runId");
   const newest = await index.get([threadId, runId]);
-  if (newest === undefined || !isRun(newest) || fingerprint === undefined || newest.fingerprint === fingerprint) {
-    return newest;
-  }
-  return (await index.get([threadId, [runId, fingerprint]])) ?? newest;
+  if (newest === undefined || !isRun(newest) || fingerprint === undefined || given === undefined) return newest;
+  if (newest.fingerprint === fingerprint) return newest;
+  if (newest.fingerprint === given) return { ...newest, fingerprint };
+  const former = await index.get([threadId, [runId, fingerprint]]);
+  if (former !== undefined || given === fingerprint) return former ?? newest;
+  const older = await index.get([threadId, [runId, given]]);
+  return older === undefined ? newest : { ...older, fingerprint };
 }
 
 /** All runs with this index or a greater one. */
@@ -97,7 +106,7 @@ export const indexedDBReads = (connection: Connection, codec: PayloadCodec): Rea
   runById: async (threadId, runId, given) => {
     const fingerprint = given === undefined ? given : await digestOf(codec, given);
     const [head, record] = await connection.read(["heads", "runs"], (tx) =>
-      Promise.all([tx.objectStore("heads").get(threadId), runOfId(tx, threadId, runId, fingerprint)]),
+      Promise.all([tx.objectStore("heads").get(threadId), runOfId(tx, threadId, runId, fingerprint, given)]),
     );
     const run = checkRun(record);
     if (run === undefined || run.runIndex < firstOf(checkHead(head))) return undefined;

@@ -60,6 +60,7 @@ export function storedBy<Schema extends DBSchema>(
     encode: async (...of) => (await ring.get()).codec.encode(...of),
     decode: async (...of) => (await ring.get()).codec.decode(...of),
     digest: async (text) => (await ring.get()).codec.digest(text),
+    ready: async () => (await ring.get()).codec.ready(),
   };
   return {
     codec,

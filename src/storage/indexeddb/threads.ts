@@ -1,5 +1,6 @@
 import type { RunStore, ThreadRow } from "../run-store.js";
-import { isNotOfRecord, type PayloadCodec } from "../codec.js";
+import { RunnerError } from "../../run/errors.js";
+import { isNotOfRecord, isSealed, type PayloadCodec } from "../codec.js";
 import { checkThread, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import { refuseEncrypted } from "./keyless.js";
@@ -59,6 +60,8 @@ export const indexedDBThreads = (
   // Not over `heads`: appends of all threads would wait. A deletion removes the row with the same transaction that writes
   // the tombstone, so a row that exists belongs to a thread that exists.
   updateThread: async (threadId, { title: given, archived, pinned }) => {
+    // Whoever is not given the row must not have changed it.
+    if (given === undefined) await codec.ready?.();
     const title = given === undefined ? given : await encodeTitle(codec, threadId, given);
     const stores: Stores[] = title === undefined ? ["threads"] : withKeys(["threads"], codec);
     const record = await connection.write(stores, "strict", async (tx) => {
@@ -66,6 +69,7 @@ export const indexedDBThreads = (
       const threads = tx.objectStore("threads");
       const before = checkThread(await threads.get(threadId));
       if (before === undefined) return undefined;
+      if (codec.isPlain === true && isSealed(before.title)) throw new RunnerError("locked", { threadId });
       const after: ThreadRecord = {
         ...before,
         ...(title !== undefined && { title, named: 1 }),

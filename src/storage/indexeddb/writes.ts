@@ -84,7 +84,7 @@ export const indexedDBWrites = (
       const runs = tx.objectStore("runs");
       const [headRecord, sameRecord, threadRecord] = await Promise.all([
         tx.objectStore("heads").get(threadId),
-        runOfId(tx, threadId, runId, request.fingerprint),
+        runOfId(tx, threadId, runId, fingerprint, given.fingerprint),
         tx.objectStore("threads").get(threadId),
       ]);
       const head = checkHead(headRecord);

@@ -25,7 +25,11 @@ async function dumpOf(dbName: string): Promise<unknown> {
 type Filled = Awaited<ReturnType<typeof filled>>;
 
 const WRITES: readonly [string, Stores[], (saver: IndexedDBSaver, at: Filled) => Promise<unknown>][] = [
-  ["put", ["checkpoints", "keys", "values"], (saver, { second }) => put(saver, second, checkpointOf({ a: 4, b: 4 }, 3))],
+  [
+    "put",
+    ["checkpoints", "keys", "values"],
+    (saver, { second }) => put(saver, second, checkpointOf({ a: 4, b: 4 }, 3)),
+  ],
   ["putWrites", ["keys", "writes"], (saver, { second }) => saver.putWrites(second, [["a", 4], ["b", 5]], "other")], // prettier-ignore
   ["deleteThread", ["checkpoints", "values", "writes"], (saver) => saver.deleteThread("t")],
 ];

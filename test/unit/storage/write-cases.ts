@@ -80,7 +80,7 @@ export const WRITES: readonly Write[] = [
   },
   {
     name: "a derivation",
-    stores: ["heads", "runs", "messages", "states"],
+    stores: ["heads", "runs", "messages", "states", "meta"],
     before: broken,
     write: (store) => store.derive("t", 1, closing, leaving("a", "derived", { n: 1 })),
   },
@@ -98,14 +98,14 @@ export const WRITES: readonly Write[] = [
   },
   {
     name: "an update of a thread",
-    stores: ["threads"],
+    stores: ["threads", "meta"],
     before: live,
     write: (store) => store.updateThread("t", { title: "named", archived: true, pinned: true }),
   },
   {
     name: "an update of a thread that is not there",
     inVain: true,
-    stores: ["threads"],
+    stores: ["threads", "meta"],
     before: live,
     write: (store) => store.updateThread("nowhere", { title: "named" }),
   },
@@ -135,7 +135,7 @@ export const WRITES: readonly Write[] = [
   },
   {
     name: "an addition to those that wait",
-    stores: ["heads", "runs", "waiting"],
+    stores: ["heads", "runs", "waiting", "meta"],
     before: idle,
     write: (store) => store.addWaiting(waiting("w1"), 10),
   },

@@ -1,0 +1,184 @@
+import "fake-indexeddb/auto";
+import { deleteDB } from "idb";
+import { expect, onTestFinished, test } from "vitest";
+import { createEncryptionKey, type KeyRecord } from "../../../src/storage/encryption/keys.js";
+import { Encryption } from "../../../src/storage/encryption/encryption.js";
+import { keyIdOf } from "../../../src/storage/encryption/sealed.js";
+import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import { freshDb } from "../runner/kit.js";
+import { contents, withRuns } from "../storage/kit.js";
+import { dumpOf } from "../storage/raw.js";
+import { encryption, fastKey } from "./fast-key.js";
+import { payloadsIn, restored, sealedDump } from "./kit.js";
+
+const base = await sealedDump();
+
+/** A host of its own: a store, and what unlocks it. */
+function host(dbName: string, key: CryptoKey | string = fastKey) {
+  const own = new Encryption({ key });
+  const store = indexedDBRunStore({ dbName, encryption: own });
+  onTestFinished(() => store.close());
+  return { store, encryption: own };
+}
+
+const flipped = (bytes: Uint8Array): Uint8Array => bytes.map((byte, at) => (at === 7 ? byte ^ 1 : byte));
+
+test.each<[string, (record: KeyRecord) => unknown]>([
+  ["that is none", () => "keys"],
+  ["without a salt", ({ salt: _, ...rest }) => rest],
+  ["of many rounds", (record) => ({ ...record, rounds: 2 ** 40 })],
+  ["of few rounds", (record) => ({ ...record, rounds: 1 })],
+  ["without keys", (record) => ({ ...record, keys: [] })],
+  [
+    "with a cut key",
+    (record) => ({ ...record, keys: record.keys.map((key) => ({ ...key, wrapped: key.wrapped.slice(0, -1) })) }),
+  ],
+  [
+    "with a changed key",
+    (record) => ({ ...record, keys: record.keys.map((key) => ({ ...key, wrapped: flipped(key.wrapped) })) }),
+  ],
+  ["with a changed vector", (record) => ({ ...record, digest: { ...record.digest, iv: flipped(record.digest.iv) } })],
+  ["with a cut vector", (record) => ({ ...record, digest: { ...record.digest, iv: new Uint8Array() } })],
+  ["with one key in place of another", (record) => ({ ...record, digest: record.keys[0] })],
+  [
+    "whose key has another id",
+    (record) => ({ ...record, current: 2, keys: record.keys.map((key) => ({ ...key, id: 2 })) }),
+  ],
+  ["that says that something is plain", (record) => ({ ...record, isWhole: false, caughtUp: 0 })],
+  ["that says that more is encrypted anew", (record) => ({ ...record, caughtUp: 2 })],
+])("a record of keys %s opens nothing, and is left as it is", async (_what, change) => {
+  const { store, db } = await restored(base);
+  const right = await db.get("meta", "keys");
+  const wrong: unknown = change(structuredClone(right));
+  await db.put("meta", wrong, "keys");
+  const refused = { code: expect.stringMatching(/^(wrong-key|corrupt-record)$/) };
+  await expect(contents(store, "b-varied", 2)).rejects.toMatchObject(refused);
+  await expect(store.threads({ limit: 9, archived: false })).rejects.toMatchObject(refused);
+  await expect(store.claim({ ...claimOf("new") })).rejects.toMatchObject(refused);
+  await expect(store.encryptRest!(new AbortController().signal)).rejects.toMatchObject(refused);
+  expect(await db.get("meta", "keys")).toEqual(wrong);
+  // Nothing is lost.
+  await db.put("meta", right, "keys");
+  expect(await contents(store, "d-calls", 0)).toEqual(["said in d-calls"]);
+});
+
+const claimOf = (threadId: string) =>
+  ({
+    threadId,
+    runId: "r",
+    holder: "host-1",
+    startedAt: 1,
+    base: undefined,
+    prevRunIndex: null,
+    input: { messages: [] },
+    fingerprint: "1:r",
+    title: "a title",
+  }) as const;
+
+test("where the record of keys is gone, no other takes its place: what is encrypted would be lost", async () => {
+  const { store, db, dbName } = await restored(base);
+  const right = await db.get("meta", "keys");
+  await db.delete("meta", "keys");
+  const refused = { code: "corrupt-record", details: { store: "keys" } };
+  await expect(contents(store, "d-calls", 0)).rejects.toMatchObject(refused);
+  await expect(store.claim(claimOf("new"))).rejects.toMatchObject(refused);
+  const own = new Encryption();
+  const other = indexedDBRunStore({ dbName, encryption: own });
+  onTestFinished(() => other.close());
+  await expect(other.claim(claimOf("new"))).rejects.toMatchObject({ code: "locked" });
+  await expect(own.state()).rejects.toMatchObject(refused);
+  await expect(own.unlock(fastKey)).rejects.toMatchObject(refused);
+  expect(await db.get("meta", "keys")).toBeUndefined();
+  await db.put("meta", right, "keys");
+  expect(await contents(store, "d-calls", 0)).toEqual(["said in d-calls"]);
+});
+
+test("a database that is deleted under a store begins with keys of its own", async () => {
+  const dbName = freshDb();
+  const { store } = host(dbName);
+  await withRuns(store, "t", ["r0"]);
+  await deleteDB(dbName);
+  await withRuns(store, "t", ["r1"]);
+  expect(await contents(host(dbName).store, "t", 0)).toEqual(["from r1"]);
+});
+
+test("two hosts that begin to encrypt at once have the same keys", async () => {
+  const dbName = freshDb();
+  const hosts = [host(dbName), host(dbName), host(dbName)];
+  await Promise.all(hosts.map(({ store }, n) => withRuns(store, `t${n}`, ["r0"])));
+  for (const { store } of [...hosts, host(dbName)]) {
+    for (const n of [0, 1, 2]) expect(await contents(store, `t${n}`, 0)).toEqual(["from r0"]);
+  }
+});
+
+test("while one host rotates, another writes with the key it has, and each reads both", async () => {
+  const dbName = freshDb();
+  const one = host(dbName);
+  const other = host(dbName);
+  await withRuns(one.store, "t", ["r0"]);
+  await withRuns(other.store, "u", ["r0"]);
+  await Promise.all([one.encryption.rotate(), withRuns(other.store, "u", ["r1", "r2"])]);
+  await one.store.encryptRest!(new AbortController().signal);
+  await withRuns(one.store, "t", ["r1"]);
+  await withRuns(other.store, "u", ["r3"]);
+  for (const { store } of [one, other, host(dbName)]) {
+    expect(await contents(store, "t", 1)).toEqual(["from r0", "from r1"]);
+    expect(await contents(store, "u", 3)).toEqual(["from r0", "from r1", "from r2", "from r3"]);
+  }
+});
+
+test("after a rotation everything is encrypted anew, and the old key stays for who uses it", async () => {
+  const { store, db, dbName } = await restored(base);
+  const other = host(dbName);
+  const before = await contents(store, "d-calls", 0);
+  await other.store.threads({ limit: 9, archived: false });
+  await other.encryption.rotate();
+  await other.store.encryptRest!(new AbortController().signal);
+  const ids = payloadsIn(await dumpOf(db as never)).map(({ bytes }) => keyIdOf(bytes));
+  expect(new Set(ids)).toEqual(new Set([2]));
+  expect(await db.get("meta", "keys")).toMatchObject({
+    current: 2,
+    caughtUp: 2,
+    isWhole: true,
+    keys: [{ id: 1 }, { id: 2 }],
+  });
+  expect(await contents(store, "d-calls", 0)).toEqual(before);
+});
+
+test("after a change of the key another host goes on with what it has, and asks for the new one when it needs it", async () => {
+  const dbName = freshDb();
+  const one = host(dbName);
+  const other = host(dbName);
+  await withRuns(one.store, "t", ["r0"]);
+  await withRuns(other.store, "u", ["r0"]);
+  const next = await createEncryptionKey();
+  await one.encryption.changeKey(fastKey, next);
+  await withRuns(other.store, "u", ["r1"]);
+  expect(await contents(other.store, "t", 0)).toEqual(["from r0"]);
+  await one.encryption.rotate();
+  await withRuns(one.store, "t", ["r1"]);
+  await expect(contents(other.store, "t", 1)).rejects.toMatchObject({ code: "wrong-key" });
+  // It has the old data key still.
+  expect(await contents(other.store, "u", 1)).toEqual(["from r0", "from r1"]);
+  await withRuns(other.store, "u", ["r2"]);
+  await other.encryption.unlock(next);
+  expect(await contents(other.store, "t", 1)).toEqual(["from r0", "from r1"]);
+  await expect(contents(host(dbName).store, "t", 0)).rejects.toMatchObject({ code: "wrong-key" });
+  expect(await contents(host(dbName, next).store, "u", 2)).toEqual(["from r0", "from r1", "from r2"]);
+});
+
+test("a store that is closed does not keep the others of its encryption from being unlocked", async () => {
+  const shared = new Encryption({ key: fastKey });
+  const dbName = freshDb();
+  const closed = indexedDBRunStore({ dbName, encryption: shared });
+  await withRuns(closed, "t", ["r0"]);
+  const store = indexedDBRunStore({ dbName, encryption: shared });
+  onTestFinished(() => store.close());
+  await store.thread("t");
+  await closed.close();
+  shared.lock();
+  await expect(store.thread("t")).rejects.toMatchObject({ code: "locked" });
+  await shared.unlock(fastKey);
+  expect(await store.thread("t")).toMatchObject({ title: "hi" });
+  expect(encryption.key).toBe(fastKey);
+});

@@ -1,0 +1,224 @@
+import "fake-indexeddb/auto";
+import { openDB } from "idb";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { IndexedDBCheckpointStore } from "../../../src/checkpoint/indexeddb/indexeddb-checkpoint-store.js";
+import { Encryption } from "../../../src/storage/encryption/encryption.js";
+import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import type { RunStore } from "../../../src/storage/run-store.js";
+import { checkpoint } from "../checkpoint/kit.js";
+import { checkpointOf, metadataOf, opened as openedSaver, threadConfig, valuesOf } from "../langgraph/kit.js";
+import { freshDb } from "../runner/kit.js";
+import { outcomeOf, outcomesOf } from "../storage/corrupt-kit.js";
+import { watchTransactions } from "../storage/idb-spy.js";
+import { chunkOf, claimed, delta, leaving, request, settlement } from "../storage/kit.js";
+import { dumpOf } from "../storage/raw.js";
+import { encryption, fastKey } from "./fast-key.js";
+import { fill, isFound, payloadsIn, reopened, restored, sealedDump, THREADS } from "./kit.js";
+
+/** What is planted in the payloads of {@link fill}. */
+const TEXTS = ["from r", "anew", "said in", "result in", "asked in", "title of", "secret"];
+const never = new AbortController().signal;
+
+/** A thread in which two runs had one id: a later one took it, and the runs are told apart by their fingerprints. */
+async function withTakenId(store: RunStore): Promise<void> {
+  for (const [n, fingerprint] of ["1:first", "1:second"].entries()) {
+    const base = await store.head("f-taken");
+    const more = { base, prevRunIndex: base?.activeRunIndex ?? null, fingerprint, answers: true as const };
+    const claim = await claimed(store, "f-taken", "r", more);
+    await store.append(claim, chunkOf(claim, 0, [delta(`from r ${n}`)]));
+    await store.settle(claim, settlement(claim, 1, { derived: leaving(`a${n}`, `from r ${n}`, { n }) }));
+  }
+}
+
+/** A database that nothing is encrypted in. The live run of each thread has ended: see the tests of those. */
+const plain = await (async () => {
+  const { store, db, close } = await reopened({}, {});
+  await fill(store);
+  await withTakenId(store);
+  for (const threadId of ["b-varied", "c-varied"]) {
+    const claim = { threadId, runIndex: 5, runId: "r5", epoch: (await store.head(threadId))!.epoch };
+    await store.settle(
+      { ...claim, holder: `holder of ${threadId}` },
+      settlement({ ...claim, holder: "" }, 6, { status: "stopped" }),
+    );
+  }
+  const dump = await dumpOf(db as never);
+  await close();
+  return dump;
+})();
+
+const ALL = [...THREADS, "f-taken"];
+
+async function readsOf(store: RunStore): Promise<unknown> {
+  return Promise.all(
+    ALL.map(async (threadId) => {
+      const { head, ...reads } = await outcomesOf(store, threadId, threadId === "f-taken" ? 1 : 5);
+      const results = await outcomeOf(store.toolResults((head as { value: never }).value));
+      const again = await outcomeOf(store.runById(threadId, "r", "1:first"));
+      return {
+        ...withoutFingerprints(reads),
+        results,
+        again,
+        waiting: await outcomeOf(store.waitingRuns(threadId, 9)),
+      };
+    }),
+  );
+}
+
+/** Runs that are not asked for by their fingerprint are given with what is stored of it. */
+const withoutFingerprints = (reads: object): object =>
+  JSON.parse(JSON.stringify(reads, (key, value: unknown) => (key === "fingerprint" ? "" : value))) as object;
+
+test("what was stored before the key was given is encrypted, however often that is cut off, and read as before", async () => {
+  const { store: before, close } = await reopened(plain, {});
+  const wanted = await readsOf(before);
+  await close();
+  const { store, db, dbName } = await restored(plain);
+  for (const text of TEXTS) expect(await isFound(dbName, text), text).toBe(true);
+  let rounds = 0;
+  for (let steps = 1; ; steps++) {
+    rounds++;
+    const cut = new AbortController();
+    let left = steps;
+    const seen = watchTransactions(({ mode }) => {
+      if (mode === "readwrite" && --left === 0) cut.abort();
+    });
+    await store.encryptRest!(cut.signal);
+    expect(await readsOf(store)).toEqual(wanted);
+    void seen;
+    if (!cut.signal.aborted) break;
+  }
+  expect(rounds).toBeGreaterThan(3);
+  for (const text of TEXTS) expect(await isFound(dbName, text), text).toBe(false);
+  expect(await isFound(dbName, "1:first")).toBe(false);
+  expect(await db.get("meta", "keys")).toMatchObject({ isWhole: true, caughtUp: 1 });
+  // The kinds of payloads are those that are encrypted from the start.
+  const kinds = (dump: Parameters<typeof payloadsIn>[0]) =>
+    [...new Set(payloadsIn(dump).map((place) => `${place.store} ${place.path.at(-1)}`))].sort();
+  expect(kinds(await dumpOf(db as never))).toEqual(kinds(await sealedDump()));
+  // A run that is sent again is known.
+  const same = request("f-taken", "r", { fingerprint: "1:second", base: await store.head("f-taken"), prevRunIndex: 1 });
+  expect(await store.claim(same)).toMatchObject({ is: "exists", run: { runIndex: 1, fingerprint: "1:second" } });
+  expect(await store.runById("f-taken", "r", "1:first")).toMatchObject({ runIndex: 0, fingerprint: "1:first" });
+});
+
+test("it goes on after its connection was closed in the middle", async () => {
+  const { store, dbName } = await restored(plain);
+  let left = 3;
+  watchTransactions(({ mode }) => {
+    if (mode === "readwrite" && --left === 0) void store.close();
+  });
+  await store.encryptRest!(never).catch(() => undefined);
+  const next = indexedDBRunStore({ dbName, encryption });
+  onTestFinished(() => next.close());
+  await next.encryptRest!(never);
+  for (const text of TEXTS) expect(await isFound(dbName, text), text).toBe(false);
+});
+
+test("a run of a host without the key, which began before, is left to it until it has ended", async () => {
+  const { store, db, dbName } = await restored({});
+  const keyless = indexedDBRunStore({ dbName });
+  onTestFinished(() => keyless.close());
+  const claim = await claimed(keyless, "t", "r", { fingerprint: "1:r" });
+  await store.encryptRest!(never);
+  expect(await db.get("meta", "keys")).toMatchObject({ isWhole: false });
+  await keyless.append(claim, chunkOf(claim, 0, [delta("planted")]));
+  await keyless.settle(claim, settlement(claim, 1));
+  expect(JSON.stringify(await store.chunks("t", 0, -1, 9))).toContain("planted");
+  await store.encryptRest!(never);
+  expect(await db.get("meta", "keys")).toMatchObject({ isWhole: true });
+  expect(await isFound(dbName, "planted")).toBe(false);
+  expect(JSON.stringify(await store.chunks("t", 0, -1, 9))).toContain("planted");
+});
+
+test("nothing that somebody puts there is encrypted anew with the rest", async () => {
+  const { store, db, dbName } = await restored(await sealedDump());
+  const other = new Encryption({ key: fastKey });
+  const rotating = indexedDBRunStore({ dbName, encryption: other });
+  onTestFinished(() => rotating.close());
+  const state = await db.get("states", ["d-calls", 0]);
+  await db.put("states", { ...state, state: { forged: true } });
+  await rotating.thread("d-calls");
+  await other.rotate();
+  await rotating.encryptRest!(never);
+  await expect(store.stateAfter("d-calls", 0)).rejects.toMatchObject({ code: "corrupt-record" });
+  expect(await db.get("states", ["d-calls", 0])).toMatchObject({ state: { forged: true } });
+});
+
+test("what has no encrypted form stays readable, and keeps the database from being taken for encrypted", async () => {
+  const { store, db } = await restored(plain);
+  const state = await db.get("states", ["d-calls", 0]);
+  await db.put("states", { ...state, state: { file: new Blob(["x"]) } });
+  await store.encryptRest!(never);
+  expect((await store.stateAfter("d-calls", 0))?.state).toMatchObject({ file: expect.any(Blob) });
+  expect(await db.get("meta", "keys")).toMatchObject({ isWhole: false });
+});
+
+test("while it is locked in the middle, nothing is taken for encrypted that is not", async () => {
+  const { dbName, db } = await restored(plain);
+  const own = new Encryption({ key: fastKey });
+  const store = indexedDBRunStore({ dbName, encryption: own });
+  onTestFinished(() => store.close());
+  let left = 2;
+  watchTransactions(({ mode }) => {
+    if (mode === "readwrite" && --left === 0) own.lock();
+  });
+  await expect(store.encryptRest!(never)).rejects.toMatchObject({ code: "locked" });
+  expect(await db.get("meta", "keys")).toMatchObject({ isWhole: false });
+});
+
+test("a checkpoint store encrypts what it had, once it is used, and anew after a rotation", async () => {
+  const dbName = freshDb();
+  const before = new IndexedDBCheckpointStore({ dbName });
+  const planted = checkpoint("a", { state: { ...checkpoint("a").state, scratch: { planted: "planted" } } });
+  for (const id of ["a", "b", "c"]) await before.save({ ...planted, id });
+  await before.close();
+  const own = new Encryption({ key: fastKey });
+  const store = new IndexedDBCheckpointStore({ dbName, encryption: own });
+  onTestFinished(() => store.close());
+  expect(await store.get("b")).toEqual({ ...planted, id: "b" });
+  const db = await openDB(`${dbName}.checkpoints`);
+  onTestFinished(() => db.close());
+  await vi.waitFor(async () => expect(await db.get("keys", "keys")).toMatchObject({ isWhole: true }));
+  expect(await isFound(`${dbName}.checkpoints`, "planted")).toBe(false);
+  await own.rotate();
+  expect(await store.get("a")).toEqual(planted);
+  await vi.waitFor(async () => expect(await db.get("keys", "keys")).toMatchObject({ caughtUp: 2 }));
+  expect(await store.list("graph")).toHaveLength(3);
+  const keyless = new IndexedDBCheckpointStore({ dbName });
+  onTestFinished(() => keyless.close());
+  await expect(keyless.get("a")).rejects.toMatchObject({ code: "locked" });
+  await expect(keyless.save(planted)).rejects.toMatchObject({ code: "locked" });
+  await expect(keyless.saveIf(planted, null)).rejects.toMatchObject({ code: "locked" });
+});
+
+test("a saver encrypts what it had, once it is used, and anew after a rotation", async () => {
+  const dbName = freshDb();
+  const before = openedSaver(dbName);
+  const first = await before.put(
+    threadConfig("t"),
+    checkpointOf({ a: "planted" }),
+    { ...metadataOf(0), planted: 1 } as never,
+    { a: 1 },
+  );
+  await before.putWrites(first, [["a", "planted"]], "task");
+  await before.close();
+  const own = new Encryption({ key: fastKey });
+  const saver = openedSaver(dbName, { encryption: own });
+  expect(valuesOf(await saver.getTuple(first))).toEqual({ a: "planted" });
+  const db = await openDB(`${dbName}.langgraph`);
+  onTestFinished(() => db.close());
+  await vi.waitFor(async () => expect(await db.get("keys", "keys")).toMatchObject({ isWhole: true }));
+  expect(await isFound(`${dbName}.langgraph`, "planted")).toBe(false);
+  await own.rotate();
+  const tuple = await saver.getTuple(first);
+  expect([valuesOf(tuple), tuple?.metadata, tuple?.pendingWrites]).toEqual([
+    { a: "planted" },
+    { ...metadataOf(0), planted: 1 },
+    [["task", "a", "planted"]],
+  ]);
+  await vi.waitFor(async () => expect(await db.get("keys", "keys")).toMatchObject({ caughtUp: 2 }));
+  const keyless = openedSaver(dbName);
+  await expect(keyless.getTuple(first)).rejects.toMatchObject({ code: "locked" });
+  await expect(keyless.putWrites(first, [["a", "planted"]], "other")).rejects.toMatchObject({ code: "locked" });
+});
