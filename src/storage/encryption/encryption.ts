@@ -71,7 +71,7 @@ export class Encryption {
   async unlock(given: EncryptionKey): Promise<CryptoKey> {
     const key = await toKey(given);
     for (const ring of this.rings) await ring.check(key);
-    if (!(await this.isOpen())) this.use(key);
+    this.use(key);
     // Where none has any, they are made now: the next key that is given must be this one.
     for (const ring of this.rings) await ring.keys();
     this.tell();
@@ -122,11 +122,6 @@ export class Encryption {
   async rotate(): Promise<void> {
     const key = await this.currentKey();
     for (const ring of this.rings) await ring.change(key, { rotates: true });
-  }
-
-  private async isOpen(): Promise<boolean> {
-    const opened = await Promise.allSettled(this.rings.map((ring) => ring.keys()));
-    return this.key !== undefined && opened.every(({ status }) => status === "fulfilled");
   }
 
   private use(key: CryptoKey | undefined): void {

@@ -86,7 +86,7 @@ test("where the record of keys is gone, no other takes its place: what is encryp
   const other = indexedDBRunStore({ dbName, encryption: own });
   onTestFinished(() => other.close());
   await expect(other.claim(claimOf("new"))).rejects.toMatchObject({ code: "locked" });
-  await expect(own.state()).rejects.toMatchObject(refused);
+  await expect(other.lockState!()).rejects.toMatchObject(refused);
   await expect(own.unlock(fastKey)).rejects.toMatchObject(refused);
   expect(await db.get("meta", "keys")).toBeUndefined();
   await db.put("meta", right, "keys");
@@ -176,7 +176,7 @@ test("a store that is closed does not keep the others of its encryption from bei
   onTestFinished(() => store.close());
   await store.thread("t");
   await closed.close();
-  shared.lock();
+  await shared.lock();
   await expect(store.thread("t")).rejects.toMatchObject({ code: "locked" });
   await shared.unlock(fastKey);
   expect(await store.thread("t")).toMatchObject({ title: "hi" });
