@@ -23,6 +23,8 @@ const NAMES: Names<EncryptionOptions> = { key: true };
  */
 export class Encryption {
   private readonly rings: KeyRing[] = [];
+  /** Rings that are being made. */
+  private readonly joining = new Set<Promise<unknown>>();
   private readonly states = new BehaviorSubject<boolean>(false);
   private key: Promise<CryptoKey> | undefined;
 
@@ -50,6 +52,16 @@ export class Encryption {
   }
 
   /**
+   * A ring is being made: whatever is done to all databases waits for it.
+   *
+   * @internal
+   */
+  joins(ring: Promise<KeyRing>): void {
+    const made: Promise<unknown> = ring.catch(() => undefined).finally(() => this.joining.delete(made));
+    this.joining.add(made);
+  }
+
+  /**
    * The database of these keys was closed.
    *
    * @internal
@@ -63,10 +75,10 @@ export class Encryption {
   /** Errors: RunnerError `wrong-key` if the key that was given is not that of the databases, or a storage code. */
   async state(): Promise<LockState> {
     if (this.states.value) {
-      for (const ring of this.rings) await ring.keys();
+      for (const ring of await this.all()) await ring.keys();
       return "unlocked";
     }
-    const isNew = await Promise.all(this.rings.map((ring) => ring.isNew()));
+    const isNew = await Promise.all((await this.all()).map((ring) => ring.isNew()));
     return isNew.every(Boolean) ? "new" : "locked";
   }
 
@@ -78,7 +90,7 @@ export class Encryption {
    */
   async unlock(given: EncryptionKey): Promise<CryptoKey> {
     const key = await toKey(given);
-    for (const ring of this.rings) await ring.check(key);
+    for (const ring of await this.all()) await ring.check(key);
     this.use(Promise.resolve(key));
     this.states.next(true);
     return key;
@@ -98,12 +110,11 @@ export class Encryption {
    */
   async changeKey(current: EncryptionKey, next: EncryptionKey): Promise<CryptoKey> {
     const [from, to] = await Promise.all([toKey(current), toKey(next)]);
+    const rings = await this.all();
     // A call that was cut off may have changed some.
-    const done = await Promise.all(
-      this.rings.map(async (ring) => !(await ring.isOpenedBy(from)) && ring.isOpenedBy(to)),
-    );
-    if (!done.includes(true)) for (const ring of this.rings) await ring.check(from);
-    for (const [at, ring] of this.rings.entries()) if (!done[at]) await ring.change(from, { key: to });
+    const done = await Promise.all(rings.map(async (ring) => !(await ring.isOpenedBy(from)) && ring.isOpenedBy(to)));
+    if (!done.includes(true)) for (const ring of rings) await ring.check(from);
+    for (const [at, ring] of rings.entries()) if (!done[at]) await ring.change(from, { key: to });
     this.use(Promise.resolve(to));
     this.states.next(true);
     return to;
@@ -112,8 +123,13 @@ export class Encryption {
   /** New records are encrypted with new data keys from now on; older ones anew, in the background. */
   async rotate(): Promise<void> {
     const key = await this.currentKey();
-    for (const ring of this.rings) await ring.change(key, { rotates: true });
+    for (const ring of await this.all()) await ring.change(key, { rotates: true });
     this.states.next(true);
+  }
+
+  private async all(): Promise<readonly KeyRing[]> {
+    await Promise.all(this.joining);
+    return [...this.rings];
   }
 
   private use(key: Promise<CryptoKey> | undefined): void {
