@@ -75,7 +75,6 @@ export class RuntimeCore {
       withoutUndefined({
         runner,
         dbName,
-        encryption,
         user,
         stopGraceMs,
         maxRunMs,
@@ -87,6 +86,7 @@ export class RuntimeCore {
         logger,
       }),
       {
+        ...(encryption !== undefined && { encryption }),
         ...(recovers !== undefined && { made: (made) => made.recoverBy(recovers) }),
         // Not for a server's: what waits there, tabs have added.
         opened: (opened) => startWaiting(opened.waiting, this.waitingOf(opened)),

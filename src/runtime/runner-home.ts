@@ -6,6 +6,8 @@ import { RunnerError } from "../run/errors.js";
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import type { SharedRunner } from "../runner/shared-memory-runner.js";
+import type { Lazy } from "../platform/lazy.js";
+import type { Encryption } from "../storage/encryption/encryption.js";
 import { toOpenError } from "../storage/indexeddb/failures.js";
 
 export interface RunnerHomeOptions extends Pick<
@@ -51,6 +53,8 @@ export class RunnerHome {
   constructor(
     private readonly options: RunnerHomeOptions,
     private readonly told: {
+      /** That of the options, which others share. */
+      readonly encryption?: Lazy<Encryption>;
       readonly made?: (runner: LocalAgentRunner) => void;
       readonly opened?: (runner: LocalAgentRunner) => void;
     } = {},
@@ -163,7 +167,11 @@ export class RunnerHome {
 
   /** Outside a browser, a missing IndexedDB is no denied storage: the runner is in memory. */
   private makeRunner(options: IndexedDBAgentRunnerOptions): LocalAgentRunner | Promise<LocalAgentRunner> {
-    if (isBrowser() || typeof indexedDB !== "undefined") return new IndexedDBAgentRunner(options);
+    const { encryption } = this.told;
+    if (isBrowser() || typeof indexedDB !== "undefined") {
+      if (encryption === undefined) return new IndexedDBAgentRunner(options);
+      return encryption.get().then((it) => new IndexedDBAgentRunner({ ...options, encryption: it }));
+    }
     return import("../runner/shared-memory-runner.js").then(({ sharedMemoryRunner }) => {
       const { openTimeoutMs: _openTimeoutMs, ...inMemory } = options;
       this.shared = sharedMemoryRunner(inMemory);

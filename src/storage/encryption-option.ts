@@ -4,7 +4,7 @@ import type { Check } from "../run/options.js";
 import type { Encryption, EncryptionOptions } from "./encryption/encryption.js";
 
 /** An encryption, or what to make one of: its code is loaded where it is used. */
-export type EncryptionOption = Encryption | EncryptionOptions | Lazy<Encryption>;
+export type EncryptionOption = Encryption | EncryptionOptions;
 
 export const ENCRYPTION: Check = [
   (given) => typeof given === "object" && given !== null,
@@ -13,7 +13,6 @@ export const ENCRYPTION: Check = [
 
 /** The encryption of an option, the same one for all that share it. */
 export function encryptionOf(given: EncryptionOption): Lazy<Encryption> {
-  if (given instanceof Lazy) return given;
   if ("ring" in given) return new Lazy(() => given);
   return new Lazy(async () => new (await loaded(import("./encryption/encryption.js"))).Encryption(given));
 }

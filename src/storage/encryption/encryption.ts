@@ -2,6 +2,7 @@ import { BehaviorSubject, type Observable } from "rxjs";
 import { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
+import type { LockState } from "../../run/types.js";
 import { toKey } from "./keys.js";
 import { KeyRing, type KeyStore } from "./key-ring.js";
 
@@ -22,6 +23,8 @@ const NAMES: Names<EncryptionOptions> = { key: true };
  */
 export class Encryption {
   private readonly rings: KeyRing[] = [];
+  /** Rings that are being made. */
+  private readonly joining = new Set<Promise<unknown>>();
   private readonly states: BehaviorSubject<boolean>;
   /** Undefined: locked. */
   private key: Lazy<CryptoKey> | undefined;
@@ -52,6 +55,16 @@ export class Encryption {
   }
 
   /**
+   * A ring is being made: whatever is done to all databases waits for it.
+   *
+   * @internal
+   */
+  joins(ring: Promise<KeyRing>): void {
+    const made: Promise<unknown> = ring.catch(() => undefined).finally(() => this.joining.delete(made));
+    this.joining.add(made);
+  }
+
+  /**
    * The database of these keys was closed.
    *
    * @internal
@@ -62,6 +75,13 @@ export class Encryption {
     ring.forget();
   }
 
+  /** Of all databases that use it. Errors: RunnerError `wrong-key` if the key that was given is not theirs, or a storage code. */
+  async state(): Promise<LockState> {
+    const states = await Promise.all((await this.all()).map((ring) => ring.state()));
+    if (this.key !== undefined) return "unlocked";
+    return states.every((state) => state === "new") ? "new" : "locked";
+  }
+
   /**
    * Gives the key. If it is the first one ever, it becomes that of the databases.
    *
@@ -70,10 +90,10 @@ export class Encryption {
    */
   async unlock(given: EncryptionKey): Promise<CryptoKey> {
     const key = await toKey(given);
-    for (const ring of this.rings) await ring.check(key);
+    for (const ring of await this.all()) await ring.check(key);
     this.use(key);
     // Where none has any, they are made now: the next key that is given must be this one.
-    for (const ring of this.rings) await ring.keys();
+    for (const ring of await this.all()) await ring.keys();
     this.tell();
     return key;
   }
@@ -90,7 +110,7 @@ export class Encryption {
    * @internal
    */
   async countLock(): Promise<void> {
-    for (const ring of this.rings) await ring.countLock();
+    for (const ring of await this.all()) await ring.countLock();
   }
 
   /** @internal */
@@ -107,12 +127,11 @@ export class Encryption {
    */
   async changeKey(current: EncryptionKey, next: EncryptionKey): Promise<CryptoKey> {
     const [from, to] = await Promise.all([toKey(current), toKey(next)]);
+    const rings = await this.all();
     // A call that was cut off may have changed some.
-    const done = await Promise.all(
-      this.rings.map(async (ring) => !(await ring.isOpenedBy(from)) && ring.isOpenedBy(to)),
-    );
-    if (!done.includes(true)) for (const ring of this.rings) await ring.check(from);
-    for (const [at, ring] of this.rings.entries()) if (!done[at]) await ring.change(from, { key: to });
+    const done = await Promise.all(rings.map(async (ring) => !(await ring.isOpenedBy(from)) && ring.isOpenedBy(to)));
+    if (!done.includes(true)) for (const ring of rings) await ring.check(from);
+    for (const [at, ring] of rings.entries()) if (!done[at]) await ring.change(from, { key: to });
     this.use(to);
     this.tell();
     return to;
@@ -121,7 +140,12 @@ export class Encryption {
   /** New records are encrypted with new data keys from now on; older ones anew, in the background. */
   async rotate(): Promise<void> {
     const key = await this.currentKey();
-    for (const ring of this.rings) await ring.change(key, { rotates: true });
+    for (const ring of await this.all()) await ring.change(key, { rotates: true });
+  }
+
+  private async all(): Promise<readonly KeyRing[]> {
+    await Promise.all(this.joining);
+    return [...this.rings];
   }
 
   private use(key: CryptoKey | undefined): void {

@@ -56,6 +56,8 @@ export function storedBy<Schema extends DBSchema>(
     const { storedKeys } = await loaded(import("./key-store.js"));
     return (await encryption.get()).ring(storedKeys(connection, keysAt, content), begin);
   });
+  // One that is at hand may be unlocked, or given another key, before this database is used.
+  if ("joins" in given) given.joins(ring.get());
   const codec: PayloadCodec = {
     encode: async (...of) => (await ring.get()).codec.encode(...of),
     decode: async (...of) => (await ring.get()).codec.decode(...of),

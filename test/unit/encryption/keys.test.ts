@@ -25,7 +25,7 @@ const flipped = (bytes: Uint8Array): Uint8Array => bytes.map((byte, at) => (at =
 
 test.each<[string, (record: KeyRecord) => unknown]>([
   ["that is none", () => "keys"],
-  ["without a salt", ({ salt: _, ...rest }) => rest],
+  ["without a salt", ({ salt: _salt, ...rest }) => rest],
   ["of many rounds", (record) => ({ ...record, rounds: 2 ** 40 })],
   ["of few rounds", (record) => ({ ...record, rounds: 1 })],
   ["without keys", (record) => ({ ...record, keys: [] })],
@@ -165,6 +165,24 @@ test("after a change of the key another host goes on with what it has, and asks 
   expect(await contents(other.store, "t", 1)).toEqual(["from r0", "from r1"]);
   await expect(contents(host(dbName).store, "t", 0)).rejects.toMatchObject({ code: "wrong-key" });
   expect(await contents(host(dbName, next).store, "u", 2)).toEqual(["from r0", "from r1", "from r2"]);
+});
+
+test("a database that was not used yet takes part when the key is asked for, changed and rotated", async () => {
+  const dbName = freshDb();
+  await withRuns(host(dbName).store, "t", ["r0"]);
+  const own = new Encryption();
+  const store = indexedDBRunStore({ dbName, encryption: own });
+  onTestFinished(() => store.close());
+  expect(await own.state()).toBe("locked");
+  await expect(own.unlock(await createEncryptionKey())).rejects.toMatchObject({ code: "wrong-key" });
+  const later = new Encryption();
+  const other = indexedDBRunStore({ dbName, encryption: later });
+  onTestFinished(() => other.close());
+  const next = await createEncryptionKey();
+  await later.changeKey(fastKey, next);
+  await expect(own.unlock(fastKey)).rejects.toMatchObject({ code: "wrong-key" });
+  await own.unlock(next);
+  expect(await contents(store, "t", 0)).toEqual(["from r0"]);
 });
 
 test("a store that is closed does not keep the others of its encryption from being unlocked", async () => {
