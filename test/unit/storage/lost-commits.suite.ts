@@ -154,7 +154,7 @@ export function describeLostCommits(name: string): void {
         await live(store);
         await other.head("t");
         let theirs: Promise<unknown> | undefined;
-        loseCommitOver(["threads"], how, () => {
+        loseCommitOver(["threads", "meta"], how, () => {
           theirs = other.updateThread("t", { archived: true });
         });
         expect(await store.updateThread("t", { title: "named" })).toMatchObject({ title: "named", archived: true });
@@ -168,7 +168,7 @@ export function describeLostCommits(name: string): void {
       await idle(store);
       await other.head("t");
       let deleting: Promise<unknown> | undefined;
-      loseCommitOver(["threads"], "aborted", () => {
+      loseCommitOver(["threads", "meta"], "aborted", () => {
         deleting = other.deleteThread("t");
       });
       expect(await store.updateThread("t", { title: "named" })).toBeUndefined();
