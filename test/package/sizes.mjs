@@ -7,27 +7,28 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 60_500, whole: 97_700 },
-  "./worker": { own: 65_900, whole: 112_600 },
+  ".": { own: 62_900, whole: 99_700 },
+  "./worker": { own: 68_500, whole: 115_400 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 63_700, whole: 72_500 },
-  "./client": { own: 25_200, whole: 69_000 },
-  connectRuntime: { own: 19_700, whole: 63_400 },
+  serveRuntime: { own: 66_300, whole: 75_400 },
+  "./client": { own: 25_900, whole: 69_800 },
+  connectRuntime: { own: 20_400, whole: 64_300 },
   // The hooks, and the stores below them: about 6 kB more than the connection alone.
-  "connectRuntime, react": { own: 25_000, whole: 69_300 },
+  "connectRuntime, react": { own: 25_700, whole: 70_200 },
   "./react": { own: 10_200, whole: 16_500 },
   // What CopilotKit has of its own is not in it.
   "./copilotkit": { own: 10_900, whole: 19_700 },
   "./vue": { own: 9_800, whole: 21_800 },
   "./svelte": { own: 9_700, whole: 19_600 },
-  "./runtime": { own: 69_400, whole: 80_500 },
+  "./runtime": { own: 72_000, whole: 83_400 },
   "./node": { own: 7_000, whole: 7_000 },
   "./service-worker": { own: 7_200, whole: 7_200 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
-  "./langgraph": { own: 9_400, whole: 235_000 },
+  "./langgraph": { own: 11_300, whole: 238_000 },
   // What asks models, and the AI SDK, come with the first run.
   "./ai": { own: 8_300, whole: 51_300 },
-  "./checkpoint": { own: 10_700, whole: 10_700 },
+  "./encryption": { own: 9_900, whole: 13_000 },
+  "./checkpoint": { own: 12_000, whole: 12_000 },
   "./conformance": { own: 23_900, whole: 65_500 },
 };
 

@@ -1,7 +1,7 @@
 import type { BaseEvent, Interrupt, Message, State } from "@ag-ui/client";
 import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
 import type { PackedEntry } from "../../run/types.js";
-import { bareEnd } from "../../run/bare-end.js";
+import { loaded } from "../../run/loaded.js";
 import { decoded, isNotOfRecord, isSealed, type PayloadCodec } from "../codec.js";
 import { readableClosing } from "../decisions.js";
 import type { PersistedInput, RunClosing } from "../run-store.js";
@@ -96,10 +96,10 @@ export async function decodeEntries(
 ): Promise<readonly PackedEntry[]> {
   const stored = record.entries;
   const entries = await decoded(codec, stored, placeOfChunk(record), () => corrupt("chunks", record)).catch(
-    (error: unknown) => {
+    async (error: unknown) => {
       const isBare = !isNotOfRecord(error) && !isSealed(stored) && isForeignEnd(record, run);
       // A host without the key may have ended the run: what anybody could have written is read without its texts.
-      const bare = isBare ? bareEnd(stored, run.status) : undefined;
+      const bare = isBare ? (await loaded(import("../../run/bare-end.js"))).bareEnd(stored, run.status) : undefined;
       if (bare === undefined) throw error;
       return bare;
     },
