@@ -156,6 +156,16 @@ describe("an end that was written without the key", () => {
     }
   });
 
+  test("is refused in the place of what a run had said before it was ended", async () => {
+    const { store, db } = await restored({});
+    const claim = await claimed(store, "t", "r0");
+    await store.append(claim, chunkOf(claim, 0, [delta("said")], OPEN));
+    await store.settleForeign("t", "r0", "broken", 4_000, foreignEnd);
+    const [first] = await db.getAll("chunks");
+    await db.put("chunks", { ...first, entries: [ends[2]] });
+    await expect(store.chunks("t", 0, -1, 10)).rejects.toMatchObject({ code: "corrupt-record" });
+  });
+
   test("of each status is what is made again of it", () => {
     for (const status of ["stopped", "superseded"] as const) {
       const terminal = { type: EventType.RUN_FINISHED, threadId: "t", runId: "r", outcome: { type: "cancelled" } };

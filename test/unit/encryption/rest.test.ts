@@ -54,7 +54,7 @@ async function readsOf(store: RunStore): Promise<unknown> {
     ALL.map(async (threadId) => {
       const { head, ...reads } = await outcomesOf(store, threadId, threadId === "f-taken" ? 1 : 5);
       const results = await outcomeOf(store.toolResults((head as { value: never }).value));
-      const again = await outcomeOf(store.runById(threadId, "r", "1:first"));
+      const again = await Promise.all(["1:first", "1:second"].map((of) => outcomeOf(store.runById(threadId, "r", of))));
       return {
         ...withoutFingerprints(reads),
         results,
@@ -100,6 +100,13 @@ test("what was stored before the key was given is encrypted, however often that 
   const same = request("f-taken", "r", { fingerprint: "1:second", base: await store.head("f-taken"), prevRunIndex: 1 });
   expect(await store.claim(same)).toMatchObject({ is: "exists", run: { runIndex: 1, fingerprint: "1:second" } });
   expect(await store.runById("f-taken", "r", "1:first")).toMatchObject({ runIndex: 0, fingerprint: "1:first" });
+});
+
+test("a run that is sent again is known before it is encrypted, too", async () => {
+  const { store } = await restored(plain);
+  const base = await store.head("f-taken");
+  const more = { fingerprint: "1:second", base, prevRunIndex: 1, answers: true as const };
+  expect(await store.claim(request("f-taken", "r", more))).toMatchObject({ is: "exists", run: { runIndex: 1 } });
 });
 
 test("it goes on after its connection was closed in the middle", async () => {
@@ -159,12 +166,32 @@ test("while it is locked in the middle, nothing is taken for encrypted that is n
   const own = new Encryption({ key: fastKey });
   const store = indexedDBRunStore({ dbName, encryption: own });
   onTestFinished(() => store.close());
-  let left = 2;
-  watchTransactions(({ mode }) => {
-    if (mode === "readwrite" && --left === 0) own.lock();
+  let reads = NaN;
+  watchTransactions(({ mode, stores }) => {
+    if (mode === "readwrite" && stores.join() === "chunks") {
+      own.lock();
+      reads = 0;
+    }
+    // A moment later somebody unlocks it.
+    if (mode === "readonly" && ++reads === 2) void own.unlock(fastKey);
   });
   await expect(store.encryptRest!(never)).rejects.toMatchObject({ code: "locked" });
   expect(await db.get("meta", "keys")).toMatchObject({ isWhole: false });
+});
+
+test("what is changed while it is encrypted stays as it was changed", async () => {
+  const { store, db } = await restored(plain);
+  const record = await db.get("threads", "d-calls");
+  let isDone = false;
+  watchTransactions(({ mode, stores }) => {
+    if (isDone || mode !== "readwrite" || stores.join() !== "threads") return;
+    isDone = true;
+    void db.put("threads", { ...record, title: "renamed", pinned: 1 });
+  });
+  await store.encryptRest!(never);
+  expect(isDone).toBe(true);
+  expect(await store.thread("d-calls")).toMatchObject({ title: "renamed", pinned: true });
+  expect(await db.get("meta", "keys")).toMatchObject({ isWhole: true });
 });
 
 test("a checkpoint store encrypts what it had, once it is used, and anew after a rotation", async () => {
