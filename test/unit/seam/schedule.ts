@@ -109,6 +109,8 @@ export class SteppedStore {
     this.store = new Proxy(inner, {
       get: (target, name: keyof RunStore) => {
         if (name === "close") return () => target.close();
+        // Some are optional.
+        if (target[name] === undefined) return undefined;
         return (
           // What each method takes is checked by whoever calls it.
           ...args: never[]
