@@ -325,8 +325,9 @@ export class WaitingRuns {
           if (reason.is === "offline") waitMs = NETWORK_MS;
           if (reason.is === "retry") waitMs = Math.min(Math.max(reason.at - this.clock.now(), 1), SILENCE_MS);
         } catch (error) {
-          // The log cannot be read now; whoever watches the thread is told.
-          this.parts.logger.warn("[ag-ui-local-runtime] Waiting runs cannot be read", { threadId }, loggable(error));
+          // The log cannot be read now; whoever watches the thread is told. That it is locked, its status says.
+          if (!RunnerError.is(error, "locked"))
+            this.parts.logger.warn("[ag-ui-local-runtime] Waiting runs cannot be read", { threadId }, loggable(error));
         }
         await ringOrSilence(bell, seen, this.clock, waitMs, this.closed);
         if (this.closed.aborted) return;
