@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, onTestFinished } from "vitest";
+import { onTestFinished } from "vitest";
 import { IndexedDBCheckpointStore } from "../../../src/checkpoint/indexeddb/indexeddb-checkpoint-store.js";
 import type { IndexedDBCheckpointStoreOptions } from "../../../src/checkpoint/indexeddb/indexeddb-checkpoint-store.js";
 import type { Checkpoint, CheckpointDiagnostics } from "../../../src/checkpoint/checkpoint.js";
@@ -31,20 +31,12 @@ export const checkpoint = (id: string, more: Partial<Checkpoint> = {}): Checkpoi
 
 export const freshName = (): string => `checkpoints-${crypto.randomUUID()}`;
 
-let usual: IndexedDBCheckpointStoreOptions = {};
-
-/** All stores that tests of the suite around it open have these options, too. */
-export function openWith(options: IndexedDBCheckpointStoreOptions): void {
-  beforeAll(() => void (usual = options));
-  afterAll(() => void (usual = {}));
-}
-
 /** A store that is closed, and its database deleted, when the test ends. */
 export function openedStore(
   dbName = freshName(),
   options: IndexedDBCheckpointStoreOptions = {},
 ): IndexedDBCheckpointStore {
-  const store = new IndexedDBCheckpointStore({ ...usual, ...options, dbName });
+  const store = new IndexedDBCheckpointStore({ ...options, dbName });
   onTestFinished(async () => {
     await store.close();
     indexedDB.deleteDatabase(`${dbName}.checkpoints`);
