@@ -335,7 +335,8 @@ export class HostLink {
     const unlocking = calls.unlock(await this.context(), keptKey);
     const answer = await Promise.race([unlocking, failed(lost, settled)]);
     // Somebody has locked it or changed the key meanwhile: people are asked for it.
-    if ("error" in answer && this.keptKey === keptKey) this.keptKey = undefined;
+    const isOver = "error" in answer && (answer.error.code === "locked" || answer.error.code === "wrong-key");
+    if (isOver && this.keptKey === keptKey) this.keptKey = undefined;
   }
 }
 
