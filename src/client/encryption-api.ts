@@ -33,8 +33,8 @@ export const encryptionApi = (link: HostLink): EncryptionApi => ({
     await link.unlocked();
   },
   lock: async () => {
-    link.keep(undefined);
     await link.call("lock");
+    link.keep(undefined);
   },
   changeKey: async (current, next) => {
     const [from, to] = await Promise.all([keyOf(current), keyOf(next)]);

@@ -63,6 +63,8 @@ export class RunnerEngine {
   private readonly closed = sharedController();
   private readonly ready: Promise<HeldLock>;
   private opening: Promise<void> | undefined;
+  /** What was stored before the key is encrypted: one call after the other. */
+  private encrypting: Promise<void> = Promise.resolve();
   private closing: Promise<void> | undefined;
 
   constructor(preset: RunnerPreset, options: LocalAgentRunnerOptions) {
@@ -94,6 +96,12 @@ export class RunnerEngine {
           // Nobody asked these runs to end: they are broken, not stopped.
           await this.stopping.endAll("broken");
           if (!deleted) outdated.abort(new RunnerError("outdated", { dbName }));
+        },
+        // In the background; what fails is tried again when keys are unlocked next.
+        onKeys: () => {
+          this.encrypting = this.encrypting
+            .then(() => this.parts.store.encryptRest?.(this.closedSignal))
+            .catch(() => undefined);
         },
         onGone: (deleted) => void this.beginAnew(deleted),
       }),
@@ -168,11 +176,7 @@ export class RunnerEngine {
       .then(() => {
         // Deletes what a host left when it died during a deletion; if this fails, the next host to open the store tries
         // again.
-        const { store } = this.parts;
-        store
-          .sweep()
-          .then(() => store.encryptRest?.(this.closedSignal))
-          .catch(() => undefined);
+        this.parts.store.sweep().catch(() => undefined);
       })
       .catch((error: unknown) => {
         this.opening = undefined;

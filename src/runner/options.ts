@@ -57,6 +57,8 @@ export interface LocalAgentRunnerOptions {
 export interface StoreEvents {
   /** The database is about to be upgraded by a newer build, or (`deleted`) to be deleted. */
   readonly onOutdated: (deleted: boolean) => Promise<void>;
+  /** Keys of the store were unlocked: there may be something for `encryptRest`. */
+  readonly onKeys: () => void;
   /** The connection was closed for a deletion (`deleted`), or dropped, perhaps because of one. */
   readonly onGone: (deleted: boolean) => void;
 }

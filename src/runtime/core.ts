@@ -23,7 +23,7 @@ import { errorResponse } from "./error-response.js";
 import type { EventFilter } from "./event-filter.js";
 import { GivenMessages } from "./given-messages.js";
 import { internalError, json } from "./http/responses.js";
-import type { Locking } from "./locking.js";
+import type { LockChanged, Locking } from "./locking.js";
 import { isRequest, isResponse, refusalOf } from "./middleware.js";
 import { tell } from "./metrics.js";
 import { checkRuntimeOptions, type AgentRuntimeOptions } from "./options.js";
@@ -54,6 +54,8 @@ export class RuntimeCore {
   readonly callers = new Callers();
   private readonly outbox = new WeakMap<LocalAgentRunner, Lazy<WaitingRuns>>();
   private readonly runs: Lazy<RuntimeRuns>;
+  /** Told of each change of the lock; set by who serves tabs. */
+  lockChanged: LockChanged = () => undefined;
   /** Undefined where nothing is encrypted. */
   private readonly lockingHere: Lazy<Locking> | undefined;
   private closed = false;
@@ -97,7 +99,7 @@ export class RuntimeCore {
       new Lazy(async () => {
         const { Locking } = await loaded(import("./locking.js"));
         const channel = openBroadcastChannel(lockedChannelName(userDbName(user, dbName ?? DEFAULT_DB_NAME)));
-        return new Locking(await encryption.get(), this.home, channel);
+        return new Locking(await encryption.get(), this.home, channel, (forAll) => this.lockChanged(forAll));
       });
     this.logger = safeLogger(logger ?? consoleLogger);
     this.lost = lostTo(this.logger);

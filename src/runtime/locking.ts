@@ -1,4 +1,4 @@
-import { skip, Subject } from "rxjs";
+import { skip, type Subscription } from "rxjs";
 import type { Channel } from "../platform/channel.js";
 import { RunnerError } from "../run/errors.js";
 import type { Encryption } from "../storage/encryption/encryption.js";
@@ -18,6 +18,9 @@ export interface ChangedKey {
   readonly next: CryptoKey;
 }
 
+/** Told when the runner is being made anew: the links of tabs end. `forAll`: their keys are to be forgotten. */
+export type LockChanged = (forAll: boolean) => void;
+
 /** Between hosts of a database. */
 const LOCKED = "locked";
 
@@ -26,24 +29,24 @@ const LOCKED = "locked";
  * nothing that one of them has read is left for the other, and waiting runs begin as after a start.
  */
 export class Locking {
-  /** Emits when the runner is being made anew: the links of tabs end. `forAll`: their keys are to be forgotten. */
-  readonly changes$ = new Subject<{ readonly forAll: boolean }>();
   /** One change after the other. */
   private last: Promise<unknown> = Promise.resolve();
   /** The encryption is being changed from here. */
   private isChanging = false;
+  private readonly byOthers: Subscription;
 
   /** @param channel to the other hosts of the database */
   constructor(
     private readonly encryption: Encryption,
     private readonly home: RunnerHome,
     private readonly channel: Channel,
+    private readonly changed: LockChanged,
   ) {
     channel.messages$.subscribe((message) => {
       if (message === LOCKED) void this.inTurn(() => this.lockHere()).catch(() => undefined);
     });
     // The worker's own code may lock and unlock it, too.
-    encryption.unlocked$.pipe(skip(1)).subscribe((isUnlocked) => {
+    this.byOthers = encryption.unlocked$.pipe(skip(1)).subscribe((isUnlocked) => {
       if (!this.isChanging) void this.inTurn(() => this.renew(!isUnlocked, () => undefined)).catch(() => undefined);
     });
   }
@@ -85,20 +88,22 @@ export class Locking {
   }
 
   close(): void {
+    this.byOthers.unsubscribe();
     this.channel.close();
   }
 
   private async lockHere(): Promise<void> {
     const runner = await this.home.openLocal();
     // The tab that asks loses its link, and asks again.
-    if ((await runner.lockState().catch(() => undefined)) === "locked") return;
+    const state = await runner.lockState().catch(() => undefined);
+    if (state === "locked" || state === "new") return;
     // L11: runs are stopped before the key is gone, and in order.
     await this.renew(true, () => this.encryption.forget());
   }
 
   private renew(forAll: boolean, before: () => void): Promise<void> {
     const renewed = this.home.renew(before);
-    this.changes$.next({ forAll });
+    this.changed(forAll);
     return renewed;
   }
 

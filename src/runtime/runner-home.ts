@@ -110,9 +110,13 @@ export class RunnerHome {
     this.opened = undefined;
     this.opening = undefined;
     const renewing = (async () => {
-      const runner = opened ?? (await opening?.catch(() => undefined));
-      if (runner instanceof LocalAgentRunner) await runner.close();
-      before();
+      try {
+        const runner = opened ?? (await opening?.catch(() => undefined));
+        if (runner instanceof LocalAgentRunner) await runner.close();
+      } finally {
+        // Also where the ends of its runs could not be written.
+        before();
+      }
     })();
     this.renewing = renewing.catch(() => undefined);
     return renewing;

@@ -272,14 +272,12 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   };
 
   if (core.isEncrypted) {
-    const listening = core.locking().then(({ changes$ }) =>
-      changes$.subscribe(({ forAll }) => {
-        endConnections(forAll);
-        hideLives();
-      }),
-    );
-    // The tab that wants to change it is told why the code for it does not load.
-    listening.catch(() => undefined);
+    core.lockChanged = (forAll) => {
+      endConnections(forAll);
+      hideLives();
+    };
+    // From now on it hears other hosts. The tab that wants to change it is told why the code for it does not load.
+    core.locking().catch(() => undefined);
   }
   if (kind === "page") {
     // After `pageshow` tabs connect to a new host; no run goes on.

@@ -17,6 +17,8 @@ import { indexedDBWrites } from "./writes.js";
 
 export interface IndexedDBRunStoreOptions extends Partial<Omit<ConnectionOptions<RuntimeSchema>, "layout">> {
   readonly encryption?: EncryptionOption | undefined;
+  /** Called whenever keys were unlocked: there may be something for `encryptRest`. */
+  readonly onKeys?: (() => void) | undefined;
   /** In place of `encryption`, for tests. */
   readonly codec?: PayloadCodec;
   /** The epochs of a new database start above it. Default 0; see {@link epochBefore}. */
@@ -51,7 +53,12 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
       options.onGone?.(deleted);
     },
   });
-  const stored: StoredBy = storedBy(encryption, { connection, keysAt: KEYS, content: PAYLOADS });
+  const stored: StoredBy = storedBy(encryption, {
+    connection,
+    keysAt: KEYS,
+    content: PAYLOADS,
+    onKeys: options.onKeys,
+  });
   const { codec = stored.codec } = options;
   return {
     ...indexedDBReads(connection, codec),

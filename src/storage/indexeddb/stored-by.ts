@@ -16,9 +16,11 @@ export interface Sealable<Schema extends DBSchema> {
   readonly content: readonly StoreNames<Schema>[];
   /**
    * Encrypts what was stored before, whenever keys were unlocked: in the background, and again at the next time if it
-   * fails. Absent: the owner does it.
+   * fails.
    */
   readonly encryptRest?: (ring: KeyRing, signal: AbortSignal) => Promise<void>;
+  /** Called whenever keys were unlocked, for an owner that does it itself. */
+  readonly onKeys?: (() => void) | undefined;
 }
 
 /** What a database's content is stored by. */
@@ -36,7 +38,7 @@ export interface StoredBy {
 
 export function storedBy<Schema extends DBSchema>(
   given: EncryptionOption | undefined,
-  { connection, keysAt, content, encryptRest }: Sealable<Schema>,
+  { connection, keysAt, content, encryptRest, onKeys }: Sealable<Schema>,
 ): StoredBy {
   const nothing = (): void => undefined;
   if (given === undefined) {
@@ -47,6 +49,7 @@ export function storedBy<Schema extends DBSchema>(
   const closed = new AbortController();
   let last: Promise<unknown> = Promise.resolve();
   const begin = (): void => {
+    onKeys?.();
     if (encryptRest === undefined) return;
     last = last
       .then(async () => closed.signal.aborted || encryptRest(await ring.get(), closed.signal))

@@ -1,47 +1,65 @@
-import { EventType } from "@ag-ui/core";
-import { lastValueFrom, toArray } from "rxjs";
-import { expect, test } from "vitest";
-import { Encryption } from "ag-ui-local-runtime/encryption";
-import { IndexedDBAgentRunner } from "ag-ui-local-runtime";
-import { openDB } from "idb";
 import "fake-indexeddb/auto";
-import { defineAgent } from "ag-ui-local-runtime/worker";
+import { EventType } from "@ag-ui/core";
+import { openDB } from "idb";
+import { lastValueFrom, toArray } from "rxjs";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "ag-ui-local-runtime";
+import { Encryption } from "ag-ui-local-runtime/encryption";
+import { isSealed } from "../../../src/storage/codec.js";
+import { keyIdOf } from "../../../src/storage/encryption/sealed.js";
+import { agentOf, freshDb, inputOf } from "../runner/kit.js";
+import { fastKey } from "./fast-key.js";
+import { isFound } from "./kit.js";
 
-test("first light", async () => {
-  const dbName = `db-${Math.random()}`;
+const answers = agentOf(async function* ({ runId }) {
+  yield { type: EventType.TEXT_MESSAGE_START, messageId: runId, role: "assistant" };
+  yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId: runId, delta: "planted answer" };
+  yield { type: EventType.TEXT_MESSAGE_END, messageId: runId };
+});
+
+function runnerWith(options: IndexedDBAgentRunnerOptions): IndexedDBAgentRunner {
+  const runner = new IndexedDBAgentRunner(options);
+  onTestFinished(() => runner.close());
+  return runner;
+}
+
+const run = (runner: IndexedDBAgentRunner, runId: string) =>
+  lastValueFrom(runner.run({ threadId: "t", agent: answers.clone(), input: inputOf("t", runId) }).pipe(toArray()));
+const read = (runner: IndexedDBAgentRunner) => lastValueFrom(runner.connect({ threadId: "t" }).pipe(toArray()));
+
+test("nothing that a runner stores can be read but with its key", async () => {
+  const dbName = freshDb();
   const encryption = new Encryption({ key: "correct horse" });
-  const runner = new IndexedDBAgentRunner({ dbName, encryption });
-  const agent = defineAgent(async function* (input) {
-    yield { type: EventType.RUN_STARTED, threadId: input.threadId, runId: input.runId };
-    yield { type: EventType.TEXT_MESSAGE_START, messageId: "m1", role: "assistant" };
-    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId: "m1", delta: "planted answer" };
-    yield { type: EventType.TEXT_MESSAGE_END, messageId: "m1" };
-    yield { type: EventType.RUN_FINISHED, threadId: input.threadId, runId: input.runId };
-  });
-  const input = {
-    threadId: "t",
-    runId: "r",
-    messages: [{ id: "u1", role: "user" as const, content: "planted question" }],
-    tools: [],
-    context: [],
-    state: {},
-    forwardedProps: {},
-  };
-  const events = await lastValueFrom(runner.run({ threadId: "t", agent: agent.clone(), input }).pipe(toArray()));
-  expect(events.at(-1)?.type).toBe("RUN_FINISHED");
-  const again = await lastValueFrom(runner.connect({ threadId: "t" }).pipe(toArray()));
-  expect(JSON.stringify(again)).toContain("planted answer");
-  const db = await openDB(dbName);
-  const all = await Promise.all([...db.objectStoreNames].map((name) => db.getAll(name)));
-  expect(JSON.stringify(all)).not.toContain("planted");
-  expect(await runner.listThreads()).toMatchObject([{ title: "planted question" }]);
+  const runner = runnerWith({ dbName, encryption });
+  expect((await run(runner, "r")).at(-1)?.type).toBe("RUN_FINISHED");
+  expect(JSON.stringify(await read(runner))).toContain("planted answer");
+  expect(await isFound(dbName, "planted")).toBe(false);
+  expect(await runner.lockState()).toBe("unlocked");
   await encryption.lock();
+  expect(await runner.lockState()).toBe("locked");
   await expect(runner.listThreads()).rejects.toMatchObject({ code: "locked" });
-  await expect(lastValueFrom(runner.connect({ threadId: "t" }).pipe(toArray()))).rejects.toMatchObject({
-    code: "locked",
-  });
+  await expect(read(runner)).rejects.toMatchObject({ code: "locked" });
   await expect(encryption.unlock("wrong")).rejects.toMatchObject({ code: "wrong-key" });
   await encryption.unlock("correct horse");
-  expect(await runner.listThreads()).toMatchObject([{ title: "planted question" }]);
-  await runner.close();
+  expect(JSON.stringify(await read(runner))).toContain("planted answer");
+});
+
+test("what was stored before is encrypted when a key is given, and anew when it is rotated, without a new start", async () => {
+  const dbName = freshDb();
+  const plain = runnerWith({ dbName });
+  await run(plain, "r0");
+  await plain.close();
+  const encryption = new Encryption();
+  const runner = runnerWith({ dbName, encryption });
+  await runner.opened;
+  expect(await isFound(dbName, "planted")).toBe(true);
+  await encryption.unlock(fastKey);
+  await vi.waitFor(async () => expect(await isFound(dbName, "planted")).toBe(false));
+  await encryption.rotate();
+  await run(runner, "r1");
+  const db = await openDB(dbName);
+  onTestFinished(() => db.close());
+  const keys = async () => (await db.getAll("chunks")).map(({ entries }) => isSealed(entries) && keyIdOf(entries));
+  await vi.waitFor(async () => expect(new Set(await keys())).toEqual(new Set([2])));
+  expect(JSON.stringify(await read(runner)).match(/planted answer/g)).toHaveLength(2);
 });

@@ -4,6 +4,7 @@ import { createEncryptionKey, Encryption, type EncryptionOptions } from "ag-ui-l
 import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import type { RuntimeStatus } from "../../../src/wire/shapes.js";
 import type { AgentRuntimeOptions } from "../../../src/runtime/options.js";
+import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
 import { agentOf, freshDb } from "../runner/kit.js";
 
@@ -133,6 +134,32 @@ test("what is locked in one host is locked in the others", async () => {
   await two.runtime.encryption.lock();
   for (const { is } of [one, two]) await is("locked");
   await expect(titles(one.runtime)).rejects.toMatchObject({ code: "locked" });
+});
+
+test("locking what nobody has unlocked is over at once", async () => {
+  const { runtime, is } = serve().tab();
+  await is("new");
+  await runtime.encryption.lock();
+  await is("new");
+  await runtime.encryption.unlock("correct horse");
+  await runtime.encryption.lock();
+  await is("locked");
+  await runtime.encryption.lock();
+  await is("locked");
+});
+
+test("the key is forgotten also where the ends of runs cannot be written", async () => {
+  const encryption = new Encryption();
+  const { runtime, is } = serve({ encryption }).tab();
+  await is("new");
+  await runtime.encryption.unlock("correct horse");
+  await run(runtime);
+  const closing = vi.spyOn(IndexedDBAgentRunner.prototype, "close").mockRejectedValue(new Error("no disk"));
+  onTestFinished(() => closing.mockRestore());
+  await expect(runtime.encryption.lock()).resolves.toBeUndefined();
+  expect(closing).toHaveBeenCalled();
+  await is("locked");
+  await expect(titles(runtime)).rejects.toMatchObject({ code: "locked" });
 });
 
 test("the worker's own code locks and unlocks it", async () => {
