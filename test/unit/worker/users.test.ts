@@ -1,5 +1,5 @@
 import { firstValueFrom, filter } from "rxjs";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { IndexedDBCheckpointStore } from "../../../src/checkpoint/index.js";
 import { connectRuntime } from "../../../src/client/connect-runtime.js";
 import type { HostFactories } from "../../../src/client/start-host.js";
@@ -57,6 +57,8 @@ test.each([
   ["of none, by a tab of a user", undefined, "ada"],
   ["of a user in other letters", "Ada", "ada"],
 ])("a host %s is refused, and not asked again", async (_, hostUser, tabUser) => {
+  vi.useFakeTimers({ toFake: ["setTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
   const dbName = freshDb();
   const host = serveRuntime({ dbName, agents: {}, ...(hostUser !== undefined && { user: hostUser }) });
   let starts = 0;
@@ -73,9 +75,10 @@ test.each([
   const failed = await firstValueFrom(runtime.status$.pipe(filter(({ is }) => is === "failed")));
   expect(failed).toMatchObject({ error: { code: "wrong-user", message } });
   await expect(runtime.threads.list()).rejects.toMatchObject({ code: "wrong-user" });
-  // Longer than the first pause between tries.
-  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  // Longer than any pause between tries.
+  await vi.advanceTimersByTimeAsync(60_000);
   expect(starts).toBe(1);
+  vi.useRealTimers();
   // Its owner's id is none of this tab's business.
   expect(JSON.stringify(failed)).not.toContain("bob");
   const answer = await runtime.fetch("/threads/t/messages");
