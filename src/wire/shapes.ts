@@ -330,7 +330,7 @@ export interface RunRequest {
   readonly persistedInputMessages?: readonly Message[];
   /**
    * What becomes of a live run of the thread, or of this one. Default: as the host's runner was made. `queue`: this one is
-   * refused as `thread-busy`, also while others wait, a recovery among them; the tab has it wait then.
+   * refused as `thread-busy`, also while others wait, a recovery among them; its host has it wait then.
    */
   readonly onBusy?: OnBusy;
 }
