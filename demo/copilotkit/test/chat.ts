@@ -62,14 +62,17 @@ export class Chat {
     );
   }
 
-  /** Waits until both show the same messages, of which there are some. */
+  /** Waits until both show the same messages, of which there are some. A tab in the background paints late. */
   async showsTheSameAs(other: Chat): Promise<void> {
-    const shown = await other.messages();
-    expect(shown).not.toBe("");
-    await this.tab.waitFor(
-      (wanted) => document.querySelector<HTMLElement>("[data-testid=copilot-message-list]")?.innerText === wanted,
-      shown,
-    );
+    await expect
+      .poll(
+        async () => {
+          const [shown, wanted] = await Promise.all([this.messages(), other.messages()]);
+          return shown !== "" && shown === wanted ? "the same" : { shown, wanted };
+        },
+        { timeout: 60_000 },
+      )
+      .toBe("the same");
   }
 
   /** A click where the element is by then: the chat scrolls while messages come. */

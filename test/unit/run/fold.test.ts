@@ -196,8 +196,10 @@ describe("fold", () => {
 describe("cost (L17)", () => {
   test("100,000 deltas", () => {
     expectLinear(12_500, (count) => {
-      const events: BaseEvent[] = [{ type: EventType.TEXT_MESSAGE_START, messageId: "m" }];
-      events.push(...many(count, () => ({ type: EventType.TEXT_MESSAGE_CONTENT, messageId: "m", delta: "word " })));
+      const events: BaseEvent[] = [
+        { type: EventType.TEXT_MESSAGE_START, messageId: "m" },
+        ...many(count, () => ({ type: EventType.TEXT_MESSAGE_CONTENT, messageId: "m", delta: "word " })),
+      ];
       return () => expect((fold(NOTHING, events).messages[0]!.content as string).length).toBe(5 * count);
     });
   });
@@ -234,15 +236,15 @@ describe("cost (L17)", () => {
 
   test("10,000 unique metadata keys on one message, and 5,000 tool calls with results in one message", () => {
     expectLinear(1_250, (count) => {
-      const events: BaseEvent[] = [{ type: EventType.TEXT_MESSAGE_START, messageId: "m" }];
-      events.push(
+      const events: BaseEvent[] = [
+        { type: EventType.TEXT_MESSAGE_START, messageId: "m" },
         ...many(count, (n) => ({
           type: EventType.TEXT_MESSAGE_CONTENT,
           messageId: "m",
           delta: "a",
           metadata: { [`k${n}`]: n },
         })),
-      );
+      ];
       for (let n = 0; n < count / 2; n++) {
         events.push({ type: EventType.TOOL_CALL_START, toolCallId: `c${n}`, toolCallName: "f", parentMessageId: "m" });
         events.push({ type: EventType.TOOL_CALL_ARGS, toolCallId: `c${n}`, delta: "{}" });
