@@ -23,6 +23,7 @@ const ENTRIES = {
   checkpoint: at("src/checkpoint/index.ts"),
   langgraph: at("src/langgraph/index.ts"),
   encryption: at("src/encryption/index.ts"),
+  sync: at("src/sync/index.ts"),
   ai: at("src/ai/index.ts"),
   react: at("src/react/index.ts"),
   copilotkit: at("src/copilotkit/index.ts"),
@@ -42,6 +43,7 @@ const alias = [
   { find: /^ag-ui-local-runtime\/checkpoint$/, replacement: ENTRIES.checkpoint },
   { find: /^ag-ui-local-runtime\/langgraph$/, replacement: ENTRIES.langgraph },
   { find: /^ag-ui-local-runtime\/encryption$/, replacement: ENTRIES.encryption },
+  { find: /^ag-ui-local-runtime\/sync$/, replacement: ENTRIES.sync },
   { find: /^ag-ui-local-runtime\/ai$/, replacement: ENTRIES.ai },
   { find: /^ag-ui-local-runtime\/react$/, replacement: ENTRIES.react },
   { find: /^ag-ui-local-runtime\/copilotkit$/, replacement: ENTRIES.copilotkit },
@@ -172,6 +174,7 @@ export default defineConfig(({ mode }) =>
             external: [
               /^@ag-ui\//,
               /^@langchain\//,
+              /^@nats-io\//,
               /^rxjs/,
               "ai",
               "react",
@@ -246,6 +249,8 @@ export default defineConfig(({ mode }) =>
                 include: ["test/interop/*.test.ts"],
               },
             },
+            // Real servers, which are killed: one file after the other.
+            unit("sync", { include: ["test/sync/**/*.test.ts"], fileParallelism: false, maxWorkers: 1, pool: "forks" }),
             frontEnds("chromium"),
             frontEnds("firefox"),
             tabs("chromium", ["test/tabs/**/*.test.ts", "demo/test/tabs/*.test.ts"]),

@@ -1,10 +1,10 @@
-// `npm test`: installs what is missing, finds or gets the browsers, runs the suites one after another, counts.
+// `npm test`: installs what is missing, finds or gets the browsers and nats-server, runs the suites one after another, counts.
 //   npm test                    the gate: what every change has to pass (test/setup/gate.mjs)
 //   npm run test:all            everything
 //   npm test -- unit chromium   these suites, whole; with --gate what the gate has of them
 //   npm test -- --list          their names
 //   npm test -- chromium firefox webkit --write-table    writes the table of faults in demo/guides/guarantees.md
-// With CI=true every browser must be there.
+// With CI=true every browser and nats-server must be there.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,6 +13,7 @@ import { BROWSERS, obtainBrowser } from "./setup/browsers.mjs";
 import { GATE_FACTOR, gateFiles } from "./setup/gate.mjs";
 import { faultTable, staleTable, writeTable } from "./setup/fault-table.mjs";
 import { install, requireNode, ROOT } from "./setup/install.mjs";
+import { obtainNats } from "./setup/nats.mjs";
 import { isAlive, killTree } from "./setup/processes.mjs";
 
 const MINUTE = 60_000;
@@ -75,6 +76,13 @@ const SUITES = [
     limit: 60 * MINUTE,
     browser: "chromium",
     steps: [vitest("browser")],
+  },
+  {
+    name: "sync",
+    says: "devices in step over real NATS servers, in Node",
+    limit: 30 * MINUTE,
+    program: "nats-server",
+    steps: [vitest("sync")],
   },
   {
     name: "package",
@@ -208,8 +216,11 @@ async function runSuite({ name, limit, steps, stopAtFailure }, folder) {
   return { ...total, failures };
 }
 
-/** The paths of the browsers that the suites need, as variables of the environment; sentences for those not to be had. */
-async function prepareBrowsers(suites) {
+/**
+ * Obtains the browsers and programs that the suites need; the paths of browsers become variables of the environment.
+ * @returns sentences for those not to be had
+ */
+async function prepare(suites) {
   const missing = new Map();
   for (const name of new Set(suites.flatMap(({ browser }) => browser ?? []))) {
     const found = await obtainBrowser(name);
@@ -219,6 +230,11 @@ async function prepareBrowsers(suites) {
     } else {
       missing.set(name, found.missing);
     }
+  }
+  if (suites.some(({ program }) => program === "nats-server")) {
+    const found = obtainNats();
+    if (found.path) console.log(`nats-server: ${found.path}`);
+    else missing.set("nats-server", found.missing);
   }
   return missing;
 }
@@ -274,9 +290,9 @@ for (const [name, code] of [
   });
 }
 install();
-const missing = await prepareBrowsers(suites);
+const missing = await prepare(suites);
 if (missing.size > 0 && process.env.CI === "true") {
-  for (const sentence of missing.values()) console.error(`${sentence} (with CI=true no browser may be missing)`);
+  for (const sentence of missing.values()) console.error(`${sentence} (with CI=true none may be missing)`);
   process.exit(1);
 }
 
@@ -284,7 +300,7 @@ const folder = mkdtempSync(join(tmpdir(), "agui-test-"));
 const results = [];
 try {
   for (const suite of suites) {
-    const why = suite.browser && missing.get(suite.browser);
+    const why = missing.get(suite.browser ?? suite.program);
     console.log(`\n=== ${suite.name}: ${suite.says}${why ? `: skipped. ${why}` : ""}`);
     const start = Date.now();
     const counts = why ? { passed: 0, failed: 0, skipped: 1 } : await runSuite(suite, folder);

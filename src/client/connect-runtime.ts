@@ -145,6 +145,12 @@ export interface ThreadsApi {
    */
   delete(threadId: string): Promise<void>;
   /**
+   * Takes up another branch: the path to this run becomes the active one, in all tabs, and on all devices that share the
+   * thread. Errors: RunnerError `unknown-thread`; `invalid-input` for a run that the thread does not have; `thread-busy`
+   * while a run is live.
+   */
+  activate(threadId: string, runId: string): Promise<void>;
+  /**
    * Later changes of the list, made in any tab or host: subscribe first, then list. Errors with RunnerError `refused`.
    */
   watch(): Observable<ThreadChange>;
@@ -184,6 +190,9 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       pin: (threadId, pinned = true) => update(threadId, { pinned }),
       delete: async (threadId) => {
         await link.call("deleteThread", { threadId });
+      },
+      activate: async (threadId, runId) => {
+        await link.call("activateRun", { threadId, runId });
       },
       watch: () => changes.changes$,
     },

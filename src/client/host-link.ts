@@ -315,6 +315,7 @@ export class HostLink {
           ...(hello.agents !== undefined && { agents: hello.agents }),
           exclusion: hello.exclusion,
           ...(data.encryption !== undefined && { encryption: data.encryption }),
+          ...(data.sync !== undefined && { sync: data.sync }),
           ...(data.error !== undefined && { error: data.error }),
         });
         resolve();

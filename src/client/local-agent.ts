@@ -10,7 +10,6 @@ import type {
 import { defer, finalize, mergeMap, type Observable, tap } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
-import { RunnerError } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import type { Cursor } from "../run/types.js";
 import type { LiveRun, OnBusy } from "../wire/shapes.js";
@@ -22,6 +21,7 @@ import { ThreadFollower } from "./follower.js";
 import { attachFrames, runFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
 import { ThreadAgent } from "./thread-agent.js";
+import { busyWith } from "./thread-run.js";
 
 /** Options of an agent in a tab, in addition to those of AbstractAgent. */
 export interface LocalAgentConfig extends AgentConfig {
@@ -145,7 +145,7 @@ export class LocalAgent extends ThreadAgent {
   ): Promise<RunAgentResult> {
     const { value: run } = this.runState$;
     if (onBusy !== "supersede" && run.is === "running" && run.runId !== parameters.runId) {
-      throw new RunnerError("thread-busy", { threadId: this.threadId, runId: run.runId });
+      throw busyWith(this.threadId, run);
     }
     return this.start(parameters, subscriber, onBusy);
   }

@@ -144,6 +144,11 @@ export class RemoteRunner implements AgentRunner {
     return this.link.call("updateThread", named({ threadId, changes }));
   }
 
+  /** Takes up the branch that a run ends. Errors: RunnerError `unknown-thread`, `invalid-input`, `thread-busy`. */
+  async activateRun(threadId: string, runId: string): Promise<void> {
+    await this.link.call("activateRun", named({ threadId, runId }));
+  }
+
   /**
    * Deletes a thread; a live run is stopped first.
    *

@@ -1,7 +1,7 @@
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent, RunFinishedEvent, RunErrorEvent, RunStartedEvent } from "@ag-ui/client";
 import type { SettledStatus } from "../run/types.js";
-import type { RunnerErrorDetails } from "../run/errors.js";
+import { RunnerError, type RunnerErrorDetails } from "../run/errors.js";
 import type { Attempt } from "../run/hosted.js";
 import type { RunRecovery } from "../run/recovery.js";
 import type { Frame, LiveRun } from "../wire/shapes.js";
@@ -35,6 +35,8 @@ export type ThreadRun =
       readonly runIndex: number;
       /** It goes on with a run that broke. */
       readonly attempt?: Attempt;
+      /** The name of the other device that executes it; absent: this one. */
+      readonly device?: string;
     };
 
 /** The thread's run after a frame. It is over at its terminal event, which comes before `settled`. */
@@ -69,12 +71,24 @@ export function threadRunAfter(before: ThreadRun, frame: Frame): ThreadRun {
   }
 }
 
-const runningAs = ({ runId, runIndex, attempt }: LiveRun): ThreadRun => ({
+const runningAs = ({ runId, runIndex, attempt, device }: LiveRun): ThreadRun => ({
   is: "running",
   runId,
   runIndex,
   ...(attempt !== undefined && { attempt }),
+  ...(device !== undefined && { device }),
 });
+
+/** Refuses a run beside the live one. */
+export const busyWith = (
+  threadId: string,
+  { runId, device }: Partial<Extract<ThreadRun, { readonly is: "running" }>>,
+): RunnerError =>
+  new RunnerError("thread-busy", {
+    threadId,
+    ...(runId !== undefined && { runId }),
+    ...(device !== undefined && { device }),
+  });
 
 /** The last run stays known. */
 function goneAfter(before: ThreadRun, gone: RunFailure): ThreadRun {

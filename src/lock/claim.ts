@@ -89,7 +89,8 @@ async function tryClaim(parts: ClaimParts, threadId: string): Promise<HeldLock |
 /**
  * Takes the thread's lock for a run. Never queues on it (a queued waiter makes the next claim fail).
  *
- * Errors: RunnerError `thread-busy`, with the live `runId` in its details if it is known.
+ * Errors: RunnerError `thread-busy`, with the live `runId`, and the `device` that executes it if it is another one, in its
+ * details if they are known.
  */
 export async function claimThread(parts: ClaimParts, threadId: string, runId: string): Promise<HeldLock> {
   const { store, channel, clock } = parts;
@@ -113,6 +114,7 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
           runId: head.live.runId,
           runIndex: head.live.runIndex,
           ...(head.holder !== undefined && { holderId: head.holder }),
+          ...(head.live.device !== undefined && { device: head.live.device.name }),
         });
       }
     }

@@ -39,11 +39,16 @@ export const formerLeaseDbName = (dbName: string): string => `${dbName}.leases`;
 
 /** The database of checkpoints, beside the log's. */
 export const checkpointDbName = (dbName: string): string => `${dbName}.checkpoints`;
+/** The database of what a device knows of the space that it shares with others. */
+export const syncDbName = (dbName: string): string => `${dbName}.sync`;
 /** The database of LangGraph.js checkpoints. */
 export const langGraphDbName = (dbName: string): string => `${dbName}.langgraph`;
 
 /** The Web Lock that a thread's holder holds during a run. */
 export const threadLockName = (dbName: string, threadId: string): string => `${PREFIX}:${dbName}:thread:${threadId}`;
+
+/** The Web Lock of the host that keeps the database in step with those of other devices. */
+export const syncLockName = (dbName: string): string => `${PREFIX}:${dbName}:sync`;
 
 /** The Web Lock that a host holds for life. */
 export const hostLifeLockName = (dbName: string, hostId: string): string => `${PREFIX}:${dbName}:host:${hostId}`;

@@ -118,6 +118,8 @@ export interface RunnerErrorDetails {
   readonly agentId?: string;
   readonly agentIds?: readonly string[];
   readonly holderId?: string;
+  /** Name of the other device that executes the live run. */
+  readonly device?: string;
   readonly causes?: readonly string[];
   readonly [key: string]: unknown;
 }

@@ -1,5 +1,6 @@
 import { filter, ReplaySubject, share, tap, type Observable } from "rxjs";
 import { sharedController } from "../platform/abort.js";
+import type { OpenChannel } from "../platform/channel.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
@@ -60,6 +61,7 @@ export class RunnerEngine {
   /** Messages of other hosts, through one shared subscription. */
   private readonly heard$: Observable<LockMessage>;
   private readonly locks: ReleasableLocks;
+  private readonly openChannel: OpenChannel;
   private readonly closed = sharedController();
   private readonly ready: Promise<HeldLock>;
   private opening: Promise<void> | undefined;
@@ -72,6 +74,7 @@ export class RunnerEngine {
     const { clock = systemClock, makeId = randomId, maxRunMs, onConcurrentRun = "throw", limits = {} } = options;
     const { atFailurePoint, logger = consoleLogger } = options;
     this.locks = releasableLocks(locks);
+    this.openChannel = openChannel;
     const outdated = new AbortController();
     this.outdated = outdated.signal;
     const hostId = makeId();
@@ -86,6 +89,7 @@ export class RunnerEngine {
       logger: safeLogger(logger),
       recordInput: [...(options.recordInput ?? [])],
       recovery: { added: (threadId) => this.signals.waitingChangedHere(threadId) },
+      elsewhere: {},
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       eventLimits: eventLimits(options.eventLimits),
@@ -210,6 +214,19 @@ export class RunnerEngine {
       bell: (threadId) => this.signals.bellOf(threadId),
       closed: this.closed.signal,
       caughtUp: () => this.runs.preload(),
+    };
+  }
+
+  /** The parts of another host on the same log, in this context: with an id, and a channel, of its own. */
+  hostBeside(): RunnerParts {
+    const { makeId, dbName } = this.parts;
+    const hostId = makeId();
+    return {
+      ...this.parts,
+      hostId,
+      channel: hostChannel(this.openChannel(hostChannelName(dbName)), hostId),
+      recovery: { added: () => undefined },
+      elsewhere: {},
     };
   }
 

@@ -13,7 +13,7 @@ import type {
   ThreadConnectRequest,
   ThreadRunRequest,
 } from "../run/contract.js";
-import { invalidInput, type RunnerError } from "../run/errors.js";
+import { invalidInput, RunnerError } from "../run/errors.js";
 import { LeftOut } from "../run/input-shape.js";
 import { isBusy } from "../run/life.js";
 import { checkKind, OBJECT } from "../run/options.js";
@@ -44,7 +44,7 @@ import type { Eviction } from "./keep/retention.js";
 import type { LiveRun } from "./live/live-run.js";
 import { connectsForOlder, runsForOlder, streamFor } from "./older-callers.js";
 import { checkOptions, type LocalAgentRunnerOptions, type RunnerPreset } from "./options.js";
-import type { RunnerParts } from "./parts.js";
+import type { ElsewhereParts, RunnerParts } from "./parts.js";
 import type { ThreadReads } from "./read/reads.js";
 import { eventsOfFrames, eventsOfRun, framesOfRecorded, framesOfRun } from "./read/run-streams.js";
 import { ThreadReader } from "./thread-reader.js";
@@ -335,6 +335,17 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     this.engine.parts.recovery.policyOf = policyOf;
   }
 
+  /**
+   * The parts of a host that keeps this runner's log in step with those of other devices, and what its runs ask it. Only
+   * this host may start no run.
+   *
+   * @internal
+   */
+  joinDevices(): { readonly parts: RunnerParts; readonly elsewhere: ElsewhereParts; readonly closed: AbortSignal } {
+    const { parts, closedSignal } = this.engine;
+    return { parts: this.engine.hostBeside(), elsewhere: parts.elsewhere, closed: closedSignal };
+  }
+
   /** @internal */
   recoveries(): Promise<Recoveries> {
     return this.engine.recoveries.get();
@@ -368,6 +379,26 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     const thread = await updateThread(this.engine.parts.store, threadId, checked, this.isOver);
     if (!isEmpty(checked)) this.engine.signals.changedHere(threadId);
     return thread;
+  }
+
+  /**
+   * Takes up another branch: the path to a settled run becomes the active one. Readers that follow get it as a snapshot.
+   *
+   * Errors: RunnerError `unknown-thread`; `invalid-input` for a run that the thread does not have; `thread-busy` while a
+   * run is live.
+   */
+  async activateRun(threadId: string, runId: string): Promise<void> {
+    checkId("threadId", threadId);
+    checkId("runId", runId);
+    const { store, elsewhere } = this.engine.parts;
+    const [head, run] = await Promise.all([store.head(threadId), store.runById(threadId, runId)]);
+    if (head === undefined || head.deleted === true) throw new RunnerError("unknown-thread", { threadId });
+    if (run === undefined) throw invalidInput("runId", "The thread has no such run");
+    if (!(await store.activate(threadId, run.runIndex))) {
+      throw new RunnerError("thread-busy", { threadId, runId: head.live?.runId ?? runId });
+    }
+    this.engine.signals.changedHere(threadId);
+    await elsewhere.activated?.(threadId, runId);
   }
 
   /**

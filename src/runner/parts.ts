@@ -25,6 +25,22 @@ export interface RecoveryParts {
   readonly added: (threadId: string) => void;
 }
 
+/** Whether a run may start, as other devices see it. */
+export type Admission =
+  /** `release` is called where it does not start after all, or once it stands in the log. */
+  | { readonly is: "admitted"; readonly release: () => void }
+  /** What others added must be written down first, which needs the thread's lock. `wait` without it, then ask again. */
+  | { readonly is: "behind"; readonly wait: () => Promise<void> }
+  /** Another device is about to start a run, or has one. */
+  | { readonly is: "busy"; readonly runId: string; readonly deviceName: string };
+
+/** Other devices that have the same threads. Without `admit` there are none. */
+export interface ElsewhereParts {
+  admit?: (threadId: string, runId: string) => Promise<Admission>;
+  /** Another branch was taken up. */
+  activated?: (threadId: string, runId: string) => Promise<void>;
+}
+
 /** The parts of the runner's algorithm. Presets choose them. */
 export interface RunnerParts {
   readonly dbName: string;
@@ -48,6 +64,7 @@ export interface RunnerParts {
   readonly recordInput: readonly InputField[];
   /** Which broken runs go on by themselves. */
   readonly recovery: RecoveryParts;
+  readonly elsewhere: ElsewhereParts;
   /** See FailurePoint. */
   readonly reached?: AtFailurePoint;
 }

@@ -85,7 +85,7 @@ export class Recoveries {
     };
   }
 
-  /** Undefined: nobody recovers the agent's runs any more. */
+  /** Undefined: nobody recovers the agent's runs any more, or the run is another device's. */
   private async verdict(waiting: RecoveryWaiting, agent: RecoveringAgent | undefined): Promise<Verdict | undefined> {
     const { threadId, of, ofIndex, agentId } = waiting;
     const policy = this.parts.recovery.policyOf?.(agentId);
@@ -94,6 +94,7 @@ export class Recoveries {
     try {
       const broken = await this.brokenRun(threadId, of);
       if (broken === undefined) return gaveUp(waiting, "went-on");
+      if (broken.row.device !== undefined) return undefined;
       const closing = await this.parts.store.closing(threadId, ofIndex);
       return this.judge(broken, policy, agent, closing && retryAfterOf(closing.terminal));
     } catch (error) {

@@ -1,4 +1,5 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
+import { ReplaySubject, type Observable } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
 import { consoleLogger, loggable, safeLogger, type Logger, warnOnce } from "../platform/log.js";
@@ -9,7 +10,7 @@ import { loaded } from "../run/loaded.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
 import { lostTo, type Lost } from "../wire/lost.js";
-import type { RunRequest } from "../wire/shapes.js";
+import type { RunRequest, SyncState } from "../wire/shapes.js";
 import { browserNetwork, type Network } from "../platform/network.js";
 import { recoveryBy } from "./agent-policies.js";
 import { AgentRegistry } from "./agents.js";
@@ -19,6 +20,7 @@ import { DEFAULT_DB_NAME, lockedChannelName, userDbName } from "../platform/name
 import { encryptionOf } from "../storage/encryption-option.js";
 import { AgentConfigurator } from "./configure-agent.js";
 import { debugOf, type Debug } from "./debug.js";
+import type { SyncOptions } from "../sync/options.js";
 import { errorResponse } from "./error-response.js";
 import type { EventFilter } from "./event-filter.js";
 import { GivenMessages } from "./given-messages.js";
@@ -58,6 +60,7 @@ export class RuntimeCore {
   lockChanged: LockChanged = () => undefined;
   /** Undefined where nothing is encrypted. */
   private readonly lockingHere: Lazy<Locking> | undefined;
+  private readonly synced = new ReplaySubject<SyncState>(1);
   private closed = false;
   /** Filter failures already reported to metrics. */
   private readonly filterFailures = new WeakSet<object>();
@@ -91,7 +94,10 @@ export class RuntimeCore {
         ...(encryption !== undefined && { encryption }),
         ...(recovers !== undefined && { made: (made) => made.recoverBy(recovers) }),
         // Not for a server's: what waits there, tabs have added.
-        opened: (opened) => startWaiting(opened.waiting, this.waitingOf(opened)),
+        opened: (opened) => {
+          startWaiting(opened.waiting, this.waitingOf(opened));
+          if (options.sync !== undefined) this.startSync(opened, options.sync);
+        },
       },
     );
     this.lockingHere =
@@ -196,6 +202,18 @@ export class RuntimeCore {
     });
     this.outbox.set(runner, made);
     return made;
+  }
+
+  /** Devices in step: the newest status first. Nothing where there are no others. */
+  get sync$(): Observable<SyncState> {
+    return this.synced;
+  }
+
+  private startSync(runner: LocalAgentRunner, options: SyncOptions): void {
+    loaded(import("../sync/start.js"))
+      .then(({ startSync }) => startSync(runner, options))
+      .then((sync) => sync.status$.subscribe((status) => this.synced.next(status)))
+      .catch((error: unknown) => this.logger.error(`Devices are not in step: ${messageOf(error)}`, loggable(error)));
   }
 
   /** The runtime was made with encryption. */

@@ -14,7 +14,9 @@ import {
   type Names,
 } from "../run/options.js";
 import { eventLimits } from "../runner/agent/event-limits.js";
+import { IndexedDBAgentRunner } from "../runner/indexeddb-agent-runner.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
+import { checkSync, SYNC, type SyncOptions } from "../sync/options.js";
 import { ENCRYPTION } from "../storage/encryption-option.js";
 import type { Network } from "../platform/network.js";
 import { checkAgentPolicies, type AgentPolicies } from "./agent-policies.js";
@@ -35,6 +37,7 @@ const NAMES: Names<AgentRuntimeOptions> = {
   dbName: ID,
   encryption: ENCRYPTION,
   user: USER,
+  sync: SYNC,
   stopGraceMs: true,
   maxRunMs: true,
   limits: true,
@@ -132,6 +135,7 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
       throw new RunnerError("invalid-input", { field: unheeded }, { message });
     }
   }
+  checkSyncBeside(options);
   eventLimits(options.eventLimits);
   checkAgentPolicies(options.agentPolicies);
   checkNames(options.unrecordedRuns, UNRECORDED, { of: "AgentRuntime", within: "unrecordedRuns" });
@@ -139,6 +143,22 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   // An instance of a user's class may have other fields.
   const isOpen = typeof metrics === "object" && metrics?.constructor !== Object;
   checkNames(metrics, METRICS, { of: "AgentRuntime", within: "metrics", isOpen });
+}
+
+/** What a device does alone must not reach the others, or be readable on their way. */
+function checkSyncBeside({ sync, encryption, limits, runner }: AgentRuntimeOptions): void {
+  if (sync === undefined) return;
+  checkSync(sync);
+  const beside = { encryption, limits };
+  const other = (["encryption", "limits"] as const).find((name) => beside[name] !== undefined);
+  if (other !== undefined) {
+    const message = `AgentRuntime cannot have sync and ${other} together yet: leave one of them out`;
+    throw new RunnerError("invalid-input", { field: "sync" }, { message });
+  }
+  if (runner !== undefined && !(runner instanceof IndexedDBAgentRunner)) {
+    const message = "Only threads of an IndexedDBAgentRunner are kept in step: leave out sync, or the runner";
+    throw new RunnerError("invalid-input", { field: "sync" }, { message });
+  }
 }
 
 /** Bounds of unrecorded runs: suggestions and requests of MCP servers' user interfaces. */
@@ -167,6 +187,11 @@ export interface AgentRuntimeOptions extends RunnerHomeOptions {
   /** Gives agents the tools of MCP servers that come with a user interface. */
   readonly mcpApps?: McpAppsOptions;
   readonly unrecordedRuns?: UnrecordedRunsOptions;
+  /**
+   * Keeps the threads in step with those of other devices. Default: they are on this device only. The code for it is
+   * loaded where it is used.
+   */
+  readonly sync?: SyncOptions;
   /** What the runtime does about the runs of single agents. */
   readonly agentPolicies?: AgentPolicies;
   /** Whether this host has a network. Default: what the browser says; always, where it says nothing. */

@@ -23,6 +23,7 @@ export type RequestRoute =
   | "threads/waiting/cancel"
   | "threads/waiting/retry"
   | "runs/get"
+  | "runs/activate"
   | "runs/events";
 
 /** What a request asks for, read once, so that nobody else has to parse paths or bodies. */

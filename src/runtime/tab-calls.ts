@@ -4,6 +4,7 @@ import { RunnerError } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import {
+  checkActivation,
   checkMessagePageQuery,
   checkNamedRun,
   checkRunQuery,
@@ -134,6 +135,15 @@ export const CALLS = {
     ["runs/get: GET threads/:threadId/runs/:runId", "runs/get: GET runs/:runId"],
     checkNamedRun,
     ({ runId, threadId }, { runner }) => runner.getRun(runId, threadId === undefined ? {} : { threadId }),
+  ),
+  /** Takes up the branch that a run ends. */
+  activateRun: call(
+    "runs/activate: POST threads/:threadId/runs/:runId/activate",
+    checkActivation,
+    async ({ threadId, runId }, { runner }) => {
+      await runner.activateRun(threadId, runId);
+      return null;
+    },
   ),
   getRunEvents: call(
     ["runs/events: GET threads/:threadId/runs/:runId/events", "runs/events: GET runs/:runId/events"],

@@ -99,7 +99,7 @@ export function claimedHead(
   runIndex: number,
   epoch: number,
 ): ThreadHead {
-  const { threadId, runId, holder, prevRunIndex } = request;
+  const { threadId, runId, holder, prevRunIndex, device } = request;
   const { deleted: _deleted, pending: _pending, ...rest } = head ?? { threadId };
   const branches = prevRunIndex !== (runIndex === firstOf(head) ? null : runIndex - 1);
   return {
@@ -107,7 +107,7 @@ export function claimedHead(
     epoch,
     runCount: runIndex + 1,
     activeRunIndex: runIndex,
-    live: { runIndex, runId },
+    live: { runIndex, runId, ...(device !== undefined && { device }) },
     holder,
     ...(branches && { branched: true }),
     ...carried(head, prevRunIndex, runIndex),
@@ -115,7 +115,15 @@ export function claimedHead(
 }
 
 /** @param last the id of the thread's last run; no parent of a run with the same id */
-export function claimedRun(request: ClaimRequest, runIndex: number, epoch: number, last: string | undefined): RunRow {
+export function claimedRun(
+  head: ThreadHead | undefined,
+  request: ClaimRequest,
+  runIndex: number,
+  epoch: number,
+  last: string | undefined,
+): RunRow {
+  const { device } = request;
+  const end = head?.deleted === true ? null : (head?.activeRunIndex ?? null);
   const parentRunId = request.parentRunId ?? (last === request.runId ? undefined : last);
   return {
     threadId: request.threadId,
@@ -129,11 +137,15 @@ export function claimedRun(request: ClaimRequest, runIndex: number, epoch: numbe
     startedAt: request.startedAt,
     fingerprint: request.fingerprint,
     ...(request.attempt !== undefined && { attempt: request.attempt }),
+    ...(device !== undefined && { device }),
+    ...(end !== null && end !== request.prevRunIndex && { leaves: end }),
   };
 }
 
 /** The thread's row, in the store's own form, with one more run. Its first message names a thread that nobody named. */
-export const claimedThread = <Row extends { readonly title: unknown; readonly named?: 1; readonly runCount: number }>(
+export const claimedThread = <
+  Row extends { readonly title: unknown; readonly named?: 1 | true; readonly runCount: number },
+>(
   row: Row,
   { title, agentId, startedAt }: Pick<ClaimRequest, "agentId" | "startedAt"> & { readonly title: Row["title"] },
 ): Row => ({
@@ -194,11 +206,12 @@ export function askToStop(
   | undefined {
   if (head?.live === undefined || head.holder === undefined) return undefined;
   if (runId !== undefined && head.live.runId !== runId) return undefined;
+  const { device: _device, ...live } = head.live;
   const before = askedAs(head);
   const first = before === undefined;
   const changes = first || (before === "stopped" && as === "superseded");
   return {
-    asked: { ...head.live, holder: head.holder, first },
+    asked: { ...live, holder: head.holder, first },
     head: changes ? { ...head, stop: { runId: head.live.runId, at, as } } : undefined,
   };
 }

@@ -87,6 +87,11 @@ export const checkRunQuery = checker<RunListQuery & Named>("query", { threadId: 
 /** The runner checks the rest of a request for events. */
 export const checkNamedRun = checker<RunEventsRequest>("request", { runId: id, threadId: optional(id) });
 
+export const checkActivation = checker<{ readonly threadId: string; readonly runId: string }>("request", {
+  threadId: id,
+  runId: id,
+});
+
 export const checkThreadQuery = checker<ThreadListQuery>("query", {
   limit: optionalOf("number"),
   before: optionalOf("number"),

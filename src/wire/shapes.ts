@@ -21,8 +21,9 @@ import type { Chunk, Cursor, LockState, RunStatus, SettledStatus } from "../run/
  *    run (`onBusy`); tabs offer language models that they run
  *    (`offerModel`).
  * 7: an encrypted database is locked and unlocked; a run that need not wait is begun by the host that is asked.
+ * 8: another branch is taken up (`activateRun`); other devices in the status (`sync`), of runs (`device`) and in refusals.
  */
-export const PROTOCOL_VERSION = 7;
+export const PROTOCOL_VERSION = 8;
 
 /** Which context runs the agents. */
 export type HostKind = "shared-worker" | "worker" | "page";
@@ -66,6 +67,8 @@ export type RuntimeStatus =
       readonly exclusion: Exclusion;
       /** Whether the content can be read; absent where it is not encrypted. */
       readonly encryption?: LockState;
+      /** The other devices; absent where threads are on this one only. */
+      readonly sync?: SyncState;
       /**
        * The database was deleted after this host had started (`storage-deleted`): its content is gone. Or the key that the
        * host was given is not that of the database (`wrong-key`).
@@ -230,6 +233,8 @@ export interface RunSummary {
   readonly attempt?: Attempt;
   /** Why a broken run does not go on by itself, where its agent's policy has decided so. */
   readonly recovery?: RecoveryNote;
+  /** The other device that executed it, by id and name; absent: this one. */
+  readonly device?: { readonly id: string; readonly name: string };
 }
 
 /** `hello` comes from the host unasked; `port` is the comlink endpoint of {@link HostApi}. */
@@ -387,6 +392,8 @@ export interface LiveRun {
   readonly agentId?: string;
   /** It goes on with a broken run. */
   readonly attempt?: Attempt;
+  /** The name of the other device that executes it; absent: this one. */
+  readonly device?: string;
   /** It continues no other run. Said of a run that was just started. */
   readonly begins?: true;
   /** It is in no log: no part of its thread, and its cursors are of no use. */
@@ -406,11 +413,36 @@ export interface StopCall {
   readonly agentId?: string;
 }
 
+/** How this device and others keep their threads in step. */
+export interface SyncState {
+  /**
+   * - `online`: connected to the servers.
+   * - `offline`: not connected now. Everything goes on here, and is sent later.
+   * - `refused`: the servers do not accept the credentials.
+   */
+  readonly is: "connecting" | "online" | "offline" | "refused";
+  /** Why it is not online, or why nothing can be sent, where that is known. */
+  readonly message?: string;
+  /** Everything that other devices have added is here. */
+  readonly isCurrent: boolean;
+  /** Those that are online, this one first. */
+  readonly devices: readonly OnlineDevice[];
+}
+
+/** A device that shares the threads, and was heard of within 15 seconds. */
+export interface OnlineDevice {
+  readonly id: string;
+  /** For people. */
+  readonly name: string;
+  readonly isThis?: true;
+}
+
 /** What comes on the port that watches the host, host to tab. */
 export interface StatusFrame {
   readonly tabs: number;
   readonly attachments: number;
   readonly durability: Durability;
   readonly encryption?: LockState;
+  readonly sync?: SyncState;
   readonly error?: RunnerErrorData;
 }

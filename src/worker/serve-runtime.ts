@@ -15,6 +15,7 @@ import {
   type HostKind,
   type RunnerErrorData,
   type StatusFrame,
+  type SyncState,
 } from "../wire/shapes.js";
 import { AgentRuntime, coreOf } from "../runtime/agent-runtime.js";
 import type { RuntimeCore } from "../runtime/core.js";
@@ -115,17 +116,23 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
   let deleted: RunnerErrorData | undefined;
   /** Of an encrypted database. */
   let lock: Pick<StatusFrame, "encryption" | "error"> = {};
+  let sync: SyncState | undefined;
   const status = (): StatusFrame => ({
     tabs: [...connections.values()].filter((tabId) => tabId !== undefined).length,
     attachments,
     durability: home.local?.durability ?? "durable",
     ...lock,
+    ...(sync !== undefined && { sync }),
     ...(deleted !== undefined && { error: deleted }),
   });
   const tellStatus = (): void => {
     const frame = status();
     for (const send of watchers) send(frame);
   };
+  core.sync$.subscribe((state) => {
+    sync = state;
+    tellStatus();
+  });
   let telling: Promise<void> | undefined;
   const countAttachments = (change: 1 | -1): void => {
     attachments += change;

@@ -7,10 +7,10 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 62_900, whole: 99_700 },
-  "./worker": { own: 68_500, whole: 115_400 },
+  ".": { own: 66_000, whole: 102_900 },
+  "./worker": { own: 70_600, whole: 118_100 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 66_300, whole: 75_400 },
+  serveRuntime: { own: 68_400, whole: 77_500 },
   "./client": { own: 25_900, whole: 69_800 },
   connectRuntime: { own: 20_400, whole: 64_300 },
   // The hooks, and the stores below them: about 6 kB more than the connection alone.
@@ -20,7 +20,7 @@ export const BUDGETS = {
   "./copilotkit": { own: 10_900, whole: 19_700 },
   "./vue": { own: 9_800, whole: 21_800 },
   "./svelte": { own: 9_700, whole: 19_600 },
-  "./runtime": { own: 72_000, whole: 83_400 },
+  "./runtime": { own: 74_600, whole: 86_000 },
   "./node": { own: 7_000, whole: 7_000 },
   "./service-worker": { own: 7_200, whole: 7_200 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
@@ -28,6 +28,8 @@ export const BUDGETS = {
   // What asks models, and the AI SDK, come with the first run.
   "./ai": { own: 8_300, whole: 51_300 },
   "./encryption": { own: 9_900, whole: 13_000 },
+  // The NATS client comes with the first connection.
+  "./sync": { own: 9_400, whole: 12_500 },
   "./checkpoint": { own: 12_000, whole: 12_000 },
   "./conformance": { own: 23_900, whole: 65_500 },
 };

@@ -59,7 +59,7 @@ export function chromiumFlags() {
   ];
 }
 
-function isProgram(path) {
+export function isProgram(path) {
   try {
     accessSync(path, constants.X_OK);
     return true;
@@ -111,7 +111,7 @@ const runTool = (path, ...args) => run(process.execPath, [join(ROOT, "node_modul
 let updated = false;
 
 /** Debian and Ubuntu, as root or with a sudo that asks for nothing. */
-function installPackages(packages) {
+export function installPackages(packages) {
   if (process.platform !== "linux" || !which("apt-get")) return false;
   const isRoot = process.getuid?.() === 0;
   if (!isRoot && !(which("sudo") && spawnSync("sudo", ["-n", "true"], { stdio: "ignore" }).status === 0)) return false;

@@ -17,6 +17,7 @@ const ENTRIES = {
   "service-worker": "service-worker/index",
   checkpoint: "checkpoint/index",
   encryption: "encryption/index",
+  sync: "sync/index",
   langgraph: "langgraph/index",
   ai: "ai/index",
   react: "react/index",

@@ -28,6 +28,7 @@ export const FAULTS = {
   "server-ends": "a server whose answer breaks off, an agent that fails when it is stopped",
   "hostile-events": "an agent whose events are hostile",
   fetch: undefined,
+  sync: "devices in step: a device, a server or the network between them fails",
   users: undefined,
   contract: undefined,
   checkpoints: undefined,

@@ -27,6 +27,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   "runner/read": 3.7,
   "runner/keep": 3.7,
   runner: 4,
+  sync: 4.5,
   runtime: 5,
   checkpoint: 5,
   worker: 6,

@@ -9,7 +9,7 @@ import type { LocalAgent, LocalRunParameters } from "../local-agent.js";
 import type { WaitingApi } from "../waiting/waiting-api.js";
 import type { WaitingRun } from "../../wire/waiting-shapes.js";
 import { asError, readUntilDone } from "../read-until-done.js";
-import type { ThreadRun } from "../thread-run.js";
+import { busyWith, type ThreadRun } from "../thread-run.js";
 import type { ShownToolCall } from "../tools/frontend-tool-runner.js";
 import { FrontendTools, withTools } from "../tools/frontend-tools.js";
 import { ToolCallsOfAgent } from "../tools/run-frontend-tools.js";
@@ -419,10 +419,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     const { threadId } = this;
     let live: Partial<ThreadRun & { readonly is: "running" }> = {};
     this.agent.run$.pipe(take(1)).subscribe((run) => (live = run.is === "running" ? run : {}));
-    const { runId } = live;
-    if (this.sending > 0 || runId !== undefined) {
-      throw new RunnerError("thread-busy", { threadId, ...(runId !== undefined && { runId }) });
-    }
+    if (this.sending > 0 || live.runId !== undefined) throw busyWith(threadId, live);
   }
 
   /** As the host does: the client's class would refuse it with an error that has no code. */

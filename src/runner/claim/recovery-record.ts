@@ -1,5 +1,6 @@
 import type { Attempt } from "../../run/hosted.js";
 import { attemptRunId, isRecoverable, type RunEnding } from "../../run/recovery.js";
+import type { DeviceName } from "../../storage/devices.js";
 import type { RecoveryWaiting } from "../../storage/waiting.js";
 import type { RunnerParts } from "../parts.js";
 
@@ -10,17 +11,20 @@ interface EndingRun {
   readonly runIndex: number;
   readonly agentId?: string | undefined;
   readonly attempt?: Attempt | undefined;
+  readonly device?: DeviceName | undefined;
 }
 
 /**
  * What waits from the end of a run on, in the transaction that writes the end. Whether the run really goes on is decided
- * later, by its content. Undefined where its agent's policy leaves such an end alone.
+ * later, by its content. Undefined where its agent's policy leaves such an end alone, and for a run of another device: only
+ * that one goes on with it.
  */
 export function recoveryOf(
   { recovery, clock }: Pick<RunnerParts, "recovery" | "clock">,
-  { threadId, runId, runIndex, agentId, attempt }: EndingRun,
+  { threadId, runId, runIndex, agentId, attempt, device }: EndingRun,
   ending: RunEnding,
 ): RecoveryWaiting | undefined {
+  if (device !== undefined) return undefined;
   const policy = recovery.policyOf?.(agentId);
   if (policy === undefined || agentId === undefined || !isRecoverable(ending, policy)) return undefined;
   const number = (attempt?.number ?? 1) + 1;

@@ -80,7 +80,9 @@ export class Recovery {
     // L9: whoever notices that a run's host is gone settles the run, once.
     if (head.live !== undefined) {
       const owed = this.owedOf(threadId, head.live);
-      const as = given === "broken" ? (askedAs(head) ?? owed?.as ?? given) : given;
+      const here = given === "broken" ? (askedAs(head) ?? owed?.as ?? given) : given;
+      // How it really ended, its own device says.
+      const as = head.live.device === undefined ? here : "broken";
       const why = owed === undefined ? saying : interrupted(owed.error);
       await reached?.("recovering.locked", threadId);
       const now = clock.now();

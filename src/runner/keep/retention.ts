@@ -173,7 +173,14 @@ export class Retention {
       if (beganAnew(head, asked)) return false;
       // A live thread's row is not read: an invalid row must not prevent the deletion.
       if (live === undefined && (await store.thread(threadId)) === undefined) return false;
-      if (tries === DELETE_TRIES) throw new RunnerError("thread-busy", { threadId, ...live });
+      if (tries === DELETE_TRIES) {
+        const { device, ...run } = live ?? {};
+        throw new RunnerError("thread-busy", {
+          threadId,
+          ...run,
+          ...(device !== undefined && { device: device.name }),
+        });
+      }
       // Else the next of them would start when this one ends.
       await store.clearWaiting(threadId);
       await end(threadId);

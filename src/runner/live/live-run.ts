@@ -14,6 +14,9 @@ import type * as runCode from "./run-code.js";
 import { RunFeed } from "./run-feed.js";
 import type { RecordedRun } from "../history/recorded-run.js";
 
+/** How often a run waits for what other devices added. */
+const MAX_WAITS = 4;
+
 /** Where a run stands in the log. */
 export interface RunRef {
   readonly threadId: string;
@@ -22,6 +25,8 @@ export interface RunRef {
   readonly epoch: number;
   readonly agentId?: string;
   readonly attempt?: Attempt;
+  /** The name of the other device that executes it. */
+  readonly device?: string;
   /** It continues no other run; not said of runs found in the log. */
   readonly begins?: true;
 }
@@ -192,6 +197,7 @@ export class LiveRun {
   private async begin(): Promise<RunRef> {
     let lock: HeldLock | undefined;
     let fenceSent = false;
+    let asked = 0;
     try {
       lock = await this.turn();
       const { acquire, fenceRun, Execution } = await this.unlessCancelled(this.context.code());
@@ -211,6 +217,12 @@ export class LiveRun {
         }
         await this.reached("claiming.locked");
         this.mustNotBeCancelled();
+        // L7: nothing that others added keeps the thread from its next run for ever.
+        const admission = ++asked > MAX_WAITS ? undefined : await this.admitted(lock);
+        if (admission === "again") {
+          lock = undefined;
+          continue;
+        }
         this.life.go({ to: "turn" });
         const { waitedFor, answeredElsewhere } = this;
         const request: PlacedRequest = {
@@ -218,10 +230,11 @@ export class LiveRun {
           ...(waitedFor !== undefined && { unseen: () => waitedFor }),
           answered: () => [...(this.request.answered?.() ?? []), ...answeredElsewhere],
         };
-        const result = await fenceRun(this.context, request, async () => {
+        const fencing = fenceRun(this.context, request, async () => {
           await this.reached("claiming.read");
           fenceSent = true;
         });
+        const result = await fencing.finally(admission);
         if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
         if (result.is === "fenced") return await this.execute(Execution, result.run, lock);
         await lock.release();
@@ -237,6 +250,25 @@ export class LiveRun {
       this.leave();
       throw error;
     }
+  }
+
+  /**
+   * Asks whether other devices let the run start.
+   *
+   * @returns `again`, the lock released, where their runs have to be written down first
+   */
+  private async admitted(lock: HeldLock): Promise<(() => void) | "again" | undefined> {
+    const { threadId, runId } = this;
+    const admission = await this.context.parts.elsewhere.admit?.(threadId, runId);
+    if (admission?.is === "admitted") return admission.release;
+    if (admission?.is === "behind") {
+      await lock.release();
+      await this.unlessCancelled(admission.wait());
+      return "again";
+    }
+    if (admission === undefined) return undefined;
+    const { runId: liveId, deviceName: device } = admission;
+    throw new RunnerError("thread-busy", { threadId, runId: liveId, device });
   }
 
   private wait(): void {
@@ -337,5 +369,6 @@ export function refOf(run: RunRow): RunRef {
     epoch: run.epoch,
     ...(run.agentId !== undefined && { agentId: run.agentId }),
     ...(run.attempt !== undefined && { attempt: run.attempt }),
+    ...(run.device !== undefined && { device: run.device.name }),
   };
 }

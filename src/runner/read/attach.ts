@@ -11,7 +11,7 @@ import { loaded } from "../../run/loaded.js";
 import { lastSeq } from "../../run/pack.js";
 import type { BaseEvent } from "@ag-ui/client";
 import type { Chunk, Cursor } from "../../run/types.js";
-import type { ThreadHead } from "../../storage/run-store.js";
+import type { RunRow, ThreadHead } from "../../storage/run-store.js";
 import { toErrorData } from "../../wire/errors.js";
 import type { Frame, LiveRun as LiveRunInfo, Replay } from "../../wire/shapes.js";
 import { wholeBaseline } from "../history/baseline.js";
@@ -207,6 +207,7 @@ async function nextPosition(
   if (path !== undefined && !path.has(at.runIndex)) return "snapshot";
   const run = await history.log.runIfThere(head, at.runIndex);
   if (run === undefined || at.epoch > run.epoch || !isSameDatabase(at.epoch, run.epoch)) return "snapshot";
+  if (isRevised(run, at)) return "snapshot";
   const complete = run.status !== "running" && at.seq >= (run.eventCount ?? 0) - 1;
   // Its events were cut off; the messages and state after them remain.
   if (!complete && head.cut === true && at.runIndex === head.first) return "snapshot";
@@ -216,8 +217,15 @@ async function nextPosition(
   if (nextIndex === undefined || nextIndex > head.activeRunIndex) return "end";
   const next = await history.log.runIfThere(head, nextIndex);
   if (next === undefined) return "end";
-  return hasNoRecord(next) ? "snapshot" : { run: refOf(next), afterSeq: -1 };
+  // A run before it was replaced, which the reader may have read as it was.
+  return hasNoRecord(next) || isRevised(next, { seq: -1, epoch: at.epoch })
+    ? "snapshot"
+    : { run: refOf(next), afterSeq: -1 };
 }
+
+/** What the reader has seen does not count any more. A snapshot gives it the new epoch. */
+const isRevised = ({ revised }: RunRow, { seq, epoch }: Pick<Cursor, "seq" | "epoch">): boolean =>
+  revised !== undefined && epoch < revised.epoch && (revised.from === 0 || seq >= revised.from);
 
 type ReadRun =
   | { readonly is: "read"; readonly cursor: Cursor; readonly hasFailed: boolean }
@@ -285,12 +293,13 @@ async function compacted({ history }: AttachContext, head: ThreadHead): Promise<
 export const toFrame = (chunk: Chunk, base: readonly BaseEvent[]): Frame =>
   chunk.firstSeq === 0 && base.length > 0 ? { type: "chunk", chunk, base } : { type: "chunk", chunk };
 
-export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId, attempt, begins }: RunRef): LiveRunInfo => ({
+export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId, attempt, device, begins }: RunRef): LiveRunInfo => ({
   runIndex,
   runId,
   epoch,
   ...(agentId !== undefined && { agentId }),
   ...(attempt !== undefined && { attempt }),
+  ...(device !== undefined && { device }),
   ...(begins && { begins }),
 });
 

@@ -248,5 +248,7 @@ const toRunSummary = ({
   epoch: _epoch,
   fingerprint: _fingerprint,
   closedFrom: _closedFrom,
+  leaves: _leaves,
+  revised: _revised,
   ...row
 }: RunRow): RunSummary => row;

@@ -13,7 +13,8 @@ export async function recoveryState(
   // In this order: what waits no more has left its reason in the row.
   const waiting = await store.waitingRuns(threadId, LOOKED_AT);
   const row = await store.run(threadId, runIndex);
-  if (row === undefined) return undefined;
+  // A run of another device goes on there.
+  if (row === undefined || row.device !== undefined) return undefined;
   const { runId, recovery } = row;
   const next = waiting.find((one) => one.kind === "recovery" && one.ofIndex === runIndex);
   if (next?.attempt === undefined) return recovery === undefined ? { runId } : { runId, recovery };

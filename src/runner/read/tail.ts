@@ -4,6 +4,7 @@ import { ringOrSilence, type Bell } from "../../platform/bell.js";
 import { lastSeq } from "../../run/pack.js";
 import { isSameDatabase } from "../../run/epochs.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
+import type { RunRow } from "../../storage/run-store.js";
 import { catchUp, FRAME_EVENTS } from "./catch-up.js";
 import type { RunnerParts } from "../parts.js";
 import { completed } from "../history/run-input.js";
@@ -30,7 +31,7 @@ export type TailEnd = SettledStatus | { readonly is: "lost"; readonly error: unk
  *
  * @param feed the run's feed where it is live in this host
  * @returns how the run ended; undefined when `signal` aborted first, or the missing events are gone (deleted, cut off,
- *   or the database was recreated)
+ *   revised, or the database was recreated)
  */
 export async function* tailRun(
   context: TailContext,
@@ -43,6 +44,8 @@ export async function* tailRun(
   const { threadId, runId } = run;
   // A recreated database has other runs under the same indexes.
   const isOther = ({ epoch }: { readonly epoch: number }): boolean => !isSameDatabase(epoch, run.epoch);
+  // What it has given out of the run may not count any more: only a snapshot tells.
+  const isRevised = ({ revised }: RunRow): boolean => revised !== undefined && revised.epoch > run.epoch;
   let seq = afterSeq;
   if (feed !== undefined) {
     while (!signal.aborted && feed.state.is !== "lost") {
@@ -78,6 +81,11 @@ export async function* tailRun(
       const seen = bell.count;
       const chunks = await completed(parts.store, await parts.store.chunks(threadId, run.runIndex, seq, FRAME_EVENTS));
       if (chunks.some(isOther)) return undefined;
+      // Another host has written it: the end of a run that it took over, or events in place of others.
+      if (chunks.some(({ epoch }) => epoch > run.epoch)) {
+        const row = await parts.store.run(threadId, run.runIndex);
+        if (row === undefined || isRevised(row)) return undefined;
+      }
       let isEnd = false;
       for (const chunk of catchUp(chunks, seq)) {
         seq = lastSeq(chunk);
@@ -90,7 +98,7 @@ export async function* tailRun(
         // If the run settled after the page was read, read once more.
         if (status !== undefined) return undefined;
         const row = await parts.store.run(threadId, run.runIndex);
-        if (row === undefined || isOther(row)) return undefined;
+        if (row === undefined || isOther(row) || isRevised(row)) return undefined;
         if (row.status !== "running") {
           if (seq >= (row.eventCount ?? 0) - 1) return row.status;
           ({ status } = row);

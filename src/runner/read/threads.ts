@@ -17,7 +17,11 @@ const TOLD_AFTER_MS = 30;
 /** A run is over but still live in the log, because its end cannot be written. */
 type IsOver = (threadId: string, run: Pick<RunRow, "runId" | "runIndex">) => boolean;
 
-const summary = (thread: ThreadRow, head: ThreadHead | undefined, isOver: IsOver): ThreadSummary => ({
+const summary = (
+  { named: _named, ...thread }: ThreadRow,
+  head: ThreadHead | undefined,
+  isOver: IsOver,
+): ThreadSummary => ({
   ...thread,
   ...(head?.live !== undefined && !isOver(head.threadId, head.live) && { live: head.live }),
 });

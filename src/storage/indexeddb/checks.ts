@@ -46,6 +46,10 @@ const isStatus = (value: unknown): boolean => isText(value) && Object.hasOwn(STA
 const isStop = (stop: unknown): boolean =>
   isRecord(stop) && isText(stop["runId"]) && (stop["as"] === "stopped" || stop["as"] === "superseded");
 
+const isDevice = (device: unknown): boolean => isRecord(device) && isText(device["id"]) && isText(device["name"]);
+const isRevision = (revised: unknown): boolean =>
+  isRecord(revised) && isIndex(revised["epoch"]) && isIndex(revised["from"]);
+
 export function isHead(record: HeadRecord): boolean {
   if (!isRecord(record)) return false;
   const { live, first = 0, runCount, activeRunIndex, underived = [] } = record;
@@ -71,6 +75,7 @@ export function isHead(record: HeadRecord): boolean {
         isIndex(live.runIndex) &&
         live.runIndex < runCount &&
         isText(live.runId) &&
+        isAbsentOr(isDevice, live.device) &&
         isText(record.holder))
   );
 }
@@ -109,7 +114,10 @@ export const isRun = (record: RunRecord): boolean =>
   isText(record.fingerprint) &&
   isAbsentOr(isAttempt, record.attempt) &&
   isAbsentOr(isIndex, record.closedFrom) &&
-  isAbsentOr(isNote, record.recovery);
+  isAbsentOr(isNote, record.recovery) &&
+  isAbsentOr(isDevice, record.device) &&
+  isAbsentOr(isIndex, record.leaves) &&
+  isAbsentOr(isRevision, record.revised);
 
 const checked =
   <Kind extends { readonly threadId: string }>(store: Stores, isValid: (record: Kind) => boolean) =>

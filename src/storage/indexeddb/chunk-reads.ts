@@ -69,14 +69,14 @@ async function readRecords(
 
 /**
  * Returned chunks are valid, without gap or overlap (L2), and written by this run: with its epoch, except for the end that
- * a host wrote that took the run over.
+ * a host wrote that took the run over, and for what was written before its events were revised.
  *
  * @returns the sequence number after the last event
  */
 function checkSequence(run: RunRecord, records: readonly ChunkRecord[], afterSeq: number): number {
   const takenOver = run.status === "broken" || run.status === "stopped" || run.status === "superseded";
   let next = afterSeq + 1;
-  let epoch = takenOver ? 0 : run.epoch;
+  let epoch = takenOver || run.revised !== undefined ? 0 : run.epoch;
   for (const [n, record] of records.entries()) {
     const valid =
       isChunk(record) &&

@@ -113,6 +113,8 @@ export async function cut(
     if (done !== undefined && now?.epoch === done.epoch && now.cut === true && now.first === runIndex) return done.lost;
     const run = checkRun(runRecord);
     if (run === undefined || now?.epoch !== epoch || !mayCut(now, runIndex)) return undefined;
+    // A run placed beside the path does not change the epoch.
+    if (now.runCount !== head.runCount) return undefined;
     const alreadyWithout = head.cut === true ? 1 : 0;
     done = { epoch: await nextEpoch(tx, now), lost: upToBase - alreadyWithout + removed.length };
     quietly(tx.objectStore("heads").put(cutHead(now, done.epoch, runIndex, removed)));

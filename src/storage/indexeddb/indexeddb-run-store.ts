@@ -2,6 +2,7 @@ import { DEFAULT_DB_NAME } from "../../platform/names.js";
 import { loaded } from "../../run/loaded.js";
 import type { PayloadCodec } from "../codec.js";
 import type { EncryptionOption } from "../encryption-option.js";
+import type { DeviceStore } from "../devices.js";
 import type { RunStore } from "../run-store.js";
 import type { WaitingStore } from "../waiting.js";
 import { indexedDBChunks } from "./chunk-reads.js";
@@ -38,6 +39,13 @@ const lazyWaiting = (load: () => Promise<LazyWaiting>): LazyWaiting => ({
   updateWaiting: async (...args) => (await load()).updateWaiting(...args),
 });
 
+/** @param load called at each use */
+const lazyDevices = (load: () => Promise<DeviceStore>): DeviceStore => ({
+  reopen: async (...args) => (await load()).reopen(...args),
+  placeRun: async (...args) => (await load()).placeRun(...args),
+  activate: async (...args) => (await load()).activate(...args),
+});
+
 /**
  * The log in IndexedDB. Opened at the first use. What repacks or reads pages is loaded when it is needed; what starts,
  * writes and ends runs is not: a host must be able to end them at any moment. Errors: those of storage in RunnerErrorCode.
@@ -69,6 +77,7 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     messagePage: async (...place) =>
       (await loaded(import("./message-pages.js"))).indexedDBMessagePages(connection, codec)(...place),
     ...lazyWaiting(async () => (await loaded(import("./waiting.js"))).indexedDBWaiting(connection, codec)),
+    ...lazyDevices(async () => (await loaded(import("./devices.js"))).indexedDBDevices(connection, codec)),
     deleteThread: (...of) => deleteThread(connection, ...of),
     cut: (...at) => cut(connection, codec, ...at),
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),

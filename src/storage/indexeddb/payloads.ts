@@ -84,9 +84,10 @@ function eventsIn(entry: unknown): number | undefined {
 }
 
 /** It was written by whoever ended the run of a host that was gone. */
-const isForeignEnd = (record: ChunkRecord, { status, epoch, eventCount }: RunRecord): boolean =>
+const isForeignEnd = (record: ChunkRecord, { status, epoch, eventCount, revised }: RunRecord): boolean =>
   (status === "broken" || status === "stopped" || status === "superseded") &&
-  record.epoch === epoch &&
+  // What it begins on may have been revised since.
+  (record.epoch === epoch || (revised !== undefined && record.epoch < epoch)) &&
   record.firstSeq + record.count === eventCount;
 
 export async function decodeEntries(

@@ -98,6 +98,18 @@ export const indexedDBReads = (connection: Connection, codec: PayloadCodec): Rea
     return heads.filter(isHead);
   },
 
+  heads: async (after) => {
+    for (let from = after; ;) {
+      const range = from === undefined ? undefined : IDBKeyRange.lowerBound(from, true);
+      const [heads, keys] = await connection.read(["heads"], (tx) =>
+        Promise.all([tx.objectStore("heads").getAll(range, PAGE), tx.objectStore("heads").getAllKeys(range, PAGE)]),
+      );
+      const valid = heads.filter(isHead);
+      if (valid.length > 0 || keys.length === 0) return valid;
+      from = keys.at(-1);
+    }
+  },
+
   run: async (threadId, runIndex) => {
     const record = await readRun(connection, threadId, runIndex);
     return record && toRunRow(record);

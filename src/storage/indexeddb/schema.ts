@@ -3,6 +3,7 @@ import type { Attempt } from "../../run/hosted.js";
 import type { RecoveryNote } from "../../run/recovery.js";
 import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
 import type { KeyRecord } from "../encryption/keys.js";
+import type { DeviceName } from "../devices.js";
 import type { ThreadHead } from "../run-store.js";
 import type { WaitingRow } from "../waiting.js";
 import type { DatabaseConnection, DatabaseLayout } from "./database-connection.js";
@@ -58,6 +59,9 @@ export interface RunRecord {
   attempt?: Attempt;
   closedFrom?: number;
   recovery?: RecoveryNote;
+  device?: DeviceName;
+  leaves?: number;
+  revised?: { readonly epoch: number; readonly from: number };
   /** Payload: PersistedInput. */
   input: unknown;
   /** Payload: RunClosing. */

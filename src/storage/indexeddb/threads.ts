@@ -124,6 +124,7 @@ async function toThreadRow(codec: PayloadCodec, record: ThreadRecord, shown = fa
   return {
     threadId: record.threadId,
     title,
+    ...(record.named === 1 && { named: true as const }),
     ...(record.agentId !== undefined && { agentId: record.agentId }),
     archived: record.archived === 1,
     pinned: record.pinned === 1,

@@ -117,7 +117,7 @@ export const indexedDBWrites = (
       if (former !== undefined) quietly(runs.put({ ...former, runId: [runId, former.fingerprint] }));
       // An unreadable run is named as no parent; it must not keep the thread from its next run (L7).
       const lastRunId = last !== undefined && isRun(last) ? toRunRow(last).runId : undefined;
-      quietly(runs.put({ ...claimedRun(request, runIndex, epoch, lastRunId), input }));
+      quietly(runs.put({ ...claimedRun(head, request, runIndex, epoch, lastRunId), input }));
       quietly(tx.objectStore("heads").put(claimedHead(head, request, runIndex, epoch)));
       const row: ThreadRecord = thread ?? {
         threadId,

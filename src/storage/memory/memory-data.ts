@@ -3,7 +3,7 @@ import { RunnerError } from "../../run/errors.js";
 import { chunkSize, sizeOf } from "../../run/size.js";
 import type { Chunk } from "../../run/types.js";
 import { byPlace, type Place } from "../message-page.js";
-import type { MessageRow, PersistedInput, RunClosing, RunRow, ThreadHead, ThreadRow } from "../run-store.js";
+import type { Derived, MessageRow, PersistedInput, RunClosing, RunRow, ThreadHead, ThreadRow } from "../run-store.js";
 import type { WaitingRow } from "../waiting.js";
 
 /** The data of a {@link memoryRunStore}. Plain data without code, so that it outlives a hot reload. */
@@ -112,11 +112,21 @@ export function removeRun(data: MemoryData, thread: MemoryThread, runIndex: numb
   if (threads?.size === 0) data.threadsOfRun.delete(runId);
 }
 
+export const leftBy = ({ messages, rewritten, state, interrupts }: Derived): MemoryLeft =>
+  structuredClone({ messages, resets: rewritten, state, interrupts });
+
 /** Sets or replaces what the run left behind. */
 export function leave(thread: MemoryThread, run: MemoryRun, left: MemoryLeft): void {
   if (run.left !== undefined) delete thread.rows;
   run.left = left;
   if (thread.rows !== undefined) addRows(thread.rows, run.row.runIndex, left);
+}
+
+/** What the run left behind is gone. */
+export function unleave(thread: MemoryThread, run: MemoryRun): void {
+  delete run.left;
+  delete run.closing;
+  delete thread.rows;
 }
 
 /** Counts the bytes of an ended run, again if it changed. */

@@ -1,6 +1,7 @@
 import { RunnerError } from "../../run/errors.js";
 import type { RunStore } from "../run-store.js";
 import { memoryDeletion } from "./deletion.js";
+import { memoryDevices } from "./devices.js";
 import type { MemoryData } from "./memory-data.js";
 import { memoryMessagePages } from "./message-pages.js";
 import { memoryReads } from "./reads.js";
@@ -22,6 +23,7 @@ export function memoryRunStore(data: MemoryData): RunStore {
     ...memoryMessagePages(data),
     ...memoryDeletion(data),
     ...memoryWaiting(data),
+    ...memoryDevices(data),
   };
   let closed = false;
   const close = async (): Promise<void> => {

@@ -6,8 +6,8 @@ import { answeredIn, resultOf } from "../pending-tool-calls.js";
 import type { RunRow, RunReads, StoredMessageRow, ThreadRow } from "../run-store.js";
 import { placeAfter, rowsOf, runOf, runOfId, type MemoryData, type MemoryRun } from "./memory-data.js";
 
-/** Run and thread rows are flat. */
-const copyOf = <T extends RunRow | ThreadRow>(row: T): T => ({ ...row });
+/** Most run and thread rows are flat. */
+const copyOf = <T extends RunRow | ThreadRow>(row: T): T => ("device" in row ? structuredClone(row) : { ...row });
 
 /** Chunks are returned often, and checking one is not cheap. */
 const readableChunks = new WeakMap<Chunk, Chunk>();
@@ -55,6 +55,12 @@ export const memoryReads = (data: MemoryData): Omit<RunReads, "messagePage"> => 
   head: async (threadId) => structuredClone(data.threads.get(threadId)?.head),
 
   liveHeads: async () => [...data.live].flatMap((threadId) => structuredClone(data.threads.get(threadId)?.head) ?? []),
+
+  heads: async (after) =>
+    [...data.threads]
+      .filter(([threadId]) => after === undefined || threadId > after)
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([, { head }]) => structuredClone(head)),
 
   run: async (threadId, runIndex) => rowOf(runOf(data, threadId, runIndex)),
 

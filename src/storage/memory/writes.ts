@@ -18,17 +18,17 @@ import {
 } from "../decisions.js";
 import { changedCall } from "../pending-tool-calls.js";
 import { joinGroups } from "../repacking.js";
-import type { Claim, ClaimRequest, ClaimResult, Derived, RunStore, ThreadRow } from "../run-store.js";
+import type { Claim, ClaimRequest, ClaimResult, RunStore, ThreadRow } from "../run-store.js";
 import {
   giveWay,
   leave,
+  leftBy,
   liveRun,
   putChunk,
   runOf,
   runOfId,
   weigh,
   type MemoryData,
-  type MemoryLeft,
   type MemoryThread,
 } from "./memory-data.js";
 import { turnOf } from "../waiting.js";
@@ -46,9 +46,6 @@ type Writes = Pick<
   | "updateThread"
   | "repack"
 >;
-
-const leftBy = ({ messages, rewritten, state, interrupts }: Derived): MemoryLeft =>
-  structuredClone({ messages, resets: rewritten, state, interrupts });
 
 function ended(thread: MemoryThread, updatedAt: number, lastStatus: SettledStatus): void {
   if (thread.row !== undefined) thread.row = { ...thread.row, updatedAt, lastStatus };
@@ -93,7 +90,7 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   const claimed: MemoryThread = thread ?? { head, row, runs: new Map(), indexOf: new Map(), bytes: 0 };
   const last = claimed.runs.get(claimed.head.activeRunIndex)?.row.runId;
   if (former !== undefined) giveWay(claimed, former);
-  claimed.runs.set(runIndex, { row: claimedRun(request, runIndex, epoch, last), input, chunks: [] });
+  claimed.runs.set(runIndex, { row: claimedRun(thread?.head, request, runIndex, epoch, last), input, chunks: [] });
   claimed.indexOf.set(runId, runIndex);
   claimed.head = head;
   claimed.row = row;
@@ -190,7 +187,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     if (thread?.row === undefined) return undefined;
     thread.row = {
       ...thread.row,
-      ...(title !== undefined && { title }),
+      ...(title !== undefined && { title, named: true as const }),
       ...(archived !== undefined && { archived }),
       ...(pinned !== undefined && { pinned }),
     };

@@ -84,6 +84,12 @@ const ROWS = {
       ofThread: true,
     },
   ],
+  activateRun: [
+    {
+      ask: (call) => call("activateRun", { threadId: "mine", runId: "r" }),
+      seen: ["POST", "/threads/mine/runs/r/activate"],
+    },
+  ],
   getRunEvents: [
     { ask: (call) => call("getRunEvents", { runId: "r" }), seen: ["GET", "/runs/r/events"] },
     {

@@ -1,6 +1,7 @@
 import "fake-indexeddb/auto";
-import { describe } from "vitest";
+import { describe, expect, test } from "vitest";
 import { encryption } from "../encryption/fast-key.js";
+import { brokenHere, placed } from "./devices.suite.js";
 import { describeLostConnection } from "./lost-connection.suite.js";
 import { describeMessagePages } from "./message-page.suite.js";
 import { describeOpening } from "./opening.suite.js";
@@ -14,4 +15,17 @@ describe("encrypted", () => {
   openWith({ encryption });
   describeLostConnection("A connection that falls");
   describeOpening("Opening and giving way");
+});
+
+test("a host without the key neither places a run of another device in an encrypted database nor reopens one", async () => {
+  const dbName = freshName();
+  const store = opened(dbName, { encryption });
+  await brokenHere(store);
+  const keyless = opened(dbName);
+  await expect(keyless.placeRun(placed("r2", { prevRunIndex: 0 }))).rejects.toMatchObject({ code: "locked" });
+  await expect(keyless.placeRun(placed("r1", { prevRunIndex: 0 }))).rejects.toMatchObject({ code: "locked" });
+  await expect(keyless.reopen("t", "r1", "h")).rejects.toMatchObject({ code: "locked" });
+  expect(await store.run("t", 1)).toMatchObject({ status: "broken" });
+  // That has no content.
+  expect(await keyless.activate("t", 0)).toBe(true);
 });

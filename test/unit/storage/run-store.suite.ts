@@ -4,6 +4,7 @@ import { unpackChunk } from "../../../src/run/pack.js";
 import type { RunStore, StopRequest } from "../../../src/storage/run-store.js";
 import { describeCut } from "./cut.suite.js";
 import { describeDeletion } from "./deletion.suite.js";
+import { describeDevices } from "./devices.suite.js";
 import { describeRepack } from "./repack.suite.js";
 import { describeThreadUpdates } from "./thread-update.suite.js";
 import { describeRecoveries } from "./recovery.suite.js";
@@ -345,5 +346,6 @@ export function describeRunStore(name: string, create: () => RunStore): void {
     describeDeletion(create);
     describeCut(create);
     describeRepack(create);
+    describeDevices(create);
   });
 }

@@ -3,8 +3,11 @@ import { openDB } from "idb";
 import { expect, onTestFinished, test } from "vitest";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import { fastClock, freshDb } from "../runner/kit.js";
-import { watchTransactions } from "./idb-spy.js";
-import { withRuns } from "./kit.js";
+import type { RunStore } from "../../../src/storage/run-store.js";
+import { brokenHere, placed } from "./devices.suite.js";
+import { loseCommitOver, watchTransactions } from "./idb-spy.js";
+import { baseAt, claimed, withRuns } from "./kit.js";
+import { eventsOf } from "./stores.js";
 import { describeRunStore } from "./run-store.suite.js";
 
 describeRunStore("IndexedDB run store, on fake-indexeddb", () => {
@@ -42,6 +45,17 @@ test.each([
   ["heads", { threadId: "t", epoch: 1, runCount: 3, activeRunIndex: 0, first: 1 }],
   ["heads", { threadId: "t", epoch: 1, runCount: 3, activeRunIndex: 0, stop: { runId: "r", at: 1 } }],
   ["heads", { threadId: "t", epoch: 1, runCount: 3, activeRunIndex: -1, first: 0, deleted: true }],
+  [
+    "heads",
+    {
+      threadId: "t",
+      epoch: 1,
+      runCount: 1,
+      activeRunIndex: 0,
+      holder: "h",
+      live: { runIndex: 0, runId: "r", device: { id: "phone-1", name: 7 } },
+    },
+  ],
 ])("a record in %s that this version never wrote is refused and left as it is (L10)", async (_store, record) => {
   const dbName = freshDb();
   const store = indexedDBRunStore({ dbName });
@@ -86,4 +100,79 @@ test("an update of a thread is one strict transaction, which no append waits for
   await store.updateThread("t", { title: "named", archived: true });
   // `meta` says whether somebody has encrypted the database.
   expect(seen).toEqual([{ stores: ["meta", "threads"], mode: "readwrite", durability: "strict", deleted: 0 }]);
+});
+
+test.each([
+  { device: "phone" },
+  { device: { id: 7, name: "Phone" } },
+  { device: { id: "phone-1" } },
+  { leaves: -1 },
+  { revised: { epoch: 1 } },
+  { revised: { epoch: "1", from: 0 } },
+])("a run of another device whose row is %j is refused, and neither goes on nor is replaced (L10)", async (odd) => {
+  const dbName = freshDb();
+  const store = indexedDBRunStore({ dbName });
+  onTestFinished(() => store.close());
+  await brokenHere(store);
+  const foreign = await openDB(dbName);
+  onTestFinished(() => foreign.close());
+  const record = { ...(await foreign.get("runs", ["t", 1])), ...odd };
+  await foreign.put("runs", record);
+  const refused = { code: "corrupt-record", details: { store: "runs", threadId: "t", runIndex: 1 } };
+  await expect(store.run("t", 1)).rejects.toMatchObject(refused);
+  await expect(store.reopen("t", "r1", "h")).rejects.toMatchObject(refused);
+  await expect(store.placeRun(placed("r1"))).rejects.toMatchObject(refused);
+  expect(await foreign.get("runs", ["t", 1])).toEqual(record);
+});
+
+test("a broken run whose end was joined with what precedes it does not go on: nothing is written", async () => {
+  const dbName = freshDb();
+  const store = indexedDBRunStore({ dbName });
+  onTestFinished(() => store.close());
+  await store.placeRun(placed("r", { status: "broken", closedFrom: 2 }));
+  await store.repack("t", 0);
+  const before = [await store.head("t"), await store.run("t", 0), await store.chunks("t", 0, -1, 10)];
+  expect(before.at(-1)).toHaveLength(1);
+  expect(await store.reopen("t", "r", "h")).toBeUndefined();
+  expect([await store.head("t"), await store.run("t", 0), await store.chunks("t", 0, -1, 10)]).toEqual(before);
+});
+
+test("runs that hosts place at once, beside claims of other threads, are all there, each once (L6, L8)", async () => {
+  const dbName = freshDb();
+  const hosts = [indexedDBRunStore({ dbName }), indexedDBRunStore({ dbName })];
+  onTestFinished(async () => void (await Promise.all(hosts.map((host) => host.close()))));
+  const [one, other] = hosts as [RunStore, RunStore];
+  await withRuns(one, "t", ["r0"]);
+  const runIds = ["r1", "r2", "r3"];
+  await Promise.all([
+    ...hosts.flatMap((host) =>
+      runIds.map((runId) => host.placeRun(placed(runId, { prevRunIndex: 0, activates: false }))),
+    ),
+    ...Array.from({ length: 6 }, (_, n) => claimed(n % 2 === 0 ? one : other, `other-${n}`, "r")),
+  ]);
+  const rows = await one.runs("t");
+  expect(rows.map(({ runId }) => runId).sort()).toEqual(["r0", ...runIds]);
+  expect(new Set(rows.map(({ epoch }) => epoch)).size).toBe(4);
+  for (const { runIndex } of rows) expect(await eventsOf(other, runIndex)).not.toEqual([]);
+  expect(await one.head("t")).toMatchObject({ runCount: 4, activeRunIndex: 0 });
+});
+
+test("a cut leaves alone a thread to which a run was added meanwhile beside the path", async () => {
+  const dbName = freshDb();
+  const store = indexedDBRunStore({ dbName });
+  const other = indexedDBRunStore({ dbName });
+  onTestFinished(async () => void (await Promise.all([store.close(), other.close()])));
+  const head = await withRuns(store, "t", ["r0", "r1"]);
+  await other.head("t");
+  let placing: Promise<unknown> | undefined;
+  loseCommitOver(["heads", "threads", "runs", "messages", "states", "meta"], "aborted", () => {
+    placing = other.placeRun(placed("r2", { prevRunIndex: 0, activates: false }));
+  });
+  // The run comes before the cut is repeated, or after it and then waits for what it continues.
+  const lost = await store.cut("t", head.epoch, baseAt(1));
+  const row = await placing;
+  expect([lost === undefined, row === undefined]).toContain(true);
+  expect((await store.runs("t")).every(({ prevRunIndex }) => prevRunIndex === null || prevRunIndex < 2)).toBe(true);
+  const first = (await store.head("t"))?.first ?? 0;
+  for (const { prevRunIndex } of await store.runs("t")) expect(prevRunIndex ?? first).toBeGreaterThanOrEqual(first);
 });

@@ -22,7 +22,7 @@ export function describeThreadUpdates(create: () => RunStore): void {
     const before = (await store.thread("t"))!;
     expect(before).toMatchObject({ title: "hi", archived: false, pinned: false, updatedAt: 3_000 });
 
-    const named = { ...before, title: "named" };
+    const named = { ...before, title: "named", named: true };
     expect(await store.updateThread("t", { title: "named" })).toEqual(named);
     expect(await store.updateThread("t", { archived: true, pinned: true })).toEqual({
       ...named,

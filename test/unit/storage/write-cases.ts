@@ -1,6 +1,7 @@
 import { EventType } from "@ag-ui/client";
 import type { Claim, RunStore } from "../../../src/storage/run-store.js";
-import { baseAt, chunkOf, claimed, delta, foreignEnd, leaving, request, settlement, withRuns } from "./kit.js";
+import { brokenHere, placed } from "./devices.suite.js";
+import { baseAt, chunkOf, claimed, delta, foreignEnd, leaving, request, runOn, settlement, withRuns } from "./kit.js";
 import { recovery, waiting } from "./waiting.suite.js";
 
 /** A write, the stores of its transaction, and what stands in the log before it. Both give the same whenever they are done. */
@@ -45,6 +46,8 @@ const queuedAlone = async (store: RunStore): Promise<void> => {
 };
 
 export const SETTLE = ["heads", "threads", "runs", "chunks", "messages", "states"];
+
+const ALL = [...SETTLE, "meta"];
 
 export const WRITES: readonly Write[] = [
   {
@@ -187,5 +190,38 @@ export const WRITES: readonly Write[] = [
     stores: ["heads", "threads", "runs", "messages", "states", "meta"],
     before: (store) => withRuns(store, "t", ["r0", "r1", "r2"]),
     write: (store) => store.cut("t", 3, baseAt(1)),
+  },
+  {
+    name: "a broken run that goes on",
+    stores: ALL,
+    before: brokenHere,
+    write: (store) => store.reopen("t", "r1", "host-2"),
+  },
+  {
+    name: "a whole run of another device",
+    stores: ALL,
+    before: idle,
+    write: (store) => store.placeRun(placed("r1", { prevRunIndex: 0 })),
+  },
+  {
+    name: "a whole run beside the path",
+    stores: ALL,
+    before: live,
+    write: (store) => store.placeRun(placed("r2", { prevRunIndex: 0, activates: false })),
+  },
+  {
+    name: "the replacement of a broken run",
+    stores: ALL,
+    before: async (store) => {
+      await brokenHere(store);
+      await runOn(store, "t", "r2", 1);
+    },
+    write: (store) => store.placeRun(placed("r1", { prevRunIndex: 0 })),
+  },
+  {
+    name: "another end of the path",
+    stores: ["heads", "runs", "meta"],
+    before: (store) => withRuns(store, "t", ["r0", "r1"]),
+    write: (store) => store.activate("t", 0),
   },
 ];

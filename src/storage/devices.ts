@@ -1,0 +1,64 @@
+import type { Chunk, SettledStatus } from "../run/types.js";
+import type { Claim, ClaimRequest, DeviceName, Derived, RunClosing, RunRow } from "./rows.js";
+
+export type { DeviceName } from "./rows.js";
+
+/** A run that another device has executed, whole. */
+export interface PlacedRun extends Pick<
+  ClaimRequest,
+  "threadId" | "agentId" | "parentRunId" | "startedAt" | "prevRunIndex" | "input" | "fingerprint" | "title" | "attempt"
+> {
+  readonly runId: string;
+  readonly device: DeviceName;
+  readonly status: SettledStatus;
+  readonly endedAt: number;
+  readonly closedFrom?: number;
+  /** All of its events, from seq 0, at least one. The store puts its own `runIndex` and `epoch`. */
+  readonly chunks: readonly Chunk[];
+  readonly closing: RunClosing;
+  readonly derived: Derived;
+  readonly bytes: number;
+  /** The run becomes the end of the active path. */
+  readonly activates: boolean;
+}
+
+/**
+ * Runs of other devices, in the log of this one. A run that is followed while it goes on is claimed with `device`, appended
+ * to and settled like any other; these are the operations that no run of this device needs.
+ *
+ * - Each must be one atomic transaction, idempotent like all writes of the store; what it acknowledges must survive power
+ *   loss.
+ * - None must take the thread from a live run: its claim stands, and what it continues stays as it was.
+ * - Where events change that a reader may have seen, the row of the run, and that of the active run if this is a later one,
+ *   must say so by `revised`, under an epoch newer than any of theirs: readers then take a new snapshot (L2).
+ * - A run whose events were deleted or cut off must stay as it is.
+ */
+export interface DeviceStore {
+  /**
+   * Makes the broken run at the end of the active path live again, without what its end had added: its device goes on with
+   * it. The returned claim, of a new epoch, appends to it from `closedFrom` on, and settles it.
+   *
+   * @returns undefined, nothing written, if it is not such a run of another device, if a run is live, or if no record
+   *   begins with the first event of the end (they were joined)
+   */
+  reopen(threadId: string, runId: string, holder: string): Promise<Claim | undefined>;
+  /**
+   * Adds a run beside the active path, or at its end; it begins a thread that does not exist or was deleted. If the run is
+   * here with an end that its device did not give it (`broken`; or `stopped` or `superseded`, with fewer events), its events
+   * and end are replaced, and it keeps its place: one on the active path leaves the later runs there.
+   *
+   * Errors: RunnerError `invalid-input` if the chunks are not all events from seq 0 on.
+   *
+   * @returns the run. As it is, nothing written, if it is not to be replaced: it is this device's own, has the end that is
+   *   placed, or ended as its device said. Undefined, nothing written, if this must wait: it `activates` and a run is live;
+   *   the run itself is live, or a live run continues what would be replaced; or the run that it continues is not (or no
+   *   longer) in the log, or has not ended
+   */
+  placeRun(run: PlacedRun): Promise<RunRow | undefined>;
+  /**
+   * Makes a settled run the end of the active path. Pending tool calls of another run are dropped. A no-op if it is the end.
+   *
+   * @returns false, nothing written, if a run is live, or there is no such run
+   */
+  activate(threadId: string, runIndex: number): Promise<boolean>;
+}

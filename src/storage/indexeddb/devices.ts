@@ -1,0 +1,317 @@
+import { RunnerError } from "../../run/errors.js";
+import type { Chunk } from "../../run/types.js";
+import { digestOf, type PayloadCodec } from "../codec.js";
+import { firstOf } from "../decisions.js";
+import {
+  activatedHead,
+  activatesNew,
+  decidePlace,
+  eventsIn,
+  isOnPathTo,
+  mayActivate,
+  mayReopen,
+  placedHead,
+  placedRun,
+  rebasedRun,
+  reopenedHead,
+  reopenedRun,
+  replacedHead,
+  replacedRun,
+} from "../device-decisions.js";
+import type { DeviceStore, PlacedRun } from "../devices.js";
+import type { Claim, RunRow, ThreadHead } from "../run-store.js";
+import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun, isThread } from "./checks.js";
+import { quietly } from "./database-connection.js";
+import { hasKeys, refuseEncrypted } from "./keyless.js";
+import { readRunsFrom, runOfId } from "./reads.js";
+import {
+  encodeChunk,
+  encodeDerived,
+  encodeTitle,
+  nextEpoch,
+  placeOfClosing,
+  placeOfInput,
+  putDerived,
+  runRange,
+  storable,
+  toRunRow,
+} from "./records.js";
+import {
+  EPOCH,
+  KEYS,
+  type ChunkRecord,
+  type Connection,
+  type ReadTransaction,
+  type RunRecord,
+  type ThreadRecord,
+  type WriteTransaction,
+} from "./schema.js";
+
+const ALL = ["heads", "threads", "runs", "chunks", "messages", "states", "meta"] as const;
+
+/** Runs of other devices. Loaded when it is first used: most hosts never hear of another device. */
+export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): DeviceStore => ({
+  reopen: (threadId, runId, holder) => {
+    let reopened: Claim | undefined;
+    return connection.write([...ALL], "strict", async (tx) => {
+      const runs = tx.objectStore("runs");
+      const head = checkHead(await tx.objectStore("heads").get(threadId));
+      // This is a retry: the first try was committed.
+      if (reopened !== undefined && head?.epoch === reopened.epoch && head.holder === holder) return reopened;
+      if (head === undefined || head.deleted === true) return undefined;
+      const run = checkRun(await runs.get([threadId, head.activeRunIndex]));
+      if (!mayReopen(head, run) || toRunRow(run).runId !== runId) return undefined;
+      if (!(await endsBefore(tx, run, run.closedFrom))) return undefined;
+      const [, epoch, thread] = await Promise.all([
+        refuseEncrypted(tx, codec, KEYS),
+        nextEpoch(tx, head),
+        tx.objectStore("threads").get(threadId),
+      ]);
+      const { runIndex, eventCount = 0 } = run;
+      const { closing: _closing, ...row } = storable(reopenedRun(run, epoch));
+      quietly(tx.objectStore("chunks").delete(chunksFrom(run, run.closedFrom)));
+      deleteDerived(tx, threadId, runIndex);
+      quietly(runs.put(row));
+      quietly(tx.objectStore("heads").put(reopenedHead(head, toRunRow(run), epoch, holder)));
+      // Its new end counts all of its events again.
+      if (thread !== undefined && isThread(thread)) putThread(tx, thread, { events: -eventCount });
+      reopened = { threadId, runIndex, runId, epoch, holder };
+      return reopened;
+    });
+  },
+
+  placeRun: async (given) => {
+    eventsIn(given);
+    const fingerprint = await digestOf(codec, given.fingerprint);
+    const placed: PlacedRun = { ...given, fingerprint };
+    let epoch: number | undefined;
+    for (;;) {
+      const written = await placeOnce(connection, codec, placed, given.fingerprint, epoch);
+      if (written !== undefined && "again" in written) {
+        epoch = written.again;
+        continue;
+      }
+      // Callers compare it with what they gave.
+      return written && { ...written, ...(written.fingerprint === fingerprint && { fingerprint: given.fingerprint }) };
+    }
+  },
+
+  activate: (threadId, runIndex) =>
+    connection.write(["heads", "runs", "meta"], "strict", async (tx) => {
+      const [headRecord, run] = await Promise.all([
+        tx.objectStore("heads").get(threadId),
+        tx.objectStore("runs").get([threadId, runIndex]),
+      ]);
+      const head = checkHead(headRecord);
+      if (!mayActivate(head, checkRun(run))) return false;
+      // Also where this is a retry.
+      if (head.activeRunIndex === runIndex) return true;
+      quietly(tx.objectStore("heads").put(activatedHead(head, runIndex, await nextEpoch(tx, head))));
+      return true;
+    }),
+});
+
+/** The keys of a run's chunks from event `seq` on. */
+const chunksFrom = ({ threadId, runIndex }: Pick<RunRecord, "threadId" | "runIndex">, seq: number): IDBKeyRange =>
+  IDBKeyRange.bound([threadId, runIndex, seq], [threadId, runIndex, Infinity]);
+
+/** Whether some record of the run ends just before event `seq`, so that those from there on can be deleted. */
+async function endsBefore(tx: WriteTransaction, { threadId, runIndex }: RunRecord, seq: number): Promise<boolean> {
+  if (seq === 0) return true;
+  const before = IDBKeyRange.bound([threadId, runIndex, 0], [threadId, runIndex, seq], false, true);
+  const last = (await tx.objectStore("chunks").openCursor(before, "prev"))?.value;
+  return last !== undefined && isChunk(last) && last.firstSeq + last.count === seq;
+}
+
+function deleteDerived(tx: WriteTransaction, threadId: string, runIndex: number): void {
+  quietly(tx.objectStore("messages").delete(runRange(threadId, runIndex, runIndex + 1)));
+  quietly(tx.objectStore("states").delete([threadId, runIndex]));
+}
+
+/** What is added to the counts of the thread's row. */
+interface Added {
+  readonly events: number;
+  readonly bytes?: number;
+}
+
+function putThread(tx: WriteTransaction, thread: ThreadRecord, { events, bytes = 0 }: Added): void {
+  const eventCount = Math.max(0, thread.eventCount + events);
+  // Older builds did not count them.
+  const all = thread.bytes === undefined && bytes === 0 ? {} : { bytes: (thread.bytes ?? 0) + bytes };
+  quietly(tx.objectStore("threads").put({ ...thread, eventCount, ...all }));
+}
+
+interface Base {
+  readonly head: ThreadHead | undefined;
+  readonly same: RunRecord | undefined;
+  readonly prev: RunRecord | undefined;
+}
+
+async function readBase(
+  tx: ReadTransaction | WriteTransaction,
+  { threadId, runId, fingerprint, prevRunIndex }: PlacedRun,
+  given: string,
+): Promise<Base> {
+  const [head, same, prev] = await Promise.all([
+    tx.objectStore("heads").get(threadId),
+    runOfId(tx, threadId, runId, fingerprint, given),
+    prevRunIndex === null ? undefined : tx.objectStore("runs").get([threadId, prevRunIndex]),
+  ]);
+  return { head: checkHead(head), same: checkRun(same), prev: checkRun(prev) };
+}
+
+/** What was decided still holds: runs below a head's run count change with its epoch, or with their own. */
+const isSameBase = (one: Base, other: Base): boolean =>
+  one.head?.epoch === other.head?.epoch &&
+  one.head?.runCount === other.head?.runCount &&
+  one.head?.live?.runIndex === other.head?.live?.runIndex &&
+  one.same?.runIndex === other.same?.runIndex &&
+  one.same?.epoch === other.same?.epoch &&
+  one.same?.status === other.same?.status &&
+  (one.prev === undefined) === (other.prev === undefined);
+
+/**
+ * Payloads are encoded for the run's index and epoch before the transaction that writes them. Where the thread changes
+ * meanwhile, or another write draws the epoch, this must be done again.
+ *
+ * @param reserved an epoch that was drawn by the try before: claims of other threads then do not make another one necessary
+ * @returns `again`: an epoch for the next try
+ */
+async function placeOnce(
+  connection: Connection,
+  codec: PayloadCodec,
+  placed: PlacedRun,
+  given: string,
+  reserved: number | undefined,
+): Promise<RunRow | undefined | { readonly again: number }> {
+  const { threadId } = placed;
+  // Without the key the run is not recognized: it would pass for another one of its id.
+  if (codec.isPlain === true && (await hasKeys(connection, KEYS))) throw new RunnerError("locked");
+  const [before, counter] = await connection.read(["heads", "runs", "meta"], (tx) =>
+    Promise.all([readBase(tx, placed, given), tx.objectStore("meta").get(EPOCH)]),
+  );
+  const decision = decidePlace(before, placed);
+  if (decision.is === "blocked") return undefined;
+  if (decision.is === "there") return toRunRow(decision.run);
+  const { head } = before;
+  const isOnPath = decision.is === "replaces" && (await isOnActivePath(connection, head, decision.run));
+  // The live run began on what would be replaced.
+  if (isOnPath && head?.live !== undefined) return undefined;
+  const epoch = reserved ?? (isIndex(counter) ? counter : 0) + 1;
+  const runIndex = decision.is === "new" ? decision.runIndex : decision.run.runIndex;
+  const records = await encodeRun(codec, placed, runIndex, epoch);
+  let isTried = false;
+
+  return connection.write([...ALL], "strict", async (tx): Promise<RunRow | { readonly again: number }> => {
+    const runs = tx.objectStore("runs");
+    const [now, thread, active, taken] = await Promise.all([
+      readBase(tx, placed, given),
+      tx.objectStore("threads").get(threadId),
+      head === undefined || head.deleted === true ? undefined : runs.get([threadId, head.activeRunIndex]),
+      runs.getKey(runRange(threadId, before.head?.runCount ?? 0, Infinity)),
+      refuseEncrypted(tx, codec, KEYS),
+    ]);
+    // This is a retry: the first try was committed.
+    if (isTried && now.same?.runIndex === runIndex && now.same.epoch === epoch) return toRunRow(now.same);
+    const isNewest = epoch > (active?.epoch ?? 0) && epoch > (now.head?.epoch ?? 0);
+    const drawn = reserved !== undefined && isNewest ? reserved : await nextEpoch(tx, now.head);
+    if (drawn !== epoch || !isNewest || !isSameBase(before, now)) return { again: drawn };
+    isTried = true;
+    let row: RunRecord;
+    if (decision.is === "new") {
+      // The thread has more runs than its head counts: this one would overwrite another.
+      if (taken !== undefined) throw corrupt("heads", { threadId });
+      const { stale, former } = decision;
+      const { runId } = placed;
+      // As in a claim: the unique index on the run id includes rows that are still to be swept.
+      if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
+      if (former !== undefined) quietly(runs.put({ ...storable(former), runId: [runId, former.fingerprint] }));
+      const { input, closing } = records;
+      row = { ...placedRun(head, placed, placed.fingerprint, runIndex, epoch), input, closing };
+      quietly(tx.objectStore("heads").put(placedHead(head, placed, runIndex, epoch)));
+    } else {
+      const { run } = decision;
+      const { input, closing } = records;
+      row = { ...replacedRun(run, placed, epoch), input, closing };
+      quietly(tx.objectStore("chunks").delete(chunksFrom(run, 0)));
+      deleteDerived(tx, threadId, runIndex);
+      if (isOnPath && active !== undefined && isRun(active) && active.runIndex !== runIndex) {
+        quietly(runs.put(storable(rebasedRun(active, epoch))));
+      }
+      quietly(tx.objectStore("heads").put(replacedHead(now.head!, run, placed, epoch, isOnPath)));
+    }
+    quietly(runs.put(row));
+    for (const chunk of records.chunks) quietly(tx.objectStore("chunks").put(chunk));
+    putDerived(tx, records.derived);
+    touch(tx, thread, decision.is === "new" ? undefined : decision.run, placed, records.title, head);
+    return toRunRow(row);
+  });
+}
+
+async function isOnActivePath(
+  connection: Connection,
+  head: ThreadHead | undefined,
+  { threadId, runIndex }: RunRecord,
+): Promise<boolean> {
+  if (head === undefined || runIndex > head.activeRunIndex) return false;
+  if (head.branched !== true || runIndex === head.activeRunIndex) return true;
+  // Runs change with the epoch only: if it is the same in the write, these are still all of them.
+  const rows = await readRunsFrom(connection, threadId, Math.max(runIndex, firstOf(head)));
+  const prev = new Map(rows.map((row) => [row.runIndex, row.prevRunIndex]));
+  return isOnPathTo(head.activeRunIndex, runIndex, (at) => prev.get(at));
+}
+
+interface EncodedRun {
+  readonly input: unknown;
+  readonly title: string | Uint8Array;
+  readonly chunks: readonly ChunkRecord[];
+  readonly closing: unknown;
+  readonly derived: Awaited<ReturnType<typeof encodeDerived>>;
+}
+
+async function encodeRun(codec: PayloadCodec, placed: PlacedRun, runIndex: number, epoch: number): Promise<EncodedRun> {
+  const { threadId } = placed;
+  const here = (chunk: Chunk): Chunk => ({ ...chunk, threadId, runIndex, epoch });
+  const [input, title, chunks, closing, derived] = await Promise.all([
+    codec.encode(placed.input, placeOfInput(placed)),
+    encodeTitle(codec, threadId, placed.title),
+    Promise.all(placed.chunks.map((chunk) => encodeChunk(codec, here(chunk)))),
+    codec.encode(placed.closing, placeOfClosing(threadId, runIndex)),
+    encodeDerived(codec, threadId, runIndex, placed.derived),
+  ]);
+  return { input, title, chunks, closing, derived };
+}
+
+/** Writes the thread's row. An invalid one is left as it is. @param replaced the run as it was, where it was there */
+function touch(
+  tx: WriteTransaction,
+  thread: ThreadRecord | undefined,
+  replaced: RunRecord | undefined,
+  placed: PlacedRun,
+  title: string | Uint8Array,
+  head: ThreadHead | undefined,
+): void {
+  if (thread !== undefined && !isThread(thread)) return;
+  const { threadId, startedAt, endedAt, agentId, status, bytes } = placed;
+  const row: ThreadRecord = thread ?? {
+    threadId,
+    title: "",
+    archived: 0,
+    pinned: 0,
+    createdAt: startedAt,
+    updatedAt: endedAt,
+    runCount: 0,
+    eventCount: 0,
+  };
+  const isNew = replaced === undefined;
+  const isLast = isNew ? activatesNew(head, placed) : placed.activates || replaced.runIndex === head?.activeRunIndex;
+  const named: ThreadRecord = {
+    ...row,
+    ...(row.title === "" && row.named === undefined && { title }),
+    ...(isLast && agentId !== undefined && { agentId }),
+    ...(isLast && { lastStatus: status }),
+    updatedAt: Math.max(row.updatedAt, endedAt),
+    runCount: row.runCount + (isNew ? 1 : 0),
+  };
+  putThread(tx, named, { events: eventsIn(placed) - (replaced?.eventCount ?? 0), bytes });
+}

@@ -1,0 +1,160 @@
+import type { Chunk } from "../../run/types.js";
+import {
+  activatedHead,
+  activatesNew,
+  decidePlace,
+  eventsIn,
+  isOnPathTo,
+  mayActivate,
+  mayReopen,
+  placedHead,
+  placedRun,
+  rebasedRun,
+  reopenedHead,
+  reopenedRun,
+  replacedHead,
+  replacedRun,
+} from "../device-decisions.js";
+import type { DeviceStore, PlacedRun } from "../devices.js";
+import type { Claim, RunRow, ThreadRow } from "../run-store.js";
+import {
+  giveWay,
+  leave,
+  leftBy,
+  placeAfter,
+  runOf,
+  runOfId,
+  unleave,
+  weigh,
+  type MemoryData,
+  type MemoryRun,
+  type MemoryThread,
+} from "./memory-data.js";
+
+function reopen(data: MemoryData, threadId: string, runId: string, holder: string): Claim | undefined {
+  const thread = data.threads.get(threadId);
+  const run = thread?.runs.get(thread.head.activeRunIndex);
+  if (thread === undefined || run === undefined) return undefined;
+  const { row, chunks } = run;
+  if (row.runId !== runId || !mayReopen(thread.head, row)) return undefined;
+  const from = placeAfter(chunks, row.closedFrom - 1);
+  // They were joined.
+  if ((chunks[from]?.firstSeq ?? row.closedFrom) !== row.closedFrom) return undefined;
+  const epoch = ++data.epoch;
+  chunks.splice(from);
+  unleave(thread, run);
+  run.row = reopenedRun(row, epoch);
+  thread.head = reopenedHead(thread.head, row, epoch, holder);
+  data.live.add(threadId);
+  return { threadId, runIndex: row.runIndex, runId, epoch, holder };
+}
+
+function placeRun(data: MemoryData, placed: PlacedRun): RunRow | undefined {
+  eventsIn(placed);
+  const { threadId, runId, fingerprint, prevRunIndex } = placed;
+  const before = data.threads.get(threadId);
+  const head = before?.head;
+  const same = runOfId(before, runId, fingerprint);
+  const prev = prevRunIndex === null ? undefined : runOf(data, threadId, prevRunIndex)?.row;
+  const decision = decidePlace({ head, same: same?.row, prev }, placed);
+  if (decision.is === "blocked") return undefined;
+  if (decision.is === "there") return structuredClone(decision.run);
+  // Cloning may fail; nothing is written yet.
+  const { input, closing } = structuredClone({ input: placed.input, closing: placed.closing });
+  const left = leftBy(placed.derived);
+  const here = (runIndex: number, epoch: number): Chunk[] =>
+    placed.chunks.map((chunk) => ({ ...chunk, threadId, runIndex, epoch }));
+
+  if (decision.is === "replaces") {
+    // Only a run that is there is replaced.
+    const [thread, run] = [before!, same!];
+    const { runIndex } = run.row;
+    const isOnPath = isOnPathTo(thread.head.activeRunIndex, runIndex, (at) => thread.runs.get(at)?.row.prevRunIndex);
+    // The live run began on what would be replaced.
+    if (isOnPath && thread.head.live !== undefined) return undefined;
+    const epoch = ++data.epoch;
+    const active = thread.runs.get(thread.head.activeRunIndex);
+    const isLast = placed.activates || active === run;
+    if (isOnPath && active !== undefined && active !== run) active.row = rebasedRun(active.row, epoch);
+    run.row = replacedRun(run.row, placed, epoch);
+    run.chunks.splice(0, Infinity, ...here(runIndex, epoch));
+    unleave(thread, run);
+    thread.head = replacedHead(thread.head, run.row, placed, epoch, isOnPath);
+    thread.row = touched(thread.row, placed, isLast, false);
+    return finish(thread, run, closing, left);
+  }
+
+  const { runIndex, former } = decision;
+  const epoch = ++data.epoch;
+  const row = touched(before?.row, placed, activatesNew(head, placed), true);
+  const newHead = placedHead(head, placed, runIndex, epoch);
+  const thread: MemoryThread = before ?? { head: newHead, row, runs: new Map(), indexOf: new Map(), bytes: 0 };
+  if (former !== undefined) giveWay(thread, former);
+  const run: MemoryRun = {
+    row: structuredClone(placedRun(head, placed, fingerprint, runIndex, epoch)),
+    input,
+    chunks: here(runIndex, epoch),
+  };
+  thread.runs.set(runIndex, run);
+  thread.indexOf.set(runId, runIndex);
+  thread.head = newHead;
+  thread.row = row;
+  data.threads.set(threadId, thread);
+  data.deleted.delete(threadId);
+  data.threadsOfRun.set(runId, (data.threadsOfRun.get(runId) ?? new Set()).add(threadId));
+  return finish(thread, run, closing, left);
+}
+
+function finish(
+  thread: MemoryThread,
+  run: MemoryRun,
+  closing: NonNullable<MemoryRun["closing"]>,
+  left: NonNullable<MemoryRun["left"]>,
+): RunRow {
+  leave(thread, run, left);
+  run.closing = closing;
+  weigh(thread, run);
+  return structuredClone(run.row);
+}
+
+/** The thread's row with the run. */
+function touched(
+  before: ThreadRow | undefined,
+  { threadId, title, agentId, status, startedAt, endedAt }: PlacedRun,
+  isLast: boolean,
+  isNew: boolean,
+): ThreadRow {
+  const row: ThreadRow = before ?? {
+    threadId,
+    title: "",
+    archived: false,
+    pinned: false,
+    createdAt: startedAt,
+    updatedAt: endedAt,
+    runCount: 0,
+  };
+  return {
+    ...row,
+    ...(row.title === "" && { title }),
+    ...(isLast && agentId !== undefined && { agentId }),
+    ...(isLast && { lastStatus: status }),
+    updatedAt: Math.max(row.updatedAt, endedAt),
+    runCount: row.runCount + (isNew ? 1 : 0),
+  };
+}
+
+/** Every call is synchronous, and so atomic. */
+export const memoryDevices = (data: MemoryData): DeviceStore => ({
+  reopen: async (...args) => reopen(data, ...args),
+
+  placeRun: async (placed) => placeRun(data, placed),
+
+  activate: async (threadId, runIndex) => {
+    const thread = data.threads.get(threadId);
+    if (thread === undefined || !mayActivate(thread.head, thread.runs.get(runIndex)?.row)) return false;
+    if (thread.head.activeRunIndex !== runIndex) {
+      thread.head = activatedHead(thread.head, runIndex, ++data.epoch);
+    }
+    return true;
+  },
+});

@@ -1,0 +1,143 @@
+import { filter, map, type Observable } from "rxjs";
+import type { Clock } from "../platform/clock.js";
+import { isRecord } from "../run/json.js";
+import type { DeviceName } from "../storage/devices.js";
+import type { OnlineDevice } from "../wire/shapes.js";
+import type { Space } from "./space.js";
+
+/** How often a device says that it is there, in ms. */
+const BEAT_MS = 5_000;
+/** A device that was not heard of for so long is away, in ms. */
+const AWAY_MS = 3 * BEAT_MS;
+
+/** Asks the device that executes a run to stop it. */
+export interface StopCall {
+  readonly threadId: string;
+  readonly runId: string;
+}
+
+type Told =
+  | { readonly type: "here"; readonly device: DeviceName; readonly asks?: true }
+  | { readonly type: "gone"; readonly device: DeviceName }
+  | ({ readonly type: "stop"; readonly to: string } & StopCall);
+
+const isText = (value: unknown): value is string => typeof value === "string" && value.length <= 10_000;
+const isDevice = (value: unknown): value is DeviceName =>
+  isRecord(value) && isText(value["id"]) && isText(value["name"]);
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+function decode(body: Uint8Array): Told | undefined {
+  let told: unknown;
+  try {
+    told = JSON.parse(decoder.decode(body));
+  } catch {
+    return undefined;
+  }
+  if (!isRecord(told)) return undefined;
+  const { type, device } = told;
+  const isPresence = (type === "here" || type === "gone") && isDevice(device);
+  const isStop = type === "stop" && ["to", "threadId", "runId"].every((field) => isText(told[field]));
+  return isPresence || isStop ? (told as unknown as Told) : undefined; // its fields were checked
+}
+
+/** Which devices are online, and what one tells another at once. Nothing here is kept, and nothing relies on it alone. */
+export class Devices {
+  private readonly heard = new Map<string, { readonly device: DeviceName; readonly at: number }>();
+  /** They have said that they leave. */
+  private readonly left = new Set<string>();
+  /** When the connection was made: before, nobody could be heard. */
+  private since: number | undefined;
+
+  constructor(
+    private readonly space: Space,
+    private readonly self: DeviceName,
+    private readonly clock: Clock,
+    private readonly changed: () => void,
+    signal: AbortSignal,
+  ) {
+    const hearing = space.told$.subscribe((body) => this.hear(decode(body)));
+    const online = space.state$.subscribe(({ is }) => {
+      const isOnline = is === "online";
+      if (isOnline === (this.since !== undefined)) return;
+      this.since = isOnline ? clock.elapsed() : undefined;
+      if (isOnline) this.tell({ type: "here", device: self, asks: true });
+    });
+    signal.addEventListener(
+      "abort",
+      () => {
+        hearing.unsubscribe();
+        online.unsubscribe();
+      },
+      { once: true },
+    );
+    void this.beat(signal);
+  }
+
+  /** Those that are online, this one first. */
+  get online(): readonly OnlineDevice[] {
+    if (this.since === undefined) return [];
+    const others = [...this.heard.values()].filter(({ at }) => this.clock.elapsed() - at < AWAY_MS);
+    return [{ ...this.self, isThis: true }, ...others.map(({ device }) => device)];
+  }
+
+  /** Nothing was heard of it for long, though it would have been. */
+  isAway(id: string): boolean {
+    if (this.since === undefined || id === this.self.id) return false;
+    if (this.left.has(id)) return true;
+    return this.clock.elapsed() - Math.max(this.since, this.heard.get(id)?.at ?? -Infinity) >= AWAY_MS;
+  }
+
+  /** It was heard of lately. */
+  isOnline(id: string): boolean {
+    return this.online.some((device) => device.id === id);
+  }
+
+  askToStop(id: string, call: StopCall): void {
+    this.tell({ type: "stop", to: id, ...call });
+  }
+
+  /** Other devices ask for the end of runs of this one. */
+  get stops$(): Observable<StopCall> {
+    return this.space.told$.pipe(
+      map(decode),
+      filter((told) => told?.type === "stop"),
+      filter(({ to }) => to === this.self.id),
+    );
+  }
+
+  /** Others need not wait until they miss it. */
+  leave(): void {
+    this.tell({ type: "gone", device: this.self });
+  }
+
+  private tell(told: Told): void {
+    this.space.tell(encoder.encode(JSON.stringify(told)));
+  }
+
+  private hear(told: Told | undefined): void {
+    if (told === undefined || told.type === "stop" || told.device.id === this.self.id) return;
+    const { id } = told.device;
+    const wasHere = this.isOnline(id);
+    if (told.type === "gone") {
+      this.heard.delete(id);
+      this.left.add(id);
+    } else {
+      this.heard.set(id, { device: told.device, at: this.clock.elapsed() });
+      this.left.delete(id);
+    }
+    if (told.type === "here" && told.asks === true) this.tell({ type: "here", device: this.self });
+    if (wasHere !== this.isOnline(id)) this.changed();
+  }
+
+  private async beat(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.clock.after(BEAT_MS, signal);
+      if (signal.aborted) return;
+      if (this.since !== undefined) this.tell({ type: "here", device: this.self });
+      // One that just falls silent is noticed by nothing else.
+      this.changed();
+    }
+  }
+}

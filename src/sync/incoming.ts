@@ -1,0 +1,217 @@
+import { RunnerError } from "../run/errors.js";
+import { closingEvents } from "../run/finalize.js";
+import { ChunkBuilder, lastSeq, sliceChunk } from "../run/pack.js";
+import { chunkSize } from "../run/size.js";
+import type { RunRow } from "../storage/run-store.js";
+import type { Chunk } from "../run/types.js";
+import { baseOf, isBaseThere, Mirror, type MirrorContext } from "./mirror.js";
+import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
+
+/** Events fetched from the log at a time. */
+const PAGE_EVENTS = 8_192;
+
+/** How an attempt to write something down ended: it is there; it waits for something else to come; or for the thread. */
+export type Written = "done" | "later" | "blocked";
+
+/** A run of another device on its way into the log. */
+export class IncomingRun {
+  private chunks: SentChunk[] = [];
+  private end: EndMessage | undefined;
+  private isAbandoned = false;
+  /** Its end stands in the log. */
+  private isOver = false;
+  private mirror: Mirror | undefined;
+
+  /**
+   * @param run made of what is in the log, where the run began before what was read now
+   * @param isBeside it is not the end of the active path
+   * @param begun a part of it is in the log
+   */
+  constructor(
+    private readonly context: MirrorContext,
+    readonly run: RunMessage,
+    public isBeside: boolean,
+    private begun = false,
+  ) {}
+
+  get isLive(): boolean {
+    return this.mirror !== undefined;
+  }
+
+  /** Something came that is not written down yet. */
+  get hasMore(): boolean {
+    return !this.isOver && (this.chunks.length > 0 || this.end !== undefined);
+  }
+
+  add(chunks: readonly SentChunk[]): void {
+    this.chunks.push(...chunks);
+  }
+
+  finish(end: EndMessage): void {
+    this.end = end;
+  }
+
+  /** Nothing more of it comes. */
+  abandon(): void {
+    this.isAbandoned = true;
+  }
+
+  /** Another device sends the run from now on, from its first event. */
+  giveWay(): void {
+    this.isAbandoned = true;
+    this.chunks = [];
+    this.end = undefined;
+  }
+
+  /**
+   * Writes down what is there of it.
+   *
+   * @param isAway its device is not heard of any more
+   * @param stop somebody here asks for its end
+   */
+  async write(isAway: boolean, stop: () => void): Promise<Written> {
+    const { end } = this;
+    if (this.mirror === undefined) {
+      if (this.isAbandoned && this.chunks.length === 0) return "done";
+      if (this.isAbandoned && this.isBeside) return this.place(this.brokenEnd());
+      if (!this.begun && !(await isBaseThere(this.context, this.run))) return "later";
+      if (end !== undefined && (this.isBeside || !this.begun)) return this.place(end);
+      if (this.isBeside) return "later";
+      // One of which nothing came yet may be abandoned, as if it had never been.
+      if (!this.begun && this.chunks.length === 0) return "blocked";
+      const begun = await Mirror.begin(this.context, this.run);
+      if (begun === undefined) return "blocked";
+      if (begun === "broken") {
+        // It cannot go on here: it is put in place of what is here when it is whole.
+        this.isBeside = true;
+        this.begun = true;
+        return "later";
+      }
+      if (!(begun instanceof Mirror)) return this.over();
+      this.mirror = begun;
+    }
+    const { mirror } = this;
+    this.begun = true;
+    // More may come meanwhile.
+    const arrived = this.chunks.splice(0);
+    try {
+      if (await mirror.append(arrived)) stop();
+      if (end !== undefined) await mirror.end(end);
+    } catch (error) {
+      this.chunks.unshift(...arrived);
+      // Somebody took it over: the log says what became of it.
+      if (!RunnerError.is(error, "fenced")) throw error;
+      this.mirror = undefined;
+      return "blocked";
+    }
+    if (end !== undefined) return this.over();
+    const { name } = this.run.device;
+    if (!isAway && !this.isAbandoned) return "blocked";
+    this.mirror = undefined;
+    await mirror.breakOff(
+      `The run was interrupted: ${name} ${this.isAbandoned ? "has deleted it" : "is not online any more"}`,
+    );
+    return "done";
+  }
+
+  /** This host gives it up. @param why undefined where another host goes on with it */
+  async giveUp(why: string | undefined): Promise<void> {
+    const { mirror } = this;
+    this.mirror = undefined;
+    await (why === undefined ? mirror?.letGo() : mirror?.breakOff(why));
+  }
+
+  private async place(end: EndMessage): Promise<Written> {
+    const { parts } = this.context;
+    const { run, begun: before } = await this.known();
+    const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device } = run;
+    const base = await baseOf(this.context, run);
+    if (base === undefined) return "later";
+    const { prevRunIndex, recorded } = base;
+    const chunks = [...before];
+    for (const sent of [...this.chunks, end.chunk]) {
+      const last = chunks.at(-1);
+      const next = last === undefined ? 0 : lastSeq(last) + 1;
+      const chunk = sliceChunk({ ...sent, threadId, runIndex: 0, epoch: 0 }, next);
+      if (chunk !== undefined) chunks.push(chunk);
+    }
+    for (const chunk of chunks) recorded.applyChunk(chunk);
+    const row: RunRow | undefined = await parts.store.placeRun({
+      threadId,
+      runId,
+      ...(agentId !== undefined && { agentId }),
+      ...(parentRunId !== undefined && { parentRunId }),
+      startedAt,
+      prevRunIndex,
+      input,
+      fingerprint,
+      title,
+      ...(attempt !== undefined && { attempt }),
+      device,
+      status: end.status,
+      endedAt: end.endedAt,
+      ...(end.closedFrom !== undefined && { closedFrom: end.closedFrom }),
+      chunks,
+      closing: recorded.closing(),
+      derived: recorded.derived(),
+      bytes: chunks.reduce((sum, chunk) => sum + chunkSize(chunk), 0),
+      activates: !this.isBeside,
+    });
+    if (row === undefined) {
+      // A host that has ended may have left a run that is live in the log.
+      const live = (await parts.store.head(threadId))?.live;
+      if (live !== undefined) await this.context.recovery.endAbandoned(threadId, live);
+      return "blocked";
+    }
+    parts.channel.post({ type: "changed", threadId });
+    return this.over();
+  }
+
+  private over(): Written {
+    this.isOver = true;
+    return "done";
+  }
+
+  /** The end of a run that has none, after what came of it. */
+  private brokenEnd(): EndMessage {
+    const { makeId, clock } = this.context.parts;
+    const { threadId, runId, device } = this.run;
+    const last = this.chunks.at(-1);
+    const firstSeq = last === undefined ? 0 : last.firstSeq + last.count;
+    const builder = new ChunkBuilder({ threadId, runIndex: 0, epoch: 0, firstSeq });
+    const message = `The run was interrupted: ${device.name} has deleted it`;
+    const ending = { status: "broken", threadId, runId, message, ids: makeId } as const;
+    for (const event of closingEvents(last?.open, ending)) builder.add(event, clock.now());
+    // There is always a terminal event.
+    const chunk = builder.take()!;
+    return {
+      type: "end",
+      threadId,
+      runId,
+      device,
+      status: "broken",
+      endedAt: clock.now(),
+      closedFrom: firstSeq,
+      chunk,
+    };
+  }
+
+  /** The run, with what is in the log of it. */
+  private async known(): Promise<{ readonly run: RunMessage; readonly begun: readonly Chunk[] }> {
+    const { store } = this.context.parts;
+    const { threadId, runId } = this.run;
+    const row = this.begun ? await store.runById(threadId, runId) : undefined;
+    if (row === undefined) return { run: this.run, begun: [] };
+    const { runIndex, prevRunIndex, closedFrom = 0 } = row;
+    const prev = prevRunIndex === null ? null : ((await store.run(threadId, prevRunIndex))?.runId ?? null);
+    const input = (await store.input(threadId, runIndex)) ?? { messages: [] };
+    const begun: Chunk[] = [];
+    for (let seq = -1; seq + 1 < closedFrom; seq = lastSeq(begun.at(-1)!)) {
+      const chunks = await store.chunks(threadId, runIndex, seq, PAGE_EVENTS);
+      const kept = chunks.filter((chunk) => lastSeq(chunk) < closedFrom);
+      begun.push(...kept);
+      if (kept.length === 0) break;
+    }
+    return { run: { ...this.run, ...row, device: this.run.device, prev, input }, begun };
+  }
+}

@@ -1,0 +1,77 @@
+import type { RunRow } from "../storage/run-store.js";
+import type { DeviceName } from "../storage/devices.js";
+import type { Written } from "./incoming.js";
+import type { ThreadMessage } from "./messages.js";
+import type { MirrorContext } from "./mirror.js";
+import type { Listed, ThreadRecord } from "./sync-database.js";
+
+/*
+ * What other devices change of a thread beside its runs, written down.
+ */
+
+interface Context extends Pick<MirrorContext, "parts"> {
+  readonly self: DeviceName;
+}
+
+/**
+ * Changes the thread's entry in the list as another device did, but for what was changed here since.
+ *
+ * @param before the entry as the space had it
+ */
+export async function changeList(
+  { parts }: Context,
+  { threadId, title, archived, pinned }: ThreadMessage,
+  before: Listed | undefined,
+): Promise<Written> {
+  const row = await parts.store.thread(threadId);
+  if (row === undefined) return "later";
+  const isFree = (field: keyof Listed): boolean =>
+    before === undefined || row[field] === before[field] || (field === "title" && row.named !== true);
+  const update = {
+    ...(title !== undefined && title !== row.title && isFree("title") && { title }),
+    ...(archived !== undefined && archived !== row.archived && isFree("archived") && { archived }),
+    ...(pinned !== undefined && pinned !== row.pinned && isFree("pinned") && { pinned }),
+  };
+  if (Object.keys(update).length === 0) return "done";
+  await parts.store.updateThread(threadId, update);
+  parts.channel.post({ type: "changed", threadId });
+  return "done";
+}
+
+/**
+ * Deletes the thread here, as another device did.
+ *
+ * @returns `kept` where somebody has added to it unseen: whoever has what was before that sends it again. `blocked` while
+ *   a run is live
+ */
+export async function deleteHere(
+  { parts, self }: Context,
+  { threadId, sent, state }: ThreadRecord,
+): Promise<"deleted" | "kept" | "blocked"> {
+  const head = await parts.store.head(threadId);
+  if (head === undefined || head.deleted === true) return "deleted";
+  if (head.live !== undefined) return "blocked";
+  const isOwn = ({ device }: RunRow): boolean => device === undefined || device.id === self.id;
+  const runs = await parts.store.runs(threadId);
+  if (state.deleted !== true || runs.some((run) => run.runIndex >= sent && isOwn(run))) return "kept";
+  if (!(await parts.store.deleteThread(threadId))) return "blocked";
+  parts.channel.post({ type: "changed", threadId, deleted: true });
+  return "deleted";
+}
+
+/** Gives the thread the end of the active path, and the title, that all devices come to. It is left alone while it moves. */
+export async function reconcile({ parts }: Context, { threadId, state, sent, listed }: ThreadRecord): Promise<void> {
+  const { store, channel } = parts;
+  if (state.active === null) return;
+  const head = await store.head(threadId);
+  if (head === undefined || head.deleted === true || head.live !== undefined || sent < head.runCount) return;
+  const row = await store.runById(threadId, state.active);
+  if (row !== undefined && row.status !== "running" && row.runIndex !== head.activeRunIndex) {
+    if (await store.activate(threadId, row.runIndex)) channel.post({ type: "changed", threadId });
+  }
+  // Which title a thread gets by itself depends on the run that was first here.
+  const thread = await store.thread(threadId);
+  if (thread === undefined || listed === undefined || thread.named === true || thread.title === listed.title) return;
+  await store.updateThread(threadId, { title: listed.title });
+  channel.post({ type: "changed", threadId });
+}

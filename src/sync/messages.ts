@@ -1,0 +1,224 @@
+import { EventSchemas } from "@ag-ui/core/schemas";
+import { isRecord } from "../run/json.js";
+import { weigh } from "../run/size.js";
+import type { Attempt } from "../run/hosted.js";
+import type { Chunk, PackedEntry, SettledStatus } from "../run/types.js";
+import type { DeviceName } from "../storage/devices.js";
+import type { PersistedInput } from "../storage/run-store.js";
+
+/**
+ * History of the messages: 1, the first. An entry of a later version is not understood, and a device that meets one says
+ * that it is outdated.
+ */
+export const SYNC_VERSION = 1;
+
+interface Message {
+  /** Whose thread it is about is told apart by the key of its entry; the id is for devices that do not know it yet. */
+  readonly threadId: string;
+  /** Who sent it. */
+  readonly device: DeviceName;
+}
+
+/** A device is about to start a run: nobody else does. The run, or `release`, follows. */
+export interface ClaimMessage extends Message {
+  readonly type: "claim";
+  readonly runId: string;
+}
+
+/** The run of a claim was not started after all. */
+export interface ReleaseMessage extends Message {
+  readonly type: "release";
+  readonly runId: string;
+}
+
+/** A run stands in the log of its device. */
+export interface RunMessage extends Message {
+  readonly type: "run";
+  readonly runId: string;
+  /** The run that it continues; null for the first of a path. */
+  readonly prev: string | null;
+  /** The end of the active path as its device knew it; null for none. */
+  readonly knew: string | null;
+  readonly parentRunId?: string;
+  readonly agentId?: string;
+  readonly startedAt: number;
+  readonly fingerprint: string;
+  readonly attempt?: Attempt;
+  readonly input: PersistedInput;
+  /** The thread's title, where it has none. */
+  readonly title: string;
+}
+
+/** The log of its device does not have the run any more: nothing of it comes. */
+export interface AbandonMessage extends Message {
+  readonly type: "abandon";
+  readonly runId: string;
+}
+
+/** A chunk without what each device gives it itself. */
+export type SentChunk = Omit<Chunk, "threadId" | "runIndex" | "epoch">;
+
+/** Events of a run, in order, after those that were sent before. */
+export interface EventsMessage extends Message {
+  readonly type: "events";
+  readonly runId: string;
+  readonly chunks: readonly SentChunk[];
+}
+
+/** The end of a run, with its last events. */
+export interface EndMessage extends Message {
+  readonly type: "end";
+  readonly runId: string;
+  readonly status: SettledStatus;
+  readonly endedAt: number;
+  readonly closedFrom?: number;
+  readonly chunk: SentChunk;
+}
+
+/** Somebody changed the thread's entry in the list. Absent fields stay. */
+export interface ThreadMessage extends Message {
+  readonly type: "thread";
+  readonly title?: string;
+  readonly archived?: boolean;
+  readonly pinned?: boolean;
+}
+
+/** Somebody took up another branch. `knew`: see {@link RunMessage}. */
+export interface ActiveMessage extends Message {
+  readonly type: "active";
+  readonly runId: string;
+  readonly knew: string | null;
+}
+
+/** Somebody deleted the thread. `knew`: the seq of the last entry of a run that its device had. */
+export interface DeletedMessage extends Message {
+  readonly type: "deleted";
+  readonly knew: number;
+}
+
+/** What the entries of a thread hold. */
+export type SpaceMessage =
+  | ClaimMessage
+  | ReleaseMessage
+  | RunMessage
+  | EventsMessage
+  | EndMessage
+  | AbandonMessage
+  | ThreadMessage
+  | ActiveMessage
+  | DeletedMessage;
+
+/** The longest id or name (UTF-16 code units) and title of what this library writes, generously. */
+const LONGEST = 10_000;
+
+const isText = (value: unknown): value is string => typeof value === "string" && value.length <= LONGEST;
+const isIndex = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isTime = (value: unknown): value is number => Number.isFinite(value);
+const isFlag = (value: unknown): value is boolean => typeof value === "boolean";
+const isNullOr = (is: (value: unknown) => boolean) => (value: unknown) => value === null || is(value);
+const isMaybe = (is: (value: unknown) => boolean) => (value: unknown) => value === undefined || is(value);
+const isListOf = (is: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(is);
+
+type Fields = Readonly<Record<string, (value: unknown) => boolean>>;
+const has = (fields: Fields) => (value: unknown) =>
+  isRecord(value) && Object.entries(fields).every(([name, is]) => is(value[name]));
+
+const isDevice = has({ id: isText, name: isText });
+const STATUSES: ReadonlySet<unknown> = new Set(["finished", "errored", "stopped", "superseded", "broken"]);
+
+const isCall = has({ toolCallId: isText });
+const isOpen = has({
+  textMessages: isListOf(isText),
+  reasoningSpans: isListOf(isText),
+  reasoningMessages: isListOf(isText),
+  toolCalls: isListOf(isCall),
+  unanswered: isListOf(isCall),
+  steps: isListOf(has({ stepName: isText, subagentRunId: isMaybe(isText) })),
+  subagents: isListOf(isText),
+});
+
+/** How many events an entry stands for; undefined for one that is none. */
+function countOf({ event, cuts }: PackedEntry): number | undefined {
+  if (!EventSchemas.safeParse(event).success) return undefined;
+  if (cuts === undefined) return 1;
+  const { delta } = event as { delta?: unknown };
+  const whole = cuts.reduce((sum, cut) => sum + cut, 0);
+  return typeof delta === "string" && whole === delta.length ? cuts.length : undefined;
+}
+
+function isChunk(value: unknown): boolean {
+  const isWhole = has({
+    firstSeq: isIndex,
+    count: isIndex,
+    at: isTime,
+    times: isListOf(isTime),
+    open: isMaybe(isOpen),
+    entries: isListOf(has({ event: isRecord, cuts: isMaybe(isListOf(isIndex)) })),
+  })(value);
+  if (!isWhole) return false;
+  const { count, entries, times } = value as SentChunk; // its fields were checked
+  const counts = entries.map(countOf);
+  if (counts.includes(undefined)) return false;
+  const timed = times.reduce((sum, part, at) => (at % 2 === 0 ? sum + part : sum), 0);
+  const all = counts.reduce<number>((sum, one) => sum + (one ?? 0), 0);
+  return count > 0 && all === count && timed === count && times.length % 2 === 0;
+}
+
+const isMessage = has({ id: isText, role: isText });
+const isInput = has({ messages: isListOf(isMessage) });
+
+const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>> = {
+  claim: has({ runId: isText }),
+  release: has({ runId: isText }),
+  run: has({
+    runId: isText,
+    prev: isNullOr(isText),
+    knew: isNullOr(isText),
+    parentRunId: isMaybe(isText),
+    agentId: isMaybe(isText),
+    startedAt: isTime,
+    // The whole input may be in it.
+    fingerprint: (value) => typeof value === "string",
+    attempt: isMaybe(has({ of: isText, number: isIndex })),
+    input: isInput,
+    title: isText,
+  }),
+  events: has({ runId: isText, chunks: isListOf(isChunk) }),
+  end: has({
+    runId: isText,
+    status: (value) => STATUSES.has(value),
+    endedAt: isTime,
+    closedFrom: isMaybe(isIndex),
+    chunk: isChunk,
+  }),
+  abandon: has({ runId: isText }),
+  thread: has({ title: isMaybe(isText), archived: isMaybe(isFlag), pinned: isMaybe(isFlag) }),
+  active: has({ runId: isText, knew: isNullOr(isText) }),
+  deleted: has({ knew: isIndex }),
+};
+
+/** Levels of lists and objects in a message: those of an event, and the ones around it. */
+const DEEPEST = 512;
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+const encoder = new TextEncoder();
+
+export const encodeMessage = (message: SpaceMessage): Uint8Array =>
+  encoder.encode(JSON.stringify({ v: SYNC_VERSION, ...message }));
+
+/** What an entry says; `newer`: of a version that is not known here. Undefined: it is no message. */
+export function decodeMessage(body: Uint8Array): SpaceMessage | "newer" | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(decoder.decode(body));
+  } catch {
+    return undefined;
+  }
+  if (!isRecord(value) || !isIndex(value["v"])) return undefined;
+  if (value["v"] > SYNC_VERSION) return "newer";
+  const { type, threadId, device } = value;
+  if (!isText(type) || !Object.hasOwn(SHAPES, type) || !isText(threadId) || !isDevice(device)) return undefined;
+  const isThis = SHAPES[type as SpaceMessage["type"]]; // an own key of it
+  if (weigh(value, { depth: DEEPEST }).depth > DEEPEST || !isThis(value)) return undefined;
+  return value as unknown as SpaceMessage; // its fields were checked
+}

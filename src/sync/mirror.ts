@@ -1,0 +1,228 @@
+import { claimThread } from "../lock/claim.js";
+import type { HeldLock } from "../platform/locks.js";
+import { RunnerError } from "../run/errors.js";
+import { isThatRun } from "../run/interrupts.js";
+import { lastSeq, sliceChunk } from "../run/pack.js";
+import { chunkSize } from "../run/size.js";
+import type { Chunk, RunStatus } from "../run/types.js";
+import type { Recovery } from "../runner/claim/recovery.js";
+import { newThread, type History } from "../runner/history/history.js";
+import { RecordedRun } from "../runner/history/recorded-run.js";
+import type { RunnerParts } from "../runner/parts.js";
+import { answeredIn } from "../storage/pending-tool-calls.js";
+import type { Claim, RunRow, ThreadHead } from "../storage/run-store.js";
+import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
+
+/** A host of its own beside those that run agents: to all others, the runs that it writes down are another host's. */
+export interface MirrorContext {
+  readonly parts: RunnerParts;
+  readonly history: History;
+  readonly recovery: Recovery;
+}
+
+/** Where a run of another device stands: the run before it in this log, and what it began on. */
+export interface Base {
+  readonly prevRunIndex: number | null;
+  readonly recorded: RecordedRun;
+}
+
+/** What comes before a run is in this log, and has ended. */
+export async function isBaseThere({ parts }: MirrorContext, { threadId, prev }: RunMessage): Promise<boolean> {
+  if (prev === null) return true;
+  const before = await parts.store.runById(threadId, prev);
+  return before !== undefined && before.status !== "running";
+}
+
+/**
+ * What a run of another device begins on here.
+ *
+ * @returns undefined where the run before it is not in this log (yet)
+ */
+export async function baseOf(
+  { parts, history }: MirrorContext,
+  { threadId, prev, input }: RunMessage,
+): Promise<Base | undefined> {
+  if (prev === null) return { prevRunIndex: null, recorded: new RecordedRun(newThread(), input) };
+  const [run, head] = await Promise.all([parts.store.runById(threadId, prev), parts.store.head(threadId)]);
+  if (run === undefined || head === undefined || run.status === "running") return undefined;
+  return { prevRunIndex: run.runIndex, recorded: new RecordedRun(await history.baseAt(head, run.runIndex), input) };
+}
+
+const answersOf = ({ input: { resume } }: RunMessage): boolean => (resume ?? []).length > 0;
+
+/**
+ * A live run of another device, as it is written down here: this host holds the thread, appends what it is told, and
+ * settles the run when its end has come. So tabs follow it as they do any run of another host.
+ */
+export class Mirror {
+  private bytes = 0;
+  private last: Chunk | undefined;
+
+  private constructor(
+    private readonly context: MirrorContext,
+    readonly run: RunMessage,
+    private readonly claim: Claim,
+    private readonly lock: HeldLock,
+    private readonly recorded: RecordedRun,
+  ) {}
+
+  /**
+   * Takes the thread, and puts the run into the log, or goes on with what is there of it.
+   *
+   * @returns undefined where the thread is taken by a run of this device, or what comes before the run is not there yet:
+   *   try again. The run's status where it has ended here
+   */
+  static async begin(context: MirrorContext, run: RunMessage): Promise<Mirror | RunStatus | undefined> {
+    const { parts, recovery } = context;
+    const { threadId, runId } = run;
+    const lock = await claimThread(parts, threadId, runId).catch((error: unknown) => {
+      if (RunnerError.is(error, "thread-busy")) return undefined;
+      throw error;
+    });
+    if (lock === undefined) return undefined;
+    let mirror: Mirror | undefined;
+    try {
+      const before = await parts.store.head(threadId);
+      const head = before?.live === undefined ? before : await recovery.settleOrphan(before, "broken");
+      const known = await parts.store.runById(threadId, runId);
+      if (known !== undefined && isThatRun(known, { fingerprint: run.fingerprint, answers: answersOf(run) })) {
+        const begun = await reopened(context, known);
+        if (begun === undefined) return known.status;
+        mirror = new Mirror(context, run, begun.claim, lock, begun.recorded);
+      } else {
+        const begun = await started(context, run, head);
+        mirror = begun && new Mirror(context, run, begun.claim, lock, begun.recorded);
+      }
+      if (mirror !== undefined) {
+        parts.channel.post({ type: "started", threadId, runId, runIndex: mirror.claim.runIndex });
+      }
+      return mirror;
+    } finally {
+      if (mirror === undefined) await lock.release();
+    }
+  }
+
+  /** The seq of the next event. */
+  get nextSeq(): number {
+    return this.recorded.seq + 1;
+  }
+
+  /**
+   * Appends events. Those that are here already are left out.
+   *
+   * @returns whether somebody here asks the run to stop. Errors: RunnerError `fenced`
+   */
+  async append(chunks: readonly SentChunk[]): Promise<boolean> {
+    const { store, channel } = this.context.parts;
+    const { threadId, runId } = this.claim;
+    let stops = false;
+    for (const sent of chunks) {
+      const chunk = this.rest(sent);
+      if (chunk === undefined) continue;
+      const { stop } = await store.append(this.claim, chunk);
+      this.recorded.applyChunk(chunk);
+      this.bytes += chunkSize(chunk);
+      stops ||= stop !== undefined;
+      channel.post({ type: "advanced", threadId, runId, seq: lastSeq(chunk) });
+    }
+    return stops;
+  }
+
+  /** Settles the run as its device did. */
+  async end({ status, endedAt, chunk }: EndMessage): Promise<void> {
+    const { recorded, claim } = this;
+    const { store, channel } = this.context.parts;
+    const { threadId, runId, runIndex } = claim;
+    // A second try has applied it already.
+    const last = this.last ?? this.rest(chunk);
+    // Nothing but the end can be missing.
+    if (last === undefined) throw new RunnerError("corrupt-record", { threadId, runId, store: "chunks" });
+    if (this.last === undefined) recorded.applyChunk(last);
+    this.last = last;
+    await store.settle(claim, {
+      status,
+      endedAt,
+      chunk: last,
+      ownTerminal: true,
+      closing: recorded.closing(),
+      derived: recorded.derived(),
+      bytes: this.bytes + chunkSize(last),
+    });
+    await this.lock.release();
+    channel.post({ type: "ended", threadId, runId, runIndex });
+  }
+
+  /** Nobody hears from its device any more: it is broken for now, and goes on here when its device does. */
+  async breakOff(why: string): Promise<void> {
+    const { parts, recovery } = this.context;
+    try {
+      const head = await parts.store.head(this.claim.threadId);
+      if (head?.live?.runId === this.claim.runId && head.holder === parts.hostId) {
+        await recovery.settleOrphan(head, "broken", why);
+      }
+    } finally {
+      await this.lock.release();
+    }
+  }
+
+  /** Leaves the run as it is, live in the log, for the next host. */
+  letGo(): Promise<void> {
+    return this.lock.release();
+  }
+
+  /** What is not here yet of a chunk. */
+  private rest(sent: SentChunk): Chunk | undefined {
+    const { threadId, runIndex, epoch } = this.claim;
+    return sliceChunk({ ...sent, threadId, runIndex, epoch }, this.nextSeq);
+  }
+}
+
+interface Begun {
+  readonly claim: Claim;
+  readonly recorded: RecordedRun;
+}
+
+/** The claim of a run that this log does not have. */
+async function started(
+  context: MirrorContext,
+  run: RunMessage,
+  head: ThreadHead | undefined,
+): Promise<Begun | undefined> {
+  const { parts } = context;
+  const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device } = run;
+  const base = await baseOf(context, run);
+  if (base === undefined) return undefined;
+  const { prevRunIndex, recorded } = base;
+  const isThere = head !== undefined && head.deleted !== true;
+  const continues = isThere && head.activeRunIndex === prevRunIndex;
+  const result = await parts.store.claim({
+    threadId,
+    runId,
+    ...(agentId !== undefined && { agentId }),
+    ...(parentRunId !== undefined && { parentRunId }),
+    holder: parts.hostId,
+    startedAt,
+    base: isThere ? { activeRunIndex: head.activeRunIndex, epoch: head.epoch } : undefined,
+    prevRunIndex,
+    input,
+    fingerprint,
+    ...(continues && { toolCallIds: answeredIn(head).map(({ toolCallId }) => toolCallId) }),
+    ...(answersOf(run) && { answers: true }),
+    title,
+    ...(attempt !== undefined && { attempt }),
+    device,
+  });
+  return result.is === "claimed" ? { claim: result.claim, recorded } : undefined;
+}
+
+/** The claim of a run that is in this log, and was broken off here. @returns undefined where its end stands */
+async function reopened(
+  { parts, history }: MirrorContext,
+  { threadId, runId, runIndex, device, status }: RunRow,
+): Promise<Begun | undefined> {
+  if (device === undefined || status !== "broken") return undefined;
+  const claim = await parts.store.reopen(threadId, runId, parts.hostId);
+  const head = await parts.store.head(threadId);
+  if (claim === undefined || head === undefined) return undefined;
+  return { claim, recorded: await history.viewOf(head, runIndex) };
+}

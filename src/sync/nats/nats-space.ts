@@ -1,0 +1,164 @@
+import { Subject, type Observable } from "rxjs";
+import { abortWith, sharedController } from "../../platform/abort.js";
+import { systemClock, type Clock } from "../../platform/clock.js";
+import { SpaceOffline, type Space, type SpaceFrame, type SpacePlace, type SpaceState } from "../space.js";
+import { addEntry } from "./add-entry.js";
+import { Connection } from "./connection.js";
+import { checkOptions, isToken, type NatsSpaceOptions } from "./options.js";
+import { Assembly, type LogMessage } from "./parts.js";
+import { isUnanswered, type SpaceLog, type Standing } from "./space-log.js";
+
+export type { NatsCredentials, NatsSpaceOptions } from "./options.js";
+
+/** How long an answer of the server may take, in ms. */
+const TIMEOUT_MS = 5_000;
+/** Before a lost consumer is made again, and before an unlikely answer is asked for again, in ms. */
+const AGAIN_MS = 250;
+
+/**
+ * A space in a stream of NATS JetStream: `AGUI_<space>`, with a subject for each thread, `agui.<space>.t.<thread>`. What is
+ * told goes over `agui.<space>.live`. It connects at once, and again for ever.
+ *
+ * @throws RunnerError `invalid-input`
+ */
+export function natsSpace(options: NatsSpaceOptions): Space {
+  checkOptions(options);
+  return new NatsSpace(options);
+}
+
+class NatsSpace implements Space {
+  private readonly closed = sharedController();
+  private readonly told = new Subject<Uint8Array>();
+  private readonly clock: Clock;
+  private readonly timeoutMs: number;
+  private readonly connection: Connection;
+
+  constructor(options: NatsSpaceOptions) {
+    const { space, replicas = 1, timeoutMs = TIMEOUT_MS, clock = systemClock } = options;
+    this.clock = clock;
+    this.timeoutMs = timeoutMs;
+    this.connection = new Connection(options, { space, replicas, timeoutMs, clock }, (log) =>
+      log.hear((body) => this.told.next(body)),
+    );
+  }
+
+  get state$(): Observable<SpaceState> {
+    return this.connection.state$;
+  }
+
+  get told$(): Observable<Uint8Array> {
+    return this.told.asObservable();
+  }
+
+  async *read(after: SpacePlace | undefined, signal: AbortSignal): AsyncGenerator<SpaceFrame, void> {
+    const until = abortWith(signal, this.closed.signal);
+    // Parts of one entry may come before and after a reconnection.
+    let assembly: Assembly | undefined;
+    let place = after;
+    let chain: Chain | undefined;
+    try {
+      for (;;) {
+        const log = await this.connection.online(until.signal);
+        if (log === undefined) return;
+        const session = abortWith(until.signal, log.signal);
+        try {
+          const standing = await this.standing(log, place);
+          const { id, lastEntry } = standing;
+          if (place !== undefined && !isWithin(place, standing)) {
+            place = undefined;
+            assembly = undefined;
+            chain = undefined;
+          }
+          place ??= { log: id, seq: 0 };
+          chain ??= new Chain(place.seq);
+          assembly ??= new Assembly((seq) => this.at(seq));
+          yield { is: "begins", log: id, last: lastEntry };
+          for await (const message of log.messages(place.seq + 1, session.signal)) {
+            if (message.seq <= place.seq) continue;
+            const body = await assembly.take(message);
+            const isNext = body !== undefined && (!log.isReplicated || (await chain.take(message, log)));
+            place = { log: id, seq: message.seq };
+            if (isNext) yield { is: "entry", thread: message.thread, seq: message.seq, body };
+          }
+        } catch (error) {
+          // Whatever it is, it is tried again, and slower each time, as long as it does not work.
+          log.drop(error);
+        } finally {
+          session.abort();
+        }
+        if (!log.signal.aborted) await this.clock.after(AGAIN_MS, until.signal);
+      }
+    } finally {
+      until.abort();
+    }
+  }
+
+  async add(
+    thread: string,
+    body: Uint8Array,
+    { last, id }: { readonly last: number; readonly id: string },
+  ): Promise<number | undefined> {
+    if (!isToken(thread)) throw new TypeError(`A thread of a space has no such name: ${thread}`);
+    const log = this.connection.current;
+    if (log === undefined) throw new SpaceOffline("There is no connection");
+    try {
+      const entry = { thread, body, last, id };
+      return await addEntry(log, entry, { clock: this.clock, staleMs: 2 * this.timeoutMs });
+    } catch (error) {
+      if (!isUnanswered(error) && !log.signal.aborted) throw error;
+      // Readers hear of it by a `begins`, so whoever waits to repeat the call knows when.
+      log.drop(error);
+      throw new SpaceOffline(error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+
+  tell(body: Uint8Array): void {
+    this.connection.current?.tell(body);
+  }
+
+  async close(): Promise<void> {
+    this.closed.abort();
+    await this.connection.close();
+    this.told.complete();
+  }
+
+  private at(seq: number): ReturnType<SpaceLog["at"]> {
+    const log = this.connection.current;
+    if (log === undefined) throw new SpaceOffline("There is no connection");
+    return log.at(seq);
+  }
+
+  /** A server that has just begun to lead may not yet say all that was told before: it is asked again for a while. */
+  private async standing(log: SpaceLog, place: SpacePlace | undefined): Promise<Standing> {
+    const since = this.clock.elapsed();
+    for (;;) {
+      const standing = await log.standing();
+      const isUnlikely = place?.log === standing.id && place.seq > standing.lastSeq;
+      if (!isUnlikely || this.clock.elapsed() - since > this.timeoutMs) return standing;
+      await this.clock.after(AGAIN_MS, log.signal);
+    }
+  }
+}
+
+/** Which entries of a replicated log are void, see {@link SpaceLog.isReplicated}. */
+class Chain {
+  /** The last entries of threads. */
+  private readonly lasts = new Map<string, number>();
+
+  /** @param from the place after which it is read */
+  constructor(private readonly from: number) {}
+
+  /** @returns whether the entry whose last message this is follows its thread's last one */
+  async take({ thread, seq, part }: LogMessage, log: SpaceLog): Promise<boolean> {
+    const last = this.lasts.get(thread) ?? (this.from === 0 ? 0 : undefined);
+    if (part !== undefined) {
+      // Of what came before the place only the log knows.
+      const isNext = last === undefined ? (await log.follower(thread, part.base))?.seq === seq : part.base === last;
+      if (!isNext) return false;
+    }
+    this.lasts.set(thread, seq);
+    return true;
+  }
+}
+
+const isWithin = ({ log, seq }: SpacePlace, { id, lastSeq }: Standing): boolean => log === id && seq <= lastSeq;

@@ -1,0 +1,138 @@
+/**
+ * Bodies that are larger than a message of NATS may be are written as a series of parts. Each part is chained to the one
+ * before it by compare-and-set on the thread's subject, so the parts of an entry stand there without anything in between,
+ * and a series that another message interrupts can never be finished.
+ */
+
+/** What a message says of its entry, in a header. A small entry is a series of one part. */
+export interface Part {
+  /** From 1. */
+  readonly number: number;
+  readonly of: number;
+  /** The seq of the thread's last entry, which this one follows: unfinished series and void entries do not count. */
+  readonly base: number;
+  /** The key of the entry. */
+  readonly key: string;
+}
+
+/** A message of the stream. */
+export interface LogMessage {
+  readonly seq: number;
+  readonly thread: string;
+  readonly body: Uint8Array;
+  /** The key of the entry; undefined: of another program. */
+  readonly key: string | undefined;
+  readonly part: Part | undefined;
+  /** The seq of the message before it in its thread, which it was written after; undefined: not known. */
+  readonly before: number | undefined;
+}
+
+/** The header of a part. */
+export const PART_HEADER = "Agui-Part";
+
+export const encodePart = ({ number, of, base, key }: Part): string => `${number}/${of} ${base} ${key}`;
+
+/** Undefined for what is no part. */
+export function decodePart(text: string): Part | undefined {
+  const found = /^(\d{1,9})\/(\d{1,9}) (\d{1,16}) ([A-Za-z0-9_-]+)$/.exec(text);
+  if (found === null) return undefined;
+  const [number = 0, of = 0, base = 0] = found.slice(1, 4).map(Number);
+  const key = found[4] ?? "";
+  return number >= 1 && number <= of ? { number, of, base, key } : undefined;
+}
+
+export const isUnfinished = ({ part }: LogMessage): boolean => part !== undefined && part.number < part.of;
+
+/** The body in pieces of at most `size` bytes, one at least. */
+export function split(body: Uint8Array, size: number): readonly Uint8Array[] {
+  const count = Math.max(1, Math.ceil(body.length / size));
+  return Array.from({ length: count }, (_, at) => body.subarray(at * size, (at + 1) * size));
+}
+
+export function join(pieces: readonly Uint8Array[]): Uint8Array {
+  const [first] = pieces;
+  if (pieces.length === 1 && first !== undefined) return first;
+  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}
+
+/** How much of unfinished series is kept, in bytes. More of them are read again when their last part has come. */
+const KEPT_BYTES = 16 * 1_024 * 1_024;
+
+interface Series {
+  readonly pieces: Uint8Array[];
+  lastSeq: number;
+}
+
+/** Puts the parts of a reader's entries together. */
+export class Assembly {
+  private readonly series = new Map<string, Series>();
+  private bytes = 0;
+
+  /** @param at reads a message again; undefined if it is not there any more */
+  constructor(private readonly at: (seq: number) => Promise<LogMessage | undefined>) {}
+
+  /** @returns the body of the entry that this message completes, if it does. Errors: those of `at` */
+  async take(message: LogMessage): Promise<Uint8Array | undefined> {
+    const { thread, part, body, before, seq } = message;
+    const begun = this.series.get(thread);
+    if (part === undefined) {
+      this.drop(thread);
+      return body;
+    }
+    const continues =
+      begun !== undefined && begun.lastSeq === before && begun.pieces.length === part.number - 1 && part.number > 1;
+    if (part.number === part.of) {
+      const pieces = continues ? [...begun.pieces, body] : await this.readBack(message, part);
+      this.drop(thread);
+      return pieces && join(pieces);
+    }
+    if (continues) {
+      begun.pieces.push(body);
+      begun.lastSeq = seq;
+      this.bytes += body.length;
+    } else {
+      this.drop(thread);
+      if (part.number > 1) return undefined;
+      this.series.set(thread, { pieces: [body], lastSeq: seq });
+      this.bytes += body.length;
+    }
+    for (const oldest of this.series.keys()) {
+      if (this.bytes <= KEPT_BYTES) break;
+      this.drop(oldest);
+    }
+    return undefined;
+  }
+
+  clear(): void {
+    this.series.clear();
+    this.bytes = 0;
+  }
+
+  /** The pieces of a series whose last part was read, where the reader began in the middle of it. */
+  private async readBack(last: LogMessage, { of, key }: Part): Promise<readonly Uint8Array[] | undefined> {
+    const pieces = [last.body];
+    let { before } = last;
+    for (let number = of - 1; number >= 1; number--) {
+      const message = before === undefined ? undefined : await this.at(before);
+      if (message?.part?.number !== number || message.part.key !== key || message.thread !== last.thread) {
+        return undefined;
+      }
+      pieces.unshift(message.body);
+      before = message.before;
+    }
+    return pieces;
+  }
+
+  private drop(thread: string): void {
+    const series = this.series.get(thread);
+    if (series === undefined) return;
+    this.series.delete(thread);
+    for (const { length } of series.pieces) this.bytes -= length;
+  }
+}

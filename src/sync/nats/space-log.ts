@@ -1,0 +1,329 @@
+import type { Msg, MsgHdrs, NatsConnection } from "@nats-io/nats-core";
+import type { JetStreamClient, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
+import { Lazy } from "../../platform/lazy.js";
+import { inTime, type Clock } from "../../platform/clock.js";
+import { decodePart, encodePart, isUnfinished, PART_HEADER, type LogMessage, type Part } from "./parts.js";
+import { pulled } from "./pull.js";
+
+/** Repeated message ids are found for this long, in ms. */
+const DUPLICATES_MS = 120_000;
+/** The server drops a consumer that nobody asks for this long, in ms. */
+const INACTIVE_MS = 60_000;
+
+const nanos = (ms: number): number => ms * 1_000_000;
+
+/** Codes of the server's errors: https://github.com/nats-io/nats-server/blob/main/server/errors.json */
+const WRONG_LAST_SEQUENCE = 10_071;
+const STREAM_NOT_FOUND = 10_059;
+const STREAM_NAME_IN_USE = 10_058;
+
+const MESSAGE_ID = "Nats-Msg-Id";
+const EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence";
+
+/** The packages of NATS, loaded at their first use. */
+export interface Nats {
+  readonly core: typeof import("@nats-io/nats-core");
+  readonly jetstream: typeof import("@nats-io/jetstream");
+}
+
+export const packages = new Lazy<Nats>(async () => {
+  const [core, jetstream] = await Promise.all([import("@nats-io/nats-core"), import("@nats-io/jetstream")]);
+  return { core, jetstream };
+});
+
+export interface LogOptions {
+  readonly space: string;
+  readonly replicas: number;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+/** The stream as it stands: which one it is, its last message, and the last entry that is whole. */
+export interface Standing {
+  readonly id: string;
+  readonly lastSeq: number;
+  readonly lastEntry: number;
+}
+
+/** A message to publish. */
+export interface NewMessage {
+  readonly thread: string;
+  readonly body: Uint8Array;
+  /** The seq of the last message of its thread. */
+  readonly after: number;
+  /** By which the server knows a repeated message. Undefined: a part that is not the last. */
+  readonly id?: string;
+  readonly part: Part;
+}
+
+/** The stream of a space, by one connection: as long as that lasts. */
+export class SpaceLog {
+  private readonly js: JetStreamClient;
+  private readonly manager: Lazy<JetStreamManager>;
+  private readonly ended = new AbortController();
+  /** Why it was dropped. */
+  private why: unknown;
+  private copies = 1;
+  private readonly stream: string;
+  private readonly threads: string;
+
+  constructor(
+    private readonly nc: NatsConnection,
+    private readonly nats: Nats,
+    private readonly options: LogOptions,
+  ) {
+    const { space, timeoutMs } = options;
+    this.stream = `AGUI_${space}`;
+    this.threads = `agui.${space}.t.`;
+    this.js = nats.jetstream.jetstream(nc, { timeout: timeoutMs });
+    this.manager = new Lazy(() => nats.jetstream.jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false }));
+    void nc.closed().then((error) => this.end(error ?? undefined));
+  }
+
+  /** Aborts when the connection has ended. */
+  get signal(): AbortSignal {
+    return this.ended.signal;
+  }
+
+  /** Why; undefined where nobody knows. */
+  get endedBy(): unknown {
+    return this.why;
+  }
+
+  /** The largest message, in bytes, its headers included. */
+  get maxPayload(): number {
+    return this.nc.info?.max_payload ?? 1_048_576;
+  }
+
+  /** Gives the connection up: the next one may be better. */
+  drop(why: unknown): void {
+    this.end(why);
+    void this.nc.close().catch(() => undefined);
+  }
+
+  /** Sends what is on its way, then closes. */
+  async close(): Promise<void> {
+    this.end(undefined);
+    if (this.nc.isClosed()) return;
+    const { timeoutMs, clock } = this.options;
+    await inTime(this.nc.drain(), timeoutMs, clock).catch(() => void this.nc.close().catch(() => undefined));
+  }
+
+  /** Creates the stream where it is missing. Errors: it cannot be reached, or must not be created. */
+  async ensure(): Promise<void> {
+    const { streams } = await this.manager.get();
+    const missing = await streams.info(this.stream).then(
+      ({ config }) => {
+        this.copies = config.num_replicas;
+        return false;
+      },
+      (error: unknown) => {
+        if (codeOf(error) !== STREAM_NOT_FOUND) throw error;
+        return true;
+      },
+    );
+    if (!missing) return;
+    const { StorageType, DiscardPolicy, RetentionPolicy } = this.nats.jetstream;
+    const config = {
+      name: this.stream,
+      subjects: [`${this.threads}*`],
+      storage: StorageType.File,
+      retention: RetentionPolicy.Limits,
+      // Where somebody sets a limit, nothing that is there is dropped for what is new.
+      discard: DiscardPolicy.New,
+      duplicate_window: nanos(DUPLICATES_MS),
+      num_replicas: this.options.replicas,
+      deny_delete: true,
+    };
+    this.copies = this.options.replicas;
+    await streams.add(config).catch((error: unknown) => {
+      // Another device was first.
+      if (codeOf(error) !== STREAM_NAME_IN_USE) throw error;
+    });
+  }
+
+  async standing(): Promise<Standing> {
+    const { streams } = await this.manager.get();
+    const info: StreamInfo = await streams.info(this.stream);
+    this.copies = info.config.num_replicas;
+    const { messages, first_seq: first, last_seq: lastSeq } = info.state;
+    let last = messages === 0 ? undefined : await this.stored({ last_by_subj: `${this.threads}*` });
+    while (last !== undefined && isUnfinished(last) && last.seq > first)
+      last = await this.stored({ seq: last.seq - 1 });
+    const lastEntry = last === undefined || isUnfinished(last) ? 0 : last.seq;
+    return { id: `${this.stream}.${info.created}`, lastSeq, lastEntry };
+  }
+
+  /**
+   * Whether the stream is kept on several servers. There, several messages that expect the same last one may be stored: its
+   * leader compares before it proposes, and not again when all apply it (nats-server issues 4320 and 8469; in 2.9.10 every
+   * second time under load). So the log itself decides: the first entry that names another as its base is the next
+   * one, all later ones are void, for each reader and for their writers.
+   */
+  get isReplicated(): boolean {
+    return this.copies > 1;
+  }
+
+  /** The entry that follows entry `base` of a thread: the last part of it; undefined: none yet. */
+  async follower(thread: string, base: number): Promise<LogMessage | undefined> {
+    for (let seq = base + 1; ;) {
+      const message = await this.stored({ seq, next_by_subj: this.threads + thread });
+      if (message === undefined) return undefined;
+      if (!isUnfinished(message) && (message.part?.base ?? message.before ?? base) === base) return message;
+      seq = message.seq + 1;
+    }
+  }
+
+  /** @returns undefined if there is none (any more) */
+  at(seq: number): Promise<LogMessage | undefined> {
+    return this.stored({ seq });
+  }
+
+  lastOf(thread: string): Promise<LogMessage | undefined> {
+    return this.stored({ last_by_subj: this.threads + thread });
+  }
+
+  /** @returns its seq; undefined where `after` is not the thread's last message */
+  async publish({ thread, body, after, id, part }: NewMessage): Promise<number | undefined> {
+    const headers = this.nats.core.headers();
+    headers.set(PART_HEADER, encodePart(part));
+    try {
+      const { seq } = await this.js.publish(this.threads + thread, body, {
+        headers,
+        expect: { lastSubjectSequence: after },
+        timeout: this.options.timeoutMs,
+        ...(id !== undefined && { msgID: id }),
+      });
+      if (seq < 1) throw new Error("The server does not say where the entry is");
+      return seq;
+    } catch (error) {
+      if (codeOf(error) === WRONG_LAST_SEQUENCE) return undefined;
+      throw error;
+    }
+  }
+
+  /** The messages from `from` on, as they are taken. It ends when the consumer is lost. Errors: it cannot be made. */
+  async *messages(from: number, signal: AbortSignal): AsyncGenerator<LogMessage, void> {
+    const { core, jetstream } = this.nats;
+    const { consumers } = await this.manager.get();
+    const name = `read_${core.nuid.next()}`;
+    await consumers.add(this.stream, {
+      name,
+      ack_policy: jetstream.AckPolicy.None,
+      deliver_policy: jetstream.DeliverPolicy.StartSequence,
+      opt_start_seq: from,
+      inactive_threshold: nanos(INACTIVE_MS),
+      mem_storage: true,
+      num_replicas: 1,
+    });
+    const { nc, stream } = this;
+    const next = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
+    try {
+      for await (const { seq, msg } of pulled(
+        { nc, next, inbox: core.createInbox(inboxPrefix(this.options.space)), clock: this.options.clock },
+        signal,
+      )) {
+        const message = this.messageOf(seq, msg.subject, msg.headers, () => msg.data);
+        if (message !== undefined) yield message;
+      }
+    } finally {
+      if (!this.signal.aborted) void consumers.delete(stream, name).catch(() => undefined);
+    }
+  }
+
+  /** Tells whoever is online what fits into one message. */
+  tell(body: Uint8Array): void {
+    if (body.length <= this.maxPayload && !this.nc.isClosed()) this.nc.publish(this.live, body);
+  }
+
+  hear(listener: (body: Uint8Array) => void): void {
+    this.nc.subscribe(this.live, {
+      callback: (error: Error | null, msg: Msg) => {
+        if (error === null && !this.signal.aborted) listener(msg.data);
+      },
+    });
+  }
+
+  private get live(): string {
+    return `agui.${this.options.space}.live`;
+  }
+
+  private end(why: unknown): void {
+    if (this.signal.aborted) return;
+    this.why = why;
+    this.ended.abort();
+  }
+
+  /** By the leader of the stream: a copy on another server may be behind. */
+  private async stored(
+    query: { seq: number } | { last_by_subj: string } | { seq: number; next_by_subj: string },
+  ): Promise<LogMessage | undefined> {
+    const { streams } = await this.manager.get();
+    const found = await streams.getMessage(this.stream, query);
+    return found === null ? undefined : this.messageOf(found.seq, found.subject, found.header, () => found.data);
+  }
+
+  private messageOf(
+    seq: number,
+    subject: string,
+    headers: MsgHdrs | undefined,
+    body: () => Uint8Array,
+  ): LogMessage | undefined {
+    if (!subject.startsWith(this.threads)) return undefined;
+    const part = decodePart(headers?.get(PART_HEADER) ?? "");
+    const before = headers?.get(EXPECTED_LAST) ?? "";
+    return {
+      seq,
+      thread: subject.slice(this.threads.length),
+      // A copy: what comes in is a part of a larger buffer, which would be stored and kept whole.
+      body: new Uint8Array(body()),
+      key: part?.key ?? (headers?.get(MESSAGE_ID) || undefined),
+      part,
+      before: /^\d+$/.test(before) ? Number(before) : undefined,
+    };
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/** Which names errors have for "there is no answer": the classes are of a package that is loaded late. */
+const UNANSWERED = new Set([
+  "ClosedConnectionError",
+  "ConnectionError",
+  "DrainingConnectionError",
+  "JetStreamNotEnabled",
+  "NoRespondersError",
+  "RequestError",
+  "TimeoutError",
+]);
+
+const REFUSED = new Set(["AuthorizationError", "PermissionViolationError", "UserAuthenticationExpiredError"]);
+
+const JETSTREAM_NOT_ENABLED_FOR_ACCOUNT = 10_039;
+/** A limit of the stream: the server says 503, and means no. */
+const STREAM_FULL = 10_077;
+
+/** What the subjects of answers begin with. */
+export const inboxPrefix = (space: string): string => `_INBOX_${space}`;
+
+/** Whether the credentials are not valid, or do not allow it. */
+export function isRefused(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (REFUSED.has(error.name) || codeOf(error) === JETSTREAM_NOT_ENABLED_FOR_ACCOUNT) return true;
+  return error.cause !== undefined && isRefused(error.cause);
+}
+
+/** Whether the credentials do not allow it. */
+export function isForbidden(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return error.name === "PermissionViolationError" || (error.cause !== undefined && isForbidden(error.cause));
+}
+
+/** Whether there was no answer, so that nobody knows what became of the request. */
+export function isUnanswered(error: unknown): boolean {
+  if (!(error instanceof Error) || isRefused(error) || codeOf(error) === STREAM_FULL) return false;
+  // An answer of a server that is not ready.
+  return UNANSWERED.has(error.name) || ("status" in error && error.status === 503);
+}

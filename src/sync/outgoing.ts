@@ -1,0 +1,191 @@
+import { EventType } from "@ag-ui/core";
+import { chunkSize } from "../run/size.js";
+import type { Chunk, SettledStatus } from "../run/types.js";
+import type { DeviceName } from "../storage/devices.js";
+import type { RunRow, RunStore, ThreadHead } from "../storage/run-store.js";
+import { catchUp } from "../runner/read/catch-up.js";
+import { completed } from "../runner/history/run-input.js";
+import type { SentChunk, SpaceMessage } from "./messages.js";
+import type { Listed, ThreadRecord } from "./sync-database.js";
+
+/** About how much of a run goes into one entry (see `sizeOf`), and how many events at most. */
+const ENTRY_SIZE = 256 * 1_024;
+const ENTRY_EVENTS = 8_192;
+
+/** What is to be sent next of a thread. */
+export type Next =
+  | { readonly is: "message"; readonly message: SpaceMessage }
+  /** This run is in the space, whole. */
+  | { readonly is: "sent"; readonly runIndex: number }
+  /** Nothing for now. */
+  | undefined;
+
+type Reads = Pick<RunStore, "run" | "runById" | "input" | "chunks" | "thread">;
+
+interface SendContext {
+  readonly device: DeviceName;
+  /** Ids of runs that hosts of this device were about to start before the head was read. */
+  readonly starting: ReadonlySet<string>;
+  /** What others have changed of the thread's entry in the list is in the log. */
+  readonly isListed: boolean;
+}
+
+/**
+ * The next message of a thread, from what is in the log and what the space has. Nothing is remembered in between: after a
+ * crash it goes on where it was.
+ */
+export async function nextToSend(
+  store: Reads,
+  head: ThreadHead | undefined,
+  record: ThreadRecord,
+  { device, starting, isListed }: SendContext,
+): Promise<Next> {
+  const { threadId, state, sent, activating, deleting } = record;
+  const from = { threadId, device };
+  for (const [runId, open] of Object.entries(state.open)) {
+    if (open.device.id !== device.id || (await store.runById(threadId, runId)) !== undefined) continue;
+    return { is: "message", message: { type: "abandon", runId, ...from } };
+  }
+  if (deleting !== undefined) {
+    return { is: "message", message: { type: "deleted", knew: deleting, ...from } };
+  }
+  if (head === undefined || head.deleted === true) return undefined;
+  const { first = 0 } = head;
+  if (sent < first) return { is: "sent", runIndex: first - 1 };
+  const runIndex = sent;
+  if (runIndex < head.runCount) {
+    const row = await store.run(threadId, runIndex);
+    const isBegun = row !== undefined && openBy(record, row.runId) === device.id;
+    const isOthers = row?.device !== undefined && !isBegun && record.revives?.includes(row.runId) !== false;
+    // What is left of it cannot be read, or it is another device's.
+    if (row === undefined || isOthers || (head.cut === true && runIndex === head.first)) {
+      return { is: "sent", runIndex };
+    }
+    return nextOfRun(store, row, record, from);
+  }
+  const { lock } = state;
+  // It was claimed, and never began: the host that claimed it has ended.
+  const isOwn = lock !== undefined && lock.device.id === device.id;
+  if (isOwn && !Object.hasOwn(state.open, lock.runId) && !starting.has(lock.runId)) {
+    const { runId } = lock;
+    return { is: "message", message: { type: "release", runId, ...from } };
+  }
+  if (activating !== undefined) {
+    const { runId, knew } = activating;
+    return { is: "message", message: { type: "active", runId, knew, ...from } };
+  }
+  if (!isListed) return undefined;
+  const changed = await listedChange(store, record);
+  if (changed === undefined) return undefined;
+  return { is: "message", message: { type: "thread", ...changed, ...from } };
+}
+
+/** What this device has changed of the thread's entry in the list. */
+async function listedChange(store: Reads, { threadId, listed }: ThreadRecord): Promise<Partial<Listed> | undefined> {
+  const row = await store.thread(threadId);
+  if (row === undefined || listed === undefined) return undefined;
+  const changed = {
+    ...(row.named === true && row.title !== listed.title && { title: row.title }),
+    ...(row.archived !== listed.archived && { archived: row.archived }),
+    ...(row.pinned !== listed.pinned && { pinned: row.pinned }),
+  };
+  return Object.keys(changed).length > 0 ? changed : undefined;
+}
+
+/** The device that sends the run. */
+const openBy = ({ state }: ThreadRecord, runId: string): string | undefined =>
+  Object.hasOwn(state.open, runId) ? state.open[runId]?.device.id : undefined;
+
+type From = Pick<SpaceMessage, "threadId" | "device">;
+
+async function nextOfRun(store: Reads, row: RunRow, record: ThreadRecord, from: From): Promise<Next> {
+  const { runId, runIndex } = row;
+  const open = openBy(record, runId) === from.device.id ? record.state.open[runId] : undefined;
+  if (open === undefined) {
+    return { is: "message", message: await runMessage(store, row, from) };
+  }
+  const { nextSeq } = open;
+  const read = await completed(store, await store.chunks(from.threadId, runIndex, nextSeq - 1, ENTRY_EVENTS));
+  // Records that were joined meanwhile may begin earlier.
+  const taken = upTo([...catchUp(read, nextSeq - 1)], ENTRY_SIZE);
+  const last = taken.at(-1);
+  if (last === undefined) return undefined;
+  if (!endsRun(last)) {
+    const message: SpaceMessage = { type: "events", runId, chunks: taken.map(sentOf), ...from };
+    return { is: "message", message };
+  }
+  if (taken.length > 1) {
+    const message: SpaceMessage = { type: "events", runId, chunks: taken.slice(0, -1).map(sentOf), ...from };
+    return { is: "message", message };
+  }
+  // The end is in the log in one transaction with the run's status.
+  const ended = row.status === "running" ? await store.run(from.threadId, runIndex) : row;
+  if (ended === undefined || ended.status === "running") return undefined;
+  const { status, endedAt = ended.startedAt, closedFrom } = ended;
+  return {
+    is: "message",
+    message: endMessage(runId, status, endedAt, closedFrom, last, from),
+  };
+}
+
+const endMessage = (
+  runId: string,
+  status: SettledStatus,
+  endedAt: number,
+  closedFrom: number | undefined,
+  last: Chunk,
+  from: From,
+): SpaceMessage => ({
+  type: "end",
+  runId,
+  status,
+  endedAt,
+  ...(closedFrom !== undefined && { closedFrom }),
+  chunk: sentOf(last),
+  ...from,
+});
+
+async function runMessage(store: Reads, row: RunRow, from: From): Promise<SpaceMessage> {
+  const { threadId } = from;
+  const { runId, runIndex, prevRunIndex, leaves, agentId, parentRunId, startedAt, fingerprint, attempt } = row;
+  const idOf = async (index: number | null | undefined): Promise<string | null> =>
+    typeof index === "number" ? ((await store.run(threadId, index))?.runId ?? null) : null;
+  const [prev, left, input, thread] = await Promise.all([
+    idOf(prevRunIndex),
+    idOf(leaves),
+    store.input(threadId, runIndex),
+    store.thread(threadId),
+  ]);
+  return {
+    type: "run",
+    runId,
+    prev,
+    knew: leaves === undefined ? prev : left,
+    ...(parentRunId !== undefined && { parentRunId }),
+    ...(agentId !== undefined && { agentId }),
+    startedAt,
+    fingerprint,
+    ...(attempt !== undefined && { attempt }),
+    input: input ?? { messages: [] },
+    title: thread?.title ?? "",
+    ...from,
+  };
+}
+
+const sentOf = ({ threadId: _threadId, runIndex: _runIndex, epoch: _epoch, ...sent }: Chunk): SentChunk => sent;
+
+/** The first chunks of about this size, at least one. */
+function upTo(chunks: readonly Chunk[], size: number): readonly Chunk[] {
+  let left = size;
+  const end = chunks.findIndex((chunk, at) => {
+    left -= chunkSize(chunk);
+    return left < 0 && at > 0;
+  });
+  return end < 0 ? chunks : chunks.slice(0, end);
+}
+
+/** A run's terminal event is its last. */
+function endsRun(chunk: Chunk): boolean {
+  const last = chunk.entries.at(-1)?.event.type;
+  return last === EventType.RUN_FINISHED || last === EventType.RUN_ERROR;
+}

@@ -1,0 +1,69 @@
+import type { Observable } from "rxjs";
+
+/**
+ * What the devices of one person, or of one team, share: for each thread a log of entries, all in one order. Entries are
+ * bytes that a space does not look into. The engine behind it (NATS JetStream) is chosen elsewhere; the tests have one in
+ * memory.
+ *
+ * - All readers must get the entries in one order, each once, none left out.
+ * - An entry that was acknowledged must survive the loss of any one server, as far as the servers were set up for it.
+ */
+export interface Space {
+  /** The newest state first. */
+  readonly state$: Observable<SpaceState>;
+  /**
+   * Everything after entry `after`, of all threads; then each new entry. The first thing is `begins`, again after each
+   * time the connection was lost. It waits while there is none. A `begins` of another log means that the entries begin anew.
+   *
+   * @param after the `seq` of the last known entry and the log that it is of; undefined: from the first
+   * @param signal ends it
+   */
+  read(after: SpacePlace | undefined, signal: AbortSignal): AsyncGenerator<SpaceFrame, void>;
+  /**
+   * Adds an entry to a thread, unless somebody else was first: a compare-and-set.
+   *
+   * @param thread 1 to 64 characters of A to Z, a to z, 0 to 9, `-` and `_`
+   * @param body as large as it may be
+   * @param at `last`: the `seq` of the thread's last entry, 0 if there is none; with another one nothing is added.
+   *   `id`: of the entry. Repeating the call with it, after an ambiguous end, adds nothing
+   * @returns its `seq`; undefined, nothing added, where `last` is not the thread's last one. Errors: SpaceOffline
+   */
+  add(
+    thread: string,
+    body: Uint8Array,
+    at: { readonly last: number; readonly id: string },
+  ): Promise<number | undefined>;
+  /** Tells whichever devices are online, at most once. What is told offline is dropped. */
+  tell(body: Uint8Array): void;
+  /** What other devices tell, and this one. */
+  readonly told$: Observable<Uint8Array>;
+  /** Sends what is on its way, and disconnects. Reads end. */
+  close(): Promise<void>;
+}
+
+/** A place in the log of a space. */
+export interface SpacePlace {
+  /** Another one where the log was made anew. */
+  readonly log: string;
+  readonly seq: number;
+}
+
+/** What a reader of a space gets. */
+export type SpaceFrame =
+  /** `last`: the seq of the last entry at that time, 0 for none. */
+  | { readonly is: "begins"; readonly log: string; readonly last: number }
+  | { readonly is: "entry"; readonly thread: string; readonly seq: number; readonly body: Uint8Array };
+
+/** The connection of a device to its space. */
+export type SpaceState =
+  | { readonly is: "connecting" }
+  | { readonly is: "online" }
+  /** `message`: why, for people. It goes on trying, unless it is `refused`. */
+  | { readonly is: "offline"; readonly message?: string }
+  /** The credentials are not valid, or do not allow what is needed. */
+  | { readonly is: "refused"; readonly message: string };
+
+/** There is no connection, or it was lost: what was to be added may be there or not. */
+export class SpaceOffline extends Error {
+  override readonly name = "SpaceOffline";
+}

@@ -1,0 +1,173 @@
+import type { DeviceName } from "../storage/devices.js";
+import type { SpaceMessage, SentChunk } from "./messages.js";
+
+/*
+ * What the entries of one thread come to. A pure function of them, so every device comes to the same: which runs there
+ * are, which is the end of the active path, who may start the next one.
+ */
+
+/** A run whose end has not come. */
+export interface OpenRun {
+  readonly device: DeviceName;
+  /** The run that it continues. */
+  readonly prev: string | null;
+  /** The seq of the next event. */
+  readonly nextSeq: number;
+}
+
+/** A run that is about to start, or live: no other device starts one while this one's device is online. */
+export interface SpaceLock {
+  readonly runId: string;
+  readonly device: DeviceName;
+}
+
+export interface ThreadState {
+  /** The seq of the thread's last entry; 0: there is none. */
+  readonly last: number;
+  /** That of the last entry of a run. */
+  readonly lastRun: number;
+  /** The run at the end of the active path. */
+  readonly active: string | null;
+  readonly open: Readonly<Record<string, OpenRun>>;
+  readonly lock?: SpaceLock;
+  readonly deleted?: true;
+  readonly title?: string;
+  readonly archived?: boolean;
+  readonly pinned?: boolean;
+}
+
+export const NO_ENTRIES: ThreadState = { last: 0, lastRun: 0, active: null, open: {} };
+
+/** What an entry means for the log of a device. `nothing`: it came too late, or from whom it could not come. */
+export type Outcome =
+  | "nothing"
+  /** A run begins: at the end of the active path, or beside it. */
+  | "active-run"
+  | "run-beside"
+  | "events"
+  | "end"
+  | "abandon"
+  | "thread"
+  | "active"
+  | "deleted";
+
+export interface Folded {
+  readonly state: ThreadState;
+  readonly outcome: Outcome;
+}
+
+/** The events of `chunks` that come after those known: chunks are sent again as they were. */
+export const newChunks = (chunks: readonly SentChunk[], nextSeq: number): readonly SentChunk[] =>
+  chunks.filter(({ firstSeq }) => firstSeq >= nextSeq);
+
+const continues = (chunks: readonly SentChunk[], nextSeq: number): boolean => {
+  let next = nextSeq;
+  for (const { firstSeq, count } of chunks) {
+    if (firstSeq !== next) return false;
+    next += count;
+  }
+  return true;
+};
+
+const without = <T>(record: Readonly<Record<string, T>>, key: string): Readonly<Record<string, T>> => {
+  const { [key]: _gone, ...rest } = record;
+  return rest;
+};
+
+const unlocked = (state: ThreadState, runId: string): ThreadState => {
+  if (state.lock?.runId !== runId) return state;
+  const { lock: _lock, ...rest } = state;
+  return rest;
+};
+
+/**
+ * The thread after one more entry.
+ *
+ * - A run continues the active path where its device knew that path's end. Else somebody else was first: it stays beside,
+ *   and whoever sees it may take it up.
+ * - A deletion counts where its device knew every run. What was added unseen keeps the thread.
+ */
+export function fold(before: ThreadState, seq: number, message: SpaceMessage): Folded {
+  const state: ThreadState = { ...before, last: seq };
+  const nothing: Folded = { state, outcome: "nothing" };
+  switch (message.type) {
+    case "claim": {
+      const { runId, device } = message;
+      // It was added behind everything that its device knew: that device has decided that it may.
+      return { state: { ...state, lock: { runId, device } }, outcome: "nothing" };
+    }
+    case "release":
+      if (state.lock?.device.id !== message.device.id) return nothing;
+      return { state: unlocked(state, message.runId), outcome: "nothing" };
+    case "run": {
+      const { runId, device, knew } = message;
+      // Another device may have sent a copy; the one that sends it now has more.
+      if (openRun(state, message) !== undefined) return nothing;
+      const { deleted, ...rest } = state;
+      const isActive = deleted === true || state.active === null || knew === state.active;
+      const open = { ...state.open, [runId]: { device, prev: message.prev, nextSeq: 0 } };
+      const lock = state.lock ?? { runId, device };
+      return {
+        state: { ...rest, open, lastRun: seq, ...(isActive && { active: runId, lock }) },
+        outcome: isActive ? "active-run" : "run-beside",
+      };
+    }
+    case "events": {
+      const run = openRun(state, message);
+      const chunks = newChunks(message.chunks, run?.nextSeq ?? 0);
+      const last = chunks.at(-1);
+      if (run === undefined || last === undefined || !continues(chunks, run.nextSeq)) return nothing;
+      const nextSeq = last.firstSeq + last.count;
+      return {
+        state: { ...state, open: { ...state.open, [message.runId]: { ...run, nextSeq } } },
+        outcome: "events",
+      };
+    }
+    case "end": {
+      const run = openRun(state, message);
+      if (run === undefined || message.chunk.firstSeq !== run.nextSeq) return nothing;
+      return {
+        state: { ...unlocked(state, message.runId), open: without(state.open, message.runId), lastRun: seq },
+        outcome: "end",
+      };
+    }
+    case "abandon": {
+      const run = openRun(state, message);
+      if (run === undefined) return nothing;
+      // Where nothing of it came, it is as if it had never begun.
+      const active = state.active === message.runId && run.nextSeq === 0 ? run.prev : state.active;
+      return {
+        state: { ...unlocked(state, message.runId), open: without(state.open, message.runId), active },
+        outcome: "abandon",
+      };
+    }
+    case "thread": {
+      if (state.deleted === true) return nothing;
+      const { title, archived, pinned } = message;
+      return {
+        state: {
+          ...state,
+          ...(title !== undefined && { title }),
+          ...(archived !== undefined && { archived }),
+          ...(pinned !== undefined && { pinned }),
+        },
+        outcome: "thread",
+      };
+    }
+    case "active":
+      if (state.deleted === true || state.active !== message.knew || state.active === null) return nothing;
+      return { state: { ...state, active: message.runId }, outcome: "active" };
+    case "deleted":
+      if (message.knew !== state.lastRun || Object.keys(state.open).length > 0) return nothing;
+      return { state: { ...NO_ENTRIES, last: seq, lastRun: seq, deleted: true }, outcome: "deleted" };
+  }
+}
+
+/** The open run that the message is about, if its device sent it. */
+function openRun(
+  state: ThreadState,
+  { runId, device }: SpaceMessage & { readonly runId: string },
+): OpenRun | undefined {
+  const run = Object.hasOwn(state.open, runId) ? state.open[runId] : undefined;
+  return run?.device.id === device.id ? run : undefined;
+}

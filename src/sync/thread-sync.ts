@@ -1,0 +1,432 @@
+import { abortWith } from "../platform/abort.js";
+import { Bell } from "../platform/bell.js";
+import { messageOf } from "../run/errors.js";
+import type { DeviceName } from "../storage/devices.js";
+import type { RunRow } from "../storage/run-store.js";
+import type { Devices } from "./devices.js";
+import { IncomingRun, type Written } from "./incoming.js";
+import {
+  decodeMessage,
+  encodeMessage,
+  type AbandonMessage,
+  type ActiveMessage,
+  type DeletedMessage,
+  type SpaceMessage,
+  type ThreadMessage,
+} from "./messages.js";
+import { changeList, deleteHere, reconcile } from "./log-changes.js";
+import type { MirrorContext } from "./mirror.js";
+import { nextToSend } from "./outgoing.js";
+import { SpaceOffline, type Space } from "./space.js";
+import type { Listed, ThreadRecord } from "./sync-database.js";
+import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
+
+/** How often a thread with a live run of another device looks whether somebody asks for its end, in ms. */
+const LOOK_MS = 1_000;
+
+export interface ThreadSyncContext extends MirrorContext {
+  readonly space: Space;
+  readonly self: DeviceName;
+  readonly devices: Devices;
+  /** All entries up to now were read, and the connection is there. */
+  readonly isCurrent: () => boolean;
+  /** Runs that a host of this device is about to start now. */
+  readonly starting: () => ReadonlySet<string>;
+  /** From now on it has something that is not saved. */
+  readonly unsaved: (thread: ThreadSync) => void;
+  readonly save: (thread: ThreadSync) => Promise<void>;
+  /** Something could not be sent: it rings when there is a connection again. */
+  readonly unsent: (thread: ThreadSync) => void;
+  /** Why nothing can be sent, as it seems; undefined: something was sent. */
+  readonly failed: (why: string | undefined) => void;
+  /** Nothing is left to do with it. */
+  readonly idle: (thread: ThreadSync) => void;
+  readonly signal: AbortSignal;
+}
+
+/** What is to be written into the log, in the order of the space. */
+type Waiting =
+  | { readonly is: "run"; readonly run: IncomingRun }
+  | { readonly is: "thread"; readonly message: ThreadMessage; readonly before: Listed | undefined }
+  | { readonly is: "active"; readonly message: ActiveMessage }
+  | { readonly is: "deleted"; readonly message: DeletedMessage };
+
+/**
+ * One thread between the log and the space: writes down what other devices add, and sends what this one has. One step
+ * after the other; whatever may have changed something rings.
+ */
+export class ThreadSync {
+  private readonly bell = new Bell();
+  private readonly waiting: Waiting[] = [];
+  /** Those of `waiting` for which something else has to come first. */
+  private readonly later = new WeakSet<Waiting>();
+  private readonly runs = new Map<string, IncomingRun>();
+  private readonly ended: AbortController;
+  private working: Promise<void> | undefined;
+  /** Everything that the space has of it, up to an entry, is to be read again. */
+  private restoring: { readonly upTo: number; readonly done: Promise<void>; readonly restored: () => void } | undefined;
+  /** The seq of the first entry that is not in the log and the record yet. */
+  private unsavedFrom: number | undefined;
+
+  constructor(
+    private readonly context: ThreadSyncContext,
+    private its: ThreadRecord,
+  ) {
+    this.ended = abortWith(context.signal);
+  }
+
+  get record(): ThreadRecord {
+    return this.its;
+  }
+
+  get key(): string {
+    return this.its.key;
+  }
+
+  get firstUnsaved(): number | undefined {
+    return this.unsavedFrom;
+  }
+
+  /** Everything that was read of the thread is in the log. */
+  get isWrittenDown(): boolean {
+    return this.waiting.length === 0;
+  }
+
+  /** The run of another device that is written down while it goes on. */
+  get liveRunId(): string | undefined {
+    const live = this.waiting.find((one) => one.is === "run" && one.run.isLive);
+    return live?.is === "run" ? live.run.run.runId : undefined;
+  }
+
+  /** Something is still to be written down that waits for nothing but the thread. */
+  get isBehind(): boolean {
+    return this.waiting.some((one) => !this.later.has(one));
+  }
+
+  /** Another device holds it, and is online. */
+  get heldBy(): DeviceName | undefined {
+    const { lock } = this.its.state;
+    const { self, devices } = this.context;
+    if (lock === undefined || lock.device.id === self.id || devices.isAway(lock.device.id)) return undefined;
+    return lock.device;
+  }
+
+  /** An entry of the thread, in order. Those that were read before are passed over. */
+  async take(seq: number, message: SpaceMessage): Promise<void> {
+    await this.restoring?.done;
+    await this.fold(seq, message);
+  }
+
+  /** An entry that says nothing. */
+  skip(seq: number): void {
+    const { state } = this.its;
+    this.its = { ...this.its, state: { ...state, last: Math.max(state.last, seq) } };
+    this.ring();
+  }
+
+  private async fold(seq: number, message: SpaceMessage): Promise<void> {
+    const isOwn = message.device.id === this.context.self.id && (await this.isHere(message));
+    const before = this.its;
+    if (seq <= before.state.last) return;
+    if (this.unsavedFrom === undefined) this.context.unsaved(this);
+    this.unsavedFrom ??= seq;
+    const { state, outcome } = fold(before.state, seq, message);
+    const { revives } = before;
+    const seen = message.type === "run" && revives !== undefined && { revives: [...revives, message.runId] };
+    const { listed: _listed, ...unlisted } = before;
+    this.its = { ...(outcome === "deleted" ? unlisted : before), state, ...seen };
+    const { type } = message;
+    if (type === "run") {
+      const { title } = message;
+      this.its = { ...this.its, listed: this.its.listed ?? { title, archived: false, pinned: false } };
+      // Another device sends the run from now on.
+      if (outcome !== "nothing") this.runs.get(message.runId)?.giveWay();
+    }
+    if (isOwn) await this.takeOwn(message, before, outcome !== "nothing");
+    switch (outcome) {
+      case "active-run":
+      case "run-beside":
+        if (type === "run" && !isOwn) this.expect(new IncomingRun(this.context, message, outcome === "run-beside"));
+        break;
+      case "events":
+        if (type !== "events" || isOwn) break;
+        (await this.incoming(message.runId))?.add(
+          newChunks(message.chunks, before.state.open[message.runId]?.nextSeq ?? 0),
+        );
+        break;
+      case "end":
+        if (type !== "end" || isOwn) break;
+        (await this.incoming(message.runId))?.finish(message);
+        this.runs.delete(message.runId);
+        break;
+      case "abandon":
+        if (type !== "abandon" || isOwn) break;
+        if (revives !== undefined) await this.sendAgain(message, revives);
+        (await this.incoming(message.runId))?.abandon();
+        this.runs.delete(message.runId);
+        break;
+      case "thread":
+        if (type !== "thread") break;
+        this.waiting.push({ is: "thread", message, before: before.listed });
+        this.its = { ...this.its, listed: changed(before.listed, message) };
+        break;
+      case "active":
+        if (type === "active") this.waiting.push({ is: "active", message });
+        break;
+      case "deleted":
+        if (type === "deleted") this.waiting.push({ is: "deleted", message });
+        break;
+      case "nothing":
+    }
+    this.bell.ring();
+  }
+
+  /** What this device said of a run of its own is in its log, unless that was lost. */
+  private async isHere(message: SpaceMessage): Promise<boolean> {
+    const { type, threadId } = message;
+    if (type === "run") return (await this.context.parts.store.runById(threadId, message.runId)) !== undefined;
+    return (type !== "events" && type !== "end" && type !== "abandon") || !this.runs.has(message.runId);
+  }
+
+  /** Whoever was to send the run does not have it: this device sends what it has of it. */
+  private async sendAgain({ threadId, runId }: AbandonMessage, revives: readonly string[]): Promise<void> {
+    const row = await this.context.parts.store.runById(threadId, runId);
+    if (row === undefined) return;
+    const sent = Math.min(this.its.sent, row.runIndex);
+    this.its = { ...this.its, sent, revives: revives.filter((id) => id !== runId) };
+  }
+
+  private async takeOwn(message: SpaceMessage, before: ThreadRecord, counts: boolean): Promise<void> {
+    const { type, threadId } = message;
+    const { activating: _activating, deleting: _deleting, ...rest } = this.its;
+    if (type === "end" && counts) {
+      const row = await this.context.parts.store.runById(threadId, message.runId);
+      if (row?.runIndex === this.its.sent) this.its = { ...this.its, sent: row.runIndex + 1 };
+    }
+    // Where somebody else was first, what they did counts.
+    else if (type === "active" || type === "deleted") this.its = rest;
+    // What others have of a run that is gone here comes back, and so does a thread that others had added to.
+    const isKept = type === "abandon" && counts && (before.state.open[message.runId]?.nextSeq ?? 0) > 0;
+    if (!isKept && (type !== "deleted" || counts)) return;
+    // Between two steps of the work: entries that come meanwhile wait for it.
+    let restored!: () => void;
+    const done = new Promise<void>((resolve) => (restored = resolve));
+    this.restoring = { upTo: this.its.state.last, done, restored };
+    this.ring();
+  }
+
+  /** Something was deleted here that others keep: everything that is in the space comes back. */
+  private async restore(upTo: number): Promise<void> {
+    const { space, parts } = this.context;
+    const { key, threadId } = this.its;
+    const head = await parts.store.head(threadId);
+    for (const one of this.waiting.splice(0)) if (one.is === "run") await one.run.giveUp("The thread was deleted here");
+    this.runs.clear();
+    this.unsavedFrom = 1;
+    this.context.unsaved(this);
+    this.its = { key, threadId, state: NO_ENTRIES, sent: head?.first ?? 0 };
+    const until = abortWith(this.ended.signal);
+    for await (const frame of space.read(undefined, until.signal)) {
+      if (frame.is === "begins") continue;
+      const message = frame.thread === key ? decodeMessage(frame.body) : undefined;
+      if (typeof message === "object") await this.fold(frame.seq, message);
+      if (frame.seq >= upTo) break;
+    }
+    until.abort();
+  }
+
+  /** What this device has to tell of the thread, beside what the log says. */
+  note(change: Partial<Pick<ThreadRecord, "activating" | "deleting">>): void {
+    this.its = { ...this.its, ...change };
+    this.ring();
+  }
+
+  /** Something may have changed. */
+  ring(): void {
+    this.bell.ring();
+    if (this.ended.signal.aborted) return;
+    this.working ??= this.work().finally(() => (this.working = undefined));
+  }
+
+  /** Resolves when what is known now is written down or sent, as far as that can be. */
+  async settled(): Promise<void> {
+    this.ring();
+    await this.working;
+  }
+
+  /** Nothing is done any more. @param why the live runs that are written down here break off; undefined: another host goes on */
+  async end(why?: string): Promise<void> {
+    this.ended.abort();
+    this.restoring?.restored();
+    await this.working?.catch(() => undefined);
+    for (const one of this.waiting) {
+      // Where its end cannot be written, whoever opens the log next does.
+      if (one.is === "run") await one.run.giveUp(why).catch(() => undefined);
+    }
+  }
+
+  /**
+   * Adds an entry.
+   *
+   * @returns false where others have added something that was not read yet
+   */
+  async add(message: SpaceMessage): Promise<boolean> {
+    const { space, parts } = this.context;
+    const { last } = this.its.state;
+    const seq = await space.add(this.key, encodeMessage(message), { last, id: parts.makeId() });
+    if (seq === undefined) return false;
+    this.context.failed(undefined);
+    // Nothing came in between. It may have been read already.
+    if (this.its.state.last === last) await this.take(seq, message);
+    return true;
+  }
+
+  private async work(): Promise<void> {
+    const { parts } = this.context;
+    const { signal } = this.ended;
+    while (!signal.aborted) {
+      const seen = this.bell.count;
+      try {
+        if (this.restoring !== undefined) {
+          await this.restore(this.restoring.upTo);
+          this.restoring.restored();
+          this.restoring = undefined;
+        }
+        await this.writeDown();
+        await this.send();
+        await this.reconcile();
+        if (this.unsavedFrom !== undefined && this.isWrittenDown) {
+          this.unsavedFrom = undefined;
+          await this.context.save(this);
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof SpaceOffline) this.context.unsent(this);
+        else {
+          const why = messageOf(error);
+          parts.logger.warn(`${this.its.threadId}: not in step: ${why}`);
+          this.context.failed(why);
+          await parts.clock.after(LOOK_MS, signal);
+          this.bell.ring();
+        }
+      }
+      if (signal.aborted) return;
+      if (this.bell.count !== seen) continue;
+      if (!this.isBehind) break;
+      const looked = abortWith(signal);
+      await Promise.race([this.bell.wait(seen, looked.signal), parts.clock.after(LOOK_MS, looked.signal)]);
+      looked.abort();
+    }
+    if (this.isWrittenDown) this.context.idle(this);
+  }
+
+  private expect(run: IncomingRun): void {
+    this.runs.set(run.run.runId, run);
+    this.waiting.push({ is: "run", run });
+  }
+
+  /** The run of an entry; where it began before what was read now, as the log has it. */
+  private async incoming(runId: string): Promise<IncomingRun | undefined> {
+    const known = this.runs.get(runId);
+    if (known !== undefined && this.waiting.some((one) => one.is === "run" && one.run === known)) return known;
+    const { threadId, state } = this.its;
+    const row = await this.context.parts.store.runById(threadId, runId);
+    if (row?.device === undefined) return undefined;
+    const isBeside = state.active !== runId;
+    const run = new IncomingRun(this.context, startOf(row, row.device), isBeside, true);
+    this.expect(run);
+    return run;
+  }
+
+  /** Writes down what other devices have added, as far as the thread is free. */
+  private async writeDown(): Promise<void> {
+    let isBlocked = false;
+    for (const one of this.waiting.slice()) {
+      // What people change of the list waits for no run.
+      const written: Written = isBlocked && one.is !== "thread" ? "blocked" : await this.write(one);
+      // Something may have come meanwhile for a run that was broken off.
+      const isDone = written === "done" && !(one.is === "run" && one.run.hasMore);
+      if (isDone) this.waiting.splice(this.waiting.indexOf(one), 1);
+      isBlocked ||= written === "blocked";
+      if (written === "later") this.later.add(one);
+      else this.later.delete(one);
+    }
+  }
+
+  private async write(one: Waiting): Promise<Written> {
+    const { parts, devices } = this.context;
+    const { threadId } = this.its;
+    switch (one.is) {
+      case "run": {
+        const { device, runId } = one.run.run;
+        const stop = (): void => devices.askToStop(device.id, { threadId, runId });
+        if (one.run.isLive && (await parts.store.head(threadId))?.stop?.runId === runId) stop();
+        return one.run.write(devices.isAway(device.id), stop);
+      }
+      case "thread":
+        return changeList(this.context, one.message, one.before);
+      case "active": {
+        const row = await parts.store.runById(threadId, one.message.runId);
+        // The run may be still to come.
+        if (row === undefined) return this.waiting[0] === one ? "done" : "later";
+        if (!(await parts.store.activate(threadId, row.runIndex))) return "blocked";
+        parts.channel.post({ type: "changed", threadId });
+        return "done";
+      }
+      case "deleted":
+        return this.waiting[0] === one ? this.forgetThread() : "later";
+    }
+  }
+
+  /** Another device deleted the thread. Where this one has added to it meanwhile, it stays, and is sent again. */
+  private async forgetThread(): Promise<Written> {
+    const deleted = await deleteHere(this.context, this.its);
+    if (deleted === "kept") this.its = { ...this.its, sent: 0, revives: [] };
+    return deleted === "blocked" ? "blocked" : "done";
+  }
+
+  /** Sends what this device has and the space does not. */
+  private async send(): Promise<void> {
+    const { parts, self, isCurrent } = this.context;
+    while (isCurrent() && !this.ended.signal.aborted) {
+      const starting = this.context.starting();
+      const head = await parts.store.head(this.its.threadId);
+      const next = await nextToSend(parts.store, head, this.its, {
+        device: self,
+        starting,
+        isListed: !this.waiting.some(({ is }) => is === "thread"),
+      });
+      if (next === undefined) return;
+      if (next.is === "sent") this.its = { ...this.its, sent: next.runIndex + 1 };
+      // What others have added comes first; it rings when it is read.
+      else if (!(await this.add(next.message)) || this.restoring !== undefined) return;
+    }
+  }
+
+  /** The end of the active path, and the title, are those that all devices come to. */
+  private async reconcile(): Promise<void> {
+    const { activating } = this.its;
+    if (!this.context.isCurrent() || !this.isWrittenDown || activating !== undefined) return;
+    await reconcile(this.context, this.its);
+  }
+}
+
+const changed = (before: Listed | undefined, { title, archived, pinned }: ThreadMessage): Listed => ({
+  title: title ?? before?.title ?? "",
+  archived: archived ?? before?.archived ?? false,
+  pinned: pinned ?? before?.pinned ?? false,
+});
+
+/** What the log has of a run whose beginning was read earlier. */
+const startOf = ({ threadId, runId, startedAt, fingerprint }: RunRow, device: DeviceName): IncomingRun["run"] => ({
+  type: "run",
+  threadId,
+  runId,
+  device,
+  prev: null,
+  knew: null,
+  startedAt,
+  fingerprint,
+  input: { messages: [] },
+  title: "",
+});

@@ -1,0 +1,15 @@
+export interface NatsServers {
+  /** `nats://`, by number. */
+  readonly urls: readonly string[];
+  /** `ws://`, by number. */
+  readonly wsUrls: readonly string[];
+  /** Of the servers, as they name themselves. */
+  readonly names: readonly string[];
+  /** Resolves when it has ended. Default: the first, by SIGKILL. */
+  kill(at?: number, signal?: NodeJS.Signals): Promise<void>;
+  /** On the same ports, with the same disk. Resolves when it is ready. */
+  restart(at?: number): Promise<void>;
+  stop(): Promise<void>;
+}
+export function findNats(): string | undefined;
+export function startNats(options?: { readonly servers?: 1 | 3; readonly config?: string }): Promise<NatsServers>;

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { agentOf, counter, freshDb } from "../unit/runner/kit.js";
+import { deviceOn, inStep, say, shown, tree, type DeviceOn } from "../unit/sync/kit.js";
+import type { Space } from "../../src/sync/space.js";
+import { startNats, type NatsServers } from "../setup/nats.mjs";
+import { freshName, openSpace } from "./kit.js";
+
+/*
+ * Devices over real servers. What the rules come to is tested over a space in memory; here servers are slow, and die.
+ */
+
+const eventually = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 60_000, interval: 50 });
+
+function join(
+  servers: NatsServers,
+  space: string,
+  name: string,
+  replicas: number,
+  dbName = freshDb(),
+): DeviceOn<Space> {
+  const made = deviceOn(openSpace(servers, { space, replicas }), name, { dbName });
+  onTestFinished(made.close);
+  return made;
+}
+
+async function allTheSame(devices: readonly DeviceOn<Space>[], threads: readonly string[]): Promise<void> {
+  await eventually(async () => {
+    for (const threadId of threads) {
+      const trees = await Promise.all(devices.map((one) => tree(one, threadId)));
+      for (const other of trees) expect(other).toEqual(trees[0]);
+      expect(JSON.stringify(trees[0])).not.toContain("running");
+      const all = await Promise.all(devices.map((one) => shown(one, threadId)));
+      for (const other of all) expect(other).toEqual(all[0]);
+    }
+  });
+}
+
+describe.each([
+  { of: "one server", count: 1 as const },
+  { of: "a cluster of three", count: 3 as const },
+])("devices on $of", ({ count }) => {
+  let servers: NatsServers;
+  beforeAll(async () => {
+    servers = await startNats({ servers: count });
+  });
+  afterAll(() => servers.stop());
+
+  test("a run is on the other device, the same in every event", async () => {
+    const space = freshName();
+    const [phone, laptop] = [join(servers, space, "Phone", count), join(servers, space, "Laptop", count)];
+    await inStep(phone, laptop);
+    await say(phone, "t", "r1", agentOf(counter(200)));
+    await say(laptop, "t2", "r2", agentOf(counter(200)));
+    await allTheSame([phone, laptop], ["t", "t2"]);
+    expect(Object.keys(await tree(phone, "t2"))).toEqual(["r2"]);
+  });
+
+  test("servers are killed while three devices run: nothing is lost or doubled, no thread is stuck", async () => {
+    const space = freshName();
+    const devices = ["A", "B", "C"].map((name) => join(servers, space, name, count));
+    await inStep(...devices);
+    const threads = ["t0", "t1", "t2"];
+    const ended: string[] = [];
+    const work = devices.map(async (one, n) => {
+      for (let round = 0; round < 8; round++) {
+        const threadId = threads[(n + round) % threads.length]!;
+        const runId = `${one.name}${round}`;
+        // Whoever comes second is refused.
+        const run = Promise.resolve().then(() => say(one, threadId, runId, agentOf(counter(20))));
+        await run.then(
+          () => ended.push(`${threadId}/${runId}`),
+          () => undefined,
+        );
+      }
+    });
+    await servers.kill(0);
+    await servers.restart(0);
+    await Promise.all(work);
+    await inStep(...devices);
+    await allTheSame(devices, threads);
+    const trees = await Promise.all(
+      threads.map(async (threadId) => [threadId, await tree(devices[0]!, threadId)] as const),
+    );
+    const there = trees.flatMap(([threadId, runs]) => Object.keys(runs).map((runId) => `${threadId}/${runId}`));
+    expect(there.toSorted()).toEqual(ended.toSorted());
+    await Promise.all(threads.map((threadId) => say(devices[1]!, threadId, "last", agentOf(counter(2)))));
+    await allTheSame(devices, threads);
+  });
+});

@@ -1,0 +1,126 @@
+import { jetstreamManager, type JetStreamManager } from "@nats-io/jetstream";
+import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
+import { connect } from "@nats-io/transport-node";
+import { filter, firstValueFrom } from "rxjs";
+import { onTestFinished } from "vitest";
+import { natsSpace, type NatsSpaceOptions } from "../../src/sync/nats/nats-space.js";
+import { SpaceOffline, type Space, type SpaceFrame, type SpacePlace, type SpaceState } from "../../src/sync/space.js";
+import type { NatsServers } from "../setup/nats.mjs";
+
+export type Entry = Extract<SpaceFrame, { is: "entry" }>;
+export type Begins = Extract<SpaceFrame, { is: "begins" }>;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+export const bytes = (text: string): Uint8Array => encoder.encode(text);
+export const text = (body: Uint8Array): string => decoder.decode(body);
+
+let spaces = 0;
+/** A space that no other test uses. */
+export const freshName = (): string => `test_${process.pid}_${++spaces}`;
+
+export const streamOf = (space: string): string => `AGUI_${space}`;
+
+/** A device's way to the space, closed with the test. */
+export function openSpace(
+  { urls }: Pick<NatsServers, "urls">,
+  options: Partial<NatsSpaceOptions> & { space: string },
+): Space {
+  const space = natsSpace({ servers: urls, connect, ...options });
+  onTestFinished(() => space.close());
+  return space;
+}
+
+export const until = (space: Space, is: SpaceState["is"]): Promise<SpaceState> =>
+  firstValueFrom(space.state$.pipe(filter((state) => state.is === is)));
+
+/** Reads in the background, to the end of the test. */
+export class Reader {
+  readonly frames: SpaceFrame[] = [];
+  private readonly ended = new AbortController();
+  readonly done: Promise<void>;
+
+  constructor(space: Space, after?: SpacePlace) {
+    this.done = (async () => {
+      for await (const frame of space.read(after, this.ended.signal)) this.frames.push(frame);
+    })();
+    onTestFinished(() => this.stop());
+  }
+
+  get entries(): readonly Entry[] {
+    return this.frames.filter((frame) => frame.is === "entry");
+  }
+
+  get begins(): readonly Begins[] {
+    return this.frames.filter((frame) => frame.is === "begins");
+  }
+
+  get texts(): readonly string[] {
+    return this.entries.map(({ body }) => text(body));
+  }
+
+  async stop(): Promise<void> {
+    this.ended.abort();
+    await this.done;
+  }
+}
+
+/** Adds as a device does: what ended without an answer is repeated once there is a connection. Counts no time. */
+export async function addSurely(
+  space: Space,
+  thread: string,
+  body: Uint8Array,
+  at: { readonly last: number; readonly id: string },
+): Promise<number | undefined> {
+  for (;;) {
+    await until(space, "online");
+    try {
+      return await space.add(thread, body, at);
+    } catch (error) {
+      if (!(error instanceof SpaceOffline)) throw error;
+    }
+  }
+}
+
+/** The servers' own view, by a connection of its own. */
+export async function managerOf({ urls }: Pick<NatsServers, "urls">): Promise<JetStreamManager> {
+  const nc = await connect({ servers: [...urls] });
+  onTestFinished(() => nc.close());
+  return jetstreamManager(nc, { checkAPI: false });
+}
+
+/** A connection whose publishes into the log pass through `before` and `after`; either may cut it. */
+export function faulty(faults: {
+  readonly before?: (nth: number, cut: () => Promise<void>) => Promise<void>;
+  readonly after?: (nth: number, cut: () => Promise<void>) => Promise<void>;
+}): (options: ConnectionOptions) => Promise<NatsConnection> {
+  let count = 0;
+  return async (options) => {
+    const nc = await connect(options);
+    const request = nc.request.bind(nc);
+    const cut = (): Promise<void> => nc.close();
+    nc.request = async (subject, ...rest) => {
+      if (!subject.startsWith("agui.")) return request(subject, ...rest);
+      const nth = ++count;
+      await faults.before?.(nth, cut);
+      const answer = await request(subject, ...rest);
+      await faults.after?.(nth, cut);
+      if (nc.isClosed()) throw Object.assign(new Error("no answer"), { name: "TimeoutError" });
+      return answer;
+    };
+    return nc;
+  };
+}
+
+/** A connection that calls `count` before each request whose subject has `part` in it. */
+export function counting(part: string, count: () => void): (options: ConnectionOptions) => Promise<NatsConnection> {
+  return async (options) => {
+    const nc = await connect(options);
+    const request = nc.request.bind(nc);
+    nc.request = (subject, ...rest) => {
+      if (subject.includes(part)) count();
+      return request(subject, ...rest);
+    };
+    return nc;
+  };
+}

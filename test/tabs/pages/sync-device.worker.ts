@@ -1,0 +1,19 @@
+import { serveRuntime } from "ag-ui-local-runtime/worker";
+import { obeyLab } from "./scripted-control.js";
+import { scriptedAgents } from "./scripted-agents.js";
+import { deviceSettings, loadedChannel } from "./sync-name.js";
+import { ownName } from "./worker-name.js";
+
+const { dbName, servers, space, device } = deviceSettings(ownName());
+
+const asked = new BroadcastChannel(loadedChannel(dbName));
+asked.onmessage = ({ data }) => {
+  if (data === "what") asked.postMessage(performance.getEntriesByType("resource").map(({ name }) => name));
+};
+
+obeyLab();
+serveRuntime({
+  dbName,
+  agents: scriptedAgents(dbName),
+  ...(servers.length > 0 && { sync: { servers, space, device } }),
+});

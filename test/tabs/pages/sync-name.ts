@@ -1,0 +1,19 @@
+/** What the worker of a device is told by its name. */
+export interface DeviceSettings {
+  readonly dbName: string;
+  /** Addresses of the servers; none: the device is on its own. */
+  readonly servers: readonly string[];
+  readonly space: string;
+  readonly device: string;
+}
+
+export const deviceWorkerName = ({ dbName, servers, space, device }: DeviceSettings): string =>
+  [dbName, servers.join(","), space, device].join("#");
+
+export function deviceSettings(name: string): DeviceSettings {
+  const [dbName = "", servers = "", space = "", device = ""] = name.split("#");
+  return { dbName, servers: servers === "" ? [] : servers.split(","), space, device };
+}
+
+/** Asks the worker of a database what it has loaded, and brings the answer. */
+export const loadedChannel = (dbName: string): string => `sync-loaded ${dbName}`;

@@ -1,0 +1,473 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, onTestFinished, test } from "vitest";
+import { type NatsServers, startNats } from "../setup/nats.mjs";
+import type { Tab } from "./driver/browser.js";
+import { launch } from "./driver/launch.js";
+import { numbers } from "./driver/scripted.js";
+import { deviceWorkerName } from "./pages/sync-name.js";
+
+/*
+ * Two browser profiles as two devices, kept in step over real NATS servers.
+ */
+
+const engine = inject("engine");
+const isChromium = engine === "chromium";
+const T = "thread";
+let tests = 0;
+
+/** What stands between a device and the servers. */
+interface Link {
+  readonly url: string;
+  /** Ends what is connected, and lets nobody connect. */
+  cut(): void;
+  /** Lets nothing through, and tells nobody. */
+  freeze(): void;
+  /** Each piece arrives so much later, in order. */
+  slow(ms: number): void;
+  /** As it was. */
+  mend(): void;
+}
+
+async function linkTo(server: string): Promise<Link> {
+  const port = Number(new URL(server).port);
+  const open = new Set<Socket>();
+  let mode: "open" | "cut" | "frozen" = "open";
+  let delay = 0;
+  const pipe = (from: Socket, to: Socket): void => {
+    open.add(from);
+    from.on("data", (piece) => {
+      if (mode === "frozen") return;
+      if (delay === 0) to.write(piece);
+      else setTimeout(() => to.writable && to.write(piece), delay);
+    });
+    from.on("error", () => undefined);
+    from.on("close", () => {
+      open.delete(from);
+      to.destroy();
+    });
+  };
+  const listening = createServer((client) => {
+    if (mode === "cut") return void client.destroy();
+    const upstream = connect(port, "127.0.0.1");
+    pipe(client, upstream);
+    pipe(upstream, client);
+  });
+  listening.listen(0, "127.0.0.1");
+  await once(listening, "listening");
+  const endAll = (): void => open.forEach((socket) => void socket.destroy());
+  onTestFinished(() => {
+    listening.close();
+    endAll();
+  });
+  return {
+    url: `ws://127.0.0.1:${(listening.address() as AddressInfo).port}`,
+    cut() {
+      mode = "cut";
+      endAll();
+    },
+    freeze: () => void (mode = "frozen"),
+    slow: (ms) => void (delay = ms),
+    mend() {
+      // What was swallowed is missing in these connections.
+      if (mode === "frozen") endAll();
+      mode = "open";
+      delay = 0;
+    },
+  };
+}
+
+type Launched = Awaited<ReturnType<typeof launch>>;
+
+class Device {
+  browser: Launched | undefined;
+  tabs: Tab[] = [];
+  dbName = "";
+  #url = "";
+
+  constructor(readonly name: string) {}
+
+  async start(profile?: string): Promise<void> {
+    this.browser = await launch(engine, profile === undefined ? {} : { profile });
+  }
+
+  /** Fresh for a test. */
+  joins(space: string, servers: readonly string[]): void {
+    this.dbName = space;
+    const worker = deviceWorkerName({ dbName: space, servers, space, device: this.name });
+    this.#url = `${inject("pages")}sync-device.html?worker=${encodeURIComponent(worker)}`;
+  }
+
+  async open(...threads: string[]): Promise<Tab> {
+    const tab = await this.browser!.newTab(this.#url);
+    this.tabs.push(tab);
+    await tab.waitFor(() => "synced" in window);
+    for (const thread of threads) await tab.evaluate((id) => window.synced.open(id), thread);
+    return tab;
+  }
+
+  async killAndRestart(): Promise<void> {
+    const { profile } = this.browser!;
+    await this.browser!.kill();
+    this.tabs = [];
+    await this.start(profile);
+  }
+
+  async endHost(): Promise<void> {
+    if (!isChromium) return this.tabs[0]!.evaluate(() => window.synced.endHost());
+    expect(await this.browser!.endSharedWorkers(this.dbName)).toBe(1);
+  }
+
+  async closeTabs(): Promise<void> {
+    await Promise.allSettled(this.tabs.map((tab) => tab.close()));
+    this.tabs = [];
+  }
+}
+
+const phone = new Device("Phone");
+const laptop = new Device("Laptop");
+let nats: NatsServers;
+
+beforeAll(async () => {
+  nats = await startNats();
+  await phone.start();
+  await laptop.start();
+});
+afterAll(async () => {
+  await phone.browser?.close();
+  await laptop.browser?.close();
+  await nats?.stop();
+});
+beforeEach(() => both(nats.wsUrls));
+afterEach(async () => {
+  await phone.closeTabs();
+  await laptop.closeTabs();
+});
+
+function both(servers: readonly string[], ofPhone = servers): void {
+  const space = `sync-${process.pid}-${tests++}`;
+  phone.joins(space, ofPhone);
+  laptop.joins(space, servers);
+}
+
+/** A tab of each device that shows the thread, both in step. */
+async function pair(): Promise<[ofPhone: Tab, ofLaptop: Tab]> {
+  const tabs = [await phone.open(T), await laptop.open(T)] as const;
+  for (const tab of tabs) await current(tab, 2);
+  return [...tabs];
+}
+
+const view = (tab: Tab, thread = T) => tab.evaluate((id) => window.synced.view(id), thread);
+const start = (tab: Tab, order: unknown, runId: string, thread = T) =>
+  tab.evaluate((id, it, run) => window.synced.start(id, it, run), thread, order, runId);
+const hold = (tab: Tab) => tab.evaluate((id) => window.synced.hold(id), T);
+const letGo = (tab: Tab) => tab.evaluate((id) => window.synced.letGo(id), T);
+const log = (tab: Tab) => tab.evaluate((id) => window.synced.log(id), T);
+const messages = (tab: Tab) => tab.evaluate((id) => window.synced.messages(id), T);
+
+/** Waits until the tab's device has everything, and as many devices are online. */
+const current = (tab: Tab, devices?: number) =>
+  tab.waitFor((many) => {
+    const { sync } = window.synced;
+    return sync?.isCurrent === true && (many === null || sync.devices.length === many);
+  }, devices ?? null);
+const offline = (tab: Tab) => tab.waitFor(() => window.synced.sync?.is !== "online");
+const shows = (tab: Tab, text: string) => tab.waitFor((id, it) => window.synced.view(id).text === it, T, text);
+const isIdle = (tab: Tab) => tab.waitFor((id) => window.synced.view(id).run.is === "idle", T);
+const treeIs = (tab: Tab, expected: Record<string, string>) =>
+  tab.waitFor(
+    async (id, wanted) => JSON.stringify(await window.synced.tree(id)) === wanted,
+    T,
+    JSON.stringify(expected),
+  );
+const sameShown = async (...tabs: Tab[]): Promise<string[]> => {
+  const [first, ...others] = await Promise.all(tabs.map((tab) => view(tab)));
+  for (const other of others) expect(other.messages).toEqual(first!.messages);
+  for (const { isShorter } of [first!, ...others]) expect(isShorter).toBe(false);
+  return first!.messages;
+};
+const noErrors = (): void => {
+  for (const { name, tabs } of [phone, laptop])
+    for (const { errors } of tabs) expect([name, ...errors]).toEqual([name]);
+};
+
+const PATIENT = { timeout: 0.5 * Number(process.env["TEST_LIMIT_MS"] ?? 150_000) };
+
+/** Counts to 29, and on to the end when it is let go. */
+const HELD = { n: 60, heldAt: 30 };
+
+describe("a run of one device", () => {
+  test("streams into all tabs of the other before it ends, and is in its database (L5)", async () => {
+    const [a, b] = await pair();
+    const b2 = await laptop.open(T);
+    await hold(a);
+    await start(a, HELD, "run-one");
+    for (const tab of [a, b, b2]) await shows(tab, numbers(30));
+    for (const tab of [a, b, b2]) expect((await view(tab)).run).toMatchObject({ is: "running", runId: "run-one" });
+    await letGo(a);
+    for (const tab of [a, b, b2]) {
+      await shows(tab, numbers(60));
+      await isIdle(tab);
+    }
+    await sameShown(a, b, b2);
+    for (const tab of [b, b2]) expect((await view(tab)).ends).toEqual(["RUN_FINISHED"]);
+    const [ofPhone, ofLaptop] = [await log(a), await log(b)];
+    expect(ofLaptop).toEqual(ofPhone);
+    expect(ofLaptop.runs).toMatchObject([{ runId: "run-one", status: "finished" }]);
+    const records = await b.evaluate(() => window.synced.recordsOf("run-one"));
+    expect(records["runs"]).toBe(1);
+    expect(await b.evaluate((id) => window.synced.deviceOf(id, "run-one"), T)).toBe("Phone");
+    expect(await a.evaluate(async (id) => (await window.synced.deviceOf(id, "run-one")) ?? "here", T)).toBe("here");
+    noErrors();
+  });
+
+  test("keeps the thread from the other, by name, and is stopped from there (L1)", async () => {
+    const [a, b] = await pair();
+    const [a2, b2] = [await phone.open(T), await laptop.open(T)];
+    await hold(a);
+    await start(a, HELD, "run-a");
+    for (const tab of [a, a2, b, b2]) await shows(tab, numbers(30));
+    const other = await laptop.open("elsewhere");
+    // Who follows the thread knows by itself; who does not is told by the host. Both say which device it is.
+    await start(b2, { n: 3 }, "run-b");
+    await b2.waitFor((id) => window.synced.view(id).outcomes.length === 1, T);
+    expect((await view(b2)).outcomes).toMatchObject([{ code: "thread-busy", runId: "run-a", device: "Phone" }]);
+    expect(await other.evaluate((id) => window.synced.runUnseen(id, { n: 3 }, "run-b"), T)).toEqual({
+      code: "thread-busy",
+      runId: "run-a",
+      device: "Phone",
+    });
+    expect(await b.evaluate((id) => window.synced.stop(id), T)).toBe(true);
+    for (const tab of [a, a2, b, b2]) {
+      await isIdle(tab);
+      await treeIs(tab, { "run-a": "stopped after nothing" });
+    }
+    await letGo(a);
+    const shown = await sameShown(a, a2, b);
+    expect(shown).toEqual([expect.stringContaining("user run-a-u"), expect.stringContaining(numbers(30))]);
+    // And the thread is free, there too.
+    await start(b, { n: 4 }, "run-c");
+    for (const tab of [a, a2, b]) await shows(tab, numbers(4));
+    await start(other, { n: 2 }, "run-d", "elsewhere");
+    await a.waitFor(async () => (await window.synced.listed()).length === 2);
+  });
+});
+
+describe("without servers", () => {
+  async function goOnApart(servers: NatsServers, numbersOfThem: readonly number[]): Promise<void> {
+    const [a, b] = await pair();
+    await start(a, { n: 3 }, "first");
+    for (const tab of [a, b]) await shows(tab, numbers(3));
+    for (const tab of [a, b]) await treeIs(tab, { first: "finished after nothing" });
+    for (const at of numbersOfThem) await servers.kill(at);
+    for (const tab of [a, b]) await offline(tab);
+    await start(a, { n: 7 }, "of-phone");
+    await shows(a, numbers(7));
+    await start(b, { n: 9 }, "of-laptop");
+    await shows(b, numbers(9));
+    // None of a cluster is ready alone.
+    await Promise.all(numbersOfThem.map((at) => servers.restart(at)));
+    const expected = {
+      first: "finished after nothing",
+      "of-laptop": "finished after first",
+      "of-phone": "finished after first",
+    };
+    for (const tab of [a, b]) {
+      await current(tab, 2);
+      await treeIs(tab, expected);
+    }
+    const [ofPhone, ofLaptop] = await Promise.all([log(a), log(b)]);
+    const byId = ({ runs }: typeof ofPhone) => Object.fromEntries(runs.map((run) => [run.runId, run]));
+    expect(byId(ofLaptop)).toEqual(byId(ofPhone));
+    // Which of the two was published first nobody knows; all devices agree.
+    await a.waitFor(async (id, wanted) => wanted.includes(JSON.stringify(await window.synced.messages(id))), T, [
+      JSON.stringify(await messages(b)),
+    ]);
+    expect([numbers(7), numbers(9)].some((text) => JSON.stringify(ofPhone.messages).includes(text))).toBe(true);
+    const path = await messages(b);
+    for (const tab of [a, b]) {
+      await tab.waitFor(
+        (id, wanted) => JSON.stringify(window.synced.view(id).messages) === wanted,
+        T,
+        JSON.stringify(path),
+      );
+    }
+    await start(a, { n: 12 }, "after");
+    for (const tab of [a, b]) await shows(tab, numbers(12));
+    expect((await messages(b)).slice(0, path.length)).toEqual(path);
+  }
+
+  test("both devices go on, and have both branches and one active path when the server is back (L8)", () =>
+    goOnApart(nats, [0]));
+
+  test("a cluster of three that is gone as a whole, and one of it later", async () => {
+    const cluster = await startNats({ servers: 3 });
+    onTestFinished(() => cluster.stop());
+    both(cluster.wsUrls);
+    await goOnApart(cluster, [0, 1, 2]);
+    const [a, b] = [phone.tabs[0]!, laptop.tabs[0]!];
+    await cluster.kill(1);
+    for (const [n, tab] of [a, b].entries()) {
+      await current(tab);
+      await start(tab, { n: 20 + n }, `with-two-${n}`);
+      for (const one of [a, b]) await shows(one, numbers(20 + n));
+    }
+  });
+});
+
+test.runIf(isChromium)("a device is killed in the middle of a run, and returns on its profile (L8, L9)", async () => {
+  const [a, b] = await pair();
+  await hold(a);
+  await start(a, HELD, "doomed");
+  await shows(b, numbers(30));
+  const before = await view(b);
+  await phone.killAndRestart();
+  await b.waitFor((id) => window.synced.view(id).run.is === "idle", T);
+  await treeIs(b, { doomed: "broken after nothing" });
+  expect((await view(b)).messages).toEqual(before.messages);
+  await start(b, { n: 5 }, "next");
+  await shows(b, numbers(5));
+  await isIdle(b);
+  const again = await phone.open(T);
+  for (const tab of [again, b]) {
+    await current(tab, 2);
+    await treeIs(tab, { doomed: "broken after nothing", next: "finished after doomed" });
+  }
+  await shows(again, numbers(5));
+  await sameShown(again, b);
+  // How it ended is what its own device says.
+  const own = await log(again);
+  expect(JSON.stringify(own.messages)).toContain(numbers(30));
+  await expect.poll(() => log(b), PATIENT).toEqual(own);
+});
+
+test.runIf(isChromium)(
+  "the watching device's host dies: its tabs go on with the run to its real end (L5, L9)",
+  async () => {
+    const [a, b] = await pair();
+    const b2 = await laptop.open(T);
+    await hold(a);
+    await start(a, { ...HELD, n: 2_000, everyMs: 1 }, "long");
+    for (const tab of [b, b2]) await shows(tab, numbers(30));
+    await laptop.endHost();
+    await letGo(a);
+    for (const tab of [a, b, b2]) {
+      await shows(tab, numbers(2_000));
+      await isIdle(tab);
+      await treeIs(tab, { long: "finished after nothing" });
+    }
+    await sameShown(a, b, b2);
+    expect(await log(b)).toEqual(await log(a));
+    for (const tab of [b, b2]) expect((await view(tab)).ends.filter((end) => end === "RUN_FINISHED")).toHaveLength(1);
+  },
+);
+
+test("a thread is renamed, archived and deleted in the open tabs of the other", async () => {
+  const [a, b] = await pair();
+  await start(a, { n: 3 }, "run");
+  await shows(b, numbers(3));
+  await isIdle(b);
+  const is = (tab: Tab, wanted: unknown) =>
+    tab.waitFor(async (id, it) => JSON.stringify(await window.synced.thread(id)) === it, T, JSON.stringify(wanted));
+  await a.evaluate((id) => window.synced.rename(id, "A name"), T);
+  await is(b, { title: "A name", archived: false });
+  await b.evaluate((id) => window.synced.archive(id), T);
+  await is(a, { title: "A name", archived: true });
+  await a.evaluate((id) => window.synced.remove(id), T);
+  await is(b, "none");
+  await b.waitFor((id) => window.synced.view(id).messages.length === 0, T);
+  expect(await b.evaluate(() => window.synced.listed())).toEqual([]);
+  noErrors();
+});
+
+describe("the network of one device", () => {
+  async function linked(): Promise<[Link, Tab, Tab]> {
+    const link = await linkTo(nats.wsUrls[0]!);
+    both(nats.wsUrls, [link.url]);
+    const [a, b] = await pair();
+    return [link, a, b];
+  }
+
+  test.runIf(isChromium)("is cut in the middle of its run: the other gets the rest when it is back (L8)", async () => {
+    const [link, a, b] = await linked();
+    await hold(a);
+    await start(a, HELD, "run");
+    await shows(b, numbers(30));
+    link.cut();
+    await offline(a);
+    await letGo(a);
+    await shows(a, numbers(60));
+    expect((await view(b)).text).toBe(numbers(30));
+    link.mend();
+    await shows(b, numbers(60));
+    for (const tab of [a, b]) await treeIs(tab, { run: "finished after nothing" });
+    await sameShown(a, b);
+    expect(await log(b)).toEqual(await log(a));
+  });
+
+  test.runIf(isChromium)(
+    "is cut for longer than a device counts as there: its run goes on in place of the broken one",
+    async () => {
+      const [link, a, b] = await linked();
+      await hold(a);
+      await start(a, HELD, "run");
+      await shows(b, numbers(30));
+      link.cut();
+      await treeIs(b, { run: "broken after nothing" });
+      await letGo(a);
+      await shows(a, numbers(60));
+      link.mend();
+      for (const tab of [a, b]) {
+        await treeIs(tab, { run: "finished after nothing" });
+        await shows(tab, numbers(60));
+      }
+      await sameShown(a, b);
+      expect(await log(b)).toEqual(await log(a));
+    },
+  );
+
+  test.runIf(isChromium)(
+    "is silent, and nobody is told: it is offline after a while, and in step when it is back",
+    async () => {
+      const [link, a, b] = await linked();
+      link.freeze();
+      await start(b, { n: 5 }, "of-laptop");
+      await shows(b, numbers(5));
+      await offline(a);
+      link.mend();
+      await shows(a, numbers(5));
+      await sameShown(a, b);
+    },
+  );
+
+  test.runIf(isChromium)("is slow: everything arrives, in order", async () => {
+    const [link, a, b] = await linked();
+    link.slow(300);
+    await start(a, { n: 300, everyMs: 2 }, "run");
+    for (const tab of [a, b]) await shows(tab, numbers(300));
+    await start(b, { n: 10 }, "back");
+    for (const tab of [a, b]) {
+      await shows(tab, numbers(10));
+      await treeIs(tab, { back: "finished after run", run: "finished after nothing" });
+    }
+    await sameShown(a, b);
+    expect(await log(b)).toEqual(await log(a));
+  });
+});
+
+test("a host without the option loads nothing of it", async () => {
+  const loaded = (tab: Tab) => tab.evaluate(() => window.synced.loaded());
+  const [a] = await pair();
+  const ofSync = (await loaded(a)).filter((name) => /nats|sync|start-/.test(name));
+  expect(ofSync.some((name) => name.includes("nats"))).toBe(true);
+  const own = ofSync.filter((name) => !name.includes("sync-name"));
+  await phone.closeTabs();
+  both([]);
+  const alone = await phone.open(T);
+  await start(alone, { n: 3 }, "run");
+  await shows(alone, numbers(3));
+  const names = await loaded(alone);
+  for (const name of own) expect(names).not.toContain(name);
+  expect(await alone.evaluate(() => JSON.stringify(window.synced.sync ?? "none"))).toBe('"none"');
+  noErrors();
+});

@@ -1,0 +1,94 @@
+import type { AbstractAgent } from "@ag-ui/client";
+import { filter, firstValueFrom } from "rxjs";
+import { onTestFinished } from "vitest";
+import type { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
+import type { Clock } from "../../../src/platform/clock.js";
+import type { Space } from "../../../src/sync/space.js";
+import { decodeMessage } from "../../../src/sync/messages.js";
+import { Sync } from "../../../src/sync/sync.js";
+import { collect, freshDb, inputOf, makeRunner, rebuild, replay, user } from "../runner/kit.js";
+import { MemoryServer, MemorySpace } from "./memory-space.js";
+
+/** One device: a runner, kept in step. */
+export interface DeviceOn<S extends Space> {
+  readonly name: string;
+  readonly runner: IndexedDBAgentRunner;
+  readonly space: S;
+  readonly sync: Sync;
+  /** What it printed. */
+  readonly said: readonly string[];
+  /** Ends its live runs as stopped, and lets go. */
+  readonly close: () => Promise<void>;
+}
+
+export type Device = DeviceOn<MemorySpace>;
+
+interface DeviceOptions {
+  readonly dbName?: string;
+  readonly clock?: Clock;
+}
+
+export function deviceOn<S extends Space>(space: S, name: string, options: DeviceOptions = {}): DeviceOn<S> {
+  const said: string[] = [];
+  const say = (...what: unknown[]): void => void said.push(what.map(String).join(" "));
+  const runner = makeRunner({ dbName: freshDb(), logger: { warn: say, error: say }, ...options });
+  const { parts, elsewhere } = runner.joinDevices();
+  const sync = new Sync({ space, parts, elsewhere, deviceName: name, stop: (call) => void runner.stop(call) });
+  const close = async (): Promise<void> => {
+    await runner.close();
+    await sync.close();
+  };
+  return { name, runner, space, sync, said, close };
+}
+
+export const makeDevice = (
+  server: MemoryServer,
+  name: string,
+  { faults, ...options }: DeviceOptions & { readonly faults?: () => boolean } = {},
+): Device => deviceOn(new MemorySpace(server, faults && { loseAnswer: faults }), name, options);
+
+/** A device that ends with the test. */
+export function device(...of: Parameters<typeof makeDevice>): Device {
+  const made = makeDevice(...of);
+  onTestFinished(made.close);
+  return made;
+}
+
+type AnyDevice = DeviceOn<Space>;
+
+/** Resolves when the device has read everything and sent everything. */
+export async function inStep(...devices: readonly AnyDevice[]): Promise<void> {
+  for (const { sync } of devices) await firstValueFrom(sync.status$.pipe(filter(({ isCurrent }) => isCurrent)));
+}
+
+export const say = (
+  { runner }: AnyDevice,
+  threadId: string,
+  runId: string,
+  agent: AbstractAgent,
+  messages = [user(`${runId}-u`)],
+) => collect(runner.run({ threadId, agent, input: inputOf(threadId, runId, messages) }));
+
+/** What a reader rebuilds of a thread. */
+export const shown = async ({ runner }: AnyDevice, threadId: string) => rebuild(await replay(runner, threadId));
+
+/** The thread's runs, whatever their indexes are here. */
+export async function tree({ runner }: AnyDevice, threadId: string): Promise<Record<string, unknown>> {
+  const runs = (await runner.listRuns(threadId, { limit: 500 })).toReversed();
+  const idOf = new Map(runs.map(({ runIndex, runId }) => [runIndex, runId]));
+  const rows = runs.map(
+    ({ runId, prevRunIndex, status }) => [runId, { prev: idOf.get(prevRunIndex ?? -1) ?? null, status }] as const,
+  );
+  return Object.fromEntries(rows.toSorted(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** The messages of the space, in order. */
+export const types = ({ entries }: MemoryServer): string[] =>
+  entries.flatMap(({ body }) => {
+    const message = decodeMessage(body);
+    return typeof message === "object" ? message.type : [];
+  });
+
+export const ended = (server: MemoryServer): number => types(server).filter((type) => type === "end").length;
+
+export { MemoryServer };

@@ -1,0 +1,190 @@
+import fc from "fast-check";
+import { expect, test, vi } from "vitest";
+import { agentOf, counter, freshDb } from "../runner/kit.js";
+import { decodeMessage } from "../../../src/sync/messages.js";
+import { times } from "../property.js";
+import { makeDevice, MemoryServer, say, shown, tree, type Device } from "./kit.js";
+
+/*
+ * Three devices and a server, whatever they do and whatever is cut: in the end all show the same, and nothing that ended
+ * anywhere is missing.
+ */
+
+const DEVICES = ["A", "B", "C"] as const;
+const THREADS = ["t0", "t1"] as const;
+
+type Step =
+  | {
+      readonly do: "run";
+      readonly at: number;
+      readonly thread: number;
+      readonly slow: boolean;
+      readonly waits: boolean;
+    }
+  | { readonly do: "letOn" }
+  | { readonly do: "net"; readonly at: number; readonly on: boolean }
+  | { readonly do: "title" | "archive" | "stop" | "delete"; readonly at: number; readonly thread: number }
+  | { readonly do: "restart"; readonly at: number }
+  | { readonly do: "lose" }
+  | { readonly do: "pause" };
+
+const at = fc.nat(DEVICES.length - 1);
+const thread = fc.nat(THREADS.length - 1);
+const steps = fc.array(
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({ do: fc.constant("run" as const), at, thread, slow: fc.boolean(), waits: fc.boolean() }),
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("letOn" as const) }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant("net" as const), at, on: fc.boolean() }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("title" as const, "archive" as const), at, thread }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("stop" as const), at, thread }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), at, thread }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const), at }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("pause" as const) }) },
+  ),
+  { minLength: 4, maxLength: 24 },
+);
+
+interface Ended {
+  readonly threadId: string;
+  readonly runId: string;
+}
+
+const started = async <T>(start: () => Promise<T>): Promise<T> => start();
+
+async function play(todo: readonly Step[]): Promise<void> {
+  const server = new MemoryServer();
+  const names = DEVICES.map(() => freshDb());
+  const make = (n: number): Device => makeDevice(server, DEVICES[n]!, { dbName: names[n]! });
+  const devices = DEVICES.map((_, n) => make(n));
+  let gates: (() => void)[] = [];
+  const letOn = (): void => gates.splice(0).forEach((open) => open());
+  const going: Promise<unknown>[] = [];
+  const ended: Ended[] = [];
+  const deleted = new Set<string>();
+  let runs = 0;
+  try {
+    for (const step of todo) {
+      const threadId = "thread" in step ? THREADS[step.thread]! : "";
+      const one = "at" in step ? devices[step.at]! : devices[0]!;
+      switch (step.do) {
+        case "run": {
+          const runId = `${one.name}${++runs}`;
+          const gate = step.slow ? new Promise<void>((resolve) => gates.push(resolve)) : undefined;
+          const run = started(() =>
+            say(one, threadId, runId, agentOf(counter(3, (n) => (n === 1 ? gate : undefined)))),
+          ).then(
+            () => ended.push({ threadId, runId }),
+            () => undefined,
+          );
+          going.push(run);
+          if (step.waits && !step.slow) await run;
+          break;
+        }
+        case "letOn":
+          letOn();
+          break;
+        case "net":
+          one.space.connect(step.on);
+          break;
+        case "title":
+          await one.runner.updateThread(threadId, { title: `title ${++runs}` }).catch(() => undefined);
+          break;
+        case "archive":
+          await one.runner.updateThread(threadId, { archived: runs % 2 === 0 }).catch(() => undefined);
+          break;
+        case "stop":
+          await one.runner.stop({ threadId });
+          break;
+        case "delete":
+          if (await one.runner.deleteThread(threadId).catch(() => false)) deleted.add(threadId);
+          break;
+        case "restart":
+          await one.close();
+          devices[step.at] = make(step.at);
+          break;
+        case "lose":
+          server.lose();
+          break;
+        case "pause":
+          await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    }
+    letOn();
+    for (const { space } of devices) space.connect(true);
+    await Promise.all(going);
+    letOn();
+    await allTheSame(devices, ended, deleted);
+    // No thread is stuck, and what was said last is everywhere.
+    for (const [n, one] of devices.entries()) {
+      for (const threadId of THREADS) {
+        const runId = `last-${n}`;
+        await vi.waitFor(() => started(() => say(one, threadId, runId, agentOf(counter(2)))), {
+          timeout: 10_000,
+          interval: 20,
+        });
+        ended.push({ threadId, runId });
+        await allTheSame(devices, ended, deleted);
+      }
+    }
+  } catch (error) {
+    const story = [...server.entries.map(lineOf), ...(await Promise.all(devices.map(standOf)))];
+    throw new Error(story.join("\n"), { cause: error });
+  } finally {
+    gates = [];
+    for (const one of devices) await one.close();
+  }
+}
+
+/** What happened, for whoever looks into a failure. */
+function lineOf({ seq, body }: MemoryServer["entries"][number]): string {
+  const message = decodeMessage(body);
+  if (typeof message !== "object") return `${seq}`;
+  const { type, threadId, device } = message;
+  const of = "runId" in message ? ` ${message.runId}` : "";
+  return `${seq} ${threadId} ${device.name}: ${type}${of}${"knew" in message ? ` knew ${message.knew}` : ""}`;
+}
+
+async function standOf(one: Device): Promise<string> {
+  const trees = await Promise.all(THREADS.map((threadId) => tree(one, threadId)));
+  return `${one.name} ${JSON.stringify(trees)} ${one.said.slice(0, 3).join("; ")}`;
+}
+
+async function allTheSame(
+  devices: readonly Device[],
+  ended: readonly Ended[],
+  deleted: ReadonlySet<string>,
+): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      for (const threadId of THREADS) {
+        const live = await Promise.all(devices.map((one) => one.runner.isRunning({ threadId })));
+        expect(live, `${threadId}: live`).toEqual(devices.map(() => false));
+        const [first, ...others] = await Promise.all(
+          devices.map(async (one) => ({
+            tree: await tree(one, threadId),
+            shown: await shown(one, threadId),
+            listed: await listed(one, threadId),
+          })),
+        );
+        for (const other of others) expect(other).toEqual(first);
+        if (deleted.has(threadId)) continue;
+        const missing = ended.filter((run) => run.threadId === threadId && !(run.runId in first!.tree));
+        expect(missing).toEqual([]);
+      }
+    },
+    { timeout: 20_000, interval: 20 },
+  );
+}
+
+async function listed({ runner }: Device, threadId: string) {
+  const found = await runner.getThread(threadId);
+  return found && { title: found.title, archived: found.archived, pinned: found.pinned };
+}
+
+test("whatever devices do, and whatever is cut: all come to the same", async () => {
+  await fc.assert(fc.asyncProperty(steps, play), { ...times(15), endOnFailure: true });
+}, 600_000);
