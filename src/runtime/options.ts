@@ -14,7 +14,6 @@ import {
   type Names,
 } from "../run/options.js";
 import { eventLimits } from "../runner/agent/event-limits.js";
-import { IndexedDBAgentRunner } from "../runner/indexeddb-agent-runner.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
 import { checkSync, SYNC, type SyncOptions } from "../sync/options.js";
 import { ENCRYPTION } from "../storage/encryption-option.js";
@@ -146,19 +145,13 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
 }
 
 /** What a device does alone must not reach the others, or be readable on their way. */
-function checkSyncBeside({ sync, encryption, limits, runner }: AgentRuntimeOptions): void {
-  if (sync === undefined) return;
-  checkSync(sync);
-  const beside = { encryption, limits };
-  const other = (["encryption", "limits"] as const).find((name) => beside[name] !== undefined);
-  if (other !== undefined) {
-    const message = `AgentRuntime cannot have sync and ${other} together yet: leave one of them out`;
-    throw new RunnerError("invalid-input", { field: "sync" }, { message });
-  }
-  if (runner !== undefined && !(runner instanceof IndexedDBAgentRunner)) {
-    const message = "Only threads of an IndexedDBAgentRunner are kept in step: leave out sync, or the runner";
-    throw new RunnerError("invalid-input", { field: "sync" }, { message });
-  }
+function checkSyncBeside(options: AgentRuntimeOptions): void {
+  if (options.sync === undefined) return;
+  checkSync(options.sync);
+  const other = (["encryption", "limits", "runner"] as const).find((name) => options[name] !== undefined);
+  if (other === undefined) return;
+  const message = `AgentRuntime cannot have sync and ${other} together yet: leave one of them out`;
+  throw new RunnerError("invalid-input", { field: "sync" }, { message });
 }
 
 /** Bounds of unrecorded runs: suggestions and requests of MCP servers' user interfaces. */

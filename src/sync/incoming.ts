@@ -76,9 +76,10 @@ export class IncomingRun {
       if (this.isAbandoned && this.isBeside) return this.place(this.brokenEnd());
       if (!this.begun && !(await isBaseThere(this.context, this.run))) return "later";
       if (end !== undefined && (this.isBeside || !this.begun)) return this.place(end);
+      if (this.isBeside && isAway && this.chunks.length > 0 && !this.begun) return this.placeSoFar();
       if (this.isBeside) return "later";
       // One of which nothing came yet may be abandoned, as if it had never been.
-      if (!this.begun && this.chunks.length === 0) return "blocked";
+      if (!this.begun && this.chunks.length === 0 && !isAway) return "blocked";
       const begun = await Mirror.begin(this.context, this.run);
       if (begun === undefined) return "blocked";
       if (begun === "broken") {
@@ -167,6 +168,17 @@ export class IncomingRun {
     return this.over();
   }
 
+  /** What came of it is shown as broken; its device may go on with it. */
+  private async placeSoFar(): Promise<Written> {
+    const count = this.chunks.length;
+    const placed = await this.place(this.brokenEnd());
+    if (placed !== "done") return placed;
+    this.chunks.splice(0, count);
+    this.isOver = false;
+    this.begun = true;
+    return "done";
+  }
+
   private over(): Written {
     this.isOver = true;
     return "done";
@@ -179,7 +191,8 @@ export class IncomingRun {
     const last = this.chunks.at(-1);
     const firstSeq = last === undefined ? 0 : last.firstSeq + last.count;
     const builder = new ChunkBuilder({ threadId, runIndex: 0, epoch: 0, firstSeq });
-    const message = `The run was interrupted: ${device.name} has deleted it`;
+    const why = this.isAbandoned ? "has deleted it" : "is not online any more";
+    const message = `The run was interrupted: ${device.name} ${why}`;
     const ending = { status: "broken", threadId, runId, message, ids: makeId } as const;
     for (const event of closingEvents(last?.open, ending)) builder.add(event, clock.now());
     // There is always a terminal event.

@@ -1,3 +1,4 @@
+import { EventType } from "@ag-ui/core";
 import { EventSchemas } from "@ag-ui/core/schemas";
 import { isRecord } from "../run/json.js";
 import { weigh } from "../run/size.js";
@@ -159,10 +160,21 @@ function isChunk(value: unknown): boolean {
   const { count, entries, times } = value as SentChunk; // its fields were checked
   const counts = entries.map(countOf);
   if (counts.includes(undefined)) return false;
-  const timed = times.reduce((sum, part, at) => (at % 2 === 0 ? sum + part : sum), 0);
+  const parts = times.filter((_, at) => at % 2 === 0);
+  const timed = parts.every(isIndex) ? parts.reduce((sum, part) => sum + part, 0) : -1;
   const all = counts.reduce<number>((sum, one) => sum + (one ?? 0), 0);
-  return count > 0 && all === count && timed === count && times.length % 2 === 0;
+  return isFirst(value as SentChunk) && count > 0 && all === count && timed === count && times.length % 2 === 0;
 }
+
+/** A run begins with its RUN_STARTED. */
+const isFirst = ({ firstSeq, entries }: SentChunk): boolean =>
+  firstSeq > 0 || entries[0]?.event.type === EventType.RUN_STARTED;
+
+/** And ends with its terminal event. */
+const isLast = ({ entries }: SentChunk): boolean => {
+  const type = entries.at(-1)?.event.type;
+  return type === EventType.RUN_FINISHED || type === EventType.RUN_ERROR;
+};
 
 const isMessage = has({ id: isText, role: isText });
 const isInput = has({ messages: isListOf(isMessage) });
@@ -189,13 +201,16 @@ const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>
     status: (value) => STATUSES.has(value),
     endedAt: isTime,
     closedFrom: isMaybe(isIndex),
-    chunk: isChunk,
+    chunk: (value) => isChunk(value) && isLast(value as SentChunk),
   }),
   abandon: has({ runId: isText }),
   thread: has({ title: isMaybe(isText), archived: isMaybe(isFlag), pinned: isMaybe(isFlag) }),
   active: has({ runId: isText, knew: isNullOr(isText) }),
   deleted: has({ knew: isIndex }),
 };
+
+/** The largest entry, in bytes: more than a run's limits let into one. */
+const LARGEST = 256 * 1_024 * 1_024;
 
 /** Levels of lists and objects in a message: those of an event, and the ones around it. */
 const DEEPEST = 512;
@@ -208,6 +223,7 @@ export const encodeMessage = (message: SpaceMessage): Uint8Array =>
 
 /** What an entry says; `newer`: of a version that is not known here. Undefined: it is no message. */
 export function decodeMessage(body: Uint8Array): SpaceMessage | "newer" | undefined {
+  if (body.length > LARGEST) return undefined;
   let value: unknown;
   try {
     value = JSON.parse(decoder.decode(body));

@@ -91,6 +91,8 @@ export class Mirror {
         mirror = new Mirror(context, run, begun.claim, lock, begun.recorded);
       } else {
         const begun = await started(context, run, head);
+        // Another run has its id.
+        if (begun === "exists") return "superseded";
         mirror = begun && new Mirror(context, run, begun.claim, lock, begun.recorded);
       }
       if (mirror !== undefined) {
@@ -187,7 +189,7 @@ async function started(
   context: MirrorContext,
   run: RunMessage,
   head: ThreadHead | undefined,
-): Promise<Begun | undefined> {
+): Promise<Begun | "exists" | undefined> {
   const { parts } = context;
   const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device } = run;
   const base = await baseOf(context, run);
@@ -212,6 +214,7 @@ async function started(
     ...(attempt !== undefined && { attempt }),
     device,
   });
+  if (result.is === "exists") return "exists";
   return result.is === "claimed" ? { claim: result.claim, recorded } : undefined;
 }
 

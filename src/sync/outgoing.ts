@@ -49,6 +49,13 @@ export async function nextToSend(
   if (deleting !== undefined) {
     return { is: "message", message: { type: "deleted", knew: deleting, ...from } };
   }
+  const { lock } = state;
+  // It was claimed, and never began: the host that claimed it has ended.
+  const isOwn = lock !== undefined && lock.device.id === device.id;
+  if (isOwn && !Object.hasOwn(state.open, lock.runId) && !starting.has(lock.runId)) {
+    const { runId } = lock;
+    return { is: "message", message: { type: "release", runId, ...from } };
+  }
   if (head === undefined || head.deleted === true) return undefined;
   const { first = 0 } = head;
   if (sent < first) return { is: "sent", runIndex: first - 1 };
@@ -63,15 +70,11 @@ export async function nextToSend(
     }
     return nextOfRun(store, row, record, from);
   }
-  const { lock } = state;
-  // It was claimed, and never began: the host that claimed it has ended.
-  const isOwn = lock !== undefined && lock.device.id === device.id;
-  if (isOwn && !Object.hasOwn(state.open, lock.runId) && !starting.has(lock.runId)) {
-    const { runId } = lock;
-    return { is: "message", message: { type: "release", runId, ...from } };
-  }
   if (activating !== undefined) {
-    const { runId, knew } = activating;
+    const { knew } = activating;
+    // It may have gone on since.
+    const end = await store.run(threadId, head.activeRunIndex);
+    const runId = end?.runId ?? activating.runId;
     return { is: "message", message: { type: "active", runId, knew, ...from } };
   }
   if (!isListed) return undefined;
@@ -109,6 +112,10 @@ async function nextOfRun(store: Reads, row: RunRow, record: ThreadRecord, from: 
   // Records that were joined meanwhile may begin earlier.
   const taken = upTo([...catchUp(read, nextSeq - 1)], ENTRY_SIZE);
   const last = taken.at(-1);
+  // Some of what was sent is not in the log any more, or ended otherwise: it is sent again, as a whole.
+  const isOther =
+    row.status !== "running" && ((row.eventCount ?? 0) <= nextSeq || (row.closedFrom ?? Infinity) < nextSeq);
+  if (isOther) return { is: "message", message: { type: "abandon", runId, ...from } };
   if (last === undefined) return undefined;
   if (!endsRun(last)) {
     const message: SpaceMessage = { type: "events", runId, chunks: taken.map(sentOf), ...from };

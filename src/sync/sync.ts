@@ -123,7 +123,7 @@ export class Sync {
    * device is offline, it may: what others add meanwhile stands beside it.
    */
   async admit(threadId: string, runId: string): Promise<Admission> {
-    const admitted: Admission = { is: "admitted", release: () => undefined };
+    const admitted: Admission = { is: "admitted", release: () => void this.starting.delete(runId) };
     const { clock } = this.options.parts;
     const until = abortWith(this.closed.signal);
     void clock.after(CLAIM_MS, until.signal).then(() => until.abort());
@@ -134,9 +134,9 @@ export class Sync {
         if (thread === undefined) return admitted;
         const { heldBy } = thread;
         const { lock } = thread.record.state;
-        if (thread.isBehind) return { is: "behind", wait: () => this.writtenDown(thread) };
         if (heldBy !== undefined && lock !== undefined)
           return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
+        if (thread.isBehind) return { is: "behind", wait: () => this.writtenDown(thread) };
         this.starting.add(runId);
         const release = (): void => {
           this.starting.delete(runId);
@@ -176,11 +176,13 @@ export class Sync {
     const { parts, space, stop } = this.options;
     const { signal } = this.closed;
     const { dbName, locks, makeId, clock } = parts;
-    // One host of the database: the others wait for its end.
-    this.held.push(await locks.hold(syncLockName(dbName)));
-    // Other hosts take the runs that it writes down for live as long as it holds this.
-    this.held.push(await locks.hold(hostLifeLockName(dbName, parts.hostId)));
-    if (signal.aborted) return;
+    // One host of the database: the others wait for its end. The life lock makes others take what it writes down for live.
+    for (const name of [syncLockName(dbName), hostLifeLockName(dbName, parts.hostId)]) {
+      const holding = locks.hold(name);
+      const lock = await Promise.race([holding, clock.after(Infinity, signal).then(() => undefined)]);
+      if (lock === undefined) return void holding.then((late) => late.release(), quiet);
+      this.held.push(lock);
+    }
     this.self = { ...this.self, id: await this.database.device(makeId()) };
     const devices = new Devices(space, this.self, clock, () => this.devicesChanged(), signal);
     this.devices = devices;
@@ -212,13 +214,13 @@ export class Sync {
       this.heard(threadId, deleted === true).catch(quiet);
     });
     signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
-    this.place = await this.database.place();
-    this.revives = await this.database.revives();
-    await this.lookAtLog();
+    let isOpen = false;
     while (!signal.aborted) {
       const session = abortWith(signal);
       this.session = session;
       try {
+        if (!isOpen) await this.lookAtLog();
+        isOpen = true;
         if (this.isLost) await this.beginAnew(false);
         this.isLost = false;
         await this.read(session.signal);
@@ -233,11 +235,14 @@ export class Sync {
     }
   }
 
-  private refuse(message: string): void {
+  private async refuse(message: string): Promise<void> {
     this.isOutdated = true;
     this.target = undefined;
     this.state = { is: "refused", message };
     this.tell();
+    for (const thread of this.open.values()) await thread.end();
+    // A newer build of this origin goes on.
+    for (const lock of this.held.splice(0)) await lock.release();
   }
 
   /** The log was deleted: what the space has comes back. */
@@ -247,6 +252,8 @@ export class Sync {
   }
 
   private async lookAtLog(): Promise<void> {
+    this.place = await this.database.place();
+    this.revives = await this.database.revives();
     const [first] = await this.options.parts.store.heads(undefined);
     this.epoch = await this.database.epoch();
     const isOther = this.epoch !== undefined && (first === undefined || !isSameDatabase(first.epoch, this.epoch));
@@ -257,7 +264,9 @@ export class Sync {
   private async read(signal: AbortSignal): Promise<void> {
     for await (const frame of this.options.space.read(this.place, signal)) {
       if (frame.is === "begins") {
-        if (this.place !== undefined && this.place.log !== frame.log) await this.beginAnew(true);
+        // The last entries may be lost, too: of a power failure, or an older backup.
+        const isOther = this.place !== undefined && (this.place.log !== frame.log || frame.last < this.place.seq);
+        if (isOther) await this.beginAnew(true);
         this.place ??= { log: frame.log, seq: 0 };
         this.target = frame.last;
       } else {
@@ -416,6 +425,7 @@ export class Sync {
   private tell(): void {
     const { state, isCurrent, failure } = this;
     const told = state.is === "online" && failure !== undefined ? { ...state, message: failure } : state;
-    this.status.next({ ...told, isCurrent, devices: this.devices?.online ?? [] });
+    const next: SyncState = { ...told, isCurrent, devices: this.devices?.online ?? [] };
+    if (!equalJson(next, this.status.value)) this.status.next(next);
   }
 }

@@ -119,7 +119,7 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       if (run === undefined || last === undefined || !continues(chunks, run.nextSeq)) return nothing;
       const nextSeq = last.firstSeq + last.count;
       return {
-        state: { ...state, open: { ...state.open, [message.runId]: { ...run, nextSeq } } },
+        state: { ...state, lastRun: seq, open: { ...state.open, [message.runId]: { ...run, nextSeq } } },
         outcome: "events",
       };
     }
@@ -158,7 +158,7 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       if (state.deleted === true || state.active !== message.knew || state.active === null) return nothing;
       return { state: { ...state, active: message.runId }, outcome: "active" };
     case "deleted":
-      if (message.knew !== state.lastRun || Object.keys(state.open).length > 0) return nothing;
+      if (message.knew !== state.lastRun) return nothing;
       return { state: { ...NO_ENTRIES, last: seq, lastRun: seq, deleted: true }, outcome: "deleted" };
   }
 }

@@ -1,6 +1,7 @@
 import { abortWith } from "../platform/abort.js";
 import { Bell } from "../platform/bell.js";
-import { messageOf } from "../run/errors.js";
+import { messageOf, RunnerError } from "../run/errors.js";
+import { isUnreadable } from "../runner/history/run-log.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow } from "../storage/run-store.js";
 import type { Devices } from "./devices.js";
@@ -8,7 +9,6 @@ import { IncomingRun, type Written } from "./incoming.js";
 import {
   decodeMessage,
   encodeMessage,
-  type AbandonMessage,
   type ActiveMessage,
   type DeletedMessage,
   type SpaceMessage,
@@ -16,7 +16,7 @@ import {
 } from "./messages.js";
 import { changeList, deleteHere, reconcile } from "./log-changes.js";
 import type { MirrorContext } from "./mirror.js";
-import { nextToSend } from "./outgoing.js";
+import { nextToSend, type Next } from "./outgoing.js";
 import { SpaceOffline, type Space } from "./space.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
@@ -125,24 +125,29 @@ export class ThreadSync {
   }
 
   private async fold(seq: number, message: SpaceMessage): Promise<void> {
-    const isOwn = message.device.id === this.context.self.id && (await this.isHere(message));
+    const { type } = message;
+    const isOfRun = type === "run" || type === "events" || type === "end" || type === "abandon";
+    const isWaited = isOfRun && this.waitingRun(message.runId) !== undefined;
+    const isFromHere = message.device.id === this.context.self.id;
+    const { store } = this.context.parts;
+    // All that is read is read first: the record must not be ahead of what is to be written down.
+    const row = isOfRun && (isFromHere || !isWaited) ? await store.runById(message.threadId, message.runId) : undefined;
     const before = this.its;
     if (seq <= before.state.last) return;
+    // What this device said of a run of its own is in its log, unless that was lost.
+    const isOwn = isFromHere && (!isOfRun || (type === "run" ? row !== undefined : !this.runs.has(message.runId)));
     if (this.unsavedFrom === undefined) this.context.unsaved(this);
     this.unsavedFrom ??= seq;
     const { state, outcome } = fold(before.state, seq, message);
-    const { revives } = before;
-    const seen = message.type === "run" && revives !== undefined && { revives: [...revives, message.runId] };
     const { listed: _listed, ...unlisted } = before;
-    this.its = { ...(outcome === "deleted" ? unlisted : before), state, ...seen };
-    const { type } = message;
+    this.its = { ...(outcome === "deleted" ? unlisted : before), state, ...sentBy(before, message) };
     if (type === "run") {
       const { title } = message;
       this.its = { ...this.its, listed: this.its.listed ?? { title, archived: false, pinned: false } };
       // Another device sends the run from now on.
       if (outcome !== "nothing") this.runs.get(message.runId)?.giveWay();
     }
-    if (isOwn) await this.takeOwn(message, before, outcome !== "nothing");
+    if (isOwn) this.takeOwn(message, before, outcome !== "nothing", row);
     switch (outcome) {
       case "active-run":
       case "run-beside":
@@ -150,19 +155,19 @@ export class ThreadSync {
         break;
       case "events":
         if (type !== "events" || isOwn) break;
-        (await this.incoming(message.runId))?.add(
+        this.incoming(message.runId, row)?.add(
           newChunks(message.chunks, before.state.open[message.runId]?.nextSeq ?? 0),
         );
         break;
       case "end":
         if (type !== "end" || isOwn) break;
-        (await this.incoming(message.runId))?.finish(message);
+        this.incoming(message.runId, row)?.finish(message);
         this.runs.delete(message.runId);
         break;
       case "abandon":
         if (type !== "abandon" || isOwn) break;
-        if (revives !== undefined) await this.sendAgain(message, revives);
-        (await this.incoming(message.runId))?.abandon();
+        this.sendAgain(message.runId, row);
+        this.incoming(message.runId, row)?.abandon();
         this.runs.delete(message.runId);
         break;
       case "thread":
@@ -181,33 +186,25 @@ export class ThreadSync {
     this.bell.ring();
   }
 
-  /** What this device said of a run of its own is in its log, unless that was lost. */
-  private async isHere(message: SpaceMessage): Promise<boolean> {
-    const { type, threadId } = message;
-    if (type === "run") return (await this.context.parts.store.runById(threadId, message.runId)) !== undefined;
-    return (type !== "events" && type !== "end" && type !== "abandon") || !this.runs.has(message.runId);
+  /** Whoever was to send the run does not have it: where everything is sent, this device sends what it has of it. */
+  private sendAgain(runId: string, row: RunRow | undefined): void {
+    const { revives, sent } = this.its;
+    if (row === undefined || revives === undefined) return;
+    this.its = { ...this.its, sent: Math.min(sent, row.runIndex), revives: revives.filter((id) => id !== runId) };
   }
 
-  /** Whoever was to send the run does not have it: this device sends what it has of it. */
-  private async sendAgain({ threadId, runId }: AbandonMessage, revives: readonly string[]): Promise<void> {
-    const row = await this.context.parts.store.runById(threadId, runId);
-    if (row === undefined) return;
-    const sent = Math.min(this.its.sent, row.runIndex);
-    this.its = { ...this.its, sent, revives: revives.filter((id) => id !== runId) };
-  }
-
-  private async takeOwn(message: SpaceMessage, before: ThreadRecord, counts: boolean): Promise<void> {
-    const { type, threadId } = message;
+  private takeOwn(message: SpaceMessage, before: ThreadRecord, counts: boolean, row: RunRow | undefined): void {
+    const { type } = message;
     const { activating: _activating, deleting: _deleting, ...rest } = this.its;
-    if (type === "end" && counts) {
-      const row = await this.context.parts.store.runById(threadId, message.runId);
-      if (row?.runIndex === this.its.sent) this.its = { ...this.its, sent: row.runIndex + 1 };
+    if (type === "end" && counts && row?.runIndex === this.its.sent) {
+      this.its = { ...this.its, sent: row.runIndex + 1 };
     }
     // Where somebody else was first, what they did counts.
     else if (type === "active" || type === "deleted") this.its = rest;
     // What others have of a run that is gone here comes back, and so does a thread that others had added to.
-    const isKept = type === "abandon" && counts && (before.state.open[message.runId]?.nextSeq ?? 0) > 0;
-    if (!isKept && (type !== "deleted" || counts)) return;
+    const isGone = type === "abandon" && counts && row === undefined;
+    const isKept = isGone && (before.state.open[message.runId]?.nextSeq ?? 0) > 0;
+    if (this.restoring !== undefined || (!isKept && (type !== "deleted" || counts))) return;
     // Between two steps of the work: entries that come meanwhile wait for it.
     let restored!: () => void;
     const done = new Promise<void>((resolve) => (restored = resolve));
@@ -222,8 +219,6 @@ export class ThreadSync {
     const head = await parts.store.head(threadId);
     for (const one of this.waiting.splice(0)) if (one.is === "run") await one.run.giveUp("The thread was deleted here");
     this.runs.clear();
-    this.unsavedFrom = 1;
-    this.context.unsaved(this);
     this.its = { key, threadId, state: NO_ENTRIES, sent: head?.first ?? 0 };
     const until = abortWith(this.ended.signal);
     for await (const frame of space.read(undefined, until.signal)) {
@@ -238,6 +233,8 @@ export class ThreadSync {
   /** What this device has to tell of the thread, beside what the log says. */
   note(change: Partial<Pick<ThreadRecord, "activating" | "deleting">>): void {
     this.its = { ...this.its, ...change };
+    // A host that starts later must know it, too.
+    if (this.unsavedFrom === undefined) void this.context.save(this).catch(() => undefined);
     this.ring();
   }
 
@@ -287,15 +284,18 @@ export class ThreadSync {
     while (!signal.aborted) {
       const seen = this.bell.count;
       try {
-        if (this.restoring !== undefined) {
-          await this.restore(this.restoring.upTo);
-          this.restoring.restored();
+        const { restoring } = this;
+        if (restoring !== undefined) {
+          await this.restore(restoring.upTo);
+          if (signal.aborted) return;
           this.restoring = undefined;
+          restoring.restored();
         }
         await this.writeDown();
         await this.send();
         await this.reconcile();
-        if (this.unsavedFrom !== undefined && this.isWrittenDown) {
+        // While something is to be restored, what is saved must still say so.
+        if (this.unsavedFrom !== undefined && this.isWrittenDown && this.restoring === undefined) {
           this.unsavedFrom = undefined;
           await this.context.save(this);
         }
@@ -325,14 +325,16 @@ export class ThreadSync {
     this.waiting.push({ is: "run", run });
   }
 
-  /** The run of an entry; where it began before what was read now, as the log has it. */
-  private async incoming(runId: string): Promise<IncomingRun | undefined> {
+  private waitingRun(runId: string): IncomingRun | undefined {
     const known = this.runs.get(runId);
-    if (known !== undefined && this.waiting.some((one) => one.is === "run" && one.run === known)) return known;
-    const { threadId, state } = this.its;
-    const row = await this.context.parts.store.runById(threadId, runId);
-    if (row?.device === undefined) return undefined;
-    const isBeside = state.active !== runId;
+    return this.waiting.some((one) => one.is === "run" && one.run === known) ? known : undefined;
+  }
+
+  /** The run of an entry; where it began before what was read now, as the log has it. */
+  private incoming(runId: string, row: RunRow | undefined): IncomingRun | undefined {
+    const known = this.waitingRun(runId);
+    if (known !== undefined || row?.device === undefined) return known;
+    const isBeside = this.its.state.active !== runId;
     const run = new IncomingRun(this.context, startOf(row, row.device), isBeside, true);
     this.expect(run);
     return run;
@@ -343,13 +345,25 @@ export class ThreadSync {
     let isBlocked = false;
     for (const one of this.waiting.slice()) {
       // What people change of the list waits for no run.
-      const written: Written = isBlocked && one.is !== "thread" ? "blocked" : await this.write(one);
+      const written: Written = isBlocked && one.is !== "thread" ? "blocked" : await this.writeIfValid(one);
       // Something may have come meanwhile for a run that was broken off.
       const isDone = written === "done" && !(one.is === "run" && one.run.hasMore);
       if (isDone) this.waiting.splice(this.waiting.indexOf(one), 1);
       isBlocked ||= written === "blocked";
       if (written === "later") this.later.add(one);
       else this.later.delete(one);
+    }
+  }
+
+  /** What can never be written down is left out: it must not keep what follows it (L19). */
+  private async writeIfValid(one: Waiting): Promise<Written> {
+    try {
+      return await this.write(one);
+    } catch (error) {
+      if (!isUnreadable(error) && !RunnerError.is(error, "invalid-input")) throw error;
+      this.context.parts.logger.warn(`${this.its.threadId}: left out: ${messageOf(error)}`);
+      if (one.is === "run") await one.run.giveUp("It cannot be read").catch(() => undefined);
+      return "done";
     }
   }
 
@@ -364,7 +378,10 @@ export class ThreadSync {
         return one.run.write(devices.isAway(device.id), stop);
       }
       case "thread":
-        return changeList(this.context, one.message, one.before);
+        // A thread that is not here was deleted here, or is still to come.
+        return (await changeList(this.context, one.message, one.before)) === "later" && this.waiting[0] !== one
+          ? "later"
+          : "done";
       case "active": {
         const row = await parts.store.runById(threadId, one.message.runId);
         // The run may be still to come.
@@ -391,11 +408,15 @@ export class ThreadSync {
     while (isCurrent() && !this.ended.signal.aborted) {
       const starting = this.context.starting();
       const head = await parts.store.head(this.its.threadId);
-      const next = await nextToSend(parts.store, head, this.its, {
-        device: self,
-        starting,
-        isListed: !this.waiting.some(({ is }) => is === "thread"),
-      });
+      const isListed = !this.waiting.some(({ is }) => is === "thread");
+      const next = await nextToSend(parts.store, head, this.its, { device: self, starting, isListed }).catch(
+        (error: unknown): Next => {
+          if (!isUnreadable(error) || head === undefined || this.its.sent >= head.runCount) throw error;
+          // A record that cannot be read must not keep later runs here.
+          parts.logger.warn(`${this.its.threadId}: not sent: ${messageOf(error)}`);
+          return { is: "sent", runIndex: this.its.sent };
+        },
+      );
       if (next === undefined) return;
       if (next.is === "sent") this.its = { ...this.its, sent: next.runIndex + 1 };
       // What others have added comes first; it rings when it is read.
@@ -410,6 +431,12 @@ export class ThreadSync {
     await reconcile(this.context, this.its);
   }
 }
+
+/** Which runs were sent since everything is sent. */
+const sentBy = ({ revives }: ThreadRecord, message: SpaceMessage): Pick<ThreadRecord, "revives"> =>
+  revives === undefined || message.type !== "run" || revives.includes(message.runId)
+    ? {}
+    : { revives: [...revives, message.runId] };
 
 const changed = (before: Listed | undefined, { title, archived, pinned }: ThreadMessage): Listed => ({
   title: title ?? before?.title ?? "",

@@ -79,7 +79,7 @@ export class MemorySpace implements Space {
       if (this.isOnline) {
         if (begun !== this.cut.count || log !== this.server.log) {
           begun = this.cut.count;
-          if (log !== undefined && log !== this.server.log) seq = 0;
+          if ((log !== undefined && log !== this.server.log) || seq > this.server.entries.length) seq = 0;
           log = this.server.log;
           yield { is: "begins", log, last: this.server.entries.length };
         }

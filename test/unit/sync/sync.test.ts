@@ -1,5 +1,5 @@
 import { deleteDB } from "idb";
-import { firstValueFrom } from "rxjs";
+import { firstValueFrom, Observable } from "rxjs";
 import { expect, test, vi } from "vitest";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import {
@@ -12,6 +12,7 @@ import {
   gated,
   inputOf,
   makeRunner,
+  rawAgent,
   silent,
   user,
 } from "../runner/kit.js";
@@ -359,4 +360,81 @@ test("entries that are no messages, or of another thread, are passed over", asyn
   await say(phone, "t", "r1", agentOf(counter(1)));
   const laptop = device(server, "Laptop");
   await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "finished" } }));
+});
+
+test("a deletion offline of a thread that others have added to does not count, and the device goes on reading", async () => {
+  const server = new MemoryServer();
+  const phone = device(server, "Phone");
+  const laptop = device(server, "Laptop");
+  await inStep(phone, laptop);
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  phone.space.connect(false);
+  await phone.runner.deleteThread("t");
+  await say(laptop, "t", "r2", agentOf(counter(2)));
+  await eventually(() => expect(ended(server)).toBe(2));
+  phone.space.connect(true);
+  await eventually(async () => expect(Object.keys(await tree(phone, "t"))).toEqual(["r1", "r2"]));
+  await say(laptop, "t", "r3", agentOf(counter(3)));
+  await say(laptop, "other", "r4", agentOf(counter(4)));
+  await eventually(async () => {
+    expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
+    expect(await tree(phone, "other")).toEqual(await tree(laptop, "other"));
+  });
+  expect(await shown(phone, "t")).toEqual(await shown(laptop, "t"));
+});
+
+test("a server that lost its last entries gets them again", async () => {
+  const server = new MemoryServer();
+  const phone = device(server, "Phone");
+  const laptop = device(server, "Laptop");
+  await inStep(phone, laptop);
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await say(phone, "t", "r2", agentOf(counter(2)));
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  for (const { space } of [phone, laptop]) space.connect(false);
+  server.entries.splice(-3);
+  for (const { space } of [phone, laptop]) space.connect(true);
+  await say(laptop, "t", "r3", agentOf(counter(3)));
+  const tablet = device(server, "Tablet");
+  await eventually(async () => {
+    expect(Object.keys(await tree(tablet, "t"))).toEqual(["r1", "r2", "r3"]);
+    expect(await tree(phone, "t")).toEqual(await tree(tablet, "t"));
+    expect(await tree(laptop, "t")).toEqual(await tree(tablet, "t"));
+  });
+});
+
+test("a device that falls silent before its first event holds up nothing", async () => {
+  const server = new MemoryServer();
+  const phone = device(server, "Phone");
+  const laptop = device(server, "Laptop", { clock: fastClock(50) });
+  await inStep(phone, laptop);
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  const { gate, letOn } = gated();
+  const waits = rawAgent(
+    (input) =>
+      new Observable((subscriber) => {
+        void gate.then(() => agentOf(counter(2)).run(input).subscribe(subscriber));
+      }),
+  );
+  const run = say(phone, "t", "r2", waits);
+  await eventually(() => expect(types(server).filter((type) => type === "run")).toHaveLength(2));
+  // Its run holds the thread, though nothing of it is here.
+  await eventually(async () => {
+    const refused = say(laptop, "t", "early", agentOf(counter(1)));
+    await expect(refused).rejects.toMatchObject({ code: "thread-busy", details: { device: "Phone" } });
+  });
+  phone.space.connect(false);
+  await eventually(async () => {
+    await Promise.resolve().then(() => say(laptop, "t", "r3", agentOf(counter(3))));
+  });
+  letOn();
+  await run;
+  phone.space.connect(true);
+  await eventually(async () => {
+    expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2", "r3"]);
+    expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
+  });
+  expect(await shown(phone, "t")).toEqual(await shown(laptop, "t"));
 });
