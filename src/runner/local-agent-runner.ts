@@ -390,15 +390,14 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   async activateRun(threadId: string, runId: string): Promise<void> {
     checkId("threadId", threadId);
     checkId("runId", runId);
-    const { store, elsewhere } = this.engine.parts;
+    const { store } = this.engine.parts;
     const [head, run] = await Promise.all([store.head(threadId), store.runById(threadId, runId)]);
     if (head === undefined || head.deleted === true) throw new RunnerError("unknown-thread", { threadId });
     if (run === undefined) throw invalidInput("runId", "The thread has no such run");
     if (!(await store.activate(threadId, run.runIndex))) {
       throw new RunnerError("thread-busy", { threadId, runId: head.live?.runId ?? runId });
     }
-    this.engine.signals.changedHere(threadId);
-    await elsewhere.activated?.(threadId, runId);
+    this.engine.signals.activatedHere(threadId, runId);
   }
 
   /**

@@ -37,8 +37,6 @@ export type Admission =
 /** Other devices that have the same threads. Without `admit` there are none. */
 export interface ElsewhereParts {
   admit?: (threadId: string, runId: string) => Promise<Admission>;
-  /** Another branch was taken up. */
-  activated?: (threadId: string, runId: string) => Promise<void>;
 }
 
 /** The parts of the runner's algorithm. Presets choose them. */

@@ -121,8 +121,7 @@ export class Devices {
     const { id } = told.device;
     const wasHere = this.isOnline(id);
     if (told.type === "gone") {
-      this.heard.delete(id);
-      this.left.add(id);
+      if (this.heard.delete(id)) this.left.add(id);
     } else {
       this.heard.set(id, { device: told.device, at: this.clock.elapsed() });
       this.left.delete(id);
@@ -136,6 +135,7 @@ export class Devices {
       await this.clock.after(BEAT_MS, signal);
       if (signal.aborted) return;
       if (this.since !== undefined) this.tell({ type: "here", device: this.self });
+      for (const [id, { at }] of this.heard) if (this.clock.elapsed() - at >= AWAY_MS) this.heard.delete(id);
       // One that just falls silent is noticed by nothing else.
       this.changed();
     }

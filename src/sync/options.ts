@@ -42,15 +42,15 @@ export const SYNC: Check = [
 export function checkSync(options: SyncOptions): void {
   checkNames(options, NAMES, { of: "AgentRuntime", within: "sync", isRequired: true });
   const { servers, space, device } = options;
-  if (typeof space === "object") return;
+  if (device !== undefined && (device.length === 0 || device.length > 100)) {
+    throw invalidInput("sync.device", "sync.device must be 1 to 100 characters");
+  }
+  if (typeof space === "object" && space !== null) return;
   if (typeof space !== "string" || !SPACE_NAME.test(space)) {
     throw invalidInput("sync.space", "sync.space must be 1 to 64 characters of A to Z, a to z, 0 to 9, - and _");
   }
   const list = typeof servers === "string" ? [servers] : servers;
   if (!Array.isArray(list) || list.length === 0 || !list.every((url) => typeof url === "string" && url !== "")) {
     throw invalidInput("sync.servers", "sync.servers must be the address of a NATS server, or a list of them");
-  }
-  if (device !== undefined && (device.length === 0 || device.length > 100)) {
-    throw invalidInput("sync.device", "sync.device must be 1 to 100 characters");
   }
 }

@@ -23,7 +23,7 @@ const CLAIM_MS = 2_000;
 /** Pause after a failure that nobody expected, in ms. */
 const RETRY_MS = 1_000;
 
-export interface SyncOptions {
+export interface SyncParts {
   readonly space: Space;
   /** A host of its own, which runs no agents. */
   readonly parts: RunnerParts;
@@ -77,7 +77,8 @@ export class Sync {
   private revives = false;
   /** An epoch of the log. */
   private epoch: number | undefined;
-  private isLost = false;
+  /** What was made anew, and is still to be met: what is known of the space is forgotten. */
+  private anew: "space" | "log" | undefined;
   /** Why nothing can be sent. */
   private failure: string | undefined;
   /** Another device has a newer version: nothing is read or sent any more. */
@@ -86,13 +87,12 @@ export class Sync {
   private session: AbortController | undefined;
   private state: SpaceState = { is: "connecting" };
 
-  constructor(private readonly options: SyncOptions) {
+  constructor(private readonly options: SyncParts) {
     const { parts, elsewhere, space, deviceName } = options;
     this.self = { id: "", name: deviceName };
     this.database = new SyncDatabase(parts.dbName, parts.clock);
     this.status = new BehaviorSubject<SyncState>({ is: "connecting", isCurrent: false, devices: [] });
     elsewhere.admit = (...run) => this.admit(...run);
-    elsewhere.activated = (...run) => this.activated(...run);
     space.state$.subscribe((state) => {
       if (state.is !== "online") this.target = undefined;
       if (!this.isOutdated) this.state = state;
@@ -110,12 +110,6 @@ export class Sync {
   /** Everything was read, and the connection is there. */
   private get isCurrent(): boolean {
     return this.state.is === "online" && this.target !== undefined && (this.place?.seq ?? 0) >= this.target;
-  }
-
-  /** Another branch was taken up here. */
-  async activated(threadId: string, runId: string): Promise<void> {
-    const thread = await this.threadOf(threadId);
-    thread?.note({ activating: { runId, knew: thread.record.state.active } });
   }
 
   /**
@@ -160,7 +154,6 @@ export class Sync {
   async close(): Promise<void> {
     const { elsewhere } = this.options;
     delete elsewhere.admit;
-    delete elsewhere.activated;
     this.devices?.leave();
     this.closed.abort();
     await this.running;
@@ -201,17 +194,17 @@ export class Sync {
       save: (thread) => this.save(thread),
       unsent: ({ record }) => void this.unsent.add(record.threadId),
       failed: (why) => this.failed(why),
-      idle: (thread) => this.idle(thread),
       signal,
     };
     const hearing = parts.channel.messages$.subscribe(({ type, threadId, runId, deleted }) => {
       const mirrored = this.open.get(threadId)?.liveRunId;
-      if (type === "claim" && mirrored !== undefined)
-        parts.channel.post({ type: "refused", threadId, runId: mirrored });
-      if (type === "stop" && mirrored !== undefined && runId === mirrored)
-        parts.channel.post({ type: "stop-ack", threadId, runId });
+      const isMirrored = mirrored !== undefined && (type === "claim" || (type === "stop" && runId === mirrored));
+      if (isMirrored) {
+        parts.channel.post({ type: type === "claim" ? "refused" : "stop-ack", threadId, runId: mirrored });
+      }
       if (type === "claim" || type === "refused" || type === "wait" || type === "stop-ack") return;
-      this.heard(threadId, deleted === true).catch(quiet);
+      const activated = type === "changed" ? runId : undefined;
+      this.heard(threadId, deleted === true, activated).catch(quiet);
     });
     signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
     let isOpen = false;
@@ -221,8 +214,8 @@ export class Sync {
       try {
         if (!isOpen) await this.lookAtLog();
         isOpen = true;
-        if (this.isLost) await this.beginAnew(false);
-        this.isLost = false;
+        if (this.anew !== undefined) await this.beginAnew(this.anew);
+        this.anew = undefined;
         await this.read(session.signal);
       } catch (error) {
         parts.logger.warn(`Devices are not in step: ${String(error)}`);
@@ -247,7 +240,7 @@ export class Sync {
 
   /** The log was deleted: what the space has comes back. */
   logLost(): void {
-    this.isLost = true;
+    this.anew = "log";
     this.session?.abort();
   }
 
@@ -257,7 +250,7 @@ export class Sync {
     const [first] = await this.options.parts.store.heads(undefined);
     this.epoch = await this.database.epoch();
     const isOther = this.epoch !== undefined && (first === undefined || !isSameDatabase(first.epoch, this.epoch));
-    if (isOther) this.isLost = true;
+    if (isOther) this.anew = "log";
     else await this.lookAtAll();
   }
 
@@ -266,7 +259,10 @@ export class Sync {
       if (frame.is === "begins") {
         // The last entries may be lost, too: of a power failure, or an older backup.
         const isOther = this.place !== undefined && (this.place.log !== frame.log || frame.last < this.place.seq);
-        if (isOther) await this.beginAnew(true);
+        if (isOther) {
+          this.anew = "space";
+          return;
+        }
         this.place ??= { log: frame.log, seq: 0 };
         this.target = frame.last;
       } else {
@@ -299,7 +295,7 @@ export class Sync {
   }
 
   /** The space was made anew, and everything that is here is sent again; or the log was, and everything is read again. */
-  private async beginAnew(isOfSpace: boolean): Promise<void> {
+  private async beginAnew(what: "space" | "log"): Promise<void> {
     this.place = undefined;
     const before = [...this.open.values()];
     this.era++;
@@ -309,11 +305,11 @@ export class Sync {
     this.unsaved.clear();
     // Whoever asks for a thread meanwhile waits: what is known of it is forgotten.
     this.forgetting = (async () => {
-      const what = isOfSpace ? "what the servers have" : "the database";
-      for (const thread of before) await thread.end(`The run was interrupted: ${what} was made anew`);
-      await this.database.forget(isOfSpace);
+      for (const thread of before)
+        await thread.end(`The run was interrupted: the ${what} of its threads was made anew`);
+      await this.database.forget(what === "space");
       this.epoch = undefined;
-      this.revives ||= isOfSpace;
+      this.revives ||= what === "space";
     })();
     await this.forgetting;
     await this.lookAtAll();
@@ -325,12 +321,14 @@ export class Sync {
     this.unsent.clear();
   }
 
-  private async heard(threadId: string, isDeleted: boolean): Promise<void> {
+  /** @param activated the run whose branch was taken up */
+  private async heard(threadId: string, isDeleted: boolean, activated: string | undefined): Promise<void> {
     this.moved.ring();
     const thread = await this.threadOf(threadId);
     if (thread === undefined) return;
     const { state } = thread.record;
-    if (isDeleted && state.last > 0 && state.deleted !== true) {
+    if (activated !== undefined) thread.note({ activating: { runId: activated, knew: state.active } });
+    if (isDeleted && state.lastRun > 0 && state.deleted !== true) {
       const head = await this.options.parts.store.head(threadId);
       if (head?.deleted === true) return thread.note({ deleting: state.lastRun });
     }
@@ -400,13 +398,6 @@ export class Sync {
     let seq = place?.seq ?? 0;
     for (const { firstUnsaved } of this.unsaved) seq = Math.min(seq, (firstUnsaved ?? Infinity) - 1);
     return this.database.put([record], place && { log: place.log, seq });
-  }
-
-  private idle(thread: ThreadSync): void {
-    this.moved.ring();
-    const { threadId } = thread.record;
-    if (this.open.get(threadId) !== thread || thread.firstUnsaved !== undefined) return;
-    if (!this.isCurrent) this.unsent.add(threadId);
   }
 
   private failed(why: string | undefined): void {

@@ -39,8 +39,6 @@ export interface ThreadSyncContext extends MirrorContext {
   readonly unsent: (thread: ThreadSync) => void;
   /** Why nothing can be sent, as it seems; undefined: something was sent. */
   readonly failed: (why: string | undefined) => void;
-  /** Nothing is left to do with it. */
-  readonly idle: (thread: ThreadSync) => void;
   readonly signal: AbortSignal;
 }
 
@@ -317,7 +315,6 @@ export class ThreadSync {
       await Promise.race([this.bell.wait(seen, looked.signal), parts.clock.after(LOOK_MS, looked.signal)]);
       looked.abort();
     }
-    if (this.isWrittenDown) this.context.idle(this);
   }
 
   private expect(run: IncomingRun): void {
@@ -362,7 +359,10 @@ export class ThreadSync {
     } catch (error) {
       if (!isUnreadable(error) && !RunnerError.is(error, "invalid-input")) throw error;
       this.context.parts.logger.warn(`${this.its.threadId}: left out: ${messageOf(error)}`);
-      if (one.is === "run") await one.run.giveUp("It cannot be read").catch(() => undefined);
+      if (one.is === "run") {
+        await one.run.giveUp("A part of it cannot be read").catch(() => undefined);
+        one.run.giveWay();
+      }
       return "done";
     }
   }

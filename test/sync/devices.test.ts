@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { agentOf, counter, freshDb } from "../unit/runner/kit.js";
 import { deviceOn, inStep, say, shown, tree, type DeviceOn } from "../unit/sync/kit.js";
 import type { Space } from "../../src/sync/space.js";
 import { startNats, type NatsServers } from "../setup/nats.mjs";
-import { freshName, openSpace } from "./kit.js";
+import { eventually, freshName, openSpace } from "./kit.js";
 
 /*
  * Devices over real servers. What the rules come to is tested over a space in memory; here servers are slow, and die.
  */
-
-const eventually = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 60_000, interval: 50 });
 
 function join(
   servers: NatsServers,

@@ -2,7 +2,7 @@ import { jetstreamManager, type JetStreamManager } from "@nats-io/jetstream";
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { filter, firstValueFrom } from "rxjs";
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import { natsSpace, type NatsSpaceOptions } from "../../src/sync/nats/nats-space.js";
 import { SpaceOffline, type Space, type SpaceFrame, type SpacePlace, type SpaceState } from "../../src/sync/space.js";
 import type { NatsServers } from "../setup/nats.mjs";
@@ -14,6 +14,10 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 export const bytes = (text: string): Uint8Array => encoder.encode(text);
 export const text = (body: Uint8Array): string => decoder.decode(body);
+
+/** Servers are slow, and so may this machine be: a condition is waited for as long as it takes. */
+export const eventually = (check: () => Promise<void> | void): Promise<void> =>
+  vi.waitFor(check, { timeout: 60_000, interval: 20 });
 
 let spaces = 0;
 /** A space that no other test uses. */

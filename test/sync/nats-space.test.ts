@@ -1,6 +1,6 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { systemClock, type Clock } from "../../src/platform/clock.js";
 import type { NatsCredentials } from "../../src/sync/nats/nats-space.js";
 import { SpaceOffline } from "../../src/sync/space.js";
@@ -9,6 +9,7 @@ import {
   addSurely,
   bytes,
   counting,
+  eventually,
   faulty,
   freshName,
   managerOf,
@@ -61,7 +62,7 @@ describe("one server", () => {
       }),
     );
     const late = new Reader(openSpace(servers, { space }));
-    for (const reader of [early, late]) await vi.waitFor(() => expect(reader.entries.length).toBe(600));
+    for (const reader of [early, late]) await eventually(() => expect(reader.entries.length).toBe(600));
     expect(late.entries).toEqual(early.entries);
     const seqs = early.entries.map(({ seq }) => seq);
     expect(seqs).toEqual(added.flat().sort((one, other) => one - other));
@@ -79,16 +80,16 @@ describe("one server", () => {
     await until(device, "online");
     let last = 0;
     for (const id of ["a", "b", "c"]) last = (await device.add("t", bytes(id), { last, id })) ?? 0;
-    await vi.waitFor(() => expect(first.texts).toEqual(["a", "b", "c"]));
+    await eventually(() => expect(first.texts).toEqual(["a", "b", "c"]));
     const log = first.begins[0]?.log ?? "";
     const next = new Reader(device, { log, seq: first.entries[0]?.seq ?? 0 });
-    await vi.waitFor(() => expect(next.texts).toEqual(["b", "c"]));
+    await eventually(() => expect(next.texts).toEqual(["b", "c"]));
     const foreign = new Reader(device, { log: "another", seq: 2 });
-    await vi.waitFor(() => expect(foreign.texts).toEqual(["a", "b", "c"]));
+    await eventually(() => expect(foreign.texts).toEqual(["a", "b", "c"]));
     // A server that was set back.
     const hasty = openSpace(servers, { space, timeoutMs: 500 });
     const beyond = new Reader(hasty, { log, seq: last + 10 });
-    await vi.waitFor(() => expect(beyond.texts).toEqual(["a", "b", "c"]));
+    await eventually(() => expect(beyond.texts).toEqual(["a", "b", "c"]));
   });
 
   test("of 20 that add after the same entry, one wins each time", async () => {
@@ -108,7 +109,7 @@ describe("one server", () => {
       last = seq ?? 0;
     }
     for (const reader of readers) {
-      await vi.waitFor(() => expect(reader.texts).toEqual(won));
+      await eventually(() => expect(reader.texts).toEqual(won));
     }
   });
 
@@ -120,7 +121,7 @@ describe("one server", () => {
     const seq = await device.add("t", bytes("one"), { last: 0, id: "same" });
     expect(await device.add("t", bytes("again"), { last: 0, id: "same" })).toBe(seq);
     expect(await device.add("u", bytes("other"), { last: 0, id: "same" })).toBe((seq ?? 0) + 1);
-    await vi.waitFor(() => expect(reader.texts).toEqual(["one", "other"]));
+    await eventually(() => expect(reader.texts).toEqual(["one", "other"]));
   });
 
   test("one who was too late adds under the same id after what came in between", async () => {
@@ -150,10 +151,10 @@ describe("one server", () => {
     const publish = async (): Promise<boolean> =>
       (await jetstream(nc).publish(`agui.${space}.t.probe`, "", { msgID: "probe" })).duplicate;
     expect(await publish()).toBe(false);
-    await vi.waitFor(async () => expect(await publish()).toBe(false));
+    await eventually(async () => expect(await publish()).toBe(false));
     await until(device, "online");
     expect(await device.add("t", bytes("one"), { last: 0, id: "one" })).toBe(1);
-    await vi.waitFor(() => expect(reader.texts.filter((it) => it !== "")).toEqual(["one"]));
+    await eventually(() => expect(reader.texts.filter((it) => it !== "")).toEqual(["one"]));
   });
 
   test("an entry of 3 MB is handed out whole, also to one who begins in the middle of it", async () => {
@@ -165,11 +166,11 @@ describe("one server", () => {
     const seq = (await device.add("t", body, { last: 0, id: "large" })) ?? 0;
     expect(seq).toBe(6);
     expect(await device.add("t", bytes("next"), { last: seq, id: "next" })).toBe(7);
-    await vi.waitFor(() => expect(reader.entries.length).toBe(2));
+    await eventually(() => expect(reader.entries.length).toBe(2));
     expect(reader.entries.map((entry) => entry.seq)).toEqual([6, 7]);
     expect(Buffer.compare(reader.entries[0]?.body ?? new Uint8Array(), body)).toBe(0);
     const middle = new Reader(device, { log: reader.begins[0]?.log ?? "", seq: 3 });
-    await vi.waitFor(() => expect(middle.entries.map((entry) => entry.seq)).toEqual([6, 7]));
+    await eventually(() => expect(middle.entries.map((entry) => entry.seq)).toEqual([6, 7]));
     expect(Buffer.compare(middle.entries[0]?.body ?? new Uint8Array(), body)).toBe(0);
   });
 
@@ -196,13 +197,13 @@ describe("one server", () => {
     const first = (await dying.add("t", bytes("first"), { last: 0, id: "first" })) ?? 0;
     await expect(dying.add("t", large(3_000_000, 1), { last: first, id: "lost" })).rejects.toThrow(SpaceOffline);
     const fresh = new Reader(openSpace(servers, { space }));
-    await vi.waitFor(() => expect(fresh.begins).toEqual([{ is: "begins", log: expect.any(String), last: first }]));
+    await eventually(() => expect(fresh.begins).toEqual([{ is: "begins", log: expect.any(String), last: first }]));
     await until(device, "online");
     expect(await device.add("t", bytes("second"), { last: first, id: "second" })).toBe(first + 3);
     const body = large(2_000_000, 2);
     expect(await device.add("t", body, { last: first + 3, id: "third" })).toBe(first + 7);
     for (const each of [reader, fresh]) {
-      await vi.waitFor(() => expect(each.entries.map(({ seq }) => seq)).toEqual([first, first + 3, first + 7]));
+      await eventually(() => expect(each.entries.map(({ seq }) => seq)).toEqual([first, first + 3, first + 7]));
       expect(Buffer.compare(each.entries[2]?.body ?? new Uint8Array(), body)).toBe(0);
     }
   });
@@ -218,7 +219,7 @@ describe("one server", () => {
     await until(device, "online");
     const body = large(2_000_000, 9);
     expect(await addSurely(device, "t", body, { last: 0, id: "large" })).toBe(6);
-    await vi.waitFor(() => expect(reader.entries.map(({ seq }) => seq)).toEqual([6]));
+    await eventually(() => expect(reader.entries.map(({ seq }) => seq)).toEqual([6]));
     expect(Buffer.compare(reader.entries[0]?.body ?? new Uint8Array(), body)).toBe(0);
   });
 
@@ -235,9 +236,9 @@ describe("one server", () => {
     await Promise.all([until(slow, "online"), until(device, "online")]);
     const manager = await managerOf(servers);
     const adding = slow.add("t", large(2_000_000, 1), { last: 0, id: "large" });
-    await vi.waitFor(async () => expect((await manager.streams.info(streamOf(space))).state.last_seq).toBe(2));
+    await eventually(async () => expect((await manager.streams.info(streamOf(space))).state.last_seq).toBe(2));
     const late = device.add("t", bytes("small"), { last: 0, id: "small" });
-    await vi.waitFor(() => expect(looks).toBeGreaterThan(6));
+    await eventually(() => expect(looks).toBeGreaterThan(6));
     resume();
     expect(await adding).toBe(4);
     expect(await late).toBeUndefined();
@@ -249,7 +250,7 @@ describe("one server", () => {
     const heard: string[][] = [[], []];
     devices.forEach((device, at) => device.told$.subscribe((body) => heard[at]?.push(text(body))));
     await Promise.all(devices.map((device) => until(device, "online")));
-    await vi.waitFor(() => {
+    await eventually(() => {
       devices[0]?.tell(bytes("hello"));
       for (const its of heard) expect(its).toContain("hello");
     });
@@ -262,21 +263,21 @@ describe("one server", () => {
     await until(device, "online");
     await device.add("t", bytes("one"), { last: 0, id: "one" });
     const two = await device.add("u", bytes("two"), { last: 0, id: "two" });
-    await vi.waitFor(() => expect(reader.texts).toEqual(["one", "two"]));
+    await eventually(() => expect(reader.texts).toEqual(["one", "two"]));
     const manager = await managerOf(servers);
     await manager.streams.delete(streamOf(space));
-    await vi.waitFor(() => expect(reader.begins.length).toBeGreaterThan(1));
+    await eventually(() => expect(reader.begins.length).toBeGreaterThan(1));
     expect(reader.begins.at(-1)?.log).not.toBe(reader.begins[0]?.log);
     expect(reader.begins.at(-1)?.last).toBe(0);
     expect(await addSurely(device, "t", bytes("anew"), { last: two ?? 0, id: "old" })).toBeUndefined();
     expect(await addSurely(device, "t", bytes("anew"), { last: 0, id: "anew" })).toBe(1);
-    await vi.waitFor(() => expect(reader.texts).toEqual(["one", "two", "anew"]));
+    await eventually(() => expect(reader.texts).toEqual(["one", "two", "anew"]));
   });
 
   test("after close reads have ended and nothing is added", async () => {
     const device = openSpace(servers, { space: freshName() });
     const reader = new Reader(device);
-    await vi.waitFor(() => expect(reader.begins.length).toBe(1));
+    await eventually(() => expect(reader.begins.length).toBe(1));
     await device.close();
     await reader.done;
     await expect(device.add("t", bytes("late"), { last: 0, id: "late" })).rejects.toThrow(SpaceOffline);
@@ -304,18 +305,19 @@ describe("servers that fail", () => {
     device.state$.subscribe(({ is }) => states.push(is));
     for (let kills = 0; kills < 3; kills++) {
       const { length } = acknowledged;
-      await vi.waitFor(() => expect(acknowledged.length).toBeGreaterThan(length + 50));
+      await eventually(() => expect(acknowledged.length).toBeGreaterThan(length + 50));
       await servers.kill();
       await until(device, "offline");
       await servers.restart();
+      // Whoever reads comes back by itself, not at the same time.
+      await eventually(() => expect(reader.begins.length).toBeGreaterThan(kills + 1));
     }
     const { length } = acknowledged;
-    await vi.waitFor(() => expect(acknowledged.length).toBeGreaterThan(length + 50));
+    await eventually(() => expect(acknowledged.length).toBeGreaterThan(length + 50));
     enough.abort();
     await adding;
-    await vi.waitFor(() => expect(reader.texts.length).toBeGreaterThanOrEqual(acknowledged.length));
+    await eventually(() => expect(reader.texts.length).toBeGreaterThanOrEqual(acknowledged.length));
     expect(reader.texts).toEqual(acknowledged);
-    expect(reader.begins.length).toBeGreaterThanOrEqual(4);
     expect(new Set(reader.begins.map(({ log }) => log)).size).toBe(1);
     expect(states).toEqual(expect.arrayContaining(["online", "offline"]));
   });
@@ -372,11 +374,11 @@ describe("servers that fail", () => {
         }
       }
     }
-    await vi.waitFor(() => expect(reader.texts).toEqual(won));
+    await eventually(() => expect(reader.texts).toEqual(won));
     // Who begins in the middle has not seen what made others void.
     for (const [at, { seq }] of [...reader.entries.entries()].filter(([index]) => index % 7 === 3)) {
       const later = new Reader(openSpace(servers, { space }), { log: reader.begins[0]?.log ?? "", seq });
-      await vi.waitFor(() => expect(later.texts.length).toBeGreaterThanOrEqual(won.length - at - 1));
+      await eventually(() => expect(later.texts.length).toBeGreaterThanOrEqual(won.length - at - 1));
       expect(later.texts).toEqual(won.slice(at + 1));
     }
   });
@@ -401,7 +403,7 @@ describe("servers that fail", () => {
     });
     const more = async (count: number): Promise<void> => {
       const { length } = acknowledged;
-      await vi.waitFor(() => expect(acknowledged.length).toBeGreaterThan(length + count));
+      await eventually(() => expect(acknowledged.length).toBeGreaterThan(length + count));
     };
     for (let kills = 0; kills < 2; kills++) {
       await more(300);
@@ -417,7 +419,7 @@ describe("servers that fail", () => {
     enough.abort();
     await Promise.all(adding);
     for (const reader of readers) {
-      await vi.waitFor(() => expect(reader.entries.length).toBeGreaterThanOrEqual(acknowledged.length));
+      await eventually(() => expect(reader.entries.length).toBeGreaterThanOrEqual(acknowledged.length));
       expect([...reader.texts].sort()).toEqual([...acknowledged].sort());
       expect(new Set(reader.begins.map(({ log }) => log)).size).toBe(1);
     }

@@ -71,6 +71,12 @@ export class Signals {
     this.touched(threadId, isDeleted);
   }
 
+  /** Another branch of a thread was taken up here, the one that ends with this run. */
+  activatedHere(threadId: string, runId: string): void {
+    this.parts.channel.post({ type: "changed", threadId, runId });
+    this.touched(threadId);
+  }
+
   /** The waiting runs of a thread were changed here: tells readers, and who starts them, in all hosts. */
   waitingChangedHere(threadId: string): void {
     this.parts.channel.post({ type: "changed", threadId, waiting: true });

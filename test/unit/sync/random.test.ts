@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { agentOf, counter, freshDb } from "../runner/kit.js";
+import { nextTask } from "../../../src/platform/clock.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { times } from "../property.js";
 import { makeDevice, MemoryServer, say, shown, tree, type Device } from "./kit.js";
@@ -110,7 +111,7 @@ async function play(todo: readonly Step[]): Promise<void> {
           server.lose();
           break;
         case "pause":
-          await new Promise((resolve) => setTimeout(resolve, 20));
+          for (let tasks = 0; tasks < 50; tasks++) await nextTask();
       }
     }
     letOn();

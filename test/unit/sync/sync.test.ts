@@ -18,13 +18,26 @@ import {
 } from "../runner/kit.js";
 import { device, ended, inStep, MemoryServer, say, shown, tree, types, type Device } from "./kit.js";
 
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 5_000, interval: 5 });
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
+
+/** Two devices in step. */
+async function pair() {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  return { server, phone, laptop };
+}
+
+/** Two devices whose thread `t` has one run. */
+async function bothHave(runId: string) {
+  const { server, phone, laptop } = await pair();
+  await say(phone, "t", runId, agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  return { server, phone, laptop };
+}
 
 test("a run on one device is on the other, the same in every event", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
+  const { phone, laptop } = await pair();
   await say(phone, "t", "r1", agentOf(counter(20)));
   await eventually(async () => {
     expect(await laptop.runner.listRuns("t")).toMatchObject([{ runId: "r1", status: "finished" }]);
@@ -37,10 +50,7 @@ test("a run on one device is on the other, the same in every event", async () =>
 });
 
 test("it streams: what one device shows, the other shows before the end", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
+  const { phone, laptop } = await pair();
   const { gate, letOn } = gated();
   const run = say(phone, "t", "r1", agentOf(counter(10, (step) => (step === 5 ? gate : undefined))));
   await eventually(async () => {
@@ -58,10 +68,7 @@ test("it streams: what one device shows, the other shows before the end", async 
 });
 
 test("both go on offline: both branches stay, and all devices show the one that came first", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
+  const { server, phone, laptop } = await pair();
   await say(phone, "t", "r1", agentOf(counter(3)));
   await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
   phone.space.connect(false);
@@ -91,10 +98,7 @@ test("both go on offline: both branches stay, and all devices show the one that 
 });
 
 test("a second device is told that the thread is busy, and by which device", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
+  const { phone, laptop } = await pair();
   const { gate, letOn } = gated();
   const run = say(phone, "t", "r1", agentOf(counter(4, (step) => (step === 2 ? gate : undefined))));
   await eventually(async () => expect(await laptop.runner.isRunning({ threadId: "t" })).toBe(true));
@@ -133,10 +137,7 @@ test("two devices start at once: one runs", async () => {
 });
 
 test("a stop on one device ends the run on the other", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
+  const { phone, laptop } = await pair();
   const run = say(phone, "t", "r1", agentOf(silent));
   await eventually(async () => expect(await laptop.runner.isRunning({ threadId: "t" })).toBe(true));
   expect(await laptop.runner.stop({ threadId: "t" })).toBe(true);
@@ -146,10 +147,7 @@ test("a stop on one device ends the run on the other", async () => {
 });
 
 test("a title, an archived and a pinned thread are the same everywhere; the last change counts", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
+  const { phone, laptop } = await pair();
   await say(phone, "t", "r1", agentOf(counter(1)));
   await eventually(async () => expect(await laptop.runner.getThread("t")).toBeDefined());
   await laptop.runner.updateThread("t", { title: "Named", pinned: true });
@@ -168,10 +166,7 @@ test("a title, an archived and a pinned thread are the same everywhere; the last
 });
 
 test("a deleted thread is gone everywhere", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
+  const { phone, laptop } = await pair();
   await say(phone, "t", "r1", agentOf(counter(1)));
   await eventually(async () => expect(await laptop.runner.getThread("t")).toBeDefined());
   await laptop.runner.deleteThread("t");
@@ -181,12 +176,7 @@ test("a deleted thread is gone everywhere", async () => {
 });
 
 test("a thread that one device deletes and another has added to offline stays, with what was added", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
-  await say(phone, "t", "r1", agentOf(counter(1)));
-  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  const { server, phone, laptop } = await bothHave("r1");
   phone.space.connect(false);
   await say(phone, "t", "r2", agentOf(counter(2)));
   await laptop.runner.deleteThread("t");
@@ -202,10 +192,7 @@ test("a thread that one device deletes and another has added to offline stays, w
 });
 
 test("a server that lost its disk gets everything again", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
+  const { server, phone, laptop } = await pair();
   await say(phone, "t", "r1", agentOf(counter(1)));
   await say(phone, "t2", "r2", agentOf(counter(1)));
   await eventually(async () => expect(await tree(laptop, "t2")).toEqual(await tree(phone, "t2")));
@@ -254,12 +241,7 @@ test("answers of the server that are lost double nothing", async () => {
 });
 
 test("the other branch is taken up, on all devices", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
-  await say(phone, "t", "r1", agentOf(counter(1)));
-  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  const { phone, laptop } = await bothHave("r1");
   phone.space.connect(false);
   await say(phone, "t", "p1", agentOf(counter(2)));
   await say(laptop, "t", "l1", agentOf(counter(3)));
@@ -363,12 +345,7 @@ test("entries that are no messages, or of another thread, are passed over", asyn
 });
 
 test("a deletion offline of a thread that others have added to does not count, and the device goes on reading", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
-  await say(phone, "t", "r1", agentOf(counter(1)));
-  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  const { server, phone, laptop } = await bothHave("r1");
   phone.space.connect(false);
   await phone.runner.deleteThread("t");
   await say(laptop, "t", "r2", agentOf(counter(2)));
@@ -385,10 +362,7 @@ test("a deletion offline of a thread that others have added to does not count, a
 });
 
 test("a server that lost its last entries gets them again", async () => {
-  const server = new MemoryServer();
-  const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop");
-  await inStep(phone, laptop);
+  const { server, phone, laptop } = await pair();
   await say(phone, "t", "r1", agentOf(counter(1)));
   await say(phone, "t", "r2", agentOf(counter(2)));
   await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
@@ -429,11 +403,16 @@ test("a device that falls silent before its first event holds up nothing", async
   await eventually(async () => {
     await Promise.resolve().then(() => say(laptop, "t", "r3", agentOf(counter(3))));
   });
+  // What others add is written down as before.
+  const tablet = device(server, "Tablet", { clock: fastClock(50) });
+  await eventually(async () => expect(Object.keys(await tree(tablet, "t"))).toContain("r3"));
+  await say(tablet, "t", "r4", agentOf(counter(1)));
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toContain("r4"));
   letOn();
   await run;
   phone.space.connect(true);
   await eventually(async () => {
-    expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2", "r3"]);
+    expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2", "r3", "r4"]);
     expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
   });
   expect(await shown(phone, "t")).toEqual(await shown(laptop, "t"));

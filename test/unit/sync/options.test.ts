@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { AgentRuntime } from "../../../src/runtime/agent-runtime.js";
+import type { AgentRuntimeOptions } from "../../../src/runtime/options.js";
+import { makeMemoryRunner } from "../runner/kit.js";
+import { MemoryServer, MemorySpace } from "./memory-space.js";
+
+const SYNC = { servers: "ws://127.0.0.1:9222", space: "dev" };
+const make = (options: object) => () => new AgentRuntime({ agents: {}, ...options } as AgentRuntimeOptions); // wrong on purpose
+
+test.each([
+  ["no servers", { space: "dev" }],
+  ["an empty list of servers", { servers: [], space: "dev" }],
+  ["no space", { servers: SYNC.servers }],
+  ["a space that is null", { ...SYNC, space: null }],
+  ["a space with a dot in its name", { ...SYNC, space: "a.b" }],
+  ["a device without a name", { ...SYNC, device: "" }],
+  ["an option that does not exist", { ...SYNC, server: "ws://127.0.0.1" }],
+  ["text", "dev"],
+])("sync with %s is refused", (_, sync) => {
+  expect(make({ sync })).toThrow(expect.objectContaining({ code: "invalid-input" }));
+});
+
+test("sync is refused beside what would reach other devices, or the servers", () => {
+  for (const beside of [{ limits: { maxThreads: 5 } }, { encryption: {} }, { runner: makeMemoryRunner() }]) {
+    expect(make({ sync: SYNC, ...beside })).toThrow(expect.objectContaining({ code: "invalid-input" }));
+  }
+});
+
+test("sync takes servers and a name, or a space of another engine", () => {
+  expect(make({ sync: SYNC })).not.toThrow();
+  expect(make({ sync: { space: new MemorySpace(new MemoryServer()) } })).not.toThrow();
+});
