@@ -417,3 +417,50 @@ test("a device that falls silent before its first event holds up nothing", async
   });
   expect(await shown(phone, "t")).toEqual(await shown(laptop, "t"));
 });
+
+test("what a device has of another one that is gone is sent to servers that lost their disk", async () => {
+  const { server, phone } = await bothHave("r1");
+  await phone.close();
+  server.lose();
+  const tablet = device(server, "Tablet");
+  await eventually(async () => expect(await tree(tablet, "t")).toEqual({ r1: { prev: null, status: "finished" } }));
+});
+
+test("a run whose device is back streams again, in place of the broken one", async () => {
+  const server = new MemoryServer();
+  const phone = device(server, "Phone");
+  const laptop = device(server, "Laptop", { clock: fastClock(50) });
+  await inStep(phone, laptop);
+  const [first, second] = [gated(), gated()];
+  const gate = (step: number) => (step === 2 ? first.gate : step === 4 ? second.gate : undefined);
+  const run = say(phone, "t", "r1", agentOf(counter(6, gate)));
+  await eventually(async () => expect(await textOn(laptop)).toBe(counted(2)));
+  phone.space.connect(false);
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "broken" } }));
+  first.letOn();
+  phone.space.connect(true);
+  await eventually(async () => expect(await textOn(laptop)).toBe(counted(4)));
+  expect(await laptop.runner.isRunning({ threadId: "t" })).toBe(true);
+  second.letOn();
+  await run;
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "finished" } }));
+  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+});
+
+test("to another host of the device, a run that is written down is live: its thread is busy, and it is not broken", async () => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  const phone = device(server, "Phone");
+  const laptop = device(server, "Laptop", { dbName });
+  await inStep(phone, laptop);
+  const { gate, letOn } = gated();
+  const run = say(phone, "t", "r1", agentOf(counter(4, (step) => (step === 2 ? gate : undefined))));
+  await eventually(async () => expect(await textOn(laptop)).toBe(counted(2)));
+  const beside = makeRunner({ dbName });
+  const second = collect(beside.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "r2") }));
+  await expect(second).rejects.toMatchObject({ code: "thread-busy", details: { runId: "r1", device: "Phone" } });
+  expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "running" } });
+  letOn();
+  await run;
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "finished" } }));
+});
