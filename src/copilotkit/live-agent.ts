@@ -62,6 +62,7 @@ export function liveAgent(agent: LocalAgent): LocalAgent {
         follow();
         return handed;
       }
+      tools?.dropUnwanted();
       const before = generation;
       const begunBefore = begun;
       refusal.next(undefined);

@@ -96,6 +96,8 @@ export class SharedTools {
   private readonly told = new WeakSet<Error>();
   /** One handler at a time, as CopilotKit does it. */
   private turn: Promise<unknown> = Promise.resolve();
+  /** Ids of results that were shown for a moment and are not the thread's. */
+  private readonly unwanted = new Set<string>();
   private users = 0;
   private end: (() => void) | undefined;
 
@@ -123,6 +125,8 @@ export class SharedTools {
     this.calls = new ToolCallsOfAgent(runtime, agent, offered, { failed: (error) => this.failed(error) });
     // For as long as both live: a handler may end, or a question be answered, when the chat is gone.
     copilotkit.subscribe({ onToolExecutionEnd: (execution) => this.ended(execution) });
+    // A run that began in that moment has shown what was there until its end.
+    agent.subscribe({ onRunFinalized: () => void setTimeout(() => this.dropUnwanted()) });
   }
 
   /** Those of an agent: the same for whoever asks. */
@@ -168,6 +172,11 @@ export class SharedTools {
   /** Runs an interrupted call again, here. Errors: RunnerError `call-over`, also if its tool is not offered here */
   async runAgain(toolCallId: string): Promise<void> {
     await this.calls.runAgain(toolCallId);
+  }
+
+  /** Takes away results that are not the thread's, so that no run sends them. */
+  dropUnwanted(): void {
+    for (const id of this.unwanted) dropResult(this.agent, id);
   }
 
   /** What CopilotKit is given in place of the run of this id. */
@@ -274,7 +283,7 @@ export class SharedTools {
     this.handed.set(runId, { result: undefined, newMessages: [{ ...message, toolCalls }] });
     const ended = new Promise<ToolExecution>((resolve) => this.running.set(toolCallId, { resultId, ended: resolve }));
     const notWanted = new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined)));
-    const drop = (): void => dropResult(agent, resultId);
+    const drop = (): void => this.drop(resultId);
     void notWanted.then(drop);
     const over = (): "over" => {
       this.handed.delete(runId);
@@ -322,8 +331,13 @@ export class SharedTools {
       // CopilotKit finds this in place of its own, and does not go on. The answer that counts comes with the thread.
       const id = randomId();
       showResult(agent, toolCallId, { id, content: result });
-      setTimeout(() => dropResult(agent, id));
+      setTimeout(() => this.drop(id));
     }
+  }
+
+  private drop(resultId: string): void {
+    this.unwanted.add(resultId);
+    dropResult(this.agent, resultId);
   }
 
   /** Whether the answer of another tab is recorded. Not, where the host never knew of the call: then it is CopilotKit's. */
