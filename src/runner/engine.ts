@@ -217,15 +217,20 @@ export class RunnerEngine {
     };
   }
 
-  /** The parts of another host on the same log, in this context: with an id, and a channel, of its own. */
-  hostBeside(): RunnerParts {
+  /**
+   * The parts of another host on the same log, in this context: with an id, and a channel, of its own.
+   *
+   * @param takesOver the broken runs of other devices with which this host goes on
+   */
+  hostBeside(takesOver: RunnerParts["recovery"]["takesOver"]): RunnerParts {
     const { makeId, dbName } = this.parts;
     const hostId = makeId();
     return {
       ...this.parts,
       hostId,
       channel: hostChannel(this.openChannel(hostChannelName(dbName)), hostId),
-      recovery: { added: () => undefined },
+      recovery:
+        takesOver === undefined ? { added: () => undefined } : Object.assign(this.parts.recovery, { takesOver }),
       elsewhere: {},
     };
   }

@@ -187,7 +187,12 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     if (runningAgents.has(request.agent) && this.engine.runs.current(request.threadId) === undefined) {
       throw invalidInput("agent", "The agent is running already: pass a clone");
     }
-    const run = this.engine.runs.start({ ...request, input, fingerprint: fingerprint(input), persistedInputMessages });
+    const run = this.engine.runs.start({
+      ...request,
+      input,
+      fingerprint: request.asked?.fingerprint ?? fingerprint(input),
+      persistedInputMessages,
+    });
     this.engine.hearDuring(run);
     // It may leave calls, and the code that leases them could not be loaded any more when the network is gone.
     if (input.tools.length > 0) this.engine.toolCalls.get().catch(() => undefined);
@@ -339,11 +344,23 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * The parts of a host that keeps this runner's log in step with those of other devices, and what its runs ask it. Only
    * this host may start no run.
    *
+   * @param takesOver the broken runs of other devices with which this one goes on
    * @internal
    */
-  joinDevices(): { readonly parts: RunnerParts; readonly elsewhere: ElsewhereParts; readonly closed: AbortSignal } {
-    const { parts, closedSignal } = this.engine;
-    return { parts: this.engine.hostBeside(), elsewhere: parts.elsewhere, closed: closedSignal };
+  joinDevices(takesOver?: RunnerParts["recovery"]["takesOver"]): {
+    readonly parts: RunnerParts;
+    readonly elsewhere: ElsewhereParts;
+  } {
+    return { parts: this.engine.hostBeside(takesOver), elsewhere: this.engine.parts.elsewhere };
+  }
+
+  /**
+   * Aborts when this runner is closed.
+   *
+   * @internal
+   */
+  get closedSignal(): AbortSignal {
+    return this.engine.closedSignal;
   }
 
   /** @internal */

@@ -6,7 +6,8 @@ import type { HostChannel } from "../lock/protocol.js";
 import type { RecoveryPolicy } from "../run/recovery.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { InputField } from "./agent/accept.js";
-import type { RunStore } from "../storage/run-store.js";
+import type { PlacedRequest } from "./claim/request.js";
+import type { RunRow, RunStore } from "../storage/run-store.js";
 import type { EventLimits } from "./agent/event-limits.js";
 
 /**
@@ -21,6 +22,8 @@ export type ConcurrentRunPolicy = "throw" | "supersede" | "queue";
 export interface RecoveryParts {
   /** The policy of an agent; undefined: its broken runs are left to people. Absent: so are all. */
   policyOf?: (agentId: string | undefined) => RecoveryPolicy | undefined;
+  /** Whether this host goes on with a broken run of another device. Absent: with none. */
+  takesOver?: (run: Pick<RunRow, "device" | "asker">) => boolean;
   /** A run waits from now on that goes on with a broken one. */
   readonly added: (threadId: string) => void;
 }
@@ -32,11 +35,17 @@ export type Admission =
   /** What others added must be written down first, which needs the thread's lock. `wait` without it, then ask again. */
   | { readonly is: "behind"; readonly wait: () => Promise<void> }
   /** Another device is about to start a run, or has one. */
-  | { readonly is: "busy"; readonly runId: string; readonly deviceName: string };
+  | { readonly is: "busy"; readonly runId: string; readonly deviceName: string }
+  /**
+   * A server executes it. `wait`, without the lock, resolves once the run stands in this log. Errors: why it does not start;
+   * `cancelled` if `signal` aborts first.
+   */
+  | { readonly is: "elsewhere"; readonly wait: (signal: AbortSignal) => Promise<void> };
 
 /** Other devices that have the same threads. Without `admit` there are none. */
 export interface ElsewhereParts {
-  admit?: (threadId: string, runId: string) => Promise<Admission>;
+  /** Errors: RunnerError `offline` or `call-over`, for a run that is to be executed elsewhere. */
+  admit?: (request: PlacedRequest) => Promise<Admission>;
 }
 
 /** The parts of the runner's algorithm. Presets choose them. */

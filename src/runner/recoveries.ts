@@ -8,6 +8,7 @@ import {
   type Verdict,
 } from "../run/recovery.js";
 import type { RecoveryWaiting } from "../storage/waiting.js";
+import { mayRecover } from "./claim/recovery-record.js";
 import { brokenRunOf, type BrokenRun } from "./history/broken-run.js";
 import type { History } from "./history/history.js";
 import { isUnreadable } from "./history/run-log.js";
@@ -94,7 +95,7 @@ export class Recoveries {
     try {
       const broken = await this.brokenRun(threadId, of);
       if (broken === undefined) return gaveUp(waiting, "went-on");
-      if (broken.row.device !== undefined) return undefined;
+      if (!mayRecover(this.parts.recovery, broken.row)) return undefined;
       const closing = await this.parts.store.closing(threadId, ofIndex);
       return this.judge(broken, policy, agent, closing && retryAfterOf(closing.terminal));
     } catch (error) {

@@ -2,6 +2,8 @@ import type { AbstractAgent } from "@ag-ui/client";
 import { systemClock } from "../platform/clock.js";
 import { Lazy } from "../platform/lazy.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
+import { loaded } from "../run/loaded.js";
+import type { Placement } from "../runner/claim/request.js";
 import { flawOf } from "../run/json.js";
 import { quoted } from "../run/printable.js";
 
@@ -27,6 +29,8 @@ export interface AgentDescription {
   readonly description: string;
   readonly className: string;
   readonly capabilities?: unknown;
+  /** Where its runs are executed, where that is not always this host: see `AgentPolicy`. */
+  readonly placement?: Placement;
 }
 
 /**
@@ -54,6 +58,12 @@ function oncePerRequest(make: OfRequest): OfRequest {
   };
 }
 
+/** Stands for an agent that servers have. */
+const serverAgent = async (): Promise<AbstractAgent> => {
+  const { ServerAgent } = await loaded(import("./server-agent.js"));
+  return new ServerAgent();
+};
+
 /** An agent that loads part of its code at its first run, or ahead of it. */
 interface PreloadingAgent {
   preload(): Promise<unknown>;
@@ -67,9 +77,17 @@ export class AgentRegistry {
   /** Those that were given as a record. */
   private readonly given: Agents = {};
   private readonly loaded = new WeakMap<object, Lazy<AbstractAgent>>();
+  /** Ids of the agents of servers that are online. */
+  servers: readonly string[] = [];
 
-  /** @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-agent` for a non-agent */
-  constructor(config: AgentsConfig) {
+  /**
+   * @param placed where agents are executed, as far as somebody has said so; undefined: there are no servers
+   * @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-agent` for a non-agent
+   */
+  constructor(
+    config: AgentsConfig,
+    private readonly placed?: ReadonlyMap<string, "here" | Placement>,
+  ) {
     if (typeof config === "function") {
       const make = config as () => Agents | Promise<Agents>; // called only if it has no parameters
       const shared = new Lazy(() => called("agents", make));
@@ -85,7 +103,7 @@ export class AgentRegistry {
       if (config instanceof Promise) config.catch(() => undefined);
       else {
         this.given = config;
-        this.ids = Object.keys(recordOf(config, "invalid-input"));
+        this.ids = [...new Set([...Object.keys(recordOf(config, "invalid-input")), ...this.elsewhere()])];
         for (const [agentId, source] of Object.entries(config)) {
           if (!isLoader(source)) cloneOf(agentId, checkAgent(agentId, source));
         }
@@ -123,22 +141,45 @@ export class AgentRegistry {
 
   /** Describes all agents without loading any: an agent not loaded yet is described by its id only. */
   async describe(request: () => Request): Promise<Readonly<Record<string, AgentDescription>>> {
-    const agents = recordOf(await this.agents(request));
+    const own = recordOf(await this.agents(request));
+    const agents = { ...Object.fromEntries(this.elsewhere().map((id) => [id, serverAgent])), ...own };
     const entries = await Promise.all(
       Object.entries(agents).map(async ([agentId, source]) => {
         const isLazy = isLoader(source) && !this.loaded.has(source);
         const agent = isLazy ? undefined : await this.load(agentId, source).catch(() => undefined);
-        return [agentId, await descriptionOf(agentId, agent)] as const;
+        const placement = this.placementIn(own, agentId);
+        const described = await descriptionOf(agentId, agent);
+        return [agentId, placement === "here" ? described : { ...described, placement }] as const;
       }),
     );
     return Object.fromEntries(entries);
   }
 
+  /** Where a run of the agent is executed. Errors: what making the agents threw */
+  async placementOf(agentId: string, request: () => Request): Promise<"here" | Placement> {
+    return this.placed === undefined ? "here" : this.placementIn(recordOf(await this.agents(request)), agentId);
+  }
+
+  private placementIn(own: Agents, agentId: string): "here" | Placement {
+    const isOwn = Object.hasOwn(own, agentId);
+    const said = this.placed?.get(agentId) ?? (isOwn ? "here" : "server");
+    return said === "any" && !isOwn ? "server" : said;
+  }
+
+  /** Ids of agents that servers have, or are to have. */
+  private elsewhere(): readonly string[] {
+    if (this.placed === undefined) return [];
+    const said = [...this.placed].flatMap(([agentId, placement]) => (placement === "here" ? [] : [agentId]));
+    return [...new Set([...said, ...this.servers])];
+  }
+
   private async source(agentId: string, request: () => Request): Promise<AgentSource> {
     const agents = recordOf(await this.agents(request));
     const source = Object.hasOwn(agents, agentId) ? agents[agentId] : undefined;
-    if (source === undefined) throw new RunnerError("unknown-agent", { agentId, agentIds: Object.keys(agents) });
-    return source;
+    const isElsewhere = this.elsewhere().includes(agentId) && this.placementIn(agents, agentId) === "server";
+    if (isElsewhere) return serverAgent;
+    if (source !== undefined) return source;
+    throw new RunnerError("unknown-agent", { agentId, agentIds: [...Object.keys(agents), ...this.elsewhere()] });
   }
 
   private async load(agentId: string, source: AgentSource): Promise<AbstractAgent> {

@@ -1,18 +1,18 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
-import { ReplaySubject, type Observable } from "rxjs";
+import { firstValueFrom, ReplaySubject, type Observable } from "rxjs";
+import { inTime } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
 import { consoleLogger, loggable, safeLogger, type Logger, warnOnce } from "../platform/log.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { cloneJson } from "../run/json.js";
-import type { Attempt } from "../run/hosted.js";
 import { loaded } from "../run/loaded.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { toErrorData } from "../wire/errors.js";
 import { lostTo, type Lost } from "../wire/lost.js";
 import type { RunRequest, SyncState } from "../wire/shapes.js";
 import { browserNetwork, type Network } from "../platform/network.js";
-import { recoveryBy } from "./agent-policies.js";
+import { placements, recoveryBy } from "./agent-policies.js";
 import { AgentRegistry } from "./agents.js";
 import { Callers } from "./callers.js";
 import { openBroadcastChannel } from "../platform/channel.js";
@@ -20,7 +20,9 @@ import { DEFAULT_DB_NAME, lockedChannelName, userDbName } from "../platform/name
 import { encryptionOf } from "../storage/encryption-option.js";
 import { AgentConfigurator } from "./configure-agent.js";
 import { debugOf, type Debug } from "./debug.js";
+import type { Encryption } from "../storage/encryption/encryption.js";
 import type { SyncOptions } from "../sync/options.js";
+import type { SyncStart } from "../sync/start.js";
 import { errorResponse } from "./error-response.js";
 import type { EventFilter } from "./event-filter.js";
 import { GivenMessages } from "./given-messages.js";
@@ -33,10 +35,13 @@ import { plainMessages } from "./plain-messages.js";
 import type { Admitted, Answer, Incoming, ResolvedRequest } from "./request.js";
 import { RunnerHome } from "./runner-home.js";
 import type { Runtime, RuntimeHealth } from "./runtime.js";
-import type { RuntimeRuns, RuntimeRunsParts } from "./runs.js";
+import type { RunAs, RuntimeRuns, RuntimeRunsParts } from "./runs.js";
 import type { ServedRun } from "./served-run.js";
 import { startWaiting } from "./start-waiting.js";
 import type { WaitingRuns } from "./waiting/waiting-runs.js";
+
+/** How long a run that servers are to execute waits for the code that asks them, in ms. */
+const SYNC_MS = 5_000;
 
 /**
  * The core behind every entry point: before-middleware, agents, runner, runs, then the after-middleware.
@@ -69,11 +74,14 @@ export class RuntimeCore {
   constructor(
     private readonly runtime: Runtime,
     readonly options: AgentRuntimeOptions,
+    /** It executes what the devices of its space ask for. */
+    private readonly server?: Omit<SyncStart, "tell">,
   ) {
-    checkRuntimeOptions(options);
+    checkRuntimeOptions(options, { isServer: server !== undefined });
     const { agents, runner, dbName, stopGraceMs, maxRunMs, limits, openTimeoutMs, memoryFallback, logger } = options;
     const { eventLimits, recordInput, unrecordedRuns, user } = options;
-    this.agents = new AgentRegistry(agents);
+    const hasServers = options.sync !== undefined && server === undefined;
+    this.agents = new AgentRegistry(agents, hasServers ? placements(options.agentPolicies) : undefined);
     const encryption = options.encryption && encryptionOf(options.encryption);
     const recovers = recoveryBy(options.agentPolicies);
     this.home = new RunnerHome(
@@ -96,7 +104,7 @@ export class RuntimeCore {
         // Not for a server's: what waits there, tabs have added.
         opened: (opened) => {
           startWaiting(opened.waiting, this.waitingOf(opened));
-          if (options.sync !== undefined) this.startSync(opened, options.sync);
+          if (options.sync !== undefined) this.startSync(opened, options.sync, encryption);
         },
       },
     );
@@ -125,6 +133,7 @@ export class RuntimeCore {
       unrecordedRuns,
       policies: options.agentPolicies,
       network: this.network,
+      inStep: () => inTime(firstValueFrom(this.synced), SYNC_MS).catch(() => undefined),
       logger: this.logger,
     };
     this.runs = new Lazy(async () => {
@@ -187,9 +196,9 @@ export class RuntimeCore {
     return (await this.runs.get()).start(request, run, shownAs);
   }
 
-  /** Starts a run that waited. Errors: as {@link startRun}, and `cancelled` if it does not wait, or is not the first. */
-  async startWaiting(request: Admitted, run: RunRequest, attempt?: Attempt): Promise<ServedRun> {
-    return (await this.runs.get()).start(request, run, undefined, { attempt });
+  /** Starts a run that no caller waits for here. Errors: as {@link startRun}; `cancelled` if it waits no more, or is not the first. */
+  async startAs(request: Admitted, run: RunRequest, as: RunAs): Promise<ServedRun> {
+    return (await this.runs.get()).start(request, run, undefined, as);
   }
 
   /** The runs that wait in a runner's log. Loaded when there is one. */
@@ -209,10 +218,14 @@ export class RuntimeCore {
     return this.synced;
   }
 
-  private startSync(runner: LocalAgentRunner, options: SyncOptions): void {
+  private startSync(runner: LocalAgentRunner, options: SyncOptions, encryption: Lazy<Encryption> | undefined): void {
+    const told = (status: SyncState): void => {
+      this.agents.servers = status.devices.flatMap(({ isThis, agents = [] }) => (isThis ? [] : agents));
+      this.synced.next(status);
+    };
+    const start: SyncStart = { encryption, ...this.server, tell: told };
     loaded(import("../sync/start.js"))
-      .then(({ startSync }) => startSync(runner, options))
-      .then((sync) => sync.status$.subscribe((status) => this.synced.next(status)))
+      .then(({ startSync }) => startSync(runner, options, start))
       .catch((error: unknown) => this.logger.error(`Devices are not in step: ${messageOf(error)}`, loggable(error)));
   }
 

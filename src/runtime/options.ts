@@ -124,7 +124,7 @@ const OF_MADE_RUNNER = [
 ] as const;
 
 /** Checks that need nothing opened. @throws RunnerError `invalid-input` */
-export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
+export function checkRuntimeOptions(options: AgentRuntimeOptions, { isServer = false } = {}): void {
   checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE, isRequired: true });
   checkOptions(options);
   if (options.runner !== undefined) {
@@ -134,9 +134,9 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
       throw new RunnerError("invalid-input", { field: unheeded }, { message });
     }
   }
-  checkSyncBeside(options);
+  if (!isServer) checkSyncBeside(options);
   eventLimits(options.eventLimits);
-  checkAgentPolicies(options.agentPolicies);
+  checkAgentPolicies(options.agentPolicies, options.sync !== undefined);
   checkNames(options.unrecordedRuns, UNRECORDED, { of: "AgentRuntime", within: "unrecordedRuns" });
   const { metrics } = options;
   // An instance of a user's class may have other fields.
@@ -144,11 +144,11 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions): void {
   checkNames(metrics, METRICS, { of: "AgentRuntime", within: "metrics", isOpen });
 }
 
-/** What a device does alone must not reach the others, or be readable on their way. */
+/** What a device does alone must not reach the others. */
 function checkSyncBeside(options: AgentRuntimeOptions): void {
   if (options.sync === undefined) return;
   checkSync(options.sync);
-  const other = (["encryption", "limits", "runner"] as const).find((name) => options[name] !== undefined);
+  const other = (["limits", "runner"] as const).find((name) => options[name] !== undefined);
   if (other === undefined) return;
   const message = `AgentRuntime cannot have sync and ${other} together yet: leave one of them out`;
   throw new RunnerError("invalid-input", { field: "sync" }, { message });

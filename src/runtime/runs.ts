@@ -14,6 +14,7 @@ import { failureLine, runName } from "../run/printable.js";
 import { sizeOf } from "../run/size.js";
 import type { SettledStatus } from "../run/types.js";
 import { toLiveRunInfo } from "../runner/read/attach.js";
+import { noServer, type Asked } from "../runner/claim/request.js";
 import type { LiveRun } from "../runner/live/live-run.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import type { RunRequest } from "../wire/shapes.js";
@@ -45,7 +46,17 @@ export interface RuntimeRunsParts {
   readonly unrecordedRuns: UnrecordedRunsOptions | undefined;
   readonly policies: AgentPolicies | undefined;
   readonly network: Network;
+  /** Resolves once it is known how the devices stand. */
+  readonly inStep: () => Promise<unknown>;
   readonly logger: Required<Logger>;
+}
+
+/** How a run comes about that no caller of this host has just asked for. */
+export interface RunAs {
+  /** It is one of the thread's waiting runs; `attempt`: that goes on with a broken one. */
+  readonly waiting?: { readonly attempt: Attempt | undefined };
+  /** Another device asks this server for it. */
+  readonly asked?: Asked;
 }
 
 interface LoadingRun {
@@ -87,13 +98,13 @@ export class RuntimeRuns {
 
   /**
    * @param shownAs maps the thread's messages to what the sender sees, if it cannot hold them in full
-   * @param waiting it is one of the thread's waiting runs; `attempt`: that goes on with a broken one
+   * @param as where it does not come from a caller that waits for it
    */
   async start(
     request: Admitted,
     asked: RunRequest,
     shownAs?: (message: Message) => Message,
-    waiting?: { readonly attempt: Attempt | undefined },
+    as: RunAs = {},
   ): Promise<ServedRun> {
     if (mcpRequestOf(asked.input) !== undefined) return this.askMcpServer(request, asked);
     if (isSuggestion(asked.input)) return this.suggest(request, asked);
@@ -101,10 +112,18 @@ export class RuntimeRuns {
     const { agentId, threadId } = asked;
     await this.checkNetwork(asked);
     const input = { ...asked.input, threadId };
+    // One that goes on with what broke here does so here.
+    const isPlaced = as.asked === undefined && as.waiting?.attempt === undefined;
+    const placement = isPlaced ? await agents.placementOf(agentId, request.request) : "here";
+    // Nothing is superseded in vain.
+    if (placement === "server" && asked.onBusy === "supersede" && !agents.servers.includes(agentId))
+      throw new RunnerError("offline", { threadId, agentId }, { message: noServer(agentId) });
     const load = async () => {
       const agent = await agents.clone(agentId, request.request);
       await configurator.configure({ agentId, agent, input, request: request.request });
-      return { agent, runner: await home.open() };
+      const opened = await home.open();
+      if (placement !== "here") await this.parts.inStep();
+      return { agent, runner: opened };
     };
     const loading: LoadingRun = { threadId, runId: input.runId, isStopped: false };
     this.loading.add(loading);
@@ -132,8 +151,10 @@ export class RuntimeRuns {
       shownAs,
       onBusy: onBusy === "reject" || onBusy === "queue" ? "throw" : onBusy,
       afterWaiting: onBusy === "queue",
-      waiting: waiting !== undefined,
-      attempt: waiting?.attempt,
+      waiting: as.waiting !== undefined,
+      attempt: as.waiting?.attempt,
+      asked: as.asked,
+      ...(placement !== "here" && { placement }),
     });
     // One that waits in the queue is cancelled.
     if (isStopped) run.stop();

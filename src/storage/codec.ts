@@ -61,5 +61,12 @@ export async function decoded(
   }
 }
 
-/** The short text that stands for another one, see {@link PayloadCodec.digest}. */
-export const digestOf = (codec: PayloadCodec, text: string): Promise<string> | string => codec.digest?.(text) ?? text;
+/** What digests look like: no fingerprint of a request does, which has a colon. */
+const DIGEST = /^[0-9a-f]{32}$/;
+
+/**
+ * The short text that stands for a fingerprint, see {@link PayloadCodec.digest}. One that another device has made stays, so
+ * that the run has the same on all devices.
+ */
+export const digestOf = (codec: PayloadCodec, text: string): Promise<string> | string =>
+  DIGEST.test(text) ? text : (codec.digest?.(text) ?? text);

@@ -122,7 +122,7 @@ export function claimedRun(
   epoch: number,
   last: string | undefined,
 ): RunRow {
-  const { device } = request;
+  const { device, asker } = request;
   const end = head?.deleted === true ? null : (head?.activeRunIndex ?? null);
   const parentRunId = request.parentRunId ?? (last === request.runId ? undefined : last);
   return {
@@ -138,6 +138,7 @@ export function claimedRun(
     fingerprint: request.fingerprint,
     ...(request.attempt !== undefined && { attempt: request.attempt }),
     ...(device !== undefined && { device }),
+    ...(asker !== undefined && { asker }),
     ...(end !== null && end !== request.prevRunIndex && { leaves: end }),
   };
 }

@@ -16,6 +16,13 @@ export interface DeviceName {
   readonly name: string;
 }
 
+/** The device that asked a server for a run, and the front-end tools that its tabs have. */
+export interface Asker {
+  readonly id: string;
+  /** Names. */
+  readonly tools: readonly string[];
+}
+
 /** The head of a thread: its live run and holder, and its active run. */
 export interface ThreadHead {
   readonly threadId: string;
@@ -93,6 +100,7 @@ export interface RunRow {
   readonly recovery?: RecoveryNote;
   /** The other device that executed it; absent: this one. */
   readonly device?: DeviceName;
+  readonly asker?: Asker;
   /** The end of the path when it began, where it does not continue that one. Older builds did not write it. */
   readonly leaves?: number;
   /** Its events from seq `from` on were replaced under this epoch: what readers saw of them before does not count. */
@@ -129,6 +137,7 @@ export interface ClaimRequest extends TurnRequest {
   readonly attempt?: Attempt;
   /** Another device executes it; this host writes down what it is told. */
   readonly device?: DeviceName;
+  readonly asker?: Asker;
 }
 
 export type ClaimResult =

@@ -1,6 +1,7 @@
 import type { Interrupt, Message, State } from "@ag-ui/client";
 import type { ToolResult } from "../run/pending-tool-calls.js";
 import type { Chunk, LockState, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
+import type { PayloadCodec } from "./codec.js";
 import type { DeviceStore } from "./devices.js";
 import type { CallChange, PendingToolCall } from "./pending-tool-calls.js";
 import type { WaitingStore } from "./waiting.js";
@@ -189,6 +190,8 @@ export interface RunStore extends RunReads, WaitingStore, DeviceStore {
   repack(threadId: string, runIndex: number, signal?: AbortSignal): Promise<void>;
   /** Deletes what hosts that died left of deleted and cut threads. */
   sweep(): Promise<void>;
+  /** What its content is stored by; absent: as it is. */
+  readonly codec?: PayloadCodec;
   /** Whether its content can be read; undefined where nothing is encrypted. Errors: RunnerError `wrong-key`. */
   lockState?(): Promise<LockState | undefined>;
   /** How often somebody has locked it for all. */

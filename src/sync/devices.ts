@@ -7,8 +7,18 @@ import type { Space } from "./space.js";
 
 /** How often a device says that it is there, in ms. */
 const BEAT_MS = 5_000;
+/** How long others take to answer whoever has just connected, in ms. */
+const ANSWER_MS = 1_000;
+/** Most agents of one server. */
+const MOST_AGENTS = 1_000;
 /** A device that was not heard of for so long is away, in ms. */
 const AWAY_MS = 3 * BEAT_MS;
+
+/** What a device says of itself. */
+export interface SaidDevice extends DeviceName {
+  /** Ids of the agents that it executes for others. */
+  readonly agents?: readonly string[];
+}
 
 /** Asks the device that executes a run to stop it. */
 export interface StopCall {
@@ -17,13 +27,15 @@ export interface StopCall {
 }
 
 type Told =
-  | { readonly type: "here"; readonly device: DeviceName; readonly asks?: true }
+  | { readonly type: "here"; readonly device: SaidDevice; readonly asks?: true }
   | { readonly type: "gone"; readonly device: DeviceName }
   | ({ readonly type: "stop"; readonly to: string } & StopCall);
 
 const isText = (value: unknown): value is string => typeof value === "string" && value.length <= 10_000;
 const isDevice = (value: unknown): value is DeviceName =>
   isRecord(value) && isText(value["id"]) && isText(value["name"]);
+const areAgents = (agents: unknown): boolean =>
+  agents === undefined || (Array.isArray(agents) && agents.length <= MOST_AGENTS && agents.every(isText));
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -37,14 +49,17 @@ function decode(body: Uint8Array): Told | undefined {
   }
   if (!isRecord(told)) return undefined;
   const { type, device } = told;
-  const isPresence = (type === "here" || type === "gone") && isDevice(device);
+  const isPresence =
+    (type === "here" || type === "gone") && isDevice(device) && areAgents((device as SaidDevice).agents);
   const isStop = type === "stop" && ["to", "threadId", "runId"].every((field) => isText(told[field]));
   return isPresence || isStop ? (told as unknown as Told) : undefined; // its fields were checked
 }
 
 /** Which devices are online, and what one tells another at once. Nothing here is kept, and nothing relies on it alone. */
 export class Devices {
-  private readonly heard = new Map<string, { readonly device: DeviceName; readonly at: number }>();
+  private readonly heard = new Map<string, { readonly device: SaidDevice; readonly at: number }>();
+  /** All that were ever heard of. */
+  private readonly known = new Set<string>();
   /** They have said that they leave. */
   private readonly left = new Set<string>();
   /** When the connection was made: before, nobody could be heard. */
@@ -52,7 +67,7 @@ export class Devices {
 
   constructor(
     private readonly space: Space,
-    private readonly self: DeviceName,
+    private readonly self: SaidDevice,
     private readonly clock: Clock,
     private readonly changed: () => void,
     signal: AbortSignal,
@@ -87,6 +102,16 @@ export class Devices {
     if (this.since === undefined || id === this.self.id) return false;
     if (this.left.has(id)) return true;
     return this.clock.elapsed() - Math.max(this.since, this.heard.get(id)?.at ?? -Infinity) >= AWAY_MS;
+  }
+
+  /** All that are online have had the time to say so, since the connection was made. */
+  get areHeard(): boolean {
+    return this.since !== undefined && this.clock.elapsed() - this.since >= ANSWER_MS;
+  }
+
+  /** It was heard of once. */
+  wasHere(id: string): boolean {
+    return this.known.has(id);
   }
 
   /** It was heard of lately. */
@@ -124,6 +149,7 @@ export class Devices {
       if (this.heard.delete(id)) this.left.add(id);
     } else {
       this.heard.set(id, { device: told.device, at: this.clock.elapsed() });
+      this.known.add(id);
       this.left.delete(id);
     }
     if (told.type === "here" && told.asks === true) this.tell({ type: "here", device: this.self });

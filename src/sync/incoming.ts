@@ -75,11 +75,14 @@ export class IncomingRun {
       if (this.isAbandoned && this.chunks.length === 0) return "done";
       if (this.isAbandoned && this.isBeside) return this.place(this.brokenEnd());
       if (!this.begun && !(await isBaseThere(this.context, this.run))) return "later";
-      if (end !== undefined && (this.isBeside || !this.begun)) return this.place(end);
+      // One that was asked for here may leave calls to the tabs: it is settled as their host does it.
+      const isAskedHere = this.run.asker?.id === this.context.self.id;
+      if (end !== undefined && (this.isBeside || (!this.begun && !isAskedHere))) return this.place(end);
       if (this.isBeside && isAway && this.chunks.length > 0 && !this.begun) return this.placeSoFar();
       if (this.isBeside) return "later";
       // One of which nothing came yet may be abandoned, as if it had never been.
-      if (!this.begun && this.chunks.length === 0 && !isAway) return "blocked";
+      const isEmpty = this.chunks.length === 0 && end === undefined;
+      if (!this.begun && isEmpty && !isAway && !isAskedHere) return "blocked";
       const begun = await Mirror.begin(this.context, this.run);
       if (begun === undefined) return "blocked";
       if (begun === "broken") {

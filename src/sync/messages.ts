@@ -5,7 +5,10 @@ import { weigh } from "../run/size.js";
 import type { Attempt } from "../run/hosted.js";
 import type { Chunk, PackedEntry, SettledStatus } from "../run/types.js";
 import type { DeviceName } from "../storage/devices.js";
+import type { Asker } from "../storage/rows.js";
 import type { PersistedInput } from "../storage/run-store.js";
+import type { RunnerErrorData } from "../wire/shapes.js";
+import { isAskedRun, isAsker, isErrorData, type AskedRun } from "./asked-run.js";
 
 /**
  * History of the messages: 1, the first. An entry of a later version is not understood, and a device that meets one says
@@ -24,12 +27,16 @@ interface Message {
 export interface ClaimMessage extends Message {
   readonly type: "claim";
   readonly runId: string;
+  /** A server is to execute it: the first one that claims the same run does. */
+  readonly asks?: AskedRun;
 }
 
 /** The run of a claim was not started after all. */
 export interface ReleaseMessage extends Message {
   readonly type: "release";
   readonly runId: string;
+  /** Why a server that was asked for it cannot start it. */
+  readonly error?: RunnerErrorData;
 }
 
 /** A run stands in the log of its device. */
@@ -48,6 +55,8 @@ export interface RunMessage extends Message {
   readonly input: PersistedInput;
   /** The thread's title, where it has none. */
   readonly title: string;
+  /** A device asked a server for it: that device's tabs execute the front-end tools that it calls. */
+  readonly asker?: Asker;
 }
 
 /** The log of its device does not have the run any more: nothing of it comes. */
@@ -109,10 +118,8 @@ export type SpaceMessage =
   | ActiveMessage
   | DeletedMessage;
 
-/** The longest id or name (UTF-16 code units) and title of what this library writes, generously. */
-const LONGEST = 10_000;
-
-const isText = (value: unknown): value is string => typeof value === "string" && value.length <= LONGEST;
+/** Of any length, as ids are for runners: what a device cannot read of its own it would send for ever. */
+const isText = (value: unknown): value is string => typeof value === "string";
 const isIndex = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isTime = (value: unknown): value is number => Number.isFinite(value);
 const isFlag = (value: unknown): value is boolean => typeof value === "boolean";
@@ -180,8 +187,8 @@ const isMessage = has({ id: isText, role: isText });
 const isInput = has({ messages: isListOf(isMessage) });
 
 const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>> = {
-  claim: has({ runId: isText }),
-  release: has({ runId: isText }),
+  claim: has({ runId: isText, asks: isMaybe(isAskedRun) }),
+  release: has({ runId: isText, error: isMaybe(isErrorData) }),
   run: has({
     runId: isText,
     prev: isNullOr(isText),
@@ -189,11 +196,11 @@ const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>
     parentRunId: isMaybe(isText),
     agentId: isMaybe(isText),
     startedAt: isTime,
-    // The whole input may be in it.
-    fingerprint: (value) => typeof value === "string",
+    fingerprint: isText,
     attempt: isMaybe(has({ of: isText, number: isIndex })),
     input: isInput,
     title: isText,
+    asker: isMaybe(isAsker),
   }),
   events: has({ runId: isText, chunks: isListOf(isChunk) }),
   end: has({

@@ -1,7 +1,9 @@
+import type { Message, RunFinishedEvent } from "@ag-ui/client";
 import { claimThread } from "../lock/claim.js";
 import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import { isThatRun } from "../run/interrupts.js";
+import { leftCalls } from "../run/pending-tool-calls.js";
 import { lastSeq, sliceChunk } from "../run/pack.js";
 import { chunkSize } from "../run/size.js";
 import type { Chunk, RunStatus } from "../run/types.js";
@@ -9,7 +11,8 @@ import type { Recovery } from "../runner/claim/recovery.js";
 import { newThread, type History } from "../runner/history/history.js";
 import { RecordedRun } from "../runner/history/recorded-run.js";
 import type { RunnerParts } from "../runner/parts.js";
-import { answeredIn } from "../storage/pending-tool-calls.js";
+import type { DeviceName } from "../storage/devices.js";
+import { answeredIn, type LeftByRun, type PendingToolCall } from "../storage/pending-tool-calls.js";
 import type { Claim, RunRow, ThreadHead } from "../storage/run-store.js";
 import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
 
@@ -18,6 +21,7 @@ export interface MirrorContext {
   readonly parts: RunnerParts;
   readonly history: History;
   readonly recovery: Recovery;
+  readonly self: DeviceName;
 }
 
 /** Where a run of another device stands: the run before it in this log, and what it began on. */
@@ -148,10 +152,22 @@ export class Mirror {
       ownTerminal: true,
       closing: recorded.closing(),
       derived: recorded.derived(),
+      left: this.left(status, last),
       bytes: this.bytes + chunkSize(last),
     });
     await this.lock.release();
     channel.post({ type: "ended", threadId, runId, runIndex });
+  }
+
+  /** The calls that it leaves to the tabs of this device, if it was asked for here. */
+  private left(status: RunStatus, { entries }: Chunk): LeftByRun | undefined {
+    const { asker, agentId } = this.run;
+    if (status !== "finished" || asker?.id !== this.context.self.id) return undefined;
+    const { recorded, context } = this;
+    const { outcome } = (entries.at(-1)?.event ?? {}) as Partial<RunFinishedEvent>; // its status says so
+    const left = leftCalls(recorded.start.messages, recorded.content.messages, new Set(asker.tools), outcome);
+    if (left.unanswered.size === 0) return undefined;
+    return { ...left, nextRunId: context.parts.makeId(), ...(agentId !== undefined && { agentId }) };
   }
 
   /** Nobody hears from its device any more: it is broken for now, and goes on here when its device does. */
@@ -191,11 +207,15 @@ async function started(
   head: ThreadHead | undefined,
 ): Promise<Begun | "exists" | undefined> {
   const { parts } = context;
-  const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device } = run;
+  const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device, asker } = run;
   const base = await baseOf(context, run);
   if (base === undefined) return undefined;
   const { prevRunIndex, recorded } = base;
   const isThere = head !== undefined && head.deleted !== true;
+  // It waited here, until a server was there or until this host could go on with a broken one.
+  if (await parts.store.removeWaiting(threadId, runId)) {
+    parts.channel.post({ type: "changed", threadId, waiting: true });
+  }
   const continues = isThere && head.activeRunIndex === prevRunIndex;
   const result = await parts.store.claim({
     threadId,
@@ -208,11 +228,16 @@ async function started(
     prevRunIndex,
     input,
     fingerprint,
-    ...(continues && { toolCallIds: answeredIn(head).map(({ toolCallId }) => toolCallId) }),
+    ...(continues && {
+      toolCallIds: answeredIn(head)
+        .filter(isIn(input.messages))
+        .map(({ toolCallId }) => toolCallId),
+    }),
     ...(answersOf(run) && { answers: true }),
     title,
     ...(attempt !== undefined && { attempt }),
     device,
+    ...(asker !== undefined && { asker }),
   });
   if (result.is === "exists") return "exists";
   return result.is === "claimed" ? { claim: result.claim, recorded } : undefined;
@@ -229,3 +254,9 @@ async function reopened(
   if (claim === undefined || head === undefined) return undefined;
   return { claim, recorded: await history.viewOf(head, runIndex) };
 }
+
+/** Whether a run was given the result of a call. One that came later goes along with the next run. */
+const isIn =
+  (messages: readonly Message[]) =>
+  ({ toolCallId }: PendingToolCall): boolean =>
+    messages.some((message) => message.role === "tool" && message.toolCallId === toolCallId);

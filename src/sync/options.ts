@@ -12,9 +12,10 @@ export interface SyncOptions {
   readonly servers?: string | readonly string[];
   /**
    * Whose threads: all devices that name the same space share them. 1 to 64 characters of A to Z, a to z, 0 to 9, `-` and
-   * `_`. Or, in place of `servers`, a Space of another engine.
+   * `_`. Or, in place of `servers`, a Space of another engine, or a function that makes one: with encryption it is asked
+   * again whenever the database is unlocked, since a space is closed when it is locked.
    */
-  readonly space: string | Space;
+  readonly space: string | Space | (() => Space);
   /** Asked again at each connection where it is a function. Never stored. Default: none. */
   readonly credentials?: SyncCredentials | (() => SyncCredentials | Promise<SyncCredentials>);
   /** What people call this device, 1 to 100 characters. Default: what the browser says of itself. */
@@ -45,7 +46,7 @@ export function checkSync(options: SyncOptions): void {
   if (device !== undefined && (device.length === 0 || device.length > 100)) {
     throw invalidInput("sync.device", "sync.device must be 1 to 100 characters");
   }
-  if (typeof space === "object" && space !== null) return;
+  if (typeof space === "function" || (typeof space === "object" && space !== null)) return;
   if (typeof space !== "string" || !SPACE_NAME.test(space)) {
     throw invalidInput("sync.space", "sync.space must be 1 to 64 characters of A to Z, a to z, 0 to 9, - and _");
   }

@@ -5,6 +5,7 @@ import type { DeviceName } from "../storage/devices.js";
 import type { RunRow, RunStore, ThreadHead } from "../storage/run-store.js";
 import { catchUp } from "../runner/read/catch-up.js";
 import { completed } from "../runner/history/run-input.js";
+import { isFresh } from "./asked-run.js";
 import type { SentChunk, SpaceMessage } from "./messages.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 
@@ -28,6 +29,10 @@ interface SendContext {
   readonly starting: ReadonlySet<string>;
   /** What others have changed of the thread's entry in the list is in the log. */
   readonly isListed: boolean;
+  /** Ms since the Unix epoch. */
+  readonly now: number;
+  /** A fingerprint as other devices may know it. */
+  readonly digest: (fingerprint: string) => Promise<string> | string;
 }
 
 /**
@@ -38,7 +43,7 @@ export async function nextToSend(
   store: Reads,
   head: ThreadHead | undefined,
   record: ThreadRecord,
-  { device, starting, isListed }: SendContext,
+  { device, starting, isListed, digest, now }: SendContext,
 ): Promise<Next> {
   const { threadId, state, sent, activating, deleting } = record;
   const from = { threadId, device };
@@ -50,8 +55,8 @@ export async function nextToSend(
     return { is: "message", message: { type: "deleted", knew: deleting, ...from } };
   }
   const { lock } = state;
-  // It was claimed, and never began: the host that claimed it has ended.
-  const isOwn = lock !== undefined && lock.device.id === device.id;
+  // It was claimed, and never began: the host that claimed it has ended. What servers are asked for stands for a while.
+  const isOwn = lock !== undefined && lock.device.id === device.id && !(lock.asks && isFresh(lock.asks, now));
   if (isOwn && !Object.hasOwn(state.open, lock.runId) && !starting.has(lock.runId)) {
     const { runId } = lock;
     return { is: "message", message: { type: "release", runId, ...from } };
@@ -62,13 +67,24 @@ export async function nextToSend(
   const runIndex = sent;
   if (runIndex < head.runCount) {
     const row = await store.run(threadId, runIndex);
+    // Another server has it.
+    if (
+      row?.asker !== undefined &&
+      lock?.isClaimed === true &&
+      lock.runId === row.runId &&
+      lock.device.id !== device.id
+    )
+      return undefined;
     const isBegun = row !== undefined && openBy(record, row.runId) === device.id;
     const isOthers = row?.device !== undefined && !isBegun && record.revives?.includes(row.runId) !== false;
     // What is left of it cannot be read, or it is another device's.
     if (row === undefined || isOthers || (head.cut === true && runIndex === head.first)) {
       return { is: "sent", runIndex };
     }
-    return nextOfRun(store, row, record, from);
+    const next = await nextOfRun(store, row, record, from);
+    if (next?.is !== "message" || next.message.type !== "run") return next;
+    const { message } = next;
+    return { is: "message", message: { ...message, fingerprint: await digest(message.fingerprint) } };
   }
   if (activating !== undefined) {
     const { knew } = activating;
@@ -154,7 +170,7 @@ const endMessage = (
 
 async function runMessage(store: Reads, row: RunRow, from: From): Promise<SpaceMessage> {
   const { threadId } = from;
-  const { runId, runIndex, prevRunIndex, leaves, agentId, parentRunId, startedAt, fingerprint, attempt } = row;
+  const { runId, runIndex, prevRunIndex, leaves, agentId, parentRunId, startedAt, fingerprint, attempt, asker } = row;
   const idOf = async (index: number | null | undefined): Promise<string | null> =>
     typeof index === "number" ? ((await store.run(threadId, index))?.runId ?? null) : null;
   const [prev, left, input, thread] = await Promise.all([
@@ -175,6 +191,7 @@ async function runMessage(store: Reads, row: RunRow, from: From): Promise<SpaceM
     ...(attempt !== undefined && { attempt }),
     input: input ?? { messages: [] },
     title: thread?.title ?? "",
+    ...(asker !== undefined && { asker }),
     ...from,
   };
 }

@@ -43,7 +43,7 @@ export interface Space {
 
 /** A place in the log of a space. */
 export interface SpacePlace {
-  /** Another one where the log was made anew. */
+  /** Another one where the log was made anew. The same for all devices. */
   readonly log: string;
   readonly seq: number;
 }
@@ -52,7 +52,14 @@ export interface SpacePlace {
 export type SpaceFrame =
   /** `last`: the seq of the last entry at that time, 0 for none. */
   | { readonly is: "begins"; readonly log: string; readonly last: number }
-  | { readonly is: "entry"; readonly thread: string; readonly seq: number; readonly body: Uint8Array };
+  | {
+      readonly is: "entry";
+      readonly thread: string;
+      readonly seq: number;
+      readonly body: Uint8Array;
+      /** The `last` that its writer gave, where that is authenticated: elsewhere it says nothing. Absent: not known. */
+      readonly after?: number;
+    };
 
 /** The connection of a device to its space. */
 export type SpaceState =
@@ -60,7 +67,7 @@ export type SpaceState =
   | { readonly is: "online" }
   /** `message`: why, for people. It goes on trying, unless it is `refused`. */
   | { readonly is: "offline"; readonly message?: string }
-  /** The credentials are not valid, or do not allow what is needed. */
+  /** The credentials are not valid, or do not allow what is needed; or the keys of an encrypted space are not here. */
   | { readonly is: "refused"; readonly message: string };
 
 /** There is no connection, or it was lost: what was to be added may be there or not. */

@@ -1,26 +1,125 @@
+import { Bell } from "../platform/bell.js";
+import type { Lazy } from "../platform/lazy.js";
+import { RunnerError } from "../run/errors.js";
+import { loaded } from "../run/loaded.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
+import type { Encryption } from "../storage/encryption/encryption.js";
+import type { RunRow } from "../storage/rows.js";
+import type { SyncState } from "../wire/shapes.js";
+import { MemorySyncDatabase, type SyncRecords } from "./memory-sync-database.js";
+import type { NatsSpaceOptions } from "./nats/options.js";
 import type { SyncOptions } from "./options.js";
 import type { Space } from "./space.js";
-import { Sync } from "./sync.js";
+import { SyncDatabase } from "./sync-database.js";
+import type { ServerParts } from "./serving.js";
+import { Sync, type SyncParts } from "./sync.js";
+import { keyOfThread } from "./thread-key.js";
 
-/** Keeps the runner's log in step with those of other devices, until the runner is closed. */
-export async function startSync(runner: LocalAgentRunner, options: SyncOptions): Promise<Sync> {
-  const { parts, elsewhere, closed } = runner.joinDevices();
-  const sync = new Sync({
-    space: await spaceOf(options),
+const LOCKED: SyncState = {
+  is: "offline",
+  message: "The database is locked: its threads are in step again once somebody unlocks it",
+  isCurrent: false,
+  devices: [],
+};
+
+const UNSAVED: SyncState = {
+  is: "refused",
+  message: "This browser stores nothing for the page: the threads of other devices are not shown",
+  isCurrent: false,
+  devices: [],
+};
+
+/** What is needed beside the runner, and what the app has asked for. */
+export interface SyncStart {
+  /** Told the status, and each change of it. */
+  readonly tell: (status: SyncState) => void;
+  /** That of the runner; of a server, that of its space. */
+  readonly encryption?: Lazy<Encryption> | undefined;
+  /** How NATS is connected to. Default: by WebSocket. */
+  readonly connect?: NatsSpaceOptions["connect"];
+  /** Where this host executes what the devices of the space ask for. */
+  readonly server?: ServerParts | undefined;
+}
+
+/**
+ * Keeps the runner's log in step with those of other devices, until the runner is closed: an encrypted one while it is
+ * unlocked.
+ *
+ * Resolves when it has ended. Errors: RunnerError, why it cannot be in step
+ */
+export async function startSync(runner: LocalAgentRunner, options: SyncOptions, start: SyncStart): Promise<void> {
+  const { tell, encryption } = start;
+  // What it removes for lack of room would be deleted on all devices.
+  if (runner.durability === "memory" && start.server === undefined) return tell(UNSAVED);
+  const { closedSignal: closed } = runner;
+  const given = await encryption?.get();
+  const moved = new Bell();
+  const hearing = given?.unlocked$.subscribe(() => moved.ring());
+  try {
+    while (!closed.aborted) {
+      const seen = moved.count;
+      const sync = (await isReadable(runner)) ? await syncOf(runner, options, start, given) : undefined;
+      if (sync === undefined) tell(LOCKED);
+      else sync.status$.subscribe(tell);
+      await moved.wait(seen, closed);
+      await sync?.close();
+    }
+  } finally {
+    hearing?.unsubscribe();
+  }
+}
+
+/** Nothing is encrypted, or its key is here. */
+async function isReadable(runner: LocalAgentRunner): Promise<boolean> {
+  try {
+    const state = await runner.lockState();
+    return state === undefined || state === "unlocked";
+  } catch (error) {
+    if (!RunnerError.is(error, "wrong-key")) throw error;
+    return false;
+  }
+}
+
+async function syncOf(
+  runner: LocalAgentRunner,
+  options: SyncOptions,
+  { server, connect }: SyncStart,
+  encryption: Encryption | undefined,
+): Promise<Sync> {
+  const { space, device = deviceName() } = options;
+  const below = await spaceOf(options, connect);
+  // A server goes on with what another one was asked for, and began while this one was there.
+  const takesOver = ({ device: its, asker }: Pick<RunRow, "device" | "asker">): boolean =>
+    its !== undefined && asker !== undefined && sync.wasHere(its.id);
+  const { parts, elsewhere } = runner.joinDevices(server && takesOver);
+  const { dbName, clock, logger, makeId, store } = parts;
+  const database: SyncRecords =
+    runner.durability === "memory" ? new MemorySyncDatabase() : new SyncDatabase(dbName, clock, store.codec);
+  const over: Omit<SyncParts, "space" | "keyOf"> = {
     parts,
     elsewhere,
-    deviceName: options.device ?? deviceName(),
+    database,
+    deviceName: device,
     stop: (call) => void runner.stop(call).catch(() => undefined),
-  });
+    ...(server !== undefined && { server }),
+  };
+  let sync: Sync;
+  if (encryption === undefined) sync = new Sync({ ...over, space: below, keyOf: keyOfThread });
+  else {
+    const { SealedSpace } = await loaded(import("./sealed/sealed-space.js"));
+    const name = typeof space === "string" ? space : "";
+    const sealed = new SealedSpace({ space: below, name, encryption, store: database, logger, makeId });
+    sync = new Sync({ ...over, space: sealed, keyOf: sealed.keyOf });
+  }
   runner.deleted$.subscribe(() => sync.logLost());
-  const close = (): void => void sync.close();
-  if (closed.aborted) close();
-  else closed.addEventListener("abort", close, { once: true });
   return sync;
 }
 
-async function spaceOf({ space, servers = [], credentials, replicas }: SyncOptions): Promise<Space> {
+async function spaceOf(
+  { space, servers = [], credentials, replicas }: SyncOptions,
+  connect: SyncStart["connect"],
+): Promise<Space> {
+  if (typeof space === "function") return space();
   if (typeof space !== "string") return space;
   const { natsSpace } = await import("./nats/nats-space.js");
   return natsSpace({
@@ -28,12 +127,13 @@ async function spaceOf({ space, servers = [], credentials, replicas }: SyncOptio
     space,
     ...(credentials !== undefined && { credentials }),
     ...(replicas !== undefined && { replicas }),
+    ...(connect !== undefined && { connect }),
   });
 }
 
 /** The browser and its system, as far as the browser tells: "Chrome on Windows". */
 function deviceName(): string {
-  const { userAgentData, userAgent = "" } = navigator as Navigator & {
+  const { userAgentData, userAgent = "" } = (globalThis.navigator ?? {}) as Partial<Navigator> & {
     readonly userAgentData?: { readonly brands: readonly { readonly brand: string }[]; readonly platform: string };
   };
   const brand = userAgentData?.brands.find((one) => !/not.?a.?brand|chromium/i.test(one.brand))?.brand;

@@ -1,6 +1,8 @@
 import type { DBSchema } from "idb";
 import type { Clock } from "../platform/clock.js";
 import { syncDbName } from "../platform/names.js";
+import { RunnerError } from "../run/errors.js";
+import { decoded, plainCodec, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
 import type { SpacePlace } from "./space.js";
 import type { ThreadState } from "./thread-state.js";
@@ -36,20 +38,36 @@ export interface Listed {
   readonly pinned: boolean;
 }
 
+/** An encrypted {@link ThreadRecord}. */
+interface SealedRecord extends Pick<ThreadRecord, "key"> {
+  readonly sealed: unknown;
+}
+
 interface SyncSchema extends DBSchema {
   /**
    * `device`: this device's id. `place`: everything up to it is in the log. `epoch`: one of the log. `revives`: the space has
-   * begun anew.
+   * begun anew. `seal`: all threads are encrypted. `keys`: those of the space, encrypted.
    */
-  meta: { key: "device" | "place" | "revives" | "epoch"; value: string | number | SpacePlace };
-  threads: { key: string; value: ThreadRecord };
+  meta: { key: "device" | "place" | "revives" | "epoch" | "seal" | "keys"; value: unknown };
+  threads: { key: string; value: ThreadRecord | SealedRecord };
 }
+
+const placeOf = (key: string): PayloadPlace => ["thread of a space", key];
+const SPACE_KEYS: PayloadPlace = ["keys of a space"];
+
+const refused = (): RunnerError => new RunnerError("corrupt-record", { store: "sync" });
 
 /** What a device remembers of the space, beside the log. Losing it costs a new look at everything, never an event. */
 export class SyncDatabase {
   private readonly connection: DatabaseConnection<SyncSchema>;
+  private last: Promise<void> = Promise.resolve();
 
-  constructor(dbName: string, clock: Clock) {
+  /** @param codec that of the log: one key opens both, whoever changes it */
+  constructor(
+    dbName: string,
+    clock: Clock,
+    private readonly codec: PayloadCodec = plainCodec,
+  ) {
     this.connection = new DatabaseConnection<SyncSchema>({
       dbName: syncDbName(dbName),
       clock,
@@ -61,6 +79,37 @@ export class SyncDatabase {
           db.createObjectStore("threads", { keyPath: "key" });
         },
       },
+    });
+  }
+
+  /**
+   * Forgets plain records where they are to be encrypted, or the reverse: they are about a space that is not encrypted, or
+   * is, which the device never shares again.
+   */
+  async prepare(): Promise<void> {
+    const isSealed = this.codec.isPlain !== true;
+    if (isSealed === ((await this.meta("seal")) !== undefined)) return;
+    await this.forget((await this.place()) !== undefined);
+    await this.connection.write(["meta"], "strict", async (tx) => {
+      const meta = tx.objectStore("meta");
+      await Promise.all([meta.delete("keys"), isSealed ? meta.put(true, "seal") : meta.delete("seal")]);
+    });
+  }
+
+  /** The keys of the space, as {@link setKeys} was given them; undefined where there are none that can be read. */
+  async keys(): Promise<unknown> {
+    const stored = await this.meta("keys");
+    if (stored === undefined) return undefined;
+    return decoded(this.codec, stored, SPACE_KEYS, refused).catch((error: unknown) => {
+      if (!RunnerError.is(error, "corrupt-record")) throw error;
+      return undefined;
+    });
+  }
+
+  async setKeys(keys: unknown): Promise<void> {
+    const sealed = await this.codec.encode(keys, SPACE_KEYS);
+    await this.connection.write(["meta"], "strict", async (tx) => {
+      await tx.objectStore("meta").put(sealed, "keys");
     });
   }
 
@@ -76,34 +125,35 @@ export class SyncDatabase {
   }
 
   async place(): Promise<SpacePlace | undefined> {
-    const place = await this.connection.read(["meta"], (tx) => tx.objectStore("meta").get("place"));
-    return typeof place === "object" ? place : undefined;
+    const place = await this.meta("place");
+    return typeof place === "object" ? (place as SpacePlace) : undefined; // only `put` writes it
   }
 
   /** The space has begun anew once. */
   async revives(): Promise<boolean> {
-    return (await this.connection.read(["meta"], (tx) => tx.objectStore("meta").getKey("revives"))) !== undefined;
+    return (await this.meta("revives")) !== undefined;
   }
 
-  thread(key: string): Promise<ThreadRecord | undefined> {
-    return this.connection.read(["threads"], (tx) => tx.objectStore("threads").get(key));
+  /** Errors: RunnerError `corrupt-record`, where it was changed by somebody else. */
+  async thread(key: string): Promise<ThreadRecord | undefined> {
+    const stored = await this.connection.read(["threads"], (tx) => tx.objectStore("threads").get(key));
+    if (stored === undefined) return undefined;
+    const payload = "sealed" in stored ? stored.sealed : stored;
+    // Only `put` writes it.
+    return (await decoded(this.codec, payload, placeOf(key), refused)) as ThreadRecord;
   }
 
   /** @param place absent: it stays */
   put(threads: readonly ThreadRecord[], place?: SpacePlace): Promise<void> {
-    return this.connection.write(["meta", "threads"], "relaxed", async (tx) => {
-      for (const thread of threads)
-        void tx
-          .objectStore("threads")
-          .put(thread)
-          .catch(() => undefined);
-      if (place !== undefined) await tx.objectStore("meta").put(place, "place");
-    });
+    // One after the other: encrypting takes a while, and the last one counts.
+    const put = this.last.then(() => this.putNow(threads, place));
+    this.last = put.catch(() => undefined);
+    return put;
   }
 
   /** An epoch of the log that this is about. */
   async epoch(): Promise<number | undefined> {
-    const epoch = await this.connection.read(["meta"], (tx) => tx.objectStore("meta").get("epoch"));
+    const epoch = await this.meta("epoch");
     return typeof epoch === "number" ? epoch : undefined;
   }
 
@@ -128,5 +178,26 @@ export class SyncDatabase {
 
   close(): Promise<void> {
     return this.connection.close();
+  }
+
+  private async putNow(threads: readonly ThreadRecord[], place?: SpacePlace): Promise<void> {
+    const stored = await Promise.all(threads.map((thread) => this.stored(thread)));
+    return this.connection.write(["meta", "threads"], "relaxed", async (tx) => {
+      for (const thread of stored)
+        void tx
+          .objectStore("threads")
+          .put(thread)
+          .catch(() => undefined);
+      if (place !== undefined) await tx.objectStore("meta").put(place, "place");
+    });
+  }
+
+  private async stored(thread: ThreadRecord): Promise<ThreadRecord | SealedRecord> {
+    const { key } = thread;
+    return this.codec.isPlain === true ? thread : { key, sealed: await this.codec.encode(thread, placeOf(key)) };
+  }
+
+  private meta(key: SyncSchema["meta"]["key"]): Promise<unknown> {
+    return this.connection.read(["meta"], (tx) => tx.objectStore("meta").get(key));
   }
 }

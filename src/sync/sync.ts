@@ -1,30 +1,38 @@
 import { BehaviorSubject, type Observable } from "rxjs";
 import { abortWith, sharedController } from "../platform/abort.js";
-import { ringOrSilence, Bell } from "../platform/bell.js";
+import { Bell } from "../platform/bell.js";
 import type { HeldLock } from "../platform/locks.js";
 import { hostLifeLockName, syncLockName } from "../platform/names.js";
 import { isSameDatabase } from "../run/epochs.js";
+import { RunnerError } from "../run/errors.js";
 import { Recovery } from "../runner/claim/recovery.js";
 import { History } from "../runner/history/history.js";
-import type { Admission, ElsewhereParts, RunnerParts } from "../runner/parts.js";
+import type { ElsewhereParts, RunnerParts } from "../runner/parts.js";
 import { equalJson } from "../run/json.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { SyncState } from "../wire/shapes.js";
+import { Admissions } from "./admissions.js";
 import { Devices, type StopCall } from "./devices.js";
 import { decodeMessage } from "./messages.js";
-import type { Space, SpacePlace, SpaceState } from "./space.js";
-import { SyncDatabase, type ThreadRecord } from "./sync-database.js";
-import { keyOfThread } from "./thread-key.js";
+import type { SyncRecords } from "./memory-sync-database.js";
+import type { Space, SpaceFrame, SpacePlace, SpaceState } from "./space.js";
+import type { ThreadRecord } from "./sync-database.js";
+import { KEYS_THREAD } from "./thread-key.js";
+import { Serving, type ServerParts } from "./serving.js";
 import { ThreadSync, type ThreadSyncContext } from "./thread-sync.js";
 import { NO_ENTRIES } from "./thread-state.js";
 
-/** How long a run that starts waits for the space, in ms; then it starts as if the device were offline. */
-const CLAIM_MS = 2_000;
 /** Pause after a failure that nobody expected, in ms. */
 const RETRY_MS = 1_000;
 
+type Entry = Extract<SpaceFrame, { is: "entry" }>;
+
 export interface SyncParts {
   readonly space: Space;
+  /** The key of a thread's entries. It may wait until the keys of the space are known. */
+  readonly keyOf: (threadId: string) => Promise<string>;
+  /** What this device remembers of the space. */
+  readonly database: SyncRecords;
   /** A host of its own, which runs no agents. */
   readonly parts: RunnerParts;
   /** What the runs of this device ask. */
@@ -33,17 +41,19 @@ export interface SyncParts {
   readonly deviceName: string;
   /** Ends a run of this device. */
   readonly stop: (call: StopCall) => void;
+  /** This host executes what the devices of the space ask for. */
+  readonly server?: ServerParts;
 }
 
 /** Its database was closed, or fails: whatever comes next tries again. */
 const quiet = (): void => undefined;
 
-/** Another device has a version of this library that this one does not understand. */
-class NewerDevice extends Error {
-  constructor() {
-    super("Another device has a newer version of this app: reload the page");
-  }
-}
+/** What the space says cannot be understood here, and nothing can be sent behind it. The message says what to do. */
+class NotUnderstood extends Error {}
+
+const NEWER = "Another device has a newer version of this app: reload the page";
+const ENCRYPTED =
+  "What the devices of this space share is encrypted: give encryption to the runtime of this one, with their key";
 
 /**
  * Keeps the threads of this device in step with those of the others in its space. The log of the device stays what its
@@ -52,13 +62,12 @@ class NewerDevice extends Error {
  */
 export class Sync {
   private readonly closed = sharedController();
-  private readonly database: SyncDatabase;
   private readonly threads = new Map<string, Promise<ThreadSync | undefined>>();
+  private readonly loading = new Set<Promise<unknown>>();
   private readonly open = new Map<string, ThreadSync>();
   private readonly byKey = new Map<string, ThreadSync>();
   /** Threads that may have something that is to be sent. */
   private readonly unsent = new Set<string>();
-  private readonly starting = new Set<string>();
   private readonly unsaved = new Set<ThreadSync>();
   private readonly moved = new Bell();
   private readonly status: BehaviorSubject<SyncState>;
@@ -85,17 +94,29 @@ export class Sync {
   private isOutdated = false;
   /** Ends the reading of now. */
   private session: AbortController | undefined;
+  private readonly admissions: Admissions;
+  /** Of a server. */
+  private serving: Serving | undefined;
   private state: SpaceState = { is: "connecting" };
 
   constructor(private readonly options: SyncParts) {
     const { parts, elsewhere, space, deviceName } = options;
     this.self = { id: "", name: deviceName };
-    this.database = new SyncDatabase(parts.dbName, parts.clock);
     this.status = new BehaviorSubject<SyncState>({ is: "connecting", isCurrent: false, devices: [] });
-    elsewhere.admit = (...run) => this.admit(...run);
+    this.admissions = new Admissions({
+      parts,
+      context: () => this.context,
+      state: () => this.state.is,
+      isCurrent: () => this.isCurrent,
+      threadOf: (threadId) => this.threadOf(threadId),
+      moved: this.moved,
+      closed: this.closed.signal,
+    });
+    elsewhere.admit = (request) => this.admissions.admit(request);
     space.state$.subscribe((state) => {
       if (state.is !== "online") this.target = undefined;
       if (!this.isOutdated) this.state = state;
+      this.moved.ring();
       this.tell();
     });
     this.running = this.run().catch((error: unknown) => {
@@ -112,43 +133,9 @@ export class Sync {
     return this.state.is === "online" && this.target !== undefined && (this.place?.seq ?? 0) >= this.target;
   }
 
-  /**
-   * Asks whether a run may start, and tells the other devices so. The caller holds the thread's lock here. Where the
-   * device is offline, it may: what others add meanwhile stands beside it.
-   */
-  async admit(threadId: string, runId: string): Promise<Admission> {
-    const admitted: Admission = { is: "admitted", release: () => void this.starting.delete(runId) };
-    const { clock } = this.options.parts;
-    const until = abortWith(this.closed.signal);
-    void clock.after(CLAIM_MS, until.signal).then(() => until.abort());
-    try {
-      while (this.isCurrent && !until.signal.aborted) {
-        const seen = this.moved.count;
-        const thread = await this.threadOf(threadId);
-        if (thread === undefined) return admitted;
-        const { heldBy } = thread;
-        const { lock } = thread.record.state;
-        if (heldBy !== undefined && lock !== undefined)
-          return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
-        if (thread.isBehind) return { is: "behind", wait: () => this.writtenDown(thread) };
-        this.starting.add(runId);
-        const release = (): void => {
-          this.starting.delete(runId);
-          thread.ring();
-        };
-        const claim = { type: "claim", threadId, runId, device: this.self } as const;
-        const added = thread.add(claim);
-        const result = await Promise.race([added, clock.after(CLAIM_MS, until.signal).then(() => "late" as const)]);
-        if (result !== false) return { is: "admitted", release };
-        this.starting.delete(runId);
-        await ringOrSilence(this.moved, seen, clock, CLAIM_MS, until.signal);
-      }
-    } catch {
-      // Offline: see above.
-    } finally {
-      until.abort();
-    }
-    return admitted;
+  /** The device was heard of since this host is here. */
+  wasHere(id: string): boolean {
+    return this.devices?.wasHere(id) === true;
   }
 
   async close(): Promise<void> {
@@ -161,7 +148,7 @@ export class Sync {
     await this.options.space.close();
     this.options.parts.channel.close();
     for (const lock of this.held) await lock.release();
-    await this.database.close();
+    await this.options.database.close();
     this.status.complete();
   }
 
@@ -176,9 +163,25 @@ export class Sync {
       if (lock === undefined) return void holding.then((late) => late.release(), quiet);
       this.held.push(lock);
     }
-    this.self = { ...this.self, id: await this.database.device(makeId()) };
-    const devices = new Devices(space, this.self, clock, () => this.devicesChanged(), signal);
+    await this.options.database.prepare();
+    this.self = { ...this.self, id: await this.options.database.device(makeId()) };
+    const { server } = this.options;
+    const said = { ...this.self, ...(server !== undefined && { agents: server.agents }) };
+    const devices = new Devices(space, said, clock, () => this.devicesChanged(), signal);
     this.devices = devices;
+    this.serving =
+      server &&
+      new Serving({
+        server,
+        self: this.self,
+        store: parts.store,
+        clock,
+        stop,
+        moved: this.moved,
+        isAway: (id) => devices.isAway(id),
+        isCurrent: () => this.isCurrent,
+        closed: signal,
+      });
     devices.stops$.subscribe(stop);
     const history = new History(parts.store);
     this.context = {
@@ -189,7 +192,9 @@ export class Sync {
       self: this.self,
       devices,
       isCurrent: () => this.isCurrent,
-      starting: () => new Set(this.starting),
+      starting: () => new Set([...this.admissions.starting, ...(this.serving?.executing ?? [])]),
+      wrote: () => this.moved.ring(),
+      stop: this.options.stop,
       unsaved: (thread) => void this.unsaved.add(thread),
       save: (thread) => this.save(thread),
       unsent: ({ record }) => void this.unsent.add(record.threadId),
@@ -219,8 +224,9 @@ export class Sync {
         await this.read(session.signal);
       } catch (error) {
         parts.logger.warn(`Devices are not in step: ${String(error)}`);
-        // What it says cannot be understood here, and nothing can be sent behind it.
-        if (error instanceof NewerDevice) return this.refuse(error.message);
+        if (error instanceof NotUnderstood) return this.refuse(error.message);
+        // Somebody has changed what is known of a thread: everything is read again.
+        if (RunnerError.is(error, "corrupt-record") && error.details["store"] === "sync") this.anew ??= "log";
         await clock.after(RETRY_MS, signal);
       } finally {
         session.abort();
@@ -245,10 +251,10 @@ export class Sync {
   }
 
   private async lookAtLog(): Promise<void> {
-    this.place = await this.database.place();
-    this.revives = await this.database.revives();
+    this.place = await this.options.database.place();
+    this.revives = await this.options.database.revives();
     const [first] = await this.options.parts.store.heads(undefined);
-    this.epoch = await this.database.epoch();
+    this.epoch = await this.options.database.epoch();
     const isOther = this.epoch !== undefined && (first === undefined || !isSameDatabase(first.epoch, this.epoch));
     if (isOther) this.anew = "log";
     else await this.lookAtAll();
@@ -266,7 +272,7 @@ export class Sync {
         this.place ??= { log: frame.log, seq: 0 };
         this.target = frame.last;
       } else {
-        await this.take(frame.thread, frame.seq, frame.body);
+        await this.take(frame);
         this.place = { log: this.place?.log ?? "", seq: frame.seq };
       }
       this.moved.ring();
@@ -274,24 +280,29 @@ export class Sync {
     }
   }
 
-  private async take(key: string, seq: number, body: Uint8Array): Promise<void> {
+  private async take({ thread: key, seq, body, after }: Entry): Promise<void> {
+    // A space that opens them itself leaves nothing of them.
+    if (key === KEYS_THREAD && body.length > 0) throw new NotUnderstood(ENCRYPTED);
+    this.byKey.get(key)?.compare(seq, body);
     const message = decodeMessage(body);
-    if (message === "newer") throw new NewerDevice();
+    if (message === "newer") throw new NotUnderstood(NEWER);
     // Anybody may have added it; an entry about another thread has nothing to say here.
-    if (message === undefined || (await keyOfThread(message.threadId)) !== key) return this.skip(key, seq);
+    if (message === undefined || (await this.options.keyOf(message.threadId)) !== key) return this.skip(key, seq);
     const thread = await this.threadOf(message.threadId);
-    await thread?.take(seq, message);
+    await thread?.take(seq, message, after);
+    if (thread !== undefined) this.serving?.take(thread);
     thread?.ring();
   }
 
   /** What is added to the thread comes after this entry, which says nothing. */
   private async skip(key: string, seq: number): Promise<void> {
     const open = this.byKey.get(key);
-    if (open !== undefined) return open.skip(seq);
-    const known = (await this.database.thread(key)) ?? { key, threadId: "", state: NO_ENTRIES, sent: 0 };
-    await this.database.put([{ ...known, state: { ...known.state, last: Math.max(known.state.last, seq) } }]);
-    // It may have been opened meanwhile.
-    this.byKey.get(key)?.skip(seq);
+    if (open !== undefined) return open.take(seq, undefined);
+    const known = (await this.options.database.thread(key)) ?? { key, threadId: "", state: NO_ENTRIES, sent: 0 };
+    await this.options.database.put([{ ...known, state: { ...known.state, last: Math.max(known.state.last, seq) } }]);
+    // It may have been opened meanwhile, with what was known before.
+    await Promise.allSettled(this.loading);
+    await this.byKey.get(key)?.take(seq, undefined);
   }
 
   /** The space was made anew, and everything that is here is sent again; or the log was, and everything is read again. */
@@ -303,11 +314,12 @@ export class Sync {
     this.open.clear();
     this.byKey.clear();
     this.unsaved.clear();
+    this.serving?.forget();
     // Whoever asks for a thread meanwhile waits: what is known of it is forgotten.
     this.forgetting = (async () => {
       for (const thread of before)
         await thread.end(`The run was interrupted: the ${what} of its threads was made anew`);
-      await this.database.forget(what === "space");
+      await this.options.database.forget(what === "space");
       this.epoch = undefined;
       this.revives ||= what === "space";
     })();
@@ -317,6 +329,7 @@ export class Sync {
 
   private current(): void {
     this.tell();
+    this.serving?.current();
     for (const threadId of this.unsent) this.threadOf(threadId).then((thread) => thread?.ring(), quiet);
     this.unsent.clear();
   }
@@ -354,7 +367,7 @@ export class Sync {
     if (known !== undefined) return known;
     const { era } = this;
     const loading = this.forgetting.then(async (): Promise<ThreadSync | undefined> => {
-      const key = await keyOfThread(threadId);
+      const key = await this.options.keyOf(threadId);
       const record = await this.recordOf(key, threadId);
       if (era !== this.era) return this.threadOf(threadId);
       const thread = new ThreadSync(context, record);
@@ -363,11 +376,13 @@ export class Sync {
       return thread;
     });
     this.threads.set(threadId, loading);
+    this.loading.add(loading);
+    loading.catch(quiet).finally(() => this.loading.delete(loading));
     return loading;
   }
 
   private async recordOf(key: string, threadId: string): Promise<ThreadRecord> {
-    const known = await this.database.thread(key);
+    const known = await this.options.database.thread(key);
     if (known === undefined) {
       return { key, threadId, state: NO_ENTRIES, sent: 0, ...(this.revives && { revives: [] }) };
     }
@@ -378,26 +393,18 @@ export class Sync {
     return head?.deleted === true ? { ...known, deleting } : known;
   }
 
-  private async writtenDown(thread: ThreadSync): Promise<void> {
-    const until = abortWith(this.closed.signal);
-    const { clock } = this.options.parts;
-    void clock.after(CLAIM_MS, until.signal).then(() => until.abort());
-    await Promise.race([thread.settled(), clock.after(CLAIM_MS, until.signal)]);
-    until.abort();
-  }
-
   private async save(thread: ThreadSync): Promise<void> {
     this.unsaved.delete(thread);
     // What comes from now on is not in it.
     const { record } = thread;
     if (this.epoch === undefined) {
       this.epoch = (await this.options.parts.store.head(thread.record.threadId))?.epoch;
-      if (this.epoch !== undefined) await this.database.setEpoch(this.epoch);
+      if (this.epoch !== undefined) await this.options.database.setEpoch(this.epoch);
     }
     const { place } = this;
     let seq = place?.seq ?? 0;
     for (const { firstUnsaved } of this.unsaved) seq = Math.min(seq, (firstUnsaved ?? Infinity) - 1);
-    return this.database.put([record], place && { log: place.log, seq });
+    return this.options.database.put([record], place && { log: place.log, seq });
   }
 
   private failed(why: string | undefined): void {
@@ -407,6 +414,7 @@ export class Sync {
   }
 
   private devicesChanged(): void {
+    this.moved.ring();
     const isSame = equalJson(this.devices?.online ?? [], this.status.value.devices);
     if (!isSame) this.tell();
     // A device that is away holds up nothing any more.

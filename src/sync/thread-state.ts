@@ -1,4 +1,6 @@
 import type { DeviceName } from "../storage/devices.js";
+import type { RunnerErrorData } from "../wire/shapes.js";
+import type { AskedRun } from "./asked-run.js";
 import type { SpaceMessage, SentChunk } from "./messages.js";
 
 /*
@@ -19,6 +21,10 @@ export interface OpenRun {
 export interface SpaceLock {
   readonly runId: string;
   readonly device: DeviceName;
+  /** Made by a claim: no other device begins the run. */
+  readonly isClaimed?: true;
+  /** It is for the first server that claims it. */
+  readonly asks?: AskedRun;
 }
 
 export interface ThreadState {
@@ -30,6 +36,8 @@ export interface ThreadState {
   readonly active: string | null;
   readonly open: Readonly<Record<string, OpenRun>>;
   readonly lock?: SpaceLock;
+  /** A run that was asked for, and that no server can start. */
+  readonly refused?: { readonly runId: string; readonly error: RunnerErrorData };
   readonly deleted?: true;
   readonly title?: string;
   readonly archived?: boolean;
@@ -92,17 +100,31 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
   const nothing: Folded = { state, outcome: "nothing" };
   switch (message.type) {
     case "claim": {
-      const { runId, device } = message;
+      const { runId, device, asks } = message;
+      const { refused: _refused, ...rest } = state;
       // It was added behind everything that its device knew: that device has decided that it may.
-      return { state: { ...state, lock: { runId, device } }, outcome: "nothing" };
+      return {
+        state: { ...rest, lock: { runId, device, isClaimed: true, ...(asks && { asks }) } },
+        outcome: "nothing",
+      };
     }
-    case "release":
-      if (state.lock?.device.id !== message.device.id) return nothing;
-      return { state: unlocked(state, message.runId), outcome: "nothing" };
+    case "release": {
+      const { runId, device, error } = message;
+      // One that is asked for, any device may take back.
+      const mayRelease = state.lock?.device.id === device.id || state.lock?.asks !== undefined;
+      if (!mayRelease || state.lock?.runId !== runId) return nothing;
+      return {
+        state: { ...unlocked(state, runId), ...(error !== undefined && { refused: { runId, error } }) },
+        outcome: "nothing",
+      };
+    }
     case "run": {
       const { runId, device, knew } = message;
       // Another device may have sent a copy; the one that sends it now has more.
       if (openRun(state, message) !== undefined) return nothing;
+      // A server that was cut off behind its claim: since then the run was asked for again.
+      if (state.lock?.isClaimed === true && state.lock.runId === runId && state.lock.device.id !== device.id)
+        return nothing;
       const { deleted, ...rest } = state;
       const isActive = deleted === true || state.active === null || knew === state.active;
       const open = { ...state.open, [runId]: { device, prev: message.prev, nextSeq: 0 } };

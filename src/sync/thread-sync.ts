@@ -2,9 +2,10 @@ import { abortWith } from "../platform/abort.js";
 import { Bell } from "../platform/bell.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { isUnreadable } from "../runner/history/run-log.js";
+import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow } from "../storage/run-store.js";
-import type { Devices } from "./devices.js";
+import type { Devices, StopCall } from "./devices.js";
 import { IncomingRun, type Written } from "./incoming.js";
 import {
   decodeMessage,
@@ -26,7 +27,6 @@ const LOOK_MS = 1_000;
 
 export interface ThreadSyncContext extends MirrorContext {
   readonly space: Space;
-  readonly self: DeviceName;
   readonly devices: Devices;
   /** All entries up to now were read, and the connection is there. */
   readonly isCurrent: () => boolean;
@@ -37,6 +37,10 @@ export interface ThreadSyncContext extends MirrorContext {
   readonly save: (thread: ThreadSync) => Promise<void>;
   /** Something could not be sent: it rings when there is a connection again. */
   readonly unsent: (thread: ThreadSync) => void;
+  /** Ends a run of this device. */
+  readonly stop: (call: StopCall) => void;
+  /** Something was written down. */
+  readonly wrote: () => void;
   /** Why nothing can be sent, as it seems; undefined: something was sent. */
   readonly failed: (why: string | undefined) => void;
   readonly signal: AbortSignal;
@@ -48,6 +52,14 @@ type Waiting =
   | { readonly is: "thread"; readonly message: ThreadMessage; readonly before: Listed | undefined }
   | { readonly is: "active"; readonly message: ActiveMessage }
   | { readonly is: "deleted"; readonly message: DeletedMessage };
+
+interface Restoring {
+  readonly upTo: number;
+  /** `deleted`: something was deleted here that others keep. `lost`: the space lacks something that was added to it. */
+  readonly why: "deleted" | "lost";
+  readonly done: Promise<void>;
+  readonly restored: () => void;
+}
 
 /**
  * One thread between the log and the space: writes down what other devices add, and sends what this one has. One step
@@ -62,7 +74,9 @@ export class ThreadSync {
   private readonly ended: AbortController;
   private working: Promise<void> | undefined;
   /** Everything that the space has of it, up to an entry, is to be read again. */
-  private restoring: { readonly upTo: number; readonly done: Promise<void>; readonly restored: () => void } | undefined;
+  private restoring: Restoring | undefined;
+  /** What this device has added, by seq, until it is read. */
+  private readonly added = new Map<number, Uint8Array>();
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
 
@@ -109,20 +123,45 @@ export class ThreadSync {
     return lock.device;
   }
 
-  /** An entry of the thread, in order. Those that were read before are passed over. */
-  async take(seq: number, message: SpaceMessage): Promise<void> {
+  /**
+   * An entry of the thread, in order. Those that were read before are passed over, and one that stands elsewhere than where
+   * its writer added it says nothing.
+   *
+   * @param message undefined for one that says nothing
+   * @param after see SpaceFrame
+   */
+  async take(seq: number, message: SpaceMessage | undefined, after?: number): Promise<void> {
     await this.restoring?.done;
-    await this.fold(seq, message);
+    if (message === undefined) this.pass(seq);
+    else await this.fold(seq, message, after);
   }
 
-  /** An entry that says nothing. */
-  skip(seq: number): void {
+  /**
+   * An entry, as the space has it now. What this device has added and knows already must be there as it is: else all others
+   * know less.
+   */
+  compare(seq: number, body: Uint8Array): void {
+    const isLost = [...this.added].some(([at, its]) => at < seq || (at === seq && !isSame(its, body)));
+    for (const at of this.added.keys()) if (at <= seq) this.added.delete(at);
+    if (!isLost || this.restoring !== undefined) return;
+    this.context.parts.logger.warn(`${this.its.threadId}: the space lacks what was added to it; it is sent again`);
+    this.restoreLater(seq, "lost");
+  }
+
+  private pass(seq: number): void {
     const { state } = this.its;
-    this.its = { ...this.its, state: { ...state, last: Math.max(state.last, seq) } };
+    if (seq <= state.last) return;
+    this.unsaved(seq);
+    this.its = { ...this.its, state: { ...state, last: seq } };
     this.ring();
   }
 
-  private async fold(seq: number, message: SpaceMessage): Promise<void> {
+  private unsaved(seq: number): void {
+    if (this.unsavedFrom === undefined) this.context.unsaved(this);
+    this.unsavedFrom ??= seq;
+  }
+
+  private async fold(seq: number, message: SpaceMessage, after: number | undefined): Promise<void> {
     const { type } = message;
     const isOfRun = type === "run" || type === "events" || type === "end" || type === "abandon";
     const isWaited = isOfRun && this.waitingRun(message.runId) !== undefined;
@@ -132,16 +171,20 @@ export class ThreadSync {
     const row = isOfRun && (isFromHere || !isWaited) ? await store.runById(message.threadId, message.runId) : undefined;
     const before = this.its;
     if (seq <= before.state.last) return;
+    if (after !== undefined && after !== before.state.last) return this.pass(seq);
     // What this device said of a run of its own is in its log, unless that was lost.
     const isOwn = isFromHere && (!isOfRun || (type === "run" ? row !== undefined : !this.runs.has(message.runId)));
-    if (this.unsavedFrom === undefined) this.context.unsaved(this);
-    this.unsavedFrom ??= seq;
+    this.unsaved(seq);
     const { state, outcome } = fold(before.state, seq, message);
     const { listed: _listed, ...unlisted } = before;
     this.its = { ...(outcome === "deleted" ? unlisted : before), state, ...sentBy(before, message) };
     if (type === "run") {
       const { title } = message;
       this.its = { ...this.its, listed: this.its.listed ?? { title, archived: false, pinned: false } };
+      // Another server took this one for dead, and goes on with its run.
+      const { of = "" } = message.attempt ?? {};
+      const isLeft = Object.hasOwn(state.open, of) && state.open[of]?.device.id === this.context.self.id;
+      if (!isFromHere && isLeft) this.context.stop({ threadId: message.threadId, runId: of });
       // Another device sends the run from now on.
       if (outcome !== "nothing") this.runs.get(message.runId)?.giveWay();
     }
@@ -203,29 +246,52 @@ export class ThreadSync {
     const isGone = type === "abandon" && counts && row === undefined;
     const isKept = isGone && (before.state.open[message.runId]?.nextSeq ?? 0) > 0;
     if (this.restoring !== undefined || (!isKept && (type !== "deleted" || counts))) return;
-    // Between two steps of the work: entries that come meanwhile wait for it.
-    let restored!: () => void;
-    const done = new Promise<void>((resolve) => (restored = resolve));
-    this.restoring = { upTo: this.its.state.last, done, restored };
+    this.restoreLater(this.its.state.last, "deleted");
+  }
+
+  /** Between two steps of the work: entries that come meanwhile wait for it. */
+  private restoreLater(upTo: number, why: Restoring["why"]): void {
+    const over = abortWith(this.ended.signal);
+    const done = new Promise<void>((resolve) => {
+      if (over.signal.aborted) resolve();
+      else over.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    this.restoring = { upTo, why, done, restored: () => over.abort() };
     this.ring();
   }
 
-  /** Something was deleted here that others keep: everything that is in the space comes back. */
-  private async restore(upTo: number): Promise<void> {
+  /** Everything that is in the space comes back. */
+  private async restore({ upTo, why }: Restoring): Promise<void> {
     const { space, parts } = this.context;
-    const { key, threadId } = this.its;
+    const { key, threadId, activating, state: before } = this.its;
+    const isLost = why === "lost";
+    const told = isLost ? "The servers lack a part of the thread" : "The thread was deleted here";
+    // Whoever changes each entry must not keep this device busy.
+    if (isLost) await parts.clock.after(LOOK_MS, this.ended.signal);
     const head = await parts.store.head(threadId);
-    for (const one of this.waiting.splice(0)) if (one.is === "run") await one.run.giveUp("The thread was deleted here");
+    for (const one of this.waiting.splice(0)) if (one.is === "run") await one.run.giveUp(told);
     this.runs.clear();
-    this.its = { key, threadId, state: NO_ENTRIES, sent: head?.first ?? 0 };
+    this.added.clear();
+    this.its = { key, threadId, state: NO_ENTRIES, sent: head?.first ?? 0, ...(isLost && { revives: [] }) };
     const until = abortWith(this.ended.signal);
     for await (const frame of space.read(undefined, until.signal)) {
       if (frame.is === "begins") continue;
-      const message = frame.thread === key ? decodeMessage(frame.body) : undefined;
-      if (typeof message === "object") await this.fold(frame.seq, message);
+      if (frame.thread === key) {
+        const message = decodeMessage(frame.body);
+        const isMessage = typeof message === "object" && message.threadId === threadId;
+        if (isMessage) await this.fold(frame.seq, message, frame.after);
+        else this.pass(frame.seq);
+      }
       if (frame.seq >= upTo) break;
     }
     until.abort();
+    if (!isLost) return;
+    // What people have done here is told once more.
+    const { lastRun, deleted, active } = this.its.state;
+    const runId = activating?.runId ?? before.active;
+    if (head?.deleted === true) {
+      if (lastRun > 0 && deleted !== true) this.note({ deleting: lastRun });
+    } else if (runId !== null && runId !== active) this.note({ activating: { runId, knew: active } });
   }
 
   /** What this device has to tell of the thread, beside what the log says. */
@@ -252,7 +318,6 @@ export class ThreadSync {
   /** Nothing is done any more. @param why the live runs that are written down here break off; undefined: another host goes on */
   async end(why?: string): Promise<void> {
     this.ended.abort();
-    this.restoring?.restored();
     await this.working?.catch(() => undefined);
     for (const one of this.waiting) {
       // Where its end cannot be written, whoever opens the log next does.
@@ -268,11 +333,15 @@ export class ThreadSync {
   async add(message: SpaceMessage): Promise<boolean> {
     const { space, parts } = this.context;
     const { last } = this.its.state;
-    const seq = await space.add(this.key, encodeMessage(message), { last, id: parts.makeId() });
+    const body = encodeMessage(message);
+    const seq = await space.add(this.key, body, { last, id: parts.makeId() });
     if (seq === undefined) return false;
     this.context.failed(undefined);
-    // Nothing came in between. It may have been read already.
-    if (this.its.state.last === last) await this.take(seq, message);
+    // Nothing came in between. It may have been read already, or is read again by what this would wait for.
+    if (this.its.state.last === last && this.restoring === undefined) {
+      this.added.set(seq, body);
+      await this.fold(seq, message, undefined);
+    }
     return true;
   }
 
@@ -284,7 +353,7 @@ export class ThreadSync {
       try {
         const { restoring } = this;
         if (restoring !== undefined) {
-          await this.restore(restoring.upTo);
+          await this.restore(restoring);
           if (signal.aborted) return;
           this.restoring = undefined;
           restoring.restored();
@@ -322,6 +391,11 @@ export class ThreadSync {
     this.waiting.push({ is: "run", run });
   }
 
+  /** A run of another device that is still to be written down. */
+  expects(runId: string): boolean {
+    return this.waiting.some((one) => one.is === "run" && one.run.run.runId === runId);
+  }
+
   private waitingRun(runId: string): IncomingRun | undefined {
     const known = this.runs.get(runId);
     return this.waiting.some((one) => one.is === "run" && one.run === known) ? known : undefined;
@@ -346,6 +420,7 @@ export class ThreadSync {
       // Something may have come meanwhile for a run that was broken off.
       const isDone = written === "done" && !(one.is === "run" && one.run.hasMore);
       if (isDone) this.waiting.splice(this.waiting.indexOf(one), 1);
+      if (isDone || (one.is === "run" && one.run.isLive)) this.context.wrote();
       isBlocked ||= written === "blocked";
       if (written === "later") this.later.add(one);
       else this.later.delete(one);
@@ -409,14 +484,19 @@ export class ThreadSync {
       const starting = this.context.starting();
       const head = await parts.store.head(this.its.threadId);
       const isListed = !this.waiting.some(({ is }) => is === "thread");
-      const next = await nextToSend(parts.store, head, this.its, { device: self, starting, isListed }).catch(
-        (error: unknown): Next => {
-          if (!isUnreadable(error) || head === undefined || this.its.sent >= head.runCount) throw error;
-          // A record that cannot be read must not keep later runs here.
-          parts.logger.warn(`${this.its.threadId}: not sent: ${messageOf(error)}`);
-          return { is: "sent", runIndex: this.its.sent };
-        },
-      );
+      const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
+      const next = await nextToSend(parts.store, head, this.its, {
+        device: self,
+        starting,
+        isListed,
+        digest,
+        now: parts.clock.now(),
+      }).catch((error: unknown): Next => {
+        if (!isUnreadable(error) || head === undefined || this.its.sent >= head.runCount) throw error;
+        // A record that cannot be read must not keep later runs here.
+        parts.logger.warn(`${this.its.threadId}: not sent: ${messageOf(error)}`);
+        return { is: "sent", runIndex: this.its.sent };
+      });
       if (next === undefined) return;
       if (next.is === "sent") this.its = { ...this.its, sent: next.runIndex + 1 };
       // What others have added comes first; it rings when it is read.
@@ -444,8 +524,14 @@ const changed = (before: Listed | undefined, { title, archived, pinned }: Thread
   pinned: pinned ?? before?.pinned ?? false,
 });
 
+const isSame = (one: Uint8Array, other: Uint8Array): boolean =>
+  one.length === other.length && one.every((byte, at) => byte === other[at]);
+
 /** What the log has of a run whose beginning was read earlier. */
-const startOf = ({ threadId, runId, startedAt, fingerprint }: RunRow, device: DeviceName): IncomingRun["run"] => ({
+const startOf = (
+  { threadId, runId, agentId, startedAt, fingerprint, asker }: RunRow,
+  device: DeviceName,
+): IncomingRun["run"] => ({
   type: "run",
   threadId,
   runId,
@@ -454,6 +540,8 @@ const startOf = ({ threadId, runId, startedAt, fingerprint }: RunRow, device: De
   knew: null,
   startedAt,
   fingerprint,
+  ...(agentId !== undefined && { agentId }),
+  ...(asker !== undefined && { asker }),
   input: { messages: [] },
   title: "",
 });

@@ -417,8 +417,8 @@ export interface StopCall {
 export interface SyncState {
   /**
    * - `online`: connected to the servers.
-   * - `offline`: not connected now. Everything goes on here, and is sent later.
-   * - `refused`: the servers do not accept the credentials.
+   * - `offline`: not connected now, or the database is locked. Everything goes on here, and is sent later.
+   * - `refused`: the servers do not accept the credentials, or the space is not encrypted as this device is.
    */
   readonly is: "connecting" | "online" | "offline" | "refused";
   /** Why it is not online, or why nothing can be sent, where that is known. */
@@ -435,6 +435,8 @@ export interface OnlineDevice {
   /** For people. */
   readonly name: string;
   readonly isThis?: true;
+  /** Of a server: ids of the agents that it runs for the others. */
+  readonly agents?: readonly string[];
 }
 
 /** What comes on the port that watches the host, host to tab. */

@@ -8,9 +8,9 @@ import { build } from "vite";
  */
 export const BUDGETS = {
   ".": { own: 66_000, whole: 102_900 },
-  "./worker": { own: 70_600, whole: 118_100 },
+  "./worker": { own: 71_600, whole: 118_900 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 68_400, whole: 77_500 },
+  serveRuntime: { own: 69_500, whole: 78_300 },
   "./client": { own: 25_900, whole: 69_800 },
   connectRuntime: { own: 20_400, whole: 64_300 },
   // The hooks, and the stores below them: about 6 kB more than the connection alone.
@@ -20,8 +20,9 @@ export const BUDGETS = {
   "./copilotkit": { own: 10_900, whole: 19_700 },
   "./vue": { own: 9_800, whole: 21_800 },
   "./svelte": { own: 9_700, whole: 19_600 },
-  "./runtime": { own: 74_600, whole: 86_000 },
-  "./node": { own: 7_000, whole: 7_000 },
+  "./runtime": { own: 75_700, whole: 87_100 },
+  // What runs agents comes with `startHost`.
+  "./node": { own: 9_200, whole: 9_200 },
   "./service-worker": { own: 7_200, whole: 7_200 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
   "./langgraph": { own: 11_300, whole: 238_000 },

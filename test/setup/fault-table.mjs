@@ -29,6 +29,7 @@ export const FAULTS = {
   "hostile-events": "an agent whose events are hostile",
   fetch: undefined,
   sync: "devices in step: a device, a server or the network between them fails",
+  servers: "the browser that asked a server for a run is killed; the server leaves",
   users: undefined,
   contract: undefined,
   checkpoints: undefined,

@@ -3,6 +3,8 @@ export interface NatsServers {
   readonly urls: readonly string[];
   /** `ws://`, by number. */
   readonly wsUrls: readonly string[];
+  /** Where they keep what they have, and their logs. */
+  readonly folder: string;
   /** Of the servers, as they name themselves. */
   readonly names: readonly string[];
   /** Resolves when it has ended. Default: the first, by SIGKILL. */

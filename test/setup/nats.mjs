@@ -150,6 +150,7 @@ export async function startNats({ servers = 1, config = "" } = {}) {
   return {
     urls: own.map(({ port }) => `nats://127.0.0.1:${port}`),
     wsUrls: own.map(({ ws }) => `ws://127.0.0.1:${ws}`),
+    folder,
     names: own.map(({ name }) => name),
     kill,
     async restart(at = 0) {

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { agentOf, counter, freshDb } from "../unit/runner/kit.js";
+import { Encryption } from "../../src/storage/encryption/encryption.js";
+import { fastKey } from "../unit/encryption/fast-key.js";
+import { agentOf, counter, user } from "../unit/runner/kit.js";
 import { deviceOn, inStep, say, shown, tree, type DeviceOn } from "../unit/sync/kit.js";
 import type { Space } from "../../src/sync/space.js";
 import { startNats, type NatsServers } from "../setup/nats.mjs";
-import { eventually, freshName, openSpace } from "./kit.js";
+import { eventually, freshName, isInFiles, openSpace } from "./kit.js";
 
 /*
  * Devices over real servers. What the rules come to is tested over a space in memory; here servers are slow, and die.
@@ -14,12 +16,14 @@ function join(
   space: string,
   name: string,
   replicas: number,
-  dbName = freshDb(),
+  options: Parameters<typeof deviceOn>[2] = {},
 ): DeviceOn<Space> {
-  const made = deviceOn(openSpace(servers, { space, replicas }), name, { dbName });
+  const made = deviceOn(openSpace(servers, { space, replicas }), name, options);
   onTestFinished(made.close);
   return made;
 }
+
+const encrypted = () => ({ encryption: new Encryption({ key: fastKey }) });
 
 async function allTheSame(devices: readonly DeviceOn<Space>[], threads: readonly string[]): Promise<void> {
   await eventually(async () => {
@@ -53,35 +57,65 @@ describe.each([
     expect(Object.keys(await tree(phone, "t2"))).toEqual(["r2"]);
   });
 
-  test("servers are killed while three devices run: nothing is lost or doubled, no thread is stuck", async () => {
-    const space = freshName();
-    const devices = ["A", "B", "C"].map((name) => join(servers, space, name, count));
-    await inStep(...devices);
-    const threads = ["t0", "t1", "t2"];
-    const ended: string[] = [];
-    const work = devices.map(async (one, n) => {
-      for (let round = 0; round < 8; round++) {
-        const threadId = threads[(n + round) % threads.length]!;
-        const runId = `${one.name}${round}`;
-        // Whoever comes second is refused.
-        const run = Promise.resolve().then(() => say(one, threadId, runId, agentOf(counter(20))));
-        await run.then(
-          () => ended.push(`${threadId}/${runId}`),
-          () => undefined,
-        );
-      }
-    });
-    await servers.kill(0);
-    await servers.restart(0);
-    await Promise.all(work);
-    await inStep(...devices);
-    await allTheSame(devices, threads);
-    const trees = await Promise.all(
-      threads.map(async (threadId) => [threadId, await tree(devices[0]!, threadId)] as const),
-    );
-    const there = trees.flatMap(([threadId, runs]) => Object.keys(runs).map((runId) => `${threadId}/${runId}`));
-    expect(there.toSorted()).toEqual(ended.toSorted());
-    await Promise.all(threads.map((threadId) => say(devices[1]!, threadId, "last", agentOf(counter(2)))));
-    await allTheSame(devices, threads);
+  test("with encryption, what one device says is on the other, and not in the files of the servers", async () => {
+    const talk = async (isEncrypted: boolean, planted: string): Promise<void> => {
+      const space = freshName();
+      const [phone, laptop] = ["Phone", "Laptop"].map((name) =>
+        join(servers, space, `${name} ${planted}`, count, isEncrypted ? encrypted() : {}),
+      ) as [DeviceOn<Space>, DeviceOn<Space>];
+      await inStep(phone, laptop);
+      // In one part, and in several.
+      await say(phone, `t ${planted}`, "r1", agentOf(counter(200)), [user(planted)]);
+      await allTheSame([phone, laptop], [`t ${planted}`]);
+      await say(laptop, `t ${planted}`, "r2", agentOf(counter(1)), [user(planted.padEnd(2_000_000, "."))]);
+      await allTheSame([phone, laptop], [`t ${planted}`]);
+      expect(Object.keys(await tree(phone, `t ${planted}`))).toEqual(["r1", "r2"]);
+      await phone.runner.updateThread(`t ${planted}`, { title: planted });
+      await eventually(async () =>
+        expect(await laptop.runner.getThread(`t ${planted}`)).toMatchObject({ title: planted }),
+      );
+    };
+    await talk(false, "PLANTED-plain");
+    expect(isInFiles(servers.folder, "PLANTED-plain")).toBe(true);
+    await talk(true, "PLANTED-sealed");
+    expect(isInFiles(servers.folder, "PLANTED-sealed")).toBe(false);
   });
+
+  test.each([
+    ["plain", () => ({})],
+    ["encrypted", encrypted],
+  ])(
+    "servers are killed while three devices run: nothing is lost or doubled, no thread is stuck (%s)",
+    async (_, its) => {
+      const space = freshName();
+      const devices = ["A", "B", "C"].map((name) => join(servers, space, name, count, its()));
+      await inStep(...devices);
+      const threads = ["t0", "t1", "t2"];
+      const ended: string[] = [];
+      const work = devices.map(async (one, n) => {
+        for (let round = 0; round < 8; round++) {
+          const threadId = threads[(n + round) % threads.length]!;
+          const runId = `${one.name}${round}`;
+          // Whoever comes second is refused.
+          const run = Promise.resolve().then(() => say(one, threadId, runId, agentOf(counter(20))));
+          await run.then(
+            () => ended.push(`${threadId}/${runId}`),
+            () => undefined,
+          );
+        }
+      });
+      await servers.kill(0);
+      await servers.restart(0);
+      await Promise.all(work);
+      await inStep(...devices);
+      await allTheSame(devices, threads);
+      const trees = await Promise.all(
+        threads.map(async (threadId) => [threadId, await tree(devices[0]!, threadId)] as const),
+      );
+      const there = trees.flatMap(([threadId, runs]) => Object.keys(runs).map((runId) => `${threadId}/${runId}`));
+      expect(there.toSorted()).toEqual(ended.toSorted());
+      await Promise.all(threads.map((threadId) => say(devices[1]!, threadId, "last", agentOf(counter(2)))));
+      await allTheSame(devices, threads);
+    },
+  );
 });

@@ -2,6 +2,8 @@ import { jetstreamManager, type JetStreamManager } from "@nats-io/jetstream";
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { filter, firstValueFrom } from "rxjs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { onTestFinished, vi } from "vitest";
 import { natsSpace, type NatsSpaceOptions } from "../../src/sync/nats/nats-space.js";
 import { SpaceOffline, type Space, type SpaceFrame, type SpacePlace, type SpaceState } from "../../src/sync/space.js";
@@ -18,6 +20,16 @@ export const text = (body: Uint8Array): string => decoder.decode(body);
 /** Servers are slow, and so may this machine be: a condition is waited for as long as it takes. */
 export const eventually = (check: () => Promise<void> | void): Promise<void> =>
   vi.waitFor(check, { timeout: 60_000, interval: 20 });
+
+/** Whether a text is in a file of the folder, in UTF-8 or UTF-16. */
+export function isInFiles(folder: string, planted: string): boolean {
+  const forms = [Buffer.from(planted, "utf8"), Buffer.from(planted, "utf16le")];
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files.some(({ parentPath, name }) => {
+    const content = readFileSync(join(parentPath, name));
+    return name.includes(planted) || forms.some((form) => content.includes(form));
+  });
+}
 
 let spaces = 0;
 /** A space that no other test uses. */

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, onTestFinished, test } from "vitest";
 import { type NatsServers, startNats } from "../setup/nats.mjs";
+import { isInFiles } from "../sync/kit.js";
 import type { Tab } from "./driver/browser.js";
 import { launch } from "./driver/launch.js";
 import { numbers } from "./driver/scripted.js";
@@ -92,9 +93,9 @@ class Device {
   }
 
   /** Fresh for a test. */
-  joins(space: string, servers: readonly string[]): void {
+  joins(space: string, servers: readonly string[], isEncrypted = false): void {
     this.dbName = space;
-    const worker = deviceWorkerName({ dbName: space, servers, space, device: this.name });
+    const worker = deviceWorkerName({ dbName: space, servers, space, device: this.name, isEncrypted });
     this.#url = `${inject("pages")}sync-device.html?worker=${encodeURIComponent(worker)}`;
   }
 
@@ -144,10 +145,10 @@ afterEach(async () => {
   await laptop.closeTabs();
 });
 
-function both(servers: readonly string[], ofPhone = servers): void {
+function both(servers: readonly string[], ofPhone = servers, isEncrypted = false): void {
   const space = `sync-${process.pid}-${tests++}`;
-  phone.joins(space, ofPhone);
-  laptop.joins(space, servers);
+  phone.joins(space, ofPhone, isEncrypted);
+  laptop.joins(space, servers, isEncrypted);
 }
 
 /** A tab of each device that shows the thread, both in step. */
@@ -455,12 +456,60 @@ describe("the network of one device", () => {
   });
 });
 
+/** The code of encrypted spaces. */
+const SEALED = /sealed-space/;
+
+test("with encryption, devices are in step while they are unlocked, and what they say is readable nowhere else", async () => {
+  both(nats.wsUrls, nats.wsUrls, true);
+  const PASSPHRASE = "correct horse battery staple";
+  const PLANTED = "PLANTED-in-a-run";
+  const [a, b] = [await phone.open(T), await laptop.open(T)];
+  const isLocked = (tab: Tab) =>
+    tab.waitFor(() => {
+      const { is, message = "" } = window.synced.sync ?? {};
+      return is === "offline" && message.includes("locked");
+    });
+  for (const tab of [a, b]) await isLocked(tab);
+  for (const tab of [a, b]) await tab.evaluate((passphrase) => window.synced.unlock(passphrase), PASSPHRASE);
+  for (const tab of [a, b]) await current(tab, 2);
+  await start(a, { n: 30, note: PLANTED }, "run-one");
+  for (const tab of [a, b]) await shows(tab, numbers(30));
+  await start(b, { n: 5, note: PLANTED }, "run-two");
+  for (const tab of [a, b]) {
+    await shows(tab, numbers(5));
+    await treeIs(tab, { "run-one": "finished after nothing", "run-two": "finished after run-one" });
+  }
+  expect((await sameShown(a, b)).filter((line) => line.includes(PLANTED))).toHaveLength(2);
+  await a.evaluate((id, title) => window.synced.rename(id, title), T, PLANTED);
+  await b.waitFor(async (id, title) => JSON.stringify(await window.synced.thread(id)).includes(title), T, PLANTED);
+  for (const tab of [a, b])
+    expect(await tab.evaluate((text) => window.synced.databasesWith(text), PLANTED)).toEqual([]);
+  // Ids of runs are not encrypted there: what is in them would be found.
+  expect(await a.evaluate((text) => window.synced.databasesWith(text), "run-one")).not.toEqual([]);
+  expect(isInFiles(nats.folder, PLANTED)).toBe(false);
+  expect((await a.evaluate(() => window.synced.loaded())).filter((name) => SEALED.test(name))).not.toEqual([]);
+  await b.evaluate(() => window.synced.lock());
+  await isLocked(b);
+  await current(a, 1);
+  await start(a, { n: 7 }, "run-three");
+  await shows(a, numbers(7));
+  await b.evaluate((passphrase) => window.synced.unlock(passphrase), PASSPHRASE);
+  await current(b, 2);
+  await treeIs(b, {
+    "run-one": "finished after nothing",
+    "run-three": "finished after run-two",
+    "run-two": "finished after run-one",
+  });
+});
+
 test("a host without the option loads nothing of it", async () => {
   const loaded = (tab: Tab) => tab.evaluate(() => window.synced.loaded());
   const [a] = await pair();
   const ofSync = (await loaded(a)).filter((name) => /nats|sync|start-/.test(name));
   expect(ofSync.some((name) => name.includes("nats"))).toBe(true);
   const own = ofSync.filter((name) => !name.includes("sync-name"));
+  // And with it, nothing of encryption.
+  expect((await loaded(a)).filter((name) => SEALED.test(name))).toEqual([]);
   await phone.closeTabs();
   both([]);
   const alone = await phone.open(T);

@@ -209,8 +209,8 @@ describe.each(modes)("the page, %s", (_, origin) => {
       // What is to be done at once is done when the thread has gone on.
       await b.tab.evaluate((ms) => {
         const { setTimeout } = window;
-        window.setTimeout = ((work: TimerHandler, after?: number, ...given: unknown[]) =>
-          setTimeout(work, after || ms, ...given)) as typeof setTimeout; // Node's types have more
+        window.setTimeout = ((work: TimerHandler, after?: number, ...rest: unknown[]) =>
+          setTimeout(work, after || ms, ...rest)) as typeof setTimeout; // Node's types have more
       }, slowMs);
     }
     await a.send("book at once");

@@ -98,7 +98,7 @@ export async function fenceRun(
       tries === 0 && !afterToolCalls && attempt === undefined ? history.last(threadId) : undefined;
     const end = known ?? (await readEnd());
     if (end === undefined) return { is: "taken" };
-    const results = await parts.store.toolResults(end.head);
+    const results = request.asked?.results ?? (await parts.store.toolResults(end.head));
     const messages = shownAs === undefined ? input.messages : [...asKnown(end.base, input.messages, shownAs)];
     const outdated = partial === undefined ? await outdatedIn(parts, threadId, end.base, messages) : undefined;
     const left = partial === undefined ? await leftIn(parts, threadId, end.base, messages) : undefined;
@@ -123,6 +123,8 @@ export async function fenceRun(
       ...(input.resume !== undefined && { resume: input.resume }),
       ...againOf(parts, request),
     };
+    const broken = attempt === undefined ? undefined : await parts.store.runById(threadId, attempt.of);
+    const asker = request.asked?.asker ?? broken?.asker;
     await sending();
     const result = await parts.store.claim({
       threadId,
@@ -141,6 +143,7 @@ export async function fenceRun(
       ...(request.waiting === true && { waiting: true }),
       ...(request.afterWaiting === true && { afterWaiting: true }),
       ...(attempt !== undefined && { attempt }),
+      ...(asker !== undefined && { asker }),
     });
     if (result.is === "exists") return result;
     if (result.is === "moved") continue;

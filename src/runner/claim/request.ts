@@ -1,7 +1,25 @@
 import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
 import type { HeldLock } from "../../platform/locks.js";
 import type { Attempt } from "../../run/hosted.js";
+import type { ToolResult } from "../../run/pending-tool-calls.js";
+import type { Asker } from "../../storage/rows.js";
 import type { RunRequest } from "../../wire/shapes.js";
+
+/** `server`: on a server of the space, and nowhere else. `any`: on a server while one is online, else here. */
+export type Placement = "server" | "any";
+
+/** Why a run is refused that no server can execute now. */
+export const noServer = (agentId: string): string =>
+  `No server of the space that has the agent "${agentId}" is online: start one, or ask with whenOffline: "wait"`;
+
+/** What a device that asks a server for a run says of it. */
+export interface Asked {
+  readonly asker: Asker;
+  /** Of the request as that device has it. */
+  readonly fingerprint: string;
+  /** Results of front-end tools, which only that device has. */
+  readonly results: readonly ToolResult[];
+}
 
 /** A request for a run. With `partial`, `input.messages` and `input.state` hold only what is new. */
 export interface LiveRunRequest {
@@ -24,6 +42,10 @@ export interface LiveRunRequest {
   readonly afterWaiting?: boolean | undefined;
   /** It is one of the thread's waiting runs: it starts only if it is the first of them, and then waits no more. */
   readonly waiting?: boolean | undefined;
+  /** Where it is executed, if not in this host: see {@link Placement}. */
+  readonly placement?: Placement | undefined;
+  /** A device asked this one for it. */
+  readonly asked?: Asked | undefined;
   /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */
   readonly shownAs?: ((message: Message) => Message) | undefined;
 }

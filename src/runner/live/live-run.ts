@@ -2,7 +2,7 @@ import type { HeldLock } from "../../platform/locks.js";
 import { RunnerError } from "../../run/errors.js";
 import type { FailurePoint } from "../../run/failure-points.js";
 import type { Attempt } from "../../run/hosted.js";
-import { isAnswer } from "../../run/interrupts.js";
+import { isAnswer, isThatRun } from "../../run/interrupts.js";
 import { isBusy, Life, type RunLife } from "../../run/life.js";
 import type { RunRow, StopRequest } from "../../storage/run-store.js";
 import type { AcquireContext } from "../claim/acquire.js";
@@ -16,6 +16,10 @@ import type { RecordedRun } from "../history/recorded-run.js";
 
 /** How often a run waits for what other devices added. */
 const MAX_WAITS = 4;
+
+const NOT_IN_STEP = "What other devices have added to the thread is not written down here yet: ask again";
+
+const details = ({ threadId, agentId }: PlacedRequest) => ({ threadId, ...(agentId !== undefined && { agentId }) });
 
 /** Where a run stands in the log. */
 export interface RunRef {
@@ -71,6 +75,7 @@ export class LiveRun {
   /** Aborts when the code that runs agents is there. */
   private readonly codeArrived = new AbortController();
   private isLoadBounded = false;
+  private asksElsewhere = false;
   /** The live run of another host that this one waited for or superseded. */
   private waitedFor: number | undefined;
   /** The interrupts that such runs answer. */
@@ -106,6 +111,11 @@ export class LiveRun {
   /** The run in the log, once it is there. */
   get inLog(): RunRef | undefined {
     return this.ref;
+  }
+
+  /** Another device was asked to execute it. */
+  get isElsewhere(): boolean {
+    return this.asksElsewhere;
   }
 
   /** It runs, or ran, in this host. */
@@ -198,6 +208,7 @@ export class LiveRun {
     let lock: HeldLock | undefined;
     let fenceSent = false;
     let asked = 0;
+    let isElsewhere = false;
     try {
       lock = await this.turn();
       const { acquire, fenceRun, Execution } = await this.unlessCancelled(this.context.code());
@@ -217,10 +228,11 @@ export class LiveRun {
         }
         await this.reached("claiming.locked");
         this.mustNotBeCancelled();
-        // L7: nothing that others added keeps the thread from its next run for ever.
-        const admission = ++asked > MAX_WAITS ? undefined : await this.admitted(lock);
-        if (admission === "again") {
+        if (isElsewhere) return await this.joinEnded(lock);
+        const admission = await this.admitted(lock, ++asked);
+        if (typeof admission === "string") {
           lock = undefined;
+          isElsewhere = admission === "elsewhere";
           continue;
         }
         this.life.go({ to: "turn" });
@@ -255,20 +267,45 @@ export class LiveRun {
   /**
    * Asks whether other devices let the run start.
    *
-   * @returns `again`, the lock released, where their runs have to be written down first
+   * @returns the lock released: `again` where their runs had to be written down first, `elsewhere` where one of them executes
+   *   the run, which is in the log now
    */
-  private async admitted(lock: HeldLock): Promise<(() => void) | "again" | undefined> {
-    const { threadId, runId } = this;
-    const admission = await this.context.parts.elsewhere.admit?.(threadId, runId);
-    if (admission?.is === "admitted") return admission.release;
-    if (admission?.is === "behind") {
-      await lock.release();
-      await this.unlessCancelled(admission.wait());
-      return "again";
+  private async admitted(lock: HeldLock, asked: number): Promise<(() => void) | "again" | "elsewhere" | undefined> {
+    const { threadId, request } = this;
+    // L7: nothing that others added keeps the thread from its next run for ever.
+    const admission = asked > MAX_WAITS ? undefined : await this.context.parts.elsewhere.admit?.(request);
+    switch (admission?.is) {
+      case "admitted":
+        return admission.release;
+      case "behind":
+        await lock.release();
+        await this.unlessCancelled(admission.wait());
+        return "again";
+      case "elsewhere":
+        await lock.release();
+        this.asksElsewhere = true;
+        // From now on it can be stopped.
+        this.wait();
+        await admission.wait(this.cancelled.signal);
+        return "elsewhere";
+      case "busy": {
+        const { runId: liveId, deviceName: device } = admission;
+        throw new RunnerError("thread-busy", { threadId, runId: liveId, device });
+      }
+      case undefined:
+        // A run that belongs to a server is executed nowhere else, and by one server only.
+        if (request.placement !== "server" && request.asked === undefined) return undefined;
+        throw new RunnerError("offline", details(request), { message: NOT_IN_STEP });
     }
-    if (admission === undefined) return undefined;
-    const { runId: liveId, deviceName: device } = admission;
-    throw new RunnerError("thread-busy", { threadId, runId: liveId, device });
+  }
+
+  /** The run was executed elsewhere, and is over. */
+  private async joinEnded(lock: HeldLock): Promise<RunRef> {
+    const { threadId, runId, fingerprint } = this;
+    const run = await this.context.parts.store.runById(threadId, runId, fingerprint);
+    await lock.release();
+    if (run !== undefined && isThatRun(run, this)) return this.join(run);
+    throw new RunnerError("deleted", { threadId, runId });
   }
 
   private wait(): void {

@@ -27,7 +27,9 @@ export class Stopping {
         if (isFirst && own.isCancelled) return true;
         if (now.is === "refused" && this.runs.find(threadId, runId) !== own) return this.stop(threadId, runId);
       }
-      if (own.is.is === "queued") return runId === undefined ? this.stopInLog(threadId, runId) : own.stop();
+      if (own.is.is === "queued") {
+        return runId === undefined && !own.isElsewhere ? this.stopInLog(threadId, runId) : own.stop();
+      }
       const stopping = own.stop();
       if (stopping) await store.requestStop(threadId, own.runId, clock.now()).catch(() => undefined);
       return stopping;

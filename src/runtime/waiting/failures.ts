@@ -58,6 +58,13 @@ export function afterFailure(error: unknown, tries: number, now: number): AfterF
   return { is: "failed", error: { code, message: messageOf(error) }, lasting: !OF_THIS_HOST.has(code) };
 }
 
+/** Passing errors of a run that waits, which whoever waits for it is to be told of. */
+const TOLD: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>(["cancelled", "interrupts-open", "call-over"]);
+
+/** Whether another attempt, or another server, may not meet it. */
+export const isPassing = (error: unknown): boolean =>
+  isAnswerOfNow(error) || (RunnerError.is(error) && PASSING.has(error.code) && !TOLD.has(error.code));
+
 /** A middleware's answer that says that another one may follow: too many requests, or a failure of its own. */
 function isAnswerOfNow(error: unknown): error is RunnerError {
   if (!RunnerError.is(error, "refused")) return false;

@@ -31,7 +31,7 @@ const NETWORK_MS = 1_000;
 const TOLD_AFTER_MS = 20;
 
 export interface WaitingParts {
-  readonly runner: Pick<LocalAgentRunner, "checkRequest" | "getRun" | "outbox" | "waiting">;
+  readonly runner: Pick<LocalAgentRunner, "checkRequest" | "getRun" | "outbox" | "stop" | "waiting">;
   readonly network: Network;
   readonly callers: Pick<Callers, "changed$" | "having">;
   readonly policies: AgentPolicies | undefined;
@@ -211,7 +211,11 @@ export class WaitingRuns {
   async cancel(threadId: string, runId: string): Promise<boolean> {
     this.known.delete(keyOf({ threadId, runId }));
     const row = await this.rowOf(threadId, runId);
-    return row?.kind === "recovery" ? this.parts.recovery.cancel(row) : this.outbox.remove(threadId, runId);
+    if (row?.kind === "recovery") return this.parts.recovery.cancel(row);
+    const isRemoved = await this.outbox.remove(threadId, runId);
+    // A server may have been asked for it already.
+    if (isRemoved) await this.parts.runner.stop({ threadId, runId });
+    return isRemoved;
   }
 
   async retry(threadId: string, runId: string): Promise<boolean> {

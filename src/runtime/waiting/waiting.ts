@@ -1,20 +1,18 @@
 import { Lazy } from "../../platform/lazy.js";
 import type { Logger } from "../../platform/log.js";
 import { RunnerError } from "../../run/errors.js";
-import type { Attempt } from "../../run/hosted.js";
 import { loaded } from "../../run/loaded.js";
 import type { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import type { Network } from "../../platform/network.js";
 import type { WaitingRow } from "../../storage/waiting.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { AgentRegistry } from "../agents.js";
-import { callRequest } from "../call-request.js";
 import type { Callers } from "../callers.js";
-import { isResponse, refusedError } from "../middleware.js";
 import type { AgentRuntimeOptions } from "../options.js";
 import type { Admitted, Answer, Incoming } from "../request.js";
+import type { RunAs } from "../runs.js";
 import type { ServedRun } from "../served-run.js";
-import { runCall, streamed } from "../run-call.js";
+import { startUnread } from "../start-unread.js";
 import { requestIn } from "./stored-call.js";
 import { WaitingRuns } from "./waiting-runs.js";
 
@@ -31,7 +29,7 @@ interface Core {
   readonly options: Pick<AgentRuntimeOptions, "agentPolicies">;
   serve<T>(incoming: Incoming, answer: (request: Admitted) => Promise<Answer<T>>): Promise<T>;
   startRun(request: Admitted, run: RunRequest): Promise<ServedRun>;
-  startWaiting(request: Admitted, run: RunRequest, attempt?: Attempt): Promise<ServedRun>;
+  startAs(request: Admitted, run: RunRequest, as: RunAs): Promise<ServedRun>;
 }
 
 /** The waiting runs of a runner's log, started as the runtime starts what tabs ask for. */
@@ -51,14 +49,15 @@ export async function waitingRuns(core: Core, runner: LocalAgentRunner, network:
       callers: core.callers,
       policies,
       logger: core.logger,
-      begin: (request, headers) => execute(core, request, headers, (admitted, made) => core.startRun(admitted, made)),
+      begin: (request, headers) =>
+        startUnread(core, request, headers, (admitted, made) => core.startRun(admitted, made)),
       execute: async (row, headers) => {
         const request = row.kind === "recovery" ? await (await recovery.get()).requestFor(row) : requestOf(row);
         // The thread went on without it.
         if (request === undefined) return;
         const attempt = row.kind === "recovery" ? row.attempt : undefined;
-        await execute(core, request, headers ?? (await newest()), (admitted, made) =>
-          core.startWaiting(admitted, made, attempt),
+        await startUnread(core, request, headers ?? (await newest()), (admitted, made) =>
+          core.startAs(admitted, made, { waiting: { attempt } }),
         );
       },
       recovery: {
@@ -75,35 +74,4 @@ function requestOf(row: WaitingRow): RunRequest {
   const request = row.kind === "run" ? requestIn(row) : undefined;
   if (request === undefined) throw new RunnerError("corrupt-record", { threadId: row.threadId, store: "waiting" });
   return request;
-}
-
-/** Through the middleware, which sees it as the request of a tab. Resolves once the run is in the log. */
-async function execute(
-  core: Core,
-  request: RunRequest,
-  headers: Headers,
-  start: (admitted: Admitted, made: RunRequest) => Promise<ServedRun>,
-): Promise<void> {
-  const calling = new AbortController();
-  const over = (): void => calling.abort();
-  const call = callRequest({ ...runCall(request), headers, signal: calling.signal });
-  try {
-    await core.serve(call, async (admitted) => {
-      const made = admitted.isReplaced
-        ? await (await loaded(import("../rewritten.js"))).rewrittenRun(admitted, request)
-        : request;
-      if (made.threadId !== request.threadId || made.input.runId !== request.input.runId) {
-        const message = "A middleware cannot give a run that waited another thread or runId";
-        throw new RunnerError("invalid-input", { field: "request", threadId: request.threadId }, { message });
-      }
-      const { ended, left } = await start(admitted, made);
-      // Nobody reads it here.
-      left();
-      void (ended ?? Promise.resolve()).then(over);
-      return { value: undefined, response: streamed, ...(ended !== undefined && { ended }) };
-    });
-  } catch (error) {
-    over();
-    throw isResponse(error) ? await refusedError(error) : error;
-  }
 }

@@ -1,4 +1,4 @@
-import { BehaviorSubject, type Observable } from "rxjs";
+import { BehaviorSubject, Subject, type Observable } from "rxjs";
 import { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
@@ -26,6 +26,7 @@ export class Encryption {
   /** Rings that are being made. */
   private readonly joining = new Set<Promise<unknown>>();
   private readonly states: BehaviorSubject<boolean>;
+  private readonly changes = new Subject<void>();
   /** Undefined: locked. */
   private key: Lazy<CryptoKey> | undefined;
 
@@ -40,6 +41,24 @@ export class Encryption {
   /** Whether a key is here: not whether it is the right one. Replays the latest value. */
   get unlocked$(): Observable<boolean> {
     return this.states.asObservable();
+  }
+
+  /**
+   * The key that was given, for what it wraps beside the keys of databases. Errors: RunnerError `locked`.
+   *
+   * @internal
+   */
+  currentKey(): Promise<CryptoKey> {
+    return this.key?.get() ?? Promise.reject(new RunnerError("locked"));
+  }
+
+  /**
+   * Emits after each {@link changeKey}.
+   *
+   * @internal
+   */
+  get keyChanges$(): Observable<void> {
+    return this.changes.asObservable();
   }
 
   /**
@@ -134,6 +153,7 @@ export class Encryption {
     for (const [at, ring] of rings.entries()) if (!done[at]) await ring.change(from, { key: to });
     this.use(to);
     this.tell();
+    this.changes.next();
     return to;
   }
 
@@ -156,9 +176,5 @@ export class Encryption {
   private tell(): void {
     const isUnlocked = this.key !== undefined;
     if (isUnlocked !== this.states.value) this.states.next(isUnlocked);
-  }
-
-  private currentKey(): Promise<CryptoKey> {
-    return this.key?.get() ?? Promise.reject(new RunnerError("locked"));
   }
 }

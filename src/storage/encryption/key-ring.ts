@@ -2,9 +2,9 @@ import { RunnerError } from "../../run/errors.js";
 import type { LockState } from "../../run/types.js";
 import { isSealed, KEYS_PLACE, type PayloadCodec } from "../codec.js";
 import {
-  bytesOf,
   changedRecord,
   checkKeyRecord,
+  digestBy,
   keyOf,
   newRecord,
   wrappingKey,
@@ -75,8 +75,7 @@ export class KeyRing {
   };
 
   private async digest(text: string): Promise<string> {
-    const mac = new Uint8Array(await crypto.subtle.sign("HMAC", (await this.keys()).digest, bytesOf(text)));
-    return [...mac.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    return digestBy((await this.keys()).digest, text);
   }
 
   /** Errors: RunnerError `locked`, `wrong-key`, `corrupt-record`, or a storage code. */

@@ -48,6 +48,12 @@ export const newIv = (): Bytes => randomBytes(IV_BYTES);
 const encoder = new TextEncoder();
 export const bytesOf = (data: unknown): Bytes => encoder.encode(JSON.stringify(data));
 
+/** A keyed digest, as 32 hexadecimal digits. */
+export async function digestBy(key: CryptoKey, data: unknown): Promise<string> {
+  const mac = new Uint8Array(await crypto.subtle.sign("HMAC", key, bytesOf(data)));
+  return [...mac.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** @throws RunnerError `invalid-input` where the context is not secure (plain http) */
 function subtle(): SubtleCrypto {
   // Absent in an insecure context, whatever the types say.

@@ -46,6 +46,7 @@ const isStatus = (value: unknown): boolean => isText(value) && Object.hasOwn(STA
 const isStop = (stop: unknown): boolean =>
   isRecord(stop) && isText(stop["runId"]) && (stop["as"] === "stopped" || stop["as"] === "superseded");
 
+const isAsker = (asker: unknown): boolean => isRecord(asker) && isText(asker["id"]) && isListOf(isText, asker["tools"]);
 const isDevice = (device: unknown): boolean => isRecord(device) && isText(device["id"]) && isText(device["name"]);
 const isRevision = (revised: unknown): boolean =>
   isRecord(revised) && isIndex(revised["epoch"]) && isIndex(revised["from"]);
@@ -116,6 +117,7 @@ export const isRun = (record: RunRecord): boolean =>
   isAbsentOr(isIndex, record.closedFrom) &&
   isAbsentOr(isNote, record.recovery) &&
   isAbsentOr(isDevice, record.device) &&
+  isAbsentOr(isAsker, record.asker) &&
   isAbsentOr(isIndex, record.leaves) &&
   isAbsentOr(isRevision, record.revised);
 

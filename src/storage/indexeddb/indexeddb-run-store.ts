@@ -82,6 +82,7 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     cut: (...at) => cut(connection, codec, ...at),
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),
     sweep: () => sweep(connection),
+    codec,
     lockState: () => stored.lockState(),
     locks: async () => (await stored.ring?.get())?.locks() ?? 0,
     encryptRest: async (signal) => {

@@ -4,6 +4,7 @@ import type { RecoveryNote } from "../../run/recovery.js";
 import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
 import type { KeyRecord } from "../encryption/keys.js";
 import type { DeviceName } from "../devices.js";
+import type { Asker } from "../rows.js";
 import type { ThreadHead } from "../run-store.js";
 import type { WaitingRow } from "../waiting.js";
 import type { DatabaseConnection, DatabaseLayout } from "./database-connection.js";
@@ -60,6 +61,7 @@ export interface RunRecord {
   closedFrom?: number;
   recovery?: RecoveryNote;
   device?: DeviceName;
+  asker?: Asker;
   leaves?: number;
   revised?: { readonly epoch: number; readonly from: number };
   /** Payload: PersistedInput. */

@@ -17,7 +17,7 @@ export { emptyMemoryData, type MemoryData } from "./memory-data.js";
  * Chunks are neither copied nor changed.
  */
 export function memoryRunStore(data: MemoryData): RunStore {
-  const parts: Omit<RunStore, "close"> = {
+  const parts: Omit<RunStore, "close" | "codec"> = {
     ...memoryWrites(data),
     ...memoryReads(data),
     ...memoryMessagePages(data),

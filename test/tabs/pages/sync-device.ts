@@ -66,8 +66,8 @@ class SyncedTab {
     return this.status.is === "connected" ? this.status.sync : undefined;
   }
 
-  open(threadId: string): void {
-    const agent = this.runtime.agent("count", { threadId });
+  open(threadId: string, agentId = "count"): void {
+    const agent = this.runtime.agent(agentId, { threadId });
     const opened: Opened = { agent, run: { is: "idle" }, ends: [], outcomes: [], isShorter: false };
     this.opened.set(threadId, opened);
     let before = new Map<string, string>();
@@ -182,6 +182,39 @@ class SyncedTab {
     return counts;
   }
 
+  async unlock(passphrase: string): Promise<void> {
+    await this.runtime.encryption.unlock(passphrase);
+  }
+
+  lock(): Promise<void> {
+    return this.runtime.encryption.lock();
+  }
+
+  /** The databases of this device that have the text in a record. */
+  async databasesWith(text: string): Promise<string[]> {
+    const found: string[] = [];
+    for (const { name = "" } of await indexedDB.databases()) {
+      if (!name.startsWith(dbName)) continue;
+      const db = await new Promise<IDBDatabase>((resolve, reject) => {
+        const opening = indexedDB.open(name);
+        opening.onsuccess = () => resolve(opening.result);
+        opening.onerror = () => reject(opening.error ?? new Error("not opened"));
+      });
+      for (const store of db.objectStoreNames) {
+        const all = db.transaction(store).objectStore(store);
+        for (const reading of [all.getAll(), all.getAllKeys()]) {
+          const records = await new Promise<unknown[]>((resolve) => {
+            reading.onsuccess = () => resolve(reading.result as unknown[]);
+          });
+          const has = records.some((record) => JSON.stringify(record, bytesAsText)?.includes(text));
+          if (has) found.push(`${name} ${store}`);
+        }
+      }
+      db.close();
+    }
+    return found;
+  }
+
   /** Ends the worker from within. */
   endHost(): Promise<void> {
     return obeyed({ end: worker });
@@ -197,6 +230,9 @@ class SyncedTab {
     return answer;
   }
 }
+
+const bytesAsText = (_: string, value: unknown): unknown =>
+  value instanceof Uint8Array ? new TextDecoder("latin1").decode(value) : value;
 
 declare global {
   interface Window {

@@ -5,14 +5,17 @@ export interface DeviceSettings {
   readonly servers: readonly string[];
   readonly space: string;
   readonly device: string;
+  /** Its database, and what it shares, is encrypted: locked until a page unlocks it. */
+  readonly isEncrypted?: boolean;
 }
 
-export const deviceWorkerName = ({ dbName, servers, space, device }: DeviceSettings): string =>
-  [dbName, servers.join(","), space, device].join("#");
+export const deviceWorkerName = ({ dbName, servers, space, device, isEncrypted }: DeviceSettings): string =>
+  [dbName, servers.join(","), space, device, isEncrypted === true ? "encrypted" : ""].join("#");
 
 export function deviceSettings(name: string): DeviceSettings {
-  const [dbName = "", servers = "", space = "", device = ""] = name.split("#");
-  return { dbName, servers: servers === "" ? [] : servers.split(","), space, device };
+  const [dbName = "", servers = "", space = "", device = "", encrypted = ""] = name.split("#");
+  const isEncrypted = encrypted !== "";
+  return { dbName, servers: servers === "" ? [] : servers.split(","), space, device, isEncrypted };
 }
 
 /** Asks the worker of a database what it has loaded, and brings the answer. */

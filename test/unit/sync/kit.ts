@@ -5,7 +5,12 @@ import type { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-r
 import type { Clock } from "../../../src/platform/clock.js";
 import type { Space } from "../../../src/sync/space.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
+import { SealedSpace } from "../../../src/sync/sealed/sealed-space.js";
+import { SyncDatabase } from "../../../src/sync/sync-database.js";
 import { Sync } from "../../../src/sync/sync.js";
+import { keyOfThread } from "../../../src/sync/thread-key.js";
+import type { Encryption } from "../../../src/storage/encryption/encryption.js";
+import type { SyncState } from "../../../src/wire/shapes.js";
 import { collect, freshDb, inputOf, makeRunner, rebuild, replay, user } from "../runner/kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
 
@@ -26,14 +31,33 @@ export type Device = DeviceOn<MemorySpace>;
 interface DeviceOptions {
   readonly dbName?: string;
   readonly clock?: Clock;
+  readonly encryption?: Encryption;
+  /** What the space is called, where keys are bound to it. */
+  readonly spaceName?: string;
 }
 
-export function deviceOn<S extends Space>(space: S, name: string, options: DeviceOptions = {}): DeviceOn<S> {
+export function deviceOn<S extends Space>(
+  space: S,
+  name: string,
+  { spaceName = "", ...options }: DeviceOptions = {},
+): DeviceOn<S> {
   const said: string[] = [];
   const say = (...what: unknown[]): void => void said.push(what.map(String).join(" "));
   const runner = makeRunner({ dbName: freshDb(), logger: { warn: say, error: say }, ...options });
   const { parts, elsewhere } = runner.joinDevices();
-  const sync = new Sync({ space, parts, elsewhere, deviceName: name, stop: (call) => void runner.stop(call) });
+  const { dbName, clock, makeId, store, logger } = parts;
+  const database = new SyncDatabase(dbName, clock, store.codec);
+  const { encryption } = options;
+  const sealed = encryption && new SealedSpace({ space, name: spaceName, encryption, store: database, logger, makeId });
+  const sync = new Sync({
+    space: sealed ?? space,
+    keyOf: sealed?.keyOf ?? keyOfThread,
+    database,
+    parts,
+    elsewhere,
+    deviceName: name,
+    stop: (call) => void runner.stop(call).catch(() => undefined),
+  });
   const close = async (): Promise<void> => {
     await runner.close();
     await sync.close();
@@ -60,6 +84,8 @@ type AnyDevice = DeviceOn<Space>;
 export async function inStep(...devices: readonly AnyDevice[]): Promise<void> {
   for (const { sync } of devices) await firstValueFrom(sync.status$.pipe(filter(({ isCurrent }) => isCurrent)));
 }
+
+export const statusOf = ({ sync }: AnyDevice): Promise<SyncState> => firstValueFrom(sync.status$);
 
 export const say = (
   { runner }: AnyDevice,

@@ -20,13 +20,15 @@ test.each([
   expect(make({ sync })).toThrow(expect.objectContaining({ code: "invalid-input" }));
 });
 
-test("sync is refused beside what would reach other devices, or the servers", () => {
-  for (const beside of [{ limits: { maxThreads: 5 } }, { encryption: {} }, { runner: makeMemoryRunner() }]) {
+test("sync is refused beside what would reach other devices", () => {
+  for (const beside of [{ limits: { maxThreads: 5 } }, { runner: makeMemoryRunner() }]) {
     expect(make({ sync: SYNC, ...beside })).toThrow(expect.objectContaining({ code: "invalid-input" }));
   }
 });
 
-test("sync takes servers and a name, or a space of another engine", () => {
+test("sync takes servers and a name, or a space of another engine, and encryption beside it", () => {
   expect(make({ sync: SYNC })).not.toThrow();
   expect(make({ sync: { space: new MemorySpace(new MemoryServer()) } })).not.toThrow();
+  expect(make({ sync: { space: () => new MemorySpace(new MemoryServer()) } })).not.toThrow();
+  expect(make({ sync: SYNC, encryption: {} })).not.toThrow();
 });

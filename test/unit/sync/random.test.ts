@@ -3,7 +3,10 @@ import { expect, test, vi } from "vitest";
 import { agentOf, counter, freshDb } from "../runner/kit.js";
 import { nextTask } from "../../../src/platform/clock.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
+import { Encryption } from "../../../src/storage/encryption/encryption.js";
+import { fastKey } from "../encryption/fast-key.js";
 import { times } from "../property.js";
+import { flipped, HostileServer, type Injects } from "./hostile-server.js";
 import { makeDevice, MemoryServer, say, shown, tree, type Device } from "./kit.js";
 
 /*
@@ -56,10 +59,13 @@ interface Ended {
 
 const started = async <T>(start: () => Promise<T>): Promise<T> => start();
 
-async function play(todo: readonly Step[]): Promise<void> {
-  const server = new MemoryServer();
+async function play(todo: readonly Step[], isEncrypted: boolean, server: MemoryServer): Promise<void> {
   const names = DEVICES.map(() => freshDb());
-  const make = (n: number): Device => makeDevice(server, DEVICES[n]!, { dbName: names[n]! });
+  const make = (n: number): Device =>
+    makeDevice(server, DEVICES[n]!, {
+      dbName: names[n]!,
+      ...(isEncrypted && { encryption: new Encryption({ key: fastKey }) }),
+    });
   const devices = DEVICES.map((_, n) => make(n));
   let gates: (() => void)[] = [];
   const letOn = (): void => gates.splice(0).forEach((open) => open());
@@ -186,6 +192,22 @@ async function listed({ runner }: Device, threadId: string) {
   return found && { title: found.title, archived: found.archived, pinned: found.pinned };
 }
 
-test("whatever devices do, and whatever is cut: all come to the same", async () => {
-  await fc.assert(fc.asyncProperty(steps, play), { ...times(15), endOnFailure: true });
-}, 600_000);
+/** The entry again, changed and in a thread of the one before. */
+const some: Injects = ({ thread: its, body, seq }, all) => [
+  [its, body],
+  [its, flipped(body, 7 * seq)],
+  [all.at(-2)?.thread ?? "elsewhere", body],
+];
+
+test.each([
+  ["plain", false, () => new MemoryServer()],
+  ["encrypted", true, () => new MemoryServer()],
+  ["encrypted, while the server adds entries of its own", true, () => new HostileServer(some)],
+])(
+  "whatever devices do, and whatever is cut: all come to the same (%s)",
+  async (_, isEncrypted, makeServer) => {
+    const property = fc.asyncProperty(steps, (todo) => play(todo, isEncrypted, makeServer()));
+    await fc.assert(property, { ...times(15), endOnFailure: true });
+  },
+  600_000,
+);

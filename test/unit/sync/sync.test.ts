@@ -147,7 +147,7 @@ test("a stop on one device ends the run on the other", async () => {
 });
 
 test("a title, an archived and a pinned thread are the same everywhere; the last change counts", async () => {
-  const { phone, laptop } = await pair();
+  const { server, phone, laptop } = await pair();
   await say(phone, "t", "r1", agentOf(counter(1)));
   await eventually(async () => expect(await laptop.runner.getThread("t")).toBeDefined());
   await laptop.runner.updateThread("t", { title: "Named", pinned: true });
@@ -157,6 +157,7 @@ test("a title, an archived and a pinned thread are the same everywhere; the last
   phone.space.connect(false);
   await phone.runner.updateThread("t", { title: "Offline" });
   await laptop.runner.updateThread("t", { title: "Online", archived: true });
+  await eventually(() => expect(types(server).filter((type) => type === "thread")).toHaveLength(2));
   phone.space.connect(true);
   for (const { runner } of [phone, laptop]) {
     await eventually(async () =>
@@ -202,6 +203,15 @@ test("a server that lost its disk gets everything again", async () => {
     expect(await tree(tablet, "t")).toEqual(await tree(phone, "t"));
     expect(await tree(tablet, "t2")).toEqual(await tree(phone, "t2"));
   });
+});
+
+test("a run whose ids are longer than anybody expects arrives, and once", async () => {
+  const { server, phone, laptop } = await pair();
+  // That of its message, and what is in it.
+  await say(phone, "t", "r1", agentOf(counter(1)), [user("long ".repeat(100_000))]);
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "finished" } }));
+  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+  expect(server.entries.length).toBeLessThan(10);
 });
 
 test("a new device gets what is there", async () => {
@@ -463,4 +473,23 @@ test("to another host of the device, a run that is written down is live: its thr
   letOn();
   await run;
   await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "finished" } }));
+});
+
+test("an entry that says nothing is known after a restart, so that what is added comes behind it", async () => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  let phone = device(server, "Phone", { dbName });
+  await inStep(phone);
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(() => expect(ended(server)).toBe(1));
+  server.add(await keyOfThread("t"), new Uint8Array(), server.entries.length, "nothing");
+  // Its end is saved, and with it that everything before was read.
+  await say(phone, "u", "r2", agentOf(counter(1)));
+  await eventually(() => expect(ended(server)).toBe(2));
+  await phone.close();
+  phone = device(server, "Phone", { dbName });
+  await inStep(phone);
+  await say(phone, "t", "r3", agentOf(counter(1)));
+  const laptop = device(server, "Laptop");
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r3"]));
 });

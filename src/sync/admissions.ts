@@ -1,0 +1,177 @@
+import { abortWith } from "../platform/abort.js";
+import { ringOrSilence, type Bell } from "../platform/bell.js";
+import { isAnswer, isThatRun } from "../run/interrupts.js";
+import { RunnerError } from "../run/errors.js";
+import { asKnown } from "../run/input-plan.js";
+import { noServer, type PlacedRequest, type Placement } from "../runner/claim/request.js";
+import type { Admission, RunnerParts } from "../runner/parts.js";
+import { isNextAfterCalls } from "../storage/pending-tool-calls.js";
+import type { RunRow } from "../storage/rows.js";
+import { askServers } from "./ask-servers.js";
+import { askedRun } from "./asked-run.js";
+import type { SpaceState } from "./space.js";
+import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
+
+/** How long a run that starts waits for the space, in ms; then it starts as if the device were offline. */
+export const CLAIM_MS = 2_000;
+
+export interface AdmissionsParts {
+  readonly parts: Pick<RunnerParts, "clock" | "store">;
+  /** Undefined as long as this host does not keep the database in step. */
+  readonly context: () => ThreadSyncContext | undefined;
+  readonly state: () => SpaceState["is"];
+  readonly isCurrent: () => boolean;
+  readonly threadOf: (threadId: string) => Promise<ThreadSync | undefined>;
+  /** Rings when an entry was read or written down, and when the connection or the devices that are online have changed. */
+  readonly moved: Bell;
+  readonly closed: AbortSignal;
+}
+
+/** Which runs of this device may start, and where they are executed. */
+export class Admissions {
+  /** Runs that are about to start, or that servers were asked for. */
+  readonly starting = new Set<string>();
+
+  constructor(private readonly of: AdmissionsParts) {}
+
+  /**
+   * Asks whether a run may start, and tells the other devices so. The caller holds the thread's lock here. Where the
+   * device is offline, it may: what others add meanwhile stands beside it.
+   *
+   * Errors: RunnerError `offline`, `call-over`, `thread-busy` for a run that is to be executed elsewhere
+   */
+  async admit(request: PlacedRequest): Promise<Admission> {
+    const { placement } = request;
+    return (placement && (await this.elsewhere(request, placement))) ?? this.here(request);
+  }
+
+  private async here(request: PlacedRequest): Promise<Admission> {
+    const { threadId, asked } = request;
+    const { runId } = request.input;
+    const { moved, isCurrent } = this.of;
+    const { clock } = this.of.parts;
+    const admitted: Admission = { is: "admitted", release: () => void this.starting.delete(runId) };
+    const until = abortWith(this.of.closed);
+    const late = clock.after(CLAIM_MS, until.signal).then(() => {
+      until.abort();
+      return "late" as const;
+    });
+    try {
+      while (isCurrent() && !until.signal.aborted) {
+        const seen = moved.count;
+        const thread = await this.of.threadOf(threadId);
+        if (thread === undefined) break;
+        const { heldBy } = thread;
+        const { lock } = thread.record.state;
+        const isAsked = asked !== undefined && lock?.runId === runId && lock.asks !== undefined;
+        // Another server was first, or nobody asks for it any more.
+        if (asked !== undefined && !isAsked) return { is: "busy", runId, deviceName: heldBy?.name ?? "" };
+        if (heldBy !== undefined && lock !== undefined && !isAsked)
+          return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
+        if (thread.isBehind) return { is: "behind", wait: () => this.writtenDown(thread) };
+        this.starting.add(runId);
+        const release = (): void => {
+          this.starting.delete(runId);
+          thread.ring();
+        };
+        const device = this.of.context()?.self;
+        if (device === undefined) break;
+        const added = thread.add({ type: "claim", threadId, runId, device });
+        const result = await Promise.race([added, late]);
+        if (result === true || (result === "late" && asked === undefined)) return { is: "admitted", release };
+        this.starting.delete(runId);
+        await ringOrSilence(moved, seen, clock, CLAIM_MS, until.signal);
+      }
+    } catch {
+      // Offline: see above.
+    } finally {
+      until.abort();
+    }
+    if (asked === undefined) return admitted;
+    // What a server was asked for, another one may have taken.
+    throw new RunnerError("offline", { threadId, runId }, { message: "The space does not answer this server" });
+  }
+
+  /** @returns undefined where this host is to execute it after all, or has it in its log */
+  private async elsewhere(request: PlacedRequest, placement: Placement): Promise<Admission | undefined> {
+    const { threadId, agentId = "", input, afterToolCalls } = request;
+    const { runId } = input;
+    const { store, clock } = this.of.parts;
+    const offline = (message: string): RunnerError => new RunnerError("offline", { threadId, agentId }, { message });
+    if ((await this.inLog(request)) !== undefined) return undefined;
+    const isReady = (): boolean => this.of.isCurrent() && this.isOffered(agentId);
+    await this.waitedFor(isReady);
+    const context = this.of.context();
+    if (context === undefined) {
+      const message = "Another host of this browser keeps the threads in step: servers are asked by its tabs only";
+      // It starts what waits, too: this one would execute it once more.
+      if (placement === "server" || request.waiting === true) throw offline(message);
+      return undefined;
+    }
+    const thread = isReady() ? await this.of.threadOf(threadId) : undefined;
+    if (thread === undefined) {
+      if (placement === "any") return undefined;
+      throw offline(noServer(agentId));
+    }
+    const { heldBy } = thread;
+    const { lock } = thread.record.state;
+    if (heldBy !== undefined && lock !== undefined && lock.runId !== runId)
+      return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
+    const head = await store.head(threadId);
+    if (afterToolCalls === true && !isNextAfterCalls(head, runId))
+      throw new RunnerError("call-over", { threadId, runId });
+    // The server continues what the space has.
+    if (thread.isBehind || (head?.runCount ?? 0) > thread.record.sent)
+      return { is: "behind", wait: () => this.writtenDown(thread) };
+    const { shownAs } = request;
+    const isThere = shownAs !== undefined && head !== undefined && head.deleted !== true;
+    const messages = isThere ? [...asKnown(await context.history.base(head), input.messages, shownAs)] : input.messages;
+    const asking: PlacedRequest = { ...request, input: { ...input, messages } };
+    const asked = askedRun(asking, await store.toolResults(head), clock.now());
+    const wait = async (signal: AbortSignal): Promise<void> => {
+      this.starting.add(runId);
+      try {
+        const inLog = () => this.inLog(request);
+        await askServers({ ...context, ...this.of, inLog }, thread, asked, signal);
+      } finally {
+        this.starting.delete(runId);
+        thread.ring();
+      }
+    };
+    return { is: "elsewhere", wait };
+  }
+
+  private async inLog({ threadId, input, fingerprint }: PlacedRequest): Promise<RunRow | undefined> {
+    const run = await this.of.parts.store.runById(threadId, input.runId, fingerprint);
+    return run !== undefined && isThatRun(run, { fingerprint, answers: isAnswer(input) }) ? run : undefined;
+  }
+
+  private isOffered(agentId: string): boolean {
+    const { devices } = this.of.context() ?? {};
+    return devices?.online.some(({ agents }) => agents?.includes(agentId)) === true;
+  }
+
+  /** A host that has just begun may not be connected yet, and have heard of nobody. */
+  private async waitedFor(isReady: () => boolean): Promise<void> {
+    const { closed, moved, parts, context, isCurrent, state } = this.of;
+    const since = parts.clock.elapsed();
+    for (;;) {
+      const left = since + CLAIM_MS - parts.clock.elapsed();
+      const isKnown = isCurrent() && context()?.devices.areHeard === true;
+      if (isReady() || isKnown || left <= 0 || closed.aborted) return;
+      if (state() === "offline" || state() === "refused") return;
+      await ringOrSilence(moved, moved.count, parts.clock, Math.min(left, LOOK_MS), closed);
+    }
+  }
+
+  private async writtenDown(thread: ThreadSync): Promise<void> {
+    const { clock } = this.of.parts;
+    const until = abortWith(this.of.closed);
+    void clock.after(CLAIM_MS, until.signal).then(() => until.abort());
+    await Promise.race([thread.settled(), clock.after(CLAIM_MS, until.signal)]);
+    until.abort();
+  }
+}
+
+/** How often what nothing rings for is looked at, in ms. */
+const LOOK_MS = 250;

@@ -1,0 +1,107 @@
+import { ringOrSilence, type Bell } from "../platform/bell.js";
+import type { RunnerParts } from "../runner/parts.js";
+import { RunnerError } from "../run/errors.js";
+import type { DeviceName } from "../storage/devices.js";
+import { fromErrorData } from "../wire/errors.js";
+import type { AskedRun } from "./asked-run.js";
+import type { ClaimMessage, ReleaseMessage } from "./messages.js";
+import type { Devices } from "./devices.js";
+import { SpaceOffline } from "./space.js";
+import type { ThreadSync } from "./thread-sync.js";
+
+/** How long the servers have to take a run and to begin it, in ms: less than a tab waits for an answer of its host. */
+const TAKE_MS = 8_000;
+/** How often a run is asked for that servers let go of. */
+const MAX_ASKS = 3;
+/** What is waited for is looked at this often, in ms, if nothing rings. */
+const LOOK_MS = 250;
+
+export interface AskContext {
+  readonly parts: Pick<RunnerParts, "clock">;
+  readonly self: DeviceName;
+  readonly devices: Pick<Devices, "askToStop">;
+  /** Resolves with the run, once it stands in the log. */
+  readonly inLog: () => Promise<unknown>;
+  /** Everything that others have added is known. */
+  readonly isCurrent: () => boolean;
+  /** Rings when an entry was read or written down. */
+  readonly moved: Bell;
+  /** Aborts when this host leaves the space. */
+  readonly closed: AbortSignal;
+}
+
+/**
+ * Asks the servers of the space for a run, and waits until it stands in the log of this device.
+ *
+ * @param signal takes the request back; a server that has taken it is asked to stop it
+ * Errors: RunnerError `offline` where no server takes or begins it, `cancelled`, `deleted`, `thread-busy`, `closed`, or why a
+ * server refused it
+ */
+export async function askServers(
+  { parts: { clock }, self, devices, inLog, isCurrent, moved, closed }: AskContext,
+  thread: ThreadSync,
+  asked: AskedRun,
+  signal: AbortSignal,
+): Promise<void> {
+  const { threadId, agentId, input } = asked.request;
+  const { runId } = input;
+  const cancelled = (): RunnerError => new RunnerError("cancelled", { threadId, runId });
+  const offline = (message: string): RunnerError => new RunnerError("offline", { threadId, agentId }, { message });
+  const add = (message: ClaimMessage | ReleaseMessage): Promise<boolean> =>
+    thread.add(message).catch((error: unknown) => {
+      // It may be there or not: that is seen when the connection is there again.
+      if (error instanceof SpaceOffline) return false;
+      throw error;
+    });
+  let asks = 0;
+  /** When the thread was seen to be asked for, or taken, first. */
+  let since: number | undefined;
+  for (;;) {
+    const seen = moved.count;
+    const isThere = (await inLog()) !== undefined;
+    if (isThere && !signal.aborted) return;
+    if (closed.aborted) throw new RunnerError("closed", { threadId, runId });
+    // What stands in the space is released when this device is in step again, or executed meanwhile.
+    if (signal.aborted && !isCurrent()) throw cancelled();
+    // What was read of the log is older than what is read below.
+    if (moved.count !== seen) continue;
+    if (isCurrent()) {
+      const { lock, open, refused, deleted } = thread.record.state;
+      const isIts = lock?.runId === runId;
+      const isAsked = isIts && lock.asks !== undefined;
+      const opened = Object.hasOwn(open, runId) ? open[runId] : undefined;
+      const holder = opened?.device ?? (isIts && !isAsked ? lock.device : undefined);
+      if (isAsked || holder !== undefined) since ??= clock.elapsed();
+      if (signal.aborted && holder !== undefined) {
+        devices.askToStop(holder.id, { threadId, runId });
+        throw cancelled();
+      }
+      const isLate = since !== undefined && clock.elapsed() - since >= TAKE_MS;
+      if (isAsked && (signal.aborted || isLate)) {
+        if (await add({ type: "release", threadId, runId, device: self })) {
+          if (signal.aborted) throw cancelled();
+          throw offline(`No server of the space has taken the run of the agent "${agentId}": ask again`);
+        }
+      } else if (holder !== undefined && opened === undefined && isLate) {
+        throw offline(
+          `The server "${holder.name}" has taken the run, and does not begin it: ask again, or wait for it`,
+        );
+      } else if (!isAsked && holder === undefined && !thread.expects(runId)) {
+        if (signal.aborted) throw cancelled();
+        if (asks > 0 && deleted === true) throw new RunnerError("deleted", { threadId, runId });
+        if (asks > 0 && refused?.runId === runId) throw fromErrorData(refused.error);
+        const { heldBy } = thread;
+        if (heldBy !== undefined && lock !== undefined)
+          throw new RunnerError("thread-busy", { threadId, runId: lock.runId, device: heldBy.name });
+        if (asks >= MAX_ASKS) throw offline(`Servers have let go of the run of the agent "${agentId}": ask again`);
+        // Its answer may be lost.
+        asks++;
+        since = undefined;
+        if (await add({ type: "claim", threadId, runId, device: self, asks: asked })) continue;
+        // Others have added something: it was not asked for.
+        if (isCurrent()) asks--;
+      }
+    }
+    await ringOrSilence(moved, seen, clock, LOOK_MS, closed);
+  }
+}

@@ -1,0 +1,134 @@
+import { ringOrSilence, type Bell } from "../platform/bell.js";
+import type { Clock } from "../platform/clock.js";
+import { invalidInput } from "../run/errors.js";
+import type { Asked } from "../runner/claim/request.js";
+import type { DeviceName } from "../storage/devices.js";
+import type { RunStore } from "../storage/run-store.js";
+import { toErrorData } from "../wire/errors.js";
+import type { RunnerErrorData, RunRequest } from "../wire/shapes.js";
+import { isFresh, toolsOf } from "./asked-run.js";
+import type { StopCall } from "./devices.js";
+import type { SpaceLock } from "./thread-state.js";
+import type { ThreadSync } from "./thread-sync.js";
+
+/** What a server does for the devices of the space. */
+export interface ServerParts {
+  /** Ids of its agents. */
+  readonly agents: readonly string[];
+  /**
+   * Starts a run as its caller's host would. `started`: it is in the log. `later`: it cannot start now, or another server
+   * has it. Errors: why it can never start
+   */
+  readonly execute: (request: RunRequest, asked: Asked) => Promise<"started" | "later">;
+}
+
+interface ServingParts {
+  readonly server: ServerParts;
+  readonly self: DeviceName;
+  readonly store: Pick<RunStore, "runById">;
+  readonly clock: Clock;
+  /** Ends a run of this server. */
+  readonly stop: (call: StopCall) => void;
+  /** Rings when an entry was read or written down. */
+  readonly moved: Bell;
+  readonly isAway: (deviceId: string) => boolean;
+  readonly isCurrent: () => boolean;
+  readonly closed: AbortSignal;
+}
+
+/** How often it is said that a run cannot start, at most. */
+const TRIES = 10;
+/** Pause before a run is tried again that cannot start now, in ms. */
+const AGAIN_MS = 500;
+const SILENCE_MS = 2_000;
+
+/** Executes what devices ask of the agents of this server. */
+export class Serving {
+  /** Runs that were asked for, until they are in the log. */
+  readonly executing = new Set<string>();
+  /** Threads in which a run is asked for, and is to be looked at again. */
+  private readonly asked = new Set<ThreadSync>();
+  /** Of other servers: looked at once. */
+  private readonly known = new WeakSet<SpaceLock>();
+
+  constructor(private readonly of: ServingParts) {}
+
+  /** An entry of the thread was read. */
+  take(thread: ThreadSync): void {
+    const { lock } = thread.record.state;
+    if (lock !== undefined && lock.asks === undefined)
+      void this.lookAt(lock, thread.record.threadId).catch(() => undefined);
+    if (lock?.asks === undefined) this.asked.delete(thread);
+    else if (this.of.isCurrent()) this.serve(thread);
+    else this.asked.add(thread);
+  }
+
+  /** Everything was read. */
+  current(): void {
+    for (const thread of this.asked) this.serve(thread);
+  }
+
+  forget(): void {
+    this.asked.clear();
+  }
+
+  /** A run of this server that another one has taken, because this one was cut off behind its claim, ends. */
+  private async lookAt(lock: SpaceLock, threadId: string): Promise<void> {
+    const { self, store, stop } = this.of;
+    const { runId, device } = lock;
+    if (device.id === self.id || this.known.has(lock)) return;
+    this.known.add(lock);
+    const own = await store.runById(threadId, runId);
+    if (own?.status === "running" && own.device === undefined) stop({ threadId, runId });
+  }
+
+  private serve(thread: ThreadSync): void {
+    this.asked.delete(thread);
+    const { server, isAway, clock } = this.of;
+    const { threadId } = thread.record;
+    const { lock } = thread.record.state;
+    if (lock?.asks === undefined || this.executing.has(lock.runId)) return;
+    const { runId, device, asks } = lock;
+    const { request, fingerprint, results = [] } = asks;
+    if (!server.agents.includes(request.agentId)) return;
+    // Its device has ended long ago.
+    if (isAway(device.id) && !isFresh(asks, clock.now())) return;
+    this.executing.add(runId);
+    const isIts = request.threadId === threadId && request.input.runId === runId;
+    const executed = isIts
+      ? server.execute(request, { asker: { id: device.id, tools: toolsOf(request) }, fingerprint, results })
+      : Promise.reject(invalidInput("request", "What is asked for is not of this thread"));
+    executed
+      .then(
+        // It may have been in the log before it was asked for.
+        (is) => (is === "started" ? thread.record.state.lock?.asks && this.end(thread, runId) : undefined),
+        (error: unknown) => this.end(thread, runId, toErrorData(error)),
+      )
+      .catch(() => undefined)
+      .then(() => (this.isAsked(thread, runId) ? clock.after(AGAIN_MS, this.of.closed) : undefined))
+      .finally(() => {
+        this.executing.delete(runId);
+        thread.ring();
+        if (!this.of.closed.aborted) this.take(thread);
+      });
+  }
+
+  private isAsked(thread: ThreadSync, runId: string): boolean {
+    const { lock } = thread.record.state;
+    return lock?.runId === runId && lock.asks !== undefined;
+  }
+
+  /** Nobody is to wait for the run any more; not where another server has it. @param error why it cannot start */
+  private async end(thread: ThreadSync, runId: string, error?: RunnerErrorData): Promise<void> {
+    const { self, moved, clock, closed } = this.of;
+    for (let tries = 0; tries < TRIES; tries++) {
+      const seen = moved.count;
+      const { lock } = thread.record.state;
+      if (lock?.runId !== runId || (lock.asks === undefined && lock.device.id !== self.id)) return;
+      const { threadId } = thread.record;
+      const release = { type: "release", threadId, runId, device: self, ...(error && { error }) } as const;
+      if (await thread.add(release)) return;
+      await ringOrSilence(moved, seen, clock, SILENCE_MS, closed);
+    }
+  }
+}
