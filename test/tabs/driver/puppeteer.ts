@@ -74,7 +74,14 @@ function pageOf(engine: "chromium" | "firefox", page: PuppeteerPage): Page<Eleme
       await page.keyboard.press(key);
       for (const one of held) await page.keyboard.up(one);
     },
-    resize: (width, height) => page.setViewport({ width, height }),
+    async resize(width, height) {
+      // Firefox 140 (ESR) has the right size by then, and does not know of orientations.
+      const resized = page.setViewport({ width, height });
+      await resized.catch((error: unknown) => {
+        if (!String(error).includes("setScreenOrientationOverride")) throw error;
+      });
+      while ((await orCrash(page.evaluate("innerWidth"))) !== width) continue;
+    },
     goto: (url) => load(page.goto(url, { waitUntil: "load" })),
     reload: () => load(page.reload({ waitUntil: "load" })),
     close: () => page.close(),
