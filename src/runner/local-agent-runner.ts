@@ -36,7 +36,7 @@ import { attach, type AttachOptions } from "./read/attach.js";
 import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
 import { checkRequestWeight } from "./agent/event-limits.js";
 import type { Asked } from "./history/baseline.js";
-import type { LiveRunRequest } from "./claim/request.js";
+import type { LiveRunRequest } from "./request.js";
 import type { Recoveries } from "./recoveries.js";
 import type { RecoveryPolicy } from "../run/recovery.js";
 import { RunnerEngine } from "./engine.js";

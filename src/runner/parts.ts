@@ -6,7 +6,7 @@ import type { HostChannel } from "../lock/protocol.js";
 import type { RecoveryPolicy } from "../run/recovery.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { InputField } from "./agent/accept.js";
-import type { PlacedRequest } from "./claim/request.js";
+import type { PlacedRequest } from "./request.js";
 import type { RunRow, RunStore } from "../storage/run-store.js";
 import type { EventLimits } from "./agent/event-limits.js";
 

@@ -1,6 +1,6 @@
 import { invalidInput } from "../run/errors.js";
 import { checkNames, FLAG, NUMBER, OBJECT, TEXTS, TIMEOUT, type Names } from "../run/options.js";
-import type { Placement } from "../runner/claim/request.js";
+import type { Placement } from "../runner/request.js";
 import {
   policyOf as recoveryPolicyOf,
   type RecoverableEnd,

@@ -3,7 +3,7 @@ import { systemClock } from "../platform/clock.js";
 import { Lazy } from "../platform/lazy.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
-import type { Placement } from "../runner/claim/request.js";
+import type { Placement } from "../runner/request.js";
 import { flawOf } from "../run/json.js";
 import { quoted } from "../run/printable.js";
 

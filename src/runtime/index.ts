@@ -6,7 +6,7 @@
 export { AgentRuntime } from "./agent-runtime.js";
 export { createRuntimeHandler, type HandlerMode, type RuntimeHandlerOptions } from "./http/handler.js";
 export type { AgentPolicies, AgentPolicy } from "./agent-policies.js";
-export type { Placement } from "../runner/claim/request.js";
+export type { Placement } from "../runner/request.js";
 export type { RecoverableEnd, RecoveryChoice, RecoveryPolicy } from "../run/recovery.js";
 export type { Network } from "../platform/network.js";
 export type { AgentDescription, Agents, AgentsConfig, AgentSource } from "./agents.js";

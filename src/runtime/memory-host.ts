@@ -1,14 +1,14 @@
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import type { Clock } from "../platform/clock.js";
 import { invalidInput, RunnerError } from "../run/errors.js";
-import type { Asked } from "../runner/claim/request.js";
+import type { Asked } from "../runner/request.js";
 import { InMemoryAgentRunner } from "../runner/in-memory-agent-runner.js";
 import { encryptionOf } from "../storage/encryption-option.js";
 import { checkSync, type SyncOptions } from "../sync/options.js";
 import { checkRun } from "../wire/checks.js";
 import type { RunRequest } from "../wire/shapes.js";
 import { RuntimeCore } from "./core.js";
-import type { Host, HostOptions } from "./start-host.js";
+import type { Host, HostOptions } from "./host-options.js";
 import { startUnread } from "./start-unread.js";
 import { isUnrecorded } from "./unrecorded.js";
 import { isPassing } from "./waiting/failures.js";

@@ -5,4 +5,5 @@
  * @module ag-ui-local-runtime/node
  */
 export { createNodeHandler, type NodeHandler, type NodeHandlerOptions } from "./node-handler.js";
-export { startHost, type Host, type HostOptions } from "./start-host.js";
+export type { Host, HostOptions } from "./host-options.js";
+export { startHost } from "./start-host.js";

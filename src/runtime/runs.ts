@@ -14,7 +14,7 @@ import { failureLine, runName } from "../run/printable.js";
 import { sizeOf } from "../run/size.js";
 import type { SettledStatus } from "../run/types.js";
 import { toLiveRunInfo } from "../runner/read/attach.js";
-import { noServer, type Asked } from "../runner/claim/request.js";
+import { noServer, type Asked } from "../runner/request.js";
 import type { LiveRun } from "../runner/live/live-run.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import type { RunRequest } from "../wire/shapes.js";

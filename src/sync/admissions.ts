@@ -3,7 +3,7 @@ import { ringOrSilence, type Bell } from "../platform/bell.js";
 import { isAnswer, isThatRun } from "../run/interrupts.js";
 import { RunnerError } from "../run/errors.js";
 import { asKnown } from "../run/input-plan.js";
-import { noServer, type PlacedRequest, type Placement } from "../runner/claim/request.js";
+import { noServer, type PlacedRequest, type Placement } from "../runner/request.js";
 import type { Admission, RunnerParts } from "../runner/parts.js";
 import { isNextAfterCalls } from "../storage/pending-tool-calls.js";
 import type { RunRow } from "../storage/rows.js";

@@ -1,6 +1,6 @@
 import { isRecord } from "../run/json.js";
 import type { ToolResult } from "../run/pending-tool-calls.js";
-import type { PlacedRequest } from "../runner/claim/request.js";
+import type { PlacedRequest } from "../runner/request.js";
 import type { RunRequest } from "../wire/shapes.js";
 
 /** A run that a device asks the servers of the space for. */

@@ -1,7 +1,7 @@
 import { ringOrSilence, type Bell } from "../platform/bell.js";
 import type { Clock } from "../platform/clock.js";
 import { invalidInput } from "../run/errors.js";
-import type { Asked } from "../runner/claim/request.js";
+import type { Asked } from "../runner/request.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunStore } from "../storage/run-store.js";
 import { toErrorData } from "../wire/errors.js";

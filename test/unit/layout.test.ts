@@ -19,6 +19,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   wire: 2,
   lock: 3,
   "runner/checks.ts": 3.1,
+  "runner/request.ts": 3.1,
   "runner/agent": 3.2,
   "runner/parts.ts": 3.3,
   "runner/history": 3.4,

@@ -8,7 +8,7 @@ import type { History } from "../history/history.js";
 import type { RecordedRun } from "../history/recorded-run.js";
 import { steadily } from "../history/steadily.js";
 import { mayBeRefused, refusalBeside } from "./refusals.js";
-import type { PlacedRequest } from "./request.js";
+import type { PlacedRequest } from "../request.js";
 import { stopForeign, type StopContext } from "./stop-foreign.js";
 
 export interface AcquireContext extends StopContext {

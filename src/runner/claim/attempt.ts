@@ -7,7 +7,7 @@ import { forgetMessages, messagesSnapshot } from "../../run/prelude.js";
 import { brokenRunOf } from "../history/broken-run.js";
 import type { History } from "../history/history.js";
 import type { RunnerParts } from "../parts.js";
-import type { PlacedRequest } from "./request.js";
+import type { PlacedRequest } from "../request.js";
 
 /*
  * How a run starts that goes on with a broken one. Loaded when one does.

@@ -25,7 +25,7 @@ import type { RunnerParts } from "../parts.js";
 import { RecordedRun } from "../history/recorded-run.js";
 import type { Recovery } from "./recovery.js";
 import { noBranchPoint, refusalFor, startOf } from "./refusals.js";
-import type { LiveRunRequest, PlacedRequest } from "./request.js";
+import type { LiveRunRequest, PlacedRequest } from "../request.js";
 import { steadily } from "../history/steadily.js";
 
 /** A run whose fence is committed: what it starts from. */

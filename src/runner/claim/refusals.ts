@@ -10,7 +10,7 @@ import type { RecordedRun } from "../history/recorded-run.js";
 import { isUnreadable } from "../history/run-log.js";
 import { steadily } from "../history/steadily.js";
 import type { RunnerParts } from "../parts.js";
-import type { PlacedRequest } from "./request.js";
+import type { PlacedRequest } from "../request.js";
 
 interface Reading {
   readonly parts: RunnerParts;

@@ -18,7 +18,7 @@ import type { Refusal } from "../agent/event-gate.js";
 import type { FencedRun } from "../claim/fence.js";
 import { recoveryOf } from "../claim/recovery-record.js";
 import { refusalBeside } from "../claim/refusals.js";
-import type { PlacedRequest } from "../claim/request.js";
+import type { PlacedRequest } from "../request.js";
 import type { History } from "../history/history.js";
 import type { SaidEnd } from "../agent/lifecycle.js";
 import { LogWriter } from "./log-writer.js";

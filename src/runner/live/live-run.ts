@@ -9,7 +9,7 @@ import type { AcquireContext } from "../claim/acquire.js";
 import type { RunStart } from "../history/baseline.js";
 import type { Execution, ExecutionContext } from "./execution.js";
 import type { FencedRun } from "../claim/fence.js";
-import type { PlacedRequest } from "../claim/request.js";
+import type { PlacedRequest } from "../request.js";
 import type * as runCode from "./run-code.js";
 import { RunFeed } from "./run-feed.js";
 import type { RecordedRun } from "../history/recorded-run.js";

@@ -4,7 +4,7 @@ import { RunnerError } from "../../run/errors.js";
 import { isAnswer, isThatRun } from "../../run/interrupts.js";
 import { isBusy } from "../../run/life.js";
 import { loaded } from "../../run/loaded.js";
-import type { LiveRunRequest, PlacedRequest } from "../claim/request.js";
+import type { LiveRunRequest, PlacedRequest } from "../request.js";
 import { LiveRun, type LiveRunContext, type RunCode } from "./live-run.js";
 
 /** A request that the runner has checked. */

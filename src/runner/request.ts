@@ -1,9 +1,9 @@
 import type { AbstractAgent, Message, RunAgentInput } from "@ag-ui/client";
-import type { HeldLock } from "../../platform/locks.js";
-import type { Attempt } from "../../run/hosted.js";
-import type { ToolResult } from "../../run/pending-tool-calls.js";
-import type { Asker } from "../../storage/rows.js";
-import type { RunRequest } from "../../wire/shapes.js";
+import type { HeldLock } from "../platform/locks.js";
+import type { Attempt } from "../run/hosted.js";
+import type { ToolResult } from "../run/pending-tool-calls.js";
+import type { Asker } from "../storage/rows.js";
+import type { RunRequest } from "../wire/shapes.js";
 
 /** `server`: on a server of the space, and nowhere else. `any`: on a server while one is online, else here. */
 export type Placement = "server" | "any";
