@@ -345,7 +345,6 @@ export class Sync {
       const head = await this.options.parts.store.head(threadId);
       if (head?.deleted === true) return thread.note({ deleting: state.lastRun });
     }
-    if (!this.isCurrent) this.unsent.add(threadId);
     thread.ring();
   }
 

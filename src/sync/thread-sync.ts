@@ -35,7 +35,7 @@ export interface ThreadSyncContext extends MirrorContext {
   /** From now on it has something that is not saved. */
   readonly unsaved: (thread: ThreadSync) => void;
   readonly save: (thread: ThreadSync) => Promise<void>;
-  /** Something could not be sent: it rings when there is a connection again. */
+  /** Something may be unsent: it rings when there is a connection again. */
   readonly unsent: (thread: ThreadSync) => void;
   /** Ends a run of this device. */
   readonly stop: (call: StopCall) => void;
@@ -77,6 +77,8 @@ export class ThreadSync {
   private restoring: Restoring | undefined;
   /** What this device has added, by seq, until it is read. */
   private readonly added = new Map<number, Uint8Array>();
+  /** The seq of the last entry that was read, though it may be still to be folded. */
+  private compared = 0;
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
 
@@ -143,6 +145,7 @@ export class ThreadSync {
   compare(seq: number, body: Uint8Array): void {
     const isLost = [...this.added].some(([at, its]) => at < seq || (at === seq && !isSame(its, body)));
     for (const at of this.added.keys()) if (at <= seq) this.added.delete(at);
+    this.compared = seq;
     if (!isLost || this.restoring !== undefined) return;
     this.context.parts.logger.warn(`${this.its.threadId}: the space lacks what was added to it; it is sent again`);
     this.restoreLater(seq, "lost");
@@ -339,7 +342,7 @@ export class ThreadSync {
     this.context.failed(undefined);
     // Nothing came in between. It may have been read already, or is read again by what this would wait for.
     if (this.its.state.last === last && this.restoring === undefined) {
-      this.added.set(seq, body);
+      if (seq > this.compared) this.added.set(seq, body);
       await this.fold(seq, message, undefined);
     }
     return true;
@@ -502,6 +505,7 @@ export class ThreadSync {
       // What others have added comes first; it rings when it is read.
       else if (!(await this.add(next.message)) || this.restoring !== undefined) return;
     }
+    this.context.unsent(this);
   }
 
   /** The end of the active path, and the title, are those that all devices come to. */

@@ -265,7 +265,8 @@ describe("another model", () => {
     await asked(tab, "Hello");
     await tab.waitForText("log", "Conversation", /You said: “Hello”[^]+protocol\./);
     await idle(tab);
-    expect(server.asked.map(({ authorization }) => authorization)).toEqual([`Bearer ${key}`]);
+    // A call that the network broke off is made once more.
+    expect(new Set(server.asked.map(({ authorization }) => authorization))).toEqual(new Set([`Bearer ${key}`]));
     const kept = await tab.evaluate(async () => {
       const all: unknown[] = [{ ...localStorage }, { ...sessionStorage }];
       for (const { name } of await indexedDB.databases()) {

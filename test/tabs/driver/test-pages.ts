@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { ServerResponse } from "node:http";
 import type { BuildOptions, Plugin } from "vite";
+import { CLASSIC_SERVICE_WORKER } from "../pages/fetch-base.js";
 import { BLOCKED_PATH, GO_ON_PATH } from "../pages/lab-orders.js";
 import { ROOT, type Server, startBuilt } from "./server.js";
 
@@ -32,6 +33,14 @@ const SECOND: BuildOptions = {
   rolldownOptions: {
     input: join(FOLDER, "scripted.worker.ts"),
     output: { entryFileNames: OTHER_BUILD.slice(1) },
+  },
+};
+
+const CLASSIC: BuildOptions = {
+  modulePreload: false,
+  rolldownOptions: {
+    input: join(FOLDER, "fetch-sw.ts"),
+    output: { entryFileNames: CLASSIC_SERVICE_WORKER.slice(1), format: "iife" },
   },
 };
 
@@ -75,7 +84,7 @@ export const startTestPages = (): Promise<Server> =>
       },
       worker: { format: "es" },
     },
-    [PAGES, SECOND],
+    [PAGES, SECOND, CLASSIC],
   );
 
 /** Where the server has the script of a worker of that folder. */

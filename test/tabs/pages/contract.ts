@@ -2,7 +2,8 @@ import { answerServiceWorker, connectRuntime, installRuntimeFetch } from "ag-ui-
 import { ContractBench } from "../../unit/runtime/contract/contract-bench.js";
 import { CONTRACT_CASES } from "../../unit/runtime/contract/contract-cases.js";
 import { enveloped, type WayIn } from "../../unit/runtime/contract/way-in.js";
-import { BASE, SERVICE_WORKER } from "./fetch-base.js";
+import { BASE } from "./fetch-base.js";
+import { useServiceWorker } from "./use-service-worker.js";
 import { workerName } from "./worker-name.js";
 
 const asked = new URLSearchParams(location.search);
@@ -37,12 +38,7 @@ async function openWay(): Promise<WayIn> {
       return enveloped(plain);
     default:
       answerServiceWorker(runtime);
-      await navigator.serviceWorker.register(SERVICE_WORKER, { type: "module" });
-      if (navigator.serviceWorker.controller === null) {
-        await new Promise((resolve) =>
-          navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }),
-        );
-      }
+      await useServiceWorker();
       return plain;
   }
 }

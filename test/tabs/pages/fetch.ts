@@ -5,8 +5,9 @@ import {
   RunnerError,
   type RuntimeConnection,
 } from "ag-ui-local-runtime/client";
-import { BASE, SERVICE_WORKER } from "./fetch-base.js";
+import { BASE } from "./fetch-base.js";
 import { obeyed } from "./lab-orders.js";
+import { useServiceWorker } from "./use-service-worker.js";
 import { workerName } from "./worker-name.js";
 
 /** How a request or a read ended that gave nothing. */
@@ -51,12 +52,7 @@ class Fetching {
       this.undo = installRuntimeFetch(this.runtime, { basePath: BASE });
     } else if (way === "service-worker") {
       if (this.runtime !== undefined) this.undo = answerServiceWorker(this.runtime);
-      await navigator.serviceWorker.register(SERVICE_WORKER, { type: "module" });
-      if (navigator.serviceWorker.controller === null) {
-        await new Promise((resolve) =>
-          navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }),
-        );
-      }
+      await useServiceWorker();
     }
     this.ready = true;
   }

@@ -1,6 +1,7 @@
 import { IndexedDBCheckpointStore } from "ag-ui-local-runtime/checkpoint";
 import { answerServiceWorker, connectRuntime, RunnerError, type RuntimeStatus } from "ag-ui-local-runtime/client";
-import { BASE, SERVICE_WORKER } from "./fetch-base.js";
+import { BASE } from "./fetch-base.js";
+import { useServiceWorker } from "./use-service-worker.js";
 
 /** A tab of one user, as its address says: `user`, and `worker` where its SharedWorker is not to be called as the user. */
 class Users {
@@ -65,16 +66,10 @@ class Users {
   /** The service worker relays requests of this page from then on. */
   async answer(): Promise<void> {
     answerServiceWorker(this.runtime);
-    await this.useServiceWorker();
+    await useServiceWorker();
   }
 
-  async useServiceWorker(): Promise<void> {
-    await navigator.serviceWorker.register(SERVICE_WORKER, { type: "module" });
-    if (navigator.serviceWorker.controller !== null) return;
-    await new Promise((resolve) =>
-      navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }),
-    );
-  }
+  readonly useServiceWorker = useServiceWorker;
 
   /** As {@link fetched}, by way of the service worker. */
   async relayed(path: string): Promise<[number, string]> {

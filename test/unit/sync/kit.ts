@@ -68,8 +68,8 @@ export function deviceOn<S extends Space>(
 export const makeDevice = (
   server: MemoryServer,
   name: string,
-  { faults, ...options }: DeviceOptions & { readonly faults?: () => boolean } = {},
-): Device => deviceOn(new MemorySpace(server, faults && { loseAnswer: faults }), name, options);
+  { faults, ...options }: DeviceOptions & { readonly faults?: ConstructorParameters<typeof MemorySpace>[1] } = {},
+): Device => deviceOn(new MemorySpace(server, faults), name, options);
 
 /** A device that ends with the test. */
 export function device(...of: Parameters<typeof makeDevice>): Device {

@@ -48,7 +48,11 @@ export class MemorySpace implements Space {
 
   constructor(
     readonly server: MemoryServer,
-    private readonly faults: { readonly loseAnswer?: () => boolean } = {},
+    private readonly faults: {
+      readonly loseAnswer?: () => boolean;
+      /** The entry is read by all before its writer has the answer. */
+      readonly lateAnswer?: () => Promise<void>;
+    } = {},
   ) {}
 
   get state$(): Observable<SpaceState> {
@@ -102,6 +106,7 @@ export class MemorySpace implements Space {
     await Promise.resolve();
     if (!this.isOnline) throw new SpaceOffline();
     const seq = this.server.add(thread, body, last, id);
+    await this.faults.lateAnswer?.();
     if (this.faults.loseAnswer?.() === true) throw new SpaceOffline();
     return seq;
   }

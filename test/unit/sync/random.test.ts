@@ -59,11 +59,17 @@ interface Ended {
 
 const started = async <T>(start: () => Promise<T>): Promise<T> => start();
 
+async function passes(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
 async function play(todo: readonly Step[], isEncrypted: boolean, server: MemoryServer): Promise<void> {
   const names = DEVICES.map(() => freshDb());
   const make = (n: number): Device =>
     makeDevice(server, DEVICES[n]!, {
       dbName: names[n]!,
+      // The first has its answers at once, the others when their entries were read.
+      faults: { lateAnswer: () => passes(4 * n) },
       ...(isEncrypted && { encryption: new Encryption({ key: fastKey }) }),
     });
   const devices = DEVICES.map((_, n) => make(n));

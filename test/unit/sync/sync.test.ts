@@ -241,13 +241,30 @@ test("what was there before the device joined is sent", async () => {
 test("answers of the server that are lost double nothing", async () => {
   const server = new MemoryServer();
   let lost = 0;
-  const phone = device(server, "Phone", { faults: () => ++lost % 2 === 1 });
+  const phone = device(server, "Phone", { faults: { loseAnswer: () => ++lost % 2 === 1 } });
   const laptop = device(server, "Laptop");
   await inStep(phone, laptop);
   await say(phone, "t", "r1", agentOf(counter(50)));
   await say(phone, "t", "r2", agentOf(counter(50)));
   await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
   expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+});
+
+/** Turns of the event loop. */
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("an entry that is read before its writer has the answer is not taken for lost", async () => {
+  const server = new MemoryServer();
+  for (let late = 0; late < 12; late++) {
+    const phone = device(server, `Phone ${late}`, { faults: { lateAnswer: () => turns(late) } });
+    await inStep(phone);
+    await say(phone, `t${late}`, "r1", agentOf(counter(5)));
+    await say(phone, `t${late}`, "r2", agentOf(counter(5)));
+    await eventually(() => expect(ended(server)).toBe(2 * (late + 1)));
+    expect(phone.said).toEqual([]);
+  }
 });
 
 test("the other branch is taken up, on all devices", async () => {
