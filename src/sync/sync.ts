@@ -339,12 +339,10 @@ export class Sync {
     this.moved.ring();
     const thread = await this.threadOf(threadId);
     if (thread === undefined) return;
-    const { state } = thread.record;
-    if (activated !== undefined) thread.note({ activating: { runId: activated, knew: state.active } });
-    if (isDeleted && state.lastRun > 0 && state.deleted !== true) {
-      const head = await this.options.parts.store.head(threadId);
-      if (head?.deleted === true) return thread.note({ deleting: state.lastRun });
+    if (activated !== undefined) {
+      thread.note({ activating: { runId: activated, knew: thread.record.state.active } });
     }
+    if (isDeleted) await thread.deletedHere();
     thread.ring();
   }
 

@@ -305,6 +305,18 @@ export class ThreadSync {
     this.ring();
   }
 
+  /** A host of this device has deleted it. */
+  async deletedHere(): Promise<void> {
+    const { lastRun, deleted } = this.its.state;
+    if (lastRun === 0 || deleted === true) return;
+    const { parts, self } = this.context;
+    const isOthers = ({ device }: RunRow): boolean => device !== undefined && device.id !== self.id;
+    const since = await parts.store.runs(this.its.threadId);
+    // What another device has added was written down after it: the thread stays, with all that was in it.
+    if (!since.some(isOthers)) this.note({ deleting: lastRun });
+    else if (this.restoring === undefined) this.restoreLater(this.its.state.last, "deleted");
+  }
+
   /** Something may have changed. */
   ring(): void {
     this.bell.ring();
