@@ -38,6 +38,11 @@ export class IncomingRun {
     return this.mirror !== undefined;
   }
 
+  /** Nothing of it is in the log. */
+  get isUnseen(): boolean {
+    return !this.begun;
+  }
+
   /** Something came that is not written down yet. */
   get hasMore(): boolean {
     return !this.isOver && (this.chunks.length > 0 || this.end !== undefined);

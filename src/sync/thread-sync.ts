@@ -312,8 +312,9 @@ export class ThreadSync {
     const { parts, self } = this.context;
     const isOthers = ({ device }: RunRow): boolean => device !== undefined && device.id !== self.id;
     const since = await parts.store.runs(this.its.threadId);
-    // What another device has added was written down after it: the thread stays, with all that was in it.
-    if (!since.some(isOthers)) this.note({ deleting: lastRun });
+    const isUnseen = this.waiting.some((one) => one.is === "run" && one.run.isUnseen);
+    // What other devices have added unseen stays, with all that was in the thread.
+    if (!isUnseen && !since.some(isOthers)) this.note({ deleting: lastRun });
     else if (this.restoring === undefined) this.restoreLater(this.its.state.last, "deleted");
   }
 

@@ -192,6 +192,37 @@ test("a thread that one device deletes and another has added to offline stays, w
   expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
 });
 
+test("a thread that another device adds to before its deletion is heard of stays, with all that was in it", async () => {
+  const { server, phone, laptop } = await pair();
+  laptop.space.connect(false);
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await say(laptop, "t", "r2", agentOf(counter(1)));
+  await eventually(() => expect(ended(server)).toBe(1));
+  const { store, channel } = phone.runner.joinDevices().parts;
+  // What `deleteThread` does, and what it tells, with the other run between the two.
+  await store.deleteThread("t");
+  laptop.space.connect(true);
+  await eventually(async () => expect(Object.keys(await tree(phone, "t"))).toEqual(["r2"]));
+  channel.post({ type: "changed", threadId: "t", deleted: true });
+  await eventually(async () => expect(await tree(phone, "t")).toEqual(await tree(laptop, "t")));
+  expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2"]);
+  expect(types(server)).not.toContain("deleted");
+  channel.close();
+});
+
+test("a deletion does not reach what another device adds before it is heard of", async () => {
+  const { server, phone, laptop } = await bothHave("r1");
+  const { store, channel } = phone.runner.joinDevices().parts;
+  await store.deleteThread("t");
+  await say(laptop, "t", "r2", agentOf(counter(1)));
+  await eventually(() => expect(ended(server)).toBe(2));
+  await inStep(phone);
+  channel.post({ type: "changed", threadId: "t", deleted: true });
+  await eventually(async () => expect(Object.keys(await tree(phone, "t"))).toEqual(["r1", "r2"]));
+  expect(await tree(laptop, "t")).toEqual(await tree(phone, "t"));
+  channel.close();
+});
+
 test("a server that lost its disk gets everything again", async () => {
   const { server, phone, laptop } = await pair();
   await say(phone, "t", "r1", agentOf(counter(1)));
