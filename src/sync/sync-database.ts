@@ -164,7 +164,9 @@ export class SyncDatabase {
   }
 
   /** The space, or the log of this device, begins anew: nothing that is known of it counts. @param revives the space */
-  forget(revives: boolean): Promise<void> {
+  async forget(revives: boolean): Promise<void> {
+    // What is put before it must not come after it.
+    await this.last;
     return this.connection.write(["meta", "threads"], "strict", async (tx) => {
       const meta = tx.objectStore("meta");
       await Promise.all([

@@ -398,6 +398,8 @@ export class Sync {
       this.epoch = (await this.options.parts.store.head(thread.record.threadId))?.epoch;
       if (this.epoch !== undefined) await this.options.database.setEpoch(this.epoch);
     }
+    // It is about what was there before the space or the log began anew.
+    if (this.open.get(record.threadId) !== thread) return;
     const { place } = this;
     let seq = place?.seq ?? 0;
     for (const { firstUnsaved } of this.unsaved) seq = Math.min(seq, (firstUnsaved ?? Infinity) - 1);

@@ -1,7 +1,11 @@
 import { deleteDB } from "idb";
 import { firstValueFrom, Observable } from "rxjs";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { systemClock } from "../../../src/platform/clock.js";
+import { plainCodec, type PayloadCodec } from "../../../src/storage/codec.js";
+import { SyncDatabase } from "../../../src/sync/sync-database.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
+import { NO_ENTRIES } from "../../../src/sync/thread-state.js";
 import {
   agentOf,
   collect,
@@ -296,6 +300,22 @@ test("an entry that is read before its writer has the answer is not taken for lo
     await eventually(() => expect(ended(server)).toBe(2 * (late + 1)));
     expect(phone.said).toEqual([]);
   }
+});
+
+test("what is saved of a thread does not come after everything was forgotten", async () => {
+  const slow: PayloadCodec = {
+    encode: async (value) => {
+      await turns(5);
+      return value;
+    },
+    decode: plainCodec.decode,
+  };
+  const database = new SyncDatabase(freshDb(), systemClock, slow);
+  onTestFinished(() => database.close());
+  await database.prepare();
+  const saving = database.put([{ key: "k", threadId: "t", state: { ...NO_ENTRIES, last: 7 }, sent: 0 }]);
+  await Promise.all([database.forget(true), saving]);
+  expect(await database.thread("k")).toBeUndefined();
 });
 
 test("the other branch is taken up, on all devices", async () => {
