@@ -82,7 +82,7 @@ function pageOf(engine: "chromium" | "firefox", page: PuppeteerPage): Page<Eleme
       });
       while ((await orCrash(page.evaluate("innerWidth"))) !== width) continue;
     },
-    goto: (url) => load(page.goto(url, { waitUntil: "load" })),
+    goto: (url) => load(goTo(page, url)),
     reload: () => load(page.reload({ waitUntil: "load" })),
     close: () => page.close(),
     // Asked of the page: what puppeteer knows is out of date after Firefox took the page out of its back/forward cache.
@@ -92,6 +92,15 @@ function pageOf(engine: "chromium" | "firefox", page: PuppeteerPage): Page<Eleme
     bringToFront: () => page.bringToFront(),
     ...faults,
   };
+}
+
+/** A new tab of Firefox may be loading its empty page still, which then breaks off what it is to load. */
+function goTo(page: PuppeteerPage, url: string): Promise<unknown> {
+  const going = () => page.goto(url, { waitUntil: "load" });
+  return going().catch((error: unknown) => {
+    if (!String(error).includes("interrupted an unfinished navigation")) throw error;
+    return going();
+  });
 }
 
 /** Chromium by the DevTools protocol, Firefox by WebDriver BiDi. */
