@@ -38,7 +38,7 @@ export type Admission =
   | { readonly is: "busy"; readonly runId: string; readonly deviceName: string }
   /**
    * A server executes it. `wait`, without the lock, resolves once the run stands in this log. Errors: why it does not start;
-   * `cancelled` if `signal` aborts first.
+   * `cancelled` if `signal` aborts first, `closed` where that is its reason: then the run goes on there.
    */
   | { readonly is: "elsewhere"; readonly wait: (signal: AbortSignal) => Promise<void> };
 

@@ -33,7 +33,7 @@ export interface AskContext {
 /**
  * Asks the servers of the space for a run, and waits until it stands in the log of this device.
  *
- * @param signal takes the request back; a server that has taken it is asked to stop it
+ * @param signal takes the request back; a server that has taken it is asked to stop it. With the reason `closed` neither
  * Errors: RunnerError `offline` where no server takes or begins it, `cancelled`, `deleted`, `thread-busy`, `closed`, or why a
  * server refused it
  */
@@ -60,7 +60,8 @@ export async function askServers(
     const seen = moved.count;
     const isThere = (await inLog()) !== undefined;
     if (isThere && !signal.aborted) return;
-    if (closed.aborted) throw new RunnerError("closed", { threadId, runId });
+    // The run goes on without this host.
+    if (closed.aborted || RunnerError.is(signal.reason, "closed")) throw new RunnerError("closed", { threadId, runId });
     // What stands in the space is released when this device is in step again, or executed meanwhile.
     if (signal.aborted && !isCurrent()) throw cancelled();
     // What was read of the log is older than what is read below.

@@ -142,11 +142,12 @@ export class LiveRun {
    * Asks the agent to end; the run is settled within `stopGraceMs`, however the agent behaves. A queued run is removed
    * from the queue, and one whose code does not come within `stopGraceMs` is cancelled, too.
    *
+   * @param why the reason of the signal that is given to whoever waits for it
    * @returns false where it is ending already. True while its code loads, too: it may start all the same, so ask again
    *   once it has started
    */
-  stop(as: "stopped" | "broken" = "stopped"): boolean {
-    return this.cancel() || this.boundLoading() || this.execution?.askToEnd(as) === true;
+  stop(as: "stopped" | "broken" = "stopped", why?: RunnerError): boolean {
+    return this.cancel(why) || this.boundLoading() || this.execution?.askToEnd(as) === true;
   }
 
   /** Nothing of it was started. */
@@ -185,9 +186,9 @@ export class LiveRun {
     return execution.handOver();
   }
 
-  private cancel(): boolean {
+  private cancel(why?: RunnerError): boolean {
     if (this.life.now.is !== "queued" || this.cancelled.signal.aborted) return false;
-    this.cancelled.abort();
+    this.cancelled.abort(why);
     return true;
   }
 

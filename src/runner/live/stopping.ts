@@ -1,4 +1,5 @@
 import { threadFreed } from "../../lock/claim.js";
+import { RunnerError } from "../../run/errors.js";
 import { isBusy } from "../../run/life.js";
 import { stopForeign } from "../claim/stop-foreign.js";
 import type { LiveRun } from "./live-run.js";
@@ -41,7 +42,7 @@ export class Stopping {
 
   /** Ends all runs of this host. */
   async endAll(as: "stopped" | "broken"): Promise<void> {
-    await Promise.all(this.runs.all().map((run) => endRun(run, as)));
+    await Promise.all(this.runs.all().map((run) => endRun(run, as, new RunnerError("closed"))));
   }
 
   /** Ends this host's runs of a thread; else asks another host to end its run, and waits until it may have. */
@@ -92,10 +93,10 @@ export class Stopping {
   }
 }
 
-async function endRun(run: LiveRun, as: "stopped" | "broken"): Promise<void> {
+async function endRun(run: LiveRun, as: "stopped" | "broken", why?: RunnerError): Promise<void> {
   // Before it has started only one that is queued, or whose code does not come, can be stopped.
-  run.stop(as);
+  run.stop(as, why);
   await run.started.catch(() => undefined);
-  run.stop(as);
+  run.stop(as, why);
   await run.ended;
 }

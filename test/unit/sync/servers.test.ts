@@ -51,6 +51,22 @@ describe("an agent of a server", () => {
     await until(async () => expect(await runOf(laptop.runtime, "t", "r1")).toMatchObject({ status: "finished" }));
   });
 
+  test("begins although the host that asked for it was closed before", async () => {
+    const space = new MemoryServer();
+    const at = new MemorySpace(space);
+    await server(at, "Server", { agents: { heavy: agentOf(counter(3)) } });
+    const [phone, laptop] = [device(new MemorySpace(space), "Phone"), device(new MemorySpace(space), "Laptop")];
+    await sees(phone.runtime, "heavy");
+    at.connect(false);
+    const asked = space.entries.length;
+    ask(phone.runtime, "heavy", "t", "r1").catch(() => undefined);
+    await until(() => expect(space.entries.length).toBeGreaterThan(asked));
+    await phone.runtime.close();
+    await phone.host.close();
+    at.connect(true);
+    await until(async () => expect(await runOf(laptop.runtime, "t", "r1")).toMatchObject({ status: "finished" }));
+  });
+
   test("of several servers one executes each run, and the next one goes on where it ended", async () => {
     const space = new MemoryServer();
     const executed: string[] = [];
