@@ -38,6 +38,24 @@ export async function changeList(
   return "done";
 }
 
+const isOwn = ({ device }: RunRow, self: DeviceName): boolean => device === undefined || device.id === self.id;
+
+/**
+ * What stands in the log of a thread that a host of this device may have deleted: nothing, or what this device has added
+ * since (`deleted`); what others have added since (`joined`); what was there before (`kept`).
+ */
+export async function afterDeletion(
+  { parts, self }: Context,
+  { threadId, state }: ThreadRecord,
+): Promise<"deleted" | "joined" | "kept"> {
+  const head = await parts.store.head(threadId);
+  if (head === undefined || head.deleted === true) return "deleted";
+  // Nothing else takes the end of the path away.
+  if (state.active === null || (await parts.store.runById(threadId, state.active)) !== undefined) return "kept";
+  const since = await parts.store.runs(threadId);
+  return since.every((run) => isOwn(run, self)) ? "deleted" : "joined";
+}
+
 /**
  * Deletes the thread here, as another device did.
  *
@@ -51,9 +69,8 @@ export async function deleteHere(
   const head = await parts.store.head(threadId);
   if (head === undefined || head.deleted === true) return "deleted";
   if (head.live !== undefined) return "blocked";
-  const isOwn = ({ device }: RunRow): boolean => device === undefined || device.id === self.id;
   const runs = await parts.store.runs(threadId);
-  if (state.deleted !== true || runs.some((run) => run.runIndex >= sent && isOwn(run))) return "kept";
+  if (state.deleted !== true || runs.some((run) => run.runIndex >= sent && isOwn(run, self))) return "kept";
   if (!(await parts.store.deleteThread(threadId))) return "blocked";
   parts.channel.post({ type: "changed", threadId, deleted: true });
   return "deleted";

@@ -145,10 +145,7 @@ export class SyncDatabase {
 
   /** @param place absent: it stays */
   put(threads: readonly ThreadRecord[], place?: SpacePlace): Promise<void> {
-    // One after the other: encrypting takes a while, and the last one counts.
-    const put = this.last.then(() => this.putNow(threads, place));
-    this.last = put.catch(() => undefined);
-    return put;
+    return this.inOrder(() => this.putNow(threads, place));
   }
 
   /** An epoch of the log that this is about. */
@@ -164,22 +161,29 @@ export class SyncDatabase {
   }
 
   /** The space, or the log of this device, begins anew: nothing that is known of it counts. @param revives the space */
-  async forget(revives: boolean): Promise<void> {
-    // What is put before it must not come after it.
-    await this.last;
-    return this.connection.write(["meta", "threads"], "strict", async (tx) => {
-      const meta = tx.objectStore("meta");
-      await Promise.all([
-        meta.delete("place"),
-        meta.delete("epoch"),
-        ...(revives ? [meta.put("", "revives")] : []),
-        tx.objectStore("threads").clear(),
-      ]);
-    });
+  forget(revives: boolean): Promise<void> {
+    return this.inOrder(() =>
+      this.connection.write(["meta", "threads"], "strict", async (tx) => {
+        const meta = tx.objectStore("meta");
+        await Promise.all([
+          meta.delete("place"),
+          meta.delete("epoch"),
+          ...(revives ? [meta.put("", "revives")] : []),
+          tx.objectStore("threads").clear(),
+        ]);
+      }),
+    );
   }
 
   close(): Promise<void> {
     return this.connection.close();
+  }
+
+  /** One after the other: encrypting takes a while, and the last one counts. */
+  private inOrder(write: () => Promise<void>): Promise<void> {
+    const written = this.last.then(write);
+    this.last = written.catch(() => undefined);
+    return written;
   }
 
   private async putNow(threads: readonly ThreadRecord[], place?: SpacePlace): Promise<void> {

@@ -15,7 +15,7 @@ import {
   type SpaceMessage,
   type ThreadMessage,
 } from "./messages.js";
-import { changeList, deleteHere, reconcile } from "./log-changes.js";
+import { afterDeletion, changeList, deleteHere, reconcile } from "./log-changes.js";
 import type { MirrorContext } from "./mirror.js";
 import { nextToSend, type Next } from "./outgoing.js";
 import { SpaceOffline, type Space } from "./space.js";
@@ -305,16 +305,15 @@ export class ThreadSync {
     this.ring();
   }
 
-  /** A host of this device has deleted it. */
+  /** A host of this device says that it has deleted it. */
   async deletedHere(): Promise<void> {
     const { lastRun, deleted } = this.its.state;
     if (lastRun === 0 || deleted === true) return;
-    const { parts, self } = this.context;
-    const isOthers = ({ device }: RunRow): boolean => device !== undefined && device.id !== self.id;
-    const since = await parts.store.runs(this.its.threadId);
+    const after = await afterDeletion(this.context, this.its);
+    if (after === "kept") return;
     const isUnseen = this.waiting.some((one) => one.is === "run" && one.run.isUnseen);
     // What other devices have added unseen stays, with all that was in the thread.
-    if (!isUnseen && !since.some(isOthers)) this.note({ deleting: lastRun });
+    if (after === "deleted" && !isUnseen) this.note({ deleting: lastRun });
     else if (this.restoring === undefined) this.restoreLater(this.its.state.last, "deleted");
   }
 
@@ -495,8 +494,8 @@ export class ThreadSync {
 
   /** Sends what this device has and the space does not. */
   private async send(): Promise<void> {
-    const { parts, self, isCurrent } = this.context;
-    while (isCurrent() && !this.ended.signal.aborted) {
+    const { parts, self } = this.context;
+    while (this.isInStep() && !this.ended.signal.aborted) {
       const starting = this.context.starting();
       const head = await parts.store.head(this.its.threadId);
       const isListed = !this.waiting.some(({ is }) => is === "thread");
@@ -518,13 +517,19 @@ export class ThreadSync {
       // What others have added comes first; it rings when it is read.
       else if (!(await this.add(next.message)) || this.restoring !== undefined) return;
     }
-    this.context.unsent(this);
+  }
+
+  /** This device is in step; else it rings when it is. */
+  private isInStep(): boolean {
+    const isCurrent = this.context.isCurrent();
+    if (!isCurrent) this.context.unsent(this);
+    return isCurrent;
   }
 
   /** The end of the active path, and the title, are those that all devices come to. */
   private async reconcile(): Promise<void> {
     const { activating } = this.its;
-    if (!this.context.isCurrent() || !this.isWrittenDown || activating !== undefined) return;
+    if (!this.isInStep() || !this.isWrittenDown || activating !== undefined) return;
     await reconcile(this.context, this.its);
   }
 }

@@ -2,7 +2,7 @@ import type { AbstractAgent } from "@ag-ui/client";
 import { filter, firstValueFrom } from "rxjs";
 import { onTestFinished } from "vitest";
 import type { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
-import type { Clock } from "../../../src/platform/clock.js";
+import { nextTask, type Clock } from "../../../src/platform/clock.js";
 import type { Space } from "../../../src/sync/space.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { SealedSpace } from "../../../src/sync/sealed/sealed-space.js";
@@ -13,6 +13,11 @@ import type { Encryption } from "../../../src/storage/encryption/encryption.js";
 import type { SyncState } from "../../../src/wire/shapes.js";
 import { collect, freshDb, inputOf, makeRunner, rebuild, replay, user } from "../runner/kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
+
+/** Lets other work of this process go on for some tasks. */
+export async function passes(tasks: number): Promise<void> {
+  for (let task = 0; task < tasks; task++) await nextTask();
+}
 
 /** One device: a runner, kept in step. */
 export interface DeviceOn<S extends Space> {

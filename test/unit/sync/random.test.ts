@@ -1,13 +1,12 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { agentOf, counter, freshDb } from "../runner/kit.js";
-import { nextTask } from "../../../src/platform/clock.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { times } from "../property.js";
 import { flipped, HostileServer, type Injects } from "./hostile-server.js";
-import { makeDevice, MemoryServer, say, shown, tree, type Device } from "./kit.js";
+import { makeDevice, MemoryServer, passes, say, shown, tree, type Device } from "./kit.js";
 
 /*
  * Three devices and a server, whatever they do and whatever is cut: in the end all show the same, and nothing that ended
@@ -58,10 +57,6 @@ interface Ended {
 }
 
 const started = async <T>(start: () => Promise<T>): Promise<T> => start();
-
-async function passes(turns: number): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
-}
 
 async function play(todo: readonly Step[], isEncrypted: boolean, server: MemoryServer): Promise<void> {
   const names = DEVICES.map(() => freshDb());
@@ -124,7 +119,7 @@ async function play(todo: readonly Step[], isEncrypted: boolean, server: MemoryS
           server.lose();
           break;
         case "pause":
-          for (let tasks = 0; tasks < 50; tasks++) await nextTask();
+          await passes(50);
       }
     }
     letOn();

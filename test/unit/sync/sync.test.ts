@@ -20,7 +20,7 @@ import {
   silent,
   user,
 } from "../runner/kit.js";
-import { device, ended, inStep, MemoryServer, say, shown, tree, types, type Device } from "./kit.js";
+import { device, ended, inStep, MemoryServer, passes, say, shown, tree, types, type Device } from "./kit.js";
 
 const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
@@ -227,6 +227,16 @@ test("a deletion does not reach what another device adds before it is heard of",
   channel.close();
 });
 
+test("a deletion that never was deletes nothing", async () => {
+  const { server, phone, laptop } = await bothHave("r1");
+  const { channel } = phone.runner.joinDevices().parts;
+  channel.post({ type: "changed", threadId: "t", deleted: true });
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2"]));
+  expect(types(server)).not.toContain("deleted");
+  channel.close();
+});
+
 test("a server that lost its disk gets everything again", async () => {
   const { server, phone, laptop } = await pair();
   await say(phone, "t", "r1", agentOf(counter(1)));
@@ -285,15 +295,10 @@ test("answers of the server that are lost double nothing", async () => {
   expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
 });
 
-/** Turns of the event loop. */
-async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
-}
-
 test("an entry that is read before its writer has the answer is not taken for lost", async () => {
   const server = new MemoryServer();
   for (let late = 0; late < 12; late++) {
-    const phone = device(server, `Phone ${late}`, { faults: { lateAnswer: () => turns(late) } });
+    const phone = device(server, `Phone ${late}`, { faults: { lateAnswer: () => passes(late) } });
     await inStep(phone);
     await say(phone, `t${late}`, "r1", agentOf(counter(5)));
     await say(phone, `t${late}`, "r2", agentOf(counter(5)));
@@ -305,7 +310,7 @@ test("an entry that is read before its writer has the answer is not taken for lo
 test("what is saved of a thread does not come after everything was forgotten", async () => {
   const slow: PayloadCodec = {
     encode: async (value) => {
-      await turns(5);
+      await passes(5);
       return value;
     },
     decode: plainCodec.decode,
