@@ -189,7 +189,10 @@ export class ThreadSync {
       const isLeft = Object.hasOwn(state.open, of) && state.open[of]?.device.id === this.context.self.id;
       if (!isFromHere && isLeft) this.context.stop({ threadId: message.threadId, runId: of });
       // Another device sends the run from now on.
-      if (outcome !== "nothing") this.runs.get(message.runId)?.giveWay();
+      if (outcome !== "nothing") {
+        this.runs.get(message.runId)?.giveWay();
+        this.runs.delete(message.runId);
+      }
     }
     if (isOwn) this.takeOwn(message, before, outcome !== "nothing", row);
     switch (outcome) {
@@ -497,6 +500,7 @@ export class ThreadSync {
     const { parts, self } = this.context;
     while (this.isInStep() && !this.ended.signal.aborted) {
       const starting = this.context.starting();
+      const { last } = this.its.state;
       const head = await parts.store.head(this.its.threadId);
       const isListed = !this.waiting.some(({ is }) => is === "thread");
       const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
@@ -512,6 +516,8 @@ export class ThreadSync {
         parts.logger.warn(`${this.its.threadId}: not sent: ${messageOf(error)}`);
         return { is: "sent", runIndex: this.its.sent };
       });
+      // It was decided by what is not the last entry any more.
+      if (this.its.state.last !== last) continue;
       if (next === undefined) return;
       if (next.is === "sent") this.its = { ...this.its, sent: next.runIndex + 1 };
       // What others have added comes first; it rings when it is read.

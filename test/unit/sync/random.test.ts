@@ -64,9 +64,8 @@ async function play(todo: readonly Step[], isEncrypted: boolean, server: MemoryS
     makeDevice(server, DEVICES[n]!, {
       dbName: names[n]!,
       // The first has its answers at once, the others when their entries were read.
-      ...(isEncrypted
-        ? { encryption: new Encryption({ key: fastKey }) }
-        : { faults: { lateAnswer: () => passes(4 * n) } }),
+      faults: { lateAnswer: () => passes(4 * n) },
+      ...(isEncrypted && { encryption: new Encryption({ key: fastKey }) }),
     });
   const devices = DEVICES.map((_, n) => make(n));
   let gates: (() => void)[] = [];

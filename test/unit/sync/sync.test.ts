@@ -3,6 +3,7 @@ import { firstValueFrom, Observable } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../../src/platform/clock.js";
 import { plainCodec, type PayloadCodec } from "../../../src/storage/codec.js";
+import { decodeMessage } from "../../../src/sync/messages.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { NO_ENTRIES } from "../../../src/sync/thread-state.js";
@@ -304,6 +305,28 @@ test("an entry that is read before its writer has the answer is not taken for lo
     await say(phone, `t${late}`, "r2", agentOf(counter(5)));
     await eventually(() => expect(ended(server)).toBe(2 * (late + 1)));
     expect(phone.said).toEqual([]);
+  }
+});
+
+test("no device sends a run twice to servers that lost their disk, whoever else has it", async () => {
+  for (let late = 0; late < 12; late++) {
+    const server = new MemoryServer();
+    const phone = device(server, "Phone");
+    const laptop = device(server, "Laptop", { faults: { lateAnswer: () => passes(late) } });
+    await inStep(phone, laptop);
+    await say(laptop, "t", "r1", agentOf(counter(1)));
+    await eventually(async () => expect(await tree(phone, "t")).toEqual(await tree(laptop, "t")));
+    server.lose();
+    // The thread is busy while the run is sent again.
+    await eventually(async () => void (await say(phone, "t", "r2", agentOf(counter(1)))));
+    await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2"]));
+    const sent = server.entries.flatMap(({ body }) => {
+      const message = decodeMessage(body);
+      return typeof message === "object" && message.type === "run" ? `${message.device.name} ${message.runId}` : [];
+    });
+    expect(sent).toEqual([...new Set(sent)]);
+    await phone.close();
+    await laptop.close();
   }
 });
 
