@@ -3,7 +3,7 @@ import { firstValueFrom, Observable } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../../src/platform/clock.js";
 import { plainCodec, type PayloadCodec } from "../../../src/storage/codec.js";
-import { decodeMessage } from "../../../src/sync/messages.js";
+import { decodeMessage, encodeMessage } from "../../../src/sync/messages.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { NO_ENTRIES } from "../../../src/sync/thread-state.js";
@@ -328,6 +328,32 @@ test("no device sends a run twice to servers that lost their disk, whoever else 
     await phone.close();
     await laptop.close();
   }
+});
+
+test("a run that this device takes over from one that sends a copy is done with, and the thread gets its title", async () => {
+  const server = new MemoryServer();
+  const phone = device(server, "Phone");
+  await inStep(phone);
+  phone.space.connect(false);
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  const copy = encodeMessage({
+    type: "run",
+    threadId: "t",
+    device: { id: "other", name: "Other" },
+    runId: "r1",
+    prev: null,
+    knew: null,
+    startedAt: 1,
+    fingerprint: "other",
+    input: { messages: [] },
+    title: "the title of the copy",
+  });
+  server.add(await keyOfThread("t"), copy, 0, "copy");
+  phone.space.connect(true);
+  await eventually(() => expect(ended(server)).toBe(1));
+  await eventually(async () =>
+    expect(await phone.runner.getThread("t")).toMatchObject({ title: "the title of the copy" }),
+  );
 });
 
 test("what is saved of a thread does not come after everything was forgotten", async () => {
