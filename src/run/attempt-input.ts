@@ -83,7 +83,9 @@ export function attemptStart({ messages, broke, frontEndTools, continues, isOwn 
   const real = messages.flatMap((message): Message[] => {
     if (message.role === "tool" && madeUp.has(message.id)) return [];
     if (message.role === "reasoning" && cutReasoning.has(message.id)) return [];
-    return message.role === "assistant" ? withoutCalls(message, cutCalls) : [message];
+    if (message.role !== "assistant") return [message];
+    // It broke before the first word: models refuse an empty message.
+    return withoutCalls(message, cutCalls).filter((left) => !isOwn(left.id) || !isEmpty(left));
   });
   const unanswered = unansweredIn(real);
   const started = unanswered.filter(({ name }) => !frontEndTools.has(name));
@@ -95,13 +97,16 @@ export function attemptStart({ messages, broke, frontEndTools, continues, isOwn 
   return { messages: withoutTail(asked, isOwn), started };
 }
 
+const isEmpty = ({ content, toolCalls }: AssistantMessage): boolean =>
+  (content === undefined || content === "") && (toolCalls ?? []).length === 0;
+
 /** The message without these calls; nothing, if nothing else was in it. */
-function withoutCalls(message: AssistantMessage, calls: ReadonlySet<string>): Message[] {
+function withoutCalls(message: AssistantMessage, calls: ReadonlySet<string>): AssistantMessage[] {
   const { toolCalls, ...rest } = message;
   const left = toolCalls?.filter(({ id }) => !calls.has(id));
   if (toolCalls === undefined || left === undefined || left.length === toolCalls.length) return [message];
   if (left.length > 0) return [{ ...rest, toolCalls: left }];
-  return rest.content === undefined || rest.content === "" ? [] : [rest];
+  return isEmpty(rest) ? [] : [rest];
 }
 
 /** The messages without what the run has said since the last message that it did not write or that is a result. */
