@@ -32,7 +32,7 @@ import type {
 } from "../wire/shapes.js";
 import type { Outbox } from "./outbox.js";
 import { runningAgents } from "./agent/running.js";
-import { attach, type AttachOptions } from "./read/attach.js";
+import { attach, type AttachContext, type AttachOptions } from "./read/attach.js";
 import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
 import { checkRequestWeight } from "./agent/event-limits.js";
 import type { Asked } from "./history/baseline.js";
@@ -44,7 +44,7 @@ import type { Eviction } from "./keep/retention.js";
 import type { LiveRun } from "./live/live-run.js";
 import { connectsForOlder, runsForOlder, streamFor } from "./older-callers.js";
 import { checkOptions, type LocalAgentRunnerOptions, type RunnerPreset } from "./options.js";
-import type { ElsewhereParts, RunnerParts } from "./parts.js";
+import { here, type ElsewhereParts, type RunnerParts } from "./parts.js";
 import type { ThreadReads } from "./read/reads.js";
 import { eventsOfFrames, eventsOfRun, framesOfRecorded, framesOfRun } from "./read/run-streams.js";
 import { ThreadReader } from "./thread-reader.js";
@@ -284,7 +284,12 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    */
   attach(options: AttachOptions, signal: AbortSignal): AsyncGenerator<Frame, void> {
     checkId("threadId", options.threadId);
-    return attach(this.engine.attachContext(), options, signal);
+    return this.attachHere(this.engine.attachContext(), options, signal);
+  }
+
+  private async *attachHere(context: AttachContext, options: AttachOptions, signal: AbortSignal) {
+    await this.here(options.threadId);
+    yield* attach(context, options, signal);
   }
 
   /**
@@ -295,6 +300,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    */
   async *watchToolCalls(threadId: string, lives: Lives, signal: AbortSignal): AsyncGenerator<ThreadToolCalls, void> {
     checkId("threadId", threadId);
+    await this.here(threadId);
     yield* (await this.engine.toolCalls.get()).watch(threadId, lives, signal);
   }
 
@@ -350,8 +356,14 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   joinDevices(takesOver?: RunnerParts["recovery"]["takesOver"]): {
     readonly parts: RunnerParts;
     readonly elsewhere: ElsewhereParts;
+    readonly listChanged: () => void;
   } {
-    return { parts: this.engine.hostBeside(takesOver), elsewhere: this.engine.parts.elsewhere };
+    const { parts, signals } = this.engine;
+    return {
+      parts: this.engine.hostBeside(takesOver),
+      elsewhere: parts.elsewhere,
+      listChanged: () => signals.beganAnew(undefined),
+    };
   }
 
   /**
@@ -361,6 +373,20 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    */
   get closedSignal(): AbortSignal {
     return this.engine.closedSignal;
+  }
+
+  /**
+   * Whoever asks for a thread that is not here waits for this, then asks the other devices.
+   *
+   * @internal
+   */
+  awaitDevices(known: Promise<unknown>): void {
+    this.engine.parts.elsewhere.known = known;
+  }
+
+  /** @internal */
+  protected here(threadId: string): Promise<void> {
+    return here(this.engine.parts, threadId);
   }
 
   /** @internal */
@@ -393,6 +419,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   async updateThread(threadId: string, update: ThreadUpdate): Promise<ThreadSummary> {
     checkId("threadId", threadId);
     const checked = checkThreadUpdate(update);
+    await this.here(threadId);
     const thread = await updateThread(this.engine.parts.store, threadId, checked, this.isOver);
     if (!isEmpty(checked)) this.engine.signals.changedHere(threadId);
     return thread;
@@ -407,6 +434,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   async activateRun(threadId: string, runId: string): Promise<void> {
     checkId("threadId", threadId);
     checkId("runId", runId);
+    await this.here(threadId);
     const { store } = this.engine.parts;
     const [head, run] = await Promise.all([store.head(threadId), store.runById(threadId, runId)]);
     if (head === undefined || head.deleted === true) throw new RunnerError("unknown-thread", { threadId });

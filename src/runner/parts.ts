@@ -44,6 +44,10 @@ export type Admission =
 
 /** Other devices that have the same threads. Without `admit` there are none. */
 export interface ElsewhereParts {
+  /** Resolves when `fetch` is there, if it comes. */
+  known?: Promise<unknown>;
+  /** Resolves when the thread is here, if others have it. Errors: RunnerError `offline` where it cannot come now */
+  fetch?: (threadId: string) => Promise<void>;
   /** Errors: RunnerError `offline` or `call-over`, for a run that is to be executed elsewhere. */
   admit?: (request: PlacedRequest) => Promise<Admission>;
 }
@@ -74,4 +78,16 @@ export interface RunnerParts {
   readonly elsewhere: ElsewhereParts;
   /** See FailurePoint. */
   readonly reached?: AtFailurePoint;
+}
+
+/** Resolves when the thread is on this device, if any device has it. Errors: RunnerError `offline` where it cannot come now */
+export async function here(
+  { elsewhere, store }: Pick<RunnerParts, "elsewhere" | "store">,
+  threadId: string,
+): Promise<void> {
+  if (elsewhere.known === undefined && elsewhere.fetch === undefined) return;
+  const row = await store.thread(threadId);
+  if (row !== undefined && row.absent !== true) return;
+  await elsewhere.known;
+  await elsewhere.fetch?.(threadId);
 }

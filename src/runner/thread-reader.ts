@@ -30,6 +30,12 @@ export abstract class ThreadReader {
    * @internal
    */
   protected abstract readonly isOver: (threadId: string, run: Pick<RunRow, "runId" | "runIndex">) => boolean;
+  /**
+   * Resolves when the thread is on this device, if any device has it. Errors: RunnerError `offline` where it cannot come now
+   *
+   * @internal
+   */
+  protected abstract here(threadId: string): Promise<void>;
 
   /** Threads, newest first. */
   listThreads(query: ThreadListQuery = {}): Promise<readonly ThreadSummary[]> {
@@ -49,7 +55,7 @@ export abstract class ThreadReader {
 
   /** A thread's runs on all branches, newest first. */
   async listRuns(threadId: string, query: RunListQuery = {}): Promise<readonly RunSummary[]> {
-    return (await this.reads.get()).listRuns(threadId, query);
+    return (await this.readsOf(threadId)).listRuns(threadId, query);
   }
 
   /**
@@ -57,7 +63,7 @@ export abstract class ThreadReader {
    * known: limits have cut off its oldest runs, or a run has no agent id.
    */
   async agentIds(threadId: string): Promise<readonly string[] | undefined> {
-    return (await this.reads.get()).agentIds(threadId);
+    return (await this.readsOf(threadId)).agentIds(threadId);
   }
 
   /**
@@ -66,7 +72,7 @@ export abstract class ThreadReader {
    * Errors: RunnerError `invalid-input` where several threads have a run of this id and `threadId` names none.
    */
   async getRun(runId: string, name: RunName = {}): Promise<RunSummary | undefined> {
-    return (await this.reads.get()).getRun(runId, name);
+    return (await this.readsOf(name.threadId)).getRun(runId, name);
   }
 
   /**
@@ -74,12 +80,12 @@ export abstract class ThreadReader {
    * recorded; none for an unknown run, or one that a limit cut off. Errors as {@link getRun}.
    */
   async getRunEvents(runId: string, query: RunEventsQuery = {}): Promise<readonly PlacedEvent[]> {
-    return (await this.reads.get()).getRunEvents(runId, query);
+    return (await this.readsOf(query.threadId)).getRunEvents(runId, query);
   }
 
   /** The messages of the active path, including the live run's so far; none for an unknown thread. */
   async getThreadMessages(threadId: string): Promise<Message[]> {
-    return (await this.reads.get()).getThreadMessages(threadId);
+    return (await this.readsOf(threadId)).getThreadMessages(threadId);
   }
 
   /**
@@ -89,16 +95,21 @@ export abstract class ThreadReader {
    *   most 500. Errors: RunnerError `invalid-input` where the path has no message `before`
    */
   async getMessagePage(threadId: string, place: Omit<MessagePageQuery, "threadId"> = {}): Promise<MessagePage> {
-    return (await this.reads.get()).getMessagePage(threadId, place);
+    return (await this.readsOf(threadId)).getMessagePage(threadId, place);
   }
 
   /** The compacted events of the active path up to now; none for an unknown thread. */
   async getThreadEvents(threadId: string): Promise<BaseEvent[]> {
-    return (await this.reads.get()).getThreadEvents(threadId);
+    return (await this.readsOf(threadId)).getThreadEvents(threadId);
   }
 
   /** The state of the active path, as the live run has changed it so far; undefined for an unknown thread. */
   async getThreadState(threadId: string): Promise<State | undefined> {
-    return (await this.reads.get()).getThreadState(threadId);
+    return (await this.readsOf(threadId)).getThreadState(threadId);
+  }
+
+  private async readsOf(threadId: string | undefined): Promise<ThreadReads> {
+    if (typeof threadId === "string") await this.here(threadId);
+    return this.reads.get();
   }
 }

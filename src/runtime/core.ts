@@ -224,9 +224,11 @@ export class RuntimeCore {
       this.synced.next(status);
     };
     const start: SyncStart = { encryption, ...this.server, tell: told };
-    loaded(import("../sync/start.js"))
+    const ended = loaded(import("../sync/start.js"))
       .then(({ startSync }) => startSync(runner, options, start))
       .catch((error: unknown) => this.logger.error(`Devices are not in step: ${messageOf(error)}`, loggable(error)));
+    const begun = Promise.race([firstValueFrom(this.synced), ended]);
+    runner.awaitDevices(inTime(begun, SYNC_MS).catch(() => undefined));
   }
 
   /** The runtime was made with encryption. */

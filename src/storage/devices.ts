@@ -1,5 +1,5 @@
 import type { Chunk, SettledStatus } from "../run/types.js";
-import type { Claim, ClaimRequest, DeviceName, Derived, RunClosing, RunRow } from "./rows.js";
+import type { Claim, ClaimRequest, DeviceName, Derived, RunClosing, RunRow, ThreadRow } from "./rows.js";
 
 export type { DeviceName } from "./rows.js";
 
@@ -21,6 +21,12 @@ export interface PlacedRun extends Pick<
   /** The run becomes the end of the active path. */
   readonly activates: boolean;
 }
+
+/** How a thread is listed whose runs have not come yet. */
+export type AbsentThread = Pick<
+  ThreadRow,
+  "threadId" | "title" | "agentId" | "archived" | "pinned" | "createdAt" | "updatedAt" | "lastStatus"
+>;
 
 /**
  * Runs of other devices, in the log of this one. A run that is followed while it goes on is claimed with `device`, appended
@@ -61,4 +67,17 @@ export interface DeviceStore {
    * @returns false, nothing written, if a run is live, or there is no such run
    */
   activate(threadId: string, runIndex: number): Promise<boolean>;
+  /**
+   * Puts threads into the list whose runs have not come yet, or changes how they are listed. A thread that is here stays as
+   * it is. Stores that do not have it are for hosts that read everything at once.
+   */
+  listAbsent?(threads: readonly AbsentThread[]): Promise<void>;
+  /** Ids of the absent threads, newest `updatedAt` first. */
+  absent?(): Promise<readonly string[]>;
+  /**
+   * The runs of an absent thread have come; if it has none, it leaves the list.
+   *
+   * @param listed what people have made of it, as its runs' devices say
+   */
+  arrived?(threadId: string, listed?: Pick<ThreadRow, "title" | "archived" | "pinned">): Promise<void>;
 }

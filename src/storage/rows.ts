@@ -235,4 +235,6 @@ export interface ThreadRow {
   readonly updatedAt: number;
   readonly runCount: number;
   readonly lastStatus?: SettledStatus;
+  /** Its runs have not come from the other devices yet. */
+  readonly absent?: true;
 }

@@ -7,6 +7,7 @@ import { noServer, type PlacedRequest, type Placement } from "../runner/request.
 import type { Admission, RunnerParts } from "../runner/parts.js";
 import { isNextAfterCalls } from "../storage/pending-tool-calls.js";
 import type { RunRow } from "../storage/rows.js";
+import type { AbsentThreads } from "./absent-threads.js";
 import { askServers } from "./ask-servers.js";
 import { askedRun } from "./asked-run.js";
 import type { SpaceState } from "./space.js";
@@ -22,6 +23,7 @@ export interface AdmissionsParts {
   readonly state: () => SpaceState["is"];
   readonly isCurrent: () => boolean;
   readonly threadOf: (threadId: string) => Promise<ThreadSync | undefined>;
+  readonly absent: Pick<AbsentThreads, "isAbsent" | "fetch">;
   /** Rings when an entry was read or written down, and when the connection or the devices that are online have changed. */
   readonly moved: Bell;
   readonly closed: AbortSignal;
@@ -38,10 +40,13 @@ export class Admissions {
    * Asks whether a run may start, and tells the other devices so. The caller holds the thread's lock here. Where the
    * device is offline, it may: what others add meanwhile stands beside it.
    *
-   * Errors: RunnerError `offline`, `call-over`, `thread-busy` for a run that is to be executed elsewhere
+   * Errors: RunnerError `offline`, `call-over`, `thread-busy` for a run that is to be executed elsewhere; `offline` of `wait`
+   * where the thread cannot come
    */
   async admit(request: PlacedRequest): Promise<Admission> {
-    const { placement } = request;
+    const { placement, threadId } = request;
+    const { absent } = this.of;
+    if (await absent.isAbsent(threadId)) return { is: "behind", wait: () => absent.fetch(threadId) };
     return (placement && (await this.elsewhere(request, placement))) ?? this.here(request);
   }
 

@@ -46,12 +46,14 @@ const isOwn = ({ device }: RunRow, self: DeviceName): boolean => device === unde
  */
 export async function afterDeletion(
   { parts, self }: Context,
-  { threadId, state }: ThreadRecord,
+  { threadId, state, first = 0 }: ThreadRecord,
 ): Promise<"deleted" | "joined" | "kept"> {
   const head = await parts.store.head(threadId);
   if (head === undefined || head.deleted === true) return "deleted";
+  const isAnew = (head.first ?? 0) > first;
   // Nothing else takes the end of the path away.
-  if (state.active === null || (await parts.store.runById(threadId, state.active)) !== undefined) return "kept";
+  const isEndGone = state.active !== null && (await parts.store.runById(threadId, state.active)) === undefined;
+  if (!isAnew && !isEndGone) return "kept";
   const since = await parts.store.runs(threadId);
   return since.every((run) => isOwn(run, self)) ? "deleted" : "joined";
 }

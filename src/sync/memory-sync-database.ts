@@ -9,6 +9,7 @@ export class MemorySyncDatabase implements SyncRecords {
   private deviceId: string | undefined;
   private placed: SpacePlace | undefined;
   private isRevived = false;
+  private isAbsent = false;
   private known: number | undefined;
   private readonly threads = new Map<string, ThreadRecord>();
 
@@ -47,6 +48,14 @@ export class MemorySyncDatabase implements SyncRecords {
     this.placed = place ?? this.placed;
   }
 
+  async hasAbsent(): Promise<boolean> {
+    return this.isAbsent;
+  }
+
+  async setAbsent(has: boolean): Promise<void> {
+    this.isAbsent = has;
+  }
+
   async epoch(): Promise<number | undefined> {
     return this.known;
   }
@@ -58,6 +67,7 @@ export class MemorySyncDatabase implements SyncRecords {
   async forget(revives: boolean): Promise<void> {
     this.placed = undefined;
     this.known = undefined;
+    this.isAbsent = false;
     this.isRevived ||= revives;
     this.threads.clear();
   }

@@ -4,7 +4,7 @@ import { isRecord } from "../run/json.js";
 import { weigh } from "../run/size.js";
 import type { Attempt } from "../run/hosted.js";
 import type { Chunk, PackedEntry, SettledStatus } from "../run/types.js";
-import type { DeviceName } from "../storage/devices.js";
+import type { AbsentThread, DeviceName } from "../storage/devices.js";
 import type { Asker } from "../storage/rows.js";
 import type { PersistedInput } from "../storage/run-store.js";
 import type { RunnerErrorData } from "../wire/shapes.js";
@@ -23,6 +23,14 @@ interface Message {
   readonly device: DeviceName;
 }
 
+/** How its device lists the thread: for those that have only its last entry. */
+export type Brief = Omit<AbsentThread, "threadId">;
+
+/** What may be the last entry of a thread at rest. */
+interface LastMessage extends Message {
+  readonly brief?: Brief;
+}
+
 /** A device is about to start a run: nobody else does. The run, or `release`, follows. */
 export interface ClaimMessage extends Message {
   readonly type: "claim";
@@ -32,7 +40,7 @@ export interface ClaimMessage extends Message {
 }
 
 /** The run of a claim was not started after all. */
-export interface ReleaseMessage extends Message {
+export interface ReleaseMessage extends LastMessage {
   readonly type: "release";
   readonly runId: string;
   /** Why a server that was asked for it cannot start it. */
@@ -40,7 +48,7 @@ export interface ReleaseMessage extends Message {
 }
 
 /** A run stands in the log of its device. */
-export interface RunMessage extends Message {
+export interface RunMessage extends LastMessage {
   readonly type: "run";
   readonly runId: string;
   /** The run that it continues; null for the first of a path. */
@@ -60,7 +68,7 @@ export interface RunMessage extends Message {
 }
 
 /** The log of its device does not have the run any more: nothing of it comes. */
-export interface AbandonMessage extends Message {
+export interface AbandonMessage extends LastMessage {
   readonly type: "abandon";
   readonly runId: string;
 }
@@ -76,7 +84,7 @@ export interface EventsMessage extends Message {
 }
 
 /** The end of a run, with its last events. */
-export interface EndMessage extends Message {
+export interface EndMessage extends LastMessage {
   readonly type: "end";
   readonly runId: string;
   readonly status: SettledStatus;
@@ -86,7 +94,7 @@ export interface EndMessage extends Message {
 }
 
 /** Somebody changed the thread's entry in the list. Absent fields stay. */
-export interface ThreadMessage extends Message {
+export interface ThreadMessage extends LastMessage {
   readonly type: "thread";
   readonly title?: string;
   readonly archived?: boolean;
@@ -94,7 +102,7 @@ export interface ThreadMessage extends Message {
 }
 
 /** Somebody took up another branch. `knew`: see {@link RunMessage}. */
-export interface ActiveMessage extends Message {
+export interface ActiveMessage extends LastMessage {
   readonly type: "active";
   readonly runId: string;
   readonly knew: string | null;
@@ -104,6 +112,8 @@ export interface ActiveMessage extends Message {
 export interface DeletedMessage extends Message {
   readonly type: "deleted";
   readonly knew: number;
+  /** Nobody had added a run unseen: the thread is gone. */
+  readonly counts?: true;
 }
 
 /** What the entries of a thread hold. */
@@ -186,9 +196,21 @@ const isLast = ({ entries }: SentChunk): boolean => {
 const isMessage = has({ id: isText, role: isText });
 const isInput = has({ messages: isListOf(isMessage) });
 
+const isBrief = isMaybe(
+  has({
+    title: isText,
+    agentId: isMaybe(isText),
+    archived: isFlag,
+    pinned: isFlag,
+    createdAt: isTime,
+    updatedAt: isTime,
+    lastStatus: isMaybe((value) => STATUSES.has(value)),
+  }),
+);
+
 const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>> = {
   claim: has({ runId: isText, asks: isMaybe(isAskedRun) }),
-  release: has({ runId: isText, error: isMaybe(isErrorData) }),
+  release: has({ runId: isText, error: isMaybe(isErrorData), brief: isBrief }),
   run: has({
     runId: isText,
     prev: isNullOr(isText),
@@ -201,6 +223,7 @@ const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>
     input: isInput,
     title: isText,
     asker: isMaybe(isAsker),
+    brief: isBrief,
   }),
   events: has({ runId: isText, chunks: isListOf(isChunk) }),
   end: has({
@@ -209,11 +232,12 @@ const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>
     endedAt: isTime,
     closedFrom: isMaybe(isIndex),
     chunk: (value) => isChunk(value) && isLast(value as SentChunk),
+    brief: isBrief,
   }),
-  abandon: has({ runId: isText }),
-  thread: has({ title: isMaybe(isText), archived: isMaybe(isFlag), pinned: isMaybe(isFlag) }),
-  active: has({ runId: isText, knew: isNullOr(isText) }),
-  deleted: has({ knew: isIndex }),
+  abandon: has({ runId: isText, brief: isBrief }),
+  thread: has({ title: isMaybe(isText), archived: isMaybe(isFlag), pinned: isMaybe(isFlag), brief: isBrief }),
+  active: has({ runId: isText, knew: isNullOr(isText), brief: isBrief }),
+  deleted: has({ knew: isIndex, counts: isMaybe((value) => value === true) }),
 };
 
 /** The largest entry, in bytes: more than a run's limits let into one. */

@@ -22,6 +22,11 @@ export interface SyncOptions {
   readonly device?: string;
   /** On how many servers a new space is kept. Default 1. */
   readonly replicas?: number;
+  /**
+   * Which threads come to this device. `all`: those that somebody opens first, the rest in the background. `opened`: those that
+   * somebody opens; of the others it has what the list shows. Default `all`.
+   */
+  readonly keep?: "all" | "opened";
 }
 
 const NAMES: Names<SyncOptions> = {
@@ -30,6 +35,7 @@ const NAMES: Names<SyncOptions> = {
   credentials: true,
   device: TEXT,
   replicas: true,
+  keep: [(given) => given === "all" || given === "opened", '"all" or "opened"'],
 };
 
 const SPACE_NAME = /^[A-Za-z0-9_-]{1,64}$/;

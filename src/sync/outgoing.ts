@@ -2,11 +2,11 @@ import { EventType } from "@ag-ui/core";
 import { chunkSize } from "../run/size.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 import type { DeviceName } from "../storage/devices.js";
-import type { RunRow, RunStore, ThreadHead } from "../storage/run-store.js";
+import type { RunRow, RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
 import { catchUp } from "../runner/read/catch-up.js";
 import { completed } from "../runner/history/run-input.js";
 import { isFresh } from "./asked-run.js";
-import type { SentChunk, SpaceMessage } from "./messages.js";
+import type { Brief, SentChunk, SpaceMessage } from "./messages.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 
 /** About how much of a run goes into one entry (see `sizeOf`), and how many events at most. */
@@ -43,6 +43,31 @@ export async function nextToSend(
   store: Reads,
   head: ThreadHead | undefined,
   record: ThreadRecord,
+  context: SendContext,
+): Promise<Next> {
+  const next = await unlisted(store, head, record, context);
+  if (next?.is !== "message") return next;
+  const { message } = next;
+  if (message.type === "claim" || message.type === "events" || message.type === "deleted") return next;
+  const row = await store.thread(record.threadId);
+  return row === undefined ? next : { is: "message", message: { ...message, brief: briefOf(row) } };
+}
+
+const briefOf = ({ title, agentId, archived, pinned, createdAt, updatedAt, lastStatus }: ThreadRow): Brief => ({
+  title,
+  ...(agentId !== undefined && { agentId }),
+  archived,
+  pinned,
+  createdAt,
+  updatedAt,
+  ...(lastStatus !== undefined && { lastStatus }),
+});
+
+/** See {@link nextToSend}, without how the thread is listed. */
+async function unlisted(
+  store: Reads,
+  head: ThreadHead | undefined,
+  record: ThreadRecord,
   { device, starting, isListed, digest, now }: SendContext,
 ): Promise<Next> {
   const { threadId, state, sent, activating, deleting } = record;
@@ -52,7 +77,8 @@ export async function nextToSend(
     return { is: "message", message: { type: "abandon", runId, ...from } };
   }
   if (deleting !== undefined) {
-    return { is: "message", message: { type: "deleted", knew: deleting, ...from } };
+    const counts = deleting === state.lastRun ? ({ counts: true } as const) : {};
+    return { is: "message", message: { type: "deleted", knew: deleting, ...counts, ...from } };
   }
   const { lock } = state;
   // It was claimed, and never began: the host that claimed it has ended. What servers are asked for stands for a while.

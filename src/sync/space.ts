@@ -20,6 +20,21 @@ export interface Space {
    */
   read(after: SpacePlace | undefined, signal: AbortSignal): AsyncGenerator<SpaceFrame, void>;
   /**
+   * The last entry of each thread that has any, in any order, as it is at the call or a little later; then it ends. A thread
+   * that gets an entry meanwhile may come again, with that one. An entry that is not whole, or cannot be opened, must come
+   * with an empty body: no thread may be left out. Errors: SpaceOffline, also where the connection is lost meanwhile
+   *
+   * @param signal ends it
+   */
+  lasts(signal: AbortSignal): AsyncGenerator<SpaceEntry, void>;
+  /**
+   * The entries of one thread that are there at the call, in order, each once, none left out; then it ends. Errors:
+   * SpaceOffline, also where the connection is lost meanwhile
+   *
+   * @param signal ends it
+   */
+  entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void>;
+  /**
    * Adds an entry to a thread, unless somebody else was first: a compare-and-set.
    *
    * @param thread 1 to 64 characters of A to Z, a to z, 0 to 9, `-` and `_`
@@ -60,6 +75,9 @@ export type SpaceFrame =
       /** The `last` that its writer gave, where that is authenticated: elsewhere it says nothing. Absent: not known. */
       readonly after?: number;
     };
+
+/** An entry of a space. */
+export type SpaceEntry = Extract<SpaceFrame, { is: "entry" }>;
 
 /** The connection of a device to its space. */
 export type SpaceState =

@@ -86,12 +86,12 @@ async function syncOf(
   { server, connect }: SyncStart,
   encryption: Encryption | undefined,
 ): Promise<Sync> {
-  const { space, device = deviceName() } = options;
+  const { space, device = deviceName(), keep } = options;
   const below = await spaceOf(options, connect);
   // A server goes on with what another one was asked for, and began while this one was there.
   const takesOver = ({ device: its, asker }: Pick<RunRow, "device" | "asker">): boolean =>
     its !== undefined && asker !== undefined && sync.wasHere(its.id);
-  const { parts, elsewhere } = runner.joinDevices(server && takesOver);
+  const { parts, elsewhere, listChanged } = runner.joinDevices(server && takesOver);
   const { dbName, clock, logger, makeId, store } = parts;
   const database: SyncRecords =
     runner.durability === "memory" ? new MemorySyncDatabase() : new SyncDatabase(dbName, clock, store.codec);
@@ -100,6 +100,8 @@ async function syncOf(
     elsewhere,
     database,
     deviceName: device,
+    keep,
+    listChanged,
     stop: (call) => void runner.stop(call).catch(() => undefined),
     ...(server !== undefined && { server }),
   };

@@ -25,6 +25,10 @@ export interface ThreadRecord {
   readonly revives?: readonly string[];
   /** The entry in the list as the space has it. */
   readonly listed?: Listed;
+  /** What the space has of it is not here, or not all of it: it is read from its first entry when somebody asks for it. */
+  readonly unread?: true;
+  /** Index of its first run; a greater one in the log: it was deleted since, and has begun anew. Absent: 0. */
+  readonly first?: number;
   /** It was deleted here when the space had runs up to this entry, and the space is still to be told. */
   readonly deleting?: number;
   /** Another branch was taken up here, and the space is still to be told. */
@@ -46,9 +50,10 @@ interface SealedRecord extends Pick<ThreadRecord, "key"> {
 interface SyncSchema extends DBSchema {
   /**
    * `device`: this device's id. `place`: everything up to it is in the log. `epoch`: one of the log. `revives`: the space has
-   * begun anew. `seal`: all threads are encrypted. `keys`: those of the space, encrypted.
+   * begun anew. `seal`: all threads are encrypted. `keys`: those of the space, encrypted. `absent`: threads may be listed
+   * whose runs have not come.
    */
-  meta: { key: "device" | "place" | "revives" | "epoch" | "seal" | "keys"; value: unknown };
+  meta: { key: "device" | "place" | "revives" | "epoch" | "seal" | "keys" | "absent"; value: unknown };
   threads: { key: string; value: ThreadRecord | SealedRecord };
 }
 
@@ -148,6 +153,18 @@ export class SyncDatabase {
     return this.inOrder(() => this.putNow(threads, place));
   }
 
+  /** Threads may be listed whose runs have not come. */
+  async hasAbsent(): Promise<boolean> {
+    return (await this.meta("absent")) !== undefined;
+  }
+
+  setAbsent(has: boolean): Promise<void> {
+    return this.connection.write(["meta"], "relaxed", async (tx) => {
+      const meta = tx.objectStore("meta");
+      await (has ? meta.put(true, "absent") : meta.delete("absent"));
+    });
+  }
+
   /** An epoch of the log that this is about. */
   async epoch(): Promise<number | undefined> {
     const epoch = await this.meta("epoch");
@@ -168,6 +185,7 @@ export class SyncDatabase {
         await Promise.all([
           meta.delete("place"),
           meta.delete("epoch"),
+          meta.delete("absent"),
           ...(revives ? [meta.put("", "revives")] : []),
           tx.objectStore("threads").clear(),
         ]);

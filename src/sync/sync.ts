@@ -11,11 +11,12 @@ import type { ElsewhereParts, RunnerParts } from "../runner/parts.js";
 import { equalJson } from "../run/json.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { SyncState } from "../wire/shapes.js";
+import { AbsentThreads } from "./absent-threads.js";
 import { Admissions } from "./admissions.js";
 import { Devices, type StopCall } from "./devices.js";
-import { decodeMessage } from "./messages.js";
+import { decodeMessage, type SpaceMessage } from "./messages.js";
 import type { SyncRecords } from "./memory-sync-database.js";
-import type { Space, SpaceFrame, SpacePlace, SpaceState } from "./space.js";
+import { SpaceOffline, type Space, type SpaceEntry, type SpacePlace, type SpaceState } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
 import { KEYS_THREAD } from "./thread-key.js";
 import { Serving, type ServerParts } from "./serving.js";
@@ -24,8 +25,6 @@ import { NO_ENTRIES } from "./thread-state.js";
 
 /** Pause after a failure that nobody expected, in ms. */
 const RETRY_MS = 1_000;
-
-type Entry = Extract<SpaceFrame, { is: "entry" }>;
 
 export interface SyncParts {
   readonly space: Space;
@@ -41,6 +40,10 @@ export interface SyncParts {
   readonly deviceName: string;
   /** Ends a run of this device. */
   readonly stop: (call: StopCall) => void;
+  /** Which threads come to this device: all, or those that somebody opens. Default: all. */
+  readonly keep?: "all" | "opened" | undefined;
+  /** Readers of the list are to read all of it again. */
+  readonly listChanged: () => void;
   /** This host executes what the devices of the space ask for. */
   readonly server?: ServerParts;
 }
@@ -95,6 +98,7 @@ export class Sync {
   /** Ends the reading of now. */
   private session: AbortController | undefined;
   private readonly admissions: Admissions;
+  private readonly absent: AbsentThreads;
   /** Of a server. */
   private serving: Serving | undefined;
   private state: SpaceState = { is: "connecting" };
@@ -103,15 +107,33 @@ export class Sync {
     const { parts, elsewhere, space, deviceName } = options;
     this.self = { id: "", name: deviceName };
     this.status = new BehaviorSubject<SyncState>({ is: "connecting", isCurrent: false, devices: [] });
+    this.absent = new AbsentThreads({
+      parts,
+      space,
+      keyOf: options.keyOf,
+      database: options.database,
+      keep: options.keep ?? "all",
+      threadOf: (threadId) => this.threadOf(threadId),
+      state: () => this.state,
+      isCurrent: () => this.isCurrent,
+      isListed: () => this.place !== undefined,
+      revives: () => this.revives,
+      listChanged: options.listChanged,
+      counted: () => this.tell(),
+      moved: this.moved,
+      closed: this.closed.signal,
+    });
     this.admissions = new Admissions({
       parts,
       context: () => this.context,
       state: () => this.state.is,
       isCurrent: () => this.isCurrent,
       threadOf: (threadId) => this.threadOf(threadId),
+      absent: this.absent,
       moved: this.moved,
       closed: this.closed.signal,
     });
+    elsewhere.fetch = (threadId) => this.absent.fetch(threadId);
     elsewhere.admit = (request) => this.admissions.admit(request);
     space.state$.subscribe((state) => {
       if (state.is !== "online") this.target = undefined;
@@ -141,6 +163,7 @@ export class Sync {
   async close(): Promise<void> {
     const { elsewhere } = this.options;
     delete elsewhere.admit;
+    delete elsewhere.fetch;
     this.devices?.leave();
     this.closed.abort();
     await this.running;
@@ -217,13 +240,16 @@ export class Sync {
       const session = abortWith(signal);
       this.session = session;
       try {
-        if (!isOpen) await this.lookAtLog();
+        if (!isOpen) {
+          await this.absent.open();
+          await this.lookAtLog();
+        }
         isOpen = true;
         if (this.anew !== undefined) await this.beginAnew(this.anew);
         this.anew = undefined;
         await this.read(session.signal);
       } catch (error) {
-        parts.logger.warn(`Devices are not in step: ${String(error)}`);
+        if (!(error instanceof SpaceOffline)) parts.logger.warn(`Devices are not in step: ${String(error)}`);
         if (error instanceof NotUnderstood) return this.refuse(error.message);
         // Somebody has changed what is known of a thread: everything is read again.
         if (RunnerError.is(error, "corrupt-record") && error.details["store"] === "sync") this.anew ??= "log";
@@ -256,7 +282,7 @@ export class Sync {
     const [first] = await this.options.parts.store.heads(undefined);
     this.epoch = await this.options.database.epoch();
     const isOther = this.epoch !== undefined && (first === undefined || !isSameDatabase(first.epoch, this.epoch));
-    if (isOther) this.anew = "log";
+    if (isOther || (this.epoch === undefined && (await this.absent.isLost()))) this.anew = "log";
     else await this.lookAtAll();
   }
 
@@ -267,6 +293,12 @@ export class Sync {
         const isOther = this.place !== undefined && (this.place.log !== frame.log || frame.last < this.place.seq);
         if (isOther) {
           this.anew = "space";
+          return;
+        }
+        if (this.place === undefined && frame.last > 0 && this.absent.isAble) {
+          await this.list(frame.last, signal);
+          this.place = { log: frame.log, seq: frame.last };
+          await this.options.database.put([], this.place);
           return;
         }
         this.place ??= { log: frame.log, seq: 0 };
@@ -280,18 +312,35 @@ export class Sync {
     }
   }
 
-  private async take({ thread: key, seq, body, after }: Entry): Promise<void> {
-    // A space that opens them itself leaves nothing of them.
-    if (key === KEYS_THREAD && body.length > 0) throw new NotUnderstood(ENCRYPTED);
+  /** A device that is new in the space lists its threads first. */
+  private async list(upTo: number, signal: AbortSignal): Promise<void> {
+    await this.absent.list(upTo, (entry) => this.understand(entry), signal);
+    await Promise.allSettled(this.loading);
+    for (const thread of this.open.values()) if (thread.record.unread !== true) thread.readAnew(0);
+  }
+
+  private async take(entry: SpaceEntry): Promise<void> {
+    const { thread: key, seq, body, after } = entry;
     this.byKey.get(key)?.compare(seq, body);
-    const message = decodeMessage(body);
-    if (message === "newer") throw new NotUnderstood(NEWER);
-    // Anybody may have added it; an entry about another thread has nothing to say here.
-    if (message === undefined || (await this.options.keyOf(message.threadId)) !== key) return this.skip(key, seq);
-    const thread = await this.threadOf(message.threadId);
+    const message = await this.understand(entry);
+    if (message === undefined) return this.skip(key, seq);
+    const { threadId } = message;
+    if (!this.threads.has(threadId) && (await this.absent.take(entry, message))) return;
+    const thread = await this.threadOf(threadId);
     await thread?.take(seq, message, after);
     if (thread !== undefined) this.serving?.take(thread);
     thread?.ring();
+  }
+
+  /** What an entry says; undefined: nothing. Errors: NotUnderstood */
+  private async understand({ thread: key, body }: SpaceEntry): Promise<SpaceMessage | undefined> {
+    // A space that opens them itself leaves nothing of them.
+    if (key === KEYS_THREAD && body.length > 0) throw new NotUnderstood(ENCRYPTED);
+    const message = decodeMessage(body);
+    if (message === "newer") throw new NotUnderstood(NEWER);
+    // Anybody may have added it; an entry about another thread has nothing to say here.
+    const isIts = message !== undefined && (await this.options.keyOf(message.threadId)) === key;
+    return isIts ? message : undefined;
   }
 
   /** What is added to the thread comes after this entry, which says nothing. */
@@ -319,6 +368,7 @@ export class Sync {
     this.forgetting = (async () => {
       for (const thread of before)
         await thread.end(`The run was interrupted: the ${what} of its threads was made anew`);
+      await this.absent.forget();
       await this.options.database.forget(what === "space");
       this.epoch = undefined;
       this.revives ||= what === "space";
@@ -330,6 +380,7 @@ export class Sync {
   private current(): void {
     this.tell();
     this.serving?.current();
+    this.absent.fetchAll();
     for (const threadId of this.unsent) this.threadOf(threadId).then((thread) => thread?.ring(), quiet);
     this.unsent.clear();
   }
@@ -381,8 +432,10 @@ export class Sync {
   private async recordOf(key: string, threadId: string): Promise<ThreadRecord> {
     const known = await this.options.database.thread(key);
     if (known === undefined) {
-      return { key, threadId, state: NO_ENTRIES, sent: 0, ...(this.revives && { revives: [] }) };
+      const { first = 0 } = (await this.options.parts.store.head(threadId)) ?? {};
+      return { key, threadId, state: NO_ENTRIES, sent: 0, first, ...(this.revives && { revives: [] }) };
     }
+    if (known.unread === true) return { ...known, threadId, state: { ...NO_ENTRIES, last: this.absent.lastOf(key) } };
     const { state, deleting = state.lastRun } = known;
     if (state.lastRun === 0 || state.deleted === true) return { ...known, threadId };
     // It may have been deleted while nobody looked.
@@ -423,7 +476,13 @@ export class Sync {
   private tell(): void {
     const { state, isCurrent, failure } = this;
     const told = state.is === "online" && failure !== undefined ? { ...state, message: failure } : state;
-    const next: SyncState = { ...told, isCurrent, devices: this.devices?.online ?? [] };
+    const { toCome } = this.absent;
+    const next: SyncState = {
+      ...told,
+      isCurrent,
+      ...(toCome !== undefined && { toCome }),
+      devices: this.devices?.online ?? [],
+    };
     if (!equalJson(next, this.status.value)) this.status.next(next);
   }
 }

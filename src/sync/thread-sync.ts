@@ -54,9 +54,13 @@ type Waiting =
   | { readonly is: "deleted"; readonly message: DeletedMessage };
 
 interface Restoring {
+  /** The seq of the last entry that is known to be there: a server may be behind another. */
   readonly upTo: number;
-  /** `deleted`: something was deleted here that others keep. `lost`: the space lacks something that was added to it. */
-  readonly why: "deleted" | "lost";
+  /**
+   * `deleted`: something was deleted here that others keep. `lost`: the space lacks something that was added to it. `unread`:
+   * nothing of it was read yet.
+   */
+  readonly why: "deleted" | "lost" | "unread";
   readonly done: Promise<void>;
   readonly restored: () => void;
 }
@@ -73,7 +77,7 @@ export class ThreadSync {
   private readonly runs = new Map<string, IncomingRun>();
   private readonly ended: AbortController;
   private working: Promise<void> | undefined;
-  /** Everything that the space has of it, up to an entry, is to be read again. */
+  /** Everything that the space has of it is to be read, or read again. */
   private restoring: Restoring | undefined;
   /** What this device has added, by seq, until it is read. */
   private readonly added = new Map<number, Uint8Array>();
@@ -81,12 +85,15 @@ export class ThreadSync {
   private compared = 0;
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
+  /** Whether its runs are in the log, as far as others have added any: to be read; read; written down. */
+  private runsAre: "unread" | "read" | "here" = "here";
 
   constructor(
     private readonly context: ThreadSyncContext,
     private its: ThreadRecord,
   ) {
     this.ended = abortWith(context.signal);
+    if (its.unread === true) this.readAnew(its.state.last);
   }
 
   get record(): ThreadRecord {
@@ -97,8 +104,14 @@ export class ThreadSync {
     return this.its.key;
   }
 
+  /** Undefined where it does not matter: as long as the record says that nothing was read, all of it is read again. */
   get firstUnsaved(): number | undefined {
-    return this.unsavedFrom;
+    return this.its.unread === true ? undefined : this.unsavedFrom;
+  }
+
+  /** What others have added up to now is in the log, but for runs that are live. */
+  get isHere(): boolean {
+    return this.runsAre === "here";
   }
 
   /** Everything that was read of the thread is in the log. */
@@ -148,7 +161,14 @@ export class ThreadSync {
     this.compared = seq;
     if (!isLost || this.restoring !== undefined) return;
     this.context.parts.logger.warn(`${this.its.threadId}: the space lacks what was added to it; it is sent again`);
-    this.restoreLater(seq, "lost");
+    this.restoreLater("lost");
+  }
+
+  /** All of its entries are read, from the first one. @param upTo at least up to this one */
+  readAnew(upTo: number): void {
+    this.its = { ...this.its, unread: true };
+    this.runsAre = "unread";
+    if (this.restoring === undefined) this.restoreLater("unread", upTo);
   }
 
   private pass(seq: number): void {
@@ -252,11 +272,11 @@ export class ThreadSync {
     const isGone = type === "abandon" && counts && row === undefined;
     const isKept = isGone && (before.state.open[message.runId]?.nextSeq ?? 0) > 0;
     if (this.restoring !== undefined || (!isKept && (type !== "deleted" || counts))) return;
-    this.restoreLater(this.its.state.last, "deleted");
+    this.restoreLater("deleted");
   }
 
   /** Between two steps of the work: entries that come meanwhile wait for it. */
-  private restoreLater(upTo: number, why: Restoring["why"]): void {
+  private restoreLater(why: Restoring["why"], upTo = this.its.state.last): void {
     const over = abortWith(this.ended.signal);
     const done = new Promise<void>((resolve) => {
       if (over.signal.aborted) resolve();
@@ -266,10 +286,10 @@ export class ThreadSync {
     this.ring();
   }
 
-  /** Everything that is in the space comes back. */
-  private async restore({ upTo, why }: Restoring): Promise<void> {
-    const { space, parts } = this.context;
-    const { key, threadId, activating, state: before } = this.its;
+  /** Everything that is in the space comes (back). */
+  private async restore({ why, upTo }: Restoring): Promise<void> {
+    const { parts } = this.context;
+    const { key, threadId, activating, state: before, unread, revives } = this.its;
     const isLost = why === "lost";
     const told = isLost ? "The servers lack a part of the thread" : "The thread was deleted here";
     // Whoever changes each entry must not keep this device busy.
@@ -278,19 +298,17 @@ export class ThreadSync {
     for (const one of this.waiting.splice(0)) if (one.is === "run") await one.run.giveUp(told);
     this.runs.clear();
     this.added.clear();
-    this.its = { key, threadId, state: NO_ENTRIES, sent: head?.first ?? 0, ...(isLost && { revives: [] }) };
-    const until = abortWith(this.ended.signal);
-    for await (const frame of space.read(undefined, until.signal)) {
-      if (frame.is === "begins") continue;
-      if (frame.thread === key) {
-        const message = decodeMessage(frame.body);
-        const isMessage = typeof message === "object" && message.threadId === threadId;
-        if (isMessage) await this.fold(frame.seq, message, frame.after);
-        else this.pass(frame.seq);
-      }
-      if (frame.seq >= upTo) break;
-    }
-    until.abort();
+    this.its = {
+      key,
+      threadId,
+      state: NO_ENTRIES,
+      sent: head?.first ?? 0,
+      first: head?.first ?? 0,
+      ...(unread === true && { unread }),
+      ...(isLost ? { revives: [] } : why === "unread" && revives && { revives }),
+    };
+    await this.readAll(upTo);
+    if (why === "unread") this.runsAre = "read";
     if (!isLost) return;
     // What people have done here is told once more.
     const { lastRun, deleted, active } = this.its.state;
@@ -298,6 +316,27 @@ export class ThreadSync {
     if (head?.deleted === true) {
       if (lastRun > 0 && deleted !== true) this.note({ deleting: lastRun });
     } else if (runId !== null && runId !== active) this.note({ activating: { runId, knew: active } });
+  }
+
+  /** Whenever the connection is lost, it begins again: what was read is passed over. */
+  private async readAll(upTo: number): Promise<void> {
+    const { space, parts } = this.context;
+    const { key, threadId } = this.its;
+    const { signal } = this.ended;
+    while (!signal.aborted) {
+      try {
+        for await (const { seq, body, after } of space.entries(key, signal)) {
+          const message = decodeMessage(body);
+          const isMessage = typeof message === "object" && message.threadId === threadId;
+          if (isMessage) await this.fold(seq, message, after);
+          else this.pass(seq);
+        }
+        if (this.its.state.last >= upTo) return;
+      } catch (error) {
+        if (!(error instanceof SpaceOffline)) throw error;
+      }
+      await parts.clock.after(LOOK_MS, signal);
+    }
   }
 
   /** What this device has to tell of the thread, beside what the log says. */
@@ -314,10 +353,17 @@ export class ThreadSync {
     if (lastRun === 0 || deleted === true) return;
     const after = await afterDeletion(this.context, this.its);
     if (after === "kept") return;
+    await this.beginsAnew();
     const isUnseen = this.waiting.some((one) => one.is === "run" && one.run.isUnseen);
     // What other devices have added unseen stays, with all that was in the thread.
     if (after === "deleted" && !isUnseen) this.note({ deleting: lastRun });
-    else if (this.restoring === undefined) this.restoreLater(this.its.state.last, "deleted");
+    else if (this.restoring === undefined) this.restoreLater("deleted");
+  }
+
+  /** Its deletion in the log is known. */
+  private async beginsAnew(): Promise<void> {
+    const head = await this.context.parts.store.head(this.its.threadId);
+    this.its = { ...this.its, first: head?.first ?? 0 };
   }
 
   /** Something may have changed. */
@@ -377,10 +423,14 @@ export class ThreadSync {
           restoring.restored();
         }
         await this.writeDown();
+        if (this.runsAre === "read" && this.restoring === undefined) await this.come();
         await this.send();
         await this.reconcile();
         // While something is to be restored, what is saved must still say so.
-        if (this.unsavedFrom !== undefined && this.isWrittenDown && this.restoring === undefined) {
+        const isUnsaved = this.unsavedFrom !== undefined || this.its.unread === true;
+        if (isUnsaved && this.isWrittenDown && this.restoring === undefined) {
+          const { unread: _unread, ...read } = this.its;
+          this.its = read;
           this.unsavedFrom = undefined;
           await this.context.save(this);
         }
@@ -402,6 +452,15 @@ export class ThreadSync {
       await Promise.race([this.bell.wait(seen, looked.signal), parts.clock.after(LOOK_MS, looked.signal)]);
       looked.abort();
     }
+  }
+
+  private async come(): Promise<void> {
+    const { parts, wrote } = this.context;
+    const { threadId, listed } = this.its;
+    await parts.store.arrived?.(threadId, listed);
+    this.runsAre = "here";
+    parts.channel.post({ type: "changed", threadId });
+    wrote();
   }
 
   private expect(run: IncomingRun): void {
@@ -492,6 +551,7 @@ export class ThreadSync {
   private async forgetThread(): Promise<Written> {
     const deleted = await deleteHere(this.context, this.its);
     if (deleted === "kept") this.its = { ...this.its, sent: 0, revives: [] };
+    if (deleted === "deleted") await this.beginsAnew();
     return deleted === "blocked" ? "blocked" : "done";
   }
 

@@ -94,6 +94,8 @@ export interface ThreadSummary {
   readonly live?: { readonly runId: string; readonly runIndex: number };
   /** How the active run ended, if it has. */
   readonly lastStatus?: SettledStatus;
+  /** Its runs are on other devices only: they come when somebody opens it, or in the background. */
+  readonly absent?: true;
 }
 
 /** A page of the list of threads. */
@@ -423,8 +425,10 @@ export interface SyncState {
   readonly is: "connecting" | "online" | "offline" | "refused";
   /** Why it is not online, or why nothing can be sent, where that is known. */
   readonly message?: string;
-  /** Everything that other devices have added is here. */
+  /** Everything that other devices have added is here, but for the runs of absent threads. */
   readonly isCurrent: boolean;
+  /** How many absent threads are to come in the background, on a device that is new; absent: none. */
+  readonly toCome?: number;
   /** Those that are online, this one first. */
   readonly devices: readonly OnlineDevice[];
 }

@@ -6,16 +6,41 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished, vi } from "vitest";
 import { natsSpace, type NatsSpaceOptions } from "../../src/sync/nats/nats-space.js";
-import { SpaceOffline, type Space, type SpaceFrame, type SpacePlace, type SpaceState } from "../../src/sync/space.js";
-import type { NatsServers } from "../setup/nats.mjs";
+import {
+  SpaceOffline,
+  type Space,
+  type SpaceEntry,
+  type SpaceFrame,
+  type SpacePlace,
+  type SpaceState,
+} from "../../src/sync/space.js";
+import { startNats, type NatsServers } from "../setup/nats.mjs";
 
-export type Entry = Extract<SpaceFrame, { is: "entry" }>;
 export type Begins = Extract<SpaceFrame, { is: "begins" }>;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 export const bytes = (text: string): Uint8Array => encoder.encode(text);
 export const text = (body: Uint8Array): string => decoder.decode(body);
+
+/** Servers of one test. */
+export async function ownServers(options?: Parameters<typeof startNats>[0]): Promise<NatsServers> {
+  const servers = await startNats(options);
+  // After the spaces that are opened later are closed: hooks run in reverse.
+  onTestFinished(() => servers.stop());
+  return servers;
+}
+
+/** Bytes that differ from place to place. */
+export function large(size: number, seed: number): Uint8Array {
+  const body = new Uint8Array(size);
+  let state = seed;
+  for (let at = 0; at < size; at++) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    body[at] = state >>> 24;
+  }
+  return body;
+}
 
 /** Servers are slow, and so may this machine be: a condition is waited for as long as it takes. */
 export const eventually = (check: () => Promise<void> | void): Promise<void> =>
@@ -63,7 +88,7 @@ export class Reader {
     onTestFinished(() => this.stop());
   }
 
-  get entries(): readonly Entry[] {
+  get entries(): readonly SpaceEntry[] {
     return this.frames.filter((frame) => frame.is === "entry");
   }
 

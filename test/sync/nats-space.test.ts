@@ -12,31 +12,15 @@ import {
   eventually,
   faulty,
   freshName,
+  large,
   managerOf,
   openSpace,
+  ownServers,
   Reader,
   streamOf,
   text,
   until,
 } from "./kit.js";
-
-async function ownServers(options?: Parameters<typeof startNats>[0]): Promise<NatsServers> {
-  const servers = await startNats(options);
-  // After the spaces that are opened later are closed: hooks run in reverse.
-  onTestFinished(() => servers.stop());
-  return servers;
-}
-
-/** Bytes that differ from place to place. */
-function large(size: number, seed: number): Uint8Array {
-  const body = new Uint8Array(size);
-  let state = seed;
-  for (let at = 0; at < size; at++) {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    body[at] = state >>> 24;
-  }
-  return body;
-}
 
 describe("one server", () => {
   let servers: NatsServers;

@@ -93,9 +93,9 @@ class Device {
   }
 
   /** Fresh for a test. */
-  joins(space: string, servers: readonly string[], isEncrypted = false): void {
+  joins(space: string, servers: readonly string[], isEncrypted = false, keep: "all" | "opened" = "all"): void {
     this.dbName = space;
-    const worker = deviceWorkerName({ dbName: space, servers, space, device: this.name, isEncrypted });
+    const worker = deviceWorkerName({ dbName: space, servers, space, device: this.name, isEncrypted, keep });
     this.#url = `${inject("pages")}sync-device.html?worker=${encodeURIComponent(worker)}`;
   }
 
@@ -379,6 +379,44 @@ test("a thread is renamed, archived and deleted in the open tabs of the other", 
   await b.waitFor((id) => window.synced.view(id).messages.length === 0, T);
   expect(await b.evaluate(() => window.synced.listed())).toEqual([]);
   noErrors();
+});
+
+test("a new device with little room has the list, then what is opened; offline, an absent thread comes later (L2, L8)", async () => {
+  const space = `sync-new-${process.pid}-${tests++}`;
+  const link = await linkTo(nats.wsUrls[0]!);
+  laptop.joins(space, nats.wsUrls);
+  phone.joins(space, [link.url], false, "opened");
+  const b = await laptop.open(T, "two", "three");
+  await current(b, 1);
+  for (const [n, thread] of [T, "two", "three"].entries()) {
+    await start(b, { n: 10 + n }, `run-${n}`, thread);
+    await b.waitFor((id, it) => window.synced.view(id).text === it, thread, numbers(10 + n));
+  }
+  await b.evaluate((id) => window.synced.rename(id, "Renamed"), "two");
+  const a = await phone.open();
+  const wanted = JSON.stringify(await b.evaluate(() => window.synced.listed()));
+  await a.waitFor(async (list) => JSON.stringify(await window.synced.listed()) === list, wanted);
+  expect(await a.evaluate(() => window.synced.absent())).toEqual([T, "three", "two"].toSorted());
+  expect((await a.evaluate(() => window.synced.recordsOf("run-1")))["runs"]).toBe(0);
+  await a.evaluate((id) => window.synced.open(id), T);
+  await shows(a, numbers(10));
+  expect(await log(a)).toEqual(await log(b));
+  // It follows from then on, and the others stay away.
+  await start(b, { n: 15 }, "later");
+  await shows(a, numbers(15));
+  expect(await a.evaluate(() => window.synced.absent())).toEqual(["three", "two"]);
+  link.cut();
+  await offline(a);
+  expect(await a.evaluate((id) => window.synced.codeOfReading(id), "two")).toBe("offline");
+  await a.evaluate((id) => window.synced.open(id), "two");
+  link.mend();
+  await a.waitFor((id, it) => window.synced.view(id).text === it, "two", numbers(11));
+  expect(await a.evaluate(() => window.synced.absent())).toEqual(["three"]);
+  // A restart changes nothing of that.
+  await phone.closeTabs();
+  const a2 = await phone.open("three");
+  await a2.waitFor((id, it) => window.synced.view(id).text === it, "three", numbers(12));
+  expect(await a2.evaluate(() => window.synced.absent())).toEqual([]);
 });
 
 describe("the network of one device", () => {

@@ -8,7 +8,7 @@ import { beganAnew } from "../../storage/decisions.js";
 import type { RunRow, ThreadHead } from "../../storage/run-store.js";
 import type { History } from "../history/history.js";
 import { hasNoRecord } from "../history/run-log.js";
-import type { RunnerParts } from "../parts.js";
+import { here, type RunnerParts } from "../parts.js";
 import type { Signals } from "../live/signals.js";
 
 /** How much history is kept. The oldest goes first; live and pinned threads never go. */
@@ -71,7 +71,7 @@ export class Retention {
   private readonly warnOnce: Logger["warn"];
 
   constructor(
-    private readonly parts: Pick<RunnerParts, "store" | "logger">,
+    private readonly parts: Pick<RunnerParts, "store" | "logger" | "elsewhere">,
     private readonly history: History,
     private readonly signals: Signals,
     private readonly limits: MemoryLimits,
@@ -158,10 +158,11 @@ export class Retention {
    *
    * @param end ends the runs of a thread
    * @returns false where it is not there, or somebody else deleted it
-   * @throws RunnerError `thread-busy`
+   * @throws RunnerError `thread-busy`; `offline` where the thread is not on this device, and cannot come now
    */
   async deleteEnded(threadId: string, end: (threadId: string) => Promise<void>): Promise<boolean> {
     const { store } = this.parts;
+    await here(this.parts, threadId);
     // An invalid head must not prevent the deletion.
     const reading = store.head(threadId).catch(() => undefined);
     // A run that is claiming or queued would recreate the thread.

@@ -94,6 +94,7 @@ export const isThread = (record: ThreadRecord): boolean =>
   isIndex(record.runCount) &&
   isIndex(record.eventCount) &&
   isAbsentOr(isIndex, record.bytes) &&
+  isAbsentOr(isSet, record.absent) &&
   isAbsentOr(isStatus, record.lastStatus);
 
 export const isAttempt = (attempt: unknown): boolean =>

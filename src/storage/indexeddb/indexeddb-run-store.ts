@@ -44,6 +44,9 @@ const lazyDevices = (load: () => Promise<DeviceStore>): DeviceStore => ({
   reopen: async (...args) => (await load()).reopen(...args),
   placeRun: async (...args) => (await load()).placeRun(...args),
   activate: async (...args) => (await load()).activate(...args),
+  listAbsent: async (...args) => (await load()).listAbsent?.(...args),
+  absent: async () => (await (await load()).absent?.()) ?? [],
+  arrived: async (...args) => (await load()).arrived?.(...args),
 });
 
 /**
@@ -77,7 +80,13 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     messagePage: async (...place) =>
       (await loaded(import("./message-pages.js"))).indexedDBMessagePages(connection, codec)(...place),
     ...lazyWaiting(async () => (await loaded(import("./waiting.js"))).indexedDBWaiting(connection, codec)),
-    ...lazyDevices(async () => (await loaded(import("./devices.js"))).indexedDBDevices(connection, codec)),
+    ...lazyDevices(async () => {
+      const [{ indexedDBDevices }, { indexedDBAbsent }] = await Promise.all([
+        loaded(import("./devices.js")),
+        loaded(import("./absent.js")),
+      ]);
+      return { ...indexedDBDevices(connection, codec), ...indexedDBAbsent(connection, codec) };
+    }),
     deleteThread: (...of) => deleteThread(connection, ...of),
     cut: (...at) => cut(connection, codec, ...at),
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),

@@ -40,6 +40,8 @@ export interface ThreadRecord {
   /** About how many bytes its ended runs take, since the last cut; older builds did not write it. */
   bytes?: number;
   lastStatus?: SettledStatus;
+  /** Its runs have not come from the other devices yet. */
+  absent?: 1;
   forkedFrom?: { threadId: string; runIndex: number };
 }
 

@@ -132,5 +132,6 @@ async function toThreadRow(codec: PayloadCodec, record: ThreadRecord, shown = fa
     updatedAt: record.updatedAt,
     runCount: record.runCount,
     ...(record.lastStatus !== undefined && { lastStatus: record.lastStatus }),
+    ...(record.absent === 1 && { absent: true as const }),
   };
 }

@@ -4,8 +4,10 @@ import { abortWith, sharedController } from "../../platform/abort.js";
 import { Bell } from "../../platform/bell.js";
 import { browserNetwork, type Network } from "../../platform/network.js";
 import type { SpaceState } from "../space.js";
+import { isForbidden, isRefused } from "./errors.js";
 import { authenticatorOf, type NatsSpaceOptions } from "./options.js";
-import { inboxPrefix, isForbidden, isRefused, packages, SpaceLog, type LogOptions } from "./space-log.js";
+import { packages } from "./packages.js";
+import { inboxPrefix, SpaceLog, type LogOptions } from "./space-log.js";
 
 /** Reconnect backoff, in ms: doubled from the first to the last, with jitter. */
 const FIRST_MS = 250;

@@ -1,12 +1,20 @@
 import { Subject, type Observable } from "rxjs";
 import { abortWith, sharedController } from "../../platform/abort.js";
 import { systemClock, type Clock } from "../../platform/clock.js";
-import { SpaceOffline, type Space, type SpaceFrame, type SpacePlace, type SpaceState } from "../space.js";
+import {
+  SpaceOffline,
+  type Space,
+  type SpaceEntry,
+  type SpaceFrame,
+  type SpacePlace,
+  type SpaceState,
+} from "../space.js";
 import { addEntry } from "./add-entry.js";
 import { Connection } from "./connection.js";
+import { isUnanswered } from "./errors.js";
 import { checkOptions, isToken, type NatsSpaceOptions } from "./options.js";
 import { Assembly, type LogMessage } from "./parts.js";
-import { isUnanswered, type SpaceLog, type Standing } from "./space-log.js";
+import type { SpaceLog, Standing, Which } from "./space-log.js";
 
 export type { NatsCredentials, NatsSpaceOptions } from "./options.js";
 
@@ -53,38 +61,31 @@ class NatsSpace implements Space {
   async *read(after: SpacePlace | undefined, signal: AbortSignal): AsyncGenerator<SpaceFrame, void> {
     const until = abortWith(signal, this.closed.signal);
     // Parts of one entry may come before and after a reconnection.
-    let assembly: Assembly | undefined;
+    let entries: Entries | undefined;
     let place = after;
-    let chain: Chain | undefined;
     try {
       for (;;) {
         const log = await this.connection.online(until.signal);
         if (log === undefined) return;
-        const session = abortWith(until.signal, log.signal);
         try {
           const standing = await this.standing(log, place);
           const { id, lastEntry } = standing;
           if (place !== undefined && !isWithin(place, standing)) {
             place = undefined;
-            assembly = undefined;
-            chain = undefined;
+            entries = undefined;
           }
           place ??= { log: id, seq: 0 };
-          chain ??= new Chain(place.seq);
-          assembly ??= new Assembly((seq) => this.at(seq));
+          entries ??= new Entries(place.seq);
           yield { is: "begins", log: id, last: lastEntry };
-          for await (const message of log.messages(place.seq + 1, session.signal)) {
+          for await (const message of log.messages({ are: "from", seq: place.seq + 1 }, until.signal)) {
             if (message.seq <= place.seq) continue;
-            const body = await assembly.take(message);
-            const isNext = body !== undefined && (!log.isReplicated || (await chain.take(message, log)));
+            const entry = await entries.take(message, log);
             place = { log: id, seq: message.seq };
-            if (isNext) yield { is: "entry", thread: message.thread, seq: message.seq, body };
+            if (entry !== undefined) yield entry;
           }
         } catch (error) {
           // Whatever it is, it is tried again, and slower each time, as long as it does not work.
           log.drop(error);
-        } finally {
-          session.abort();
         }
         if (!log.signal.aborted) await this.clock.after(AGAIN_MS, until.signal);
       }
@@ -93,22 +94,31 @@ class NatsSpace implements Space {
     }
   }
 
+  async *lasts(signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+    const assembly = new Assembly();
+    yield* this.present({ are: "lasts" }, signal, async (message, log) =>
+      entryOf(message, (await assembly.take(message, log)) ?? NOTHING),
+    );
+  }
+
+  async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+    checkThread(thread);
+    const entries = new Entries(0);
+    yield* this.present({ are: "of-thread", thread }, signal, (message, log) => entries.take(message, log));
+  }
+
   async add(
     thread: string,
     body: Uint8Array,
     { last, id }: { readonly last: number; readonly id: string },
   ): Promise<number | undefined> {
-    if (!isToken(thread)) throw new TypeError(`A thread of a space has no such name: ${thread}`);
-    const log = this.connection.current;
-    if (log === undefined) throw new SpaceOffline("There is no connection");
+    checkThread(thread);
+    const log = this.online();
     try {
       const entry = { thread, body, last, id };
       return await addEntry(log, entry, { clock: this.clock, staleMs: 2 * this.timeoutMs });
     } catch (error) {
-      if (!isUnanswered(error) && !log.signal.aborted) throw error;
-      // Readers hear of it by a `begins`, so whoever waits to repeat the call knows when.
-      log.drop(error);
-      throw new SpaceOffline(error instanceof Error ? error.message : String(error), { cause: error });
+      throw isUnanswered(error) || log.signal.aborted ? offline(log, error) : error;
     }
   }
 
@@ -122,10 +132,28 @@ class NatsSpace implements Space {
     this.told.complete();
   }
 
-  private at(seq: number): ReturnType<SpaceLog["at"]> {
-    const log = this.connection.current;
-    if (log === undefined) throw new SpaceOffline("There is no connection");
-    return log.at(seq);
+  /** What is there now, of what `take` makes of the messages. Errors: SpaceOffline */
+  private async *present(
+    which: Which,
+    signal: AbortSignal,
+    take: (message: LogMessage, log: SpaceLog) => Promise<SpaceEntry | undefined>,
+  ): AsyncGenerator<SpaceEntry, void> {
+    if (signal.aborted) return;
+    const log = this.online();
+    try {
+      for await (const message of log.messages(which, signal)) {
+        const entry = await take(message, log);
+        if (entry !== undefined) yield entry;
+      }
+    } catch (error) {
+      if (!signal.aborted) throw offline(log, error);
+    }
+  }
+
+  private online(): SpaceLog {
+    const { current } = this.connection;
+    if (current === undefined) throw new SpaceOffline("There is no connection");
+    return current;
   }
 
   /** A server that has just begun to lead may not yet say all that was told before: it is asked again for a while. */
@@ -137,6 +165,40 @@ class NatsSpace implements Space {
       if (!isUnlikely || this.clock.elapsed() - since > this.timeoutMs) return standing;
       await this.clock.after(AGAIN_MS, log.signal);
     }
+  }
+}
+
+/** What an entry that is not whole says. */
+const NOTHING = new Uint8Array();
+
+const entryOf = ({ thread, seq }: LogMessage, body: Uint8Array): SpaceEntry => ({ is: "entry", thread, seq, body });
+
+/** @throws TypeError */
+function checkThread(thread: string): void {
+  if (!isToken(thread)) throw new TypeError(`A thread of a space has no such name: ${thread}`);
+}
+
+/** Gives the connection up: readers hear of the next one by a `begins`, so whoever waits to repeat the call knows when. */
+function offline(log: SpaceLog, error: unknown): SpaceOffline {
+  log.drop(error);
+  return new SpaceOffline(error instanceof Error ? error.message : String(error), { cause: error });
+}
+
+/** Makes entries of messages that are read in order: parts are put together, and void entries left out. */
+class Entries {
+  private readonly assembly = new Assembly();
+  private readonly chain: Chain;
+
+  /** @param from the place after which they are read */
+  constructor(from: number) {
+    this.chain = new Chain(from);
+  }
+
+  /** @returns the entry that this message completes, if it does. Errors: those of `log` */
+  async take(message: LogMessage, log: SpaceLog): Promise<SpaceEntry | undefined> {
+    const body = await this.assembly.take(message, log);
+    const isNext = body !== undefined && (!log.isReplicated || (await this.chain.take(message, log)));
+    return isNext ? entryOf(message, body) : undefined;
   }
 }
 

@@ -61,6 +61,12 @@ export function join(pieces: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
+/** Where messages are read again. */
+interface Messages {
+  /** @returns undefined if it is not there any more */
+  at(seq: number): Promise<LogMessage | undefined>;
+}
+
 /** How much of unfinished series is kept, in bytes. More of them are read again when their last part has come. */
 const KEPT_BYTES = 16 * 1_024 * 1_024;
 
@@ -74,11 +80,8 @@ export class Assembly {
   private readonly series = new Map<string, Series>();
   private bytes = 0;
 
-  /** @param at reads a message again; undefined if it is not there any more */
-  constructor(private readonly at: (seq: number) => Promise<LogMessage | undefined>) {}
-
-  /** @returns the body of the entry that this message completes, if it does. Errors: those of `at` */
-  async take(message: LogMessage): Promise<Uint8Array | undefined> {
+  /** @returns the body of the entry that this message completes, if it does. Errors: those of `log` */
+  async take(message: LogMessage, log: Messages): Promise<Uint8Array | undefined> {
     const { thread, part, body, before, seq } = message;
     const begun = this.series.get(thread);
     if (part === undefined) {
@@ -88,7 +91,7 @@ export class Assembly {
     const continues =
       begun !== undefined && begun.lastSeq === before && begun.pieces.length === part.number - 1 && part.number > 1;
     if (part.number === part.of) {
-      const pieces = continues ? [...begun.pieces, body] : await this.readBack(message, part);
+      const pieces = continues ? [...begun.pieces, body] : await readBack(message, part, log);
       this.drop(thread);
       return pieces && join(pieces);
     }
@@ -114,25 +117,29 @@ export class Assembly {
     this.bytes = 0;
   }
 
-  /** The pieces of a series whose last part was read, where the reader began in the middle of it. */
-  private async readBack(last: LogMessage, { of, key }: Part): Promise<readonly Uint8Array[] | undefined> {
-    const pieces = [last.body];
-    let { before } = last;
-    for (let number = of - 1; number >= 1; number--) {
-      const message = before === undefined ? undefined : await this.at(before);
-      if (message?.part?.number !== number || message.part.key !== key || message.thread !== last.thread) {
-        return undefined;
-      }
-      pieces.unshift(message.body);
-      before = message.before;
-    }
-    return pieces;
-  }
-
   private drop(thread: string): void {
     const series = this.series.get(thread);
     if (series === undefined) return;
     this.series.delete(thread);
     for (const { length } of series.pieces) this.bytes -= length;
   }
+}
+
+/** The pieces of a series whose last part was read, where the reader began in the middle of it. */
+async function readBack(
+  last: LogMessage,
+  { of, key }: Part,
+  log: Messages,
+): Promise<readonly Uint8Array[] | undefined> {
+  const pieces = [last.body];
+  let { before } = last;
+  for (let number = of - 1; number >= 1; number--) {
+    const message = before === undefined ? undefined : await log.at(before);
+    if (message?.part?.number !== number || message.part.key !== key || message.thread !== last.thread) {
+      return undefined;
+    }
+    pieces.unshift(message.body);
+    before = message.before;
+  }
+  return pieces;
 }

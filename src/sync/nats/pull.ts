@@ -19,6 +19,8 @@ export interface Pulled {
   readonly next: string;
   readonly inbox: string;
   readonly clock: Clock;
+  /** The next message is always in the stream already, so a request that gets none has failed. */
+  readonly isThere: boolean;
 }
 
 export interface Delivered {
@@ -33,10 +35,10 @@ export interface Delivered {
  * It ends when the consumer is gone, or has left something out. Errors: the server refuses the request.
  */
 export async function* pulled(
-  { nc, next, inbox, clock }: Pulled,
-  signal: AbortSignal,
+  { nc, next, inbox, clock, isThere }: Pulled,
+  ...signals: readonly AbortSignal[]
 ): AsyncGenerator<Delivered, void> {
-  const ended = abortWith(signal);
+  const ended = abortWith(...signals);
   const bell = new Bell();
   const queue: Delivered[] = [];
   let queued = 0;
@@ -64,7 +66,8 @@ export async function* pulled(
   function take(code: number, description: string): void {
     if (code === 100) return;
     isTooLarge = code === 409 && /maxbytes/i.test(description) && answered === 0;
-    if (code === 404 || code === 408 || (code === 409 && /maxbytes/i.test(description))) asked = 0;
+    if (code === 408 && isThere && answered === 0 && queue.length === 0) fail();
+    else if (code === 404 || code === 408 || (code === 409 && /maxbytes/i.test(description))) asked = 0;
     else fail(code === 400 ? `the server refuses to send: ${description}` : undefined);
   }
 

@@ -2,34 +2,16 @@ import type { Msg, MsgHdrs, NatsConnection } from "@nats-io/nats-core";
 import type { JetStreamClient, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { Lazy } from "../../platform/lazy.js";
 import { inTime, type Clock } from "../../platform/clock.js";
+import { consume, type Selection } from "./consumer.js";
+import { codeOf, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, WRONG_LAST_SEQUENCE } from "./errors.js";
+import type { Nats } from "./packages.js";
 import { decodePart, encodePart, isUnfinished, PART_HEADER, type LogMessage, type Part } from "./parts.js";
-import { pulled } from "./pull.js";
 
 /** Repeated message ids are found for this long, in ms. */
 const DUPLICATES_MS = 120_000;
-/** The server drops a consumer that nobody asks for this long, in ms. */
-const INACTIVE_MS = 60_000;
-
-const nanos = (ms: number): number => ms * 1_000_000;
-
-/** Codes of the server's errors: https://github.com/nats-io/nats-server/blob/main/server/errors.json */
-const WRONG_LAST_SEQUENCE = 10_071;
-const STREAM_NOT_FOUND = 10_059;
-const STREAM_NAME_IN_USE = 10_058;
 
 const MESSAGE_ID = "Nats-Msg-Id";
 const EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence";
-
-/** The packages of NATS, loaded at their first use. */
-export interface Nats {
-  readonly core: typeof import("@nats-io/nats-core");
-  readonly jetstream: typeof import("@nats-io/jetstream");
-}
-
-export const packages = new Lazy<Nats>(async () => {
-  const [core, jetstream] = await Promise.all([import("@nats-io/nats-core"), import("@nats-io/jetstream")]);
-  return { core, jetstream };
-});
 
 export interface LogOptions {
   readonly space: string;
@@ -38,12 +20,21 @@ export interface LogOptions {
   readonly clock: Clock;
 }
 
+/** What the subjects of answers begin with. */
+export const inboxPrefix = (space: string): string => `_INBOX_${space}`;
+
 /** The stream as it stands: which one it is, its last message, and the last entry that is whole. */
 export interface Standing {
   readonly id: string;
   readonly lastSeq: number;
   readonly lastEntry: number;
 }
+
+/** Messages of the log: all from a seq on, the last one of each thread, or those of one thread. */
+export type Which =
+  | { readonly are: "from"; readonly seq: number }
+  | { readonly are: "lasts" }
+  | { readonly are: "of-thread"; readonly thread: string };
 
 /** A message to publish. */
 export interface NewMessage {
@@ -95,8 +86,9 @@ export class SpaceLog {
     return this.nc.info?.max_payload ?? 1_048_576;
   }
 
-  /** Gives the connection up: the next one may be better. */
+  /** Gives the connection up: the next one may be better. Nothing happens where it has ended, or sends its last. */
   drop(why: unknown): void {
+    if (this.signal.aborted) return;
     this.end(why);
     void this.nc.close().catch(() => undefined);
   }
@@ -131,7 +123,7 @@ export class SpaceLog {
       retention: RetentionPolicy.Limits,
       // Where somebody sets a limit, nothing that is there is dropped for what is new.
       discard: DiscardPolicy.New,
-      duplicate_window: nanos(DUPLICATES_MS),
+      duplicate_window: this.nats.core.nanos(DUPLICATES_MS),
       num_replicas: this.options.replicas,
       deny_delete: true,
     };
@@ -147,7 +139,7 @@ export class SpaceLog {
     const info: StreamInfo = await streams.info(this.stream);
     this.copies = info.config.num_replicas;
     const { messages, first_seq: first, last_seq: lastSeq } = info.state;
-    let last = messages === 0 ? undefined : await this.stored({ last_by_subj: `${this.threads}*` });
+    let last = messages === 0 ? undefined : await this.lastOf("*");
     while (last !== undefined && isUnfinished(last) && last.seq > first)
       last = await this.stored({ seq: last.seq - 1 });
     const lastEntry = last === undefined || isUnfinished(last) ? 0 : last.seq;
@@ -179,6 +171,7 @@ export class SpaceLog {
     return this.stored({ seq });
   }
 
+  /** @param thread `*`: of all */
   lastOf(thread: string): Promise<LogMessage | undefined> {
     return this.stored({ last_by_subj: this.threads + thread });
   }
@@ -202,32 +195,18 @@ export class SpaceLog {
     }
   }
 
-  /** The messages from `from` on, as they are taken. It ends when the consumer is lost. Errors: it cannot be made. */
-  async *messages(from: number, signal: AbortSignal): AsyncGenerator<LogMessage, void> {
-    const { core, jetstream } = this.nats;
+  /**
+   * The messages, as they are taken. Those `from` a seq go on until the consumer is lost; the others end with the last one
+   * that is there. Errors: the consumer cannot be made; of the others: not all could be read, also where `signal` aborted
+   */
+  async *messages(which: Which, signal: AbortSignal): AsyncGenerator<LogMessage, void> {
     const { consumers } = await this.manager.get();
-    const name = `read_${core.nuid.next()}`;
-    await consumers.add(this.stream, {
-      name,
-      ack_policy: jetstream.AckPolicy.None,
-      deliver_policy: jetstream.DeliverPolicy.StartSequence,
-      opt_start_seq: from,
-      inactive_threshold: nanos(INACTIVE_MS),
-      mem_storage: true,
-      num_replicas: 1,
-    });
-    const { nc, stream } = this;
-    const next = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
-    try {
-      for await (const { seq, msg } of pulled(
-        { nc, next, inbox: core.createInbox(inboxPrefix(this.options.space)), clock: this.options.clock },
-        signal,
-      )) {
-        const message = this.messageOf(seq, msg.subject, msg.headers, () => msg.data);
-        if (message !== undefined) yield message;
-      }
-    } finally {
-      if (!this.signal.aborted) void consumers.delete(stream, name).catch(() => undefined);
+    const { nc, nats, signal: ended } = this;
+    const { space, clock } = this.options;
+    const stream = { nc, nats, consumers, name: this.stream, inboxPrefix: inboxPrefix(space), clock, signal: ended };
+    for await (const { seq, msg } of consume(stream, this.selection(which), () => this.lastSeq(which), signal)) {
+      const message = this.messageOf(seq, msg.subject, msg.headers, () => msg.data);
+      if (message !== undefined) yield message;
     }
   }
 
@@ -242,6 +221,28 @@ export class SpaceLog {
         if (error === null && !this.signal.aborted) listener(msg.data);
       },
     });
+  }
+
+  private selection(which: Which): Selection {
+    const { DeliverPolicy } = this.nats.jetstream;
+    switch (which.are) {
+      case "from":
+        return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: which.seq };
+      case "lasts":
+        return { deliver_policy: DeliverPolicy.LastPerSubject, filter_subject: `${this.threads}*` };
+      case "of-thread":
+        return { deliver_policy: DeliverPolicy.All, filter_subject: this.threads + which.thread };
+    }
+  }
+
+  /**
+   * The seq of the last message that is there now, for {@link consume}. The consumer's own count of pending messages would
+   * not do: where it is on a server that is behind, it does not count what was acknowledged.
+   */
+  private async lastSeq(which: Which): Promise<number | undefined> {
+    if (which.are === "from") return Infinity;
+    // Consumers deliver in the order of seqs, the last ones of threads, too.
+    return (await this.lastOf(which.are === "lasts" ? "*" : which.thread))?.seq;
   }
 
   private get live(): string {
@@ -282,48 +283,4 @@ export class SpaceLog {
       before: /^\d+$/.test(before) ? Number(before) : undefined,
     };
   }
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
-}
-
-/** Which names errors have for "there is no answer": the classes are of a package that is loaded late. */
-const UNANSWERED = new Set([
-  "ClosedConnectionError",
-  "ConnectionError",
-  "DrainingConnectionError",
-  "JetStreamNotEnabled",
-  "NoRespondersError",
-  "RequestError",
-  "TimeoutError",
-]);
-
-const REFUSED = new Set(["AuthorizationError", "PermissionViolationError", "UserAuthenticationExpiredError"]);
-
-const JETSTREAM_NOT_ENABLED_FOR_ACCOUNT = 10_039;
-/** A limit of the stream: the server says 503, and means no. */
-const STREAM_FULL = 10_077;
-
-/** What the subjects of answers begin with. */
-export const inboxPrefix = (space: string): string => `_INBOX_${space}`;
-
-/** Whether the credentials are not valid, or do not allow it. */
-export function isRefused(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if (REFUSED.has(error.name) || codeOf(error) === JETSTREAM_NOT_ENABLED_FOR_ACCOUNT) return true;
-  return error.cause !== undefined && isRefused(error.cause);
-}
-
-/** Whether the credentials do not allow it. */
-export function isForbidden(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return error.name === "PermissionViolationError" || (error.cause !== undefined && isForbidden(error.cause));
-}
-
-/** Whether there was no answer, so that nobody knows what became of the request. */
-export function isUnanswered(error: unknown): boolean {
-  if (!(error instanceof Error) || isRefused(error) || codeOf(error) === STREAM_FULL) return false;
-  // An answer of a server that is not ready.
-  return UNANSWERED.has(error.name) || ("status" in error && error.status === 503);
 }

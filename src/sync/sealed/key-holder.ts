@@ -61,7 +61,7 @@ interface Look {
   readonly last: number;
   readonly entries: readonly KeyEntry[];
   readonly hasNewer: boolean;
-  /** Some other entries can be read without keys. */
+  /** There are none, and some other entries can be read without them. */
   readonly isPlain: boolean;
 }
 
@@ -203,29 +203,36 @@ export class KeyHolder {
     await this.parts.store.setKeys(kept);
   }
 
-  /** Everything that the log has of keys. @returns undefined when `signal` has aborted */
+  /** Everything that the log has of keys. Errors: SpaceOffline. @returns undefined when `signal` has aborted */
   private async look(signal: AbortSignal): Promise<Look | undefined> {
-    let look: Look | undefined;
+    const { space } = this.parts;
+    const begun = await this.beginning(signal);
+    if (begun === undefined) return undefined;
+    let last = 0;
+    let hasNewer = false;
+    const entries: KeyEntry[] = [];
+    for await (const { seq, body } of space.entries(KEYS_THREAD, signal)) {
+      last = seq;
+      const entry = decodeKeyEntry(body);
+      if (entry === "newer") hasNewer = true;
+      else if (entry !== undefined) entries.push(entry);
+    }
+    const isPlain = entries.length === 0 && (await this.isPlain(signal));
+    return signal.aborted ? undefined : { ...begun, last, entries, hasNewer, isPlain };
+  }
+
+  private async beginning(signal: AbortSignal): Promise<Pick<Look, "log" | "end"> | undefined> {
     for await (const frame of this.parts.space.read(undefined, signal)) {
-      if (frame.is === "begins") {
-        if (look === undefined || look.log !== frame.log) {
-          look = { log: frame.log, end: frame.last, last: 0, entries: [], hasNewer: false, isPlain: false };
-        }
-        if (look.end === 0) return look;
-        continue;
-      }
-      if (look === undefined) continue;
-      if (frame.thread === KEYS_THREAD) {
-        const entry = decodeKeyEntry(frame.body);
-        look = {
-          ...look,
-          last: frame.seq,
-          entries: typeof entry === "object" ? [...look.entries, entry] : look.entries,
-          hasNewer: look.hasNewer || entry === "newer",
-        };
-      } else look = { ...look, isPlain: look.isPlain || decodeMessage(frame.body) !== undefined };
-      if (frame.seq >= look.end) return look;
+      if (frame.is === "begins") return { log: frame.log, end: frame.last };
     }
     return undefined;
+  }
+
+  /** Of some thread the last entry can be read without keys. */
+  private async isPlain(signal: AbortSignal): Promise<boolean> {
+    for await (const { thread, body } of this.parts.space.lasts(signal)) {
+      if (thread !== KEYS_THREAD && decodeMessage(body) !== undefined) return true;
+    }
+    return false;
   }
 }

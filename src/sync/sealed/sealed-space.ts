@@ -18,7 +18,14 @@ import { equalJson } from "../../run/json.js";
 import { isSealed, type PayloadPlace } from "../../storage/codec.js";
 import type { Encryption } from "../../storage/encryption/encryption.js";
 import { keyIdOf, open, seal } from "../../storage/encryption/sealed.js";
-import { SpaceOffline, type Space, type SpaceFrame, type SpacePlace, type SpaceState } from "../space.js";
+import {
+  SpaceOffline,
+  type Space,
+  type SpaceEntry,
+  type SpaceFrame,
+  type SpacePlace,
+  type SpaceState,
+} from "../space.js";
 import { KEYS_THREAD } from "../thread-key.js";
 import { KeyHolder, NotJoined, type KeyStore } from "./key-holder.js";
 import { threadKey, type SpaceKeys } from "./space-keys.js";
@@ -33,8 +40,6 @@ export interface SealedSpaceParts {
   readonly logger: Pick<Logger, "warn">;
   readonly makeId: MakeId;
 }
-
-type Entry = Extract<SpaceFrame, { is: "entry" }>;
 
 /** What an entry that cannot be opened says. */
 const NOTHING = new Uint8Array();
@@ -106,8 +111,10 @@ export class SealedSpace implements Space {
       while (!until.signal.aborted) {
         let isStranger = false;
         for await (const frame of space.read(after && placeBelow(after), until.signal)) {
-          if (frame.is === "entry") yield await this.opened(frame);
-          else if (this.holder.isOf(frame.log, frame.last)) yield { ...frame, log: this.begun(frame.log) };
+          if (frame.is === "entry") {
+            if (frame.thread === KEYS_THREAD) await this.holder.read(frame.seq, frame.body);
+            yield await this.opened(frame);
+          } else if (this.holder.isOf(frame.log, frame.last)) yield { ...frame, log: this.begun(frame.log) };
           else {
             isStranger = true;
             break;
@@ -121,14 +128,28 @@ export class SealedSpace implements Space {
     }
   }
 
+  async *lasts(signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+    if (signal.aborted) return;
+    this.begunWith();
+    for await (const entry of this.parts.space.lasts(signal)) {
+      // One that is not whole is not somebody else's.
+      const isNothing = entry.thread === KEYS_THREAD || entry.body.length === 0;
+      yield isNothing ? { ...entry, body: NOTHING } : await this.opened(entry);
+    }
+  }
+
+  async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+    if (signal.aborted) return;
+    this.begunWith();
+    for await (const entry of this.parts.space.entries(thread, signal)) yield await this.opened(entry);
+  }
+
   async add(
     thread: string,
     body: Uint8Array,
     at: { readonly last: number; readonly id: string },
   ): Promise<number | undefined> {
-    const { log } = this;
-    const { keys } = this.holder;
-    if (log === undefined || keys === undefined) throw new SpaceOffline("The keys of the space are not known yet");
+    const { log, keys } = this.begunWith();
     const whole = new Uint8Array(AFTER_BYTES + body.length);
     new DataView(whole.buffer).setBigUint64(0, BigInt(at.last));
     whole.set(body, AFTER_BYTES);
@@ -147,6 +168,14 @@ export class SealedSpace implements Space {
     this.changes.unsubscribe();
     await this.telling;
     await this.parts.space.close();
+  }
+
+  /** The log that is read, and its keys. @throws SpaceOffline they are not known yet */
+  private begunWith(): { readonly log: string; readonly keys: SpaceKeys } {
+    const { log } = this;
+    const { keys } = this.holder;
+    if (log === undefined || keys === undefined) throw new SpaceOffline("The keys of the space are not known yet");
+    return { log, keys };
   }
 
   /** Its entries can be read. @returns what this log is called: one with other keys is another one */
@@ -183,11 +212,10 @@ export class SealedSpace implements Space {
     until.abort();
   }
 
-  private async opened({ thread, seq, body }: Entry): Promise<SpaceFrame> {
+  private async opened({ thread, seq, body }: SpaceEntry): Promise<SpaceEntry> {
     const { log } = this;
     const { keys } = this.holder;
-    if (thread === KEYS_THREAD) await this.holder.read(seq, body);
-    else if (log !== undefined && keys !== undefined) {
+    if (thread !== KEYS_THREAD && log !== undefined && keys !== undefined) {
       const whole = await openedBy(keys, body, placeOf(log, thread));
       if (whole !== undefined && whole.length >= AFTER_BYTES) {
         const after = Number(new DataView(whole.buffer, whole.byteOffset).getBigUint64(0));

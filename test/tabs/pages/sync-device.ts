@@ -135,6 +135,22 @@ class SyncedTab {
     return (await this.runtime.threads.list()).map(({ threadId, title, archived }) => [threadId, title, archived]);
   }
 
+  /** Ids of the threads whose runs are not here. */
+  async absent(): Promise<string[]> {
+    return (await this.runtime.threads.list()).flatMap(({ threadId, absent }) => (absent ? [threadId] : [])).toSorted();
+  }
+
+  /** The code of the error of a read. */
+  async codeOfReading(threadId: string): Promise<string> {
+    return this.runtime
+      .runner()
+      .getThreadMessages(threadId)
+      .then(
+        () => "read",
+        (error: unknown) => (RunnerError.is(error) ? error.code : String(error)),
+      );
+  }
+
   rename = async (threadId: string, title: string): Promise<void> =>
     void (await this.runtime.threads.rename(threadId, title));
   archive = async (threadId: string): Promise<void> => void (await this.runtime.threads.archive(threadId));

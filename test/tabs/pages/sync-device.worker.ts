@@ -4,7 +4,7 @@ import { scriptedAgents } from "./scripted-agents.js";
 import { deviceSettings, loadedChannel } from "./sync-name.js";
 import { ownName } from "./worker-name.js";
 
-const { dbName, servers, space, device, isEncrypted } = deviceSettings(ownName());
+const { dbName, servers, space, device, isEncrypted, keep = "all" } = deviceSettings(ownName());
 
 const asked = new BroadcastChannel(loadedChannel(dbName));
 asked.onmessage = ({ data }) => {
@@ -16,5 +16,5 @@ serveRuntime({
   dbName,
   agents: scriptedAgents(dbName),
   ...(isEncrypted === true && { encryption: {} }),
-  ...(servers.length > 0 && { sync: { servers, space, device } }),
+  ...(servers.length > 0 && { sync: { servers, space, device, keep } }),
 });

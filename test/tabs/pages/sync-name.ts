@@ -7,15 +7,23 @@ export interface DeviceSettings {
   readonly device: string;
   /** Its database, and what it shares, is encrypted: locked until a page unlocks it. */
   readonly isEncrypted?: boolean;
+  readonly keep?: "all" | "opened";
 }
 
-export const deviceWorkerName = ({ dbName, servers, space, device, isEncrypted }: DeviceSettings): string =>
-  [dbName, servers.join(","), space, device, isEncrypted === true ? "encrypted" : ""].join("#");
+export const deviceWorkerName = ({ dbName, servers, space, device, isEncrypted, keep }: DeviceSettings): string =>
+  [dbName, servers.join(","), space, device, isEncrypted === true ? "encrypted" : "", keep ?? "all"].join("#");
 
 export function deviceSettings(name: string): DeviceSettings {
-  const [dbName = "", servers = "", space = "", device = "", encrypted = ""] = name.split("#");
+  const [dbName = "", servers = "", space = "", device = "", encrypted = "", keep] = name.split("#");
   const isEncrypted = encrypted !== "";
-  return { dbName, servers: servers === "" ? [] : servers.split(","), space, device, isEncrypted };
+  return {
+    dbName,
+    servers: servers === "" ? [] : servers.split(","),
+    space,
+    device,
+    isEncrypted,
+    keep: keep === "opened" ? keep : "all",
+  };
 }
 
 /** Asks the worker of a database what it has loaded, and brings the answer. */

@@ -37,6 +37,7 @@ interface DeviceOptions {
   readonly dbName?: string;
   readonly clock?: Clock;
   readonly encryption?: Encryption;
+  readonly keep?: "all" | "opened";
   /** What the space is called, where keys are bound to it. */
   readonly spaceName?: string;
 }
@@ -44,17 +45,19 @@ interface DeviceOptions {
 export function deviceOn<S extends Space>(
   space: S,
   name: string,
-  { spaceName = "", ...options }: DeviceOptions = {},
+  { spaceName = "", keep, ...options }: DeviceOptions = {},
 ): DeviceOn<S> {
   const said: string[] = [];
   const say = (...what: unknown[]): void => void said.push(what.map(String).join(" "));
   const runner = makeRunner({ dbName: freshDb(), logger: { warn: say, error: say }, ...options });
-  const { parts, elsewhere } = runner.joinDevices();
+  const { parts, elsewhere, listChanged } = runner.joinDevices();
   const { dbName, clock, makeId, store, logger } = parts;
   const database = new SyncDatabase(dbName, clock, store.codec);
   const { encryption } = options;
   const sealed = encryption && new SealedSpace({ space, name: spaceName, encryption, store: database, logger, makeId });
   const sync = new Sync({
+    listChanged,
+    keep,
     space: sealed ?? space,
     keyOf: sealed?.keyOf ?? keyOfThread,
     database,

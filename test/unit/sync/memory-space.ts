@@ -3,6 +3,7 @@ import { Bell } from "../../../src/platform/bell.js";
 import {
   SpaceOffline,
   type Space,
+  type SpaceEntry,
   type SpaceFrame,
   type SpacePlace,
   type SpaceState,
@@ -95,6 +96,29 @@ export class MemorySpace implements Space {
         }
       }
       await this.server.bell.wait(seen, signal);
+    }
+  }
+
+  async *lasts(signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+    yield* this.present(() => new Map(this.server.entries.map((entry) => [entry.thread, entry])).values(), signal);
+  }
+
+  async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+    yield* this.present(() => this.server.entries.filter((entry) => entry.thread === thread), signal);
+  }
+
+  private async *present(entries: () => Iterable<Entry>, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+    const { count } = this.cut;
+    const { log } = this.server;
+    const check = (): void => {
+      if (!this.isOnline || count !== this.cut.count || log !== this.server.log) throw new SpaceOffline();
+    };
+    if (signal.aborted) return;
+    check();
+    for (const { thread, seq, body } of entries()) {
+      yield { is: "entry", thread, seq, body };
+      if (signal.aborted) return;
+      check();
     }
   }
 

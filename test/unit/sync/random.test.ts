@@ -51,6 +51,10 @@ const steps = fc.array(
   { minLength: 4, maxLength: 24 },
 );
 
+/** The third device is new in the space before this step, and has all threads or those that are opened. */
+const joins = fc.record({ joinsAt: fc.nat(12), keep: fc.constantFrom("all" as const, "opened" as const) });
+type Joins = typeof joins extends fc.Arbitrary<infer T> ? T : never;
+
 interface Ended {
   readonly threadId: string;
   readonly runId: string;
@@ -58,16 +62,22 @@ interface Ended {
 
 const started = async <T>(start: () => Promise<T>): Promise<T> => start();
 
-async function play(todo: readonly Step[], isEncrypted: boolean, server: MemoryServer): Promise<void> {
+async function play(
+  todo: readonly Step[],
+  { joinsAt, keep }: Joins,
+  isEncrypted: boolean,
+  server: MemoryServer,
+): Promise<void> {
   const names = DEVICES.map(() => freshDb());
   const make = (n: number): Device =>
     makeDevice(server, DEVICES[n]!, {
       dbName: names[n]!,
+      ...(n === 2 && { keep }),
       // The first has its answers at once, the others when their entries were read.
       faults: { lateAnswer: () => passes(4 * n) },
       ...(isEncrypted && { encryption: new Encryption({ key: fastKey }) }),
     });
-  const devices = DEVICES.map((_, n) => make(n));
+  const devices = [make(0), make(1)];
   let gates: (() => void)[] = [];
   const letOn = (): void => gates.splice(0).forEach((open) => open());
   const going: Promise<unknown>[] = [];
@@ -75,9 +85,11 @@ async function play(todo: readonly Step[], isEncrypted: boolean, server: MemoryS
   const deleted = new Set<string>();
   let runs = 0;
   try {
-    for (const step of todo) {
+    for (const [index, step] of todo.entries()) {
+      if (index === joinsAt) devices.push(make(2));
       const threadId = "thread" in step ? THREADS[step.thread]! : "";
-      const one = "at" in step ? devices[step.at]! : devices[0]!;
+      const one = devices["at" in step ? step.at : 0];
+      if (one === undefined) continue;
       switch (step.do) {
         case "run": {
           const runId = `${one.name}${++runs}`;
@@ -122,6 +134,7 @@ async function play(todo: readonly Step[], isEncrypted: boolean, server: MemoryS
       }
     }
     letOn();
+    if (devices.length === 2) devices.push(make(2));
     for (const { space } of devices) space.connect(true);
     await Promise.all(going);
     letOn();
@@ -207,7 +220,7 @@ test.each([
 ])(
   "whatever devices do, and whatever is cut: all come to the same (%s)",
   async (_, isEncrypted, makeServer) => {
-    const property = fc.asyncProperty(steps, (todo) => play(todo, isEncrypted, makeServer()));
+    const property = fc.asyncProperty(steps, joins, (todo, join) => play(todo, join, isEncrypted, makeServer()));
     await fc.assert(property, { ...times(15), endOnFailure: true });
   },
   600_000,

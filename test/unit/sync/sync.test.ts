@@ -215,6 +215,26 @@ test("a thread that another device adds to before its deletion is heard of stays
   channel.close();
 });
 
+test("a thread stays with all that was in it where the first run of others arrives before its deletion is heard of", async () => {
+  const { server, phone, laptop } = await pair();
+  phone.space.connect(false);
+  await say(laptop, "t", "r1", agentOf(counter(1)));
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  const { store, channel } = phone.runner.joinDevices().parts;
+  const { placeRun } = store;
+  let isFree = false;
+  vi.spyOn(store, "placeRun").mockImplementation(async (run) => (isFree ? placeRun(run) : undefined));
+  phone.space.connect(true);
+  await eventually(() => expect(ended(server)).toBe(2));
+  await store.deleteThread("t");
+  isFree = true;
+  await eventually(async () => expect(Object.keys(await tree(phone, "t"))).toEqual(["r1"]));
+  channel.post({ type: "changed", threadId: "t", deleted: true });
+  await eventually(async () => expect(Object.keys(await tree(phone, "t"))).toEqual(["r1", "r2"]));
+  expect(await tree(laptop, "t")).toEqual(await tree(phone, "t"));
+  channel.close();
+});
+
 test("a deletion does not reach what another device adds before it is heard of", async () => {
   const { server, phone, laptop } = await bothHave("r1");
   const { store, channel } = phone.runner.joinDevices().parts;

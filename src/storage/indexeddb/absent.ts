@@ -1,0 +1,84 @@
+import type { PayloadCodec } from "../codec.js";
+import type { AbsentThread, DeviceStore } from "../devices.js";
+import { isHead, isThread } from "./checks.js";
+import { quietly } from "./database-connection.js";
+import { refuseEncrypted } from "./keyless.js";
+import { encodeTitle, withKeys } from "./records.js";
+import { KEYS, type Connection, type ThreadRecord, type WriteTransaction } from "./schema.js";
+
+/** Threads that are in the list before their runs have come: a row without a head. */
+export const indexedDBAbsent = (
+  connection: Connection,
+  codec: PayloadCodec,
+): Required<Pick<DeviceStore, "listAbsent" | "absent" | "arrived">> => ({
+  listAbsent: async (threads) => {
+    const rows = await Promise.all(threads.map((thread) => rowOf(codec, thread)));
+    await connection.write(withKeys(["heads", "threads"], codec), "relaxed", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS);
+      await Promise.all(
+        rows.map(async (row) => {
+          const { before, isHere } = await standing(tx, row.threadId);
+          const isFree = before === undefined ? !isHere : isThread(before) && before.absent === 1;
+          if (!isFree) return;
+          // Some of its runs may have come.
+          const { runCount = 0, eventCount = 0 } = before ?? {};
+          quietly(tx.objectStore("threads").put({ ...before, ...row, runCount, eventCount }));
+        }),
+      );
+    });
+  },
+
+  absent: () =>
+    connection.read(["threads"], async (tx) => {
+      const rows = await tx.objectStore("threads").getAll();
+      const absent = rows.filter((row) => isThread(row) && row.absent === 1);
+      return absent.toSorted((one, other) => other.updatedAt - one.updatedAt).map(({ threadId }) => threadId);
+    }),
+
+  arrived: async (threadId, listed) => {
+    const title = listed && (await encodeTitle(codec, threadId, listed.title));
+    await connection.write(withKeys(["heads", "threads"], codec), "relaxed", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS);
+      const { before, isHere } = await standing(tx, threadId);
+      if (before === undefined || !isThread(before) || before.absent !== 1) return;
+      const { absent: _absent, ...row } = before;
+      const threads = tx.objectStore("threads");
+      if (!isHere) return quietly(threads.delete(threadId));
+      const flags = listed && { archived: flag(listed.archived), pinned: flag(listed.pinned) };
+      quietly(threads.put({ ...row, ...(title !== undefined && { title }), ...flags }));
+    });
+  },
+});
+
+const flag = (is: boolean): 0 | 1 => (is ? 1 : 0);
+
+async function standing(
+  tx: WriteTransaction,
+  threadId: string,
+): Promise<{ readonly before: ThreadRecord | undefined; readonly isHere: boolean }> {
+  const [before, head] = await Promise.all([
+    tx.objectStore("threads").get(threadId),
+    tx.objectStore("heads").get(threadId),
+  ]);
+  // An invalid head belongs to a thread that is here.
+  return { before, isHere: head !== undefined && !(isHead(head) && head.deleted === true) };
+}
+
+async function rowOf(
+  codec: PayloadCodec,
+  { threadId, title, agentId, archived, pinned, createdAt, updatedAt, lastStatus }: AbsentThread,
+): Promise<ThreadRecord> {
+  return {
+    threadId,
+    title: await encodeTitle(codec, threadId, title),
+    ...(agentId !== undefined && { agentId }),
+    archived: flag(archived),
+    pinned: flag(pinned),
+    createdAt,
+    updatedAt,
+    runCount: 0,
+    eventCount: 0,
+    ...(lastStatus !== undefined && { lastStatus }),
+    absent: 1,
+  };
+}

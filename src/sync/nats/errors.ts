@@ -1,0 +1,44 @@
+/** Codes of the server's errors: https://github.com/nats-io/nats-server/blob/main/server/errors.json */
+export const WRONG_LAST_SEQUENCE = 10_071;
+export const STREAM_NOT_FOUND = 10_059;
+export const STREAM_NAME_IN_USE = 10_058;
+const JETSTREAM_NOT_ENABLED_FOR_ACCOUNT = 10_039;
+/** A limit of the stream: the server says 503, and means no. */
+const STREAM_FULL = 10_077;
+
+export function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/** Which names errors have for "there is no answer": the classes are of a package that is loaded late. */
+const UNANSWERED = new Set([
+  "ClosedConnectionError",
+  "ConnectionError",
+  "DrainingConnectionError",
+  "JetStreamNotEnabled",
+  "NoRespondersError",
+  "RequestError",
+  "TimeoutError",
+]);
+
+const REFUSED = new Set(["AuthorizationError", "PermissionViolationError", "UserAuthenticationExpiredError"]);
+
+/** Whether the credentials are not valid, or do not allow it. */
+export function isRefused(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (REFUSED.has(error.name) || codeOf(error) === JETSTREAM_NOT_ENABLED_FOR_ACCOUNT) return true;
+  return error.cause !== undefined && isRefused(error.cause);
+}
+
+/** Whether the credentials do not allow it. */
+export function isForbidden(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return error.name === "PermissionViolationError" || (error.cause !== undefined && isForbidden(error.cause));
+}
+
+/** Whether there was no answer, so that nobody knows what became of the request. */
+export function isUnanswered(error: unknown): boolean {
+  if (!(error instanceof Error) || isRefused(error) || codeOf(error) === STREAM_FULL) return false;
+  // An answer of a server that is not ready.
+  return UNANSWERED.has(error.name) || ("status" in error && error.status === 503);
+}
