@@ -79,15 +79,3 @@ export interface RunnerParts {
   /** See FailurePoint. */
   readonly reached?: AtFailurePoint;
 }
-
-/** Resolves when the thread is on this device, if any device has it. Errors: RunnerError `offline` where it cannot come now */
-export async function here(
-  { elsewhere, store }: Pick<RunnerParts, "elsewhere" | "store">,
-  threadId: string,
-): Promise<void> {
-  if (elsewhere.known === undefined && elsewhere.fetch === undefined) return;
-  const row = await store.thread(threadId);
-  if (row !== undefined && row.absent !== true) return;
-  await elsewhere.known;
-  await elsewhere.fetch?.(threadId);
-}

@@ -158,7 +158,7 @@ export class AbsentThreads {
     return this.has !== false && (await this.of.parts.store.thread(threadId))?.absent === true;
   }
 
-  /** Resolves when the thread is here, if the space has it. Errors: RunnerError `offline` where it cannot come now, `closed` */
+  /** Resolves when the thread is here, if the space has it. Errors: RunnerError `offline` where it cannot come now */
   async fetch(threadId: string): Promise<void> {
     const { moved, parts, closed, threadOf, isCurrent } = this.of;
     const { clock, store, channel } = parts;
@@ -176,7 +176,7 @@ export class AbsentThreads {
       if (isLate || (this.has !== undefined && this.isOffline)) throw this.notHere(threadId);
       await ringOrSilence(moved, seen, clock, LOOK_MS, closed);
     }
-    throw new RunnerError("closed", { threadId });
+    throw this.notHere(threadId);
   }
 
   /** A host that has just begun may not have the list yet. */

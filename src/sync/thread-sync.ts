@@ -21,6 +21,7 @@ import { nextToSend, type Next } from "./outgoing.js";
 import { SpaceOffline, type Space } from "./space.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
+import { wholeThread } from "./whole-thread.js";
 
 /** How often a thread with a live run of another device looks whether somebody asks for its end, in ms. */
 const LOOK_MS = 1_000;
@@ -307,7 +308,13 @@ export class ThreadSync {
       ...(unread === true && { unread }),
       ...(isLost ? { revives: [] } : why === "unread" && revives && { revives }),
     };
-    await this.readAll(upTo);
+    const { signal } = this.ended;
+    for await (const { seq, body, after } of wholeThread(this.context, { key, upTo }, signal)) {
+      const message = decodeMessage(body);
+      const isMessage = typeof message === "object" && message.threadId === threadId;
+      if (isMessage) await this.fold(seq, message, after);
+      else this.pass(seq);
+    }
     if (why === "unread") this.runsAre = "read";
     if (!isLost) return;
     // What people have done here is told once more.
@@ -316,27 +323,6 @@ export class ThreadSync {
     if (head?.deleted === true) {
       if (lastRun > 0 && deleted !== true) this.note({ deleting: lastRun });
     } else if (runId !== null && runId !== active) this.note({ activating: { runId, knew: active } });
-  }
-
-  /** Whenever the connection is lost, it begins again: what was read is passed over. */
-  private async readAll(upTo: number): Promise<void> {
-    const { space, parts } = this.context;
-    const { key, threadId } = this.its;
-    const { signal } = this.ended;
-    while (!signal.aborted) {
-      try {
-        for await (const { seq, body, after } of space.entries(key, signal)) {
-          const message = decodeMessage(body);
-          const isMessage = typeof message === "object" && message.threadId === threadId;
-          if (isMessage) await this.fold(seq, message, after);
-          else this.pass(seq);
-        }
-        if (this.its.state.last >= upTo) return;
-      } catch (error) {
-        if (!(error instanceof SpaceOffline)) throw error;
-      }
-      await parts.clock.after(LOOK_MS, signal);
-    }
   }
 
   /** What this device has to tell of the thread, beside what the log says. */

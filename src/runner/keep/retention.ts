@@ -8,7 +8,8 @@ import { beganAnew } from "../../storage/decisions.js";
 import type { RunRow, ThreadHead } from "../../storage/run-store.js";
 import type { History } from "../history/history.js";
 import { hasNoRecord } from "../history/run-log.js";
-import { here, type RunnerParts } from "../parts.js";
+import { here } from "../history/here.js";
+import type { RunnerParts } from "../parts.js";
 import type { Signals } from "../live/signals.js";
 
 /** How much history is kept. The oldest goes first; live and pinned threads never go. */

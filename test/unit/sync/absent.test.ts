@@ -1,6 +1,7 @@
 import { deleteDB } from "idb";
 import { lastValueFrom, toArray } from "rxjs";
 import { expect, test, vi } from "vitest";
+import { systemClock } from "../../../src/platform/clock.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { decodeMessage, encodeMessage } from "../../../src/sync/messages.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
@@ -108,6 +109,23 @@ test("an absent thread that is opened offline says so, and comes when there is a
   expect(await absent(phone)).toEqual(["t0"]);
   phone.space.connect(true);
   await eventually(async () => expect(await tree(phone, "t0")).toEqual(await tree(first, "t0")));
+});
+
+test("a device that is locked while a thread comes says that it is not here, and does not show it empty", async () => {
+  const { server } = await filled(1);
+  const phone = device(server, "Phone", { keep: "opened" });
+  await eventually(async () => expect(await absent(phone)).toEqual(["t0"]));
+  const reads = vi.spyOn(phone.space, "entries").mockImplementation(async function* (_, signal) {
+    await systemClock.after(Infinity, signal);
+    yield* [];
+  });
+  const opening = phone.runner.getThreadMessages("t0");
+  opening.catch(() => undefined);
+  await eventually(() => expect(reads).toHaveBeenCalled());
+  await phone.sync.close();
+  await expect(opening).rejects.toMatchObject({ code: "offline" });
+  phone.runner.awaitDevices(Promise.resolve());
+  await expect(phone.runner.getThreadMessages("t0")).rejects.toMatchObject({ code: "offline" });
 });
 
 test("a run in an absent thread continues it", async () => {
