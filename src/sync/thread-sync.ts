@@ -1,22 +1,15 @@
 import { abortWith } from "../platform/abort.js";
 import { Bell } from "../platform/bell.js";
-import { messageOf, RunnerError } from "../run/errors.js";
+import { messageOf } from "../run/errors.js";
 import { isUnreadable } from "../runner/history/run-log.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow } from "../storage/run-store.js";
-import type { Devices, StopCall } from "./devices.js";
-import { IncomingRun, type Written } from "./incoming.js";
-import {
-  decodeMessage,
-  encodeMessage,
-  type ActiveMessage,
-  type DeletedMessage,
-  type SpaceMessage,
-  type ThreadMessage,
-} from "./messages.js";
-import { afterDeletion, changeList, deleteHere, reconcile } from "./log-changes.js";
-import type { MirrorContext } from "./mirror.js";
+import { Arrivals, type ArrivalsContext } from "./arrivals.js";
+import type { StopCall } from "./devices.js";
+import type { IncomingRun, Written } from "./incoming.js";
+import { decodeMessage, encodeMessage, type SpaceMessage, type ThreadMessage } from "./messages.js";
+import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
 import { nextToSend, type Next } from "./outgoing.js";
 import { SpaceOffline, type Space } from "./space.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
@@ -26,9 +19,8 @@ import { wholeThread } from "./whole-thread.js";
 /** How often a thread with a live run of another device looks whether somebody asks for its end, in ms. */
 const LOOK_MS = 1_000;
 
-export interface ThreadSyncContext extends MirrorContext {
+export interface ThreadSyncContext extends ArrivalsContext {
   readonly space: Space;
-  readonly devices: Devices;
   /** All entries up to now were read, and the connection is there. */
   readonly isCurrent: () => boolean;
   /** Runs that a host of this device is about to start now. */
@@ -40,19 +32,10 @@ export interface ThreadSyncContext extends MirrorContext {
   readonly unsent: (thread: ThreadSync) => void;
   /** Ends a run of this device. */
   readonly stop: (call: StopCall) => void;
-  /** Something was written down. */
-  readonly wrote: () => void;
   /** Why nothing can be sent, as it seems; undefined: something was sent. */
   readonly failed: (why: string | undefined) => void;
   readonly signal: AbortSignal;
 }
-
-/** What is to be written into the log, in the order of the space. */
-type Waiting =
-  | { readonly is: "run"; readonly run: IncomingRun }
-  | { readonly is: "thread"; readonly message: ThreadMessage; readonly before: Listed | undefined }
-  | { readonly is: "active"; readonly message: ActiveMessage }
-  | { readonly is: "deleted"; readonly message: DeletedMessage };
 
 interface Restoring {
   /** The seq of the last entry that is known to be there: a server may be behind another. */
@@ -72,10 +55,7 @@ interface Restoring {
  */
 export class ThreadSync {
   private readonly bell = new Bell();
-  private readonly waiting: Waiting[] = [];
-  /** Those of `waiting` for which something else has to come first. */
-  private readonly later = new WeakSet<Waiting>();
-  private readonly runs = new Map<string, IncomingRun>();
+  private readonly arrivals: Arrivals;
   private readonly ended: AbortController;
   private working: Promise<void> | undefined;
   /** Everything that the space has of it is to be read, or read again. */
@@ -94,6 +74,7 @@ export class ThreadSync {
     private its: ThreadRecord,
   ) {
     this.ended = abortWith(context.signal);
+    this.arrivals = new Arrivals(context, its.threadId, () => this.forgetThread());
     if (its.unread === true) this.readAnew(its.state.last);
   }
 
@@ -117,18 +98,17 @@ export class ThreadSync {
 
   /** Everything that was read of the thread is in the log. */
   get isWrittenDown(): boolean {
-    return this.waiting.length === 0;
+    return this.arrivals.areWrittenDown;
   }
 
   /** The run of another device that is written down while it goes on. */
   get liveRunId(): string | undefined {
-    const live = this.waiting.find((one) => one.is === "run" && one.run.isLive);
-    return live?.is === "run" ? live.run.run.runId : undefined;
+    return this.arrivals.liveRunId;
   }
 
   /** Something is still to be written down that waits for nothing but the thread. */
   get isBehind(): boolean {
-    return this.waiting.some((one) => !this.later.has(one));
+    return this.arrivals.areBehind;
   }
 
   /** Another device holds it, and is online. */
@@ -188,7 +168,7 @@ export class ThreadSync {
   private async fold(seq: number, message: SpaceMessage, after: number | undefined): Promise<void> {
     const { type } = message;
     const isOfRun = type === "run" || type === "events" || type === "end" || type === "abandon";
-    const isWaited = isOfRun && this.waitingRun(message.runId) !== undefined;
+    const isWaited = isOfRun && this.arrivals.takes(message.runId);
     const isFromHere = message.device.id === this.context.self.id;
     const { store } = this.context.parts;
     // All that is read is read first: the record must not be ahead of what is to be written down.
@@ -197,7 +177,8 @@ export class ThreadSync {
     if (seq <= before.state.last) return;
     if (after !== undefined && after !== before.state.last) return this.pass(seq);
     // What this device said of a run of its own is in its log, unless that was lost.
-    const isOwn = isFromHere && (!isOfRun || (type === "run" ? row !== undefined : !this.runs.has(message.runId)));
+    const isOwn =
+      isFromHere && (!isOfRun || (type === "run" ? row !== undefined : !this.arrivals.knows(message.runId)));
     this.unsaved(seq);
     const { state, outcome } = fold(before.state, seq, message);
     const { listed: _listed, ...unlisted } = before;
@@ -210,16 +191,13 @@ export class ThreadSync {
       const isLeft = Object.hasOwn(state.open, of) && state.open[of]?.device.id === this.context.self.id;
       if (!isFromHere && isLeft) this.context.stop({ threadId: message.threadId, runId: of });
       // Another device sends the run from now on.
-      if (outcome !== "nothing") {
-        this.runs.get(message.runId)?.giveWay();
-        this.runs.delete(message.runId);
-      }
+      if (outcome !== "nothing") this.arrivals.giveWay(message.runId);
     }
     if (isOwn) this.takeOwn(message, before, outcome !== "nothing", row);
     switch (outcome) {
       case "active-run":
       case "run-beside":
-        if (type === "run" && !isOwn) this.expect(new IncomingRun(this.context, message, outcome === "run-beside"));
+        if (type === "run" && !isOwn) this.arrivals.expect(message, outcome === "run-beside");
         break;
       case "events":
         if (type !== "events" || isOwn) break;
@@ -230,24 +208,24 @@ export class ThreadSync {
       case "end":
         if (type !== "end" || isOwn) break;
         this.incoming(message.runId, row)?.finish(message);
-        this.runs.delete(message.runId);
+        this.arrivals.isWhole(message.runId);
         break;
       case "abandon":
         if (type !== "abandon" || isOwn) break;
         this.sendAgain(message.runId, row);
         this.incoming(message.runId, row)?.abandon();
-        this.runs.delete(message.runId);
+        this.arrivals.isWhole(message.runId);
         break;
       case "thread":
         if (type !== "thread") break;
-        this.waiting.push({ is: "thread", message, before: before.listed });
+        this.arrivals.add({ is: "thread", message, before: before.listed });
         this.its = { ...this.its, listed: changed(before.listed, message) };
         break;
       case "active":
-        if (type === "active") this.waiting.push({ is: "active", message });
+        if (type === "active") this.arrivals.add({ is: "active", message });
         break;
       case "deleted":
-        if (type === "deleted") this.waiting.push({ is: "deleted", message });
+        if (type === "deleted") this.arrivals.add({ is: "deleted", message });
         break;
       case "nothing":
     }
@@ -296,8 +274,7 @@ export class ThreadSync {
     // Whoever changes each entry must not keep this device busy.
     if (isLost) await parts.clock.after(LOOK_MS, this.ended.signal);
     const head = await parts.store.head(threadId);
-    for (const one of this.waiting.splice(0)) if (one.is === "run") await one.run.giveUp(told);
-    this.runs.clear();
+    await this.arrivals.giveUp(told);
     this.added.clear();
     this.its = {
       key,
@@ -340,9 +317,8 @@ export class ThreadSync {
     const after = await afterDeletion(this.context, this.its);
     if (after === "kept") return;
     await this.beginsAnew();
-    const isUnseen = this.waiting.some((one) => one.is === "run" && one.run.isUnseen);
     // What other devices have added unseen stays, with all that was in the thread.
-    if (after === "deleted" && !isUnseen) this.note({ deleting: lastRun });
+    if (after === "deleted" && !this.arrivals.haveUnseen) this.note({ deleting: lastRun });
     else if (this.restoring === undefined) this.restoreLater("deleted");
   }
 
@@ -369,10 +345,7 @@ export class ThreadSync {
   async end(why?: string): Promise<void> {
     this.ended.abort();
     await this.working?.catch(() => undefined);
-    for (const one of this.waiting) {
-      // Where its end cannot be written, whoever opens the log next does.
-      if (one.is === "run") await one.run.giveUp(why).catch(() => undefined);
-    }
+    await this.arrivals.giveUp(why);
   }
 
   /**
@@ -408,7 +381,7 @@ export class ThreadSync {
           this.restoring = undefined;
           restoring.restored();
         }
-        await this.writeDown();
+        await this.arrivals.writeDown();
         if (this.runsAre === "read" && this.restoring === undefined) await this.come();
         await this.send();
         await this.reconcile();
@@ -440,6 +413,11 @@ export class ThreadSync {
     }
   }
 
+  /** The run of an entry; where it began before what was read now, as the log has it. */
+  private incoming(runId: string, row: RunRow | undefined): IncomingRun | undefined {
+    return this.arrivals.run(runId, row, this.its.state.active !== runId);
+  }
+
   private async come(): Promise<void> {
     const { parts, wrote } = this.context;
     const { threadId, listed } = this.its;
@@ -449,88 +427,9 @@ export class ThreadSync {
     wrote();
   }
 
-  private expect(run: IncomingRun): void {
-    this.runs.set(run.run.runId, run);
-    this.waiting.push({ is: "run", run });
-  }
-
   /** A run of another device that is still to be written down. */
   expects(runId: string): boolean {
-    return this.waiting.some((one) => one.is === "run" && one.run.run.runId === runId);
-  }
-
-  private waitingRun(runId: string): IncomingRun | undefined {
-    const known = this.runs.get(runId);
-    return this.waiting.some((one) => one.is === "run" && one.run === known) ? known : undefined;
-  }
-
-  /** The run of an entry; where it began before what was read now, as the log has it. */
-  private incoming(runId: string, row: RunRow | undefined): IncomingRun | undefined {
-    const known = this.waitingRun(runId);
-    if (known !== undefined || row?.device === undefined) return known;
-    const isBeside = this.its.state.active !== runId;
-    const run = new IncomingRun(this.context, startOf(row, row.device), isBeside, true);
-    this.expect(run);
-    return run;
-  }
-
-  /** Writes down what other devices have added, as far as the thread is free. */
-  private async writeDown(): Promise<void> {
-    let isBlocked = false;
-    for (const one of this.waiting.slice()) {
-      // What people change of the list waits for no run.
-      const written: Written = isBlocked && one.is !== "thread" ? "blocked" : await this.writeIfValid(one);
-      // Something may have come meanwhile for a run that was broken off.
-      const isDone = written === "done" && !(one.is === "run" && one.run.hasMore);
-      if (isDone) this.waiting.splice(this.waiting.indexOf(one), 1);
-      if (isDone || (one.is === "run" && one.run.isLive)) this.context.wrote();
-      isBlocked ||= written === "blocked";
-      if (written === "later") this.later.add(one);
-      else this.later.delete(one);
-    }
-  }
-
-  /** What can never be written down is left out: it must not keep what follows it (L19). */
-  private async writeIfValid(one: Waiting): Promise<Written> {
-    try {
-      return await this.write(one);
-    } catch (error) {
-      if (!isUnreadable(error) && !RunnerError.is(error, "invalid-input")) throw error;
-      this.context.parts.logger.warn(`${this.its.threadId}: left out: ${messageOf(error)}`);
-      if (one.is === "run") {
-        await one.run.giveUp("A part of it cannot be read").catch(() => undefined);
-        one.run.giveWay();
-      }
-      return "done";
-    }
-  }
-
-  private async write(one: Waiting): Promise<Written> {
-    const { parts, devices } = this.context;
-    const { threadId } = this.its;
-    switch (one.is) {
-      case "run": {
-        const { device, runId } = one.run.run;
-        const stop = (): void => devices.askToStop(device.id, { threadId, runId });
-        if (one.run.isLive && (await parts.store.head(threadId))?.stop?.runId === runId) stop();
-        return one.run.write(devices.isAway(device.id), stop);
-      }
-      case "thread":
-        // A thread that is not here was deleted here, or is still to come.
-        return (await changeList(this.context, one.message, one.before)) === "later" && this.waiting[0] !== one
-          ? "later"
-          : "done";
-      case "active": {
-        const row = await parts.store.runById(threadId, one.message.runId);
-        // The run may be still to come.
-        if (row === undefined) return this.waiting[0] === one ? "done" : "later";
-        if (!(await parts.store.activate(threadId, row.runIndex))) return "blocked";
-        parts.channel.post({ type: "changed", threadId });
-        return "done";
-      }
-      case "deleted":
-        return this.waiting[0] === one ? this.forgetThread() : "later";
-    }
+    return this.arrivals.expects(runId);
   }
 
   /** Another device deleted the thread. Where this one has added to it meanwhile, it stays, and is sent again. */
@@ -548,7 +447,7 @@ export class ThreadSync {
       const starting = this.context.starting();
       const { last } = this.its.state;
       const head = await parts.store.head(this.its.threadId);
-      const isListed = !this.waiting.some(({ is }) => is === "thread");
+      const isListed = !this.arrivals.changeList;
       const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
       const next = await nextToSend(parts.store, head, this.its, {
         device: self,
@@ -600,22 +499,3 @@ const changed = (before: Listed | undefined, { title, archived, pinned }: Thread
 
 const isSame = (one: Uint8Array, other: Uint8Array): boolean =>
   one.length === other.length && one.every((byte, at) => byte === other[at]);
-
-/** What the log has of a run whose beginning was read earlier. */
-const startOf = (
-  { threadId, runId, agentId, startedAt, fingerprint, asker }: RunRow,
-  device: DeviceName,
-): IncomingRun["run"] => ({
-  type: "run",
-  threadId,
-  runId,
-  device,
-  prev: null,
-  knew: null,
-  startedAt,
-  fingerprint,
-  ...(agentId !== undefined && { agentId }),
-  ...(asker !== undefined && { asker }),
-  input: { messages: [] },
-  title: "",
-});

@@ -2,7 +2,7 @@
 export interface Figure {
   readonly group: string;
   readonly name: string;
-  readonly unit: "events/s" | "ms" | "times" | "count";
+  readonly unit: "events/s" | "ms" | "times" | "count" | "KB";
   readonly median: number;
   readonly min: number;
   readonly max: number;

@@ -3,6 +3,7 @@ import { bodies } from "./bodies.js";
 import { checkpoints } from "./checkpoints.js";
 import type { Context } from "./context.js";
 import { counts } from "./counts.js";
+import { devices } from "./devices.js";
 import { encryption } from "./encryption.js";
 import { faults } from "./faults.js";
 import { firstAttach } from "./first-attach.js";
@@ -40,6 +41,7 @@ export const GROUPS: Readonly<Record<string, (context: Context) => Promise<void>
   threads,
   checkpoints,
   encryption,
+  devices,
   bodies,
   "per-request": perRequest,
   counts,

@@ -5,7 +5,13 @@ const MARKED = /(<!-- figures: ([\w, -]+) -->\n)[^]*?(<!-- \/figures -->)/g;
 
 const cell = (text: string): string => text.replaceAll(/[|<\\]/g, "\\$&");
 
-const UNITS: Readonly<Record<KeptFigure["unit"], string>> = { "events/s": " per s", ms: " ms", times: " ×", count: "" };
+const UNITS: Readonly<Record<KeptFigure["unit"], string>> = {
+  "events/s": " per s",
+  ms: " ms",
+  times: " ×",
+  count: "",
+  KB: " KB",
+};
 
 /** The columns of a table; those that no row has are left out. */
 const COLUMNS: readonly (readonly [string, (figure: KeptFigure) => string | undefined])[] = [

@@ -82,6 +82,12 @@ let metered = 0;
 /** A host with a database that nobody has used. */
 export const freshHost = (probe = false): HostConfig => ({ dbName: `bench-${++databases}`, host: "a", probe });
 
+/** The same, on a device that nobody has used, in step with the others of the space. */
+export const freshDevice = (servers: readonly string[], space: string): HostConfig => ({
+  ...freshHost(),
+  sync: { servers, space, device: `device-${databases}` },
+});
+
 export async function openLab(): Promise<Lab> {
   const server = await startBuilt(
     {
@@ -110,9 +116,13 @@ export async function openLab(): Promise<Lab> {
     if (ended !== 1) throw new Error(`${ended} workers are called ${name}`);
   };
 
+  // Browser contexts would be devices, too, but Chromium keeps their databases in memory.
+  const originOf = ({ sync }: HostConfig): string =>
+    sync === undefined ? origin : origin.replace("127.0.0.1", `${sync.device}.localhost`);
+
   return {
     async tab(host) {
-      const tab = await browser.newTab(`${origin}tab.html`);
+      const tab = await browser.newTab(`${originOf(host)}tab.html`);
       open.add(tab);
       const page = remote<TabBench>(tab, "bench");
       tabOf.set(page, tab);

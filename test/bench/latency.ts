@@ -19,10 +19,21 @@ interface Watched {
   readonly fromCommit: readonly number[];
 }
 
-/** @param offset of the host's clock from the tab's, in ms */
-function times({ emitted, seen }: Sightings, commits: readonly Commit[], n: number, offset: number): Watched {
+/**
+ * From the emission of each of `n` deltas to where a person sees it, in ms.
+ *
+ * @param offset of the host's clock from the tab's, in ms
+ */
+export function emittedToSeen({ emitted, seen }: Sightings, n: number, offset: number): number[] {
   if (seen.length !== n) throw new Error(`${seen.length} deltas seen instead of ${n}`);
   if (emitted.some((at, i) => !(at >= (emitted[i - 1] ?? 0)))) throw new Error("deltas in a wrong order");
+  return seen.map((at, i) => at - (emitted[i]! - offset));
+}
+
+/** As {@link emittedToSeen}, with the times since each was committed. */
+function times(sightings: Sightings, commits: readonly Commit[], n: number, offset: number): Watched {
+  const fromEmission = emittedToSeen(sightings, n, offset);
+  const { seen } = sightings;
   let next = 0;
   const fromCommit = seen.map((at, i) => {
     while ((commits[next + 1]?.firstSeq ?? Infinity) <= i + FIRST_DELTA) next++;
@@ -30,7 +41,7 @@ function times({ emitted, seen }: Sightings, commits: readonly Commit[], n: numb
     if (commit === undefined) throw new Error("no commits were counted");
     return at - (commit.at - offset);
   });
-  return { fromEmission: seen.map((at, i) => at - (emitted[i]! - offset)), fromCommit };
+  return { fromEmission, fromCommit };
 }
 
 type Where = "own tab" | "same host" | "other host";

@@ -7,6 +7,8 @@ export interface NatsServers {
   readonly folder: string;
   /** Of the servers, as they name themselves. */
   readonly names: readonly string[];
+  /** Of their processes, by number. */
+  pids(): readonly number[];
   /** Resolves when it has ended. Default: the first, by SIGKILL. */
   kill(at?: number, signal?: NodeJS.Signals): Promise<void>;
   /** On the same ports, with the same disk. Resolves when it is ready. */

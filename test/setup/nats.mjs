@@ -152,6 +152,7 @@ export async function startNats({ servers = 1, config = "" } = {}) {
     wsUrls: own.map(({ ws }) => `ws://127.0.0.1:${ws}`),
     folder,
     names: own.map(({ name }) => name),
+    pids: () => own.map(({ process: { child } }) => child.pid),
     kill,
     async restart(at = 0) {
       if (own[at].process.child.exitCode === null && own[at].process.child.signalCode === null) await kill(at);

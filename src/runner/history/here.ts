@@ -1,5 +1,6 @@
 import { RunnerError } from "../../run/errors.js";
 import type { RunnerParts } from "../parts.js";
+import { isUnreadable } from "./run-log.js";
 
 const NOT_HERE =
   "The thread has not come to this device yet, which is not in step with the others: try again when it is";
@@ -10,8 +11,12 @@ export async function here(
   threadId: string,
 ): Promise<void> {
   if (elsewhere.known === undefined && elsewhere.fetch === undefined) return;
-  const row = await store.thread(threadId);
-  if (row !== undefined && row.absent !== true) return;
+  const row = await store.thread(threadId).catch((error: unknown) => {
+    if (!isUnreadable(error)) throw error;
+    return "unreadable" as const;
+  });
+  // One that is not here has a row that was written by this device.
+  if (row === "unreadable" || (row !== undefined && row.absent !== true)) return;
   await elsewhere.known;
   if (elsewhere.fetch !== undefined) return elsewhere.fetch(threadId);
   if (row !== undefined) throw new RunnerError("offline", { threadId }, { message: NOT_HERE });

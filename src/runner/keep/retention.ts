@@ -163,11 +163,11 @@ export class Retention {
    */
   async deleteEnded(threadId: string, end: (threadId: string) => Promise<void>): Promise<boolean> {
     const { store } = this.parts;
-    await here(this.parts, threadId);
     // An invalid head must not prevent the deletion.
     const reading = store.head(threadId).catch(() => undefined);
     // A run that is claiming or queued would recreate the thread.
     const [asked] = await Promise.all([reading, this.isBusy(threadId) ? end(threadId) : undefined]);
+    await here(this.parts, threadId);
     for (let tries = 0; ; tries++) {
       if (await this.delete(threadId, asked)) return true;
       const head = await store.head(threadId);

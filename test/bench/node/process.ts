@@ -25,7 +25,7 @@ export interface NodeProcess<Api> {
  * @param warmUp called with each new process
  */
 export async function startNode<Api>(
-  file: "child" | "counting",
+  file: "child" | "counting" | "devices",
   argv: readonly string[],
   warmUp: (calls: Remote<Api>) => Promise<void> = () => Promise.resolve(),
 ): Promise<NodeProcess<Api>> {

@@ -14,7 +14,7 @@ import { installProbe } from "./probe.js";
 import { questionsChannel, say, stamp, type HostConfig, type Question } from "./stamps.js";
 
 const config = JSON.parse((globalThis as unknown as { name: string }).name) as HostConfig;
-const { dbName } = config;
+const { dbName, sync } = config;
 const probe = config.probe ? installProbe() : undefined;
 
 serveRuntime({
@@ -32,6 +32,7 @@ serveRuntime({
   },
   // Another agent's runs leave no trace of it.
   agentPolicies: { recovering: { recovery: { maxAttempts: 2, backoffMs: 0 } } },
+  ...(sync !== undefined && { sync }),
 });
 
 // Tabs hear one another's answers as well: each tells what it answers.

@@ -56,6 +56,15 @@ export interface HostConfig {
   readonly probe: boolean;
   /** Its agents are loaded when they run, with what runs them. It has no probe and answers no questions. */
   readonly lazy?: boolean;
+  /** It keeps its threads in step with other devices. */
+  readonly sync?: DeviceConfig;
+}
+
+/** A device has an origin of its own, and with it databases and workers: `device` is a part of the host's name. */
+export interface DeviceConfig {
+  readonly servers: readonly string[];
+  readonly space: string;
+  readonly device: string;
 }
 
 /** The name of a host's worker. */

@@ -17,6 +17,8 @@ interface Host {
   /** Past the agents; made when it is first asked for, so that a tab without it connects once. */
   readonly link: HostLink;
   readonly questions: BroadcastChannel;
+  /** When this tab began to connect to it, on the clock of `performance.now()`. */
+  readonly since: number;
   close(): Promise<void>;
 }
 
@@ -72,6 +74,7 @@ export const hostCalls = {
 
   /** Connects this tab to a host; `key` names the connection from then on. */
   async connect(key: string, config: HostConfig): Promise<void> {
+    const since = performance.now();
     const runtime = connectRuntime(optionsOf(config));
     const questions = new BroadcastChannel(questionsChannel(config));
     let link: HostLink | undefined;
@@ -81,6 +84,7 @@ export const hostCalls = {
         return (link ??= linkTo(config));
       },
       questions,
+      since,
       async close() {
         await runtime.close();
         await link?.close();

@@ -8,6 +8,7 @@ import { heard } from "./heard.js";
 import { MARKS_CHANNEL, stamp, WORD, type Emitted } from "./stamps.js";
 import { faultCalls } from "./tab-faults.js";
 import { attachCalls } from "./tab-attach.js";
+import { deviceCalls } from "./tab-devices.js";
 import { flushed, hostCalls, hostOf } from "./tab-hosts.js";
 import { inputOf } from "./tab-input.js";
 import { latencyCalls } from "./tab-latency.js";
@@ -75,6 +76,7 @@ const bench = {
   ...liveCalls,
   ...screenCalls,
   ...waitingCalls,
+  ...deviceCalls,
 
   /** Stays attached to a thread that has a run, for its next one, which comes from another tab. */
   async follow(key: string, reader: Reader, threadId: string): Promise<void> {

@@ -1,0 +1,208 @@
+import { messageOf, RunnerError } from "../run/errors.js";
+import { isUnreadable } from "../runner/history/run-log.js";
+import type { DeviceName } from "../storage/devices.js";
+import type { RunRow } from "../storage/run-store.js";
+import type { Devices } from "./devices.js";
+import { IncomingRun, type Written } from "./incoming.js";
+import { changeList } from "./log-changes.js";
+import type { ActiveMessage, DeletedMessage, RunMessage, ThreadMessage } from "./messages.js";
+import type { MirrorContext } from "./mirror.js";
+import type { Listed } from "./sync-database.js";
+
+export interface ArrivalsContext extends MirrorContext {
+  readonly devices: Devices;
+  /** Something was written down. */
+  readonly wrote: () => void;
+}
+
+/** What is to be written into the log. */
+type Waiting =
+  | { readonly is: "run"; readonly run: IncomingRun }
+  | { readonly is: "thread"; readonly message: ThreadMessage; readonly before: Listed | undefined }
+  | { readonly is: "active"; readonly message: ActiveMessage }
+  | { readonly is: "deleted"; readonly message: DeletedMessage };
+
+/** What other devices have added to a thread, on its way into the log, in the order of the space. */
+export class Arrivals {
+  private readonly waiting: Waiting[] = [];
+  /** Those of `waiting` for which something else has to come first. */
+  private readonly later = new WeakSet<Waiting>();
+  /** Runs of which more may come. */
+  private readonly runs = new Map<string, IncomingRun>();
+
+  /** @param forget deletes the thread, as another device did */
+  constructor(
+    private readonly context: ArrivalsContext,
+    private readonly threadId: string,
+    private readonly forget: () => Promise<Written>,
+  ) {}
+
+  get areWrittenDown(): boolean {
+    return this.waiting.length === 0;
+  }
+
+  /** Something waits for nothing but the thread. */
+  get areBehind(): boolean {
+    return this.waiting.some((one) => !this.later.has(one));
+  }
+
+  /** Nothing is in the log of some run. */
+  get haveUnseen(): boolean {
+    return this.waiting.some((one) => one.is === "run" && one.run.isUnseen);
+  }
+
+  /** Something changes how the thread is listed. */
+  get changeList(): boolean {
+    return this.waiting.some(({ is }) => is === "thread");
+  }
+
+  /** The run that is written down while it goes on. */
+  get liveRunId(): string | undefined {
+    const live = this.waiting.find((one) => one.is === "run" && one.run.isLive);
+    return live?.is === "run" ? live.run.run.runId : undefined;
+  }
+
+  add(one: Exclude<Waiting, { is: "run" }>): void {
+    this.waiting.push(one);
+  }
+
+  /** A run begins. */
+  expect(message: RunMessage, isBeside: boolean): void {
+    this.push(new IncomingRun(this.context, message, isBeside));
+  }
+
+  /** It is still to be written down, or to the end. */
+  expects(runId: string): boolean {
+    return this.waiting.some((one) => one.is === "run" && one.run.run.runId === runId);
+  }
+
+  /** What comes of it is added to what is still to be written down. */
+  takes(runId: string): boolean {
+    return this.waitingRun(runId) !== undefined;
+  }
+
+  /** More of the run may come, from another device. */
+  knows(runId: string): boolean {
+    return this.runs.has(runId);
+  }
+
+  /**
+   * A run of which more has come. Where it began before what was read now, it is made of what the log has of it.
+   *
+   * @returns undefined where it is none of another device
+   */
+  run(runId: string, row: RunRow | undefined, isBeside: boolean): IncomingRun | undefined {
+    const known = this.waitingRun(runId);
+    if (known !== undefined || row?.device === undefined) return known;
+    return this.push(new IncomingRun(this.context, startOf(row, row.device), isBeside, true));
+  }
+
+  /** Nothing more of the run comes. */
+  isWhole(runId: string): void {
+    this.runs.delete(runId);
+  }
+
+  /** Another device sends the run from now on. */
+  giveWay(runId: string): void {
+    this.runs.get(runId)?.giveWay();
+    this.runs.delete(runId);
+  }
+
+  /** Nothing of it is written down any more. @param why see {@link IncomingRun.giveUp} */
+  async giveUp(why: string | undefined): Promise<void> {
+    this.runs.clear();
+    for (const one of this.waiting.splice(0)) {
+      // Where its end cannot be written, whoever opens the log next does.
+      if (one.is === "run") await one.run.giveUp(why).catch(() => undefined);
+    }
+  }
+
+  /** Writes down what there is, as far as the thread is free. */
+  async writeDown(): Promise<void> {
+    let isBlocked = false;
+    for (const one of this.waiting.slice()) {
+      // What people change of the list waits for no run.
+      const written: Written = isBlocked && one.is !== "thread" ? "blocked" : await this.writeIfValid(one);
+      // Something may have come meanwhile for a run that was broken off.
+      const isDone = written === "done" && !(one.is === "run" && one.run.hasMore);
+      if (isDone) this.waiting.splice(this.waiting.indexOf(one), 1);
+      if (isDone || (one.is === "run" && one.run.isLive)) this.context.wrote();
+      isBlocked ||= written === "blocked";
+      if (written === "later") this.later.add(one);
+      else this.later.delete(one);
+    }
+  }
+
+  private push(run: IncomingRun): IncomingRun {
+    this.runs.set(run.run.runId, run);
+    this.waiting.push({ is: "run", run });
+    return run;
+  }
+
+  private waitingRun(runId: string): IncomingRun | undefined {
+    const known = this.runs.get(runId);
+    return this.waiting.some((one) => one.is === "run" && one.run === known) ? known : undefined;
+  }
+
+  /** What can never be written down is left out: it must not keep what follows it (L19). */
+  private async writeIfValid(one: Waiting): Promise<Written> {
+    try {
+      return await this.write(one);
+    } catch (error) {
+      if (!isUnreadable(error) && !RunnerError.is(error, "invalid-input")) throw error;
+      this.context.parts.logger.warn(`${this.threadId}: left out: ${messageOf(error)}`);
+      if (one.is === "run") {
+        await one.run.giveUp("A part of it cannot be read").catch(() => undefined);
+        one.run.giveWay();
+      }
+      return "done";
+    }
+  }
+
+  private async write(one: Waiting): Promise<Written> {
+    const { parts, devices } = this.context;
+    const { threadId } = this;
+    switch (one.is) {
+      case "run": {
+        const { device, runId } = one.run.run;
+        const stop = (): void => devices.askToStop(device.id, { threadId, runId });
+        if (one.run.isLive && (await parts.store.head(threadId))?.stop?.runId === runId) stop();
+        return one.run.write(devices.isAway(device.id), stop);
+      }
+      case "thread":
+        // A thread that is not here was deleted here, or is still to come.
+        return (await changeList(this.context, one.message, one.before)) === "later" && this.waiting[0] !== one
+          ? "later"
+          : "done";
+      case "active": {
+        const row = await parts.store.runById(threadId, one.message.runId);
+        // The run may be still to come.
+        if (row === undefined) return this.waiting[0] === one ? "done" : "later";
+        if (!(await parts.store.activate(threadId, row.runIndex))) return "blocked";
+        parts.channel.post({ type: "changed", threadId });
+        return "done";
+      }
+      case "deleted":
+        return this.waiting[0] === one ? this.forget() : "later";
+    }
+  }
+}
+
+/** What the log has of a run whose beginning was read earlier. */
+const startOf = (
+  { threadId, runId, agentId, startedAt, fingerprint, asker }: RunRow,
+  device: DeviceName,
+): IncomingRun["run"] => ({
+  type: "run",
+  threadId,
+  runId,
+  device,
+  prev: null,
+  knew: null,
+  startedAt,
+  fingerprint,
+  ...(agentId !== undefined && { agentId }),
+  ...(asker !== undefined && { asker }),
+  input: { messages: [] },
+  title: "",
+});
