@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsServers } from "../setup/nats.mjs";
+import { median, ratio } from "./beside.js";
 import type { Context } from "./context.js";
 import { figure, repeat } from "./figures.js";
 import { freshDevice, HOST, type Remote } from "./lab.js";
@@ -13,44 +14,56 @@ const SHORT_EVENTS = 20;
 /** Events of an entry while a run streams at the pace of a model. */
 const STREAMED = 2;
 /** A device that has not caught up by then never will, in ms. */
-const PATIENCE_MS = 600_000;
+const PATIENCE_MS = 1_800_000;
 const LOOK_MS = 50;
 
-/** A device that nobody has used joins the space, and shows all that is there. */
-async function catchUp({ lab }: Context, { wsUrls }: NatsServers, space: string, filled: Filled): Promise<CaughtUp> {
+/** A device that nobody has used joins the space, until it has shown this. */
+async function catchUp(
+  { lab }: Context,
+  { wsUrls }: NatsServers,
+  { space, expected, upTo }: Pick<Filled, "expected"> & { readonly space: string; readonly upTo: keyof CaughtUp },
+): Promise<Partial<CaughtUp>> {
   const tab = await lab.tab(freshDevice(wsUrls, space));
-  await tab.beginCatchUp(HOST, filled.expected);
+  await tab.beginCatchUp(HOST, expected);
   for (const until = performance.now() + PATIENCE_MS; performance.now() < until; await delay(LOOK_MS)) {
     const caughtUp = await tab.caughtUp(HOST);
-    if (caughtUp === null) continue;
+    if (caughtUp[upTo] === undefined) continue;
     await lab.closeTabs();
     return caughtUp;
   }
   throw new Error(`a new device has not caught up with ${space}`);
 }
 
-type Rows = readonly (readonly [name: string, value: (times: CaughtUp) => number])[];
+type Rows = readonly (readonly [name: string, value: (times: Partial<CaughtUp>) => number])[];
 
+const fromOpening = (times: Partial<CaughtUp>): number => times.shown! - times.listed!;
 const OF_ONE: Rows = [
-  ["the list is shown", ({ listed }) => listed],
-  ["the opened thread is shown whole", ({ shown }) => shown],
-  ["of it: from its opening", ({ shown, listed }) => shown - listed],
+  ["the list is shown", (times) => times.listed!],
+  ["the opened thread is shown whole", (times) => times.shown!],
+  ["of it: from its opening", fromOpening],
 ];
 const OF_MANY: Rows = [
-  ["the first threads are listed", ({ firstListed }) => firstListed],
-  ["the list has them all", ({ listed }) => listed],
-  ["from the opening of a thread until it is shown", ({ shown, listed }) => shown - listed],
-  ["all threads have come", ({ all }) => all],
+  ["the first threads are listed", (times) => times.firstListed!],
+  ["the list has them all", (times) => times.listed!],
+  ["from the opening of a thread until it is shown", fromOpening],
 ];
 
 /** A new device joins a space in which others have worked. */
 export async function newDevice(context: Context, nats: NatsServers, node: Remote<NodeDevices>): Promise<void> {
   const { quick, samples, figures, show, note } = context;
   const servers = nats.urls;
-  const measure = async (what: string, space: string, filled: Filled, rows: Rows): Promise<void> => {
-    const times = await repeat(samples, () => catchUp(context, nats, space, filled));
-    const group = `devices: a new device, ${what} (${filled.entries.toLocaleString("en-US")} entries)`;
+  const measure = async (what: string, space: string, { expected, entries }: Filled, rows: Rows): Promise<void> => {
+    const group = `devices: a new device, ${what} (${entries.toLocaleString("en-US")} entries)`;
+    const raw = await repeat(samples, () => node.readAll(servers, space));
+    figures.push(figure(group, "natsSpace alone: connected, and all entries read", "ms", raw));
+    const times = await repeat(samples, () => catchUp(context, nats, { space, expected, upTo: "shown" }));
     for (const [name, value] of rows) figures.push(figure(group, name, "ms", times.map(value)));
+    if (expected.threads > 1) {
+      // Once: it takes long.
+      const { all } = await catchUp(context, nats, { space, expected, upTo: "all" });
+      const beside = ratio(all!, median(raw), "natsSpace").join();
+      figures.push(figure(group, "all threads have come", "ms", [all!], beside));
+    }
     show();
   };
   const runs = quick ? 10 : 100;

@@ -7,7 +7,7 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 66_000, whole: 102_900 },
+  ".": { own: 66_700, whole: 103_600 },
   "./worker": { own: 71_600, whole: 118_900 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
   serveRuntime: { own: 69_500, whole: 78_300 },

@@ -18,7 +18,6 @@ interface Crowded {
 }
 
 const crowd: Crowded[] = [];
-const ended = new AbortController();
 const body = new Uint8Array(ENTRY_BYTES).fill(120);
 let ids = 0;
 
@@ -31,7 +30,7 @@ function lookAt(crowded: Crowded, seq: number): void {
 
 async function read(crowded: Crowded, space: Space, begun: () => void): Promise<void> {
   const { reads } = crowded;
-  for await (const frame of space.read(undefined, ended.signal)) {
+  for await (const frame of space.read(undefined, new AbortController().signal)) {
     if (frame.is === "begins") begun();
     else {
       reads.set(frame.seq, (reads.get(frame.seq) ?? 0) + 1);

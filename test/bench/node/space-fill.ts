@@ -119,7 +119,8 @@ export const fillCalls = {
     const fillNext = async (): Promise<void> => {
       for (const i of numbers) {
         const run = { threadId: `t-${i}`, runId: `run-${i}`, prev: null, events, perEntry: undefined, at: at + i };
-        entries += await fillThread(space, [run]);
+        const count = await fillThread(space, [run]);
+        entries += count;
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, fillNext));

@@ -49,15 +49,28 @@ export const pacedCalls = {
     const writer = openSpace(servers, space);
     const reader = openSpace(servers, space);
     await Promise.all([online(writer), online(reader)]);
-    const ended = new AbortController();
     const times: number[] = [];
     let emitting: Promise<void> | undefined;
-    for await (const frame of reader.read(undefined, ended.signal)) {
+    for await (const frame of reader.read(undefined, new AbortController().signal)) {
       if (frame.is === "begins") emitting ??= emit(writer, perSecond, count);
       else if (times.push(performance.now() - Number(decoder.decode(frame.body))) === count) break;
     }
     await emitting;
     await Promise.all([writer.close(), reader.close()]);
     return times;
+  },
+
+  /** Connects, and reads all entries of a space that has some. In ms. */
+  async readAll(servers: readonly string[], name: string): Promise<number> {
+    const since = performance.now();
+    const space = openSpace(servers, name);
+    let last: number | undefined;
+    for await (const frame of space.read(undefined, new AbortController().signal)) {
+      if (frame.is === "begins") ({ last } = frame);
+      else if (frame.seq === last) break;
+    }
+    const ms = performance.now() - since;
+    await space.close();
+    return ms;
   },
 };

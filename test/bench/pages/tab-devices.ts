@@ -53,7 +53,11 @@ async function countOf(runtime: RuntimeConnection): Promise<{ threads: number; a
   }
 }
 
-async function catchUp(key: string, { threads, opened }: Expected): Promise<CaughtUp> {
+async function catchUp(
+  key: string,
+  { threads, opened }: Expected,
+  tell: (so: Partial<CaughtUp>) => void,
+): Promise<void> {
   const { runtime, since } = hostOf(key);
   const passed = (): number => performance.now() - since;
   while ((await runtime.threads.list({ limit: 1 })).length === 0) await pause();
@@ -69,16 +73,17 @@ async function catchUp(key: string, { threads, opened }: Expected): Promise<Caug
   const characters = answers.reduce((sum, { content }) => sum + (typeof content === "string" ? content.length : 0), 0);
   if (agent.messages.length !== opened.messages || characters !== opened.characters)
     throw new Error(`${agent.messages.length} messages with answers of ${characters} characters: ${threadId}`);
+  tell({ firstListed, listed, shown });
   for (;;) {
     await until(runtime, ({ isCurrent, toCome }) => isCurrent && toCome === undefined);
     const count = await countOf(runtime);
     if (count.threads !== threads) throw new Error(`${count.threads} threads instead of ${threads}`);
-    if (count.absent === 0) return { firstListed, listed, shown, all: passed() };
+    if (count.absent === 0) return tell({ firstListed, listed, shown, all: passed() });
     await pause();
   }
 }
 
-const catchingUp = new Map<string, { readonly done?: CaughtUp; readonly error?: string }>();
+const catchingUp = new Map<string, { readonly soFar?: Partial<CaughtUp>; readonly error?: string }>();
 
 /** What the bench asks of a tab of a device that is in step with others. */
 export const deviceCalls = {
@@ -103,16 +108,14 @@ export const deviceCalls = {
   /** Begins to look at what comes to a new device; {@link caughtUp} says how it went. */
   beginCatchUp(key: string, expected: Expected): void {
     catchingUp.set(key, {});
-    catchUp(key, expected).then(
-      (done) => catchingUp.set(key, { done }),
-      (error: unknown) => catchingUp.set(key, { error: String(error) }),
-    );
+    const tell = (soFar: Partial<CaughtUp>): void => void catchingUp.set(key, { soFar });
+    catchUp(key, expected, tell).catch((error: unknown) => catchingUp.set(key, { error: String(error) }));
   },
 
-  /** Null: not everything is there yet. It may take longer than a call may. */
-  caughtUp(key: string): CaughtUp | null {
-    const { done, error } = catchingUp.get(key) ?? {};
+  /** What is there by now: it may take longer than a call may. */
+  caughtUp(key: string): Partial<CaughtUp> {
+    const { soFar = {}, error } = catchingUp.get(key) ?? {};
     if (error !== undefined) throw new Error(error);
-    return done ?? null;
+    return soFar;
   },
 };
