@@ -16,5 +16,8 @@ serveRuntime({
   dbName,
   agents: scriptedAgents(dbName),
   ...(isEncrypted === true && { encryption: {} }),
-  ...(servers.length > 0 && { sync: { servers, space, device, keep } }),
+  ...(servers.length > 0 && {
+    // On each of a cluster: whichever of them is lost, the others have the space.
+    sync: { servers, space, device, keep, replicas: servers.length },
+  }),
 });
