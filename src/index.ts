@@ -36,5 +36,6 @@ export type { MakeId } from "./platform/ids.js";
 export type { HeldLock, Lives, Locks, ThreadLocks } from "./platform/locks.js";
 export type { Logger } from "./platform/log.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "./run/errors.js";
+export type { ThreadPlace } from "./run/thread-order.js";
 export type { Cursor, RunStatus, SettledStatus, ThreadUpdate } from "./run/types.js";
 export type { RunListQuery, RunSummary, ThreadChange, ThreadListQuery, ThreadSummary } from "./wire/shapes.js";

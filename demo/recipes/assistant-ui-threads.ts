@@ -15,6 +15,13 @@ export function threadIds(): (localId: string) => string {
 /** The most that the host lists at a time. */
 const LIMIT = 500;
 
+const cursorOf = ({ updatedAt, threadId }: ThreadSummary): string => `${updatedAt} ${threadId}`;
+
+function placeOf(cursor: string): { updatedAt: number; threadId: string } {
+  const [updatedAt, ...threadId] = cursor.split(" ");
+  return { updatedAt: Number(updatedAt), threadId: threadId.join(" ") };
+}
+
 /** The list of threads. A thread begins with its first message, and has its title from there. */
 export function threadList(
   { threads }: Pick<RuntimeConnection, "threads">,
@@ -29,10 +36,10 @@ export function threadList(
   });
   return {
     async list({ after } = {}) {
-      const before = after === undefined ? {} : { before: Number(after) };
+      const before = after === undefined ? {} : { before: placeOf(after) };
       const page = await threads.list({ agentId, limit: LIMIT, ...before });
       const archived = after === undefined ? await threads.list({ agentId, limit: LIMIT, archived: true }) : [];
-      const nextCursor = page.length < LIMIT ? undefined : String(page.at(-1)!.updatedAt);
+      const nextCursor = page.length < LIMIT ? undefined : cursorOf(page.at(-1)!);
       return { threads: [...page, ...archived].map(shown), nextCursor };
     },
     async fetch(threadId) {

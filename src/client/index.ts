@@ -48,6 +48,7 @@ export { RemoteRunner, type RemoteRunRequest } from "./remote-runner.js";
 export type { ConnectedEvents, Replay, ThreadConnectRequest, ThreadRunRequest } from "../run/contract.js";
 export type { PlacedEvent } from "../run/pack.js";
 export { RunnerError, type RunnerErrorCode, type RunnerErrorDetails } from "../run/errors.js";
+export type { ThreadPlace } from "../run/thread-order.js";
 export type { Cursor, RunStatus, SettledStatus, WaitingError } from "../run/types.js";
 export type {
   Durability,

@@ -1,5 +1,6 @@
 import type { Interrupt, Message, State } from "@ag-ui/client";
 import type { ToolResult } from "../run/pending-tool-calls.js";
+import type { ThreadPlace } from "../run/thread-order.js";
 import type { Chunk, LockState, RunStatus, SettledStatus, ThreadUpdate } from "../run/types.js";
 import type { PayloadCodec } from "./codec.js";
 import type { DeviceStore } from "./devices.js";
@@ -80,10 +81,10 @@ export interface RunReads {
   /** The answers to pending tool calls that the head holds. */
   toolResults(head: ThreadHead | undefined): Promise<readonly ToolResult[]>;
   thread(threadId: string): Promise<ThreadRow | undefined>;
-  /** Threads by descending `updatedAt`. */
+  /** Threads in the order of `byPlace`. `before`: only those behind this place. */
   threads(query: {
     limit: number;
-    before?: number;
+    before?: ThreadPlace;
     agentId?: string;
     archived: boolean;
   }): Promise<readonly ThreadRow[]>;

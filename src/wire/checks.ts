@@ -94,7 +94,6 @@ export const checkActivation = checker<{ readonly threadId: string; readonly run
 
 export const checkThreadQuery = checker<ThreadListQuery>("query", {
   limit: optionalOf("number"),
-  before: optionalOf("number"),
   agentId: optionalOf("string"),
   archived: optionalOf("boolean"),
 });

@@ -3,6 +3,7 @@ import type { RecoveryNote, RunRecovery } from "../run/recovery.js";
 import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Replay } from "../run/contract.js";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
+import type { ThreadPlace } from "../run/thread-order.js";
 import type { Chunk, Cursor, LockState, RunStatus, SettledStatus } from "../run/types.js";
 
 /**
@@ -102,8 +103,8 @@ export interface ThreadSummary {
 export interface ThreadListQuery {
   /** At most this many, newest `updatedAt` first. Default 50, at most 500. */
   readonly limit?: number;
-  /** Only threads with a smaller `updatedAt`: that of the previous page's last thread. */
-  readonly before?: number;
+  /** Only threads behind this one: the previous page's last thread. A number: only those with a smaller `updatedAt`. */
+  readonly before?: number | ThreadPlace;
   readonly agentId?: string;
   /** Default false: archived threads are left out. */
   readonly archived?: boolean;

@@ -10,6 +10,7 @@ beforeEach(() => {
 afterEach(() => tabs.close());
 
 const THREAD = "thread";
+const OTHER = "other";
 /** A run that lasts until it is permitted to go on. */
 const HELD = { n: 2, permitted: 1 };
 const SHORT = { n: 3 };
@@ -102,5 +103,30 @@ test.runIf(engine === "chromium")(
     expect(await tab.run(THREAD, SHORT)).toMatchObject({ ok: false, code: "offline" });
     await giveBack();
     await executed(tab, ["first", "later"]);
+  },
+);
+
+test.runIf(engine === "chromium")(
+  "a thread whose last run failed is shown, and takes a message, in a worker that has lost the network since it began",
+  async () => {
+    const before = await tabOn();
+    await before.follow("fail", OTHER);
+    await before.run(OTHER, SHORT);
+    await before.tab.waitFor(
+      (thread) => window.lab.view(thread).run.is === "idle" && window.lab.view(thread).outcomes.length === 1,
+      OTHER,
+    );
+    expect((await before.view(OTHER)).run).toMatchObject({ last: { status: "errored" } });
+    await tabs.endHost(before);
+    const tab = await tabOn();
+    await tab.tab.waitFor((thread) => window.lab.view(thread).run.is === "idle", THREAD);
+    const giveBack = await given.browser.takeOffline(tabs.workerName());
+    await tab.follow("noted", OTHER);
+    await tab.tab.evaluate((thread, order) => window.lab.queue(thread, order, "later"), OTHER, SHORT);
+    await tab.tab.waitFor(async (thread) => (await window.lab.waiting(thread)).join() === "later offline", OTHER);
+    expect((await tab.view(OTHER)).outcomes).toEqual([]);
+    await giveBack();
+    await tab.tab.waitFor((thread) => window.lab.view(thread).outcomes.length === 1, OTHER);
+    expect((await tab.view(OTHER)).outcomes).toMatchObject([{ ok: true }]);
   },
 );

@@ -1,4 +1,5 @@
 import { Subscription } from "rxjs";
+import { byPlace, type ThreadPlace } from "../../run/thread-order.js";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../../wire/shapes.js";
 import type { RuntimeConnection, ThreadsApi } from "../connect-runtime.js";
 import { asError, readUntilDone } from "../read-until-done.js";
@@ -40,7 +41,8 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
   /** What was told of threads while a page was read, which may be older; undefined: not in the list (any more). */
   private readonly told = new Map<string, ThreadSummary | undefined>();
   private status: ThreadListSnapshot["status"] = "loading";
-  private oldest: number | undefined;
+  /** The last thread of the last page. */
+  private oldest: ThreadPlace | undefined;
   private hasMore = false;
   private isLoadingMore = false;
   private error: Error | undefined;
@@ -122,7 +124,7 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
 
   protected override read(was: ThreadListSnapshot): ThreadListSnapshot {
     const { status, hasMore, isLoadingMore, error } = this;
-    const threads = [...this.threads.values()].sort((one, other) => other.updatedAt - one.updatedAt);
+    const threads = [...this.threads.values()].sort(byPlace);
     return { status, threads: sameList(was.threads, threads), hasMore, isLoadingMore, error };
   }
 
@@ -143,25 +145,20 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
   }
 
   /** Whether it stands in the part of the list that has been read: what is older comes with its page. */
-  private isRead({ updatedAt }: ThreadSummary): boolean {
-    return !this.hasMore || this.oldest === undefined || updatedAt >= this.oldest;
+  private isRead(thread: ThreadSummary): boolean {
+    return !this.hasMore || this.oldest === undefined || byPlace(thread, this.oldest) <= 0;
   }
 
   private async readPage(generation: number): Promise<void> {
     const { limit = 50, agentId, archived } = this.options;
     const { oldest } = this;
     this.told.clear();
-    const pageBefore = (before: number | undefined): Promise<readonly ThreadSummary[]> =>
-      this.api.list({
-        limit,
-        ...(before !== undefined && { before }),
-        ...(agentId !== undefined && { agentId }),
-        ...(archived === true && { archived }),
-      });
-    const isNew = ({ threadId }: ThreadSummary): boolean => !this.threads.has(threadId);
-    // With those of the same millisecond, of which the last page may have had only some.
-    let page = await pageBefore(oldest === undefined ? undefined : oldest + 1);
-    if (oldest !== undefined && page.length === limit && !page.some(isNew)) page = await pageBefore(oldest);
+    const page = await this.api.list({
+      limit,
+      ...(oldest !== undefined && { before: oldest }),
+      ...(agentId !== undefined && { agentId }),
+      ...(archived === true && { archived }),
+    });
     if (generation !== this.generation) return;
     // From the beginning: what is not there any more was deleted while nobody told of it.
     if (oldest === undefined) for (const id of this.threads.keys()) if (!this.told.has(id)) this.threads.delete(id);
@@ -169,7 +166,7 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
       const now = this.told.has(threadId) ? this.told.get(threadId) : { ...thread, threadId };
       if (now !== undefined && this.isListed(now)) this.threads.set(threadId, now);
     }
-    this.oldest = page.at(-1)?.updatedAt ?? oldest;
+    this.oldest = page.at(-1) ?? oldest;
     this.hasMore = page.length === limit;
     this.status = "ready";
   }

@@ -21,6 +21,7 @@ import type { RunnerParts } from "../parts.js";
 import type { Recovery } from "../claim/recovery.js";
 import { hasNoRecord, isUnreadable } from "../history/run-log.js";
 import { steadily } from "../history/steadily.js";
+import { recoveryState } from "./recovery-state.js";
 import { tailRun, type TailContext, type TailEnd } from "./tail.js";
 
 export interface AttachContext extends TailContext {
@@ -128,7 +129,6 @@ export async function* attach(
       options.caughtUp?.();
       if (!follow) break;
       if (failedIndex !== undefined && parts.recovery.policyOf !== undefined) {
-        const { recoveryState } = await loaded(import("./recovery-state.js"));
         const told = await recoveryState(parts.store, threadId, failedIndex);
         if (told !== undefined && !equalJson(told, toldRecovery)) {
           yield { type: "recovery", runIndex: failedIndex, ...told };

@@ -1,6 +1,7 @@
 import { auditTime, buffer, concatMap, filter, map, merge, share, type Observable } from "rxjs";
-import { RunnerError } from "../../run/errors.js";
+import { invalidInput, RunnerError } from "../../run/errors.js";
 import { checkNames, FLAG, TEXT, type Names } from "../../run/options.js";
+import type { ThreadPlace } from "../../run/thread-order.js";
 import type { ThreadUpdate } from "../../run/types.js";
 import type { RunRow, RunStore, ThreadHead, ThreadRow } from "../../storage/run-store.js";
 import { toErrorData } from "../../wire/errors.js";
@@ -34,8 +35,8 @@ export async function listThreads(
   checkNames(query, QUERY, { of: "listThreads" });
   const { agentId, archived = false } = query;
   const limit = checkNumber("limit", query.limit, DEFAULT_LIMIT, MAX_LIMIT);
-  const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
-  if (limit === 0 || (before !== undefined && before <= 0)) return [];
+  const before = query.before === undefined ? undefined : placeOf(query.before);
+  if (limit === 0 || (before?.updatedAt === 0 && before.threadId === "")) return [];
   // In this order, a run that ends in between shows as live until the next change, never as neither live nor ended.
   const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
   const threads = await store.threads({
@@ -45,6 +46,16 @@ export async function listThreads(
     ...(agentId !== undefined && { agentId }),
   });
   return threads.map((thread) => summary(thread, live.get(thread.threadId), isOver));
+}
+
+/** @throws RunnerError `invalid-input` */
+function placeOf(before: unknown): ThreadPlace {
+  const { updatedAt, threadId } =
+    typeof before === "object" && before !== null
+      ? (before as Partial<ThreadPlace>)
+      : { updatedAt: before, threadId: "" };
+  if (typeof threadId !== "string") throw invalidInput("before", "before must be a thread of the list, or a number");
+  return { updatedAt: checkNumber("before", updatedAt ?? Number.NaN, 0), threadId };
 }
 
 export async function hasNoThreads(store: RunStore): Promise<boolean> {

@@ -2,8 +2,8 @@ import type { Message } from "@ag-ui/client";
 import { answersThreadEndpoints, type ThreadEndpointRunner, type ThreadRecord } from "../../run/contract.js";
 import { RunnerError } from "../../run/errors.js";
 import { equalJson } from "../../run/json.js";
+import { byPlace, type ThreadPlace } from "../../run/thread-order.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
-import type { ThreadSummary } from "../../wire/shapes.js";
 import { threadRecordOf } from "../../wire/thread-record.js";
 import type { RuntimeCore } from "../core.js";
 import { filterEvents, filterMessages, filterState } from "../event-filter.js";
@@ -28,44 +28,24 @@ export async function list(core: RuntimeCore, request: Admitted): Promise<Answer
     return answer(json({ threads: (await runner.listThreads()).filter(isListed), nextCursor: null }));
   }
   const limit = Math.min(wholeNumber(searchParams.get("limit"), "limit") ?? 50, MAX_PAGE);
-  const after = listCursor(searchParams.get("cursor"));
-  const query = {
-    limit: Math.min(limit + (after?.skip ?? 0), MAX_PAGE),
-    ...(after !== undefined && { before: after.skip > 0 ? after.updatedAt + 1 : after.updatedAt }),
-    ...(agentId !== undefined && { agentId }),
-  };
+  const before = placeIn(searchParams.get("cursor"));
+  const query = { limit, ...(before !== undefined && { before }), ...(agentId !== undefined && { agentId }) };
   const lists = isArchiveShown ? [false, true] : [false];
   const found = await Promise.all(lists.map((archived) => runner.listThreads({ ...query, archived })));
-  const sorted = found.flat().toSorted((a, b) => b.updatedAt - a.updatedAt || (a.threadId < b.threadId ? 1 : -1));
-  const skipped = sorted.slice(0, after?.skip).filter(({ updatedAt }) => updatedAt === after?.updatedAt).length;
-  const threads = sorted.slice(skipped, skipped + limit);
-  const isFull = threads.length > 0 && threads.length === limit;
-  const nextCursor = isFull ? cursorBehind(threads, after) : null;
+  const threads = found.flat().toSorted(byPlace).slice(0, limit);
+  const last = threads.length === limit ? threads.at(-1) : undefined;
+  const nextCursor = last === undefined ? null : `${last.updatedAt}.${last.threadId}`;
   return answer(json({ threads: threads.map(threadRecordOf), nextCursor }));
 }
 
-/** The cursor of a page of the list: a time, and how many threads of that time were listed. */
-interface ListCursor {
-  readonly updatedAt: number;
-  readonly skip: number;
-}
+const LIST_CURSOR = /^(\d{1,15})\.(.+)$/su;
 
-const LIST_CURSOR = /^(\d{1,15})(?:\.(\d{1,3}))?$/;
-
-/** @throws Response 400 */
-function listCursor(text: string | null): ListCursor | undefined {
-  if (text === null || text === "") return undefined;
-  const [, updatedAt, skip = 0] = LIST_CURSOR.exec(text) ?? [];
-  if (updatedAt === undefined) throw invalidQuery("cursor: must be the nextCursor of another page");
-  return { updatedAt: Number(updatedAt), skip: Number(skip) };
-}
-
-function cursorBehind(threads: readonly ThreadSummary[], after: ListCursor | undefined): string {
-  const { updatedAt } = threads.at(-1)!;
-  const before = after?.updatedAt === updatedAt ? after.skip : 0;
-  const skip = before + threads.filter((thread) => thread.updatedAt === updatedAt).length;
-  // At most as many threads of one time as the longest page has.
-  return skip < MAX_PAGE ? `${updatedAt}.${skip}` : `${updatedAt}`;
+/** The last thread of a page of the list. @throws Response 400 */
+function placeIn(cursor: string | null): ThreadPlace | undefined {
+  if (cursor === null || cursor === "") return undefined;
+  const [, updatedAt, threadId] = LIST_CURSOR.exec(cursor) ?? [];
+  if (threadId === undefined) throw invalidQuery("cursor: must be the nextCursor of another page");
+  return { updatedAt: Number(updatedAt), threadId };
 }
 
 /** GET `/threads/:threadId/messages`. */

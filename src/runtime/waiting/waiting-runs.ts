@@ -90,8 +90,10 @@ export class WaitingRuns {
   private readonly known = new Map<string, Known>();
   private readonly clock: Clock;
   private readonly closed: AbortSignal;
-  /** Any use of the outbox loads its code. */
-  private readonly adding = new Lazy(() => this.outbox.has("", ""));
+  /** Any use of what a run is added with loads its code. */
+  private readonly adding = new Lazy(() =>
+    Promise.all([this.outbox.has("", ""), this.parts.runner.getRun("-", { threadId: "-" })]),
+  );
 
   /** @param outbox of the runner */
   constructor(

@@ -1,5 +1,6 @@
 import { RunnerError } from "../../run/errors.js";
 import type { Chunk } from "../../run/types.js";
+import { joinChunks } from "../../run/pack.js";
 import { digestOf, type PayloadCodec } from "../codec.js";
 import { firstOf } from "../decisions.js";
 import {
@@ -19,6 +20,7 @@ import {
   replacedRun,
 } from "../device-decisions.js";
 import type { DeviceStore, PlacedRun } from "../devices.js";
+import { joinGroups } from "../repacking.js";
 import type { Claim, RunRow, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
@@ -269,13 +271,19 @@ interface EncodedRun {
   readonly derived: Awaited<ReturnType<typeof encodeDerived>>;
 }
 
+/** As few records as a run that has ended is packed into. `closedFrom`: what is taken back when it goes on begins a record. */
+function joined(chunks: readonly Chunk[], closedFrom = Infinity): readonly Chunk[] {
+  const before = chunks.filter(({ firstSeq }) => firstSeq < closedFrom);
+  return [before, chunks.slice(before.length)].flatMap((part) => joinGroups(part).map(joinChunks));
+}
+
 async function encodeRun(codec: PayloadCodec, placed: PlacedRun, runIndex: number, epoch: number): Promise<EncodedRun> {
   const { threadId } = placed;
-  const here = (chunk: Chunk): Chunk => ({ ...chunk, threadId, runIndex, epoch });
+  const here = placed.chunks.map((chunk): Chunk => ({ ...chunk, threadId, runIndex, epoch }));
   const [input, title, chunks, closing, derived] = await Promise.all([
     codec.encode(placed.input, placeOfInput(placed)),
     encodeTitle(codec, threadId, placed.title),
-    Promise.all(placed.chunks.map((chunk) => encodeChunk(codec, here(chunk)))),
+    Promise.all(joined(here, placed.closedFrom).map((chunk) => encodeChunk(codec, chunk))),
     codec.encode(placed.closing, placeOfClosing(threadId, runIndex)),
     encodeDerived(codec, threadId, runIndex, placed.derived),
   ]);

@@ -19,17 +19,23 @@ export const indexedDBThreads = (
     return record && toThreadRow(codec, record);
   },
 
-  threads: async ({ agentId, archived, before = Infinity, limit }) => {
+  threads: async ({ agentId, archived, before, limit }) => {
     const records = await connection.read(["threads"], async (tx) => {
       const rows: ThreadRecord[] = [];
       const store = tx.objectStore("threads");
       const kind = archived ? 1 : 0;
+      const { updatedAt, threadId } = before ?? { updatedAt: Infinity, threadId: "" };
+      const isBefore = threadId === "";
       let cursor =
         agentId === undefined
-          ? await store.index("updatedAt").openCursor(IDBKeyRange.bound([kind, 0], [kind, before], false, true), "prev")
+          ? await store
+              .index("updatedAt")
+              .openCursor(IDBKeyRange.bound([kind, 0], [kind, updatedAt], false, isBefore), "prev")
           : await store
               .index("agentId")
-              .openCursor(IDBKeyRange.bound([agentId, kind, 0], [agentId, kind, before], false, true), "prev");
+              .openCursor(IDBKeyRange.bound([agentId, kind, 0], [agentId, kind, updatedAt], false, isBefore), "prev");
+      // Of one time by falling id: both indexes are in this order.
+      while (cursor?.key.at(-1) === updatedAt && cursor.primaryKey >= threadId) cursor = await cursor.continue();
       while (cursor !== null && rows.length < limit) {
         // An invalid one is reported to whoever reads it; it must not hide the others.
         if (isThread(cursor.value)) rows.push(cursor.value);

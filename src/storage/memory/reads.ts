@@ -1,5 +1,6 @@
 import type { Message } from "@ag-ui/client";
 import { mayHoldBytes, readable, readableItems } from "../../run/readable.js";
+import { byPlace } from "../../run/thread-order.js";
 import type { Chunk } from "../../run/types.js";
 import { readableClosing } from "../decisions.js";
 import { answeredIn, resultOf } from "../pending-tool-calls.js";
@@ -129,14 +130,16 @@ export const memoryReads = (data: MemoryData): Omit<RunReads, "messagePage"> => 
     return row && copyOf(row);
   },
 
-  threads: async ({ limit, before = Infinity, agentId, archived }) =>
+  threads: async ({ limit, before, agentId, archived }) =>
     [...data.threads.values()]
       .flatMap(({ row }) => row ?? [])
       .filter(
         (row) =>
-          row.archived === archived && row.updatedAt < before && (agentId === undefined || row.agentId === agentId),
+          row.archived === archived &&
+          (before === undefined || byPlace(before, row) < 0) &&
+          (agentId === undefined || row.agentId === agentId),
       )
-      .sort((a, b) => b.updatedAt - a.updatedAt || (a.threadId < b.threadId ? 1 : -1))
+      .sort(byPlace)
       .slice(0, limit)
       .map(copyOf),
 });

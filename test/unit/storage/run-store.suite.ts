@@ -1,7 +1,7 @@
 import { EventType } from "@ag-ui/client";
 import { describe, expect, test } from "vitest";
 import { unpackChunk } from "../../../src/run/pack.js";
-import type { RunStore, StopRequest } from "../../../src/storage/run-store.js";
+import type { RunStore, StopRequest, ThreadRow } from "../../../src/storage/run-store.js";
 import { describeCut } from "./cut.suite.js";
 import { describeDeletion } from "./deletion.suite.js";
 import { describeDevices } from "./devices.suite.js";
@@ -291,9 +291,38 @@ export function describeRunStore(name: string, create: () => RunStore): void {
       const ids = async (query: Partial<Parameters<RunStore["threads"]>[0]>): Promise<string[]> =>
         (await store.threads({ limit: 10, archived: false, ...query })).map(({ threadId }) => threadId);
       expect(await ids({})).toEqual(["t4", "t3", "t2", "t1", "t0"]);
-      expect(await ids({ limit: 2, before: 103 })).toEqual(["t2", "t1"]);
+      expect(await ids({ limit: 2, before: { updatedAt: 103, threadId: "" } })).toEqual(["t2", "t1"]);
       expect(await ids({ agentId: "odd" })).toEqual(["t3", "t1"]);
       expect(await ids({ archived: true })).toEqual([]);
+    });
+
+    test("threads of one time are listed by falling id, and pages of any length have each once", async () => {
+      const store = create();
+      const names = ["a", "b", "c", "d", "e", "f", "g"];
+      for (const [n, threadId] of names.entries())
+        await claimed(store, threadId, "r", {
+          startedAt: n === 0 ? 99 : n === 6 ? 101 : 100,
+          agentId: n % 2 === 0 ? "even" : "odd",
+        });
+      for (const agentId of [undefined, "even"]) {
+        const expected = names.filter((_id, n) => agentId === undefined || n % 2 === 0).toReversed();
+        for (let limit = 1; limit <= names.length; limit++) {
+          const found: ThreadRow[] = [];
+          for (;;) {
+            const last = found.at(-1);
+            const query = { limit, archived: false, ...(agentId && { agentId }), ...(last && { before: last }) };
+            const page = await store.threads(query);
+            found.push(...page);
+            if (page.length < limit) break;
+          }
+          expect(found.map(({ threadId }) => threadId)).toEqual(expected);
+        }
+      }
+      // A place whose thread is gone or has moved.
+      const place = { updatedAt: 100, threadId: "cc" };
+      expect(
+        (await store.threads({ limit: 9, archived: false, before: place })).map(({ threadId }) => threadId),
+      ).toEqual(["c", "b", "a"]);
     });
 
     test("what is handed in and out belongs to the caller: changing it changes nothing in the log (L1)", async () => {

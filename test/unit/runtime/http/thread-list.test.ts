@@ -28,7 +28,7 @@ async function listOf(times: readonly number[]) {
     const ids: string[] = [];
     let cursor = "";
     do {
-      const { threads, nextCursor }: Page = await page(`limit=${limit}&cursor=${cursor}${query}`);
+      const { threads, nextCursor }: Page = await page(`limit=${limit}&cursor=${encodeURIComponent(cursor)}${query}`);
       expect(threads.length).toBeLessThanOrEqual(limit);
       ids.push(...threads.map(({ id }) => id));
       cursor = nextCursor ?? "";
@@ -56,7 +56,7 @@ describe("the list of threads", () => {
     const { threads, nextCursor } = await page("limit=2");
     expect(threads.map(({ id }) => id)).toEqual(["t3", "t2"]);
     await collect(runner.run({ threadId: "t3", agent: agentOf(counter(1)), input: inputOf("t3", "next") }));
-    const rest = await page(`limit=2&cursor=${nextCursor}`);
+    const rest = await page(`limit=2&cursor=${encodeURIComponent(nextCursor ?? "")}`);
     expect(rest.threads.map(({ id }) => id)).toEqual(["t1", "t0"]);
   });
 });
