@@ -166,9 +166,13 @@ export class AbsentThreads {
     this.asked.add(threadId);
     await this.listed(threadId);
     const since = clock.elapsed();
-    while (!closed.aborted) {
+    for (let looksAt = since; !closed.aborted;) {
       const seen = moved.count;
-      if ((await store.thread(threadId))?.absent !== true) return;
+      // Whatever comes of any thread rings.
+      if (clock.elapsed() >= looksAt) {
+        if ((await store.thread(threadId))?.absent !== true) return;
+        looksAt = clock.elapsed() + LOOK_MS;
+      }
       // The host that keeps the database in step reads it.
       if (this.has === undefined) channel.post({ type: "changed", threadId });
       else if ((await threadOf(threadId))?.isHere === true) return;
