@@ -8,9 +8,9 @@ import { build } from "vite";
  */
 export const BUDGETS = {
   ".": { own: 66_700, whole: 103_600 },
-  "./worker": { own: 71_600, whole: 118_900 },
+  "./worker": { own: 72_100, whole: 119_400 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 69_500, whole: 78_300 },
+  serveRuntime: { own: 70_000, whole: 78_800 },
   "./client": { own: 25_900, whole: 69_800 },
   connectRuntime: { own: 20_400, whole: 64_300 },
   // The hooks, and the stores below them: about 6 kB more than the connection alone.
