@@ -119,7 +119,14 @@ test.runIf(engine === "chromium")(
     expect((await before.view(OTHER)).run).toMatchObject({ last: { status: "errored" } });
     await tabs.endHost(before);
     const tab = await tabOn();
-    await tab.tab.waitFor((thread) => window.lab.view(thread).run.is === "idle", THREAD);
+    // Once a run has waited, the worker has what it needs to add one: it began to load that with the first tab.
+    await tab.start(THREAD, HELD, "live");
+    await tab.running(THREAD);
+    await queue(tab, "behind");
+    await waits(tab, ["behind busy"]);
+    await permit(tab);
+    await permit(tab);
+    await executed(tab, ["live", "behind"]);
     const giveBack = await given.browser.takeOffline(tabs.workerName());
     await tab.follow("noted", OTHER);
     await tab.tab.evaluate((thread, order) => window.lab.queue(thread, order, "later"), OTHER, SHORT);

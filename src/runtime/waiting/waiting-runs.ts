@@ -91,9 +91,7 @@ export class WaitingRuns {
   private readonly clock: Clock;
   private readonly closed: AbortSignal;
   /** Any use of what a run is added with loads its code. */
-  private readonly adding = new Lazy(() =>
-    Promise.all([this.outbox.has("", ""), this.parts.runner.getRun("-", { threadId: "-" })]),
-  );
+  private readonly adding = new Lazy(() => Promise.all([this.outbox.has("", ""), this.parts.runner.getRun("-")]));
 
   /** @param outbox of the runner */
   constructor(
