@@ -1,5 +1,5 @@
 import type { SpacePlace } from "./space.js";
-import type { SyncDatabase, ThreadRecord } from "./sync-database.js";
+import type { Absent, SyncDatabase, ThreadRecord } from "./sync-database.js";
 
 /** What a device remembers of the space. */
 export type SyncRecords = Pick<SyncDatabase, keyof SyncDatabase>;
@@ -9,7 +9,7 @@ export class MemorySyncDatabase implements SyncRecords {
   private deviceId: string | undefined;
   private placed: SpacePlace | undefined;
   private isRevived = false;
-  private isAbsent = false;
+  private its: Absent | undefined;
   private known: number | undefined;
   private readonly threads = new Map<string, ThreadRecord>();
 
@@ -48,12 +48,12 @@ export class MemorySyncDatabase implements SyncRecords {
     this.placed = place ?? this.placed;
   }
 
-  async hasAbsent(): Promise<boolean> {
-    return this.isAbsent;
+  async absent(): Promise<Absent | undefined> {
+    return this.its;
   }
 
-  async setAbsent(has: boolean): Promise<void> {
-    this.isAbsent = has;
+  async setAbsent(absent: Absent | undefined): Promise<void> {
+    this.its = absent;
   }
 
   async epoch(): Promise<number | undefined> {
@@ -67,7 +67,7 @@ export class MemorySyncDatabase implements SyncRecords {
   async forget(revives: boolean): Promise<void> {
     this.placed = undefined;
     this.known = undefined;
-    this.isAbsent = false;
+    this.its = undefined;
     this.isRevived ||= revives;
     this.threads.clear();
   }

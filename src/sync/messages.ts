@@ -131,7 +131,8 @@ export type SpaceMessage =
 /** Of any length, as ids are for runners: what a device cannot read of its own it would send for ever. */
 const isText = (value: unknown): value is string => typeof value === "string";
 const isIndex = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-const isTime = (value: unknown): value is number => Number.isFinite(value);
+/** In ms since the Unix epoch, up to the year 33658: what is listed by it is named by 15 digits. */
+const isTime = (value: unknown): value is number => isIndex(value) && value < 1e15;
 const isFlag = (value: unknown): value is boolean => typeof value === "boolean";
 const isNullOr = (is: (value: unknown) => boolean) => (value: unknown) => value === null || is(value);
 const isMaybe = (is: (value: unknown) => boolean) => (value: unknown) => value === undefined || is(value);

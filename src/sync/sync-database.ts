@@ -2,6 +2,7 @@ import type { DBSchema } from "idb";
 import type { Clock } from "../platform/clock.js";
 import { syncDbName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
+import { isRecord } from "../run/json.js";
 import { decoded, plainCodec, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
 import type { SpacePlace } from "./space.js";
@@ -42,6 +43,12 @@ export interface Listed {
   readonly pinned: boolean;
 }
 
+/** Keys of threads that are not in the list, though they may have to be: their last entries do not say how, or say `gone`. */
+export interface Absent {
+  readonly unlisted: readonly string[];
+  readonly gone: readonly string[];
+}
+
 /** An encrypted {@link ThreadRecord}. */
 interface SealedRecord extends Pick<ThreadRecord, "key"> {
   readonly sealed: unknown;
@@ -50,8 +57,8 @@ interface SealedRecord extends Pick<ThreadRecord, "key"> {
 interface SyncSchema extends DBSchema {
   /**
    * `device`: this device's id. `place`: everything up to it is in the log. `epoch`: one of the log. `revives`: the space has
-   * begun anew. `seal`: all threads are encrypted. `keys`: those of the space, encrypted. `absent`: threads may be listed
-   * whose runs have not come.
+   * begun anew. `seal`: all threads are encrypted. `keys`: those of the space, encrypted. `absent`: there may be threads
+   * whose runs have not come (see {@link Absent}; `true` of older builds: all of them are listed).
    */
   meta: { key: "device" | "place" | "revives" | "epoch" | "seal" | "keys" | "absent"; value: unknown };
   threads: { key: string; value: ThreadRecord | SealedRecord };
@@ -153,15 +160,17 @@ export class SyncDatabase {
     return this.inOrder(() => this.putNow(threads, place));
   }
 
-  /** Threads may be listed whose runs have not come. */
-  async hasAbsent(): Promise<boolean> {
-    return (await this.meta("absent")) !== undefined;
+  /** Which threads are to be read before the list is right; undefined: no thread is absent. */
+  async absent(): Promise<Absent | undefined> {
+    const absent = await this.meta("absent");
+    if (absent === undefined) return undefined;
+    return isRecord(absent) ? (absent as unknown as Absent) : { unlisted: [], gone: [] }; // only `setAbsent` writes it
   }
 
-  setAbsent(has: boolean): Promise<void> {
+  setAbsent(absent: Absent | undefined): Promise<void> {
     return this.connection.write(["meta"], "relaxed", async (tx) => {
       const meta = tx.objectStore("meta");
-      await (has ? meta.put(true, "absent") : meta.delete("absent"));
+      await (absent === undefined ? meta.delete("absent") : meta.put(absent, "absent"));
     });
   }
 

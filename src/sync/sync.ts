@@ -79,6 +79,9 @@ export class Sync {
   private devices: Devices | undefined;
   private context: ThreadSyncContext | undefined;
   private place: SpacePlace | undefined;
+  /** The log that was read last. */
+  private log: string | undefined;
+  private isSaving = false;
   /** The last entry when the connection was made. */
   private target: number | undefined;
   private readonly held: HeldLock[] = [];
@@ -114,6 +117,7 @@ export class Sync {
       database: options.database,
       keep: options.keep ?? "all",
       threadOf: (threadId) => this.threadOf(threadId),
+      openOf: (threadId) => this.open.get(threadId),
       state: () => this.state,
       isCurrent: () => this.isCurrent,
       isListed: () => this.place !== undefined,
@@ -291,7 +295,7 @@ export class Sync {
       if (frame.is === "begins") {
         // The last entries may be lost, too: of a power failure, or an older backup.
         const isOther = this.place !== undefined && (this.place.log !== frame.log || frame.last < this.place.seq);
-        if (isOther) {
+        if (isOther || !(await this.isOf(frame.log))) {
           this.anew = "space";
           return;
         }
@@ -305,6 +309,8 @@ export class Sync {
         this.target = frame.last;
       } else {
         await this.take(frame);
+        // A host that ends may not have taken it.
+        if (signal.aborted) return;
         this.place = { log: this.place?.log ?? "", seq: frame.seq };
       }
       this.moved.ring();
@@ -312,11 +318,25 @@ export class Sync {
     }
   }
 
+  /** What is known was read in this log, and its threads have the keys that they have there. */
+  private async isOf(log: string): Promise<boolean> {
+    const before = this.log;
+    this.log = log;
+    if (before !== undefined) return before === log;
+    // Threads that were opened before it began: the log may have been made anew in between, with other keys.
+    await Promise.allSettled(this.loading);
+    for (const { key, record } of this.open.values()) {
+      if ((await this.options.keyOf(record.threadId)) !== key) return false;
+    }
+    return true;
+  }
+
   /** A device that is new in the space lists its threads first. */
   private async list(upTo: number, signal: AbortSignal): Promise<void> {
-    await this.absent.list(upTo, (entry) => this.understand(entry), signal);
+    this.target = undefined;
+    const lasts = await this.absent.list(upTo, (entry) => this.understand(entry), signal);
     await Promise.allSettled(this.loading);
-    for (const thread of this.open.values()) if (thread.record.unread !== true) thread.readAnew(0);
+    for (const thread of this.open.values()) thread.readUpTo(lasts.get(thread.key) ?? 0);
   }
 
   private async take(entry: SpaceEntry): Promise<void> {
@@ -325,8 +345,11 @@ export class Sync {
     const message = await this.understand(entry);
     if (message === undefined) return this.skip(key, seq);
     const { threadId } = message;
-    if (!this.threads.has(threadId) && (await this.absent.take(entry, message))) return;
+    const isPassedOver = !this.threads.has(threadId) && (await this.absent.take(entry, message));
+    if (isPassedOver && !this.threads.has(threadId)) return;
     const thread = await this.threadOf(threadId);
+    // It was opened meanwhile, maybe with what was known before.
+    if (isPassedOver) return thread?.readUpTo(seq);
     await thread?.take(seq, message, after);
     if (thread !== undefined) this.serving?.take(thread);
     thread?.ring();
@@ -357,6 +380,7 @@ export class Sync {
   /** The space was made anew, and everything that is here is sent again; or the log was, and everything is read again. */
   private async beginAnew(what: "space" | "log"): Promise<void> {
     this.place = undefined;
+    this.target = undefined;
     const before = [...this.open.values()];
     this.era++;
     this.threads.clear();
@@ -379,6 +403,7 @@ export class Sync {
 
   private current(): void {
     this.tell();
+    void this.savePlace();
     this.serving?.current();
     this.absent.fetchAll();
     for (const threadId of this.unsent) this.threadOf(threadId).then((thread) => thread?.ring(), quiet);
@@ -435,7 +460,10 @@ export class Sync {
       const { first = 0 } = (await this.options.parts.store.head(threadId)) ?? {};
       return { key, threadId, state: NO_ENTRIES, sent: 0, first, ...(this.revives && { revives: [] }) };
     }
-    if (known.unread === true) return { ...known, threadId, state: { ...NO_ENTRIES, last: this.absent.lastOf(key) } };
+    if (known.unread === true) {
+      const last = Math.max(known.state.last, this.absent.lastOf(key));
+      return { ...known, threadId, state: { ...NO_ENTRIES, last } };
+    }
     const { state, deleting = state.lastRun } = known;
     if (state.lastRun === 0 || state.deleted === true) return { ...known, threadId };
     // It may have been deleted while nobody looked.
@@ -453,10 +481,23 @@ export class Sync {
     }
     // It is about what was there before the space or the log began anew.
     if (this.open.get(record.threadId) !== thread) return;
+    return this.options.database.put([record], this.savedPlace);
+  }
+
+  /** Everything up to here is in the log, or is known to be read yet. */
+  private get savedPlace(): SpacePlace | undefined {
     const { place } = this;
     let seq = place?.seq ?? 0;
     for (const { firstUnsaved } of this.unsaved) seq = Math.min(seq, (firstUnsaved ?? Infinity) - 1);
-    return this.options.database.put([record], place && { log: place.log, seq });
+    return place && { log: place.log, seq };
+  }
+
+  /** What is passed over, no thread saves. */
+  private async savePlace(): Promise<void> {
+    if (this.isSaving || this.unsaved.size > 0) return;
+    this.isSaving = true;
+    await this.options.database.put([], this.savedPlace).catch(quiet);
+    this.isSaving = false;
   }
 
   private failed(why: string | undefined): void {

@@ -66,8 +66,11 @@ export class ThreadSync {
   private compared = 0;
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
-  /** Whether its runs are in the log, as far as others have added any: to be read; read; written down. */
-  private runsAre: "unread" | "read" | "here" = "here";
+  /**
+   * Whether its runs are in the log, as far as others have added any: to be read; read; of the first one there is nothing
+   * yet that could be written down; written down.
+   */
+  private runsAre: "unread" | "read" | "begun" | "here" = "here";
 
   constructor(
     private readonly context: ThreadSyncContext,
@@ -93,13 +96,16 @@ export class ThreadSync {
 
   /** What others have added up to now is in the log, but for runs that are live. */
   get isHere(): boolean {
-    return this.runsAre === "here";
+    return this.runsAre === "begun" || this.runsAre === "here";
   }
 
   /** Everything that was read of the thread is in the log. */
   get isWrittenDown(): boolean {
     return this.arrivals.areWrittenDown;
   }
+
+  /** Why it cannot be written down now; undefined: it can, as far as is known. */
+  failure: unknown;
 
   /** The run of another device that is written down while it goes on. */
   get liveRunId(): string | undefined {
@@ -145,11 +151,16 @@ export class ThreadSync {
     this.restoreLater("lost");
   }
 
-  /** All of its entries are read, from the first one. @param upTo at least up to this one */
-  readAnew(upTo: number): void {
+  /** What is to be known of it is read: all of its entries, from the first one. @param last the seq of its last one, at least */
+  readUpTo(last: number): void {
+    if (this.restoring !== undefined) this.restoring = { ...this.restoring, upTo: Math.max(last, this.restoring.upTo) };
+    else if (this.its.state.last < last) this.readAnew(last);
+  }
+
+  private readAnew(upTo: number): void {
     this.its = { ...this.its, unread: true };
     this.runsAre = "unread";
-    if (this.restoring === undefined) this.restoreLater("unread", upTo);
+    this.restoreLater("unread", upTo);
   }
 
   private pass(seq: number): void {
@@ -268,7 +279,7 @@ export class ThreadSync {
   /** Everything that is in the space comes (back). */
   private async restore({ why, upTo }: Restoring): Promise<void> {
     const { parts } = this.context;
-    const { key, threadId, activating, state: before, unread, revives } = this.its;
+    const { key, threadId, activating, deleting, state: before, unread, revives } = this.its;
     const isLost = why === "lost";
     const told = isLost ? "The servers lack a part of the thread" : "The thread was deleted here";
     // Whoever changes each entry must not keep this device busy.
@@ -292,10 +303,14 @@ export class ThreadSync {
       if (isMessage) await this.fold(seq, message, after);
       else this.pass(seq);
     }
-    if (why === "unread") this.runsAre = "read";
-    if (!isLost) return;
+    if (this.runsAre === "unread") this.runsAre = "read";
     // What people have done here is told once more.
     const { lastRun, deleted, active } = this.its.state;
+    if (why === "unread") {
+      if (deleting !== undefined && deleting === lastRun) this.note({ deleting });
+      if (activating !== undefined && activating.knew === active) this.note({ activating });
+    }
+    if (!isLost) return;
     const runId = activating?.runId ?? before.active;
     if (head?.deleted === true) {
       if (lastRun > 0 && deleted !== true) this.note({ deleting: lastRun });
@@ -378,11 +393,12 @@ export class ThreadSync {
         if (restoring !== undefined) {
           await this.restore(restoring);
           if (signal.aborted) return;
+          if (this.restoring !== restoring && this.its.state.last < (this.restoring?.upTo ?? 0)) continue;
           this.restoring = undefined;
           restoring.restored();
         }
         await this.arrivals.writeDown();
-        if (this.runsAre === "read" && this.restoring === undefined) await this.come();
+        if ((this.runsAre === "read" || this.runsAre === "begun") && this.restoring === undefined) await this.come();
         await this.send();
         await this.reconcile();
         // While something is to be restored, what is saved must still say so.
@@ -398,9 +414,12 @@ export class ThreadSync {
         if (error instanceof SpaceOffline) this.context.unsent(this);
         else {
           const why = messageOf(error);
+          this.failure = error;
           parts.logger.warn(`${this.its.threadId}: not in step: ${why}`);
           this.context.failed(why);
+          this.context.wrote();
           await parts.clock.after(LOOK_MS, signal);
+          this.failure = undefined;
           this.bell.ring();
         }
       }
@@ -421,8 +440,12 @@ export class ThreadSync {
   private async come(): Promise<void> {
     const { parts, wrote } = this.context;
     const { threadId, listed } = this.its;
+    const head = await parts.store.head(threadId);
+    const isEmpty = head === undefined || head.deleted === true;
+    this.runsAre = isEmpty && this.arrivals.haveUnseen ? "begun" : "here";
+    // Until something of it can be shown it is in the list as it was.
+    if (this.runsAre === "begun") return wrote();
     await parts.store.arrived?.(threadId, listed);
-    this.runsAre = "here";
     parts.channel.post({ type: "changed", threadId });
     wrote();
   }

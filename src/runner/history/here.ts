@@ -11,8 +11,10 @@ export async function here(
   threadId: string,
 ): Promise<void> {
   if (elsewhere.known === undefined && elsewhere.fetch === undefined) return;
-  const row = await store.thread(threadId).catch((error: unknown) => {
-    if (!isUnreadable(error)) throw error;
+  const row = await store.thread(threadId).catch(async (error: unknown) => {
+    // What needs no content, such as a deletion, needs no key. A thread that is not here must come first.
+    const isLocked = RunnerError.is(error, "locked") && (await store.absent?.())?.includes(threadId) !== true;
+    if (!isLocked && !isUnreadable(error)) throw error;
     return "unreadable" as const;
   });
   // One that is not here has a row that was written by this device.

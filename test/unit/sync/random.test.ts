@@ -152,7 +152,9 @@ async function play(
       }
     }
   } catch (error) {
-    const story = [...server.entries.map(lineOf), ...(await Promise.all(devices.map(standOf)))];
+    const sealed = server.entries.filter(({ body }) => typeof decodeMessage(body) !== "object").length;
+    const stands = await Promise.all(devices.map(standOf));
+    const story = [...server.entries.flatMap(lineOf), `${sealed} entries that only a device can open`, ...stands];
     throw new Error(story.join("\n"), { cause: error });
   } finally {
     gates = [];
@@ -161,12 +163,12 @@ async function play(
 }
 
 /** What happened, for whoever looks into a failure. */
-function lineOf({ seq, body }: MemoryServer["entries"][number]): string {
+function lineOf({ seq, body }: MemoryServer["entries"][number]): string[] {
   const message = decodeMessage(body);
-  if (typeof message !== "object") return `${seq}`;
+  if (typeof message !== "object") return [];
   const { type, threadId, device } = message;
   const of = "runId" in message ? ` ${message.runId}` : "";
-  return `${seq} ${threadId} ${device.name}: ${type}${of}${"knew" in message ? ` knew ${message.knew}` : ""}`;
+  return [`${seq} ${threadId} ${device.name}: ${type}${of}${"knew" in message ? ` knew ${message.knew}` : ""}`];
 }
 
 async function standOf(one: Device): Promise<string> {

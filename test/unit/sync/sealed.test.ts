@@ -732,3 +732,27 @@ test("a device that is given another space sends it everything, by keys of its o
   await eventually(async () => expect(Object.keys(await tree(phone, "u"))).toEqual(["r2", "r3", "r5"]));
   await same("t", phone, tablet);
 });
+
+test("a device that has made keys for a space which was lost before it was read is in step with those that made others", async () => {
+  const server = new MemoryServer();
+  const space = new MemorySpace(server);
+  const { gate, letOn } = gated();
+  const { read } = space;
+  let reads = 0;
+  // The first finds no keys, the second looks for them, the third reads.
+  vi.spyOn(space, "read").mockImplementation(async function* (after, signal) {
+    if (++reads === 3) await gate;
+    yield* read.call(space, after, signal);
+  });
+  const first = deviceOn(space, "First", withKey());
+  onTestFinished(first.close);
+  await eventually(() => expect(reads).toBe(3));
+  await say(first, "t", "r1", agentOf(counter(2)));
+  server.lose();
+  const other = device(server, "Other", withKey());
+  await inStep(other);
+  await say(other, "t", "r2", agentOf(counter(2)));
+  letOn();
+  await same("t", first, other);
+  expect(Object.keys(await tree(first, "t"))).toEqual(["r1", "r2"]);
+});
