@@ -36,7 +36,8 @@ export async function listThreads(
   const { agentId, archived = false } = query;
   const limit = checkNumber("limit", query.limit, DEFAULT_LIMIT, MAX_LIMIT);
   const before = query.before === undefined ? undefined : placeOf(query.before);
-  if (limit === 0 || (before?.updatedAt === 0 && before.threadId === "")) return [];
+  const isFirst = before !== undefined && (before.updatedAt < 0 || (before.updatedAt === 0 && before.threadId === ""));
+  if (limit === 0 || isFirst) return [];
   // In this order, a run that ends in between shows as live until the next change, never as neither live nor ended.
   const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
   const threads = await store.threads({
@@ -48,14 +49,18 @@ export async function listThreads(
   return threads.map((thread) => summary(thread, live.get(thread.threadId), isOver));
 }
 
+const NO_PLACE = "before must be a thread of the list, or a number";
+
 /** @throws RunnerError `invalid-input` */
 function placeOf(before: unknown): ThreadPlace {
   const { updatedAt, threadId } =
     typeof before === "object" && before !== null
       ? (before as Partial<ThreadPlace>)
       : { updatedAt: before, threadId: "" };
-  if (typeof threadId !== "string") throw invalidInput("before", "before must be a thread of the list, or a number");
-  return { updatedAt: checkNumber("before", updatedAt ?? Number.NaN, 0), threadId };
+  if (typeof threadId !== "string") throw invalidInput("before", NO_PLACE);
+  // As the list has it: rounded, it would be another place.
+  if (typeof updatedAt !== "number" || Number.isNaN(updatedAt)) throw invalidInput("before", NO_PLACE);
+  return { updatedAt, threadId };
 }
 
 export async function hasNoThreads(store: RunStore): Promise<boolean> {

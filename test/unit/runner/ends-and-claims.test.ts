@@ -348,14 +348,15 @@ test("a closed runner refuses readers instead of showing them nothing (L13)", as
   await expect(collect(runner.connect({ threadId: "t" }))).rejects.toMatchObject({ code: "closed" });
 });
 
-test.each([{ before: Number.NaN }, { before: -1 }, { before: 0 }])(
-  "a query of %o is answered or refused, never told as a failure of the storage (L10)",
-  async (query) => {
-    const runner = makeRunner();
-    const answer = await runner.listThreads(query).catch((error: { code: string }) => error.code);
-    expect(["invalid-input"].includes(answer as string) || Array.isArray(answer)).toBe(true);
-  },
-);
+test.each([
+  ...[Number.NaN, -1, 0, -0.5, Infinity, -Infinity, 1.5].map((before) => ({ before })),
+  { before: { updatedAt: -1, threadId: "t" } },
+  { before: { updatedAt: Infinity, threadId: "t" } },
+])("a query of %o is answered or refused, never told as a failure of the storage (L10)", async (query) => {
+  const runner = makeRunner();
+  const answer = await runner.listThreads(query).catch((error: { code: string }) => error.code);
+  expect(["invalid-input"].includes(answer as string) || Array.isArray(answer)).toBe(true);
+});
 
 test("a run whose end could not be written is told with its cause, and settled as soon as it can be (L9, L10)", async () => {
   const one = makeRunner();
