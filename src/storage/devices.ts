@@ -77,7 +77,7 @@ export interface DeviceStore {
   /**
    * The runs of an absent thread have come; if it has none, it leaves the list.
    *
-   * @param listed what people have made of it, as its runs' devices say
+   * @param listed what people have made of it, as its runs' devices say; absent fields stay
    */
-  arrived?(threadId: string, listed?: Pick<ThreadRow, "title" | "archived" | "pinned">): Promise<void>;
+  arrived?(threadId: string, listed?: Partial<Pick<ThreadRow, "title" | "archived" | "pinned">>): Promise<void>;
 }

@@ -439,13 +439,16 @@ export class ThreadSync {
 
   private async come(): Promise<void> {
     const { parts, wrote } = this.context;
-    const { threadId, listed } = this.its;
+    const { threadId, state, listed } = this.its;
     const head = await parts.store.head(threadId);
     const isEmpty = head === undefined || head.deleted === true;
     this.runsAre = isEmpty && this.arrivals.haveUnseen ? "begun" : "here";
     // Until something of it can be shown it is in the list as it was.
     if (this.runsAre === "begun") return wrote();
-    await parts.store.arrived?.(threadId, listed);
+    // The run that gave it its title may be gone, as if it had never begun: see `reconcile`.
+    const { title: _title, ...flags } = listed ?? {};
+    const title = state.title ?? (state.active === null ? undefined : listed?.title);
+    await parts.store.arrived?.(threadId, { ...flags, ...(title !== undefined && { title }) });
     parts.channel.post({ type: "changed", threadId });
     wrote();
   }

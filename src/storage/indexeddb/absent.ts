@@ -36,7 +36,8 @@ export const indexedDBAbsent = (
     }),
 
   arrived: async (threadId, listed) => {
-    const title = listed && (await encodeTitle(codec, threadId, listed.title));
+    const { title: text, archived, pinned } = listed ?? {};
+    const title = text === undefined ? undefined : await encodeTitle(codec, threadId, text);
     await connection.write(withKeys(["heads", "threads"], codec), "relaxed", async (tx) => {
       await refuseEncrypted(tx, codec, KEYS);
       const { before, isHere } = await standing(tx, threadId);
@@ -44,8 +45,14 @@ export const indexedDBAbsent = (
       const { absent: _absent, ...row } = before;
       const threads = tx.objectStore("threads");
       if (!isHere) return quietly(threads.delete(threadId));
-      const flags = listed && { archived: flag(listed.archived), pinned: flag(listed.pinned) };
-      quietly(threads.put({ ...row, ...(title !== undefined && { title }), ...flags }));
+      quietly(
+        threads.put({
+          ...row,
+          ...(title !== undefined && { title }),
+          ...(archived !== undefined && { archived: flag(archived) }),
+          ...(pinned !== undefined && { pinned: flag(pinned) }),
+        }),
+      );
     });
   },
 });

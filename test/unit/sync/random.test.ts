@@ -172,8 +172,10 @@ function lineOf({ seq, body }: MemoryServer["entries"][number]): string[] {
 }
 
 async function standOf(one: Device): Promise<string> {
-  const trees = await Promise.all(THREADS.map((threadId) => tree(one, threadId)));
-  return `${one.name} ${JSON.stringify(trees)} ${one.said.slice(0, 3).join("; ")}`;
+  const trees = await Promise.all(
+    THREADS.map(async (id) => ({ ...(await listed(one, id)), tree: await tree(one, id) })),
+  );
+  return `${one.name} ${JSON.stringify(trees)} ${[...new Set(one.said)].slice(0, 3).join("; ")}`;
 }
 
 async function allTheSame(
