@@ -294,8 +294,9 @@ export class Sync {
     for await (const frame of this.options.space.read(this.place, signal)) {
       if (frame.is === "begins") {
         // The last entries may be lost, too: of a power failure, or an older backup.
+        const isSame = await this.isOf(frame.log);
         const isOther = this.place !== undefined && (this.place.log !== frame.log || frame.last < this.place.seq);
-        if (isOther || !(await this.isOf(frame.log))) {
+        if (isOther || !isSame) {
           this.anew = "space";
           return;
         }
@@ -336,7 +337,7 @@ export class Sync {
     this.target = undefined;
     const lasts = await this.absent.list(upTo, (entry) => this.understand(entry), signal);
     await Promise.allSettled(this.loading);
-    for (const thread of this.open.values()) thread.readUpTo(lasts.get(thread.key) ?? 0);
+    for (const thread of this.open.values()) await thread.readUpTo(lasts.get(thread.key) ?? 0);
   }
 
   private async take(entry: SpaceEntry): Promise<void> {

@@ -151,10 +151,16 @@ export class ThreadSync {
     this.restoreLater("lost");
   }
 
-  /** What is to be known of it is read: all of its entries, from the first one. @param last the seq of its last one, at least */
-  readUpTo(last: number): void {
+  /**
+   * Where something is missing, all of its entries are read, from the first one. Resolves when a host that starts later does
+   * so, too.
+   *
+   * @param last the seq of its last entry, at least
+   */
+  async readUpTo(last: number): Promise<void> {
     if (this.restoring !== undefined) this.restoring = { ...this.restoring, upTo: Math.max(last, this.restoring.upTo) };
     else if (this.its.state.last < last) this.readAnew(last);
+    if (this.its.unread === true) await this.context.save(this);
   }
 
   private readAnew(upTo: number): void {
