@@ -73,7 +73,10 @@ async function unlisted(
   const { threadId, state, sent, activating, deleting } = record;
   const from = { threadId, device };
   for (const [runId, open] of Object.entries(state.open)) {
-    if (open.device.id !== device.id || (await store.runById(threadId, runId)) !== undefined) continue;
+    if (open.device.id !== device.id) continue;
+    const row = await store.runById(threadId, runId);
+    // One that was deleted here, and came back of the space, nobody executes any more.
+    if (row !== undefined && row.device?.id !== device.id) continue;
     return { is: "message", message: { type: "abandon", runId, ...from } };
   }
   if (deleting !== undefined) {

@@ -635,3 +635,27 @@ test("an entry that says nothing is known after a restart, so that what is added
   const laptop = device(server, "Laptop");
   await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r3"]));
 });
+
+test("a live run whose thread is deleted, and kept by what another device added unseen, ends on all devices", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  const { gate, letOn } = gated();
+  const slow = agentOf(counter(4, (step) => (step === 2 ? gate : undefined)));
+  laptop.space.connect(false);
+  const going = [say(phone, "t", "p1", slow), say(laptop, "t", "l1", slow.clone())];
+  for (const run of going) run.catch(() => undefined);
+  await eventually(() => expect(types(server)).toContain("events"));
+  await eventually(async () => expect(await laptop.runner.isRunning({ threadId: "t" })).toBe(true));
+  laptop.space.connect(true);
+  await eventually(() => expect(types(server).filter((type) => type === "events")).toHaveLength(2));
+  await phone.runner.deleteThread("t");
+  letOn();
+  await Promise.allSettled(going);
+  await eventually(async () => {
+    for (const { runner } of [phone, laptop]) expect(await runner.isRunning({ threadId: "t" })).toBe(false);
+    expect(Object.keys(await tree(phone, "t"))).toContain("l1");
+    expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
+    expect(await shown(phone, "t")).toEqual(await shown(laptop, "t"));
+  });
+});
