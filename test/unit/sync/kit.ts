@@ -123,6 +123,15 @@ export const types = ({ entries }: MemoryServer): string[] =>
     return typeof message === "object" ? message.type : [];
   });
 
+/** What an entry says, for whoever looks into a failure; none for one that cannot be read. */
+export function lineOf({ seq, body }: MemoryServer["entries"][number]): string[] {
+  const message = decodeMessage(body);
+  if (typeof message !== "object") return [];
+  const { type, threadId, device } = message;
+  const of = "runId" in message ? ` ${message.runId}` : "";
+  return [`${seq} ${threadId} ${device.name}: ${type}${of}${"knew" in message ? ` knew ${message.knew}` : ""}`];
+}
+
 export const ended = (server: MemoryServer): number => types(server).filter((type) => type === "end").length;
 
 export { MemoryServer };

@@ -6,7 +6,7 @@ import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { times } from "../property.js";
 import { flipped, HostileServer, type Injects } from "./hostile-server.js";
-import { makeDevice, MemoryServer, passes, say, shown, tree, type Device } from "./kit.js";
+import { lineOf, makeDevice, MemoryServer, passes, say, shown, tree, type Device } from "./kit.js";
 
 /*
  * Three devices and a server, whatever they do and whatever is cut: in the end all show the same, and nothing that ended
@@ -160,15 +160,6 @@ async function play(
     gates = [];
     for (const one of devices) await one.close();
   }
-}
-
-/** What happened, for whoever looks into a failure. */
-function lineOf({ seq, body }: MemoryServer["entries"][number]): string[] {
-  const message = decodeMessage(body);
-  if (typeof message !== "object") return [];
-  const { type, threadId, device } = message;
-  const of = "runId" in message ? ` ${message.runId}` : "";
-  return [`${seq} ${threadId} ${device.name}: ${type}${of}${"knew" in message ? ` knew ${message.knew}` : ""}`];
 }
 
 async function standOf(one: Device): Promise<string> {
