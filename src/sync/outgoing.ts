@@ -75,8 +75,9 @@ async function unlisted(
   for (const [runId, open] of Object.entries(state.open)) {
     if (open.device.id !== device.id) continue;
     const row = await store.runById(threadId, runId);
-    // One that was deleted here, and came back of the space, nobody executes any more.
-    if (row !== undefined && row.device?.id !== device.id) continue;
+    // One that was deleted here, and came back from the space, nobody executes any more.
+    const isDead = row?.device?.id === device.id && (row.status === "running" || row.runIndex < sent);
+    if (row !== undefined && !isDead) continue;
     return { is: "message", message: { type: "abandon", runId, ...from } };
   }
   if (deleting !== undefined) {
@@ -96,9 +97,10 @@ async function unlisted(
   const runIndex = sent;
   if (runIndex < head.runCount) {
     const row = await store.run(threadId, runIndex);
-    // Another server has it.
+    // This server executes it, and another one has it.
     if (
       row?.asker !== undefined &&
+      row.device === undefined &&
       lock?.isClaimed === true &&
       lock.runId === row.runId &&
       lock.device.id !== device.id

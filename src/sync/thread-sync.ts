@@ -267,7 +267,8 @@ export class ThreadSync {
     // What others have of a run that is gone here comes back, and so does a thread that others had added to.
     const isGone = type === "abandon" && counts && row === undefined;
     const isKept = isGone && (before.state.open[message.runId]?.nextSeq ?? 0) > 0;
-    if (this.restoring !== undefined || (!isKept && (type !== "deleted" || counts))) return;
+    const isRefused = type === "deleted" && !counts && before.state.deleted !== true;
+    if (this.restoring !== undefined || (!isKept && !isRefused)) return;
     this.restoreLater("deleted");
   }
 
