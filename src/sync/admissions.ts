@@ -126,9 +126,12 @@ export class Admissions {
     if (afterToolCalls === true && !isNextAfterCalls(head, runId))
       throw new RunnerError("call-over", { threadId, runId });
     // The server continues what the space has.
-    const { sent, deleting } = thread.record;
-    const isUnsent = deleting !== undefined || (head?.deleted !== true && (head?.runCount ?? 0) > sent);
-    if (thread.isBehind || isUnsent) return { is: "behind", wait: () => this.writtenDown(thread) };
+    const { sent, deleting, state } = thread.record;
+    const isDeleted = head?.deleted === true;
+    const isDeletionUntold = deleting !== undefined || (isDeleted && state.lastRun > 0 && state.deleted !== true);
+    const areRunsUntold = !isDeleted && (head?.runCount ?? 0) > sent;
+    if (thread.isBehind || isDeletionUntold || areRunsUntold)
+      return { is: "behind", wait: () => this.writtenDown(thread) };
     const { shownAs } = request;
     const isThere = shownAs !== undefined && head !== undefined && head.deleted !== true;
     const messages = isThere ? [...asKnown(await context.history.base(head), input.messages, shownAs)] : input.messages;

@@ -263,3 +263,50 @@ test("nonsense that is asked for is refused, and the thread is free", async () =
   await ask(phone.runtime, "heavy", "t", "r2");
   expect(await phone.runtime.threads.list()).toHaveLength(1);
 });
+
+test("where a server has left in the middle of a run, another one executes the next", async () => {
+  const space = new MemoryServer();
+  const { gate, letOn } = gated();
+  const slow = agentOf(counter(3, (step) => (step === 1 ? gate : undefined)));
+  const first = await server(new MemorySpace(space), "First", { agents: { heavy: slow } });
+  const phone = device(new MemorySpace(space), "Phone");
+  const other = device(new MemorySpace(space), "Other");
+  await sees(phone.runtime, "heavy");
+  const asked = ask(phone.runtime, "heavy", "t", "r1").catch(() => undefined);
+  await until(() => expect(types(space)).toContain("events"));
+  await server(new MemorySpace(space), "Second", { agents: { heavy: agentOf(counter(1)) } });
+  await first.close();
+  await asked;
+  letOn();
+  for (const [n, { runtime }] of [phone, other].entries()) {
+    await sees(runtime, "heavy");
+    await until(async () => void (await ask(runtime, "heavy", "t", `next-${n}`)));
+  }
+  expect(await runOf(phone.runtime, "t", "next-1")).toMatchObject({ status: "finished", device: { name: "Second" } });
+});
+
+test("a thread that was deleted begins anew on a server, without what was in it", async () => {
+  const space = new MemoryServer();
+  const seen: number[] = [];
+  const heavy = agentOf((input, context) => {
+    seen.push(input.messages.length);
+    return counter(1)(input, context);
+  });
+  await server(new MemorySpace(space), "Server", { agents: { heavy } });
+  const at = new MemorySpace(space);
+  const [phone, laptop] = [device(at, "Phone"), device(new MemorySpace(space), "Laptop")];
+  for (const { runtime } of [phone, laptop]) await sees(runtime, "heavy");
+  await ask(phone.runtime, "heavy", "t", "r1");
+  await until(async () => expect(await textsOf(laptop.runtime, "t")).toHaveLength(2));
+  // The space hears of it when the connection is there again, together with the question.
+  at.connect(false);
+  await phone.runtime.threads.delete("t");
+  at.connect(true);
+  for (const [n, { runtime }] of [phone, laptop].entries())
+    await until(async () => void (await ask(runtime, "heavy", "t", `anew-${n}`)));
+  expect(seen).toEqual([1, 1, 3]);
+  await until(async () => {
+    expect(await textsOf(phone.runtime, "t")).toEqual(await textsOf(laptop.runtime, "t"));
+    expect(await textsOf(laptop.runtime, "t")).toHaveLength(4);
+  });
+});

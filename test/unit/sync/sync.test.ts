@@ -659,3 +659,26 @@ test("a live run whose thread is deleted, and kept by what another device added 
     expect(await shown(phone, "t")).toEqual(await shown(laptop, "t"));
   });
 });
+
+test("a thread that two devices delete at once is gone on all of them, and can begin anew", async () => {
+  const server = new MemoryServer();
+  const three = [device(server, "Phone"), device(server, "Laptop"), device(server, "Tablet")] as const;
+  const [phone, laptop, tablet] = three;
+  await inStep(...three);
+  await say(phone, "t", "p1", agentOf(counter(2)));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ p1: { status: "finished" } }));
+  await say(laptop, "t", "l1", agentOf(counter(2)));
+  await eventually(async () => {
+    for (const one of three) expect(await tree(one, "t")).toMatchObject({ l1: { status: "finished" }, p1: {} });
+  });
+  for (const one of [phone, laptop]) one.space.connect(false);
+  for (const one of [phone, laptop]) expect(await one.runner.deleteThread("t")).toBe(true);
+  for (const one of [phone, laptop]) one.space.connect(true);
+  await inStep(...three);
+  await eventually(() => expect(types(server).filter((type) => type === "deleted")).toHaveLength(2));
+  await say(tablet, "t", "t1", agentOf(counter(1)));
+  await eventually(async () => {
+    for (const one of three) expect(Object.keys(await tree(one, "t"))).toEqual(["t1"]);
+  });
+  expect(types(server).filter((type) => type === "run")).toHaveLength(3);
+});
