@@ -93,7 +93,8 @@ export class Admissions {
       until.abort();
     }
     if (asked === undefined) return admitted;
-    // What a server was asked for, another one may have taken.
+    // What a server was asked for, another one may have taken. A claim whose answer was lost is taken back.
+    this.starting.delete(runId);
     throw new RunnerError("offline", { threadId, runId }, { message: "The space does not answer this server" });
   }
 

@@ -127,9 +127,9 @@ export const types = ({ entries }: MemoryServer): string[] =>
 export function lineOf({ seq, body }: MemoryServer["entries"][number]): string[] {
   const message = decodeMessage(body);
   if (typeof message !== "object") return [];
-  const { type, threadId, device } = message;
+  const { type, threadId } = message;
   const of = "runId" in message ? ` ${message.runId}` : "";
-  return [`${seq} ${threadId} ${device.name}: ${type}${of}${"knew" in message ? ` knew ${message.knew}` : ""}`];
+  return [`${seq} ${threadId} ${message.device.name}: ${type}${of}${"knew" in message ? ` knew ${message.knew}` : ""}`];
 }
 
 export const ended = (server: MemoryServer): number => types(server).filter((type) => type === "end").length;

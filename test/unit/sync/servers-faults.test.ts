@@ -310,3 +310,14 @@ test("a thread that was deleted begins anew on a server, without what was in it"
     expect(await textsOf(laptop.runtime, "t")).toHaveLength(4);
   });
 });
+
+test("a server that is not told that its claim stands lets go of it", async () => {
+  const space = new MemoryServer();
+  let isLost = true;
+  const at = new MemorySpace(space, { loseAnswer: () => isLost && !(isLost = false) });
+  await server(at, "Server", { agents: { heavy: agentOf(counter(1)) } });
+  const phone = device(new MemorySpace(space), "Phone");
+  await sees(phone.runtime, "heavy");
+  await ask(phone.runtime, "heavy", "t", "r1");
+  expect(types(space).slice(0, 4)).toEqual(["claim", "claim", "release", "claim"]);
+});
