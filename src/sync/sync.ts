@@ -113,7 +113,6 @@ export class Sync {
     this.absent = new AbsentThreads({
       parts,
       space,
-      keyOf: options.keyOf,
       database: options.database,
       keep: options.keep ?? "all",
       threadOf: (threadId) => this.threadOf(threadId),
@@ -286,7 +285,7 @@ export class Sync {
     const [first] = await this.options.parts.store.heads(undefined);
     this.epoch = await this.options.database.epoch();
     const isOther = this.epoch !== undefined && (first === undefined || !isSameDatabase(first.epoch, this.epoch));
-    if (isOther || (this.epoch === undefined && (await this.absent.isLost()))) this.anew = "log";
+    if (isOther || (this.epoch === undefined && (await this.absent.list.isLost()))) this.anew = "log";
     else await this.lookAtAll();
   }
 
@@ -300,7 +299,7 @@ export class Sync {
           this.anew = "space";
           return;
         }
-        if (this.place === undefined && frame.last > 0 && this.absent.isAble) {
+        if (this.place === undefined && frame.last > 0 && this.absent.list.isAble) {
           await this.list(frame.last, signal);
           this.place = { log: frame.log, seq: frame.last };
           await this.options.database.put([], this.place);
@@ -335,7 +334,7 @@ export class Sync {
   /** A device that is new in the space lists its threads first. */
   private async list(upTo: number, signal: AbortSignal): Promise<void> {
     this.target = undefined;
-    const lasts = await this.absent.list(upTo, (entry) => this.understand(entry), signal);
+    const lasts = await this.absent.list.read(upTo, (entry) => this.understand(entry), signal);
     await Promise.allSettled(this.loading);
     for (const thread of this.open.values()) await thread.readUpTo(lasts.get(thread.key) ?? 0);
   }
@@ -346,7 +345,7 @@ export class Sync {
     const message = await this.understand(entry);
     if (message === undefined) return this.skip(key, seq);
     const { threadId } = message;
-    const isPassedOver = !this.threads.has(threadId) && (await this.absent.take(entry, message));
+    const isPassedOver = !this.threads.has(threadId) && (await this.absent.list.take(entry, message));
     if (isPassedOver && !this.threads.has(threadId)) return;
     const thread = await this.threadOf(threadId);
     // It was opened meanwhile, maybe with what was known before.
@@ -462,7 +461,7 @@ export class Sync {
       return { key, threadId, state: NO_ENTRIES, sent: 0, first, ...(this.revives && { revives: [] }) };
     }
     if (known.unread === true) {
-      const last = Math.max(known.state.last, this.absent.lastOf(key));
+      const last = Math.max(known.state.last, this.absent.list.lastOf(key));
       return { ...known, threadId, state: { ...NO_ENTRIES, last } };
     }
     const { state, deleting = state.lastRun } = known;
