@@ -4,8 +4,8 @@ import type { RunnerError } from "../../run/errors.js";
 import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "../parts.js";
 
-/** How often followers in other hosts are told of committed events, in ms. */
-const ADVANCED_EVERY_MS = 20;
+/** Pause between two messages to followers in other hosts about committed events, in ms. */
+const ADVANCED_EVERY_MS = 4;
 
 /** A thread whose entry in the list may have changed. */
 export interface TouchedThread {
@@ -24,6 +24,8 @@ export class Signals {
   private readonly anew = new Subject<RunnerError | undefined>();
   /** By thread, the last committed seq that other hosts were not told of yet. */
   private readonly advances = new Map<string, { readonly runId: string; readonly seq: number }>();
+  /** They were told just now. */
+  private isPausing = false;
 
   constructor(
     private readonly parts: Pick<RunnerParts, "channel" | "clock" | "isOneProcess">,
@@ -89,16 +91,18 @@ export class Signals {
     this.touched(threadId);
   }
 
-  /** Tells other hosts of commits at most every few ms, and always of the last one. */
+  /** Tells other hosts of a commit: at once, then at most every few ms, and always of the last one. */
   advanced({ threadId, runId }: LiveRun, seq: number): void {
-    const waiting = this.advances.size > 0;
     this.advances.set(threadId, { runId, seq });
-    if (waiting) return;
-    void this.parts.clock.after(ADVANCED_EVERY_MS, this.closed).then(() => {
-      for (const [thread, last] of this.advances)
-        this.parts.channel.post({ type: "advanced", threadId: thread, ...last });
-      this.advances.clear();
-    });
+    if (!this.isPausing) this.tellAdvances();
+  }
+
+  private tellAdvances(): void {
+    this.isPausing = this.advances.size > 0;
+    if (!this.isPausing) return;
+    for (const [threadId, last] of this.advances) this.parts.channel.post({ type: "advanced", threadId, ...last });
+    this.advances.clear();
+    void this.parts.clock.after(ADVANCED_EVERY_MS, this.closed).then(() => this.tellAdvances());
   }
 
   /** A bell for the caller, which rings when a run of the thread starts or ends in any host, or the thread changes. */
