@@ -35,17 +35,45 @@ interface SendContext {
   readonly digest: (fingerprint: string) => Promise<string> | string;
 }
 
+/** What the log has of a run that is being sent. */
+interface Sending {
+  readonly runId: string;
+  readonly row: RunRow;
+  /** What comes after that which was sent. */
+  readonly chunks: readonly Chunk[];
+}
+
+/** A thread in the log, and the run of it that is being sent, read at once: each read waits for the writes of a live run. */
+export async function readToSend(
+  store: Reads & Pick<RunStore, "head">,
+  { threadId, sent, state }: ThreadRecord,
+  device: DeviceName,
+): Promise<{ readonly head: ThreadHead | undefined; readonly sending: Sending | undefined }> {
+  const own = Object.entries(state.open).find(([, open]) => open.device.id === device.id);
+  if (own === undefined) return { head: await store.head(threadId), sending: undefined };
+  const [runId, { nextSeq }] = own;
+  const reads = Promise.all([store.run(threadId, sent), store.chunks(threadId, sent, nextSeq - 1, ENTRY_EVENTS)]);
+  const [head, sending] = await Promise.all([
+    store.head(threadId),
+    // What cannot be read fails where it is needed.
+    reads.then(([row, chunks]) => (row?.runId === runId ? { runId, row, chunks } : undefined)).catch(() => undefined),
+  ]);
+  return { head, sending };
+}
+
 /**
  * The next message of a thread, from what is in the log and what the space has. Nothing is remembered in between: after a
  * crash it goes on where it was.
+ *
+ * @param read see {@link readToSend}
  */
 export async function nextToSend(
   store: Reads,
-  head: ThreadHead | undefined,
+  read: Awaited<ReturnType<typeof readToSend>>,
   record: ThreadRecord,
   context: SendContext,
 ): Promise<Next> {
-  const next = await unlisted(store, head, record, context);
+  const next = await unlisted(store, read, record, context);
   if (next?.is !== "message") return next;
   const { message } = next;
   if (message.type === "claim" || message.type === "events" || message.type === "deleted") return next;
@@ -66,7 +94,7 @@ const briefOf = ({ title, agentId, archived, pinned, createdAt, updatedAt, lastS
 /** See {@link nextToSend}, without how the thread is listed. */
 async function unlisted(
   store: Reads,
-  head: ThreadHead | undefined,
+  { head, sending }: Awaited<ReturnType<typeof readToSend>>,
   record: ThreadRecord,
   { device, starting, isListed, digest, now }: SendContext,
 ): Promise<Next> {
@@ -74,7 +102,7 @@ async function unlisted(
   const from = { threadId, device };
   for (const [runId, open] of Object.entries(state.open)) {
     if (open.device.id !== device.id) continue;
-    const row = await store.runById(threadId, runId);
+    const row = sending?.runId === runId ? sending.row : await store.runById(threadId, runId);
     // One that was deleted here, and came back from the space, nobody executes any more.
     const isDead = row?.device?.id === device.id && (row.status === "running" || row.runIndex < sent);
     if (row !== undefined && !isDead) continue;
@@ -96,7 +124,7 @@ async function unlisted(
   if (sent < first) return { is: "sent", runIndex: first - 1 };
   const runIndex = sent;
   if (runIndex < head.runCount) {
-    const row = await store.run(threadId, runIndex);
+    const row = sending?.row ?? (await store.run(threadId, runIndex));
     // This server executes it, and another one has it.
     if (
       row?.asker !== undefined &&
@@ -112,7 +140,7 @@ async function unlisted(
     if (row === undefined || isOthers || (head.cut === true && runIndex === head.first)) {
       return { is: "sent", runIndex };
     }
-    const next = await nextOfRun(store, row, record, from);
+    const next = await nextOfRun(store, row, sending?.chunks, record, from);
     if (next?.is !== "message" || next.message.type !== "run") return next;
     const { message } = next;
     return { is: "message", message: { ...message, fingerprint: await digest(message.fingerprint) } };
@@ -148,14 +176,21 @@ const openBy = ({ state }: ThreadRecord, runId: string): string | undefined =>
 
 type From = Pick<SpaceMessage, "threadId" | "device">;
 
-async function nextOfRun(store: Reads, row: RunRow, record: ThreadRecord, from: From): Promise<Next> {
+async function nextOfRun(
+  store: Reads,
+  row: RunRow,
+  unsent: readonly Chunk[] | undefined,
+  record: ThreadRecord,
+  from: From,
+): Promise<Next> {
   const { runId, runIndex } = row;
   const open = openBy(record, runId) === from.device.id ? record.state.open[runId] : undefined;
   if (open === undefined) {
     return { is: "message", message: await runMessage(store, row, from) };
   }
   const { nextSeq } = open;
-  const read = await completed(store, await store.chunks(from.threadId, runIndex, nextSeq - 1, ENTRY_EVENTS));
+  const chunks = unsent ?? (await store.chunks(from.threadId, runIndex, nextSeq - 1, ENTRY_EVENTS));
+  const read = await completed(store, chunks);
   // Records that were joined meanwhile may begin earlier.
   const taken = upTo([...catchUp(read, nextSeq - 1)], ENTRY_SIZE);
   const last = taken.at(-1);

@@ -10,7 +10,7 @@ import type { StopCall } from "./devices.js";
 import type { IncomingRun, Written } from "./incoming.js";
 import { decodeMessage, encodeMessage, type SpaceMessage, type ThreadMessage } from "./messages.js";
 import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
-import { nextToSend, type Next } from "./outgoing.js";
+import { nextToSend, readToSend, type Next } from "./outgoing.js";
 import { SpaceOffline, type Space } from "./space.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
@@ -478,11 +478,13 @@ export class ThreadSync {
     const { parts, self } = this.context;
     while (this.isInStep() && !this.ended.signal.aborted) {
       const starting = this.context.starting();
-      const { last } = this.its.state;
-      const head = await parts.store.head(this.its.threadId);
+      const { its } = this;
+      const { last } = its.state;
+      const read = await readToSend(parts.store, its, self);
+      const { head } = read;
       const isListed = !this.arrivals.changeList;
       const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
-      const next = await nextToSend(parts.store, head, this.its, {
+      const next = await nextToSend(parts.store, read, its, {
         device: self,
         starting,
         isListed,
