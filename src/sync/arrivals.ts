@@ -166,7 +166,9 @@ export class Arrivals {
       case "run": {
         const { device, runId } = one.run.run;
         const stop = (): void => devices.askToStop(device.id, { threadId, runId });
-        if (one.run.isLive && (await parts.store.head(threadId))?.stop?.runId === runId) stop();
+        // Whatever is appended brings it along.
+        const asks = one.run.isLive && !one.run.hasMore && (await parts.store.head(threadId))?.stop?.runId === runId;
+        if (asks) stop();
         return one.run.write(devices.isAway(device.id), stop);
       }
       case "thread":

@@ -456,9 +456,11 @@ export class Sync {
 
   private async recordOf(key: string, threadId: string): Promise<ThreadRecord> {
     const known = await this.options.database.thread(key);
-    if (known === undefined) {
+    // Of entries that say nothing, only the place of the last one is known.
+    if (known === undefined || known.threadId === "") {
       const { first = 0 } = (await this.options.parts.store.head(threadId)) ?? {};
-      return { key, threadId, state: NO_ENTRIES, sent: 0, first, ...(this.revives && { revives: [] }) };
+      const { state = NO_ENTRIES } = known ?? {};
+      return { key, threadId, state, sent: 0, first, ...(this.revives && { revives: [] }) };
     }
     if (known.unread === true) {
       const last = Math.max(known.state.last, this.absent.list.lastOf(key));
