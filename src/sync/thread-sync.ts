@@ -189,7 +189,8 @@ export class ThreadSync {
     const isFromHere = message.device.id === this.context.self.id;
     const { store } = this.context.parts;
     // All that is read is read first: the record must not be ahead of what is to be written down.
-    const row = isOfRun && (isFromHere || !isWaited) ? await store.runById(message.threadId, message.runId) : undefined;
+    const isRowNeeded = isOfRun && (isFromHere || !isWaited || type === "abandon");
+    const row = isRowNeeded ? await store.runById(message.threadId, message.runId) : undefined;
     const before = this.its;
     if (seq <= before.state.last) return;
     if (after !== undefined && after !== before.state.last) return this.pass(seq);

@@ -21,7 +21,19 @@ import {
   silent,
   user,
 } from "../runner/kit.js";
-import { device, ended, inStep, MemoryServer, passes, say, shown, tree, types, type Device } from "./kit.js";
+import {
+  device,
+  ended,
+  inStep,
+  makeDevice,
+  MemoryServer,
+  passes,
+  say,
+  shown,
+  tree,
+  types,
+  type Device,
+} from "./kit.js";
 
 const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
@@ -682,3 +694,32 @@ test("a thread that two devices delete at once is gone on all of them, and can b
   });
   expect(types(server).filter((type) => type === "run")).toHaveLength(3);
 });
+
+test.each(["a run that its device begins to send, and abandons", "an entry that says nothing"])(
+  "where the servers have lost everything, a device sends what it has of others behind %s",
+  async (what) => {
+    const server = new MemoryServer();
+    const laptop = device(server, "Laptop");
+    const phone = makeDevice(server, "Phone");
+    await inStep(laptop, phone);
+    await say(phone, "t", "p1", agentOf(counter(2)));
+    await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ p1: { status: "finished" } }));
+    const [run] = server.entries.flatMap(({ body }) => {
+      const message = decodeMessage(body);
+      return typeof message === "object" && message.type === "run" ? [message] : [];
+    });
+    await phone.close();
+    laptop.space.connect(false);
+    server.lose();
+    const key = await keyOfThread("t");
+    if (what === "an entry that says nothing") server.add(key, new TextEncoder().encode("nothing"), 0, "x");
+    else {
+      server.add(key, encodeMessage(run!), 0, "x");
+      server.add(key, encodeMessage({ type: "abandon", threadId: "t", runId: "p1", device: run!.device }), 1, "y");
+    }
+    laptop.space.connect(true);
+    const tablet = device(server, "Tablet");
+    await eventually(async () => expect(await tree(tablet, "t")).toEqual({ p1: { prev: null, status: "finished" } }));
+    expect(await shown(tablet, "t")).toEqual(await shown(laptop, "t"));
+  },
+);
