@@ -75,8 +75,9 @@ class ShownThread {
   /** Ids of the questions that this page has shown. */
   private readonly seen = new Set<string>();
   private shown: Partial<ThreadSnapshot> = {};
-  /** Own runs and readings that stream. */
+  /** Own runs and readings that stream, and stops that are not written back yet. */
   private streams = 0;
+  private look = (): void => undefined;
   /** Gives up the own run that has not begun: it waits for the history, or for the end of another tab's run. */
   private giveUp: (() => void) | undefined;
 
@@ -86,6 +87,7 @@ class ShownThread {
     // A page that goes is no stop (L11), and this is called for both.
     const abortRun = (): void => {
       if (!this.isMounted) return;
+      this.untilWrittenBack();
       if (this.giveUp === undefined) this.store.stop();
       else this.giveUp();
     };
@@ -105,10 +107,23 @@ class ShownThread {
 
   /** Shows what other tabs do. @returns ends that */
   follow(thread: ThreadRuntime): () => void {
-    const look = (): void => this.update(thread);
-    const endings = [this.store.subscribe(look), thread.subscribe(look)];
-    look();
-    return () => endings.forEach((end) => end());
+    this.look = () => this.update(thread);
+    const endings = [this.store.subscribe(() => this.look()), thread.subscribe(() => this.look())];
+    this.look();
+    return () => {
+      this.look = () => undefined;
+      endings.forEach((end) => end());
+    };
+  }
+
+  /** At a stop, assistant-ui's next timer writes what it shows now back into its messages: what changes before is lost. */
+  private untilWrittenBack(): void {
+    this.streams++;
+    const end = (): void => {
+      this.streams--;
+      this.look();
+    };
+    queueMicrotask(() => setTimeout(end));
   }
 
   private update(thread: ThreadRuntime): void {
