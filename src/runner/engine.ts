@@ -89,7 +89,7 @@ export class RunnerEngine {
       logger: safeLogger(logger),
       recordInput: [...(options.recordInput ?? [])],
       recovery: { added: (threadId) => this.signals.waitingChangedHere(threadId) },
-      elsewhere: {},
+      elsewhere: { used: new Set() },
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       eventLimits: eventLimits(options.eventLimits),
@@ -231,7 +231,7 @@ export class RunnerEngine {
       channel: hostChannel(this.openChannel(hostChannelName(dbName)), hostId),
       recovery:
         takesOver === undefined ? { added: () => undefined } : Object.assign(this.parts.recovery, { takesOver }),
-      elsewhere: {},
+      elsewhere: { used: new Set() },
     };
   }
 

@@ -44,6 +44,8 @@ export type Admission =
 
 /** Other devices that have the same threads. Without `admit` there are none. */
 export interface ElsewhereParts {
+  /** Threads that somebody has opened in this host: they stay on this device. */
+  readonly used: Set<string>;
   /** Resolves when `fetch` is there, if it comes. */
   known?: Promise<unknown>;
   /** Resolves when the thread is here, if others have it. Errors: RunnerError `offline` where it cannot come now */

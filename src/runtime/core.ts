@@ -91,7 +91,8 @@ export class RuntimeCore {
         user,
         stopGraceMs,
         maxRunMs,
-        limits,
+        // With other devices, what leaves this one is no deletion.
+        limits: hasServers ? undefined : limits,
         eventLimits,
         recordInput,
         openTimeoutMs,
@@ -223,7 +224,8 @@ export class RuntimeCore {
       this.agents.servers = status.devices.flatMap(({ isThis, agents = [] }) => (isThis ? [] : agents));
       this.synced.next(status);
     };
-    const start: SyncStart = { encryption, ...this.server, tell: told };
+    const maxThreads = this.server === undefined ? this.options.limits?.maxThreads : undefined;
+    const start: SyncStart = { encryption, maxThreads, ...this.server, tell: told };
     const ended = loaded(import("../sync/start.js"))
       .then(({ startSync }) => startSync(runner, options, start))
       .catch((error: unknown) => this.logger.error(`Devices are not in step: ${messageOf(error)}`, loggable(error)));

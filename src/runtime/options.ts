@@ -1,4 +1,4 @@
-import { RunnerError } from "../run/errors.js";
+import { invalidInput, RunnerError } from "../run/errors.js";
 import {
   checkNames,
   COUNT,
@@ -14,6 +14,7 @@ import {
   type Names,
 } from "../run/options.js";
 import { eventLimits } from "../runner/agent/event-limits.js";
+import { checkLimits } from "../runner/keep/retention.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
 import { checkSync, SYNC, type SyncOptions } from "../sync/options.js";
 import { ENCRYPTION } from "../storage/encryption-option.js";
@@ -145,13 +146,24 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions, { isServer = f
 }
 
 /** What a device does alone must not reach the others. */
-function checkSyncBeside(options: AgentRuntimeOptions): void {
-  if (options.sync === undefined) return;
-  checkSync(options.sync);
-  const other = (["limits", "runner"] as const).find((name) => options[name] !== undefined);
-  if (other === undefined) return;
-  const message = `AgentRuntime cannot have sync and ${other} together yet: leave one of them out`;
-  throw new RunnerError("invalid-input", { field: "sync" }, { message });
+function checkSyncBeside({ sync, limits, runner }: AgentRuntimeOptions): void {
+  if (sync === undefined) return;
+  checkSync(sync);
+  if (runner !== undefined) {
+    throw invalidInput("sync", "AgentRuntime cannot have sync and runner together yet: leave one of them out");
+  }
+  checkLimits(limits);
+  const other = Object.keys(limits ?? {}).find((name) => name !== "maxThreads");
+  if (other !== undefined) {
+    const message = `limits.${other} cannot be used with sync: a thread is on a device whole, or not at all`;
+    throw invalidInput("limits", `${message}. Use limits.maxThreads`);
+  }
+  if (limits?.maxThreads !== undefined && sync.keep !== "opened") {
+    throw invalidInput(
+      "sync.keep",
+      'limits.maxThreads needs sync.keep to be "opened": else what leaves this device comes back at once',
+    );
+  }
 }
 
 /** Bounds of unrecorded runs: suggestions and requests of MCP servers' user interfaces. */

@@ -1,5 +1,5 @@
 import type { Chunk, SettledStatus } from "../run/types.js";
-import type { Claim, ClaimRequest, DeviceName, Derived, RunClosing, RunRow, ThreadRow } from "./rows.js";
+import type { Claim, ClaimRequest, DeviceName, Derived, RunClosing, RunRow, ThreadHead, ThreadRow } from "./rows.js";
 
 export type { DeviceName } from "./rows.js";
 
@@ -72,6 +72,14 @@ export interface DeviceStore {
    * it is. Stores that do not have it are for hosts that read everything at once.
    */
   listAbsent?(threads: readonly AbsentThread[]): Promise<void>;
+  /**
+   * Deletes what is here of a thread that other devices have, and lists it as absent.
+   *
+   * @param before the head that the decision was made by
+   * @param mayLeave asked once more in the moment of the change
+   * @returns false, nothing written, if the thread has changed since, a run of it is live or waits, or it may not leave
+   */
+  leave?(before: ThreadHead, thread: AbsentThread, mayLeave: () => boolean): Promise<boolean>;
   /** Ids of the absent threads, newest `updatedAt` first. */
   absent?(): Promise<readonly string[]>;
   /**

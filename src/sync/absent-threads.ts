@@ -119,6 +119,11 @@ export class AbsentThreads {
       .finally(() => (this.isFetching = false));
   }
 
+  /** Its runs have left this device: nobody waits for it. */
+  hasLeft(threadId: string): void {
+    this.asked.delete(threadId);
+  }
+
   /** The space has lost them, or the log. */
   async forget(): Promise<void> {
     await this.list.forget();

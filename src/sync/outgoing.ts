@@ -81,7 +81,8 @@ export async function nextToSend(
   return row === undefined ? next : { is: "message", message: { ...message, brief: briefOf(row) } };
 }
 
-const briefOf = ({ title, agentId, archived, pinned, createdAt, updatedAt, lastStatus }: ThreadRow): Brief => ({
+/** How a thread is listed. */
+export const briefOf = ({ title, agentId, archived, pinned, createdAt, updatedAt, lastStatus }: ThreadRow): Brief => ({
   title,
   ...(agentId !== undefined && { agentId }),
   archived,

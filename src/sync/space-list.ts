@@ -140,6 +140,17 @@ export class SpaceList {
     return true;
   }
 
+  /**
+   * The runs of a thread are about to leave this device: it is read anew when somebody opens it.
+   *
+   * @param last the seq of its last entry
+   */
+  async letGo(key: string, threadId: string, last: number): Promise<void> {
+    await this.mayHave();
+    await this.of.database.put([this.recordOf(key, threadId, last)]);
+    this.lasts.set(key, last);
+  }
+
   /** It is listed, or would be: its runs have not come. */
   async isMissing(threadId: string): Promise<boolean> {
     return this.unlisted.has(threadId) || (await this.hasRow(threadId));
@@ -166,7 +177,8 @@ export class SpaceList {
     this.of.listChanged();
   }
 
-  private async hasRow(threadId: string): Promise<boolean> {
+  /** It is listed, and its runs are not here. */
+  async hasRow(threadId: string): Promise<boolean> {
     return (await this.of.parts.store.thread(threadId))?.absent === true;
   }
 

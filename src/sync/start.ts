@@ -35,6 +35,8 @@ export interface SyncStart {
   readonly tell: (status: SyncState) => void;
   /** That of the runner; of a server, that of its space. */
   readonly encryption?: Lazy<Encryption> | undefined;
+  /** How many threads stay on this device. Default: all that came. */
+  readonly maxThreads?: number | undefined;
   /** How NATS is connected to. Default: by WebSocket. */
   readonly connect?: NatsSpaceOptions["connect"];
   /** Where this host executes what the devices of the space ask for. */
@@ -83,7 +85,7 @@ async function isReadable(runner: LocalAgentRunner): Promise<boolean> {
 async function syncOf(
   runner: LocalAgentRunner,
   options: SyncOptions,
-  { server, connect }: SyncStart,
+  { server, connect, maxThreads }: SyncStart,
   encryption: Encryption | undefined,
 ): Promise<Sync> {
   const { space, device = deviceName(), keep } = options;
@@ -101,6 +103,7 @@ async function syncOf(
     database,
     deviceName: device,
     keep,
+    maxThreads,
     listChanged,
     stop: (call) => void runner.stop(call).catch(() => undefined),
     ...(server !== undefined && { server }),

@@ -19,6 +19,7 @@ import type { SyncRecords } from "./memory-sync-database.js";
 import { SpaceOffline, type Space, type SpaceEntry, type SpacePlace, type SpaceState } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
 import { KEYS_THREAD } from "./thread-key.js";
+import { LeavingThreads } from "./leaving-threads.js";
 import { Serving, type ServerParts } from "./serving.js";
 import { ThreadSync, type ThreadSyncContext } from "./thread-sync.js";
 import { NO_ENTRIES } from "./thread-state.js";
@@ -42,6 +43,8 @@ export interface SyncParts {
   readonly stop: (call: StopCall) => void;
   /** Which threads come to this device: all, or those that somebody opens. Default: all. */
   readonly keep?: "all" | "opened" | undefined;
+  /** How many threads stay on this device. Default: all that came. */
+  readonly maxThreads?: number | undefined;
   /** Readers of the list are to read all of it again. */
   readonly listChanged: () => void;
   /** This host executes what the devices of the space ask for. */
@@ -102,6 +105,7 @@ export class Sync {
   private session: AbortController | undefined;
   private readonly admissions: Admissions;
   private readonly absent: AbsentThreads;
+  private readonly leaving: LeavingThreads;
   /** Of a server. */
   private serving: Serving | undefined;
   private state: SpaceState = { is: "connecting" };
@@ -134,6 +138,14 @@ export class Sync {
       threadOf: (threadId) => this.threadOf(threadId),
       absent: this.absent,
       moved: this.moved,
+      closed: this.closed.signal,
+    });
+    this.leaving = new LeavingThreads({
+      parts,
+      maxThreads: options.maxThreads ?? Infinity,
+      used: elsewhere.used,
+      threadOf: (threadId) => this.threadOf(threadId),
+      isCurrent: () => this.isCurrent,
       closed: this.closed.signal,
     });
     elsewhere.fetch = (threadId) => this.absent.fetch(threadId);
@@ -224,6 +236,8 @@ export class Sync {
       unsaved: (thread) => void this.unsaved.add(thread),
       save: (thread) => this.save(thread),
       unsent: ({ record }) => void this.unsent.add(record.threadId),
+      letGo: (key, threadId, last) => this.absent.list.letGo(key, threadId, last),
+      left: (thread) => this.left(thread),
       failed: (why) => this.failed(why),
       signal,
     };
@@ -350,7 +364,7 @@ export class Sync {
     const thread = await this.threadOf(threadId);
     // It was opened meanwhile, maybe with what was known before.
     if (isPassedOver) return thread?.readUpTo(seq);
-    await thread?.take(seq, message, after);
+    if ((await thread?.take(seq, message, after)) === false) return this.take(entry);
     if (thread !== undefined) this.serving?.take(thread);
     thread?.ring();
   }
@@ -368,8 +382,7 @@ export class Sync {
 
   /** What is added to the thread comes after this entry, which says nothing. */
   private async skip(key: string, seq: number): Promise<void> {
-    const open = this.byKey.get(key);
-    if (open !== undefined) return open.take(seq, undefined);
+    if ((await this.byKey.get(key)?.take(seq, undefined)) === true) return;
     const known = (await this.options.database.thread(key)) ?? { key, threadId: "", state: NO_ENTRIES, sent: 0 };
     await this.options.database.put([{ ...known, state: { ...known.state, last: Math.max(known.state.last, seq) } }]);
     // It may have been opened meanwhile, with what was known before.
@@ -406,12 +419,15 @@ export class Sync {
     void this.savePlace();
     this.serving?.current();
     this.absent.fetchAll();
+    this.leaving.look();
     for (const threadId of this.unsent) this.threadOf(threadId).then((thread) => thread?.ring(), quiet);
     this.unsent.clear();
   }
 
   /** @param activated the run whose branch was taken up */
   private async heard(threadId: string, isDeleted: boolean, activated: string | undefined): Promise<void> {
+    // Maybe in another host.
+    this.options.elsewhere.used.add(threadId);
     this.moved.ring();
     const thread = await this.threadOf(threadId);
     if (thread === undefined) return;
@@ -425,10 +441,14 @@ export class Sync {
   /** Looks which threads have something that the space does not have. */
   private async lookAtAll(): Promise<void> {
     const { store } = this.options.parts;
+    // What has left this device, all of it was sent.
+    const absent = new Set(this.absent.list.has === false ? [] : await this.absent.list.ids());
     for (let after: string | undefined; ;) {
       const heads = await store.heads(after);
       if (heads.length === 0) return;
-      for (const { threadId } of heads) this.unsent.add(threadId);
+      for (const { threadId, deleted } of heads) {
+        if (deleted !== true || !absent.has(threadId)) this.unsent.add(threadId);
+      }
       after = heads.at(-1)?.threadId;
     }
   }
@@ -462,9 +482,10 @@ export class Sync {
       const { state = NO_ENTRIES } = known ?? {};
       return { key, threadId, state, sent: 0, first, ...(this.revives && { revives: [] }) };
     }
-    if (known.unread === true) {
+    // It has left this device, and that is not saved.
+    if (known.unread === true || (await this.absent.list.hasRow(threadId))) {
       const last = Math.max(known.state.last, this.absent.list.lastOf(key));
-      return { ...known, threadId, state: { ...NO_ENTRIES, last } };
+      return { ...known, threadId, unread: true, state: { ...NO_ENTRIES, last } };
     }
     const { state, deleting = state.lastRun } = known;
     if (state.lastRun === 0 || state.deleted === true) return { ...known, threadId };
@@ -473,7 +494,18 @@ export class Sync {
     return head?.deleted === true ? { ...known, deleting } : known;
   }
 
+  private left(thread: ThreadSync): void {
+    const { threadId } = thread.record;
+    if (this.open.get(threadId) !== thread) return;
+    this.threads.delete(threadId);
+    this.open.delete(threadId);
+    this.byKey.delete(thread.key);
+    this.unsaved.delete(thread);
+    this.absent.hasLeft(threadId);
+  }
+
   private async save(thread: ThreadSync): Promise<void> {
+    this.leaving.changed();
     this.unsaved.delete(thread);
     // What comes from now on is not in it.
     const { record } = thread;

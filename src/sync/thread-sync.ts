@@ -4,13 +4,13 @@ import { messageOf } from "../run/errors.js";
 import { isUnreadable } from "../runner/history/run-log.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
-import type { RunRow } from "../storage/run-store.js";
+import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import { Arrivals, type ArrivalsContext } from "./arrivals.js";
 import type { StopCall } from "./devices.js";
 import type { IncomingRun, Written } from "./incoming.js";
 import { decodeMessage, encodeMessage, type SpaceMessage, type ThreadMessage } from "./messages.js";
 import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
-import { nextToSend, readToSend, type Next } from "./outgoing.js";
+import { briefOf, nextToSend, readToSend, type Next } from "./outgoing.js";
 import { SpaceOffline, type Space } from "./space.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
@@ -30,6 +30,10 @@ export interface ThreadSyncContext extends ArrivalsContext {
   readonly save: (thread: ThreadSync) => Promise<void>;
   /** Something may be unsent: it rings when there is a connection again. */
   readonly unsent: (thread: ThreadSync) => void;
+  /** Its runs are about to leave this device: it is written down that they are to be read anew. */
+  readonly letGo: (key: string, threadId: string, last: number) => Promise<void>;
+  /** Its runs have left this device. */
+  readonly left: (thread: ThreadSync) => void;
   /** Ends a run of this device. */
   readonly stop: (call: StopCall) => void;
   /** Why nothing can be sent, as it seems; undefined: something was sent. */
@@ -66,6 +70,7 @@ export class ThreadSync {
   private compared = 0;
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
+  private leaving: Promise<boolean> | undefined;
   /**
    * Whether its runs are in the log, as far as others have added any: to be read; read; of the first one there is nothing
    * yet that could be written down; written down.
@@ -96,7 +101,7 @@ export class ThreadSync {
 
   /** What others have added up to now is in the log, but for runs that are live. */
   get isHere(): boolean {
-    return this.runsAre === "begun" || this.runsAre === "here";
+    return this.leaving === undefined && (this.runsAre === "begun" || this.runsAre === "here");
   }
 
   /** Everything that was read of the thread is in the log. */
@@ -131,11 +136,14 @@ export class ThreadSync {
    *
    * @param message undefined for one that says nothing
    * @param after see SpaceFrame
+   * @returns false where the thread has left this device
    */
-  async take(seq: number, message: SpaceMessage | undefined, after?: number): Promise<void> {
+  async take(seq: number, message: SpaceMessage | undefined, after?: number): Promise<boolean> {
     await this.restoring?.done;
+    if ((await this.leaving) === true) return false;
     if (message === undefined) this.pass(seq);
     else await this.fold(seq, message, after);
+    return true;
   }
 
   /**
@@ -358,6 +366,64 @@ export class ThreadSync {
     this.working ??= this.work().finally(() => (this.working = undefined));
   }
 
+  /**
+   * Its runs leave this device, if the space has all that there is and nobody needs them here.
+   *
+   * @param isFree nobody has opened it
+   * @returns false where they stay
+   */
+  async leave(isFree: () => boolean): Promise<boolean> {
+    await this.settled();
+    if (this.working !== undefined || !this.isInSpace || !isFree()) return false;
+    const leaving = this.leaveLog(isFree).catch((error: unknown) => {
+      this.context.parts.logger.warn(`${this.its.threadId}: stays on this device: ${messageOf(error)}`);
+      return false;
+    });
+    this.leaving = leaving;
+    this.working = leaving.then(() => (this.working = undefined));
+    const hasLeft = await leaving;
+    if (!hasLeft) {
+      this.leaving = undefined;
+      this.ring();
+    }
+    // Somebody may have opened it meanwhile.
+    this.context.wrote();
+    return hasLeft;
+  }
+
+  /** As far as is known without a look at the log: nothing of it is here alone, and nothing goes on in it. */
+  private get isInSpace(): boolean {
+    const { state, unread, activating, deleting } = this.its;
+    const isQuiet = state.lock === undefined && Object.keys(state.open).length === 0;
+    const isKnown = state.active !== null && this.added.size === 0 && this.runsAre === "here" && this.isWrittenDown;
+    const isSaved = this.unsavedFrom === undefined && unread === undefined && this.restoring === undefined;
+    const isTold = activating === undefined && deleting === undefined;
+    return isQuiet && isKnown && isSaved && isTold && this.context.isCurrent() && !this.ended.signal.aborted;
+  }
+
+  private async leaveLog(isFree: () => boolean): Promise<boolean> {
+    const { parts, history } = this.context;
+    const { threadId, key, state } = this.its;
+    const [{ head, next }, row] = await Promise.all([this.next(), parts.store.thread(threadId)]);
+    // What waits for an answer, or to be gone on with, may need more than others have.
+    const isOver = head?.pending === undefined && row?.lastStatus !== undefined && row.lastStatus !== "broken";
+    if (head === undefined || row === undefined || row.pinned || next !== undefined || !isOver) return false;
+    const mayLeave = (): boolean => isFree() && this.isInSpace && this.its.state.last === state.last;
+    if (!mayLeave()) return false;
+    // A host that starts later reads it anew, also where it does not leave after all.
+    await this.context.letGo(key, threadId, state.last);
+    const hasLeft = await parts.store.leave?.(head, { threadId, ...briefOf(row) }, mayLeave);
+    if (hasLeft !== true) {
+      await this.context.save(this);
+      return false;
+    }
+    this.context.left(this);
+    this.ended.abort();
+    history.forget(threadId);
+    parts.channel.post({ type: "changed", threadId });
+    return true;
+  }
+
   /** Resolves when what is known now is written down or sent, as far as that can be. */
   async settled(): Promise<void> {
     this.ring();
@@ -476,27 +542,10 @@ export class ThreadSync {
 
   /** Sends what this device has and the space does not. */
   private async send(): Promise<void> {
-    const { parts, self } = this.context;
     while (this.isInStep() && !this.ended.signal.aborted) {
-      const starting = this.context.starting();
       const { its } = this;
       const { last } = its.state;
-      const read = await readToSend(parts.store, its, self);
-      const { head } = read;
-      const isListed = !this.arrivals.changeList;
-      const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
-      const next = await nextToSend(parts.store, read, its, {
-        device: self,
-        starting,
-        isListed,
-        digest,
-        now: parts.clock.now(),
-      }).catch((error: unknown): Next => {
-        if (!isUnreadable(error) || head === undefined || this.its.sent >= head.runCount) throw error;
-        // A record that cannot be read must not keep later runs here.
-        parts.logger.warn(`${this.its.threadId}: not sent: ${messageOf(error)}`);
-        return { is: "sent", runIndex: this.its.sent };
-      });
+      const { next } = await this.next();
       // It was decided by what is not the last entry any more.
       if (this.its.state.last !== last) continue;
       if (next === undefined) return;
@@ -504,6 +553,30 @@ export class ThreadSync {
       // What others have added comes first; it rings when it is read.
       else if (!(await this.add(next.message)) || this.restoring !== undefined) return;
     }
+  }
+
+  /** What is to be sent next, by what stands in the log. */
+  private async next(): Promise<{ readonly head: ThreadHead | undefined; readonly next: Next }> {
+    const { parts, self } = this.context;
+    const { its } = this;
+    const starting = this.context.starting();
+    const read = await readToSend(parts.store, its, self);
+    const { head } = read;
+    const isListed = !this.arrivals.changeList;
+    const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
+    const next = await nextToSend(parts.store, read, its, {
+      device: self,
+      starting,
+      isListed,
+      digest,
+      now: parts.clock.now(),
+    }).catch((error: unknown): Next => {
+      if (!isUnreadable(error) || head === undefined || this.its.sent >= head.runCount) throw error;
+      // A record that cannot be read must not keep later runs here.
+      parts.logger.warn(`${this.its.threadId}: not sent: ${messageOf(error)}`);
+      return { is: "sent", runIndex: this.its.sent };
+    });
+    return { head, next };
   }
 
   /** This device is in step; else it rings when it is. */

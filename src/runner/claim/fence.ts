@@ -20,6 +20,7 @@ import { answeredIn } from "../../storage/pending-tool-calls.js";
 import type { Claim, PersistedInput, RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
 import { EventGate } from "../agent/event-gate.js";
 import type { RunStart } from "../history/baseline.js";
+import { checkHere } from "../history/here.js";
 import { newThread, type History } from "../history/history.js";
 import type { RunnerParts } from "../parts.js";
 import { RecordedRun } from "../history/recorded-run.js";
@@ -89,7 +90,10 @@ export async function fenceRun(
     steadily(parts.store, threadId, async (before) => {
       if (runsElsewhere(parts, before)) return undefined;
       const head = before?.live === undefined ? before : await recovery.settleOrphan(before, "broken");
-      if (head === undefined || head.deleted === true) return { epoch: 0, base: newThread() };
+      if (head === undefined || head.deleted === true) {
+        await checkHere(parts, threadId);
+        return { epoch: 0, base: newThread() };
+      }
       return { epoch: head.epoch, base: await history.base(head), head };
     });
   for (let tries = 0; tries < TRIES; tries++) {

@@ -11,6 +11,8 @@ export async function here(
   threadId: string,
 ): Promise<void> {
   if (elsewhere.known === undefined && elsewhere.fetch === undefined) return;
+  // Before the row is read: a thread that leaves this device now is read as absent, or does not leave.
+  elsewhere.used.add(threadId);
   const row = await store.thread(threadId).catch(async (error: unknown) => {
     // What needs no content, such as a deletion, needs no key. A thread that is not here must come first.
     const isLocked = RunnerError.is(error, "locked") && (await store.absent?.())?.includes(threadId) !== true;
@@ -21,5 +23,16 @@ export async function here(
   if (row === "unreadable" || (row !== undefined && row.absent !== true)) return;
   await elsewhere.known;
   if (elsewhere.fetch !== undefined) return elsewhere.fetch(threadId);
-  if (row !== undefined) throw new RunnerError("offline", { threadId }, { message: NOT_HERE });
+  if (row !== undefined) throw notHere(threadId);
 }
+
+/** For who has no time to wait. Errors: RunnerError `offline` where the thread is listed, but not on this device (any more) */
+export async function checkHere(
+  { elsewhere, store }: Pick<RunnerParts, "elsewhere" | "store">,
+  threadId: string,
+): Promise<void> {
+  if (elsewhere.fetch === undefined || (await store.thread(threadId))?.absent !== true) return;
+  throw notHere(threadId);
+}
+
+const notHere = (threadId: string): RunnerError => new RunnerError("offline", { threadId }, { message: NOT_HERE });

@@ -1,16 +1,20 @@
 import type { PayloadCodec } from "../codec.js";
 import type { AbsentThread, DeviceStore } from "../devices.js";
-import { isHead, isThread } from "./checks.js";
+import { mayDelete } from "../decisions.js";
+import { checkHead, isHead, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
+import { hide } from "./deletion.js";
+import { sweepThread } from "./garbage.js";
 import { refuseEncrypted } from "./keyless.js";
-import { encodeTitle, withKeys } from "./records.js";
+import { encodeTitle, nextEpoch, withKeys } from "./records.js";
 import { KEYS, type Connection, type ThreadRecord, type WriteTransaction } from "./schema.js";
+import { anyWaits } from "./waiting-rows.js";
 
-/** Threads that are in the list before their runs have come: a row without a head. */
+/** Threads that are in the list, though their runs are not here: a row without a head, or with a tombstone. */
 export const indexedDBAbsent = (
   connection: Connection,
   codec: PayloadCodec,
-): Required<Pick<DeviceStore, "listAbsent" | "absent" | "arrived">> => ({
+): Required<Pick<DeviceStore, "listAbsent" | "leave" | "absent" | "arrived">> => ({
   listAbsent: async (threads) => {
     const rows = await Promise.all(threads.map((thread) => rowOf(codec, thread)));
     await connection.write(withKeys(["heads", "threads"], codec), "relaxed", async (tx) => {
@@ -26,6 +30,30 @@ export const indexedDBAbsent = (
         }),
       );
     });
+  },
+
+  leave: async (before, thread, mayLeave) => {
+    const { threadId } = thread;
+    const row = await rowOf(codec, thread);
+    let epoch: number | undefined;
+    const stores = withKeys(["heads", "threads", "meta", "waiting"], codec);
+    const hasLeft = await connection.write(stores, "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS);
+      const heads = tx.objectStore("heads");
+      const [head, waits] = await Promise.all([heads.get(threadId).then(checkHead), anyWaits(tx, threadId)]);
+      // This is a retry: the first try was committed.
+      if (head?.deleted === true && head.epoch === epoch) return true;
+      // A run placed beside the path does not change the epoch.
+      const isSame = mayDelete(head, before) && head.epoch === before.epoch && head.runCount === before.runCount;
+      if (waits || !isSame) return false;
+      epoch = await nextEpoch(tx, head);
+      if (!mayLeave()) return false;
+      quietly(tx.objectStore("threads").put(row));
+      await hide(tx, head, epoch);
+      return true;
+    });
+    if (hasLeft) await sweepThread(connection, threadId);
+    return hasLeft;
   },
 
   absent: () =>

@@ -31,9 +31,8 @@ export async function deleteThread(
     // Also where this is a retry.
     if (isNoThread) return (hadWaiting ||= waits);
     epoch = await nextEpoch(tx, head);
-    quietly(tx.objectStore("heads").put(tombstone(head, epoch)));
     quietly(tx.objectStore("threads").delete(threadId));
-    await mark(tx, threadId, { epoch, below: head.runCount, chunksBelow: head.runCount, runs: [] });
+    await hide(tx, head, epoch);
     return true;
   };
   let deleted = await connection.write(["heads", "threads", "meta", "waiting"], "strict", async (tx) => {
@@ -48,6 +47,13 @@ export async function deleteThread(
   // Also what an interrupted call left.
   await sweepThread(connection, threadId);
   return deleted;
+}
+
+/** Puts a tombstone in the place of the thread's head. The runs below are deleted later. Needs `heads` and `meta`. */
+export async function hide(tx: WriteTransaction, head: ThreadHead, epoch: number): Promise<void> {
+  const { threadId, runCount } = head;
+  quietly(tx.objectStore("heads").put(tombstone(head, epoch)));
+  await mark(tx, threadId, { epoch, below: runCount, chunksBelow: runCount, runs: [] });
 }
 
 /** Replaces a head that is invalid or missing, so that the thread's runs, whichever there are, can be deleted. */

@@ -45,6 +45,7 @@ const lazyDevices = (load: () => Promise<DeviceStore>): DeviceStore => ({
   placeRun: async (...args) => (await load()).placeRun(...args),
   activate: async (...args) => (await load()).activate(...args),
   listAbsent: async (...args) => (await load()).listAbsent?.(...args),
+  leave: async (...args) => (await (await load()).leave?.(...args)) ?? false,
   absent: async () => (await (await load()).absent?.()) ?? [],
   arrived: async (...args) => (await load()).arrived?.(...args),
 });

@@ -6,6 +6,7 @@ import { nextTask, type Clock } from "../../../src/platform/clock.js";
 import type { Space } from "../../../src/sync/space.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { SealedSpace } from "../../../src/sync/sealed/sealed-space.js";
+import type { RunStore } from "../../../src/storage/run-store.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
 import { Sync } from "../../../src/sync/sync.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
@@ -25,6 +26,9 @@ export interface DeviceOn<S extends Space> {
   readonly runner: IndexedDBAgentRunner;
   readonly space: S;
   readonly sync: Sync;
+  /** The log, and what is remembered of the space, as `sync` uses them. */
+  readonly store: RunStore;
+  readonly database: SyncDatabase;
   /** What it printed. */
   readonly said: readonly string[];
   /** Ends its live runs as stopped, and lets go. */
@@ -38,6 +42,7 @@ interface DeviceOptions {
   readonly clock?: Clock;
   readonly encryption?: Encryption;
   readonly keep?: "all" | "opened";
+  readonly maxThreads?: number;
   /** What the space is called, where keys are bound to it. */
   readonly spaceName?: string;
 }
@@ -45,7 +50,7 @@ interface DeviceOptions {
 export function deviceOn<S extends Space>(
   space: S,
   name: string,
-  { spaceName = "", keep, ...options }: DeviceOptions = {},
+  { spaceName = "", keep, maxThreads, ...options }: DeviceOptions = {},
 ): DeviceOn<S> {
   const said: string[] = [];
   const say = (...what: unknown[]): void => void said.push(what.map(String).join(" "));
@@ -58,6 +63,7 @@ export function deviceOn<S extends Space>(
   const sync = new Sync({
     listChanged,
     keep,
+    maxThreads,
     space: sealed ?? space,
     keyOf: sealed?.keyOf ?? keyOfThread,
     database,
@@ -70,7 +76,7 @@ export function deviceOn<S extends Space>(
     await runner.close();
     await sync.close();
   };
-  return { name, runner, space, sync, said, close };
+  return { name, runner, space, sync, store, database, said, close };
 }
 
 export const makeDevice = (

@@ -20,10 +20,22 @@ test.each([
   expect(make({ sync })).toThrow(expect.objectContaining({ code: "invalid-input" }));
 });
 
-test("sync is refused beside what would reach other devices", () => {
-  for (const beside of [{ limits: { maxThreads: 5 } }, { runner: makeMemoryRunner() }]) {
-    expect(make({ sync: SYNC, ...beside })).toThrow(expect.objectContaining({ code: "invalid-input" }));
-  }
+test.each([
+  ["a runner of one's own", () => ({ runner: makeMemoryRunner() })],
+  ["a limit of threads where all come", () => ({ limits: { maxThreads: 5 } })],
+  [
+    "a limit of threads where all come, as asked",
+    () => ({ limits: { maxThreads: 5 }, sync: { ...SYNC, keep: "all" } }),
+  ],
+  ["a limit of runs", () => ({ limits: { maxRunsPerThread: 5 }, sync: { ...SYNC, keep: "opened" } })],
+  ["a limit of bytes", () => ({ limits: { maxThreads: 5, maxBytes: 5 }, sync: { ...SYNC, keep: "opened" } })],
+  ["a limit that is no number", () => ({ limits: { maxThreads: "5" }, sync: { ...SYNC, keep: "opened" } })],
+])("sync is refused beside %s", (_, beside) => {
+  expect(make({ sync: SYNC, ...beside() })).toThrow(expect.objectContaining({ code: "invalid-input" }));
+});
+
+test("sync takes a limit of threads where only those come that are opened", () => {
+  expect(make({ sync: { ...SYNC, keep: "opened" }, limits: { maxThreads: 5 } })).not.toThrow();
 });
 
 test("sync takes servers and a name, or a space of another engine, and encryption beside it", () => {

@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { agentOf, counter, freshDb } from "../runner/kit.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
+import { systemClock, type Clock } from "../../../src/platform/clock.js";
+import { QUIET_MS } from "../../../src/sync/leaving-threads.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { times } from "../property.js";
@@ -51,8 +53,11 @@ const steps = fc.array(
   { minLength: 4, maxLength: 24 },
 );
 
-/** The third device is new in the space before this step, and has all threads or those that are opened. */
-const joins = fc.record({ joinsAt: fc.nat(12), keep: fc.constantFrom("all" as const, "opened" as const) });
+/** The third device is new in the space before this step, and has all threads, those that are opened, or one. */
+const joins = fc.record({
+  joinsAt: fc.nat(12),
+  keeps: fc.constantFrom("all" as const, "opened" as const, "one" as const),
+});
 type Joins = typeof joins extends fc.Arbitrary<infer T> ? T : never;
 
 interface Ended {
@@ -60,11 +65,17 @@ interface Ended {
   readonly runId: string;
 }
 
+/** Threads leave at once. */
+const hasty: Clock = {
+  ...systemClock,
+  after: (ms, signal) => systemClock.after(ms === QUIET_MS ? 0 : ms, signal),
+};
+
 const started = async <T>(start: () => Promise<T>): Promise<T> => start();
 
 async function play(
   todo: readonly Step[],
-  { joinsAt, keep }: Joins,
+  { joinsAt, keeps }: Joins,
   isEncrypted: boolean,
   server: MemoryServer,
 ): Promise<void> {
@@ -72,7 +83,8 @@ async function play(
   const make = (n: number): Device =>
     makeDevice(server, DEVICES[n]!, {
       dbName: names[n]!,
-      ...(n === 2 && { keep }),
+      ...(n === 2 && keeps !== "all" && { keep: "opened" }),
+      ...(n === 2 && keeps === "one" && { maxThreads: 1, clock: hasty }),
       // The first has its answers at once, the others when their entries were read.
       faults: { lateAnswer: () => passes(4 * n) },
       ...(isEncrypted && { encryption: new Encryption({ key: fastKey }) }),
@@ -127,7 +139,8 @@ async function play(
           devices[step.at] = make(step.at);
           break;
         case "lose":
-          server.lose();
+          // What has left a device is on the servers and with the others only.
+          if (keeps !== "one") server.lose();
           break;
         case "pause":
           await passes(50);
