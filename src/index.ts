@@ -13,7 +13,7 @@ export { LocalAgentRunner } from "./runner/local-agent-runner.js";
 export type { LocalAgentRunnerOptions } from "./runner/options.js";
 export type { ConcurrentRunPolicy } from "./runner/parts.js";
 export type { RunEventsQuery, RunName } from "./runner/read/reads.js";
-export type { Eviction, MemoryLimits, RunnerLimits } from "./runner/keep/retention.js";
+export type { Eviction, MemoryLimits, RunnerLimits } from "./runner/keep/limits.js";
 export type { EventLimits } from "./runner/agent/event-limits.js";
 export { compact } from "./run/compact-events.js";
 export type { ThreadContent } from "./run/fold.js";

@@ -1,4 +1,4 @@
-import { filter, ReplaySubject, share, tap, type Observable } from "rxjs";
+import { filter, ReplaySubject, share, Subject, tap, type Observable } from "rxjs";
 import { sharedController } from "../platform/abort.js";
 import type { OpenChannel } from "../platform/channel.js";
 import { systemClock } from "../platform/clock.js";
@@ -17,8 +17,9 @@ import type { ThreadChange } from "../wire/shapes.js";
 import { eventLimits } from "./agent/event-limits.js";
 import { Recovery } from "./claim/recovery.js";
 import { History } from "./history/history.js";
+import { areLimits, type Eviction } from "./keep/limits.js";
 import { Repacking } from "./keep/repacking.js";
-import { Retention } from "./keep/retention.js";
+import type { Retention } from "./keep/retention.js";
 import type { LiveRun, RunRef } from "./live/live-run.js";
 import { Signals } from "./live/signals.js";
 import { Stopping } from "./live/stopping.js";
@@ -54,10 +55,12 @@ export class RunnerEngine {
   readonly toolCalls: Lazy<ToolCalls>;
   readonly recoveries: Lazy<Recoveries>;
   readonly outbox: Lazy<Outbox>;
-  readonly retention: Retention;
+  readonly evicted$ = new Subject<Eviction>();
   private readonly history: History;
   private readonly recovery: Recovery;
   private readonly repacking: Repacking;
+  private readonly retention: Lazy<Retention>;
+  private readonly isLimited: boolean;
   /** Messages of other hosts, through one shared subscription. */
   private readonly heard$: Observable<LockMessage>;
   private readonly locks: ReleasableLocks;
@@ -134,14 +137,13 @@ export class RunnerEngine {
       const { Outbox } = await loaded(import("./outbox.js"));
       return new Outbox(this.parts, this.history, this.signals, (holder) => this.recovery.watch(holder));
     });
-    this.retention = new Retention(
-      this.parts,
-      this.history,
-      this.signals,
-      limits,
-      (threadId) => this.runs.current(threadId) !== undefined,
-      signal,
-    );
+    this.isLimited = areLimits(limits);
+    this.retention = new Lazy(async () => {
+      const { Retention } = await loaded(import("./keep/retention.js"));
+      const isUsed = (threadId: string): boolean => this.runs.current(threadId) !== undefined;
+      return new Retention(this.parts, this.history, this.signals, limits, isUsed, this.evicted$, signal);
+    });
+    signal.addEventListener("abort", () => this.evicted$.complete(), { once: true });
     this.repacking = new Repacking(this.parts, () => this.runs.all().length === 0, signal);
     this.signals.anew$.pipe(filter((error) => error !== undefined)).subscribe(this.deleted$);
     this.threadChanges$ = threadChanges(this.signals, (threadId) => threadSummary(store, threadId, this.isOver));
@@ -203,6 +205,24 @@ export class RunnerEngine {
   readonly isOver = (threadId: string, run: Pick<RunRow, "runId" | "runIndex">): boolean =>
     this.recovery.owes(threadId, run) !== undefined;
 
+  /** See `LocalAgentRunner.deleteThread`. */
+  async deleteThread(threadId: string): Promise<boolean> {
+    const end = (): Promise<void> => this.stopping.endThread(threadId);
+    // A run that is claiming or queued would recreate the thread. One that begins while the code is loaded stays.
+    const [retention, asked] = await Promise.all([
+      this.retention.get(),
+      // An invalid head must not prevent the deletion.
+      this.parts.store.head(threadId).catch(() => undefined),
+      this.runs.current(threadId) && end(),
+    ]);
+    return retention.deleteEnded(threadId, asked, end);
+  }
+
+  /** See `LocalAgentRunner.clearThreads`. */
+  async clearThreads(): Promise<number> {
+    return (await this.retention.get()).clear((threadId) => this.deleteThread(threadId));
+  }
+
   /** What readers of threads need. @throws RunnerError `closed` */
   attachContext(): AttachContext {
     if (this.closed.signal.aborted) throw new RunnerError("closed", { dbName: this.parts.dbName });
@@ -259,7 +279,7 @@ export class RunnerEngine {
 
   private async closeNow(): Promise<void> {
     await this.stopping.endAll("stopped");
-    await this.retention.idle();
+    await (await this.retention.begun?.catch(() => undefined))?.idle();
     this.closed.abort();
     this.parts.channel.close();
     await (await this.ready).release();
@@ -300,7 +320,12 @@ export class RunnerEngine {
     // The holder announces a run that was found in the log.
     if (run.inLog === undefined || run.is.is === "refused") return;
     this.signals.told(run, "ended");
-    this.retention.enforce(run.threadId);
+    // Where the code cannot be loaded now, the next run's end tries again.
+    if (this.isLimited)
+      void this.retention.get().then(
+        (retention) => retention.enforce(run.threadId),
+        () => undefined,
+      );
     this.repacking.ended(run.inLog, run.feed.published, run.feed.publishedSeq + 1);
   }
 }

@@ -18,7 +18,7 @@ import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./
 import type { ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 import { forOlder } from "../wire/protocol-versions.js";
 import { atOnce, listAtOnce, ReadsAtOnce, type AtOnce, type ListAtOnce } from "./reads-at-once.js";
-import { limitsInMemory, type MemoryLimits } from "./keep/retention.js";
+import { limitsInMemory, type MemoryLimits } from "./keep/limits.js";
 
 export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the store. Runners of one name in this process share it. Default "memory". */

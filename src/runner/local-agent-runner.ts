@@ -40,7 +40,7 @@ import type { LiveRunRequest } from "./request.js";
 import type { Recoveries } from "./recoveries.js";
 import type { RecoveryPolicy } from "../run/recovery.js";
 import { RunnerEngine } from "./engine.js";
-import type { Eviction } from "./keep/retention.js";
+import type { Eviction } from "./keep/limits.js";
 import type { LiveRun } from "./live/live-run.js";
 import { connectsForOlder, runsForOlder, streamFor } from "./older-callers.js";
 import { checkOptions, type LocalAgentRunnerOptions, type RunnerPreset } from "./options.js";
@@ -96,14 +96,14 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     super();
     checkOptions(options);
     this.engine = new RunnerEngine(preset, options);
-    const { parts, outdated, deleted$, retention } = this.engine;
+    const { parts, outdated, deleted$, evicted$ } = this.engine;
     this.hostId = parts.hostId;
     this.dbName = parts.dbName;
     this.user = options.user && userOf(options.user);
     this.durability = preset.durability;
     this.outdated = outdated;
     this.deleted$ = deleted$;
-    this.evicted$ = retention.evicted$;
+    this.evicted$ = evicted$;
     this.deleteStore = preset.deleteStore;
     this.lost = lostTo(parts.logger);
     this.warnOnce = warnOnce(parts.logger);
@@ -454,7 +454,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    */
   async deleteThread(threadId: string): Promise<boolean> {
     checkId("threadId", threadId);
-    return this.engine.retention.deleteEnded(threadId, () => this.engine.stopping.endThread(threadId));
+    return this.engine.deleteThread(threadId);
   }
 
   /**
@@ -463,7 +463,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    * @returns how many were deleted. Errors: RunnerError `thread-busy` where a run could not be stopped in time
    */
   clearThreads(): Promise<number> {
-    return this.engine.retention.clear((threadId) => this.engine.stopping.endThread(threadId));
+    return this.engine.clearThreads();
   }
 
   /** Settles this host's live runs as stopped, then releases everything. Refuses further calls. Deletes nothing. */

@@ -12,7 +12,7 @@ import { checkOneOf, checkOption } from "./checks.js";
 import type { ConcurrentRunPolicy } from "./parts.js";
 import type { Durability } from "../wire/shapes.js";
 import type { EventLimits } from "./agent/event-limits.js";
-import { checkLimits, type RunnerLimits } from "./keep/retention.js";
+import { checkLimits, type RunnerLimits } from "./keep/limits.js";
 
 /** Options of every runner. */
 export interface LocalAgentRunnerOptions {

@@ -8,7 +8,7 @@ import { emptyMemoryData } from "../storage/memory/memory-data.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import type { LocalAgentRunnerOptions } from "./options.js";
-import { limitsInMemory } from "./keep/retention.js";
+import { limitsInMemory } from "./keep/limits.js";
 
 /**
  * Replaces the IndexedDBAgentRunner in a host that can store nothing: its threads are lost with it. Locks and channel

@@ -14,7 +14,7 @@ import {
   type Names,
 } from "../run/options.js";
 import { eventLimits } from "../runner/agent/event-limits.js";
-import { checkLimits } from "../runner/keep/retention.js";
+import { checkLimits } from "../runner/keep/limits.js";
 import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
 import { checkSync, SYNC, type SyncOptions } from "../sync/options.js";
 import { ENCRYPTION } from "../storage/encryption-option.js";

@@ -6,7 +6,7 @@ import { isInFiles } from "../sync/kit.js";
 import type { Tab } from "./driver/browser.js";
 import { launch } from "./driver/launch.js";
 import { numbers } from "./driver/scripted.js";
-import { deviceWorkerName } from "./pages/sync-name.js";
+import { type DeviceSettings, deviceWorkerName } from "./pages/sync-name.js";
 
 /*
  * Two browser profiles as two devices, kept in step over real NATS servers.
@@ -93,7 +93,7 @@ class Device {
   }
 
   /** Fresh for a test. */
-  joins(space: string, servers: readonly string[], isEncrypted = false, keep: "all" | "opened" = "all"): void {
+  joins(space: string, servers: readonly string[], isEncrypted = false, keep: DeviceSettings["keep"] = "all"): void {
     this.dbName = space;
     const worker = deviceWorkerName({ dbName: space, servers, space, device: this.name, isEncrypted, keep });
     this.#url = `${inject("pages")}sync-device.html?worker=${encodeURIComponent(worker)}`;
@@ -163,7 +163,7 @@ const start = (tab: Tab, order: unknown, runId: string, thread = T) =>
   tab.evaluate((id, it, run) => window.synced.start(id, it, run), thread, order, runId);
 const hold = (tab: Tab) => tab.evaluate((id) => window.synced.hold(id), T);
 const letGo = (tab: Tab) => tab.evaluate((id) => window.synced.letGo(id), T);
-const log = (tab: Tab) => tab.evaluate((id) => window.synced.log(id), T);
+const log = (tab: Tab, thread = T) => tab.evaluate((id) => window.synced.log(id), thread);
 const messages = (tab: Tab) => tab.evaluate((id) => window.synced.messages(id), T);
 
 /** Waits until the tab's device has everything, and as many devices are online. */
@@ -417,6 +417,43 @@ test("a new device with little room has the list, then what is opened; offline, 
   const a2 = await phone.open("three");
   await a2.waitFor((id, it) => window.synced.view(id).text === it, "three", numbers(12));
   expect(await a2.evaluate(() => window.synced.absent())).toEqual([]);
+});
+
+test("threads beyond a device's limit leave it when it starts anew, and come whole when they are opened again (L2)", async () => {
+  const space = `sync-limit-${process.pid}-${tests++}`;
+  laptop.joins(space, nats.wsUrls);
+  phone.joins(space, nats.wsUrls, false, 1);
+  const b = await laptop.open(T, "two", "three");
+  await current(b, 1);
+  for (const [n, thread] of [T, "two", "three"].entries()) {
+    await start(b, { n: 10 + n }, `run-${n}`, thread);
+    await b.waitFor((id, it) => window.synced.view(id).text === it, thread, numbers(10 + n));
+  }
+  const a = await phone.open(T, "two", "three");
+  const haveAll = async (tab: Tab): Promise<void> => {
+    for (const [n, thread] of [T, "two", "three"].entries())
+      await tab.waitFor((id, it) => window.synced.view(id).text === it, thread, numbers(10 + n));
+  };
+  // What was opened stays while this worker lives.
+  await haveAll(a);
+  expect(await a.evaluate(() => window.synced.absent())).toEqual([]);
+  const listed = JSON.stringify(await a.evaluate(() => window.synced.listed()));
+  await phone.killAndRestart();
+  const a2 = await phone.open();
+  await a2.waitFor(async () => (await window.synced.absent()).length === 2);
+  expect(await a2.evaluate(() => window.synced.absent())).toEqual([T, "two"]);
+  expect(JSON.stringify(await a2.evaluate(() => window.synced.listed()))).toBe(listed);
+  // Nothing of them is left in the database.
+  await a2.waitFor(async () => {
+    const counts = await Promise.all(["run-0", "run-1"].map((run) => window.synced.recordsOf(run)));
+    return counts.every((stores) => Object.entries(stores).every(([store, n]) => store === "absent" || n === 0));
+  });
+  for (const thread of [T, "two", "three"]) await a2.evaluate((id) => window.synced.open(id), thread);
+  await haveAll(a2);
+  for (const thread of [T, "two"]) expect(await log(a2, thread)).toEqual(await log(b, thread));
+  // The laptop, which keeps all, lost nothing.
+  expect(await b.evaluate(() => window.synced.absent())).toEqual([]);
+  await haveAll(b);
 });
 
 describe("the network of one device", () => {

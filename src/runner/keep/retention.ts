@@ -1,9 +1,7 @@
-import { Subject, type Observable } from "rxjs";
+import type { Subject } from "rxjs";
 import { loggable, warnOnce, type Logger } from "../../platform/log.js";
 import { messageOf, RunnerError } from "../../run/errors.js";
-import { checkNames, type Names } from "../../run/options.js";
 import { quoted } from "../../run/printable.js";
-import { checkOption } from "../checks.js";
 import { beganAnew } from "../../storage/decisions.js";
 import type { RunRow, ThreadHead } from "../../storage/run-store.js";
 import type { History } from "../history/history.js";
@@ -11,42 +9,7 @@ import { hasNoRecord } from "../history/run-log.js";
 import { here } from "../history/here.js";
 import type { RunnerParts } from "../parts.js";
 import type { Signals } from "../live/signals.js";
-
-/** How much history is kept. The oldest goes first; live and pinned threads never go. */
-export interface RunnerLimits {
-  /** Threads that are kept; the least recently updated go. Default: all; in memory 1,000. */
-  readonly maxThreads?: number;
-  /**
-   * Runs of a thread, on all branches, whose events are kept (the cut is made in advance, so it may be a quarter
-   * fewer). Of older runs on the active path, messages and state remain. Default: all; in memory
-   * 100.
-   */
-  readonly maxRunsPerThread?: number;
-}
-
-/** The same for history in memory. */
-export interface MemoryLimits extends RunnerLimits {
-  /**
-   * Approximate size of all settled runs, in UTF-16 code units of their JSON. Whole threads go, least recently updated
-   * first; the most recently updated one stays, however large. Default: 512 MB (2^29).
-   */
-  readonly maxBytes?: number;
-}
-
-const LIMITS: Names<MemoryLimits> = { maxThreads: true, maxRunsPerThread: true, maxBytes: true };
-
-/** Default limits in memory: those of CopilotKit's runner. */
-export function limitsInMemory(limits: MemoryLimits = {}): Required<MemoryLimits> {
-  checkLimits(limits);
-  const { maxThreads = 1_000, maxRunsPerThread = 100, maxBytes = 512 * 1024 ** 2 } = limits;
-  return { maxThreads, maxRunsPerThread, maxBytes };
-}
-
-/** What a limit removed. */
-export type Eviction =
-  | { readonly type: "thread"; readonly threadId: string }
-  /** `runs` runs lost their events; messages and state at the cut are kept. */
-  | { readonly type: "runs"; readonly threadId: string; readonly runs: number };
+import type { Eviction, MemoryLimits } from "./limits.js";
 
 /** Threads per page of the list. */
 const PAGE = 100;
@@ -55,18 +18,8 @@ const DELETE_TRIES = 10;
 /** A cut costs as much as a snapshot of the thread, so it covers several runs. */
 const KEPT_AT_A_CUT = 0.75;
 
-/** @throws RunnerError `invalid-input` */
-export function checkLimits(limits: MemoryLimits = {}): void {
-  checkNames(limits, LIMITS, { of: "The runner", within: "limits" });
-  const { maxThreads, maxRunsPerThread, maxBytes } = limits;
-  checkOption("limits.maxThreads", maxThreads, { least: 1, endless: true });
-  checkOption("limits.maxRunsPerThread", maxRunsPerThread, { least: 1, endless: true });
-  checkOption("limits.maxBytes", maxBytes, { least: 1, endless: true });
-}
-
 /** Deletes threads, and keeps the log within its limits. */
 export class Retention {
-  private readonly evicted = new Subject<Eviction>();
   /** Serializes the work: each pass sees what the one before left. */
   private working: Promise<void> = Promise.resolve();
   private readonly warnOnce: Logger["warn"];
@@ -78,20 +31,16 @@ export class Retention {
     private readonly limits: MemoryLimits,
     /** Runs of the thread are live or queued here. */
     private readonly isBusy: (threadId: string) => boolean,
+    /** Told what a limit removed. */
+    private readonly evicted: Subject<Eviction>,
     private readonly closed: AbortSignal,
   ) {
     this.warnOnce = warnOnce(parts.logger);
-    closed.addEventListener("abort", () => this.evicted.complete(), { once: true });
-  }
-
-  get evicted$(): Observable<Eviction> {
-    return this.evicted;
   }
 
   /** Enforces the limits after a run of the thread has ended. */
   enforce(threadId: string): void {
     const { maxThreads = Infinity, maxRunsPerThread = Infinity, maxBytes = Infinity } = this.limits;
-    if (Math.min(maxThreads, maxRunsPerThread, maxBytes) === Infinity) return;
     this.working = this.working
       .then(async () => {
         if (this.closed.aborted) return;
@@ -133,40 +82,36 @@ export class Retention {
   /**
    * Deletes every thread.
    *
-   * @param end ends the runs of a thread
-   * @throws RunnerError `thread-busy`
+   * @param deleteThread deletes one. Errors: those of it
    */
-  async clear(end: (threadId: string) => Promise<void>): Promise<number> {
+  async clear(deleteThread: (threadId: string) => Promise<boolean>): Promise<number> {
     let deleted = 0;
     for (const archived of [false, true]) {
       for (;;) {
         const page = await this.parts.store.threads({ limit: PAGE, archived });
         if (page.length === 0) break;
         for (const { threadId } of page) {
-          if (await this.deleteEnded(threadId, end)) deleted++;
+          if (await deleteThread(threadId)) deleted++;
         }
       }
     }
     // Those that never ran are in no list.
     for (const threadId of await this.parts.store.waitingThreads()) {
-      if (await this.deleteEnded(threadId, end)) deleted++;
+      if (await deleteThread(threadId)) deleted++;
     }
     return deleted;
   }
 
   /**
-   * Deletes a thread, after the end of its live run. One that begins anew meanwhile stays.
+   * Deletes a thread whose runs were ended. One that has begun anew meanwhile stays.
    *
-   * @param end ends the runs of a thread
+   * @param asked its head when the deletion was asked for
+   * @param end ends the runs of the thread
    * @returns false where it is not there, or somebody else deleted it
    * @throws RunnerError `thread-busy`; `offline` where the thread is not on this device, and cannot come now
    */
-  async deleteEnded(threadId: string, end: (threadId: string) => Promise<void>): Promise<boolean> {
+  async deleteEnded(threadId: string, asked: ThreadHead | undefined, end: () => Promise<void>): Promise<boolean> {
     const { store } = this.parts;
-    // An invalid head must not prevent the deletion.
-    const reading = store.head(threadId).catch(() => undefined);
-    // A run that is claiming or queued would recreate the thread.
-    const [asked] = await Promise.all([reading, this.isBusy(threadId) ? end(threadId) : undefined]);
     await here(this.parts, threadId);
     for (let tries = 0; ; tries++) {
       if (await this.delete(threadId, asked)) return true;
@@ -185,7 +130,7 @@ export class Retention {
       }
       // Else the next of them would start when this one ends.
       await store.clearWaiting(threadId);
-      await end(threadId);
+      await end();
     }
   }
 

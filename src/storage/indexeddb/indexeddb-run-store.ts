@@ -7,7 +7,6 @@ import type { RunStore } from "../run-store.js";
 import type { WaitingStore } from "../waiting.js";
 import { indexedDBChunks } from "./chunk-reads.js";
 import { DatabaseConnection, type ConnectionOptions } from "./database-connection.js";
-import { cut, deleteThread } from "./deletion.js";
 import { indexedDBForeignEnds } from "./foreign-end.js";
 import { sweep } from "./garbage.js";
 import { indexedDBReads } from "./reads.js";
@@ -51,7 +50,7 @@ const lazyDevices = (load: () => Promise<DeviceStore>): DeviceStore => ({
 });
 
 /**
- * The log in IndexedDB. Opened at the first use. What repacks or reads pages is loaded when it is needed; what starts,
+ * The log in IndexedDB. Opened at the first use. What deletes, repacks or reads pages is loaded when it is needed; what starts,
  * writes and ends runs is not: a host must be able to end them at any moment. Errors: those of storage in RunnerErrorCode.
  */
 export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunStore {
@@ -88,8 +87,8 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
       ]);
       return { ...indexedDBDevices(connection, codec), ...indexedDBAbsent(connection, codec) };
     }),
-    deleteThread: (...of) => deleteThread(connection, ...of),
-    cut: (...at) => cut(connection, codec, ...at),
+    deleteThread: async (...of) => (await loaded(import("./deletion.js"))).deleteThread(connection, ...of),
+    cut: async (...at) => (await loaded(import("./deletion.js"))).cut(connection, codec, ...at),
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),
     sweep: () => sweep(connection),
     codec,

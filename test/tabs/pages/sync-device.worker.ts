@@ -16,8 +16,9 @@ serveRuntime({
   dbName,
   agents: scriptedAgents(dbName),
   ...(isEncrypted === true && { encryption: {} }),
+  ...(typeof keep === "number" && { limits: { maxThreads: keep } }),
   ...(servers.length > 0 && {
     // On each of a cluster: whichever of them is lost, the others have the space.
-    sync: { servers, space, device, keep, replicas: servers.length },
+    sync: { servers, space, device, keep: keep === "all" ? keep : "opened", replicas: servers.length },
   }),
 });

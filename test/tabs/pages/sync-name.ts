@@ -7,7 +7,8 @@ export interface DeviceSettings {
   readonly device: string;
   /** Its database, and what it shares, is encrypted: locked until a page unlocks it. */
   readonly isEncrypted?: boolean;
-  readonly keep?: "all" | "opened";
+  /** A number: what was opened, and at most so many threads. */
+  readonly keep?: "all" | "opened" | number;
 }
 
 export const deviceWorkerName = ({ dbName, servers, space, device, isEncrypted, keep }: DeviceSettings): string =>
@@ -22,7 +23,7 @@ export function deviceSettings(name: string): DeviceSettings {
     space,
     device,
     isEncrypted,
-    keep: keep === "opened" ? keep : "all",
+    keep: keep === "opened" ? keep : keep === undefined || keep === "all" ? "all" : Number(keep),
   };
 }
 

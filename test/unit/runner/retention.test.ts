@@ -3,7 +3,7 @@ import { openDB } from "idb";
 import { describe, expect, test, vi } from "vitest";
 import type { Logger } from "../../../src/platform/log.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
-import { limitsInMemory, type Eviction } from "../../../src/runner/keep/retention.js";
+import { limitsInMemory, type Eviction } from "../../../src/runner/keep/limits.js";
 import { rawOf } from "../storage/raw.js";
 import {
   agentOf,
