@@ -11,10 +11,10 @@ import type { RunnerErrorData } from "../wire/shapes.js";
 import { isAskedRun, isAsker, isErrorData, type AskedRun } from "./asked-run.js";
 
 /**
- * History of the messages: 1, the first. An entry of a later version is not understood, and a device that meets one says
- * that it is outdated.
+ * History of the messages: 1, the first. 2: {@link WholeMessage}, and only that one. An entry of a later version is not
+ * understood, and a device that meets one says that it is outdated.
  */
-export const SYNC_VERSION = 1;
+const SYNC_VERSION = 2;
 
 interface Message {
   /** Whose thread it is about is told apart by the key of its entry; the id is for devices that do not know it yet. */
@@ -114,10 +114,29 @@ export interface DeletedMessage extends Message {
   readonly knew: number;
   /** Nobody had added a run unseen: the thread is gone. */
   readonly counts?: true;
+  /** In a {@link WholeMessage}: all runs that the thread had before. */
+  readonly runs?: readonly string[];
+}
+
+/** An entry that stands for all entries of its thread up to one of them: see `compact`. */
+export interface WholeMessage extends LastMessage {
+  readonly type: "whole";
+  /** The seq of the last entry that it stands for. */
+  readonly upTo: number;
+  /** In order. */
+  readonly entries: readonly WholeEntry[];
+  /** The thread is gone. */
+  readonly counts?: true;
+}
+
+export interface WholeEntry {
+  readonly seq: number;
+  readonly message: Exclude<SpaceMessage, WholeMessage>;
 }
 
 /** What the entries of a thread hold. */
 export type SpaceMessage =
+  | WholeMessage
   | ClaimMessage
   | ReleaseMessage
   | RunMessage
@@ -238,8 +257,20 @@ const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>
   abandon: has({ runId: isText, brief: isBrief }),
   thread: has({ title: isMaybe(isText), archived: isMaybe(isFlag), pinned: isMaybe(isFlag), brief: isBrief }),
   active: has({ runId: isText, knew: isNullOr(isText), brief: isBrief }),
-  deleted: has({ knew: isIndex, counts: isMaybe((value) => value === true) }),
+  deleted: has({ knew: isIndex, counts: isMaybe((value) => value === true), runs: isMaybe(isListOf(isText)) }),
+  whole: has({ upTo: isIndex, entries: Array.isArray, counts: isMaybe((value) => value === true), brief: isBrief }),
 };
+
+/** The entries of a whole one: of its thread, in order. */
+function areEntries({ threadId, upTo, entries }: WholeMessage): boolean {
+  let last = 0;
+  return entries.every((entry: unknown) => {
+    if (!isRecord(entry) || !isIndex(entry["seq"]) || entry["seq"] <= last || entry["seq"] > upTo) return false;
+    last = entry["seq"];
+    const message = messageOf(entry["message"]);
+    return message !== undefined && message.type !== "whole" && message.threadId === threadId;
+  });
+}
 
 /** The largest entry, in bytes: more than a run's limits let into one. */
 const LARGEST = 256 * 1_024 * 1_024;
@@ -251,7 +282,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 const encoder = new TextEncoder();
 
 export const encodeMessage = (message: SpaceMessage): Uint8Array =>
-  encoder.encode(JSON.stringify({ v: SYNC_VERSION, ...message }));
+  encoder.encode(JSON.stringify({ v: message.type === "whole" ? SYNC_VERSION : 1, ...message }));
 
 /** What an entry says; `newer`: of a version that is not known here. Undefined: it is no message. */
 export function decodeMessage(body: Uint8Array): SpaceMessage | "newer" | undefined {
@@ -264,9 +295,20 @@ export function decodeMessage(body: Uint8Array): SpaceMessage | "newer" | undefi
   }
   if (!isRecord(value) || !isIndex(value["v"])) return undefined;
   if (value["v"] > SYNC_VERSION) return "newer";
+  return weigh(value, { depth: DEEPEST }).depth > DEEPEST ? undefined : messageOf(value);
+}
+
+/** What an entry of this thread says; undefined: nothing. */
+export function messageIn(body: Uint8Array, threadId: string): SpaceMessage | undefined {
+  const message = decodeMessage(body);
+  return typeof message === "object" && message.threadId === threadId ? message : undefined;
+}
+
+function messageOf(value: unknown): SpaceMessage | undefined {
+  if (!isRecord(value)) return undefined;
   const { type, threadId, device } = value;
   if (!isText(type) || !Object.hasOwn(SHAPES, type) || !isText(threadId) || !isDevice(device)) return undefined;
-  const isThis = SHAPES[type as SpaceMessage["type"]]; // an own key of it
-  if (weigh(value, { depth: DEEPEST }).depth > DEEPEST || !isThis(value)) return undefined;
-  return value as unknown as SpaceMessage; // its fields were checked
+  if (!SHAPES[type as SpaceMessage["type"]](value)) return undefined; // an own key of it
+  const message = value as unknown as SpaceMessage; // its fields were checked
+  return message.type !== "whole" || areEntries(message) ? message : undefined;
 }

@@ -247,7 +247,7 @@ export class SpaceList {
 }
 
 /** The thread is gone. */
-const isDeletion = (message: SpaceMessage): boolean => message.type === "deleted" && message.counts === true;
+const isDeletion = (message: SpaceMessage): boolean => "counts" in message && message.counts === true;
 
 const hasBrief = (message: SpaceMessage): message is SpaceMessage & { readonly brief: Brief } =>
   "brief" in message && message.brief !== undefined;

@@ -48,6 +48,13 @@ export interface Space {
     body: Uint8Array,
     at: { readonly last: number; readonly id: string },
   ): Promise<number | undefined>;
+  /**
+   * Removes the entries of a thread before entry `below`, which stands for them: all of them at once, or none. Errors:
+   * SpaceOffline, they may be removed or not
+   *
+   * @param below 0: nothing is removed. @returns false where it is not allowed, or cannot be done, as without this method
+   */
+  remove?(thread: string, below: number): Promise<boolean>;
   /** Tells whichever devices are online, at most once. What is told offline is dropped. */
   tell(body: Uint8Array): void;
   /** What other devices tell, and this one. */

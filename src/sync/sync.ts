@@ -13,6 +13,7 @@ import type { DeviceName } from "../storage/devices.js";
 import type { SyncState } from "../wire/shapes.js";
 import { AbsentThreads } from "./absent-threads.js";
 import { Admissions } from "./admissions.js";
+import { CompactingThreads } from "./compacting-threads.js";
 import { Devices, type StopCall } from "./devices.js";
 import { decodeMessage, type SpaceMessage } from "./messages.js";
 import type { SyncRecords } from "./memory-sync-database.js";
@@ -45,6 +46,8 @@ export interface SyncParts {
   readonly keep?: "all" | "opened" | undefined;
   /** How many threads stay on this device. Default: all that came. */
   readonly maxThreads?: number | undefined;
+  /** How many entries of a thread become one. Default: see CompactingThreads. */
+  readonly compactFrom?: number | undefined;
   /** Readers of the list are to read all of it again. */
   readonly listChanged: () => void;
   /** This host executes what the devices of the space ask for. */
@@ -106,6 +109,7 @@ export class Sync {
   private readonly admissions: Admissions;
   private readonly absent: AbsentThreads;
   private readonly leaving: LeavingThreads;
+  private readonly compacting: CompactingThreads;
   /** Of a server. */
   private serving: Serving | undefined;
   private state: SpaceState = { is: "connecting" };
@@ -146,6 +150,15 @@ export class Sync {
       used: elsewhere.used,
       threadOf: (threadId) => this.threadOf(threadId),
       isCurrent: () => this.isCurrent,
+      closed: this.closed.signal,
+    });
+    this.compacting = new CompactingThreads({
+      parts,
+      space,
+      self: () => this.self,
+      openOf: (threadId) => this.open.get(threadId),
+      isCurrent: () => this.isCurrent,
+      fewest: options.compactFrom,
       closed: this.closed.signal,
     });
     elsewhere.fetch = (threadId) => this.absent.fetch(threadId);
@@ -354,17 +367,17 @@ export class Sync {
   }
 
   private async take(entry: SpaceEntry): Promise<void> {
-    const { thread: key, seq, body, after } = entry;
-    this.byKey.get(key)?.compare(seq, body);
+    const { thread: key, seq, body } = entry;
     const message = await this.understand(entry);
-    if (message === undefined) return this.skip(key, seq);
+    this.byKey.get(key)?.compare(seq, body, message?.type === "whole" ? message.upTo : undefined);
+    if (message === undefined) return this.skip(entry);
     const { threadId } = message;
     const isPassedOver = !this.threads.has(threadId) && (await this.absent.list.take(entry, message));
     if (isPassedOver && !this.threads.has(threadId)) return;
     const thread = await this.threadOf(threadId);
     // It was opened meanwhile, maybe with what was known before.
     if (isPassedOver) return thread?.readUpTo(seq);
-    if ((await thread?.take(seq, message, after)) === false) return this.take(entry);
+    if ((await thread?.take(entry, message)) === false) return this.take(entry);
     if (thread !== undefined) this.serving?.take(thread);
     thread?.ring();
   }
@@ -381,13 +394,14 @@ export class Sync {
   }
 
   /** What is added to the thread comes after this entry, which says nothing. */
-  private async skip(key: string, seq: number): Promise<void> {
-    if ((await this.byKey.get(key)?.take(seq, undefined)) === true) return;
+  private async skip(entry: SpaceEntry): Promise<void> {
+    const { thread: key, seq } = entry;
+    if ((await this.byKey.get(key)?.take(entry, undefined)) === true) return;
     const known = (await this.options.database.thread(key)) ?? { key, threadId: "", state: NO_ENTRIES, sent: 0 };
     await this.options.database.put([{ ...known, state: { ...known.state, last: Math.max(known.state.last, seq) } }]);
     // It may have been opened meanwhile, with what was known before.
     await Promise.allSettled(this.loading);
-    await this.byKey.get(key)?.take(seq, undefined);
+    await this.byKey.get(key)?.take(entry, undefined);
   }
 
   /** The space was made anew, and everything that is here is sent again; or the log was, and everything is read again. */
@@ -466,6 +480,7 @@ export class Sync {
       const thread = new ThreadSync(context, record);
       this.open.set(threadId, thread);
       this.byKey.set(key, thread);
+      this.compacting.look(thread);
       return thread;
     });
     this.threads.set(threadId, loading);
@@ -506,6 +521,7 @@ export class Sync {
 
   private async save(thread: ThreadSync): Promise<void> {
     this.leaving.changed();
+    this.compacting.look(thread);
     this.unsaved.delete(thread);
     // What comes from now on is not in it.
     const { record } = thread;

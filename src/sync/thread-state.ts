@@ -179,6 +179,9 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
     case "active":
       if (state.deleted === true || state.active !== message.knew || state.active === null) return nothing;
       return { state: { ...state, active: message.runId }, outcome: "active" };
+    // What it stands for is folded, if it has not been.
+    case "whole":
+      return nothing;
     case "deleted":
       if (message.knew !== state.lastRun) return nothing;
       return { state: { ...NO_ENTRIES, last: seq, lastRun: seq, deleted: true }, outcome: "deleted" };

@@ -4,14 +4,14 @@ import { messageOf } from "../run/errors.js";
 import { isUnreadable } from "../runner/history/run-log.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
-import type { RunRow, ThreadHead } from "../storage/run-store.js";
+import type { RunRow, RunStore, ThreadHead } from "../storage/run-store.js";
 import { Arrivals, type ArrivalsContext } from "./arrivals.js";
 import type { StopCall } from "./devices.js";
 import type { IncomingRun, Written } from "./incoming.js";
-import { decodeMessage, encodeMessage, type SpaceMessage, type ThreadMessage } from "./messages.js";
+import { encodeMessage, messageIn, type SpaceMessage, type ThreadMessage, type WholeMessage } from "./messages.js";
 import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
 import { briefOf, nextToSend, readToSend, type Next } from "./outgoing.js";
-import { SpaceOffline, type Space } from "./space.js";
+import { SpaceOffline, type Space, type SpaceEntry } from "./space.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
 import { wholeThread } from "./whole-thread.js";
@@ -135,22 +135,29 @@ export class ThreadSync {
    * its writer added it says nothing.
    *
    * @param message undefined for one that says nothing
-   * @param after see SpaceFrame
    * @returns false where the thread has left this device
    */
-  async take(seq: number, message: SpaceMessage | undefined, after?: number): Promise<boolean> {
+  async take(entry: SpaceEntry, message: SpaceMessage | undefined): Promise<boolean> {
     await this.restoring?.done;
     if ((await this.leaving) === true) return false;
-    if (message === undefined) this.pass(seq);
-    else await this.fold(seq, message, after);
+    await this.takeNow(entry, message);
     return true;
+  }
+
+  private async takeNow(entry: SpaceEntry, message: SpaceMessage | undefined): Promise<void> {
+    if (message === undefined) this.pass(entry);
+    else if (message.type === "whole") await this.foldWhole(entry, message);
+    else await this.fold(entry, message);
   }
 
   /**
    * An entry, as the space has it now. What this device has added and knows already must be there as it is: else all others
    * know less.
+   *
+   * @param upTo the entry stands for those up to this one
    */
-  compare(seq: number, body: Uint8Array): void {
+  compare(seq: number, body: Uint8Array, upTo = 0): void {
+    for (const at of this.added.keys()) if (at <= upTo) this.added.delete(at);
     const isLost = [...this.added].some(([at, its]) => at < seq || (at === seq && !isSame(its, body)));
     for (const at of this.added.keys()) if (at <= seq) this.added.delete(at);
     this.compared = seq;
@@ -177,12 +184,28 @@ export class ThreadSync {
     this.restoreLater("unread", upTo);
   }
 
-  private pass(seq: number): void {
+  private pass({ seq, body }: SpaceEntry, whole?: WholeMessage): void {
     const { state } = this.its;
     if (seq <= state.last) return;
     this.unsaved(seq);
-    this.its = { ...this.its, state: { ...state, last: seq } };
+    this.its = { ...this.its, state: { ...state, last: seq }, since: grown(this.its.since, body.length, whole) };
     this.ring();
+  }
+
+  /** An entry that stands for those before it: where some of them were not read, the thread is read anew. */
+  private async foldWhole(entry: SpaceEntry, whole: WholeMessage): Promise<void> {
+    const { thread, seq, after } = entry;
+    const { last } = this.its.state;
+    if (seq <= last) return;
+    const isAhead = isAheadOf(last, whole, after);
+    if (isAhead && last > 0) return this.readUpTo(seq);
+    if (isAhead) {
+      this.unsaved(seq);
+      for (const its of whole.entries) {
+        await this.fold({ is: "entry", thread, seq: its.seq, body: NOTHING }, its.message);
+      }
+    }
+    this.pass(entry, isAhead || whole.upTo === last ? whole : undefined);
   }
 
   private unsaved(seq: number): void {
@@ -190,7 +213,8 @@ export class ThreadSync {
     this.unsavedFrom ??= seq;
   }
 
-  private async fold(seq: number, message: SpaceMessage, after: number | undefined): Promise<void> {
+  private async fold(entry: SpaceEntry, message: SpaceMessage): Promise<void> {
+    const { seq, body, after } = entry;
     const { type } = message;
     const isOfRun = type === "run" || type === "events" || type === "end" || type === "abandon";
     const isWaited = isOfRun && this.arrivals.takes(message.runId);
@@ -199,16 +223,19 @@ export class ThreadSync {
     // All that is read is read first: the record must not be ahead of what is to be written down.
     const isRowNeeded = isOfRun && (isFromHere || !isWaited || type === "abandon");
     const row = isRowNeeded ? await store.runById(message.threadId, message.runId) : undefined;
+    const unsent = type === "deleted" && message.runs ? await firstUnknown(store, message.threadId, message.runs) : 0;
     const before = this.its;
     if (seq <= before.state.last) return;
-    if (after !== undefined && after !== before.state.last) return this.pass(seq);
+    if (after !== undefined && after !== before.state.last) return this.pass(entry);
     // What this device said of a run of its own is in its log, unless that was lost.
     const isOwn =
       isFromHere && (!isOfRun || (type === "run" ? row !== undefined : !this.arrivals.knows(message.runId)));
     this.unsaved(seq);
     const { state, outcome } = fold(before.state, seq, message);
     const { listed: _listed, ...unlisted } = before;
-    this.its = { ...(outcome === "deleted" ? unlisted : before), state, ...sentBy(before, message) };
+    const since = grown(before.since, body.length);
+    this.its = { ...(outcome === "deleted" ? unlisted : before), state, since, ...sentBy(before, message) };
+    if (outcome === "deleted") this.its = { ...this.its, sent: Math.max(before.sent, unsent) };
     if (type === "run") {
       const { title } = message;
       this.its = { ...this.its, listed: this.its.listed ?? { title, archived: false, pinned: false } };
@@ -297,13 +324,13 @@ export class ThreadSync {
     const { parts } = this.context;
     const { key, threadId, activating, deleting, state: before, unread, revives } = this.its;
     const isLost = why === "lost";
-    const told = isLost ? "The servers lack a part of the thread" : "The thread was deleted here";
+    const told = TOLD[why];
     // Whoever changes each entry must not keep this device busy.
     if (isLost) await parts.clock.after(LOOK_MS, this.ended.signal);
     const head = await parts.store.head(threadId);
     await this.arrivals.giveUp(told);
     this.added.clear();
-    this.its = {
+    const begun: ThreadRecord = {
       key,
       threadId,
       state: NO_ENTRIES,
@@ -312,12 +339,20 @@ export class ThreadSync {
       ...(unread === true && { unread }),
       ...(isLost ? { revives: [] } : why === "unread" && revives && { revives }),
     };
+    this.its = begun;
     const { signal } = this.ended;
-    for await (const { seq, body, after } of wholeThread(this.context, { key, upTo }, signal)) {
-      const message = decodeMessage(body);
-      const isMessage = typeof message === "object" && message.threadId === threadId;
-      if (isMessage) await this.fold(seq, message, after);
-      else this.pass(seq);
+    for await (const entry of wholeThread(this.context, { key, upTo }, signal)) {
+      const message = messageIn(entry.body, threadId);
+      // Entries were joined while they are read.
+      if (
+        message?.type === "whole" &&
+        this.its.state.last > 0 &&
+        isAheadOf(this.its.state.last, message, entry.after)
+      ) {
+        await this.arrivals.giveUp(told);
+        this.its = begun;
+      }
+      await this.takeNow(entry, message);
     }
     if (this.runsAre === "unread") this.runsAre = "read";
     // What people have done here is told once more.
@@ -392,10 +427,10 @@ export class ThreadSync {
   }
 
   /** As far as is known without a look at the log: nothing of it is here alone, and nothing goes on in it. */
-  private get isInSpace(): boolean {
+  get isInSpace(): boolean {
     const { state, unread, activating, deleting } = this.its;
     const isQuiet = state.lock === undefined && Object.keys(state.open).length === 0;
-    const isKnown = state.active !== null && this.added.size === 0 && this.runsAre === "here" && this.isWrittenDown;
+    const isKnown = this.added.size === 0 && this.runsAre === "here" && this.isWrittenDown;
     const isSaved = this.unsavedFrom === undefined && unread === undefined && this.restoring === undefined;
     const isTold = activating === undefined && deleting === undefined;
     return isQuiet && isKnown && isSaved && isTold && this.context.isCurrent() && !this.ended.signal.aborted;
@@ -406,7 +441,11 @@ export class ThreadSync {
     const { threadId, key, state } = this.its;
     const [{ head, next }, row] = await Promise.all([this.next(), parts.store.thread(threadId)]);
     // What waits for an answer, or to be gone on with, may need more than others have.
-    const isOver = head?.pending === undefined && row?.lastStatus !== undefined && row.lastStatus !== "broken";
+    const isOver =
+      head?.pending === undefined &&
+      row?.lastStatus !== undefined &&
+      row.lastStatus !== "broken" &&
+      state.active !== null;
     if (head === undefined || row === undefined || row.pinned || next !== undefined || !isOver) return false;
     const mayLeave = (): boolean => isFree() && this.isInSpace && this.its.state.last === state.last;
     if (!mayLeave()) return false;
@@ -443,18 +482,23 @@ export class ThreadSync {
    * @returns false where others have added something that was not read yet
    */
   async add(message: SpaceMessage): Promise<boolean> {
+    return (await this.place(message)) !== undefined;
+  }
+
+  /** Like {@link add}. @returns the seq of the entry */
+  async place(message: SpaceMessage): Promise<number | undefined> {
     const { space, parts } = this.context;
     const { last } = this.its.state;
     const body = encodeMessage(message);
     const seq = await space.add(this.key, body, { last, id: parts.makeId() });
-    if (seq === undefined) return false;
+    if (seq === undefined) return undefined;
     this.context.failed(undefined);
     // Nothing came in between. It may have been read already, or is read again by what this would wait for.
     if (this.its.state.last === last && this.restoring === undefined) {
       if (seq > this.compared) this.added.set(seq, body);
-      await this.fold(seq, message, undefined);
+      await this.takeNow({ is: "entry", thread: this.key, seq, body }, message);
     }
-    return true;
+    return seq;
   }
 
   private async work(): Promise<void> {
@@ -592,6 +636,37 @@ export class ThreadSync {
     if (!this.isInStep() || !this.isWrittenDown || activating !== undefined) return;
     await reconcile(this.context, this.its);
   }
+}
+
+/** What stands in an entry that stands in another one. */
+const NOTHING = new Uint8Array();
+
+/** What the tabs are told of a live run that another device writes, while the thread is read again. */
+const TOLD: Readonly<Record<Restoring["why"], string>> = {
+  deleted: "The thread was deleted here",
+  lost: "The servers lack a part of the thread",
+  unread: "The thread is read again",
+};
+
+/** It stands for entries that were not read. One that was added after another entry than it says is none. */
+const isAheadOf = (last: number, { upTo }: WholeMessage, after = upTo): boolean => upTo > last && after === upTo;
+
+const grown = (
+  { entries, bytes, whole }: NonNullable<ThreadRecord["since"]> = { entries: 0, bytes: 0, whole: 0 },
+  size: number,
+  isWhole?: unknown,
+): NonNullable<ThreadRecord["since"]> =>
+  isWhole === undefined ? { entries: entries + 1, bytes: bytes + size, whole } : { entries: 0, bytes: 0, whole: size };
+
+/** The index of the thread's first run that is none of these. */
+async function firstUnknown(
+  store: Pick<RunStore, "runs">,
+  threadId: string,
+  runIds: readonly string[],
+): Promise<number> {
+  const known = new Set(runIds);
+  const rows = await store.runs(threadId);
+  return rows.find(({ runId }) => !known.has(runId))?.runIndex ?? (rows.at(-1)?.runIndex ?? -1) + 1;
 }
 
 /** Which runs were sent since everything is sent. */

@@ -14,6 +14,7 @@ import { Connection } from "./connection.js";
 import { isUnanswered } from "./errors.js";
 import { checkOptions, isToken, type NatsSpaceOptions } from "./options.js";
 import { Assembly, type LogMessage } from "./parts.js";
+import { removeBefore } from "./remove-entries.js";
 import type { SpaceLog, Standing, Which } from "./space-log.js";
 
 export type { NatsCredentials, NatsSpaceOptions } from "./options.js";
@@ -122,6 +123,16 @@ class NatsSpace implements Space {
     }
   }
 
+  async remove(thread: string, below: number): Promise<boolean> {
+    checkThread(thread);
+    const log = this.online();
+    try {
+      return await removeBefore(log, thread, below);
+    } catch (error) {
+      throw isUnanswered(error) || log.signal.aborted ? offline(log, error) : error;
+    }
+  }
+
   tell(body: Uint8Array): void {
     this.connection.current?.tell(body);
   }
@@ -212,14 +223,18 @@ class Chain {
 
   /** @returns whether the entry whose last message this is follows its thread's last one */
   async take({ thread, seq, part }: LogMessage, log: SpaceLog): Promise<boolean> {
-    const last = this.lasts.get(thread) ?? (this.from === 0 ? 0 : undefined);
-    if (part !== undefined) {
-      // Of what came before the place only the log knows.
-      const isNext = last === undefined ? (await log.follower(thread, part.base))?.seq === seq : part.base === last;
-      if (!isNext) return false;
-    }
+    if (part !== undefined && !(await this.isNext(thread, seq, part.base, log))) return false;
     this.lasts.set(thread, seq);
     return true;
+  }
+
+  private async isNext(thread: string, seq: number, base: number, log: SpaceLog): Promise<boolean> {
+    const last = this.lasts.get(thread);
+    if (base === (last ?? 0) && (last !== undefined || this.from === 0)) return true;
+    // One that stands for others follows an entry that is not there any more. Of what came before the place only the log
+    // knows.
+    const mayFollow = last === undefined || (base > last && (await log.at(base)) === undefined);
+    return mayFollow && (await log.follower(thread, base))?.seq === seq;
   }
 }
 

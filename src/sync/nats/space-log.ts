@@ -3,7 +3,7 @@ import type { JetStreamClient, JetStreamManager, StreamInfo } from "@nats-io/jet
 import { Lazy } from "../../platform/lazy.js";
 import { inTime, type Clock } from "../../platform/clock.js";
 import { consume, type Selection } from "./consumer.js";
-import { codeOf, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, WRONG_LAST_SEQUENCE } from "./errors.js";
+import { codeOf, isUnanswered, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, WRONG_LAST_SEQUENCE } from "./errors.js";
 import type { Nats } from "./packages.js";
 import { decodePart, encodePart, isUnfinished, PART_HEADER, type LogMessage, type Part } from "./parts.js";
 
@@ -192,6 +192,24 @@ export class SpaceLog {
     } catch (error) {
       if (codeOf(error) === WRONG_LAST_SEQUENCE) return undefined;
       throw error;
+    }
+  }
+
+  /**
+   * Removes the thread's messages before `below`. @returns false where it is not allowed
+   *
+   * @param below its first message that stays; where it has none, all go
+   */
+  async purge(thread: string, below: number): Promise<boolean> {
+    // For some servers 1 means all, as 0 does.
+    if (below <= 1) return true;
+    const { streams } = await this.manager.get();
+    try {
+      await streams.purge(this.stream, { filter: this.threads + thread, ...(below < Infinity && { seq: below }) });
+      return true;
+    } catch (error) {
+      if (isUnanswered(error)) throw error;
+      return false;
     }
   }
 

@@ -156,6 +156,10 @@ export class SealedSpace implements Space {
     return this.parts.space.add(thread, await seal(keys.data, whole, placeOf(log, thread)), at);
   }
 
+  async remove(thread: string, below: number): Promise<boolean> {
+    return (await this.parts.space.remove?.(thread, below)) ?? false;
+  }
+
   tell(body: Uint8Array): void {
     const { keys } = this.holder;
     if (keys === undefined) return;

@@ -19,7 +19,7 @@ export class HostileServer extends MemoryServer {
     if (seq === undefined || this.entries.length === count) return seq;
     const honest = this.entries.filter((entry) => !entry.id.startsWith("hostile"));
     for (const [to, its] of this.injects(this.entries.at(-1)!, honest)) {
-      const next = this.entries.length + 1;
+      const next = this.last + 1;
       this.entries.push({ thread: to, seq: next, id: `hostile ${next}`, body: its });
     }
     this.bell.ring();

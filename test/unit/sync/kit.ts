@@ -43,6 +43,8 @@ interface DeviceOptions {
   readonly encryption?: Encryption;
   readonly keep?: "all" | "opened";
   readonly maxThreads?: number;
+  /** How many entries of a thread become one. */
+  readonly compactFrom?: number;
   /** What the space is called, where keys are bound to it. */
   readonly spaceName?: string;
 }
@@ -50,7 +52,7 @@ interface DeviceOptions {
 export function deviceOn<S extends Space>(
   space: S,
   name: string,
-  { spaceName = "", keep, maxThreads, ...options }: DeviceOptions = {},
+  { spaceName = "", keep, maxThreads, compactFrom, ...options }: DeviceOptions = {},
 ): DeviceOn<S> {
   const said: string[] = [];
   const say = (...what: unknown[]): void => void said.push(what.map(String).join(" "));
@@ -64,6 +66,7 @@ export function deviceOn<S extends Space>(
     listChanged,
     keep,
     maxThreads,
+    compactFrom,
     space: sealed ?? space,
     keyOf: sealed?.keyOf ?? keyOfThread,
     database,

@@ -28,10 +28,39 @@ export class MemoryServer {
     const known = its.find((entry) => entry.id === id);
     if (known !== undefined) return known.seq;
     if ((its.at(-1)?.seq ?? 0) !== last) return undefined;
-    const seq = this.entries.length + 1;
+    const seq = this.last + 1;
     this.entries.push({ thread, seq, id, body });
     this.bell.ring();
     return seq;
+  }
+
+  /** The seq of the last entry. */
+  get last(): number {
+    return this.entries.at(-1)?.seq ?? 0;
+  }
+
+  /** The first entry after this one. */
+  next(seq: number): Entry | undefined {
+    // Where nothing was removed, it stands at its place.
+    const entry = this.entries[seq];
+    return entry?.seq === seq + 1 ? entry : this.entries.find((one) => one.seq > seq);
+  }
+
+  /** The thread's entries up to the one that is the last now; where that is removed meanwhile, up to what stands for it. */
+  *upToNow(thread: string): Generator<Entry, void> {
+    const its = (entry: Entry): boolean => entry.thread === thread;
+    const last = this.entries.findLast(its)?.seq ?? 0;
+    for (let seq = 0; seq < last;) {
+      const entry = this.entries.find((one) => its(one) && one.seq > seq);
+      if (entry === undefined) return;
+      yield entry;
+      ({ seq } = entry);
+    }
+  }
+
+  /** @param below the thread's first entry that stays */
+  remove(thread: string, below: number): void {
+    this.entries = this.entries.filter((entry) => entry.thread !== thread || entry.seq >= below);
   }
 
   /** It has lost its disk. */
@@ -53,6 +82,8 @@ export class MemorySpace implements Space {
       readonly loseAnswer?: () => boolean;
       /** The entry is read by all before its writer has the answer. */
       readonly lateAnswer?: () => Promise<void>;
+      /** Whether the credentials allow it. */
+      readonly mayRemove?: () => boolean;
     } = {},
   ) {}
 
@@ -84,11 +115,11 @@ export class MemorySpace implements Space {
       if (this.isOnline) {
         if (begun !== this.cut.count || log !== this.server.log) {
           begun = this.cut.count;
-          if ((log !== undefined && log !== this.server.log) || seq > this.server.entries.length) seq = 0;
+          if ((log !== undefined && log !== this.server.log) || seq > this.server.last) seq = 0;
           log = this.server.log;
-          yield { is: "begins", log, last: this.server.entries.length };
+          yield { is: "begins", log, last: this.server.last };
         }
-        const entry = this.server.entries[seq];
+        const entry = this.server.next(seq);
         if (entry !== undefined) {
           seq = entry.seq;
           yield { is: "entry", thread: entry.thread, seq, body: entry.body };
@@ -100,11 +131,12 @@ export class MemorySpace implements Space {
   }
 
   async *lasts(signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
-    yield* this.present(() => new Map(this.server.entries.map((entry) => [entry.thread, entry])).values(), signal);
+    const { entries } = this.server;
+    yield* this.present(() => new Map(entries.map((entry) => [entry.thread, entry])).values(), signal);
   }
 
   async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
-    yield* this.present(() => this.server.entries.filter((entry) => entry.thread === thread), signal);
+    yield* this.present(() => this.server.upToNow(thread), signal);
   }
 
   private async *present(entries: () => Iterable<Entry>, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
@@ -133,6 +165,14 @@ export class MemorySpace implements Space {
     await this.faults.lateAnswer?.();
     if (this.faults.loseAnswer?.() === true) throw new SpaceOffline();
     return seq;
+  }
+
+  async remove(thread: string, below: number): Promise<boolean> {
+    await Promise.resolve();
+    if (!this.isOnline) throw new SpaceOffline();
+    if (this.faults.mayRemove?.() === false) return false;
+    if (below > 0) this.server.remove(thread, below);
+    return true;
   }
 
   tell(body: Uint8Array): void {

@@ -3,6 +3,7 @@ import { expect, test, vi } from "vitest";
 import { agentOf, counter, freshDb } from "../runner/kit.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { systemClock, type Clock } from "../../../src/platform/clock.js";
+import { REST_MS } from "../../../src/sync/compacting-threads.js";
 import { QUIET_MS } from "../../../src/sync/leaving-threads.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
@@ -56,6 +57,8 @@ const steps = fc.array(
 /** The third device is new in the space before this step, and has all threads, those that are opened, or one. */
 const joins = fc.record({
   joinsAt: fc.nat(12),
+  /** Which devices join the entries of threads at rest: a bit for each. */
+  compacts: fc.nat(7),
   keeps: fc.constantFrom("all" as const, "opened" as const, "one" as const),
 });
 type Joins = typeof joins extends fc.Arbitrary<infer T> ? T : never;
@@ -65,17 +68,17 @@ interface Ended {
   readonly runId: string;
 }
 
-/** Threads leave at once. */
+/** Threads leave at once, and are at rest soon. */
 const hasty: Clock = {
   ...systemClock,
-  after: (ms, signal) => systemClock.after(ms === QUIET_MS ? 0 : ms, signal),
+  after: (ms, signal) => systemClock.after(ms === QUIET_MS ? 0 : ms >= REST_MS && ms <= 2 * REST_MS ? 3 : ms, signal),
 };
 
 const started = async <T>(start: () => Promise<T>): Promise<T> => start();
 
 async function play(
   todo: readonly Step[],
-  { joinsAt, keeps }: Joins,
+  { joinsAt, keeps, compacts }: Joins,
   isEncrypted: boolean,
   server: MemoryServer,
 ): Promise<void> {
@@ -84,7 +87,9 @@ async function play(
     makeDevice(server, DEVICES[n]!, {
       dbName: names[n]!,
       ...(n === 2 && keeps !== "all" && { keep: "opened" }),
-      ...(n === 2 && keeps === "one" && { maxThreads: 1, clock: hasty }),
+      clock: hasty,
+      ...(n === 2 && keeps === "one" && { maxThreads: 1 }),
+      ...(((compacts >> n) & 1) === 1 && { compactFrom: 4 }),
       // The first has its answers at once, the others when their entries were read.
       faults: { lateAnswer: () => passes(4 * n) },
       ...(isEncrypted && { encryption: new Encryption({ key: fastKey }) }),

@@ -1,0 +1,121 @@
+import { equalJson } from "../run/json.js";
+import { messageOf } from "../run/errors.js";
+import type { RunnerParts } from "../runner/parts.js";
+import type { DeviceName } from "../storage/devices.js";
+import { compact, type ReadEntry } from "./compaction.js";
+import { messageIn, type WholeMessage } from "./messages.js";
+import { briefOf } from "./outgoing.js";
+import { SpaceOffline, type Space } from "./space.js";
+import type { ThreadRecord } from "./sync-database.js";
+import type { ThreadSync } from "./thread-sync.js";
+
+/** How long after a change of a thread its entries may be joined, in ms: as long, and up to as long again by chance. */
+export const REST_MS = 30_000;
+const FEWEST = 64;
+/** Threads whose entries have more bytes than this stay as they are: all of them are in memory at once. */
+const MOST_BYTES = 64 * 1_024 * 1_024;
+
+export interface CompactingThreadsParts {
+  readonly parts: Pick<RunnerParts, "store" | "clock" | "logger">;
+  readonly space: Pick<Space, "entries" | "remove">;
+  readonly self: () => DeviceName;
+  readonly openOf: (threadId: string) => ThreadSync | undefined;
+  readonly isCurrent: () => boolean;
+  /** Fewer entries of a thread than this are not joined. Default: 64. */
+  readonly fewest?: number | undefined;
+  readonly closed: AbortSignal;
+}
+
+/**
+ * Keeps the space small: many entries of a thread at rest become one, and those of a deleted thread are removed. Any device of
+ * the space that may remove entries does it; of several that do it at once, one wins.
+ */
+export class CompactingThreads {
+  private changed = new Set<string>();
+  private isLooking = false;
+  private isRefused: boolean;
+
+  constructor(private readonly of: CompactingThreadsParts) {
+    this.isRefused = of.space.remove === undefined;
+  }
+
+  /** Something was added to it. */
+  look({ record }: ThreadSync): void {
+    if (this.isRefused || !this.isDue(record)) return;
+    this.changed.add(record.threadId);
+    if (this.isLooking) return;
+    this.isLooking = true;
+    void this.lookNow().finally(() => (this.isLooking = false));
+  }
+
+  private async lookNow(): Promise<void> {
+    const { parts, closed, isCurrent, openOf } = this.of;
+    while (this.changed.size > 0) {
+      const { changed } = this;
+      this.changed = new Set();
+      await parts.clock.after(REST_MS * (1 + Math.random()), closed);
+      for (const threadId of changed) {
+        if (closed.aborted || this.isRefused) return;
+        const thread = openOf(threadId);
+        if (thread === undefined || !this.isDue(thread.record)) continue;
+        if (this.changed.has(threadId) || !isCurrent() || !isAtRest(thread)) this.changed.add(threadId);
+        // What cannot be done now is tried again when the thread has changed, or by the next host.
+        else await this.compact(thread).catch((error: unknown) => this.failed(threadId, error));
+      }
+    }
+  }
+
+  private failed(threadId: string, error: unknown): void {
+    if (error instanceof SpaceOffline || this.of.closed.aborted) return;
+    this.of.parts.logger.warn(`${threadId}: its entries in the space are not joined: ${messageOf(error)}`);
+  }
+
+  private async compact(thread: ThreadSync): Promise<void> {
+    const { space, parts, self } = this.of;
+    const { key } = thread;
+    const { threadId } = thread.record;
+    if ((await space.remove?.(key, 0)) !== true) return void (this.isRefused = true);
+    const compacted = compact(await this.read(thread));
+    const { state } = thread.record;
+    // Something was added meanwhile, or was read here and is not there.
+    if (compacted === undefined || !isAtRest(thread) || !equalJson(compacted.state, state)) return;
+    const row = await parts.store.thread(threadId);
+    const from = { threadId, device: self() };
+    const brief = row === undefined || row.absent === true ? {} : { brief: briefOf(row) };
+    const { entries } = compacted;
+    const whole: WholeMessage = {
+      type: "whole",
+      upTo: state.last,
+      entries,
+      ...(state.deleted === true ? { counts: true } : brief),
+      ...from,
+    };
+    const seq = await thread.place(whole);
+    if (seq === undefined) return;
+    await space.remove?.(key, seq);
+    // Whoever lists threads by their last entries need not read this one.
+    if (state.deleted !== true) await thread.add({ type: "thread", ...brief, ...from });
+  }
+
+  private async read(thread: ThreadSync): Promise<readonly ReadEntry[]> {
+    const entries: ReadEntry[] = [];
+    let bytes = 0;
+    for await (const { seq, body, after } of this.of.space.entries(thread.key, this.of.closed)) {
+      bytes += body.length;
+      if (bytes > MOST_BYTES) return [];
+      entries.push({ seq, message: messageIn(body, thread.record.threadId), after });
+    }
+    return entries;
+  }
+
+  /** What was added is at least as much as what it would be joined with, so each byte is sent about twice. */
+  private isDue({ state, since }: ThreadRecord): boolean {
+    if (since === undefined) return false;
+    const { entries, bytes, whole } = since;
+    if (state.deleted === true) return entries > 0;
+    return entries >= (this.of.fewest ?? FEWEST) && bytes >= whole;
+  }
+}
+
+/** Nothing goes on in it that is to be seen in its entries. */
+const isAtRest = (thread: ThreadSync): boolean => thread.isInSpace && thread.record.state.refused === undefined;

@@ -1,0 +1,233 @@
+import { expect, test, vi } from "vitest";
+import { systemClock, type Clock } from "../../../src/platform/clock.js";
+import { compact, type ReadEntry } from "../../../src/sync/compaction.js";
+import { REST_MS } from "../../../src/sync/compacting-threads.js";
+import { decodeMessage, encodeMessage, messageIn, type SpaceMessage } from "../../../src/sync/messages.js";
+import { Encryption } from "../../../src/storage/encryption/encryption.js";
+import { fastKey } from "../encryption/fast-key.js";
+import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
+import { device, inStep, makeDevice, MemoryServer, say, shown, tree, types, type Device } from "./kit.js";
+
+/*
+ * The entries of a thread at rest become one, which comes to the same on all devices, whatever they had read before.
+ */
+
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
+
+/** Threads are at rest at once. */
+const hasty: Clock = {
+  ...systemClock,
+  after: (ms, signal) => systemClock.after(ms >= REST_MS && ms <= 2 * REST_MS ? 2 : ms, signal),
+};
+
+type Options = NonNullable<Parameters<typeof makeDevice>[2]>;
+
+/** Joins from two entries on. */
+const joins: Options = { clock: hasty, compactFrom: 2 };
+
+async function same(threadId: string, ...devices: readonly Device[]): Promise<void> {
+  const [first, ...others] = devices;
+  for (const other of others) {
+    await eventually(async () => expect(await tree(other, threadId)).toEqual(await tree(first!, threadId)));
+    expect(await shown(other, threadId)).toEqual(await shown(first!, threadId));
+    const [one, another] = await Promise.all([first!, other].map(({ runner }) => runner.getThread(threadId)));
+    expect(another?.title).toBe(one?.title);
+  }
+}
+
+const joined = (server: MemoryServer) =>
+  eventually(() => expect(types(server).filter((type) => type !== "thread")).toEqual(["whole"]));
+
+test.each([
+  ["", undefined],
+  [", encrypted", () => new Encryption({ key: fastKey })],
+])("many entries become one, for those who know them and for those who do not%s", async (_, key) => {
+  const options = (): Options => (key === undefined ? {} : { encryption: key() });
+  const server = new MemoryServer();
+  const laptop = device(server, "Laptop", options());
+  const dbName = freshDb();
+  const phone = makeDevice(server, "Phone", { dbName, ...options() });
+  await inStep(laptop, phone);
+  await say(laptop, "t", "r1", agentOf(counter(20)));
+  await laptop.runner.updateThread("t", { title: "A title" });
+  await same("t", laptop, phone);
+  // It was offline for all that comes now.
+  await phone.close();
+  await say(laptop, "t", "r2", agentOf(counter(20)));
+  await laptop.runner.updateThread("t", { archived: true });
+  await say(laptop, "t", "r3", agentOf(counter(20)));
+  const before = server.entries.length;
+  const joining = device(server, "Server", { ...joins, ...options() });
+  await eventually(() => expect(server.entries.length).toBeLessThan(before));
+  await same("t", laptop, joining);
+  const fresh = device(server, "New", options());
+  await inStep(fresh);
+  await same("t", laptop, fresh);
+  expect((await fresh.runner.getThread("t"))?.archived).toBe(true);
+  const back = device(server, "Phone", { dbName, ...options() });
+  await same("t", laptop, back);
+  // All go on behind it.
+  await say(back, "t", "r4", agentOf(counter(2)));
+  await same("t", back, laptop, fresh, joining);
+  expect(await tree(fresh, "t")).toMatchObject({ r4: { prev: "r3", status: "finished" } });
+});
+
+test("a long answer that was streamed is one entry of a fraction of its size", async () => {
+  const server = new MemoryServer();
+  const laptop = device(server, "Laptop", joins);
+  await inStep(laptop);
+  const { gate, letOn } = gated();
+  const going = say(
+    laptop,
+    "t",
+    "r1",
+    agentOf(counter(300, (n) => (n % 2 === 0 ? new Promise((go) => setTimeout(go, 1)) : n === 299 ? gate : undefined))),
+  );
+  await eventually(() => expect(types(server).filter((type) => type === "events").length).toBeGreaterThan(20));
+  const streamed = server.entries.reduce((sum, { body }) => sum + body.length, 0);
+  letOn();
+  await going;
+  await joined(server);
+  const whole = server.entries.find(({ body }) => messageIn(body, "t")?.type === "whole");
+  expect(whole?.body.length).toBeLessThan(streamed / 2);
+  const fresh = device(server, "New");
+  await inStep(fresh);
+  await same("t", laptop, fresh);
+});
+
+test("of a deleted thread nothing is left but the ids of its runs, and it stays deleted for whoever was away", async () => {
+  const server = new MemoryServer();
+  const laptop = device(server, "Laptop", joins);
+  const dbName = freshDb();
+  const phone = makeDevice(server, "Phone", { dbName });
+  await inStep(laptop, phone);
+  await say(phone, "t", "r1", agentOf(counter(3)));
+  await same("t", phone, laptop);
+  await say(laptop, "t", "r2", agentOf(counter(3)));
+  await same("t", laptop, phone);
+  await phone.close();
+  expect(await laptop.runner.deleteThread("t")).toBe(true);
+  await eventually(() => expect(types(server)).toEqual(["whole"]));
+  const { body } = server.entries[0]!;
+  expect(new TextDecoder().decode(body)).not.toContain("r1-u");
+  const back = device(server, "Phone", { dbName });
+  const fresh = device(server, "New");
+  await inStep(back, fresh);
+  await eventually(async () => expect(await back.runner.getThread("t")).toBeUndefined());
+  expect(await fresh.runner.listThreads()).toEqual([]);
+  // It may begin anew.
+  await say(back, "t", "r3", agentOf(counter(2)));
+  await same("t", back, laptop, fresh);
+  expect(Object.keys(await tree(fresh, "t"))).toEqual(["r3"]);
+});
+
+test("what was added offline to a thread that was deleted and joined meanwhile comes back with all that was there", async () => {
+  const server = new MemoryServer();
+  const laptop = device(server, "Laptop", joins);
+  const phone = device(server, "Phone");
+  await inStep(laptop, phone);
+  await say(laptop, "t", "r1", agentOf(counter(3)));
+  await same("t", laptop, phone);
+  phone.space.connect(false);
+  await say(phone, "t", "r2", agentOf(counter(3)));
+  await laptop.runner.deleteThread("t");
+  await eventually(() => expect(types(server)).toEqual(["whole"]));
+  phone.space.connect(true);
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2"]));
+  await same("t", phone, laptop);
+});
+
+test("nothing is joined while a run is live, and nothing where removing is not allowed", async () => {
+  const server = new MemoryServer();
+  const laptop = device(server, "Laptop", { ...joins, faults: { mayRemove: () => false } });
+  await inStep(laptop);
+  await say(laptop, "t", "r1", agentOf(counter(3)));
+  await eventually(() => expect(types(server).at(-1)).toBe("end"));
+  const { gate, letOn } = gated();
+  const phone = device(server, "Phone", joins);
+  const going = say(laptop, "t", "r2", agentOf(counter(3, (n) => (n === 1 ? gate : undefined))));
+  await eventually(async () => expect(await phone.runner.isRunning({ threadId: "t" })).toBe(true));
+  const before = types(server).length;
+  expect(types(server)).not.toContain("whole");
+  letOn();
+  await going;
+  await eventually(() => expect(server.entries.length).toBeLessThan(before));
+  await same("t", laptop, phone);
+});
+
+test("entries that are joined while another device reads them come whole", async () => {
+  const server = new MemoryServer();
+  const laptop = device(server, "Laptop");
+  await inStep(laptop);
+  for (const runId of ["r1", "r2", "r3"]) await say(laptop, "t", runId, agentOf(counter(5)));
+  await inStep(laptop);
+  await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(3));
+  const fresh = makeDevice(server, "New");
+  const { entries } = fresh.space;
+  let read = 0;
+  vi.spyOn(fresh.space, "entries").mockImplementation(async function* (...of) {
+    for await (const entry of entries.apply(fresh.space, of)) {
+      yield entry;
+      if (++read !== 4) continue;
+      const joining = device(server, "Server", joins);
+      await joined(server);
+      await same("t", laptop, joining);
+    }
+  });
+  await eventually(async () => expect(Object.keys(await tree(fresh, "t"))).toHaveLength(3));
+  expect(read).toBeGreaterThan(4);
+  await same("t", laptop, fresh);
+  await fresh.close();
+});
+
+test("one that says less than is known, or is not of the thread, says nothing", async () => {
+  const server = new MemoryServer();
+  const laptop = device(server, "Laptop");
+  const phone = device(server, "Phone");
+  await inStep(laptop, phone);
+  await say(laptop, "t", "r1", agentOf(counter(3)));
+  await same("t", laptop, phone);
+  await eventually(() => expect(types(server).at(-1)).toBe("end"));
+  const { thread, seq } = server.entries.at(-1)!;
+  const from = { threadId: "t", device: { id: "x", name: "X" } };
+  const forged: SpaceMessage[] = [
+    { type: "whole", upTo: seq - 1, entries: [], counts: true, ...from },
+    { type: "whole", upTo: seq, entries: [], ...from },
+  ];
+  for (const [at, message] of forged.entries()) {
+    expect(server.add(thread, encodeMessage(message), server.last, `forged ${at}`)).toBeDefined();
+  }
+  await say(phone, "t", "r2", agentOf(counter(3)));
+  await same("t", phone, laptop);
+  expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "finished" }, r2: { prev: "r1" } });
+});
+
+const base = { threadId: "t", device: { id: "d", name: "D" } };
+const entry = (seq: number, message: SpaceMessage): ReadEntry => ({ seq, message });
+
+test.each<[string, unknown]>([
+  ["entries that are no list", { upTo: 3, entries: {} }],
+  [
+    "an entry of another thread",
+    { upTo: 3, entries: [{ seq: 1, message: { ...base, threadId: "u", type: "release", runId: "r" } }] },
+  ],
+  [
+    "entries out of order",
+    { upTo: 3, entries: [2, 1].map((seq) => ({ seq, message: { ...base, type: "release", runId: "r" } })) },
+  ],
+  ["an entry behind itself", { upTo: 3, entries: [{ seq: 4, message: { ...base, type: "release", runId: "r" } }] }],
+  ["one in another", { upTo: 3, entries: [{ seq: 1, message: { ...base, type: "whole", upTo: 1, entries: [] } }] }],
+  ["no place", { entries: [] }],
+])("it is refused with %s", (_, fields) => {
+  const body = new TextEncoder().encode(JSON.stringify({ v: 2, type: "whole", ...base, ...(fields as object) }));
+  expect(decodeMessage(body)).toBeUndefined();
+});
+
+test("claims and what came too late are left out, and each entry keeps its place", () => {
+  const entries = [
+    entry(3, { type: "claim", runId: "r", ...base }),
+    entry(4, { type: "release", runId: "r", ...base }),
+    entry(9, { type: "deleted", knew: 7, ...base }),
+  ];
+  expect(compact(entries)).toEqual({ entries: [], state: { last: 9, lastRun: 0, active: null, open: {} } });
+});
