@@ -40,14 +40,11 @@ export interface Space {
    * @param thread 1 to 64 characters of A to Z, a to z, 0 to 9, `-` and `_`
    * @param body as large as it may be
    * @param at `last`: the `seq` of the thread's last entry, 0 if there is none; with another one nothing is added.
-   *   `id`: of the entry. Repeating the call with it, after an ambiguous end, adds nothing
+   *   `id`: of the entry. Repeating the call with it, after an ambiguous end, adds nothing. `isWhole`: it stands for all
+   *   entries of the thread before it
    * @returns its `seq`; undefined, nothing added, where `last` is not the thread's last one. Errors: SpaceOffline
    */
-  add(
-    thread: string,
-    body: Uint8Array,
-    at: { readonly last: number; readonly id: string },
-  ): Promise<number | undefined>;
+  add(thread: string, body: Uint8Array, at: NewPlace): Promise<number | undefined>;
   /**
    * Removes the entries of a thread before entry `below`, which stands for them: all of them at once, or none. Errors:
    * SpaceOffline, they may be removed or not
@@ -61,6 +58,13 @@ export interface Space {
   readonly told$: Observable<Uint8Array>;
   /** Sends what is on its way, and disconnects. Reads end. */
   close(): Promise<void>;
+}
+
+/** Where an entry is added, see `Space.add`. */
+export interface NewPlace {
+  readonly last: number;
+  readonly id: string;
+  readonly isWhole?: boolean;
 }
 
 /** A place in the log of a space. */

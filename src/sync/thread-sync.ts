@@ -490,7 +490,8 @@ export class ThreadSync {
     const { space, parts } = this.context;
     const { last } = this.its.state;
     const body = encodeMessage(message);
-    const seq = await space.add(this.key, body, { last, id: parts.makeId() });
+    const isWhole = message.type === "whole";
+    const seq = await space.add(this.key, body, { last, id: parts.makeId(), ...(isWhole && { isWhole }) });
     if (seq === undefined) return undefined;
     this.context.failed(undefined);
     // Nothing came in between. It may have been read already, or is read again by what this would wait for.

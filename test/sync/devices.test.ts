@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { systemClock, type Clock } from "../../src/platform/clock.js";
+import { REST_MS } from "../../src/sync/compacting-threads.js";
 import { Encryption } from "../../src/storage/encryption/encryption.js";
 import { fastKey } from "../unit/encryption/fast-key.js";
 import { agentOf, counter, user } from "../unit/runner/kit.js";
 import { deviceOn, inStep, say, shown, tree, type DeviceOn } from "../unit/sync/kit.js";
 import type { Space } from "../../src/sync/space.js";
 import { startNats, type NatsServers } from "../setup/nats.mjs";
-import { eventually, freshName, isInFiles, openSpace } from "./kit.js";
+import { eventually, freshName, isInFiles, managerOf, openSpace, streamOf } from "./kit.js";
 
 /*
  * Devices over real servers. What the rules come to is tested over a space in memory; here servers are slow, and die.
@@ -22,6 +24,12 @@ function join(
   onTestFinished(made.close);
   return made;
 }
+
+/** Threads are at rest soon. */
+const restless: Clock = {
+  ...systemClock,
+  after: (ms, signal) => systemClock.after(ms >= REST_MS && ms <= 2 * REST_MS ? 200 : ms, signal),
+};
 
 const encrypted = () => ({ encryption: new Encryption({ key: fastKey }) });
 
@@ -88,7 +96,10 @@ describe.each([
     "servers are killed while three devices run: nothing is lost or doubled, no thread is stuck (%s)",
     async (_, its) => {
       const space = freshName();
-      const devices = ["A", "B", "C"].map((name) => join(servers, space, name, count, its()));
+      const joining = { clock: restless, compactFrom: 8 };
+      const devices = ["A", "B", "C"].map((name, n) =>
+        join(servers, space, name, count, { ...its(), ...(n > 0 && joining) }),
+      );
       await inStep(...devices);
       const threads = ["t0", "t1", "t2"];
       const ended: string[] = [];
@@ -116,6 +127,14 @@ describe.each([
       expect(there.toSorted()).toEqual(ended.toSorted());
       await Promise.all(threads.map((threadId) => say(devices[1]!, threadId, "last", agentOf(counter(2)))));
       await allTheSame(devices, threads);
+      // Their entries become few, and say the same to a device that is new.
+      const manager = await managerOf(servers);
+      await eventually(async () =>
+        expect((await manager.streams.info(streamOf(space))).state.messages).toBeLessThan(threads.length * 12),
+      );
+      const fresh = join(servers, space, "New", count, its());
+      await inStep(fresh);
+      await allTheSame([...devices, fresh], threads);
     },
   );
 });

@@ -13,6 +13,7 @@ import {
   type SpaceFrame,
   type SpacePlace,
   type SpaceState,
+  type NewPlace,
 } from "../../src/sync/space.js";
 import { startNats, type NatsServers } from "../setup/nats.mjs";
 
@@ -111,7 +112,7 @@ export async function addSurely(
   space: Space,
   thread: string,
   body: Uint8Array,
-  at: { readonly last: number; readonly id: string },
+  at: NewPlace,
 ): Promise<number | undefined> {
   for (;;) {
     await until(space, "online");

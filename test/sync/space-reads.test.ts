@@ -417,5 +417,8 @@ test("the permissions of the guide suffice", async () => {
       ["a", a2, brief(body)],
     ]);
   }
+  expect(await device.remove?.("a", 0)).toBe(true);
+  expect(await device.remove?.("a", a2)).toBe(true);
+  expect(shown(await all(device.entries("a", never)))).toEqual([["a", a2, brief(body)]]);
   expect(reader.begins).toHaveLength(1);
 });

@@ -15,6 +15,8 @@ export interface NewEntry {
   readonly body: Uint8Array;
   readonly last: number;
   readonly id: string;
+  /** See `Space.add`. */
+  readonly isWhole: boolean;
 }
 
 type Place =
@@ -72,7 +74,7 @@ interface Pieces {
 /** @returns the seq of the last part; undefined where something came in between */
 async function publish(
   log: SpaceLog,
-  { thread, last: base }: NewEntry,
+  { thread, last: base, isWhole }: NewEntry,
   { key, pieces, after }: Pieces,
 ): Promise<number | undefined> {
   const of = pieces.length;
@@ -84,6 +86,7 @@ async function publish(
       body,
       after: seq,
       part: { number, of, base, key },
+      isWhole,
       // Where it can be void, it may be added again under its id after another base.
       ...(number === of && { id: log.isReplicated ? `${key}.${base}` : key }),
     });

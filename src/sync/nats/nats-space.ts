@@ -3,6 +3,7 @@ import { abortWith, sharedController } from "../../platform/abort.js";
 import { systemClock, type Clock } from "../../platform/clock.js";
 import {
   SpaceOffline,
+  type NewPlace,
   type Space,
   type SpaceEntry,
   type SpaceFrame,
@@ -108,15 +109,11 @@ class NatsSpace implements Space {
     yield* this.present({ are: "of-thread", thread }, signal, (message, log) => entries.take(message, log));
   }
 
-  async add(
-    thread: string,
-    body: Uint8Array,
-    { last, id }: { readonly last: number; readonly id: string },
-  ): Promise<number | undefined> {
+  async add(thread: string, body: Uint8Array, { last, id, isWhole = false }: NewPlace): Promise<number | undefined> {
     checkThread(thread);
     const log = this.online();
     try {
-      const entry = { thread, body, last, id };
+      const entry = { thread, body, last, id, isWhole };
       return await addEntry(log, entry, { clock: this.clock, staleMs: 2 * this.timeoutMs });
     } catch (error) {
       throw isUnanswered(error) || log.signal.aborted ? offline(log, error) : error;
@@ -222,18 +219,19 @@ class Chain {
   constructor(private readonly from: number) {}
 
   /** @returns whether the entry whose last message this is follows its thread's last one */
-  async take({ thread, seq, part }: LogMessage, log: SpaceLog): Promise<boolean> {
-    if (part !== undefined && !(await this.isNext(thread, seq, part.base, log))) return false;
-    this.lasts.set(thread, seq);
+  async take(message: LogMessage, log: SpaceLog): Promise<boolean> {
+    if (!(await this.isNext(message, log))) return false;
+    this.lasts.set(message.thread, message.seq);
     return true;
   }
 
-  private async isNext(thread: string, seq: number, base: number, log: SpaceLog): Promise<boolean> {
-    const last = this.lasts.get(thread);
-    if (base === (last ?? 0) && (last !== undefined || this.from === 0)) return true;
-    // One that stands for others follows an entry that is not there any more. Of what came before the place only the log
-    // knows.
-    const mayFollow = last === undefined || (base > last && (await log.at(base)) === undefined);
+  private async isNext({ thread, seq, part, isWhole }: LogMessage, log: SpaceLog): Promise<boolean> {
+    if (part === undefined) return true;
+    const { base } = part;
+    const last = this.lasts.get(thread) ?? (this.from === 0 && !isWhole ? 0 : undefined);
+    if (last === base) return true;
+    // Of what came before the place, or was removed meanwhile, only the log knows.
+    const mayFollow = last === undefined || (isWhole && base > last);
     return mayFollow && (await log.follower(thread, base))?.seq === seq;
   }
 }

@@ -23,9 +23,14 @@ export interface LogMessage {
   /** The key of the entry; undefined: of another program. */
   readonly key: string | undefined;
   readonly part: Part | undefined;
+  /** Its entry stands for all before it: they may be removed. */
+  readonly isWhole: boolean;
   /** The seq of the message before it in its thread, which it was written after; undefined: not known. */
   readonly before: number | undefined;
 }
+
+/** The header of an entry that stands for all before it. */
+export const WHOLE_HEADER = "Agui-Whole";
 
 /** The header of a part. */
 export const PART_HEADER = "Agui-Part";

@@ -11,11 +11,20 @@ const NOBODY = "-";
  */
 export async function removeBefore(log: SpaceLog, thread: string, below: number): Promise<boolean> {
   if (below === 0) return log.purge(NOBODY, Infinity);
-  let first: LogMessage | undefined = await log.at(below);
-  while (first?.part !== undefined && first.part.number > 1) {
-    first = first.before === undefined ? undefined : await log.at(first.before);
+  const message = await log.at(below);
+  const first = message?.thread === thread ? await firstPart(log, message) : undefined;
+  // Somebody has removed it already; or something stands between its parts, which would be taken for the first entry.
+  return first === undefined || log.purge(thread, first.seq);
+}
+
+async function firstPart(log: SpaceLog, last: LogMessage): Promise<LogMessage | undefined> {
+  let message = last;
+  while (message.part !== undefined && message.part.number > 1) {
+    const { before } = message;
+    const previous = before === undefined ? undefined : await log.at(before);
+    if (previous === undefined) return undefined;
+    if (log.isReplicated && (await log.next(message.thread, previous.seq + 1))?.seq !== message.seq) return undefined;
+    message = previous;
   }
-  // Somebody has removed it already.
-  if (first === undefined || first.thread !== thread) return true;
-  return log.purge(thread, first.seq);
+  return message;
 }

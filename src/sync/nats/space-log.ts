@@ -5,7 +5,15 @@ import { inTime, type Clock } from "../../platform/clock.js";
 import { consume, type Selection } from "./consumer.js";
 import { codeOf, isUnanswered, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, WRONG_LAST_SEQUENCE } from "./errors.js";
 import type { Nats } from "./packages.js";
-import { decodePart, encodePart, isUnfinished, PART_HEADER, type LogMessage, type Part } from "./parts.js";
+import {
+  decodePart,
+  encodePart,
+  isUnfinished,
+  PART_HEADER,
+  WHOLE_HEADER,
+  type LogMessage,
+  type Part,
+} from "./parts.js";
 
 /** Repeated message ids are found for this long, in ms. */
 const DUPLICATES_MS = 120_000;
@@ -45,6 +53,7 @@ export interface NewMessage {
   /** By which the server knows a repeated message. Undefined: a part that is not the last. */
   readonly id?: string;
   readonly part: Part;
+  readonly isWhole: boolean;
 }
 
 /** The stream of a space, by one connection: as long as that lasts. */
@@ -156,14 +165,24 @@ export class SpaceLog {
     return this.copies > 1;
   }
 
-  /** The entry that follows entry `base` of a thread: the last part of it; undefined: none yet. */
+  /**
+   * The entry that follows entry `base` of a thread, or stands for it where it was removed: the last part of it; undefined:
+   * none yet.
+   */
   async follower(thread: string, base: number): Promise<LogMessage | undefined> {
-    for (let seq = base + 1; ;) {
-      const message = await this.stored({ seq, next_by_subj: this.threads + thread });
+    const isThere = base > 0 && (await this.at(base)) !== undefined;
+    for (let seq = isThere ? base + 1 : 1; ;) {
+      const message = await this.next(thread, seq);
       if (message === undefined) return undefined;
-      if (!isUnfinished(message) && (message.part?.base ?? message.before ?? base) === base) return message;
+      const isIts = (message.part?.base ?? message.before ?? base) === base;
+      if (!isUnfinished(message) && (isIts || (message.isWhole && !isThere))) return message;
       seq = message.seq + 1;
     }
+  }
+
+  /** The thread's first message from `seq` on. */
+  next(thread: string, seq: number): Promise<LogMessage | undefined> {
+    return this.stored({ seq, next_by_subj: this.threads + thread });
   }
 
   /** @returns undefined if there is none (any more) */
@@ -177,9 +196,10 @@ export class SpaceLog {
   }
 
   /** @returns its seq; undefined where `after` is not the thread's last message */
-  async publish({ thread, body, after, id, part }: NewMessage): Promise<number | undefined> {
+  async publish({ thread, body, after, id, part, isWhole }: NewMessage): Promise<number | undefined> {
     const headers = this.nats.core.headers();
     headers.set(PART_HEADER, encodePart(part));
+    if (isWhole) headers.set(WHOLE_HEADER, "1");
     try {
       const { seq } = await this.js.publish(this.threads + thread, body, {
         headers,
@@ -298,6 +318,7 @@ export class SpaceLog {
       body: new Uint8Array(body()),
       key: part?.key ?? (headers?.get(MESSAGE_ID) || undefined),
       part,
+      isWhole: headers?.has(WHOLE_HEADER) === true,
       before: /^\d+$/.test(before) ? Number(before) : undefined,
     };
   }

@@ -20,6 +20,7 @@ import type { Encryption } from "../../storage/encryption/encryption.js";
 import { keyIdOf, open, seal } from "../../storage/encryption/sealed.js";
 import {
   SpaceOffline,
+  type NewPlace,
   type Space,
   type SpaceEntry,
   type SpaceFrame,
@@ -144,11 +145,7 @@ export class SealedSpace implements Space {
     for await (const entry of this.parts.space.entries(thread, signal)) yield await this.opened(entry);
   }
 
-  async add(
-    thread: string,
-    body: Uint8Array,
-    at: { readonly last: number; readonly id: string },
-  ): Promise<number | undefined> {
+  async add(thread: string, body: Uint8Array, at: NewPlace): Promise<number | undefined> {
     const { log, keys } = this.begunWith();
     const whole = new Uint8Array(AFTER_BYTES + body.length);
     new DataView(whole.buffer).setBigUint64(0, BigInt(at.last));
