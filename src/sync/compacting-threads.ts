@@ -75,11 +75,11 @@ export class CompactingThreads {
     const { key } = thread;
     const { threadId } = thread.record;
     if ((await space.remove?.(key, 0)) !== true) return void (this.isRefused = true);
+    const row = await parts.store.thread(threadId);
     const compacted = compact(await this.read(thread));
     const { state } = thread.record;
     // Something was added meanwhile, or was read here and is not there.
     if (compacted === undefined || !isAtRest(thread) || !equalJson(compacted.state, state)) return;
-    const row = await parts.store.thread(threadId);
     const from = { threadId, device: self() };
     const brief = row === undefined || row.absent === true ? {} : { brief: briefOf(row) };
     const { entries } = compacted;
@@ -118,4 +118,7 @@ export class CompactingThreads {
 }
 
 /** Nothing goes on in it that is to be seen in its entries. */
-const isAtRest = (thread: ThreadSync): boolean => thread.isInSpace && thread.record.state.refused === undefined;
+function isAtRest({ isInSpace, record }: ThreadSync): boolean {
+  const { active, deleted, refused } = record.state;
+  return isInSpace && refused === undefined && (active !== null || deleted === true);
+}

@@ -491,6 +491,7 @@ export class ThreadSync {
     const { last } = this.its.state;
     const body = encodeMessage(message);
     const isWhole = message.type === "whole";
+    if (isWhole && message.upTo !== last) return undefined;
     const seq = await space.add(this.key, body, { last, id: parts.makeId(), ...(isWhole && { isWhole }) });
     if (seq === undefined) return undefined;
     this.context.failed(undefined);
