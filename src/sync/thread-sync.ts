@@ -489,9 +489,9 @@ export class ThreadSync {
   async place(message: SpaceMessage): Promise<number | undefined> {
     const { space, parts } = this.context;
     const { last } = this.its.state;
-    const body = encodeMessage(message);
     const isWhole = message.type === "whole";
     if (isWhole && message.upTo !== last) return undefined;
+    const body = encodeMessage(message);
     const seq = await space.add(this.key, body, { last, id: parts.makeId(), ...(isWhole && { isWhole }) });
     if (seq === undefined) return undefined;
     this.context.failed(undefined);
