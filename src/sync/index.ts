@@ -4,7 +4,7 @@
  * @module ag-ui-local-runtime/sync
  */
 export { natsSpace, type NatsCredentials, type NatsSpaceOptions } from "./nats/nats-space.js";
-export type { Space, SpaceFrame, SpacePlace, SpaceState } from "./space.js";
+export type { NewPlace, Space, SpaceFrame, SpacePlace, SpaceState } from "./space.js";
 export { SpaceOffline } from "./space.js";
 export type { SyncCredentials, SyncOptions } from "./options.js";
 export type { OnlineDevice, SyncState } from "../wire/shapes.js";
