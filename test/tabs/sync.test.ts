@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { type NatsServers, startNats } from "../setup/nats.mjs";
-import { isInFiles } from "../sync/kit.js";
+import { isInFiles, managerOf, streamOf } from "../sync/kit.js";
 import type { Tab } from "./driver/browser.js";
 import { launch } from "./driver/launch.js";
 import { numbers } from "./driver/scripted.js";
@@ -93,9 +93,15 @@ class Device {
   }
 
   /** Fresh for a test. */
-  joins(space: string, servers: readonly string[], isEncrypted = false, keep: DeviceSettings["keep"] = "all"): void {
-    this.dbName = space;
-    const worker = deviceWorkerName({ dbName: space, servers, space, device: this.name, isEncrypted, keep });
+  joins(
+    space: string,
+    servers: readonly string[],
+    isEncrypted = false,
+    keep: DeviceSettings["keep"] = "all",
+    dbName = space,
+  ): void {
+    this.dbName = dbName;
+    const worker = deviceWorkerName({ dbName, servers, space, device: this.name, isEncrypted, keep });
     this.#url = `${inject("pages")}sync-device.html?worker=${encodeURIComponent(worker)}`;
   }
 
@@ -193,6 +199,9 @@ const noErrors = (): void => {
 };
 
 const PATIENT = { timeout: 0.5 * Number(process.env["TEST_LIMIT_MS"] ?? 150_000) };
+
+/** A thread that changes again rests anew: up to two minutes. */
+const RESTING = { timeout: 4 * PATIENT.timeout };
 
 /** Counts to 29, and on to the end when it is let go. */
 const HELD = { n: 60, heldAt: 30 };
@@ -455,6 +464,51 @@ test("threads beyond a device's limit leave it when it starts anew, and come who
   expect(await b.evaluate(() => window.synced.absent())).toEqual([]);
   await haveAll(b);
 });
+
+test(
+  "the entries of threads at rest become few, and a device that was away or is new has all (L2, L8)",
+  RESTING,
+  async () => {
+    both(nats.wsUrls);
+    const space = phone.dbName;
+    const manager = await managerOf(nats);
+    const entries = async (): Promise<number> => (await manager.streams.info(streamOf(space))).state.messages;
+    const [a, b] = await pair();
+    await start(a, { n: 150, everyMs: 5 }, "streamed");
+    for (const tab of [a, b]) await shows(tab, numbers(150));
+    await b.evaluate((id) => window.synced.open(id), "gone");
+    await start(b, { n: 3 }, "gone", "gone");
+    await b.waitFor((id) => window.synced.view(id).run.is === "idle", "gone");
+    await treeIs(b, { streamed: "finished after nothing" });
+    expect(await entries()).toBeGreaterThan(64);
+    const known = await log(a);
+    // The phone has not read all when it is closed, and misses what comes then.
+    await phone.closeTabs();
+    await b.evaluate((id) => window.synced.remove(id), "gone");
+    await start(b, { n: 80, everyMs: 5 }, "more");
+    await shows(b, numbers(80));
+    await vi.waitFor(async () => expect(await entries()).toBeLessThan(8), {
+      timeout: 2 * PATIENT.timeout,
+      interval: 500,
+    });
+    const expected = await messages(b);
+    const back = await phone.open(T);
+    await current(back);
+    await shows(back, numbers(80));
+    expect(await messages(back)).toEqual(expected);
+    expect((await log(back)).runs).toMatchObject([{ runId: "more", status: "finished" }, known.runs[0]]);
+    expect(await back.evaluate(() => window.synced.listed())).toHaveLength(1);
+    await start(back, { n: 4 }, "next");
+    for (const tab of [back, b]) await shows(tab, numbers(4));
+    await phone.closeTabs();
+    // A database that was never here.
+    phone.joins(space, nats.wsUrls, false, "all", `${space}-new`);
+    const fresh = await phone.open(T);
+    await shows(fresh, numbers(4));
+    expect(await messages(fresh)).toEqual(await messages(b));
+    noErrors();
+  },
+);
 
 describe("the network of one device", () => {
   async function linked(): Promise<[Link, Tab, Tab]> {
