@@ -1,8 +1,7 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { type NatsServers, startNats } from "../setup/nats.mjs";
 import { isInFiles, managerOf, streamOf } from "../sync/kit.js";
+import { linkTo, type Link } from "../sync/link.js";
 import type { Tab } from "./driver/browser.js";
 import { launch } from "./driver/launch.js";
 import { numbers } from "./driver/scripted.js";
@@ -16,67 +15,6 @@ const engine = inject("engine");
 const isChromium = engine === "chromium";
 const T = "thread";
 let tests = 0;
-
-/** What stands between a device and the servers. */
-interface Link {
-  readonly url: string;
-  /** Ends what is connected, and lets nobody connect. */
-  cut(): void;
-  /** Lets nothing through, and tells nobody. */
-  freeze(): void;
-  /** Each piece arrives so much later, in order. */
-  slow(ms: number): void;
-  /** As it was. */
-  mend(): void;
-}
-
-async function linkTo(server: string): Promise<Link> {
-  const port = Number(new URL(server).port);
-  const open = new Set<Socket>();
-  let mode: "open" | "cut" | "frozen" = "open";
-  let delay = 0;
-  const pipe = (from: Socket, to: Socket): void => {
-    open.add(from);
-    from.on("data", (piece) => {
-      if (mode === "frozen") return;
-      if (delay === 0) to.write(piece);
-      else setTimeout(() => to.writable && to.write(piece), delay);
-    });
-    from.on("error", () => undefined);
-    from.on("close", () => {
-      open.delete(from);
-      to.destroy();
-    });
-  };
-  const listening = createServer((client) => {
-    if (mode === "cut") return void client.destroy();
-    const upstream = connect(port, "127.0.0.1");
-    pipe(client, upstream);
-    pipe(upstream, client);
-  });
-  listening.listen(0, "127.0.0.1");
-  await once(listening, "listening");
-  const endAll = (): void => open.forEach((socket) => void socket.destroy());
-  onTestFinished(() => {
-    listening.close();
-    endAll();
-  });
-  return {
-    url: `ws://127.0.0.1:${(listening.address() as AddressInfo).port}`,
-    cut() {
-      mode = "cut";
-      endAll();
-    },
-    freeze: () => void (mode = "frozen"),
-    slow: (ms) => void (delay = ms),
-    mend() {
-      // What was swallowed is missing in these connections.
-      if (mode === "frozen") endAll();
-      mode = "open";
-      delay = 0;
-    },
-  };
-}
 
 type Launched = Awaited<ReturnType<typeof launch>>;
 
