@@ -127,11 +127,13 @@ describe.each([
       expect(there.toSorted()).toEqual(ended.toSorted());
       await Promise.all(threads.map((threadId) => say(devices[1]!, threadId, "last", agentOf(counter(2)))));
       await allTheSame(devices, threads);
-      // Their entries become few, and say the same to a device that is new.
+      // Their entries become few, where the servers can do it, and say the same to a device that is new.
       const manager = await managerOf(servers);
-      await eventually(async () =>
-        expect((await manager.streams.info(streamOf(space))).state.messages).toBeLessThan(threads.length * 12),
-      );
+      if (count === 1) {
+        await eventually(async () =>
+          expect((await manager.streams.info(streamOf(space))).state.messages).toBeLessThan(threads.length * 12),
+        );
+      }
       const fresh = join(servers, space, "New", count, its());
       await inStep(fresh);
       await allTheSame([...devices, fresh], threads);

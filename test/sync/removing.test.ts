@@ -1,5 +1,5 @@
 import { jetstream } from "@nats-io/jetstream";
-import { headers } from "@nats-io/nats-core";
+import { headers, type ConnectionOptions, type NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { encodePart, PART_HEADER } from "../../src/sync/nats/parts.js";
@@ -22,6 +22,13 @@ async function textsOf(space: Space, thread: string): Promise<string[]> {
   return found;
 }
 
+/** No server is killed here: what old ones do wrong when they start does not matter. */
+async function asNewer(options: ConnectionOptions): Promise<NatsConnection> {
+  const nc = await connect(options);
+  if (nc.info !== undefined) nc.info.version = "2.10.0";
+  return nc;
+}
+
 const short = (body: Uint8Array): string => (body.length > 100 ? `${body.length} bytes` : text(body));
 
 describe.each([
@@ -34,7 +41,7 @@ describe.each([
   });
   afterAll(() => servers.stop());
 
-  const open = (space: string): Space => openSpace(servers, { space, replicas: count });
+  const open = (space: string): Space => openSpace(servers, { space, replicas: count, connect: asNewer });
 
   async function add(
     device: Space,
@@ -157,6 +164,15 @@ describe.each([
     await eventually(() => expect(reader.texts).toEqual(["a2"]));
     expect(reader.begins).toEqual([{ is: "begins", log: expect.any(String), last: second }]);
   });
+});
+
+test("of a cluster whose servers remove too much when they start, nothing is removed", async () => {
+  const servers = await ownServers({ servers: 3 });
+  const nc = await connect({ servers: [...servers.urls] });
+  onTestFinished(() => nc.close());
+  const device = openSpace(servers, { space: freshName(), replicas: 3 });
+  await until(device, "online");
+  expect(await removed(device, "a", 0)).toBe(!/^2\.[0-9]\./.test(nc.info?.version ?? ""));
 });
 
 test("where it is not allowed it says so, removes nothing, and stays connected", async () => {

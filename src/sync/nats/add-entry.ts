@@ -53,8 +53,8 @@ export async function addEntry(
       const seq = await publish(log, entry, { key, pieces, after });
       if (seq !== undefined) {
         if (!log.isReplicated) return seq;
-        const follower = await log.follower(entry.thread, entry.last);
-        return follower?.key === key ? follower.seq : undefined;
+        const follower = await log.knownFollower(entry.thread, entry.last);
+        return follower.key === key ? follower.seq : undefined;
       }
     }
     isKnown = true;

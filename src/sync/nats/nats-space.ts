@@ -231,8 +231,8 @@ class Chain {
     const last = this.lasts.get(thread) ?? (this.from === 0 && !isWhole ? 0 : undefined);
     if (last === base) return true;
     // Of what came before the place, or was removed meanwhile, only the log knows.
-    const mayFollow = last === undefined || (isWhole && base > last);
-    return mayFollow && (await log.follower(thread, base))?.seq === seq;
+    if (last !== undefined && !(isWhole && base > last)) return false;
+    return (await log.knownFollower(thread, base)).seq === seq;
   }
 }
 

@@ -18,6 +18,9 @@ import {
 /** Repeated message ids are found for this long, in ms. */
 const DUPLICATES_MS = 120_000;
 
+/** The first servers whose clusters purge one subject alone, also while a server starts: major and minor version. */
+const PURGES_IN_CLUSTERS: readonly [number, number] = [2, 10];
+
 const MESSAGE_ID = "Nats-Msg-Id";
 const EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence";
 
@@ -180,6 +183,13 @@ export class SpaceLog {
     }
   }
 
+  /** As `follower`, of an entry that has one. Errors: the server that answered is behind others and knows none yet */
+  async knownFollower(thread: string, base: number): Promise<LogMessage> {
+    const follower = await this.follower(thread, base);
+    if (follower === undefined) throw new Error("The server does not know yet what others have acknowledged or sent");
+    return follower;
+  }
+
   /** The thread's first message from `seq` on. */
   next(thread: string, seq: number): Promise<LogMessage | undefined> {
     return this.stored({ seq, next_by_subj: this.threads + thread });
@@ -216,11 +226,13 @@ export class SpaceLog {
   }
 
   /**
-   * Removes the thread's messages before `below`. @returns false where it is not allowed
+   * Removes the thread's messages before `below`. @returns false where it is not allowed, or would remove more: before 2.9.18 a
+   * server of a cluster that starts again removes those of all threads (nats-server issue 4196)
    *
    * @param below its first message that stays; where it has none, all go
    */
   async purge(thread: string, below: number): Promise<boolean> {
+    if (this.isReplicated && !isAtLeast(this.nc.info?.version, PURGES_IN_CLUSTERS)) return false;
     // For some servers 1 means all, as 0 does.
     if (below <= 1) return true;
     const { streams } = await this.manager.get();
@@ -322,4 +334,10 @@ export class SpaceLog {
       before: /^\d+$/.test(before) ? Number(before) : undefined,
     };
   }
+}
+
+/** @param version as servers say theirs, such as "2.10.4"; one that cannot be read is none of them */
+function isAtLeast(version: string | undefined, [major, minor]: readonly [number, number]): boolean {
+  const [, ofMajor, ofMinor] = /^(\d+)\.(\d+)/.exec(version ?? "") ?? [];
+  return Number(ofMajor) > major || (Number(ofMajor) === major && Number(ofMinor) >= minor);
 }
