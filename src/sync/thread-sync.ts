@@ -4,15 +4,18 @@ import { messageOf } from "../run/errors.js";
 import { isUnreadable } from "../runner/history/run-log.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
-import type { RunRow, RunStore, ThreadHead } from "../storage/run-store.js";
+import type { RunRow, ThreadHead } from "../storage/run-store.js";
+import { AddedEntries } from "./added-entries.js";
 import { Arrivals, type ArrivalsContext } from "./arrivals.js";
 import type { StopCall } from "./devices.js";
 import type { IncomingRun, Written } from "./incoming.js";
-import { encodeMessage, messageIn, type SpaceMessage, type ThreadMessage, type WholeMessage } from "./messages.js";
+import { encodeMessage, messageIn, type SpaceMessage, type WholeMessage } from "./messages.js";
 import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
 import { briefOf, nextToSend, readToSend, type Next } from "./outgoing.js";
+import { firstUnknown, grown, recordAfter } from "./record-changes.js";
+import { Restoring, type RestoringReason } from "./restoring.js";
 import { SpaceOffline, type Space, type SpaceEntry } from "./space.js";
-import type { Listed, ThreadRecord } from "./sync-database.js";
+import type { ThreadRecord } from "./sync-database.js";
 import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
 import { wholeThread } from "./whole-thread.js";
 
@@ -41,18 +44,6 @@ export interface ThreadSyncContext extends ArrivalsContext {
   readonly signal: AbortSignal;
 }
 
-interface Restoring {
-  /** The seq of the last entry that is known to be there: a server may be behind another. */
-  readonly upTo: number;
-  /**
-   * `deleted`: something was deleted here that others keep. `lost`: the space lacks something that was added to it. `unread`:
-   * nothing of it was read yet.
-   */
-  readonly why: "deleted" | "lost" | "unread";
-  readonly done: Promise<void>;
-  readonly restored: () => void;
-}
-
 /**
  * One thread between the log and the space: writes down what other devices add, and sends what this one has. One step
  * after the other; whatever may have changed something rings.
@@ -64,10 +55,7 @@ export class ThreadSync {
   private working: Promise<void> | undefined;
   /** Everything that the space has of it is to be read, or read again. */
   private restoring: Restoring | undefined;
-  /** What this device has added, by seq, until it is read. */
-  private readonly added = new Map<number, Uint8Array>();
-  /** The seq of the last entry that was read, though it may be still to be folded. */
-  private compared = 0;
+  private readonly added = new AddedEntries();
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
   private leaving: Promise<boolean> | undefined;
@@ -157,11 +145,8 @@ export class ThreadSync {
    * @param upTo the entry stands for those up to this one
    */
   compare(seq: number, body: Uint8Array, upTo = 0): void {
-    for (const at of this.added.keys()) if (at <= upTo) this.added.delete(at);
-    const isLost = [...this.added].some(([at, its]) => at < seq || (at === seq && !isSame(its, body)));
-    for (const at of this.added.keys()) if (at <= seq) this.added.delete(at);
-    this.compared = seq;
-    if (!isLost || this.restoring !== undefined) return;
+    const isThere = this.added.read(seq, body, upTo);
+    if (isThere || this.restoring !== undefined) return;
     this.context.parts.logger.warn(`${this.its.threadId}: the space lacks what was added to it; it is sent again`);
     this.restoreLater("lost");
   }
@@ -173,7 +158,8 @@ export class ThreadSync {
    * @param last the seq of its last entry, at least
    */
   async readUpTo(last: number): Promise<void> {
-    if (this.restoring !== undefined) this.restoring = { ...this.restoring, upTo: Math.max(last, this.restoring.upTo) };
+    const { restoring } = this;
+    if (restoring !== undefined) restoring.upTo = Math.max(last, restoring.upTo);
     else if (this.its.state.last < last) this.readAnew(last);
     if (this.its.unread === true) await this.context.save(this);
   }
@@ -231,14 +217,10 @@ export class ThreadSync {
     const isOwn =
       isFromHere && (!isOfRun || (type === "run" ? row !== undefined : !this.arrivals.knows(message.runId)));
     this.unsaved(seq);
-    const { state, outcome } = fold(before.state, seq, message);
-    const { listed: _listed, ...unlisted } = before;
-    const since = grown(before.since, body.length);
-    this.its = { ...(outcome === "deleted" ? unlisted : before), state, since, ...sentBy(before, message) };
-    if (outcome === "deleted") this.its = { ...this.its, sent: Math.max(before.sent, unsent) };
+    const folded = fold(before.state, seq, message);
+    const { state, outcome } = folded;
+    this.its = recordAfter(before, message, folded, { bytes: body.length, unsent });
     if (type === "run") {
-      const { title } = message;
-      this.its = { ...this.its, listed: this.its.listed ?? { title, archived: false, pinned: false } };
       // Another server took this one for dead, and goes on with its run.
       const { of = "" } = message.attempt ?? {};
       const isLeft = Object.hasOwn(state.open, of) && state.open[of]?.device.id === this.context.self.id;
@@ -270,9 +252,7 @@ export class ThreadSync {
         this.arrivals.isWhole(message.runId);
         break;
       case "thread":
-        if (type !== "thread") break;
-        this.arrivals.add({ is: "thread", message, before: before.listed });
-        this.its = { ...this.its, listed: changed(before.listed, message) };
+        if (type === "thread") this.arrivals.add({ is: "thread", message, before: before.listed });
         break;
       case "active":
         if (type === "active") this.arrivals.add({ is: "active", message });
@@ -309,22 +289,16 @@ export class ThreadSync {
   }
 
   /** Between two steps of the work: entries that come meanwhile wait for it. */
-  private restoreLater(why: Restoring["why"], upTo = this.its.state.last): void {
-    const over = abortWith(this.ended.signal);
-    const done = new Promise<void>((resolve) => {
-      if (over.signal.aborted) resolve();
-      else over.signal.addEventListener("abort", () => resolve(), { once: true });
-    });
-    this.restoring = { upTo, why, done, restored: () => over.abort() };
+  private restoreLater(why: RestoringReason, upTo = this.its.state.last): void {
+    this.restoring = new Restoring(why, upTo, this.ended.signal);
     this.ring();
   }
 
   /** Everything that is in the space comes (back). */
-  private async restore({ why, upTo }: Restoring): Promise<void> {
+  private async restore({ why, upTo, told }: Restoring): Promise<void> {
     const { parts } = this.context;
     const { key, threadId, activating, deleting, state: before, unread, revives } = this.its;
     const isLost = why === "lost";
-    const told = TOLD[why];
     // Whoever changes each entry must not keep this device busy.
     if (isLost) await parts.clock.after(LOOK_MS, this.ended.signal);
     const head = await parts.store.head(threadId);
@@ -430,7 +404,7 @@ export class ThreadSync {
   get isInSpace(): boolean {
     const { state, unread, activating, deleting } = this.its;
     const isQuiet = state.lock === undefined && Object.keys(state.open).length === 0;
-    const isKnown = this.added.size === 0 && this.runsAre === "here" && this.isWrittenDown;
+    const isKnown = this.added.areRead && this.runsAre === "here" && this.isWrittenDown;
     const isSaved = this.unsavedFrom === undefined && unread === undefined && this.restoring === undefined;
     const isTold = activating === undefined && deleting === undefined;
     return isQuiet && isKnown && isSaved && isTold && this.context.isCurrent() && !this.ended.signal.aborted;
@@ -497,7 +471,7 @@ export class ThreadSync {
     this.context.failed(undefined);
     // Nothing came in between. It may have been read already, or is read again by what this would wait for.
     if (this.its.state.last === last && this.restoring === undefined) {
-      if (seq > this.compared) this.added.set(seq, body);
+      this.added.add(seq, body);
       await this.takeNow({ is: "entry", thread: this.key, seq, body }, message);
     }
     return seq;
@@ -511,9 +485,10 @@ export class ThreadSync {
       try {
         const { restoring } = this;
         if (restoring !== undefined) {
+          const { upTo } = restoring;
           await this.restore(restoring);
           if (signal.aborted) return;
-          if (this.restoring !== restoring && this.its.state.last < (this.restoring?.upTo ?? 0)) continue;
+          if (restoring.upTo !== upTo && this.its.state.last < restoring.upTo) continue;
           this.restoring = undefined;
           restoring.restored();
         }
@@ -643,45 +618,5 @@ export class ThreadSync {
 /** What stands in an entry that stands in another one. */
 const NOTHING = new Uint8Array();
 
-/** What the tabs are told of a live run that another device writes, while the thread is read again. */
-const TOLD: Readonly<Record<Restoring["why"], string>> = {
-  deleted: "The thread was deleted here",
-  lost: "The servers lack a part of the thread",
-  unread: "The thread is read again",
-};
-
 /** It stands for entries that were not read. One that was added after another entry than it says is none. */
 const isAheadOf = (last: number, { upTo }: WholeMessage, after = upTo): boolean => upTo > last && after === upTo;
-
-const grown = (
-  { entries, bytes, whole }: NonNullable<ThreadRecord["since"]> = { entries: 0, bytes: 0, whole: 0 },
-  size: number,
-  isWhole?: unknown,
-): NonNullable<ThreadRecord["since"]> =>
-  isWhole === undefined ? { entries: entries + 1, bytes: bytes + size, whole } : { entries: 0, bytes: 0, whole: size };
-
-/** The index of the thread's first run that is none of these. */
-async function firstUnknown(
-  store: Pick<RunStore, "runs">,
-  threadId: string,
-  runIds: readonly string[],
-): Promise<number> {
-  const known = new Set(runIds);
-  const rows = await store.runs(threadId);
-  return rows.find(({ runId }) => !known.has(runId))?.runIndex ?? (rows.at(-1)?.runIndex ?? -1) + 1;
-}
-
-/** Which runs were sent since everything is sent. */
-const sentBy = ({ revives }: ThreadRecord, message: SpaceMessage): Pick<ThreadRecord, "revives"> =>
-  revives === undefined || message.type !== "run" || revives.includes(message.runId)
-    ? {}
-    : { revives: [...revives, message.runId] };
-
-const changed = (before: Listed | undefined, { title, archived, pinned }: ThreadMessage): Listed => ({
-  title: title ?? before?.title ?? "",
-  archived: archived ?? before?.archived ?? false,
-  pinned: pinned ?? before?.pinned ?? false,
-});
-
-const isSame = (one: Uint8Array, other: Uint8Array): boolean =>
-  one.length === other.length && one.every((byte, at) => byte === other[at]);

@@ -1,0 +1,39 @@
+/** What this device has added to a thread, until it is read. */
+export class AddedEntries {
+  private readonly bodies = new Map<number, Uint8Array>();
+  /** The seq of the last entry that was read. */
+  private last = 0;
+
+  get areRead(): boolean {
+    return this.bodies.size === 0;
+  }
+
+  add(seq: number, body: Uint8Array): void {
+    if (seq > this.last) this.bodies.set(seq, body);
+  }
+
+  /**
+   * The entry at `seq` was read.
+   *
+   * @param upTo it stands for those up to this one
+   * @returns false where the space lacks something that was added to it, or has something else there
+   */
+  read(seq: number, body: Uint8Array, upTo: number): boolean {
+    this.forget(upTo);
+    const isLost = [...this.bodies].some(([at, its]) => at < seq || (at === seq && !isSame(its, body)));
+    this.forget(seq);
+    this.last = seq;
+    return !isLost;
+  }
+
+  clear(): void {
+    this.bodies.clear();
+  }
+
+  private forget(upTo: number): void {
+    for (const seq of this.bodies.keys()) if (seq <= upTo) this.bodies.delete(seq);
+  }
+}
+
+const isSame = (one: Uint8Array, other: Uint8Array): boolean =>
+  one.length === other.length && one.every((byte, at) => byte === other[at]);

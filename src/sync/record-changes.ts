@@ -1,0 +1,61 @@
+import type { RunStore } from "../storage/run-store.js";
+import type { SpaceMessage, ThreadMessage, WholeMessage } from "./messages.js";
+import type { Listed, ThreadRecord } from "./sync-database.js";
+import type { fold } from "./thread-state.js";
+
+/**
+ * The record after an entry of the thread.
+ *
+ * @param folded what the entry does. @param bytes its size. @param unsent the index of the thread's first run that a deletion
+ * does not know
+ */
+export function recordAfter(
+  before: ThreadRecord,
+  message: SpaceMessage,
+  { state, outcome }: ReturnType<typeof fold>,
+  { bytes, unsent }: { readonly bytes: number; readonly unsent: number },
+): ThreadRecord {
+  const isDeleted = outcome === "deleted";
+  const { listed, ...unlisted } = before;
+  const after: ThreadRecord = {
+    ...(isDeleted ? unlisted : before),
+    state,
+    since: grown(before.since, bytes),
+    ...sentBy(before, message),
+    ...(isDeleted && { sent: Math.max(before.sent, unsent) }),
+  };
+  if (outcome === "thread" && message.type === "thread") return { ...after, listed: changed(listed, message) };
+  if (message.type !== "run" || after.listed !== undefined) return after;
+  return { ...after, listed: { title: message.title, archived: false, pinned: false } };
+}
+
+/** @param whole it stands for all entries before it */
+export const grown = (
+  { entries, bytes, whole }: NonNullable<ThreadRecord["since"]> = { entries: 0, bytes: 0, whole: 0 },
+  size: number,
+  isWhole?: WholeMessage,
+): NonNullable<ThreadRecord["since"]> =>
+  isWhole === undefined ? { entries: entries + 1, bytes: bytes + size, whole } : { entries: 0, bytes: 0, whole: size };
+
+/** The index of the thread's first run that is none of these. */
+export async function firstUnknown(
+  store: Pick<RunStore, "runs">,
+  threadId: string,
+  runIds: readonly string[],
+): Promise<number> {
+  const known = new Set(runIds);
+  const rows = await store.runs(threadId);
+  return rows.find(({ runId }) => !known.has(runId))?.runIndex ?? (rows.at(-1)?.runIndex ?? -1) + 1;
+}
+
+/** Which runs were sent since everything is sent. */
+const sentBy = ({ revives }: ThreadRecord, message: SpaceMessage): Pick<ThreadRecord, "revives"> =>
+  revives === undefined || message.type !== "run" || revives.includes(message.runId)
+    ? {}
+    : { revives: [...revives, message.runId] };
+
+const changed = (before: Listed | undefined, { title, archived, pinned }: ThreadMessage): Listed => ({
+  title: title ?? before?.title ?? "",
+  archived: archived ?? before?.archived ?? false,
+  pinned: pinned ?? before?.pinned ?? false,
+});

@@ -1,0 +1,42 @@
+import { abortWith } from "../platform/abort.js";
+
+/** What the tabs are told of a live run that another device writes, while the thread is read again. */
+const TOLD = {
+  /** Something was deleted here that others keep. */
+  deleted: "The thread was deleted here",
+  /** The space lacks something that was added to it. */
+  lost: "The servers lack a part of the thread",
+  /** Nothing of it was read yet. */
+  unread: "The thread is read again",
+};
+
+export type RestoringReason = keyof typeof TOLD;
+
+/** Everything that the space has of a thread is to be read, or read again. Entries that come meanwhile wait for it. */
+export class Restoring {
+  /** Resolves when it is restored, or `signal` aborts. */
+  readonly done: Promise<void>;
+  private readonly over: AbortController;
+
+  /** @param upTo the seq of the last entry that is known to be there: a server may be behind another */
+  constructor(
+    readonly why: RestoringReason,
+    public upTo: number,
+    signal: AbortSignal,
+  ) {
+    this.over = abortWith(signal);
+    const { signal: over } = this.over;
+    this.done = new Promise((resolve) => {
+      if (over.aborted) resolve();
+      else over.addEventListener("abort", () => resolve(), { once: true });
+    });
+  }
+
+  get told(): string {
+    return TOLD[this.why];
+  }
+
+  restored(): void {
+    this.over.abort();
+  }
+}
