@@ -1,5 +1,9 @@
 /** Codes of the server's errors: https://github.com/nats-io/nats-server/blob/main/server/errors.json */
-export const WRONG_LAST_SEQUENCE = 10_071;
+const WRONG_LAST_SEQUENCE = 10_071;
+/** Newer servers: what came before is not stored yet, so its seq is not known. */
+const WRONG_LAST_SEQUENCE_UNKNOWN = 10_164;
+/** Newer servers: a message with this id is not stored yet. */
+const DUPLICATE_IN_PROCESS = 10_158;
 export const STREAM_NOT_FOUND = 10_059;
 export const STREAM_NAME_IN_USE = 10_058;
 const JETSTREAM_NOT_ENABLED_FOR_ACCOUNT = 10_039;
@@ -8,6 +12,12 @@ const STREAM_FULL = 10_077;
 
 export function codeOf(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/** Whether another message was first, or this one before. */
+export function isBehind(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === WRONG_LAST_SEQUENCE || code === WRONG_LAST_SEQUENCE_UNKNOWN || code === DUPLICATE_IN_PROCESS;
 }
 
 /** Which names errors have for "there is no answer": the classes are of a package that is loaded late. */

@@ -3,7 +3,7 @@ import type { JetStreamClient, JetStreamManager, StreamInfo } from "@nats-io/jet
 import { Lazy } from "../../platform/lazy.js";
 import { inTime, type Clock } from "../../platform/clock.js";
 import { consume, type Selection } from "./consumer.js";
-import { codeOf, isUnanswered, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, WRONG_LAST_SEQUENCE } from "./errors.js";
+import { codeOf, isBehind, isUnanswered, STREAM_NAME_IN_USE, STREAM_NOT_FOUND } from "./errors.js";
 import type { Nats } from "./packages.js";
 import {
   decodePart,
@@ -205,7 +205,7 @@ export class SpaceLog {
     return this.stored({ last_by_subj: this.threads + thread });
   }
 
-  /** @returns its seq; undefined where `after` is not the thread's last message */
+  /** @returns its seq; undefined where `after` is not the thread's last message, or one is on its way */
   async publish({ thread, body, after, id, part, isWhole }: NewMessage): Promise<number | undefined> {
     const headers = this.nats.core.headers();
     headers.set(PART_HEADER, encodePart(part));
@@ -220,7 +220,7 @@ export class SpaceLog {
       if (seq < 1) throw new Error("The server does not say where the entry is");
       return seq;
     } catch (error) {
-      if (codeOf(error) === WRONG_LAST_SEQUENCE) return undefined;
+      if (isBehind(error)) return undefined;
       throw error;
     }
   }
