@@ -131,6 +131,13 @@ export async function managerOf({ urls }: Pick<NatsServers, "urls">): Promise<Je
   return jetstreamManager(nc, { checkAPI: false });
 }
 
+/** Whether servers of this version remove no more than they are asked to in a cluster, also while they start. */
+export async function removeInClusters({ urls }: Pick<NatsServers, "urls">): Promise<boolean> {
+  const nc = await connect({ servers: [...urls] });
+  onTestFinished(() => nc.close());
+  return !/^2\.\d\./.test(nc.info?.version ?? "");
+}
+
 /** A connection whose publishes into the log pass through `before` and `after`; either may cut it. */
 export function faulty(faults: {
   readonly before?: (nth: number, cut: () => Promise<void>) => Promise<void>;
