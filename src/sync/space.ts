@@ -76,8 +76,10 @@ export interface SpacePlace {
 
 /** What a reader of a space gets. */
 export type SpaceFrame =
-  /** `last`: the seq of the last entry at that time, 0 for none. */
+  /** `last`: how far it went at that time, 0: nothing is there. A reader has all when it got an entry, or `passed`, with this seq. */
   | { readonly is: "begins"; readonly log: string; readonly last: number }
+  /** What is there is no entry, such as a part of one that was never completed. */
+  | { readonly is: "passed"; readonly seq: number }
   | {
       readonly is: "entry";
       readonly thread: string;

@@ -335,7 +335,7 @@ export class Sync {
         this.place ??= { log: frame.log, seq: 0 };
         this.target = frame.last;
       } else {
-        await this.take(frame);
+        if (frame.is === "entry") await this.take(frame);
         // A host that ends may not have taken it.
         if (signal.aborted) return;
         this.place = { log: this.place?.log ?? "", seq: frame.seq };

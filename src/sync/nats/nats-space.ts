@@ -71,19 +71,19 @@ class NatsSpace implements Space {
         if (log === undefined) return;
         try {
           const standing = await this.standing(log, place);
-          const { id, lastEntry } = standing;
+          const { id, last } = standing;
           if (place !== undefined && !isWithin(place, standing)) {
             place = undefined;
             entries = undefined;
           }
           place ??= { log: id, seq: 0 };
           entries ??= new Entries(place.seq);
-          yield { is: "begins", log: id, last: lastEntry };
+          yield { is: "begins", log: id, last };
           for await (const message of log.messages({ are: "from", seq: place.seq + 1 }, until.signal)) {
             if (message.seq <= place.seq) continue;
             const entry = await entries.take(message, log);
             place = { log: id, seq: message.seq };
-            if (entry !== undefined) yield entry;
+            yield entry ?? { is: "passed", seq: message.seq };
           }
         } catch (error) {
           // Whatever it is, it is tried again, and slower each time, as long as it does not work.

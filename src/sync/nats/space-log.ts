@@ -34,11 +34,11 @@ export interface LogOptions {
 /** What the subjects of answers begin with. */
 export const inboxPrefix = (space: string): string => `_INBOX_${space}`;
 
-/** The stream as it stands: which one it is, its last message, and the last entry that is whole. */
+/** The stream as it stands: which one it is, its last seq, and that of the last message that is still there. */
 export interface Standing {
   readonly id: string;
   readonly lastSeq: number;
-  readonly lastEntry: number;
+  readonly last: number;
 }
 
 /** Messages of the log: all from a seq on, the last one of each thread, or those of one thread. */
@@ -150,12 +150,9 @@ export class SpaceLog {
     const { streams } = await this.manager.get();
     const info: StreamInfo = await streams.info(this.stream);
     this.copies = info.config.num_replicas;
-    const { messages, first_seq: first, last_seq: lastSeq } = info.state;
-    let last = messages === 0 ? undefined : await this.lastOf("*");
-    while (last !== undefined && isUnfinished(last) && last.seq > first)
-      last = await this.stored({ seq: last.seq - 1 });
-    const lastEntry = last === undefined || isUnfinished(last) ? 0 : last.seq;
-    return { id: `${this.stream}.${info.created}`, lastSeq, lastEntry };
+    const { messages, last_seq: lastSeq } = info.state;
+    const last = messages === 0 ? undefined : await this.lastOf("*");
+    return { id: `${this.stream}.${info.created}`, lastSeq, last: last?.seq ?? 0 };
   }
 
   /**

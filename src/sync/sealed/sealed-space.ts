@@ -115,7 +115,8 @@ export class SealedSpace implements Space {
           if (frame.is === "entry") {
             if (frame.thread === KEYS_THREAD) await this.holder.read(frame.seq, frame.body);
             yield await this.opened(frame);
-          } else if (this.holder.isOf(frame.log, frame.last)) yield { ...frame, log: this.begun(frame.log) };
+          } else if (frame.is === "passed") yield frame;
+          else if (this.holder.isOf(frame.log, frame.last)) yield { ...frame, log: this.begun(frame.log) };
           else {
             isStranger = true;
             break;
@@ -208,7 +209,7 @@ export class SealedSpace implements Space {
     const until = abortWith(signal);
     void this.bell.wait(seen, until.signal).then(() => until.abort());
     for await (const frame of this.parts.space.read(place, until.signal)) {
-      if (frame.is === "begins" ? frame.log !== place.log : frame.thread === KEYS_THREAD) break;
+      if (frame.is === "begins" ? frame.log !== place.log : frame.is === "entry" && frame.thread === KEYS_THREAD) break;
     }
     until.abort();
   }

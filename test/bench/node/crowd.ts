@@ -32,7 +32,7 @@ async function read(crowded: Crowded, space: Space, begun: () => void): Promise<
   const { reads } = crowded;
   for await (const frame of space.read(undefined, new AbortController().signal)) {
     if (frame.is === "begins") begun();
-    else {
+    else if (frame.is === "entry") {
       reads.set(frame.seq, (reads.get(frame.seq) ?? 0) + 1);
       lookAt(crowded, frame.seq);
     }

@@ -53,7 +53,8 @@ export const pacedCalls = {
     let emitting: Promise<void> | undefined;
     for await (const frame of reader.read(undefined, new AbortController().signal)) {
       if (frame.is === "begins") emitting ??= emit(writer, perSecond, count);
-      else if (times.push(performance.now() - Number(decoder.decode(frame.body))) === count) break;
+      else if (frame.is === "entry" && times.push(performance.now() - Number(decoder.decode(frame.body))) === count)
+        break;
     }
     await emitting;
     await Promise.all([writer.close(), reader.close()]);
