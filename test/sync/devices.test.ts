@@ -1,3 +1,6 @@
+import { jetstream } from "@nats-io/jetstream";
+import { headers } from "@nats-io/nats-core";
+import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { systemClock, type Clock } from "../../src/platform/clock.js";
 import { REST_MS } from "../../src/sync/compacting-threads.js";
@@ -5,6 +8,7 @@ import { Encryption } from "../../src/storage/encryption/encryption.js";
 import { fastKey } from "../unit/encryption/fast-key.js";
 import { agentOf, counter, user } from "../unit/runner/kit.js";
 import { deviceOn, inStep, say, shown, tree, type DeviceOn } from "../unit/sync/kit.js";
+import { encodePart, PART_HEADER } from "../../src/sync/nats/parts.js";
 import type { Space } from "../../src/sync/space.js";
 import { startNats, type NatsServers } from "../setup/nats.mjs";
 import { eventually, freshName, isInFiles, managerOf, openSpace, removeInClusters, streamOf } from "./kit.js";
@@ -63,6 +67,30 @@ describe.each([
     await say(laptop, "t2", "r2", agentOf(counter(200)));
     await allTheSame([phone, laptop], ["t", "t2"]);
     expect(Object.keys(await tree(phone, "t2"))).toEqual(["r2"]);
+  });
+
+  test("a device is in step where the log ends with what is no entry, and says more", async () => {
+    const space = freshName();
+    const phone = join(servers, space, "Phone", count);
+    await inStep(phone);
+    await say(phone, "t", "r1", agentOf(counter(5)));
+    const manager = await managerOf(servers);
+    const { subject, seq } = (await manager.streams.getMessage(streamOf(space), {
+      last_by_subj: `agui.${space}.t.*`,
+    }))!;
+    const nc = await connect({ servers: [...servers.urls] });
+    onTestFinished(() => nc.close());
+    // Of two that were stored behind one entry in a cluster, the second; and a part of one that was never completed.
+    const part = count === 1 ? { number: 1, of: 2, base: seq, key: "x" } : { number: 1, of: 1, base: 1, key: "x" };
+    const header = headers();
+    header.set(PART_HEADER, encodePart(part));
+    await jetstream(nc).publish(subject, "", { headers: header });
+    const laptop = join(servers, space, "Laptop", count);
+    await inStep(laptop);
+    await say(laptop, "t2", "r2", agentOf(counter(5)));
+    await allTheSame([phone, laptop], ["t", "t2"]);
+    await say(phone, "t", "r3", agentOf(counter(5)));
+    await allTheSame([phone, laptop], ["t", "t2"]);
   });
 
   test("with encryption, what one device says is on the other, and not in the files of the servers", async () => {
