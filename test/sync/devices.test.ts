@@ -6,7 +6,7 @@ import { systemClock, type Clock } from "../../src/platform/clock.js";
 import { REST_MS } from "../../src/sync/compacting-threads.js";
 import { Encryption } from "../../src/storage/encryption/encryption.js";
 import { fastKey } from "../unit/encryption/fast-key.js";
-import { agentOf, counter, user } from "../unit/runner/kit.js";
+import { agentOf, counter, freshDb, user } from "../unit/runner/kit.js";
 import { deviceOn, inStep, say, shown, tree, type DeviceOn } from "../unit/sync/kit.js";
 import { encodePart, PART_HEADER } from "../../src/sync/nats/parts.js";
 import type { Space } from "../../src/sync/space.js";
@@ -72,8 +72,13 @@ describe.each([
   test("a device is in step where the log ends with what is no entry, and says more", async () => {
     const space = freshName();
     const phone = join(servers, space, "Phone", count);
-    await inStep(phone);
+    const dbName = freshDb();
+    const before = join(servers, space, "Laptop", count, { dbName });
+    await inStep(phone, before);
     await say(phone, "t", "r1", agentOf(counter(5)));
+    await allTheSame([phone, before], ["t"]);
+    // It reads on behind the entries it has: a new device would begin at the end of the list.
+    await before.close();
     const manager = await managerOf(servers);
     const { subject, seq } = (await manager.streams.getMessage(streamOf(space), {
       last_by_subj: `agui.${space}.t.*`,
@@ -85,7 +90,7 @@ describe.each([
     const header = headers();
     header.set(PART_HEADER, encodePart(part));
     await jetstream(nc).publish(subject, "", { headers: header });
-    const laptop = join(servers, space, "Laptop", count);
+    const laptop = join(servers, space, "Laptop", count, { dbName });
     await inStep(laptop);
     await say(laptop, "t2", "r2", agentOf(counter(5)));
     await allTheSame([phone, laptop], ["t", "t2"]);
