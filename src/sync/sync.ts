@@ -167,7 +167,9 @@ export class Sync {
       if (state.is !== "online") this.target = undefined;
       if (!this.isOutdated) this.state = state;
       this.moved.ring();
-      this.tell();
+      // What was read may have been said before the state.
+      if (this.isCurrent) this.current();
+      else this.tell();
     });
     this.running = this.run().catch((error: unknown) => {
       if (!this.closed.signal.aborted) parts.logger.error(`Devices are not in step: ${String(error)}`);

@@ -506,8 +506,12 @@ export class ThreadSync {
         }
       } catch (error) {
         if (signal.aborted) return;
-        if (error instanceof SpaceOffline) this.context.unsent(this);
-        else {
+        if (error instanceof SpaceOffline && !this.context.isCurrent()) this.context.unsent(this);
+        else if (error instanceof SpaceOffline) {
+          // It failed with a connection after which there is another one: nothing rings for that.
+          await parts.clock.after(LOOK_MS, signal);
+          this.bell.ring();
+        } else {
           const why = messageOf(error);
           this.failure = error;
           parts.logger.warn(`${this.its.threadId}: not in step: ${why}`);

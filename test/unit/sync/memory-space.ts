@@ -80,6 +80,8 @@ export class MemorySpace implements Space {
     readonly server: MemoryServer,
     private readonly faults: {
       readonly loseAnswer?: () => boolean;
+      /** The request is lost with a connection after which there is another one already. */
+      readonly loseRequest?: (body: Uint8Array) => boolean;
       /** The entry is read by all before its writer has the answer. */
       readonly lateAnswer?: () => Promise<void>;
       /** Whether the credentials allow it. */
@@ -160,7 +162,7 @@ export class MemorySpace implements Space {
     { last, id }: { readonly last: number; readonly id: string },
   ): Promise<number | undefined> {
     await Promise.resolve();
-    if (!this.isOnline) throw new SpaceOffline();
+    if (!this.isOnline || this.faults.loseRequest?.(body) === true) throw new SpaceOffline();
     const seq = this.server.add(thread, body, last, id);
     await this.faults.lateAnswer?.();
     if (this.faults.loseAnswer?.() === true) throw new SpaceOffline();

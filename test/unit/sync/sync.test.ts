@@ -328,6 +328,22 @@ test("answers of the server that are lost double nothing", async () => {
   expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
 });
 
+test.each(["run", "end"])("requests that are lost while the device is in step are made again (%s)", async (type) => {
+  const server = new MemoryServer();
+  let lost = 0;
+  const loseRequest = (body: Uint8Array): boolean => {
+    const message = decodeMessage(body);
+    return typeof message === "object" && message.type === type && ++lost <= 8;
+  };
+  const phone = device(server, "Phone", { clock: fastClock(20), faults: { loseRequest } });
+  const laptop = device(server, "Laptop", { clock: fastClock(20) });
+  await inStep(phone, laptop);
+  await say(phone, "t", "r1", agentOf(counter(5)));
+  // Nobody does anything more.
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "finished" } }));
+  expect(lost).toBe(9);
+});
+
 test("an entry that is read before its writer has the answer is not taken for lost", async () => {
   const server = new MemoryServer();
   for (let late = 0; late < 12; late++) {
