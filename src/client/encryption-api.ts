@@ -1,5 +1,6 @@
 import { loaded } from "../run/loaded.js";
 import type { EncryptionKey } from "../storage/encryption/encryption.js";
+import type { SentKey } from "../storage/encryption/keys.js";
 import type { HostLink } from "./host-link.js";
 
 /** The key of an encrypted database; `status$` says whether one is needed. */
@@ -8,7 +9,8 @@ export interface EncryptionApi {
    * Gives the key, for all tabs and hosts like this one. The first one ever becomes that of the database: let people type a
    * new passphrase twice. This tab keeps it in memory, and gives it again when its host has died.
    *
-   * @param key a passphrase (it does not leave this tab), or a key as `createEncryptionKey` makes it
+   * @param key a passphrase, or a key as `createEncryptionKey` makes it. A passphrase leaves this tab only as what keys are
+   * derived from; in WebKit, which hands no `CryptoKey` to a SharedWorker, as bytes, and no other key can be given there
    * Resolves when everything can be read. Errors: RunnerError `wrong-key`; `invalid-input` where the host encrypts nothing
    */
   unlock(key: EncryptionKey): Promise<void>;
@@ -21,13 +23,15 @@ export interface EncryptionApi {
   changeKey(current: EncryptionKey, next: EncryptionKey): Promise<void>;
 }
 
-/** Loaded when needed: few pages have a key. */
-const keyOf = async (given: EncryptionKey): Promise<CryptoKey> =>
-  (await loaded(import("../storage/encryption/keys.js"))).toKey(given);
+/** As it is given to the host. Loaded when needed: few pages have a key. */
+async function keyFor(link: HostLink, given: EncryptionKey): Promise<SentKey> {
+  const [{ toSent }, form] = await Promise.all([loaded(import("../storage/encryption/keys.js")), link.keyForm()]);
+  return toSent(given, form);
+}
 
 export const encryptionApi = (link: HostLink): EncryptionApi => ({
   unlock: async (given) => {
-    const key = await keyOf(given);
+    const key = await keyFor(link, given);
     link.keep({ key, locks: await link.call("unlock", { key }) });
     // The host ends its links when it begins to read: this waits for the new one.
     await link.unlocked();
@@ -37,7 +41,7 @@ export const encryptionApi = (link: HostLink): EncryptionApi => ({
     link.keep(undefined);
   },
   changeKey: async (current, next) => {
-    const [from, to] = await Promise.all([keyOf(current), keyOf(next)]);
+    const [from, to] = await Promise.all([keyFor(link, current), keyFor(link, next)]);
     await link.call("changeKey", { current: from, next: to });
     link.keep({ key: to, locks: await link.call("unlock", { key: to }) });
   },

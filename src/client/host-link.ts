@@ -12,6 +12,7 @@ import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { fromErrorData, toErrorData, unwrap } from "../wire/errors.js";
 import type { KeptKey } from "../runtime/locking.js";
 import type { CallContext, HostApi, HostCalls } from "../runtime/host-api.js";
+import type { KeyForm } from "../run/types.js";
 import type { HostKind, RuntimeStatus, StatusFrame, Survives } from "../wire/shapes.js";
 import { startHost, type HostFactories, type StartedHost } from "./start-host.js";
 
@@ -44,6 +45,7 @@ export type CallHeaders =
 /** A host that this tab is connected to. */
 export interface LinkedHost {
   readonly calls: HostCalls;
+  readonly keyForm: KeyForm;
   /** Aborts when the host is gone, with the RunnerError that says so. */
   readonly lost: AbortSignal;
 }
@@ -133,6 +135,11 @@ export class HostLink {
   /** Calls one host. Errors as {@link call}, and `host-lost` if it dies before it answers. */
   async callOnce<C extends Name>(name: C, ...given: Given<C>): Promise<Result<C>> {
     return this.withinDeadline((settled) => this.ask(settled, name, given));
+  }
+
+  /** How the host is handed a key. Errors as {@link call}. */
+  async keyForm(): Promise<KeyForm> {
+    return (await this.withinDeadline(() => this.linked())).keyForm;
   }
 
   /** Keeps the key for the next host; undefined: forgets it. */
@@ -251,7 +258,12 @@ export class HostLink {
         throw signal.reason;
       }
       started.raw.postMessage({ type: "tab", tabId: this.tabId });
-      const linked: LinkedHost = { calls: wrap(started.hello.port) as unknown as HostCalls, lost: signal };
+      const { port, keyForm = "keys" } = started.hello;
+      const linked: LinkedHost = {
+        calls: wrap(port) as unknown as HostCalls,
+        keyForm,
+        lost: signal,
+      };
       this.watchLife(started, ended);
       await this.withinDeadline((settled) => this.watchHost(started, linked, settled));
       this.failures = 0;
@@ -294,11 +306,8 @@ export class HostLink {
     });
   }
 
-  private async watchHost(
-    { hello, kind }: StartedHost,
-    { calls, lost }: LinkedHost,
-    settled: AbortSignal,
-  ): Promise<void> {
+  private async watchHost({ hello, kind }: StartedHost, linked: LinkedHost, settled: AbortSignal): Promise<void> {
+    const { calls, lost } = linked;
     const { port1, port2 } = new MessageChannel();
     const first = new Promise<void>((resolve) => {
       port1.onmessage = ({ data }: MessageEvent<StatusFrame>) => {
@@ -325,11 +334,13 @@ export class HostLink {
     const watching = calls.watch({ headers: {} }, transfer(port2, [port2]));
     unwrap(await Promise.race([watching, failed(lost, settled)]));
     await Promise.race([first, failed(lost, settled)]);
-    await this.unlockAgain({ calls, lost }, settled);
+    await this.unlockAgain(linked, settled);
   }
 
   /** A host that has just started does not have the key that this tab has given to the one before. */
-  private async unlockAgain({ calls, lost }: LinkedHost, settled: AbortSignal): Promise<void> {
+  private async unlockAgain({ calls, keyForm, lost }: LinkedHost, settled: AbortSignal): Promise<void> {
+    // It is of another kind than the one before: people are asked for the key.
+    if (keyForm === "bytes" && !(this.keptKey?.key instanceof Uint8Array)) this.keptKey = undefined;
     const { keptKey } = this;
     const { value: status } = this.status$;
     if (keptKey === undefined || status.is !== "connected" || status.encryption !== "locked") return;

@@ -10,6 +10,12 @@ export type RunStatus = "running" | "finished" | "errored" | "stopped" | "supers
  */
 export type LockState = "new" | "locked" | "unlocked";
 
+/**
+ * How a host is handed keys: as such; only passphrases, as bytes, where no `CryptoKey` can be sent to it; not at all, where
+ * nothing is encrypted.
+ */
+export type KeyForm = "keys" | "bytes" | "nothing";
+
 /** The final statuses of a run. */
 export type SettledStatus = Exclude<RunStatus, "running">;
 

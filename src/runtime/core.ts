@@ -5,6 +5,7 @@ import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
 import { consoleLogger, loggable, safeLogger, type Logger, warnOnce } from "../platform/log.js";
 import { messageOf, RunnerError } from "../run/errors.js";
+import { notEncrypted } from "../run/not-encrypted.js";
 import { cloneJson } from "../run/json.js";
 import { loaded } from "../run/loaded.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
@@ -241,8 +242,7 @@ export class RuntimeCore {
   /** Locks and unlocks the database. Errors: RunnerError `invalid-input` where nothing is encrypted. */
   locking(): Promise<Locking> {
     if (this.lockingHere !== undefined) return this.lockingHere.get();
-    const message = "Nothing is encrypted here: give encryption to serveRuntime, {} where tabs bring the key";
-    return Promise.reject(new RunnerError("invalid-input", { field: "encryption" }, { message }));
+    return Promise.reject(notEncrypted());
   }
 
   /** Headers for a third-party runner's `connect`: those that a run would send upstream. */

@@ -2,20 +2,20 @@ import { skip, type Subscription } from "rxjs";
 import type { Channel } from "../platform/channel.js";
 import { RunnerError } from "../run/errors.js";
 import type { Encryption } from "../storage/encryption/encryption.js";
-import { toKey } from "../storage/encryption/keys.js";
+import { toKey, type SentKey } from "../storage/encryption/keys.js";
 import type { RunnerHome } from "./runner-home.js";
 
 /** A key, and how often the database had been locked when it was given. */
 export interface KeptKey {
-  readonly key: CryptoKey;
+  readonly key: SentKey;
   /** Absent: somebody has just given it. */
   readonly locks?: number;
 }
 
 /** The key of the database from now on, and the one before. */
 export interface ChangedKey {
-  readonly current: CryptoKey;
-  readonly next: CryptoKey;
+  readonly current: SentKey;
+  readonly next: SentKey;
 }
 
 /** Told when the runner is being made anew: the links of tabs end. `forAll`: their keys are to be forgotten. */
@@ -62,7 +62,7 @@ export class Locking {
       const now = await runner.locks();
       if (locks !== undefined && locks !== now) throw new RunnerError("locked");
       const before = await runner.lockState().catch(() => "locked");
-      await this.encryption.unlock(key);
+      await this.encryption.unlock(await toKey(key));
       if (before !== "unlocked") await this.renew(false, () => undefined);
       return now;
     });
@@ -83,7 +83,7 @@ export class Locking {
   changeKey({ current, next }: ChangedKey): Promise<void> {
     return this.inTurn(async () => {
       await this.home.open();
-      await this.encryption.changeKey(current, next);
+      await this.encryption.changeKey(await toKey(current), await toKey(next));
     });
   }
 
@@ -130,5 +130,5 @@ export async function checkChangedKey(given: ChangedKey): Promise<ChangedKey> {
   return { current: await checkKey(current), next: await checkKey(next) };
 }
 
-/** A passphrase does not come from a tab. */
-const checkKey = (key: unknown): Promise<CryptoKey> => toKey(typeof key === "string" ? "" : (key as CryptoKey));
+/** A passphrase comes from a tab as bytes, where it comes at all. */
+const checkKey = (key: unknown): Promise<CryptoKey> => toKey(typeof key === "string" ? "" : (key as SentKey));

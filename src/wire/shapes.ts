@@ -4,7 +4,7 @@ import type { BaseEvent, Message, RunAgentInput } from "@ag-ui/client";
 import type { Replay } from "../run/contract.js";
 import type { RunnerErrorCode, RunnerErrorDetails } from "../run/errors.js";
 import type { ThreadPlace } from "../run/thread-order.js";
-import type { Chunk, Cursor, LockState, RunStatus, SettledStatus } from "../run/types.js";
+import type { Chunk, Cursor, KeyForm, LockState, RunStatus, SettledStatus } from "../run/types.js";
 
 /**
  * What crosses from a tab to its host and back. History of PROTOCOL_VERSION:
@@ -252,6 +252,8 @@ export interface Hello {
   readonly user?: string;
   readonly agents?: readonly string[];
   readonly exclusion: Exclusion;
+  /** Absent: `keys`. */
+  readonly keyForm?: KeyForm;
   readonly port: MessagePort;
 }
 

@@ -6,6 +6,8 @@ import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
 import { hostLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
+import { loaded } from "../run/loaded.js";
+import type { KeyForm } from "../run/types.js";
 import { toErrorData } from "../wire/errors.js";
 import {
   PROTOCOL_VERSION,
@@ -21,6 +23,7 @@ import { AgentRuntime, coreOf } from "../runtime/agent-runtime.js";
 import type { RuntimeCore } from "../runtime/core.js";
 import type { AgentRuntimeOptions } from "../runtime/options.js";
 import { editedSince } from "./edited.js";
+import { serveOnce, type Server } from "./one-run.js";
 import { connectTab, type RawPort } from "./tab-connection.js";
 
 /** Options of a host: those of its runtime. */
@@ -64,9 +67,7 @@ function hostScope(): HostScope {
       listen: (accept) =>
         globalThis.addEventListener("connect", (event) => {
           const [port] = (event as MessageEvent).ports;
-          if (port === undefined) return;
-          accept(port);
-          port.start();
+          if (port !== undefined) accept(port);
         }),
     };
   }
@@ -82,6 +83,24 @@ function refuse(raw: RawPort, error: unknown): void {
   raw.postMessage(failed, []);
 }
 
+async function formOfKeys({ isEncrypted }: RuntimeCore): Promise<KeyForm> {
+  if (!isEncrypted) return "nothing";
+  const { canSendKeys } = await loaded(import("../storage/encryption/keys.js"));
+  return (await canSendKeys()) ? "keys" : "bytes";
+}
+
+/** What a worker cannot make is told to its tabs. */
+function coreFor(given: ServeRuntimeOptions | AgentRuntime, { kind, listen }: HostScope): RuntimeCore {
+  try {
+    return coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
+  } catch (error) {
+    // A script that throws leaves its worker alive, and only the first tab may be told of it.
+    if (kind !== "page")
+      serveOnce(listen, () => ({ accept: (raw) => refuse(raw, error), close: async () => undefined }));
+    throw error;
+  }
+}
+
 /**
  * Makes this context the host of the agents: call it once, at the top of a worker file, without awaiting anything
  * before it. Works in a SharedWorker, in a dedicated Worker and in a page.
@@ -90,15 +109,23 @@ function refuse(raw: RawPort, error: unknown): void {
  * @throws RunnerError `agent-not-cloneable` for an agent whose clone cannot run; `invalid-input`
  */
 export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): RuntimeHost {
-  const { kind, listen } = hostScope();
-  let core: RuntimeCore;
-  try {
-    core = coreOf(given instanceof AgentRuntime ? given : new AgentRuntime(given));
-  } catch (error) {
-    // A script that throws leaves its worker alive, and only the first tab may be told of it.
-    listen((raw) => refuse(raw, error));
-    throw error;
-  }
+  const scope = hostScope();
+  const core = coreFor(given, scope);
+  const { kind, listen } = scope;
+  const serve = (): Server => hostOf(core, kind);
+  const { accept, close } = kind === "page" ? serve() : serveOnce(listen, serve);
+  return {
+    kind,
+    connect() {
+      const { port1, port2 } = new MessageChannel();
+      accept(port1);
+      return port2;
+    },
+    close,
+  };
+}
+
+function hostOf(core: RuntimeCore, kind: HostKind): Server {
   const webLocks = defaultLocks();
   const channelLives = webLocks === undefined ? lazyLives() : undefined;
   const lives: Lives = livesWhereAllowed(webLocks ?? channelLives!);
@@ -180,6 +207,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
       giveWay(runner);
       const looked = lookAtLock(runner);
       if (core.isEncrypted) await looked;
+      const keyForm = await formOfKeys(core);
       await showLife(runner);
       // Somebody has locked or unlocked its database, or the page was suspended.
       if (home.local !== runner) return await accept(raw);
@@ -222,6 +250,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
         ...(runner.user !== undefined && { user: runner.user }),
         ...(agentIds !== undefined && { agents: agentIds }),
         exclusion: webLocks === undefined ? "fence" : "locks",
+        ...(keyForm !== "keys" && { keyForm }),
         port,
       };
       raw.postMessage(hello, [port]);
@@ -296,14 +325,10 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
       },
     });
   }
-  listen((port) => void accept(port));
   return {
-    kind,
-    connect() {
-      const { port1, port2 } = new MessageChannel();
-      void accept(port1);
-      port1.start();
-      return port2;
+    accept: (port) => {
+      void accept(port);
+      port.start?.();
     },
     close,
   };

@@ -18,6 +18,8 @@ export interface RawPort {
   postMessage(message: unknown, transfer: Transferable[]): void;
   addEventListener(type: "message", listener: (event: MessageEvent<unknown>) => void): void;
   removeEventListener(type: "message", listener: (event: MessageEvent<unknown>) => void): void;
+  /** A dedicated worker's is open already. */
+  start?(): void;
 }
 
 /**

@@ -152,6 +152,16 @@ test.skipIf(inject("engine") === "webkit")(
   },
 );
 
+test("a CryptoKey unlocks where the browser can hand one to a worker; elsewhere a passphrase does, and the error says so", async () => {
+  const one = await open(fresh());
+  await is(one, "new");
+  // WebKit sends a SharedWorker none.
+  const isTaken = inject("engine") !== "webkit";
+  expect(await one.evaluate(() => window.locked.unlockByKey())).toBe(isTaken ? "done" : "invalid-input");
+  if (!isTaken) expect(await unlock(one, "correct horse")).toBe("done");
+  expect(await ask(one, "first")).toBe('"ran"');
+});
+
 test("a host that was made without encryption shows and writes nothing", async () => {
   const worker = fresh();
   const one = await open(worker);

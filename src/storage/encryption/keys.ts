@@ -1,4 +1,6 @@
 import { invalidInput, RunnerError } from "../../run/errors.js";
+import { notEncrypted } from "../../run/not-encrypted.js";
+import type { KeyForm } from "../../run/types.js";
 import { KEYS_PLACE } from "../codec.js";
 
 /*
@@ -13,6 +15,9 @@ const PBKDF2 = "PBKDF2";
 const IV_BYTES = 12;
 
 type Bytes = Uint8Array<ArrayBuffer>;
+
+/** A key on its way to a worker: bytes are those of a passphrase. */
+export type SentKey = CryptoKey | Bytes;
 
 /** A key, encrypted. */
 export interface WrappedKey {
@@ -68,26 +73,57 @@ function subtle(): SubtleCrypto {
 export const createEncryptionKey = (): Promise<CryptoKey> =>
   subtle().generateKey({ name: GCM, length: 256 }, false, ["wrapKey", "unwrapKey"]);
 
+const passphraseBytes = (passphrase: string): Bytes => encoder.encode(passphrase.normalize("NFKC"));
+
 /**
  * The given key in the form that is kept in memory and handed on: a passphrase only as what keys are derived from.
  *
+ * @param given also the bytes of a passphrase
  * Errors: RunnerError `invalid-input`.
  */
-export async function toKey(given: CryptoKey | string): Promise<CryptoKey> {
-  if (typeof given === "string") {
-    if (given === "") throw invalidInput("key", "A passphrase must not be empty");
-    return subtle().importKey("raw", encoder.encode(given.normalize("NFKC")), PBKDF2, false, ["deriveKey"]);
+export async function toKey(given: SentKey | string): Promise<CryptoKey> {
+  const bytes = typeof given === "string" ? passphraseBytes(given) : given;
+  if (bytes instanceof Uint8Array) {
+    if (bytes.length === 0) throw invalidInput("key", "A passphrase must not be empty");
+    return subtle().importKey("raw", bytes, PBKDF2, false, ["deriveKey"]);
   }
-  const { algorithm, usages } = (given as Partial<CryptoKey> | null) ?? {};
+  const { algorithm, usages } = (bytes as Partial<CryptoKey> | null) ?? {};
   const fits =
     algorithm?.name === PBKDF2
       ? usages?.includes("deriveKey")
       : algorithm?.name === GCM && usages?.includes("wrapKey") === true && usages.includes("unwrapKey");
-  if (fits === true) return given;
+  if (fits === true) return bytes;
   throw invalidInput(
     "key",
     "The key must be a passphrase, or an AES-GCM CryptoKey that may wrap and unwrap keys (createEncryptionKey makes one)",
   );
+}
+
+/**
+ * The given key as it crosses to a host.
+ *
+ * Errors: RunnerError `invalid-input`.
+ */
+export async function toSent(given: CryptoKey | string, form: KeyForm): Promise<SentKey> {
+  if (form === "nothing") throw notEncrypted();
+  const key = await toKey(given);
+  if (form === "keys") return key;
+  if (typeof given === "string") return passphraseBytes(given);
+  throw invalidInput(
+    "key",
+    "This browser can hand no CryptoKey to a SharedWorker: give a passphrase, or start the host in a dedicated worker (hosts: { dedicated })",
+  );
+}
+
+/** Whether a `CryptoKey` can be handed to this worker: WebKit can neither send one to a SharedWorker nor store it there. */
+export async function canSendKeys(): Promise<boolean> {
+  const key = await subtle().importKey("raw", randomBytes(16), GCM, false, ["encrypt"]);
+  try {
+    structuredClone(key);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The key that wraps the data keys of the database of this record. */

@@ -1,4 +1,5 @@
 import { connectRuntime, RunnerError, type RuntimeStatus } from "ag-ui-local-runtime/client";
+import { createEncryptionKey } from "ag-ui-local-runtime/encryption";
 import { workerName } from "./worker-name.js";
 
 /** Query: `worker` (database), `thread`. */
@@ -39,6 +40,7 @@ const locked = {
   },
   begin: (content: string): void => void locked.ask(content),
   unlock: (key: string) => told(runtime.encryption.unlock(key)),
+  unlockByKey: () => told(createEncryptionKey().then((key) => runtime.encryption.unlock(key))),
   lock: () => told(runtime.encryption.lock()),
   changeKey: (from: string, to: string) => told(runtime.encryption.changeKey(from, to)),
   titles: () => told(runtime.threads.list().then((threads) => threads.map(({ title }) => title))),
