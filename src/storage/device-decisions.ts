@@ -82,8 +82,10 @@ function isReplacedBy(run: AnyRow, placed: PlacedRun): boolean {
   if (device === undefined) return false;
   const count = eventsIn(placed);
   if (status === "broken") {
+    // Who sends it anew, and broke off again before it had sent as much, has said less of it than was here.
+    const isShorter = (placed.closedFrom ?? count) < (closedFrom ?? eventCount);
     const isSameEnd = placed.endedAt === endedAt && placed.closedFrom === closedFrom;
-    return placed.status !== status || count > eventCount || !isSameEnd;
+    return placed.status !== status || count > eventCount || !(isSameEnd || isShorter);
   }
   // A host that took it over has written this end.
   return (status === "stopped" || status === "superseded") && count > eventCount;

@@ -15,11 +15,9 @@ export class AddedEntries {
   /**
    * The entry at `seq` was read.
    *
-   * @param upTo it stands for those up to this one
    * @returns false where the space lacks something that was added to it, or has something else there
    */
-  read(seq: number, body: Uint8Array, upTo: number): boolean {
-    this.forget(upTo);
+  read(seq: number, body: Uint8Array): boolean {
     const isLost = [...this.bodies].some(([at, its]) => at < seq || (at === seq && !isSame(its, body)));
     this.forget(seq);
     this.last = seq;
@@ -30,7 +28,8 @@ export class AddedEntries {
     this.bodies.clear();
   }
 
-  private forget(upTo: number): void {
+  /** They are there, or are found out about otherwise. */
+  forget(upTo: number): void {
     for (const seq of this.bodies.keys()) if (seq <= upTo) this.bodies.delete(seq);
   }
 }

@@ -18,7 +18,12 @@ export interface ArrivalsContext extends MirrorContext {
 /** What is to be written into the log. */
 type Waiting =
   | { readonly is: "run"; readonly run: IncomingRun }
-  | { readonly is: "thread"; readonly message: ThreadMessage; readonly before: Listed | undefined }
+  | {
+      readonly is: "thread";
+      readonly message: ThreadMessage;
+      readonly before: Listed | undefined;
+      readonly untold: ReadonlySet<keyof Listed>;
+    }
   | { readonly is: "active"; readonly message: ActiveMessage }
   | { readonly is: "deleted"; readonly message: DeletedMessage };
 
@@ -173,7 +178,8 @@ export class Arrivals {
       }
       case "thread":
         // A thread that is not here was deleted here, or is still to come.
-        return (await changeList(this.context, one.message, one.before)) === "later" && this.waiting[0] !== one
+        return (await changeList(this.context, one.message, one.before, one.untold)) === "later" &&
+          this.waiting[0] !== one
           ? "later"
           : "done";
       case "active": {

@@ -73,10 +73,12 @@ export class CompactingThreads {
   private async compact(thread: ThreadSync): Promise<void> {
     const { space, parts, self } = this.of;
     const { key } = thread;
-    const { threadId } = thread.record;
+    const { threadId, since } = thread.record;
     if ((await space.remove?.(key, 0)) !== true) return void (this.isRefused = true);
-    const row = await parts.store.thread(threadId);
+    if (since?.remains !== undefined) return this.remove(thread, since.remains);
     const compacted = compact(await this.read(thread));
+    // Not before: what changes it may be among the entries.
+    const row = await parts.store.thread(threadId);
     const { state } = thread.record;
     // Something was added meanwhile, or was read here and is not there.
     if (compacted === undefined || !isAtRest(thread) || !equalJson(compacted.state, state)) return;
@@ -92,18 +94,26 @@ export class CompactingThreads {
     };
     const seq = await thread.place(whole);
     if (seq === undefined) return;
-    await space.remove?.(key, seq);
+    await this.remove(thread, seq);
     // Whoever lists threads by their last entries need not read this one.
     if (state.deleted !== true) await thread.add({ type: "thread", ...brief, ...from });
   }
 
-  private async read(thread: ThreadSync): Promise<readonly ReadEntry[]> {
+  /** @param below the seq of the entry that stands for those before it */
+  private async remove(thread: ThreadSync, below: number): Promise<void> {
+    await this.of.space.remove?.(thread.key, below);
+    thread.removed();
+  }
+
+  private async read({ key, record }: ThreadSync): Promise<readonly ReadEntry[]> {
+    const { threadId, state } = record;
     const entries: ReadEntry[] = [];
     let bytes = 0;
-    for await (const { seq, body, after } of this.of.space.entries(thread.key, this.of.closed)) {
-      bytes += body.length;
-      if (bytes > MOST_BYTES) return [];
-      entries.push({ seq, message: messageIn(body, thread.record.threadId), after });
+    for await (const { seq, body, after } of this.of.space.entries(key, this.of.closed)) {
+      const message = messageIn({ seq, body }, threadId);
+      if (state.deleted === true) entries.push({ seq, message: withoutEvents(message), after });
+      else if ((bytes += body.length) > MOST_BYTES) return [];
+      else entries.push({ seq, message, after });
     }
     return entries;
   }
@@ -111,11 +121,17 @@ export class CompactingThreads {
   /** What was added is at least as much as what it would be joined with, so each byte is sent about twice. */
   private isDue({ state, since }: ThreadRecord): boolean {
     if (since === undefined) return false;
-    const { entries, bytes, whole } = since;
-    if (state.deleted === true) return entries > 0;
-    return entries >= (this.of.fewest ?? FEWEST) && bytes >= whole;
+    const { entries, bytes, whole, remains } = since;
+    if (state.deleted === true) return entries > 0 || remains !== undefined;
+    return entries >= (this.of.fewest ?? FEWEST) && bytes >= whole && bytes + whole <= MOST_BYTES;
   }
 }
+
+/** Nothing of it is needed where the thread is deleted, however much there was. */
+const withoutEvents = (message: ReadEntry["message"]): ReadEntry["message"] =>
+  message?.type === "events"
+    ? { ...message, chunks: message.chunks.map((chunk) => ({ ...chunk, entries: [] })) }
+    : message;
 
 /** Nothing goes on in it that is to be seen in its entries. */
 function isAtRest({ isInSpace, record }: ThreadSync): boolean {

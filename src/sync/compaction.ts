@@ -1,7 +1,8 @@
 import { joinChunks } from "../run/pack.js";
 import { equalJson } from "../run/json.js";
 import { joinGroups } from "../storage/repacking.js";
-import type { DeletedMessage, EventsMessage, SentChunk, WholeEntry, WholeMessage } from "./messages.js";
+import { runKey } from "./run-key.js";
+import type { DeletedMessage, SentChunk, WholeEntry, WholeMessage } from "./messages.js";
 import { fold, newChunks, NO_ENTRIES, type ThreadState } from "./thread-state.js";
 
 /** An entry of a thread, as it was read. `message`: undefined for one that says nothing. */
@@ -42,7 +43,7 @@ class Compaction {
   state: ThreadState = NO_ENTRIES;
   private places: Place[] = [];
   /** By run, where its events stand. */
-  private readonly events = new Map<string, Place>();
+  private readonly events = new Map<string, { readonly place: Place; readonly chunks: SentChunk[] }>();
   private runs = new Set<string>();
 
   get kept(): readonly WholeEntry[] {
@@ -74,15 +75,17 @@ class Compaction {
     if (outcome === "nothing") return;
     switch (message.type) {
       case "run":
-        this.runs.add(message.runId);
+        this.runs.add(runKey(message));
         // Another device sends it from its first event.
         this.move(message.runId);
         this.keep(seq, message);
         break;
       case "events": {
         const { nextSeq = 0 } = before.open[message.runId] ?? {};
-        const chunks = [...(this.move(message.runId)?.chunks ?? []), ...newChunks(message.chunks, nextSeq)];
-        this.events.set(message.runId, this.keep(seq, { ...message, chunks }));
+        // The list grows: a copy for each entry would cost the square of their count.
+        const chunks = this.move(message.runId) ?? [];
+        chunks.push(...newChunks(message.chunks, nextSeq));
+        this.events.set(message.runId, { place: this.keep(seq, { ...message, chunks }), chunks });
         break;
       }
       case "end":
@@ -124,12 +127,11 @@ class Compaction {
   }
 
   /** The run's events leave their place. */
-  private move(runId: string): EventsMessage | undefined {
-    const place = this.events.get(runId);
+  private move(runId: string): SentChunk[] | undefined {
+    const events = this.events.get(runId);
     this.events.delete(runId);
-    const message = place?.entry?.message;
-    if (place !== undefined) place.entry = undefined;
-    return message?.type === "events" ? message : undefined;
+    if (events !== undefined) events.place.entry = undefined;
+    return events?.chunks;
   }
 }
 

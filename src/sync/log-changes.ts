@@ -3,6 +3,8 @@ import type { DeviceName } from "../storage/devices.js";
 import type { Written } from "./incoming.js";
 import type { ThreadMessage } from "./messages.js";
 import type { MirrorContext } from "./mirror.js";
+import type { ReadOfThread } from "./read-of-thread.js";
+import { runKey } from "./run-key.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 
 /*
@@ -16,17 +18,19 @@ interface Context extends Pick<MirrorContext, "parts"> {
 /**
  * Changes the thread's entry in the list as another device did, but for what was changed here since.
  *
- * @param before the entry as the space had it
+ * @param before the entry as the space had it. @param untold what others are still to be told of it, where that is known
  */
 export async function changeList(
   { parts }: Context,
   { threadId, title, archived, pinned }: ThreadMessage,
   before: Listed | undefined,
+  untold: ReadonlySet<keyof Listed>,
 ): Promise<Written> {
   const row = await parts.store.thread(threadId);
   if (row === undefined) return "later";
-  const isFree = (field: keyof Listed): boolean =>
+  const isAsBefore = (field: keyof Listed): boolean =>
     before === undefined || row[field] === before[field] || (field === "title" && row.named !== true);
+  const isFree = (field: keyof Listed): boolean => !untold.has(field) && isAsBefore(field);
   const update = {
     ...(title !== undefined && title !== row.title && isFree("title") && { title }),
     ...(archived !== undefined && archived !== row.archived && isFree("archived") && { archived }),
@@ -67,12 +71,17 @@ export async function afterDeletion(
 export async function deleteHere(
   { parts, self }: Context,
   { threadId, sent, state }: ThreadRecord,
+  { anew, whole }: Pick<ReadOfThread, "anew" | "whole">,
 ): Promise<"deleted" | "kept" | "blocked"> {
   const head = await parts.store.head(threadId);
   if (head === undefined || head.deleted === true) return "deleted";
   if (head.live !== undefined) return "blocked";
   const runs = await parts.store.runs(threadId);
-  if (state.deleted !== true || runs.some((run) => run.runIndex >= sent && isOwn(run, self))) return "kept";
+  // It has begun anew here already.
+  if (anew !== undefined && runs.every(({ runId }) => anew.has(runId))) return "deleted";
+  const isGone = state.deleted === true || (anew !== undefined && !runs.some(({ runId }) => anew.has(runId)));
+  const isUnsent = (run: RunRow): boolean => run.runIndex >= sent && isOwn(run, self) && !whole.has(runKey(run));
+  if (!isGone || runs.some(isUnsent)) return "kept";
   if (!(await parts.store.deleteThread(threadId))) return "blocked";
   parts.channel.post({ type: "changed", threadId, deleted: true });
   return "deleted";

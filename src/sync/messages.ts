@@ -8,6 +8,7 @@ import type { AbsentThread, DeviceName } from "../storage/devices.js";
 import type { Asker } from "../storage/rows.js";
 import type { PersistedInput } from "../storage/run-store.js";
 import type { RunnerErrorData } from "../wire/shapes.js";
+import type { SpaceEntry } from "./space.js";
 import { isAskedRun, isAsker, isErrorData, type AskedRun } from "./asked-run.js";
 
 /**
@@ -114,7 +115,7 @@ export interface DeletedMessage extends Message {
   readonly knew: number;
   /** Nobody had added a run unseen: the thread is gone. */
   readonly counts?: true;
-  /** In a {@link WholeMessage}: all runs that the thread had before. */
+  /** In a {@link WholeMessage}: all runs that the thread had before, see `runKey`. */
   readonly runs?: readonly string[];
 }
 
@@ -299,10 +300,15 @@ export function decodeMessage(body: Uint8Array): SpaceMessage | "newer" | undefi
 }
 
 /** What an entry of this thread says; undefined: nothing. */
-export function messageIn(body: Uint8Array, threadId: string): SpaceMessage | undefined {
+export function messageIn({ seq, body }: Pick<SpaceEntry, "seq" | "body">, threadId: string): SpaceMessage | undefined {
   const message = decodeMessage(body);
-  return typeof message === "object" && message.threadId === threadId ? message : undefined;
+  const isIts = typeof message === "object" && message.threadId === threadId && isPossibleAt(seq, message);
+  return isIts ? message : undefined;
 }
+
+/** A whole entry stands for those before it. */
+export const isPossibleAt = (seq: number, message: SpaceMessage): boolean =>
+  message.type !== "whole" || message.upTo < seq;
 
 function messageOf(value: unknown): SpaceMessage | undefined {
   if (!isRecord(value)) return undefined;

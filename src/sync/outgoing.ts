@@ -7,6 +7,7 @@ import { catchUp } from "../runner/read/catch-up.js";
 import { completed } from "../runner/history/run-input.js";
 import { isFresh } from "./asked-run.js";
 import type { Brief, SentChunk, SpaceMessage } from "./messages.js";
+import { runKey } from "./run-key.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 
 /** About how much of a run goes into one entry (see `sizeOf`), and how many events at most. */
@@ -29,6 +30,8 @@ interface SendContext {
   readonly starting: ReadonlySet<string>;
   /** What others have changed of the thread's entry in the list is in the log. */
   readonly isListed: boolean;
+  /** Own runs that the space has whole, see {@link runKey}. */
+  readonly whole: ReadonlySet<string>;
   /** Ms since the Unix epoch. */
   readonly now: number;
   /** A fingerprint as other devices may know it. */
@@ -97,7 +100,7 @@ async function unlisted(
   store: Reads,
   { head, sending }: Awaited<ReturnType<typeof readToSend>>,
   record: ThreadRecord,
-  { device, starting, isListed, digest, now }: SendContext,
+  { device, starting, isListed, digest, whole, now }: SendContext,
 ): Promise<Next> {
   const { threadId, state, sent, activating, deleting } = record;
   const from = { threadId, device };
@@ -137,8 +140,8 @@ async function unlisted(
       return undefined;
     const isBegun = row !== undefined && openBy(record, row.runId) === device.id;
     const isOthers = row?.device !== undefined && !isBegun && record.revives?.includes(row.runId) !== false;
-    // What is left of it cannot be read, or it is another device's.
-    if (row === undefined || isOthers || (head.cut === true && runIndex === head.first)) {
+    // What is left of it cannot be read, or it is another device's, or others have it.
+    if (row === undefined || isOthers || whole.has(runKey(row)) || (head.cut === true && runIndex === head.first)) {
       return { is: "sent", runIndex };
     }
     const next = await nextOfRun(store, row, sending?.chunks, record, from);

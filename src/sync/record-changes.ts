@@ -1,4 +1,5 @@
-import type { RunStore } from "../storage/run-store.js";
+import type { RunStore, ThreadRow } from "../storage/run-store.js";
+import { runKey } from "./run-key.js";
 import type { SpaceMessage, ThreadMessage, WholeMessage } from "./messages.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 import type { fold } from "./thread-state.js";
@@ -37,15 +38,25 @@ export const grown = (
 ): NonNullable<ThreadRecord["since"]> =>
   isWhole === undefined ? { entries: entries + 1, bytes: bytes + size, whole } : { entries: 0, bytes: 0, whole: size };
 
-/** The index of the thread's first run that is none of these. */
+/** Which fields of the thread's entry in the list were changed here, and others are still to be told. */
+export function changedHere(
+  row: Pick<ThreadRow, "title" | "named" | "archived" | "pinned" | "absent"> | undefined,
+  listed: Listed | undefined,
+): ReadonlySet<keyof Listed> {
+  if (row === undefined || row.absent === true || listed === undefined) return new Set();
+  const fields = ["title", "archived", "pinned"] as const;
+  return new Set(fields.filter((field) => row[field] !== listed[field] && (field !== "title" || row.named === true)));
+}
+
+/** The index of the thread's first run that is none of these. @param keys see {@link runKey} */
 export async function firstUnknown(
   store: Pick<RunStore, "runs">,
   threadId: string,
-  runIds: readonly string[],
+  keys: readonly string[],
 ): Promise<number> {
-  const known = new Set(runIds);
+  const known = new Set(keys);
   const rows = await store.runs(threadId);
-  return rows.find(({ runId }) => !known.has(runId))?.runIndex ?? (rows.at(-1)?.runIndex ?? -1) + 1;
+  return rows.find((row) => !known.has(runKey(row)))?.runIndex ?? (rows.at(-1)?.runIndex ?? -1) + 1;
 }
 
 /** Which runs were sent since everything is sent. */

@@ -1,4 +1,5 @@
 import { abortWith } from "../platform/abort.js";
+import type { ThreadRecord } from "./sync-database.js";
 
 /** What the tabs are told of a live run that another device writes, while the thread is read again. */
 const TOLD = {
@@ -18,10 +19,14 @@ export class Restoring {
   readonly done: Promise<void>;
   private readonly over: AbortController;
 
-  /** @param upTo the seq of the last entry that is known to be there: a server may be behind another */
+  /**
+   * @param upTo the seq of the last entry that is known to be there: a server may be behind another
+   * @param before what was known until then
+   */
   constructor(
     readonly why: RestoringReason,
     public upTo: number,
+    public before: ThreadRecord,
     signal: AbortSignal,
   ) {
     this.over = abortWith(signal);

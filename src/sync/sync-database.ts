@@ -30,8 +30,16 @@ export interface ThreadRecord {
   readonly unread?: true;
   /** Index of its first run; a greater one in the log: it was deleted since, and has begun anew. Absent: 0. */
   readonly first?: number;
-  /** What was added since its entries were joined into one: how many, and bytes. `whole`: the bytes of that one, 0: none. */
-  readonly since?: { readonly entries: number; readonly bytes: number; readonly whole: number };
+  /**
+   * What was added since its entries were joined into one: how many, and bytes. `whole`: the bytes of that one, 0: none.
+   * `remains`: the thread is deleted, and what stands before that one, whose seq this is, may still be there.
+   */
+  readonly since?: {
+    readonly entries: number;
+    readonly bytes: number;
+    readonly whole: number;
+    readonly remains?: number;
+  };
   /** It was deleted here when the space had runs up to this entry, and the space is still to be told. */
   readonly deleting?: number;
   /** Another branch was taken up here, and the space is still to be told. */

@@ -15,7 +15,7 @@ import { AbsentThreads } from "./absent-threads.js";
 import { Admissions } from "./admissions.js";
 import { CompactingThreads } from "./compacting-threads.js";
 import { Devices, type StopCall } from "./devices.js";
-import { decodeMessage, type SpaceMessage } from "./messages.js";
+import { decodeMessage, isPossibleAt, type SpaceMessage } from "./messages.js";
 import type { SyncRecords } from "./memory-sync-database.js";
 import { SpaceOffline, type Space, type SpaceEntry, type SpacePlace, type SpaceState } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
@@ -369,9 +369,9 @@ export class Sync {
   }
 
   private async take(entry: SpaceEntry): Promise<void> {
-    const { thread: key, seq, body } = entry;
+    const { thread: key, seq } = entry;
     const message = await this.understand(entry);
-    this.byKey.get(key)?.compare(seq, body, message?.type === "whole" ? message.upTo : undefined);
+    this.byKey.get(key)?.compare(entry, message);
     if (message === undefined) return this.skip(entry);
     const { threadId } = message;
     const isPassedOver = !this.threads.has(threadId) && (await this.absent.list.take(entry, message));
@@ -385,13 +385,14 @@ export class Sync {
   }
 
   /** What an entry says; undefined: nothing. Errors: NotUnderstood */
-  private async understand({ thread: key, body }: SpaceEntry): Promise<SpaceMessage | undefined> {
+  private async understand({ thread: key, seq, body }: SpaceEntry): Promise<SpaceMessage | undefined> {
     // A space that opens them itself leaves nothing of them.
     if (key === KEYS_THREAD && body.length > 0) throw new NotUnderstood(ENCRYPTED);
     const message = decodeMessage(body);
     if (message === "newer") throw new NotUnderstood(NEWER);
     // Anybody may have added it; an entry about another thread has nothing to say here.
-    const isIts = message !== undefined && (await this.options.keyOf(message.threadId)) === key;
+    const isPossible = message !== undefined && isPossibleAt(seq, message);
+    const isIts = isPossible && (await this.options.keyOf(message.threadId)) === key;
     return isIts ? message : undefined;
   }
 
@@ -499,16 +500,16 @@ export class Sync {
       const { state = NO_ENTRIES } = known ?? {};
       return { key, threadId, state, sent: 0, first, ...(this.revives && { revives: [] }) };
     }
-    // It has left this device, and that is not saved.
-    if (known.unread === true || (await this.absent.list.hasRow(threadId))) {
-      const last = Math.max(known.state.last, this.absent.list.lastOf(key));
-      return { ...known, threadId, unread: true, state: { ...NO_ENTRIES, last } };
-    }
     const { state, deleting = state.lastRun } = known;
-    if (state.lastRun === 0 || state.deleted === true) return { ...known, threadId };
+    // It has left this device, and that is not saved.
+    const isAbsent = await this.absent.list.hasRow(threadId);
     // It may have been deleted while nobody looked.
-    const head = await this.options.parts.store.head(threadId);
-    return head?.deleted === true ? { ...known, deleting } : known;
+    const mayBeGone = !isAbsent && state.lastRun > 0 && state.deleted !== true;
+    const head = mayBeGone ? await this.options.parts.store.head(threadId) : undefined;
+    const its: ThreadRecord = { ...known, threadId, ...(head?.deleted === true && { deleting }) };
+    if (known.unread !== true && !isAbsent) return its;
+    const last = Math.max(state.last, this.absent.list.lastOf(key));
+    return { ...its, unread: true, state: { ...NO_ENTRIES, last, lastRun: state.lastRun } };
   }
 
   private left(thread: ThreadSync): void {
@@ -526,7 +527,7 @@ export class Sync {
     this.compacting.look(thread);
     this.unsaved.delete(thread);
     // What comes from now on is not in it.
-    const { record } = thread;
+    const { toSave: record } = thread;
     if (this.epoch === undefined) {
       this.epoch = (await this.options.parts.store.head(thread.record.threadId))?.epoch;
       if (this.epoch !== undefined) await this.options.database.setEpoch(this.epoch);

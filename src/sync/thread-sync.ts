@@ -1,6 +1,7 @@
 import { abortWith } from "../platform/abort.js";
 import { Bell } from "../platform/bell.js";
 import { messageOf } from "../run/errors.js";
+import { equalJson } from "../run/json.js";
 import { isUnreadable } from "../runner/history/run-log.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
@@ -12,11 +13,12 @@ import type { IncomingRun, Written } from "./incoming.js";
 import { encodeMessage, messageIn, type SpaceMessage, type WholeMessage } from "./messages.js";
 import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
 import { briefOf, nextToSend, readToSend, type Next } from "./outgoing.js";
-import { firstUnknown, grown, recordAfter } from "./record-changes.js";
+import { ReadOfThread } from "./read-of-thread.js";
+import { changedHere, firstUnknown, grown, recordAfter } from "./record-changes.js";
 import { Restoring, type RestoringReason } from "./restoring.js";
 import { SpaceOffline, type Space, type SpaceEntry } from "./space.js";
-import type { ThreadRecord } from "./sync-database.js";
-import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
+import type { Listed, ThreadRecord } from "./sync-database.js";
+import { fold, newChunks, NO_ENTRIES, type ThreadState } from "./thread-state.js";
 import { wholeThread } from "./whole-thread.js";
 
 /** How often a thread with a live run of another device looks whether somebody asks for its end, in ms. */
@@ -56,6 +58,9 @@ export class ThreadSync {
   /** Everything that the space has of it is to be read, or read again. */
   private restoring: Restoring | undefined;
   private readonly added = new AddedEntries();
+  private readonly read = new ReadOfThread();
+  /** While it is restored: what of its entry in the list others are still to be told. */
+  private untold: ReadonlySet<keyof Listed> = NONE;
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
   private leaving: Promise<boolean> | undefined;
@@ -76,6 +81,12 @@ export class ThreadSync {
 
   get record(): ThreadRecord {
     return this.its;
+  }
+
+  /** What a host that starts later is to know. */
+  get toSave(): ThreadRecord {
+    const { restoring, its } = this;
+    return restoring !== undefined && its.unread === true ? { ...restoring.before, unread: true } : its;
   }
 
   get key(): string {
@@ -139,13 +150,15 @@ export class ThreadSync {
   }
 
   /**
-   * An entry, as the space has it now. What this device has added and knows already must be there as it is: else all others
-   * know less.
-   *
-   * @param upTo the entry stands for those up to this one
+   * An entry, as the space has it now. What this device has added and knows already must be there as it is, or be in a whole
+   * one that comes to the same: else all others know less.
    */
-  compare(seq: number, body: Uint8Array, upTo = 0): void {
-    const isThere = this.added.read(seq, body, upTo);
+  compare({ seq, body }: SpaceEntry, message: SpaceMessage | undefined): void {
+    const { state } = this.its;
+    const isWhole = message?.type === "whole" && !this.added.areRead;
+    // Where it stands for more than is known here, all is read.
+    if (isWhole && (message.upTo > state.last || comesTo(message, state))) this.added.forget(message.upTo);
+    const isThere = this.added.read(seq, body);
     if (isThere || this.restoring !== undefined) return;
     this.context.parts.logger.warn(`${this.its.threadId}: the space lacks what was added to it; it is sent again`);
     this.restoreLater("lost");
@@ -192,6 +205,10 @@ export class ThreadSync {
       }
     }
     this.pass(entry, isAhead || whole.upTo === last ? whole : undefined);
+    const { state, since } = this.its;
+    // What it stands for may be there until somebody has removed it.
+    if (state.deleted === true && !isAhead && whole.upTo === last && since !== undefined)
+      this.its = { ...this.its, since: { ...since, remains: seq } };
   }
 
   private unsaved(seq: number): void {
@@ -220,6 +237,7 @@ export class ThreadSync {
     const folded = fold(before.state, seq, message);
     const { state, outcome } = folded;
     this.its = recordAfter(before, message, folded, { bytes: body.length, unsent });
+    this.read.take(message, outcome);
     if (type === "run") {
       // Another server took this one for dead, and goes on with its run.
       const { of = "" } = message.attempt ?? {};
@@ -252,7 +270,7 @@ export class ThreadSync {
         this.arrivals.isWhole(message.runId);
         break;
       case "thread":
-        if (type === "thread") this.arrivals.add({ is: "thread", message, before: before.listed });
+        if (type === "thread") this.arrivals.add({ is: "thread", message, before: before.listed, untold: this.untold });
         break;
       case "active":
         if (type === "active") this.arrivals.add({ is: "active", message });
@@ -275,11 +293,13 @@ export class ThreadSync {
   private takeOwn(message: SpaceMessage, before: ThreadRecord, counts: boolean, row: RunRow | undefined): void {
     const { type } = message;
     const { activating: _activating, deleting: _deleting, ...rest } = this.its;
-    if (type === "end" && counts && row?.runIndex === this.its.sent) {
-      this.its = { ...this.its, sent: row.runIndex + 1 };
+    if (type === "run" && counts) this.read.ownBegins(message);
+    if (type === "end" && counts) {
+      this.read.ownEnds(message);
+      if (row?.runIndex === this.its.sent) this.its = { ...this.its, sent: row.runIndex + 1 };
     }
     // Where somebody else was first, what they did counts.
-    else if (type === "active" || type === "deleted") this.its = rest;
+    if (type === "active" || type === "deleted") this.its = rest;
     // What others have of a run that is gone here comes back, and so does a thread that others had added to.
     const isGone = type === "abandon" && counts && row === undefined;
     const isKept = isGone && (before.state.open[message.runId]?.nextSeq ?? 0) > 0;
@@ -290,20 +310,23 @@ export class ThreadSync {
 
   /** Between two steps of the work: entries that come meanwhile wait for it. */
   private restoreLater(why: RestoringReason, upTo = this.its.state.last): void {
-    this.restoring = new Restoring(why, upTo, this.ended.signal);
+    this.restoring = new Restoring(why, upTo, this.its, this.ended.signal);
     this.ring();
   }
 
   /** Everything that is in the space comes (back). */
-  private async restore({ why, upTo, told }: Restoring): Promise<void> {
+  private async restore(restoring: Restoring): Promise<void> {
+    const { why, upTo, told } = restoring;
     const { parts } = this.context;
-    const { key, threadId, activating, deleting, state: before, unread, revives } = this.its;
+    const { key, threadId, activating, state: before, unread, revives, listed } = restoring.before;
     const isLost = why === "lost";
     // Whoever changes each entry must not keep this device busy.
     if (isLost) await parts.clock.after(LOOK_MS, this.ended.signal);
-    const head = await parts.store.head(threadId);
+    const [head, row] = await Promise.all([parts.store.head(threadId), parts.store.thread(threadId)]);
     await this.arrivals.giveUp(told);
     this.added.clear();
+    this.read.clear();
+    this.untold = changedHere(row, listed);
     const begun: ThreadRecord = {
       key,
       threadId,
@@ -316,7 +339,7 @@ export class ThreadSync {
     this.its = begun;
     const { signal } = this.ended;
     for await (const entry of wholeThread(this.context, { key, upTo }, signal)) {
-      const message = messageIn(entry.body, threadId);
+      const message = messageIn(entry, threadId);
       // Entries were joined while they are read.
       if (
         message?.type === "whole" &&
@@ -324,15 +347,22 @@ export class ThreadSync {
         isAheadOf(this.its.state.last, message, entry.after)
       ) {
         await this.arrivals.giveUp(told);
+        this.read.clear();
         this.its = begun;
       }
       await this.takeNow(entry, message);
     }
+    this.untold = NONE;
     if (this.runsAre === "unread") this.runsAre = "read";
     // What people have done here is told once more.
     const { lastRun, deleted, active } = this.its.state;
+    const { deleting } = restoring.before;
     if (why === "unread") {
-      if (deleting !== undefined && deleting === lastRun) this.note({ deleting });
+      if (deleting !== undefined && deleting === lastRun) {
+        // None of what others have of it comes back.
+        await this.arrivals.giveUp(told);
+        this.note({ deleting });
+      }
       if (activating !== undefined && activating.knew === active) this.note({ activating });
     }
     if (!isLost) return;
@@ -352,10 +382,18 @@ export class ThreadSync {
 
   /** A host of this device says that it has deleted it. */
   async deletedHere(): Promise<void> {
-    const { lastRun, deleted } = this.its.state;
+    const { restoring } = this;
+    const isUnread = restoring?.why === "unread";
+    const known = isUnread ? restoring.before : this.its;
+    const { lastRun, deleted } = known.state;
     if (lastRun === 0 || deleted === true) return;
-    const after = await afterDeletion(this.context, this.its);
+    const after = await afterDeletion(this.context, known);
     if (after === "kept") return;
+    if (isUnread && restoring === this.restoring) {
+      // Others are told when all is read, if they have added nothing.
+      restoring.before = { ...known, deleting: lastRun };
+      return this.context.save(this);
+    }
     await this.beginsAnew();
     // What other devices have added unseen stays, with all that was in the thread.
     if (after === "deleted" && !this.arrivals.haveUnseen) this.note({ deleting: lastRun });
@@ -366,6 +404,15 @@ export class ThreadSync {
   private async beginsAnew(): Promise<void> {
     const head = await this.context.parts.store.head(this.its.threadId);
     this.its = { ...this.its, first: head?.first ?? 0 };
+  }
+
+  /** Nothing is left of what its last whole entry stands for. */
+  removed(): void {
+    const { since } = this.its;
+    if (since?.remains === undefined) return;
+    const { remains: _remains, ...rest } = since;
+    this.its = { ...this.its, since: rest };
+    if (this.unsavedFrom === undefined) void this.context.save(this).catch(() => undefined);
   }
 
   /** Something may have changed. */
@@ -470,7 +517,7 @@ export class ThreadSync {
     if (seq === undefined) return undefined;
     this.context.failed(undefined);
     // Nothing came in between. It may have been read already, or is read again by what this would wait for.
-    if (this.its.state.last === last && this.restoring === undefined) {
+    if (this.its.state.last === last && this.restoring === undefined && !this.ended.signal.aborted) {
       this.added.add(seq, body);
       await this.takeNow({ is: "entry", thread: this.key, seq, body }, message);
     }
@@ -559,8 +606,11 @@ export class ThreadSync {
 
   /** Another device deleted the thread. Where this one has added to it meanwhile, it stays, and is sent again. */
   private async forgetThread(): Promise<Written> {
-    const deleted = await deleteHere(this.context, this.its);
-    if (deleted === "kept") this.its = { ...this.its, sent: 0, revives: [] };
+    const deleted = await deleteHere(this.context, this.its, this.read);
+    if (deleted === "kept") {
+      this.read.whole.clear();
+      this.its = { ...this.its, sent: 0, revives: [] };
+    }
     if (deleted === "deleted") await this.beginsAnew();
     return deleted === "blocked" ? "blocked" : "done";
   }
@@ -594,6 +644,7 @@ export class ThreadSync {
       starting,
       isListed,
       digest,
+      whole: this.read.whole,
       now: parts.clock.now(),
     }).catch((error: unknown): Next => {
       if (!isUnreadable(error) || head === undefined || this.its.sent >= head.runCount) throw error;
@@ -619,8 +670,16 @@ export class ThreadSync {
   }
 }
 
+const NONE: ReadonlySet<never> = new Set();
+
 /** What stands in an entry that stands in another one. */
 const NOTHING = new Uint8Array();
+
+/** Who has read all that it stands for knows this. */
+function comesTo({ upTo, entries }: WholeMessage, state: ThreadState): boolean {
+  const whole = entries.reduce((before, { seq, message }) => fold(before, seq, message).state, NO_ENTRIES);
+  return equalJson({ ...whole, last: upTo }, state);
+}
 
 /** It stands for entries that were not read. One that was added after another entry than it says is none. */
 const isAheadOf = (last: number, { upTo }: WholeMessage, after = upTo): boolean => upTo > last && after === upTo;

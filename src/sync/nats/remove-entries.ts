@@ -12,7 +12,8 @@ const NOBODY = "-";
 export async function removeBefore(log: SpaceLog, thread: string, below: number): Promise<boolean> {
   if (below === 0) return log.purge(NOBODY, Infinity);
   const message = await log.at(below);
-  const first = message?.thread === thread ? await firstPart(log, message) : undefined;
+  const isIts = message?.thread === thread && message.isWhole;
+  const first = isIts ? await firstPart(log, message) : undefined;
   // Somebody has removed it already; or something stands between its parts, which would be taken for the first entry.
   return first === undefined || log.purge(thread, first.seq);
 }

@@ -1,0 +1,44 @@
+import { runKey } from "./run-key.js";
+import type { EndMessage, RunMessage, SpaceMessage } from "./messages.js";
+import type { Outcome } from "./thread-state.js";
+
+/** What was read of a thread since its first entry, or since this host began: what its state does not say. */
+export class ReadOfThread {
+  /** Own runs that the space has whole (see {@link runKey}), but for those that a record says were sent. */
+  readonly whole = new Set<string>();
+  /**
+   * The ids of the thread's runs since its deletion, all of them begun by who knew of that; undefined: it was not deleted,
+   * or somebody has added to it unseen.
+   */
+  anew: ReadonlySet<string> | undefined;
+  /** When the own runs began whose end was not read. */
+  private readonly begun = new Map<string, number>();
+
+  /** An entry that counts, whoever added it. */
+  take(message: SpaceMessage, outcome: Outcome): void {
+    if (outcome === "deleted") this.anew = new Set();
+    if (message.type !== "run" || outcome === "nothing") return;
+    // Nobody has it whole until its device has sent it.
+    this.whole.delete(runKey(message));
+    const { anew } = this;
+    const { runId, prev } = message;
+    if (anew !== undefined) this.anew = prev === null || anew.has(prev) ? new Set([...anew, runId]) : undefined;
+  }
+
+  ownBegins({ runId, startedAt }: RunMessage): void {
+    this.begun.set(runId, startedAt);
+  }
+
+  ownEnds({ runId }: EndMessage): void {
+    const startedAt = this.begun.get(runId);
+    this.begun.delete(runId);
+    if (startedAt !== undefined) this.whole.add(runKey({ startedAt, runId }));
+  }
+
+  /** It is read again. */
+  clear(): void {
+    this.whole.clear();
+    this.begun.clear();
+    this.anew = undefined;
+  }
+}
