@@ -32,6 +32,8 @@ export interface CompactingThreadsParts {
  */
 export class CompactingThreads {
   private changed = new Set<string>();
+  /** Threads that turned out to be larger than is known of them. */
+  private readonly tooLarge = new Set<string>();
   private isLooking = false;
   private isRefused: boolean;
 
@@ -112,15 +114,17 @@ export class CompactingThreads {
     for await (const { seq, body, after } of this.of.space.entries(key, this.of.closed)) {
       const message = messageIn({ seq, body }, threadId);
       if (state.deleted === true) entries.push({ seq, message: withoutEvents(message), after });
-      else if ((bytes += body.length) > MOST_BYTES) return [];
-      else entries.push({ seq, message, after });
+      else if ((bytes += body.length) > MOST_BYTES) {
+        this.tooLarge.add(threadId);
+        return [];
+      } else entries.push({ seq, message, after });
     }
     return entries;
   }
 
   /** What was added is at least as much as what it would be joined with, so each byte is sent about twice. */
-  private isDue({ state, since }: ThreadRecord): boolean {
-    if (since === undefined) return false;
+  private isDue({ threadId, state, since }: ThreadRecord): boolean {
+    if (since === undefined || this.tooLarge.has(threadId)) return false;
     const { entries, bytes, whole, remains } = since;
     if (state.deleted === true) return entries > 0 || remains !== undefined;
     return entries >= (this.of.fewest ?? FEWEST) && bytes >= whole && bytes + whole <= MOST_BYTES;

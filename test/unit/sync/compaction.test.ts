@@ -88,7 +88,7 @@ test("a long answer that was streamed is one entry of a fraction of its size", a
   letOn();
   await going;
   await joined(server);
-  const whole = server.entries.find(({ body }) => messageIn(body, "t")?.type === "whole");
+  const whole = server.entries.find(({ seq, body }) => messageIn({ seq, body }, "t")?.type === "whole");
   expect(whole?.body.length).toBeLessThan(streamed / 2);
   const fresh = device(server, "New");
   await inStep(fresh);
