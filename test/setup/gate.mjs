@@ -27,6 +27,7 @@ const FILES = {
   ],
   // What engines do in their own way: workers that die, databases that are taken away.
   firefox: tabs("smoke", "smoke-death", "takeover", "storage"),
+  webkit: tabs("smoke", "smoke-death", "locked", "users"),
 };
 
 /** What the vitest project of this name runs in the gate; undefined: all of it, but {@link LEFT_OUT}. */
