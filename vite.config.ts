@@ -259,7 +259,10 @@ export default defineConfig(({ mode }) =>
             tabs("chromium", ["test/tabs/**/*.test.ts", "demo/test/tabs/*.test.ts"]),
             // What is about the dev server, not about the browser, is tested in one.
             tabs("firefox", ["test/tabs/**/!(dev-*).test.ts", "demo/test/tabs/*.test.ts"]),
-            tabs("webkit", WEBKIT_FILES.map((name) => `test/tabs/${name}.test.ts`)),
+            tabs(
+              "webkit",
+              WEBKIT_FILES.map((name) => `test/tabs/${name}.test.ts`),
+            ),
           ],
         },
       },
