@@ -418,8 +418,8 @@ test(
     const manager = await managerOf(nats);
     const entries = async (): Promise<number> => (await manager.streams.info(streamOf(space))).state.messages;
     const [a, b] = await pair();
-    await start(a, { n: 150, everyMs: 5 }, "streamed");
-    for (const tab of [a, b]) await shows(tab, numbers(150));
+    await start(a, { n: 400, everyMs: 8 }, "streamed");
+    for (const tab of [a, b]) await shows(tab, numbers(400));
     await b.evaluate((id) => window.synced.open(id), "gone");
     await start(b, { n: 3 }, "gone", "gone");
     await b.waitFor((id) => window.synced.view(id).run.is === "idle", "gone");

@@ -278,12 +278,12 @@ test("a pending change of the list is told, also one back to what the thread had
   });
 });
 
-test.each([false, true])("a thread is deleted before it was read again (its host ends: %s)", async (ends) => {
+test.each([false, true])("a thread is deleted before it was read again (its host ends: %s)", async (isEnded) => {
   const { server, laptop, phone, dbName } = await cutInRestoring();
   expect(await phone.runner.deleteThread("t")).toBe(true);
-  if (ends) await phone.close();
+  if (isEnded) await phone.close();
   else phone.space.connect(true);
-  const back = ends ? device(server, "Phone", { dbName }) : phone;
+  const back = isEnded ? device(server, "Phone", { dbName }) : phone;
   await haveRuns([back, laptop], [], server);
 });
 
