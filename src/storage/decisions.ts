@@ -1,7 +1,7 @@
 import { RunnerError } from "../run/errors.js";
 import { mayHoldBytes, readable, readableItems } from "../run/readable.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
-import { answeredIn, carried, leftBy } from "./pending-tool-calls.js";
+import { answeredIn, carried, leftBy, untaken } from "./pending-tool-calls.js";
 import type {
   Claim,
   ClaimRequest,
@@ -80,8 +80,12 @@ export function decideClaim<Row extends AnyRow>(
   };
 }
 
-/** A run that continues the path takes along all answers to pending tool calls: none is lost, or taken twice. */
-function takesAnswers(head: ThreadHead | undefined, { prevRunIndex, toolCallIds = [] }: ClaimRequest): boolean {
+/**
+ * A run that continues the path takes along all answers to pending tool calls: none is lost, or taken twice. One that another
+ * device executes may not know of them: they stay for a later one.
+ */
+function takesAnswers(head: ThreadHead | undefined, { prevRunIndex, toolCallIds = [], device }: ClaimRequest): boolean {
+  if (device !== undefined) return true;
   const waiting = prevRunIndex === head?.activeRunIndex ? answeredIn(head) : [];
   return waiting.length === toolCallIds.length && waiting.every(({ toolCallId }) => toolCallIds.includes(toolCallId));
 }
@@ -99,7 +103,7 @@ export function claimedHead(
   runIndex: number,
   epoch: number,
 ): ThreadHead {
-  const { threadId, runId, holder, prevRunIndex, device } = request;
+  const { threadId, runId, holder, prevRunIndex, device, toolCallIds = [] } = request;
   const { deleted: _deleted, pending: _pending, ...rest } = head ?? { threadId };
   const branches = prevRunIndex !== (runIndex === firstOf(head) ? null : runIndex - 1);
   return {
@@ -110,7 +114,7 @@ export function claimedHead(
     live: { runIndex, runId, ...(device !== undefined && { device }) },
     holder,
     ...(branches && { branched: true }),
-    ...carried(head, prevRunIndex, runIndex),
+    ...carried(head, prevRunIndex, runIndex, toolCallIds),
   };
 }
 
@@ -166,10 +170,10 @@ export const endedRun = <Row extends AnyRow>(run: Row, status: SettledStatus, en
   ...((status === "broken" || status === "errored") && { closedFrom: chunk.firstSeq }),
 });
 
-/** The head after its run ended, without pending tool calls. */
+/** The head after its run ended, without pending tool calls, but for answers that the run was not given. */
 export function freed(head: ThreadHead): ThreadHead {
-  const { live: _live, holder: _holder, stop: _stop, pending: _pending, ...rest } = head;
-  return rest;
+  const { live: _live, holder: _holder, stop: _stop, pending, ...rest } = head;
+  return { ...rest, ...untaken(pending, head.activeRunIndex, head.activeRunIndex) };
 }
 
 /** The head after its run was settled by its holder. */

@@ -1,6 +1,7 @@
 import { RunnerError } from "../run/errors.js";
 import { firstOf, freed, hasNoEvents, withoutUnderived } from "./decisions.js";
 import type { PlacedRun } from "./devices.js";
+import { hasResult, untaken } from "./pending-tool-calls.js";
 import type { RunRow, ThreadHead } from "./run-store.js";
 
 /*
@@ -168,8 +169,16 @@ export function placedHead(
   const branches = prevRunIndex !== (runIndex === firstOf(head) ? null : runIndex - 1);
   const branched = branches ? ({ branched: true } as const) : {};
   if (head !== undefined && !activatesNew(head, placed)) return { ...head, runCount: runIndex + 1, ...branched };
-  const { pending: _pending, ...others }: Partial<ThreadHead> = rest;
-  return { ...others, threadId, epoch, runCount: runIndex + 1, activeRunIndex: runIndex, ...branched };
+  const { pending, ...others }: Partial<ThreadHead> = rest;
+  return {
+    ...others,
+    threadId,
+    epoch,
+    runCount: runIndex + 1,
+    activeRunIndex: runIndex,
+    ...branched,
+    ...untaken(pending, prevRunIndex, runIndex, hasResult(placed.input.messages)),
+  };
 }
 
 /** The row of a run whose events and end are replaced. */

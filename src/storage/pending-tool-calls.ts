@@ -1,3 +1,4 @@
+import type { Message } from "@ag-ui/core";
 import { RunnerError } from "../run/errors.js";
 import type { LeftCalls, ToolResult, UnansweredCall } from "../run/pending-tool-calls.js";
 
@@ -71,18 +72,63 @@ export function pendingIn(head: Head | undefined): PendingToolCalls | undefined 
 
 /** The answers that the next run on the path goes on with. */
 export const answeredIn = (head: Head | undefined): readonly PendingToolCall[] =>
-  pendingIn(head)?.calls.filter(({ status }) => status === "answered") ?? [];
+  pendingIn(head)?.calls.filter(isAnswered) ?? [];
 
 /** Whether the run of this id is the one that goes on now: every call is answered. */
 export function isNextAfterCalls(head: Head | undefined, runId: string): boolean {
   const pending = pendingIn(head);
-  return pending?.nextRunId === runId && pending.calls.every(({ status }) => status === "answered");
+  return pending?.nextRunId === runId && pending.calls.every(isAnswered);
 }
 
-/** What of the pending calls goes along with a run that continues the path: the answers are in its input. */
-export function carried(head: Head | undefined, prevRunIndex: number | null, runIndex: number) {
-  const pending = prevRunIndex === head?.activeRunIndex ? pendingIn(head) : undefined;
-  const calls = pending?.calls.filter(({ status }) => status !== "answered") ?? [];
+/**
+ * What of the pending calls goes along with a run that continues the path.
+ *
+ * @param toolCallIds the calls whose answers are in its input
+ */
+export const carried = (
+  head: Head | undefined,
+  prevRunIndex: number | null,
+  runIndex: number,
+  toolCallIds: readonly string[],
+): Kept =>
+  prevRunIndex === head?.activeRunIndex
+    ? keeping(pendingIn(head), runIndex, (call) => !isAnswered(call) || !toolCallIds.includes(call.toolCallId))
+    : {};
+
+/**
+ * The answers that the run `runIndex` of another device was not given, for a later one.
+ *
+ * @param before the run before it, or itself
+ * @param isTaken whether it was given this one
+ */
+export const untaken = (
+  pending: unknown,
+  before: number | null,
+  runIndex: number,
+  isTaken: (call: PendingToolCall) => boolean = () => false,
+): Kept => {
+  const its = isPending(pending) && pending.runIndex === before ? pending : undefined;
+  return keeping(its, runIndex, (call) => isAnswered(call) && !isTaken(call));
+};
+
+/** Whether these messages have the result of a call. */
+export const hasResult =
+  (messages: readonly Message[]) =>
+  ({ toolCallId }: PendingToolCall): boolean =>
+    messages.some((message) => message.role === "tool" && message.toolCallId === toolCallId);
+
+interface Kept {
+  readonly pending?: PendingToolCalls;
+}
+
+const isAnswered = ({ status }: PendingToolCall): boolean => status === "answered";
+
+function keeping(
+  pending: PendingToolCalls | undefined,
+  runIndex: number,
+  isKept: (call: PendingToolCall) => boolean,
+): Kept {
+  const calls = pending?.calls.filter(isKept) ?? [];
   return pending === undefined || calls.length === 0 ? {} : { pending: { ...pending, runIndex, calls } };
 }
 
@@ -92,15 +138,14 @@ export interface LeftByRun extends LeftCalls {
   readonly agentId?: string;
 }
 
-/** The pending calls after run `runIndex`. One that was pending before it, and has no result yet, stays as it is. */
-export function leftBy(
-  head: Head,
-  runIndex: number,
-  left: LeftByRun | undefined,
-): { readonly pending?: PendingToolCalls } {
+/**
+ * The pending calls after run `runIndex`. One that was pending before it, and has no result yet, stays as it is, and so does
+ * an answer that the run was not given.
+ */
+export function leftBy(head: Head, runIndex: number, left: LeftByRun | undefined): Kept {
   if (left === undefined) return {};
   const before = isPending(head.pending) && head.pending.runIndex === runIndex ? head.pending.calls : [];
-  const kept = before.filter(({ toolCallId }) => left.unanswered.has(toolCallId));
+  const kept = before.filter((call) => isAnswered(call) || left.unanswered.has(call.toolCallId));
   const calls = [...kept, ...left.made.map((call): PendingToolCall => ({ ...call, status: "open" }))];
   const { nextRunId, agentId } = left;
   if (calls.length === 0) return {};

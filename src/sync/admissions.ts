@@ -55,6 +55,8 @@ export class Admissions {
     const { runId } = request.input;
     const { moved, isCurrent } = this.of;
     const { clock } = this.of.parts;
+    // A host that has just begun is about to connect.
+    if (this.of.context() !== undefined) await this.waitedFor(isCurrent);
     const admitted: Admission = { is: "admitted", release: () => void this.starting.delete(runId) };
     const until = abortWith(this.of.closed);
     const late = clock.after(CLAIM_MS, until.signal).then(() => {

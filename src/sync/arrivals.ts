@@ -99,7 +99,8 @@ export class Arrivals {
   run(runId: string, row: RunRow | undefined, isBeside: boolean): IncomingRun | undefined {
     const known = this.waitingRun(runId);
     if (known !== undefined || row?.device === undefined) return known;
-    return this.push(new IncomingRun(this.context, startOf(row, row.device), isBeside, true));
+    const before = this.runs.get(runId);
+    return this.push(new IncomingRun(this.context, startOf(row, row.device), isBeside, { toStop: before?.toStop }));
   }
 
   /** Nothing more of the run comes. */
@@ -173,7 +174,7 @@ export class Arrivals {
         const stop = (): void => devices.askToStop(device.id, { threadId, runId });
         // Whatever is appended brings it along.
         const asks = one.run.isLive && !one.run.hasMore && (await parts.store.head(threadId))?.stop?.runId === runId;
-        if (asks) stop();
+        if (asks) one.run.toStop = true;
         return one.run.write(devices.isAway(device.id), stop);
       }
       case "thread":

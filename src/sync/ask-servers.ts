@@ -13,13 +13,13 @@ import type { ThreadSync } from "./thread-sync.js";
 const TAKE_MS = 8_000;
 /** How often a run is asked for that servers let go of. */
 const MAX_ASKS = 3;
-/** What is waited for is looked at this often, in ms, if nothing rings. */
+/** What is waited for is looked at, and a server is told to stop, this often, in ms, if nothing rings. */
 const LOOK_MS = 250;
 
 export interface AskContext {
   readonly parts: Pick<RunnerParts, "clock">;
   readonly self: DeviceName;
-  readonly devices: Pick<Devices, "askToStop">;
+  readonly devices: Pick<Devices, "askToStop" | "isAway">;
   /** Resolves with the run, once it stands in the log. */
   readonly inLog: () => Promise<unknown>;
   /** Everything that others have added is known. */
@@ -53,7 +53,20 @@ export async function askServers(
       if (error instanceof SpaceOffline) return false;
       throw error;
     });
+  /** What is told may be lost: the server is told until it has ended the run, or lets go of it. */
+  const stopAt = async ({ id }: DeviceName): Promise<void> => {
+    while (!closed.aborted) {
+      const { lock, open } = thread.record.state;
+      const hasClaimed = lock?.runId === runId && lock.asks === undefined && lock.device.id === id;
+      const opened = Object.hasOwn(open, runId) ? open[runId] : undefined;
+      if (!hasClaimed && opened?.device.id !== id) return;
+      devices.askToStop(id, { threadId, runId });
+      await clock.after(LOOK_MS, closed);
+    }
+  };
   let asks = 0;
+  /** The thread's deletion that was known when it was asked for. */
+  let known: number | undefined;
   /** When the thread was seen to be asked for, or taken, first. */
   let since: number | undefined;
   for (;;) {
@@ -67,14 +80,16 @@ export async function askServers(
     // What was read of the log is older than what is read below.
     if (moved.count !== seen) continue;
     if (isCurrent()) {
-      const { lock, open, refused, deleted } = thread.record.state;
+      const { lock, open, refused, deleted, lastRun } = thread.record.state;
       const isIts = lock?.runId === runId;
       const isAsked = isIts && lock.asks !== undefined;
       const opened = Object.hasOwn(open, runId) ? open[runId] : undefined;
-      const holder = opened?.device ?? (isIts && !isAsked ? lock.device : undefined);
+      // A server that is away behind its claim begins nothing that counts.
+      const isTaken = isIts && !isAsked && !devices.isAway(lock.device.id);
+      const holder = opened?.device ?? (isTaken ? lock.device : undefined);
       if (isAsked || holder !== undefined) since ??= clock.elapsed();
       if (signal.aborted && holder !== undefined) {
-        devices.askToStop(holder.id, { threadId, runId });
+        void stopAt(holder);
         throw cancelled();
       }
       const isLate = since !== undefined && clock.elapsed() - since >= TAKE_MS;
@@ -89,14 +104,14 @@ export async function askServers(
         );
       } else if (!isAsked && holder === undefined && !thread.expects(runId)) {
         if (signal.aborted) throw cancelled();
-        if (asks > 0 && deleted === true) throw new RunnerError("deleted", { threadId, runId });
         if (asks > 0 && refused?.runId === runId) throw fromErrorData(refused.error);
+        if (asks > 0 && deleted === true && lastRun !== known) throw new RunnerError("deleted", { threadId, runId });
         const { heldBy } = thread;
         if (heldBy !== undefined && lock !== undefined)
           throw new RunnerError("thread-busy", { threadId, runId: lock.runId, device: heldBy.name });
         if (asks >= MAX_ASKS) throw offline(`Servers have let go of the run of the agent "${agentId}": ask again`);
         // Its answer may be lost.
-        asks++;
+        if (asks++ === 0 && deleted === true) known = lastRun;
         since = undefined;
         if (await add({ type: "claim", threadId, runId, device: self, asks: asked })) continue;
         // Others have added something: it was not asked for.

@@ -20,6 +20,10 @@ export class IncomingRun {
   private isAbandoned = false;
   /** Its end stands in the log. */
   private isOver = false;
+  /** A part of it is in the log. */
+  private begun: boolean;
+  /** Somebody here asks for its end: its device is told as often as anything of it comes, since it may not hear it. */
+  toStop: boolean;
   private mirror: Mirror | undefined;
 
   /**
@@ -31,8 +35,11 @@ export class IncomingRun {
     private readonly context: MirrorContext,
     readonly run: RunMessage,
     public isBeside: boolean,
-    private begun = false,
-  ) {}
+    begun?: { readonly toStop: boolean | undefined },
+  ) {
+    this.begun = begun !== undefined;
+    this.toStop = begun?.toStop === true;
+  }
 
   get isLive(): boolean {
     return this.mirror !== undefined;
@@ -104,8 +111,9 @@ export class IncomingRun {
     // More may come meanwhile.
     const arrived = this.chunks.splice(0);
     try {
-      if (await mirror.append(arrived)) stop();
+      if (await mirror.append(arrived)) this.toStop = true;
       if (end !== undefined) await mirror.end(end);
+      else if (this.toStop) stop();
     } catch (error) {
       this.chunks.unshift(...arrived);
       // Somebody took it over: the log says what became of it.

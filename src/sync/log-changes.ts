@@ -71,7 +71,7 @@ export async function afterDeletion(
 export async function deleteHere(
   { parts, self }: Context,
   { threadId, sent, state }: ThreadRecord,
-  { anew, whole }: Pick<ReadOfThread, "anew" | "whole">,
+  { anew, whole, open }: Pick<ReadOfThread, "anew" | "whole" | "open">,
 ): Promise<"deleted" | "kept" | "blocked"> {
   const head = await parts.store.head(threadId);
   if (head === undefined || head.deleted === true) return "deleted";
@@ -80,8 +80,15 @@ export async function deleteHere(
   // It has begun anew here already.
   if (anew !== undefined && runs.every(({ runId }) => anew.has(runId))) return "deleted";
   const isGone = state.deleted === true || (anew !== undefined && !runs.some(({ runId }) => anew.has(runId)));
-  const isUnsent = (run: RunRow): boolean => run.runIndex >= sent && isOwn(run, self) && !whole.has(runKey(run));
+  // Of one that broke, others may lack nothing but the end that was made for it here.
+  const isKnown = ({ runId, status, closedFrom = Infinity }: RunRow): boolean =>
+    status === "broken" && closedFrom <= (open.get(runId) ?? -1);
+  const isUnsent = (run: RunRow): boolean =>
+    run.runIndex >= sent && isOwn(run, self) && !whole.has(runKey(run)) && !isKnown(run);
   if (!isGone || runs.some(isUnsent)) return "kept";
+  // What waits here, nobody else knows.
+  const waiting = await parts.store.waitingRuns(threadId);
+  if (waiting.some(({ kind }) => kind === "run")) return "kept";
   if (!(await parts.store.deleteThread(threadId))) return "blocked";
   parts.channel.post({ type: "changed", threadId, deleted: true });
   return "deleted";

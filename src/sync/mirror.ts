@@ -1,4 +1,4 @@
-import type { Message, RunFinishedEvent } from "@ag-ui/client";
+import type { RunFinishedEvent } from "@ag-ui/core";
 import { claimThread } from "../lock/claim.js";
 import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
@@ -12,7 +12,7 @@ import { newThread, type History } from "../runner/history/history.js";
 import { RecordedRun } from "../runner/history/recorded-run.js";
 import type { RunnerParts } from "../runner/parts.js";
 import type { DeviceName } from "../storage/devices.js";
-import { answeredIn, type LeftByRun, type PendingToolCall } from "../storage/pending-tool-calls.js";
+import { answeredIn, hasResult, type LeftByRun } from "../storage/pending-tool-calls.js";
 import type { Claim, RunRow, ThreadHead } from "../storage/run-store.js";
 import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
 
@@ -230,7 +230,7 @@ async function started(
     fingerprint,
     ...(continues && {
       toolCallIds: answeredIn(head)
-        .filter(isIn(input.messages))
+        .filter(hasResult(input.messages))
         .map(({ toolCallId }) => toolCallId),
     }),
     ...(answersOf(run) && { answers: true }),
@@ -254,9 +254,3 @@ async function reopened(
   if (claim === undefined || head === undefined) return undefined;
   return { claim, recorded: await history.viewOf(head, runIndex) };
 }
-
-/** Whether a run was given the result of a call. One that came later goes along with the next run. */
-const isIn =
-  (messages: readonly Message[]) =>
-  ({ toolCallId }: PendingToolCall): boolean =>
-    messages.some((message) => message.role === "tool" && message.toolCallId === toolCallId);

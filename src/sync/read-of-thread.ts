@@ -1,6 +1,6 @@
 import { runKey } from "./run-key.js";
 import type { EndMessage, RunMessage, SpaceMessage } from "./messages.js";
-import type { Outcome } from "./thread-state.js";
+import type { Outcome, ThreadState } from "./thread-state.js";
 
 /** What was read of a thread since its first entry, or since this host began: what its state does not say. */
 export class ReadOfThread {
@@ -11,12 +11,17 @@ export class ReadOfThread {
    * or somebody has added to it unseen.
    */
   anew: ReadonlySet<string> | undefined;
+  /** When it was deleted, how many events had come of the runs whose end had not. */
+  open: ReadonlyMap<string, number> = new Map();
   /** When the own runs began whose end was not read. */
   private readonly begun = new Map<string, number>();
 
-  /** An entry that counts, whoever added it. */
-  take(message: SpaceMessage, outcome: Outcome): void {
-    if (outcome === "deleted") this.anew = new Set();
+  /** An entry, whoever added it. @param before the thread before it */
+  take(message: SpaceMessage, before: ThreadState, outcome: Outcome): void {
+    if (outcome === "deleted") {
+      this.anew = new Set();
+      this.open = new Map(Object.entries(before.open).map(([runId, { nextSeq }]) => [runId, nextSeq]));
+    }
     if (message.type !== "run" || outcome === "nothing") return;
     // Nobody has it whole until its device has sent it.
     this.whole.delete(runKey(message));
@@ -40,5 +45,6 @@ export class ReadOfThread {
     this.whole.clear();
     this.begun.clear();
     this.anew = undefined;
+    this.open = new Map();
   }
 }

@@ -237,7 +237,7 @@ export class ThreadSync {
     const folded = fold(before.state, seq, message);
     const { state, outcome } = folded;
     this.its = recordAfter(before, message, folded, { bytes: body.length, unsent });
-    this.read.take(message, outcome);
+    this.read.take(message, before.state, outcome);
     if (type === "run") {
       // Another server took this one for dead, and goes on with its run.
       const { of = "" } = message.attempt ?? {};
