@@ -194,7 +194,7 @@ test("where it is not allowed it says so, removes nothing, and stays connected",
   device.state$.subscribe(({ is }) => states.push(is));
   await until(device, "online");
   const one = (await device.add("a", bytes("a1"), { last: 0, id: "a1" })) ?? 0;
-  const two = (await device.add("a", bytes("a2"), { last: one, id: "a2" })) ?? 0;
+  const two = (await device.add("a", bytes("a2"), { last: one, id: "a2", isWhole: true })) ?? 0;
   expect(await removed(device, "a", 0)).toBe(false);
   expect(await removed(device, "a", two)).toBe(false);
   expect(await textsOf(device, "a")).toEqual(["a1", "a2"]);

@@ -4,6 +4,7 @@ import { Lazy } from "../../platform/lazy.js";
 import { inTime, type Clock } from "../../platform/clock.js";
 import { consume, type Selection } from "./consumer.js";
 import { codeOf, isBehind, isUnanswered, STREAM_NAME_IN_USE, STREAM_NOT_FOUND } from "./errors.js";
+import { isAboutMaking, makeAlone } from "./make-alone.js";
 import type { Nats } from "./packages.js";
 import {
   decodePart,
@@ -115,8 +116,22 @@ export class SpaceLog {
 
   /** Creates the stream where it is missing. Errors: it cannot be reached, or must not be created. */
   async ensure(): Promise<void> {
+    const { nc, live: subject, signal } = this;
+    const { headers } = this.nats.core;
+    const { clock } = this.options;
+    const isCluster = nc.info?.cluster !== undefined;
+    while (!signal.aborted && (await this.isMissing())) {
+      const make = async (): Promise<void> => {
+        if (!isCluster || (await this.isMissing())) await this.make();
+      };
+      if (!isCluster) return make();
+      if (await makeAlone({ nc, headers, subject, clock, signal }, make)) return;
+    }
+  }
+
+  private async isMissing(): Promise<boolean> {
     const { streams } = await this.manager.get();
-    const missing = await streams.info(this.stream).then(
+    return streams.info(this.stream).then(
       ({ config }) => {
         this.copies = config.num_replicas;
         return false;
@@ -126,7 +141,10 @@ export class SpaceLog {
         return true;
       },
     );
-    if (!missing) return;
+  }
+
+  private async make(): Promise<void> {
+    const { streams } = await this.manager.get();
     const { StorageType, DiscardPolicy, RetentionPolicy } = this.nats.jetstream;
     const config = {
       name: this.stream,
@@ -265,7 +283,7 @@ export class SpaceLog {
   hear(listener: (body: Uint8Array) => void): void {
     this.nc.subscribe(this.live, {
       callback: (error: Error | null, msg: Msg) => {
-        if (error === null && !this.signal.aborted) listener(msg.data);
+        if (error === null && !this.signal.aborted && !isAboutMaking(msg)) listener(msg.data);
       },
     });
   }
