@@ -56,7 +56,8 @@ export class Serving {
   /** An entry of the thread was read. */
   take(thread: ThreadSync): void {
     const { lock } = thread.record.state;
-    if (lock !== undefined && lock.asks === undefined)
+    // One that is not claimed may be that of a copy which another device sends again.
+    if (lock?.isClaimed === true && lock.asks === undefined)
       void this.lookAt(lock, thread.record.threadId).catch(() => undefined);
     if (lock?.asks === undefined) this.asked.delete(thread);
     else if (this.of.isCurrent()) this.serve(thread);

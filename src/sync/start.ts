@@ -92,7 +92,7 @@ async function syncOf(
   const below = await spaceOf(options, connect);
   // A server goes on with what another one was asked for, and began while this one was there.
   const takesOver = ({ device: its, asker }: Pick<RunRow, "device" | "asker">): boolean =>
-    its !== undefined && asker !== undefined && sync.wasHere(its.id);
+    its !== undefined && asker !== undefined && sync.hasLeft(its.id);
   const { parts, elsewhere, listChanged } = runner.joinDevices(server && takesOver);
   const { dbName, clock, logger, makeId, store } = parts;
   const database: SyncRecords =

@@ -185,9 +185,9 @@ export class Sync {
     return this.state.is === "online" && this.target !== undefined && (this.place?.seq ?? 0) >= this.target;
   }
 
-  /** The device was heard of since this host is here. */
-  wasHere(id: string): boolean {
-    return this.devices?.wasHere(id) === true;
+  /** The device was heard of since this host is here, and is not any more. */
+  hasLeft(id: string): boolean {
+    return this.devices?.wasHere(id) === true && this.devices.isAway(id);
   }
 
   async close(): Promise<void> {

@@ -240,6 +240,32 @@ describe("one server", () => {
     });
   });
 
+  test("a consumer that gets nothing of what is there is given up for another one", async () => {
+    const space = freshName();
+    const writer = openSpace(servers, { space });
+    await until(writer, "online");
+    const hasty: Clock = { ...systemClock, after: (ms, signal) => systemClock.after(Math.min(ms, 200), signal) };
+    let consumers = 0;
+    // Its server says that it is there, and sends nothing: one that was killed may do so.
+    const deaf: typeof connect = async (options) => {
+      const nc = await connect(options);
+      const subscribe = nc.subscribe.bind(nc);
+      nc.subscribe = (subject, given = {}) => {
+        const { callback } = given;
+        const isDeaf = subject.startsWith("_INBOX_") && !subject.endsWith("*") && ++consumers === 1;
+        if (!isDeaf || callback === undefined) return subscribe(subject, given);
+        const heard: typeof callback = (error, msg) => (msg.subject === subject ? callback(error, msg) : undefined);
+        return subscribe(subject, { ...given, callback: heard });
+      };
+      return nc;
+    };
+    const reader = new Reader(openSpace(servers, { space, connect: deaf, clock: hasty }));
+    await eventually(() => expect(reader.begins).toHaveLength(1));
+    await writer.add("t", bytes("first"), { last: 0, id: "first" });
+    await eventually(() => expect(reader.texts).toEqual(["first"]));
+    expect(consumers).toBe(2);
+  });
+
   test("a stream that is deleted and made anew is another log", async () => {
     const space = freshName();
     const device = openSpace(servers, { space });
@@ -280,6 +306,18 @@ async function createdSpace(servers: NatsServers): Promise<string> {
 }
 
 describe("servers that fail", () => {
+  test("of many devices that find no stream in a cluster, one makes it", async () => {
+    const servers = await ownServers({ servers: 3 });
+    for (let round = 0; round < 5; round++) {
+      const space = freshName();
+      let made = 0;
+      const connecting = counting("STREAM.CREATE", () => made++);
+      const devices = Array.from({ length: 6 }, () => openSpace(servers, { space, replicas: 3, connect: connecting }));
+      await Promise.all(devices.map((device) => until(device, "online")));
+      expect(made).toBe(1);
+    }
+  });
+
   test("a server that is killed and comes back loses and doubles nothing", async () => {
     const servers = await ownServers();
     const space = freshName();

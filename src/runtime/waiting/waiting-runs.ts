@@ -127,7 +127,12 @@ export class WaitingRuns {
   async enqueue(asked: EnqueueRequest, headers: Headers): Promise<Enqueued> {
     if (isUnrecorded(asked.run.input)) return "free";
     this.parts.runner.checkRequest(asked.run);
-    if (await this.mustWait(asked)) return this.add(asked, headers);
+    // A thread that has not come to this device cannot be looked at.
+    const mustWait = await this.mustWait(asked).catch((error: unknown) => {
+      if (RunnerError.is(error, "offline") && mayWaitAfter(error, asked)) return true;
+      throw error;
+    });
+    if (mustWait) return this.add(asked, headers);
     try {
       await this.parts.begin({ ...asked.run, onBusy: asked.onBusy }, headers);
       return "began";

@@ -1,5 +1,6 @@
 import type { ConsumerAPI, ConsumerConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { abortWith } from "../../platform/abort.js";
 import type { Clock } from "../../platform/clock.js";
 import type { Nats } from "./packages.js";
 import { pulled, type Delivered } from "./pull.js";
@@ -22,15 +23,26 @@ export interface ConsumedStream {
 /** Which messages, and in which order. */
 export type Selection = Pick<ConsumerConfig, "deliver_policy" | "opt_start_seq" | "filter_subject">;
 
+/** Where it ends. */
+export type Until =
+  /** With the last message that is there once the consumer exists; a consumer that is lost before is an error, and so is `signal`. */
+  | "now"
+  /** When the consumer is lost, or gets nothing of what is there. */
+  | "lost";
+
+/** How often it is looked whether the consumer gets what is there, and how late that may be, in ms. */
+const CHECK_MS = 20_000;
+const LATE_MS = 5_000;
+
 /**
  * Reads a stream through a consumer of its own, which is deleted afterwards.
  *
- * @param lastSeq called once the consumer exists. @returns the seq of the message after which it ends, undefined: at once,
- *   Infinity: when the consumer is lost. With a number a consumer that is lost before is an error, and so is `signal`
+ * @param lastSeq the seq of the last message that is there, as the leader of the stream has it; undefined: there is none
  */
 export async function* consume(
   stream: ConsumedStream,
   selection: Selection,
+  until: Until,
   lastSeq: () => Promise<number | undefined>,
   signal: AbortSignal,
 ): AsyncGenerator<Delivered, void> {
@@ -44,18 +56,45 @@ export async function* consume(
     mem_storage: true,
     num_replicas: 1,
   });
+  const reading = abortWith(signal, stream.signal);
+  const read = { seq: (selection.opt_start_seq ?? 1) - 1, isWaiting: true };
   try {
-    const last = await lastSeq();
+    const last = until === "lost" ? Infinity : await lastSeq();
     if (last === undefined) return;
+    if (until === "lost") void missed(read, lastSeq, clock, reading.signal).then(() => reading.abort());
     const next = `$JS.API.CONSUMER.MSG.NEXT.${stream.name}.${name}`;
     const inbox = nats.core.createInbox(stream.inboxPrefix);
     const isThere = last < Infinity;
-    for await (const delivered of pulled({ nc, next, inbox, clock, isThere }, signal, stream.signal)) {
+    for await (const delivered of pulled({ nc, next, inbox, clock, isThere }, reading.signal)) {
+      read.isWaiting = false;
+      read.seq = delivered.seq;
       yield delivered;
       if (delivered.seq >= last) return;
+      read.isWaiting = true;
     }
     if (isThere) throw new Error("The consumer was lost before its last message");
   } finally {
+    reading.abort();
     if (!stream.signal.aborted) void consumers.delete(stream.name, name).catch(() => undefined);
+  }
+}
+
+/**
+ * Resolves when something is there that does not come: a server that was killed may take itself for in step again, and hear
+ * of nothing (seen with 2.9.10). Its consumers go on to say that they are there.
+ */
+async function missed(
+  read: { readonly seq: number; readonly isWaiting: boolean },
+  lastSeq: () => Promise<number | undefined>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await clock.after(CHECK_MS, signal);
+    const { seq } = read;
+    const last = signal.aborted ? undefined : await lastSeq().catch(() => undefined);
+    if (last === undefined || last <= seq) continue;
+    await clock.after(LATE_MS, signal);
+    if (read.isWaiting && read.seq === seq) return;
   }
 }

@@ -269,7 +269,9 @@ export class SpaceLog {
     const { nc, nats, signal: ended } = this;
     const { space, clock } = this.options;
     const stream = { nc, nats, consumers, name: this.stream, inboxPrefix: inboxPrefix(space), clock, signal: ended };
-    for await (const { seq, msg } of consume(stream, this.selection(which), () => this.lastSeq(which), signal)) {
+    const until = which.are === "from" ? "lost" : "now";
+    const lastSeq = async () => (await this.lastOf(which.are === "of-thread" ? which.thread : "*"))?.seq;
+    for await (const { seq, msg } of consume(stream, this.selection(which), until, lastSeq, signal)) {
       const message = this.messageOf(seq, msg.subject, msg.headers, () => msg.data);
       if (message !== undefined) yield message;
     }
@@ -298,16 +300,6 @@ export class SpaceLog {
       case "of-thread":
         return { deliver_policy: DeliverPolicy.All, filter_subject: this.threads + which.thread };
     }
-  }
-
-  /**
-   * The seq of the last message that is there now, for {@link consume}. The consumer's own count of pending messages would
-   * not do: where it is on a server that is behind, it does not count what was acknowledged.
-   */
-  private async lastSeq(which: Which): Promise<number | undefined> {
-    if (which.are === "from") return Infinity;
-    // Consumers deliver in the order of seqs, the last ones of threads, too.
-    return (await this.lastOf(which.are === "lasts" ? "*" : which.thread))?.seq;
   }
 
   private get live(): string {
