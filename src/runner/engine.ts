@@ -213,7 +213,9 @@ export class RunnerEngine {
       this.retention.get(),
       // An invalid head must not prevent the deletion.
       this.parts.store.head(threadId).catch(() => undefined),
-      this.runs.current(threadId) && end(),
+      // What waits would start when the live run has ended.
+      this.runs.current(threadId) &&
+        Promise.all([this.parts.store.clearWaiting(threadId).catch(() => undefined), end()]),
     ]);
     return retention.deleteEnded(threadId, asked, end);
   }

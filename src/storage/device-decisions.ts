@@ -79,8 +79,9 @@ export function eventsIn({ threadId, runId, chunks }: PlacedRun): number {
 
 /** Its end here is not the one that its device gave it. */
 function isReplacedBy(run: AnyRow, placed: PlacedRun): boolean {
-  const { device, status, eventCount = 0, closedFrom, endedAt } = run;
-  if (device === undefined) return false;
+  const { device, asker, status, eventCount = 0, closedFrom, endedAt } = run;
+  // A server that was cut off behind its claim: another one has executed what was asked for.
+  if (device === undefined) return asker !== undefined && status === "stopped" && placed.status === "finished";
   const count = eventsIn(placed);
   if (status === "broken") {
     // Who sends it anew, and broke off again before it had sent as much, has said less of it than was here.
@@ -187,6 +188,7 @@ export function replacedRun<Row extends AnyRow>(run: Row, placed: PlacedRun, epo
   const { status, endedAt } = placed;
   return {
     ...rest,
+    device: rest.device ?? placed.device,
     status,
     endedAt,
     eventCount: eventsIn(placed),

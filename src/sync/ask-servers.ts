@@ -13,8 +13,9 @@ import type { ThreadSync } from "./thread-sync.js";
 const TAKE_MS = 8_000;
 /** How often a run is asked for that servers let go of. */
 const MAX_ASKS = 3;
-/** What is waited for is looked at, and a server is told to stop, this often, in ms, if nothing rings. */
+/** What is waited for is looked at this often, in ms, if nothing rings. A server is told to stop as often at first, then less. */
 const LOOK_MS = 250;
+const TOLD_MS = 5_000;
 
 export interface AskContext {
   readonly parts: Pick<RunnerParts, "clock">;
@@ -55,13 +56,13 @@ export async function askServers(
     });
   /** What is told may be lost: the server is told until it has ended the run, or lets go of it. */
   const stopAt = async ({ id }: DeviceName): Promise<void> => {
-    while (!closed.aborted) {
+    for (let pause = LOOK_MS; !closed.aborted; pause = Math.min(2 * pause, TOLD_MS)) {
       const { lock, open } = thread.record.state;
       const hasClaimed = lock?.runId === runId && lock.asks === undefined && lock.device.id === id;
       const opened = Object.hasOwn(open, runId) ? open[runId] : undefined;
       if (!hasClaimed && opened?.device.id !== id) return;
       devices.askToStop(id, { threadId, runId });
-      await clock.after(LOOK_MS, closed);
+      await clock.after(pause, closed);
     }
   };
   let asks = 0;

@@ -91,7 +91,10 @@ export class Mirror {
       const known = await parts.store.runById(threadId, runId);
       if (known !== undefined && isThatRun(known, { fingerprint: run.fingerprint, answers: answersOf(run) })) {
         const begun = await reopened(context, known);
-        if (begun === undefined) return known.status;
+        const { device: its, asker, status } = known;
+        // What another server executes in place of this one is put in its place when it is whole.
+        const isReplaced = its === undefined && asker !== undefined && status === "stopped";
+        if (begun === undefined) return isReplaced ? "broken" : status;
         mirror = new Mirror(context, run, begun.claim, lock, begun.recorded);
       } else {
         const begun = await started(context, run, head);
