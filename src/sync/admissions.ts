@@ -34,7 +34,11 @@ export class Admissions {
   /** Runs that are about to start, or that servers were asked for. */
   readonly starting = new Set<string>();
 
-  constructor(private readonly of: AdmissionsParts) {}
+  private readonly since: number;
+
+  constructor(private readonly of: AdmissionsParts) {
+    this.since = of.parts.clock.elapsed();
+  }
 
   /**
    * Asks whether a run may start, and tells the other devices so. The caller holds the thread's lock here. Where the
@@ -55,8 +59,7 @@ export class Admissions {
     const { runId } = request.input;
     const { moved, isCurrent } = this.of;
     const { clock } = this.of.parts;
-    // A host that has just begun is about to connect.
-    if (this.of.context() !== undefined) await this.waitedFor(isCurrent);
+    await this.begun();
     const admitted: Admission = { is: "admitted", release: () => void this.starting.delete(runId) };
     const until = abortWith(this.of.closed);
     const late = clock.after(CLAIM_MS, until.signal).then(() => {
@@ -158,6 +161,16 @@ export class Admissions {
     return run !== undefined && isThatRun(run, { fingerprint, answers: isAnswer(input) }) ? run : undefined;
   }
 
+  /** A host that has just begun may be about to keep the threads in step, and to connect. */
+  private async begun(): Promise<void> {
+    const { closed, moved, parts, context, isCurrent } = this.of;
+    const { clock } = parts;
+    while (context() === undefined && !closed.aborted && clock.elapsed() - this.since < CLAIM_MS) {
+      await ringOrSilence(moved, moved.count, clock, BEGIN_MS, closed);
+    }
+    if (context() !== undefined) await this.waitedFor(isCurrent);
+  }
+
   private isOffered(agentId: string): boolean {
     const { devices } = this.of.context() ?? {};
     return devices?.online.some(({ agents }) => agents?.includes(agentId)) === true;
@@ -185,5 +198,6 @@ export class Admissions {
   }
 }
 
-/** How often what nothing rings for is looked at, in ms. */
+/** How often what nothing rings for is looked at, in ms; and by a host that has just begun. */
 const LOOK_MS = 250;
+const BEGIN_MS = 20;

@@ -73,7 +73,7 @@ export class MemoryServer {
 
 /** One device's way to the server, which can be cut. */
 export class MemorySpace implements Space {
-  private readonly state = new BehaviorSubject<SpaceState>({ is: "online" });
+  private readonly state: BehaviorSubject<SpaceState>;
   private readonly cut = new Bell();
 
   constructor(
@@ -86,8 +86,12 @@ export class MemorySpace implements Space {
       readonly lateAnswer?: () => Promise<void>;
       /** Whether the credentials allow it. */
       readonly mayRemove?: () => boolean;
+      /** At first there is no connection yet. */
+      readonly isConnecting?: true;
     } = {},
-  ) {}
+  ) {
+    this.state = new BehaviorSubject<SpaceState>({ is: faults.isConnecting === true ? "connecting" : "online" });
+  }
 
   get state$(): Observable<SpaceState> {
     return this.state;

@@ -1,0 +1,234 @@
+import { EventType, type BaseEvent, type Tool } from "@ag-ui/client";
+import { filter, firstValueFrom } from "rxjs";
+import { expect, test, vi } from "vitest";
+import { agentOf, collect, counted, counter, fastClock, freshDb, gated, inputOf } from "../runner/kit.js";
+import { gatedAgent, until } from "../waiting/kit.js";
+import { device, inStep, lineOf, MemoryServer, say, tree, types } from "./kit.js";
+import { MemorySpace } from "./memory-space.js";
+import { ask, device as runtimeOn, runOf, sees, server, textsOf } from "./servers-kit.js";
+
+/*
+ * What a review as a hostile user has found where devices in step meet tool calls, stops, deletions, and runs that wait.
+ */
+
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 30_000, interval: 10 });
+const story = (space: MemoryServer): string => space.entries.flatMap(lineOf).join("\n");
+const claims = (space: MemoryServer): number => types(space).filter((type) => type === "claim").length;
+/** Resolves when somebody is told to stop a run from now on. */
+const stopTold = (space: MemoryServer) =>
+  firstValueFrom(space.told.pipe(filter((body) => new TextDecoder().decode(body).includes('"stop"'))));
+const outcome = (run: Promise<unknown>): Promise<unknown> =>
+  run.then(
+    () => "done",
+    (error: { code?: string }) => error.code,
+  );
+
+const calls = agentOf(async function* (): AsyncGenerator<BaseEvent> {
+  const call = { toolCallId: "c1", toolCallName: "seat", parentMessageId: "a" };
+  yield { type: EventType.TOOL_CALL_START, ...call } as BaseEvent;
+  yield { type: EventType.TOOL_CALL_END, toolCallId: "c1" } as BaseEvent;
+});
+const seat: Tool = { name: "seat", description: "", parameters: {} };
+
+/** A call of the phone is answered there, and the agent does not go on because of it. */
+async function answered(clock = fastClock(1)) {
+  const space = new MemoryServer();
+  const [phone, laptop] = [device(space, "Phone", { clock }), device(space, "Laptop")];
+  await inStep(phone, laptop);
+  await collect(phone.runner.run({ threadId: "t", agent: calls, input: { ...inputOf("t", "r1"), tools: [seat] } }));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "finished" } }));
+  const call = { threadId: "t", toolCallId: "c1", token: "tok" };
+  expect(await phone.runner.claimToolCall(call, "tab")).toBe(true);
+  await phone.runner.answerToolCall({ ...call, by: "handler", content: "seat 7", followUp: false });
+  return { space, phone, laptop };
+}
+
+test("a run of another device streams although a call was answered here, and the next run here is given the answer", async () => {
+  const { phone, laptop } = await answered();
+  const { gate, letOn } = gated();
+  const run = say(laptop, "t", "r2", agentOf(counter(4, (step) => (step === 2 ? gate : undefined))));
+  await eventually(async () => expect(await tree(phone, "t")).toMatchObject({ r2: { status: "running" } }));
+  letOn();
+  await run;
+  await eventually(async () => expect(await tree(phone, "t")).toEqual(await tree(laptop, "t")));
+  await inStep(phone);
+  const given: unknown[] = [];
+  const agent = agentOf(async function* ({ messages }): AsyncGenerator<BaseEvent> {
+    given.push(...messages.filter(({ role }) => role === "tool").map(({ content }) => content));
+    yield* [];
+  });
+  await say(phone, "t", "r3", agent);
+  expect(given).toEqual(["seat 7"]);
+});
+
+test("the device of that run dies in the middle, and the thread is free", async () => {
+  const { space, phone, laptop } = await answered(fastClock(50));
+  const { gate, letOn } = gated();
+  const run = say(laptop, "t", "r2", agentOf(counter(4, (step) => (step === 2 ? gate : undefined))));
+  await eventually(() => expect(types(space)).toContain("events"));
+  laptop.space.connect(false);
+  await eventually(async () => expect(await tree(phone, "t")).toMatchObject({ r2: { status: "broken" } }));
+  await say(phone, "t", "r3", agentOf(counter(2)));
+  letOn();
+  await run;
+});
+
+test("a stop that was taken while the run's device is cut off ends the run when it is back", async () => {
+  const space = new MemoryServer();
+  const phone = device(space, "Phone");
+  const laptop = device(space, "Laptop", { clock: fastClock(50) });
+  await inStep(phone, laptop);
+  const { gate, letOn } = gated();
+  const run = say(phone, "t", "r1", agentOf(counter(6, (step) => (step === 3 ? gate : undefined))));
+  await eventually(async () => expect((await laptop.runner.getThreadMessages("t"))[1]?.content).toBe(counted(3)));
+  phone.space.connect(false);
+  expect(await laptop.runner.stop({ threadId: "t", runId: "r1" })).toBe(true);
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "broken" } }));
+  const told = stopTold(space);
+  phone.space.connect(true);
+  await told;
+  await eventually(async () => expect((await phone.store.head("t"))?.stop ?? "over").toBeDefined());
+  letOn();
+  await run;
+  await eventually(async () => expect(await tree(phone, "t")).toMatchObject({ r1: { status: "stopped" } }));
+});
+
+test("in a thread that was deleted, the error of a server is told", async () => {
+  const space = new MemoryServer();
+  await server(new MemorySpace(space), "Server", {
+    agents: { heavy: agentOf(counter(2)), broken: () => Promise.reject(new Error("no model here")) },
+  });
+  const { runtime } = runtimeOn(new MemorySpace(space), "Phone");
+  await sees(runtime, "broken");
+  await ask(runtime, "heavy", "t", "r1");
+  await runtime.threads.delete("t");
+  await until(() => expect(types(space)).toContain("deleted"));
+  await expect(ask(runtime, "broken", "t", "r2")).rejects.toMatchObject({ code: "host-failed" });
+});
+
+test("a stop of a run whose server is cut off behind its claim ends that run", async () => {
+  const space = new MemoryServer();
+  const at = new MemorySpace(space);
+  const { gate, letOn } = gated();
+  const agent = agentOf(async function* (): AsyncGenerator<BaseEvent> {
+    await gate;
+    yield* [];
+  });
+  await server(at, "Server", { agents: { heavy: agent } });
+  const { runtime } = runtimeOn(new MemorySpace(space), "Phone");
+  await sees(runtime, "heavy");
+  const add = space.add.bind(space);
+  const adding = vi.spyOn(space, "add").mockImplementation((...of) => {
+    const seq = add(...of);
+    if (claims(space) === 2) queueMicrotask(() => at.connect(false));
+    return seq;
+  });
+  const refused = expect(ask(runtime, "heavy", "t", "r1")).rejects.toMatchObject({ code: "cancelled" });
+  await until(() => expect(at.isOnline).toBe(false));
+  adding.mockRestore();
+  await until(async () => expect(await runtime.runner().stop({ threadId: "t", runId: "r1" })).toBe(true));
+  await refused;
+  at.connect(true);
+  await stopTold(space);
+  letOn();
+  await eventually(async () =>
+    expect(await runOf(runtime, "t", "r1"), story(space)).toMatchObject({ status: "stopped" }),
+  );
+});
+
+test.each([false, true])(
+  "what waits on one device is not lost with a thread that another deletes (and begins anew: %s)",
+  async (isAnew) => {
+    const space = new MemoryServer();
+    const { agent: own, open } = gatedAgent();
+    open();
+    const asks = agentOf(async function* ({ threadId, runId }): AsyncGenerator<BaseEvent> {
+      const interrupt = { type: "interrupt", interrupts: [{ id: "i", reason: "confirm" }] };
+      yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: interrupt } as BaseEvent;
+    });
+    const at = new MemorySpace(space);
+    const agents = { own, asks };
+    const [phone, laptop] = [
+      runtimeOn(at, "Phone", { agents }),
+      runtimeOn(new MemorySpace(space), "Laptop", { agents }),
+    ];
+    await ask(phone.runtime, "asks", "t", "r0");
+    await until(async () => expect(await textsOf(laptop.runtime, "t")).toHaveLength(1));
+    let became: unknown;
+    void outcome(ask(phone.runtime, "own", "t", "r2", { onBusy: "queue" })).then((is) => (became = is));
+    await until(async () => expect(await phone.runtime.waiting.list("t")).toHaveLength(1));
+    if (isAnew) at.connect(false);
+    await laptop.runtime.threads.delete("t");
+    if (isAnew) await ask(laptop.runtime, "own", "t", "n1");
+    at.connect(true);
+    await until(async () => {
+      const texts = await textsOf(phone.runtime, "t");
+      expect([became, texts.includes("asked in r2"), (await phone.runtime.waiting.list("t")).length]).toSatisfy(
+        ([is, isSaid, waiting]) => is !== "cancelled" && (isSaid === true || waiting === 1),
+      );
+    });
+    expect(became).not.toBe("cancelled");
+  },
+);
+
+test("a host that is about to connect asks whether it may start", async () => {
+  const space = new MemoryServer();
+  const laptop = device(space, "Laptop");
+  const dbName = freshDb();
+  const phone = device(space, "Phone", { dbName });
+  await inStep(phone, laptop);
+  await say(laptop, "t", "r1", agentOf(counter(2)));
+  await eventually(async () => expect(await tree(phone, "t")).toMatchObject({ r1: { status: "finished" } }));
+  await phone.close();
+  const { gate, letOn } = gated();
+  const run = say(laptop, "t", "r2", agentOf(counter(4, (step) => (step === 2 ? gate : undefined))));
+  await eventually(() => expect(types(space).at(-1)).toBe("events"));
+  const again = device(space, "Phone", { dbName, faults: { isConnecting: true } });
+  const refused = expect(say(again, "t", "r3", agentOf(counter(2)))).rejects.toMatchObject({ code: "thread-busy" });
+  setTimeout(() => again.space.connect(true), 200);
+  await refused;
+  letOn();
+  await run;
+});
+
+test("a broken run of which all had everything keeps no deleted thread when its device is back", async () => {
+  const space = new MemoryServer();
+  const dbName = freshDb();
+  const phone = device(space, "Phone", { dbName });
+  const laptop = device(space, "Laptop", { clock: fastClock(50) });
+  await inStep(phone, laptop);
+  const { gate } = gated();
+  void outcome(say(phone, "t", "r1", agentOf(counter(4, (step) => (step === 2 ? gate : undefined)))));
+  await eventually(async () => expect((await laptop.runner.getThreadMessages("t"))[1]?.content).toBe(counted(2)));
+  // Its browser is killed.
+  phone.space.connect(false);
+  phone.runner.letGo();
+  await phone.sync.close();
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "broken" } }));
+  expect(await laptop.runner.deleteThread("t")).toBe(true);
+  await eventually(() => expect(types(space)).toContain("deleted"));
+  const again = device(space, "Phone", { dbName });
+  await inStep(again);
+  await eventually(async () => expect(await again.runner.listThreads(), story(space)).toEqual([]));
+  expect(await laptop.runner.listThreads()).toEqual([]);
+});
+
+test("a run waits in a thread that is absent here, also offline, and where another device deletes it meanwhile", async () => {
+  const space = new MemoryServer();
+  const { agent: own, open } = gatedAgent();
+  open();
+  const agents = { own };
+  const laptop = runtimeOn(new MemorySpace(space), "Laptop", { agents });
+  for (const thread of ["t", "u"]) await ask(laptop.runtime, "own", thread, "r0");
+  const at = new MemorySpace(space);
+  const phone = runtimeOn(at, "Phone", { agents, sync: { space: at, device: "Phone", keep: "opened" } });
+  await until(async () => expect(await phone.runtime.threads.list()).toHaveLength(2));
+  at.connect(false);
+  const waiting = outcome(ask(phone.runtime, "own", "t", "r2", { whenOffline: "wait" }));
+  await until(async () => expect(await phone.runtime.waiting.list("t")).toHaveLength(1));
+  await laptop.runtime.threads.delete("t");
+  at.connect(true);
+  expect(await waiting, story(space)).toBe("done");
+  await until(async () => expect(await textsOf(laptop.runtime, "t")).toContain("asked in r2"));
+  expect(await textsOf(laptop.runtime, "t")).toEqual(await textsOf(phone.runtime, "t"));
+});
