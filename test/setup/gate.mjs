@@ -49,4 +49,6 @@ export const LEFT_OUT = [
   "test/unit/runtime/contract/handler.test.ts",
   "test/unit/storage/kept-database.test.ts",
   "test/unit/storage/lost-connection.test.ts",
+  // It waits until a server counts as away.
+  "test/unit/sync/servers-away.test.ts",
 ];
