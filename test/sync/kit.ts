@@ -131,8 +131,8 @@ export async function managerOf({ urls }: Pick<NatsServers, "urls">): Promise<Je
   return jetstreamManager(nc, { checkAPI: false });
 }
 
-/** Whether servers of this version remove no more than they are asked to in a cluster, also while they start. */
-export async function removeInClusters({ urls }: Pick<NatsServers, "urls">): Promise<boolean> {
+/** Whether servers of this version do nothing else when they remove entries: devices let others alone. */
+export async function canRemove({ urls }: Pick<NatsServers, "urls">): Promise<boolean> {
   const nc = await connect({ servers: [...urls] });
   onTestFinished(() => nc.close());
   return !/^2\.\d\./.test(nc.info?.version ?? "");

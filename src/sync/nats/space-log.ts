@@ -19,8 +19,12 @@ import {
 /** Repeated message ids are found for this long, in ms. */
 const DUPLICATES_MS = 120_000;
 
-/** The first servers whose clusters purge one subject alone, also while a server starts: major and minor version. */
-const PURGES_IN_CLUSTERS: readonly [number, number] = [2, 10];
+/**
+ * The first servers that purge one subject and do nothing else, major and minor version. Before, readers that are behind miss
+ * what others have added earlier than the first message that stays (seen with 2.9.10), and a server of a cluster that starts
+ * removes the messages of all subjects (nats-server issue 4196).
+ */
+const PURGES: readonly [number, number] = [2, 10];
 
 const MESSAGE_ID = "Nats-Msg-Id";
 const EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence";
@@ -241,13 +245,12 @@ export class SpaceLog {
   }
 
   /**
-   * Removes the thread's messages before `below`. @returns false where it is not allowed, or would remove more: before 2.9.18 a
-   * server of a cluster that starts again removes those of all threads (nats-server issue 4196)
+   * Removes the thread's messages before `below`. @returns false where it is not allowed, or would do more, see {@link PURGES}
    *
    * @param below its first message that stays; where it has none, all go
    */
   async purge(thread: string, below: number): Promise<boolean> {
-    if (this.isReplicated && !isAtLeast(this.nc.info?.version, PURGES_IN_CLUSTERS)) return false;
+    if (!isAtLeast(this.nc.info?.version, PURGES)) return false;
     // For some servers 1 means all, as 0 does.
     if (below <= 1) return true;
     const { streams } = await this.manager.get();
