@@ -1,5 +1,5 @@
 import { jetstream } from "@nats-io/jetstream";
-import { headers, type ConnectionOptions, type NatsConnection } from "@nats-io/nats-core";
+import { headers } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { encodePart, PART_HEADER } from "../../src/sync/nats/parts.js";
@@ -7,6 +7,7 @@ import type { Space } from "../../src/sync/space.js";
 import { startNats, type NatsServers } from "../setup/nats.mjs";
 import {
   addSurely,
+  asNewer,
   bytes,
   canRemove,
   eventually,
@@ -32,13 +33,6 @@ async function textsOf(space: Space, thread: string): Promise<string[]> {
   const found: string[] = [];
   for await (const { body } of space.entries(thread, never)) found.push(short(body));
   return found;
-}
-
-/** What old servers do wrong when they start, or to readers that are behind, does not matter here. */
-async function asNewer(options: ConnectionOptions): Promise<NatsConnection> {
-  const nc = await connect(options);
-  if (nc.info !== undefined) nc.info.version = "2.10.0";
-  return nc;
 }
 
 const short = (body: Uint8Array): string => (body.length > 100 ? `${body.length} bytes` : text(body));

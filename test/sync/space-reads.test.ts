@@ -10,6 +10,7 @@ import { SpaceOffline, type Space, type SpaceEntry } from "../../src/sync/space.
 import { startNats, type NatsServers } from "../setup/nats.mjs";
 import {
   addSurely,
+  asNewer,
   bytes,
   counting,
   eventually,
@@ -399,12 +400,13 @@ test("the permissions of the guide suffice", async () => {
   const accounts = /^accounts \{$[\s\S]*?^\}$/m.exec(guide)?.[0] ?? "";
   expect(accounts).toContain("permissions");
   const servers = await ownServers({ config: accounts.replace(/password: "[^"]*"/, `password: "x"`) });
-  const device = openSpace(servers, { space: "ann", credentials: { user: "ann", password: "x" }, timeoutMs: 60_000 });
+  const credentials = { user: "ann", password: "x" };
+  const device = openSpace(servers, { space: "ann", credentials, timeoutMs: 60_000, connect: asNewer });
   const reader = new Reader(device);
   const a = await add(device, "a", bytes("a1"));
   const b = await add(device, "b", bytes("b1"));
   const body = large(1_500_000, 3);
-  const a2 = await add(device, "a", body, a);
+  const a2 = (await device.add("a", body, { last: a, id: "whole", isWhole: true }))!;
   await eventually(() => expect(reader.entries).toHaveLength(3));
   // More often than there may be consumers.
   for (let round = 0; round < 25; round++) {
