@@ -112,7 +112,9 @@ export async function askServers(
           throw new RunnerError("thread-busy", { threadId, runId: lock.runId, device: heldBy.name });
         if (asks >= MAX_ASKS) throw offline(`Servers have let go of the run of the agent "${agentId}": ask again`);
         // Its answer may be lost.
-        if (asks++ === 0 && deleted === true) known = lastRun;
+        if (asks === 0 && deleted === true) known = lastRun;
+        // One that is away behind its claim has not let go of it.
+        if (asks === 0 || !isIts) asks++;
         since = undefined;
         if (await add({ type: "claim", threadId, runId, device: self, asks: asked })) continue;
         // Others have added something: it was not asked for.
