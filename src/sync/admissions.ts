@@ -10,7 +10,7 @@ import type { RunRow } from "../storage/rows.js";
 import type { AbsentThreads } from "./absent-threads.js";
 import { askServers } from "./ask-servers.js";
 import { askedRun } from "./asked-run.js";
-import type { SpaceState } from "./space.js";
+import { SpaceOffline, type SpaceState } from "./space.js";
 import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
 
 /** How long a run that starts waits for the space, in ms; then it starts as if the device were offline. */
@@ -71,8 +71,17 @@ export class Admissions {
         const seen = moved.count;
         const thread = await this.of.threadOf(threadId);
         if (thread === undefined) break;
+        const device = this.of.context()?.self;
+        if (device === undefined) break;
+        const release = (): void => {
+          this.starting.delete(runId);
+          thread.ring();
+        };
         const { heldBy } = thread;
         const { lock } = thread.record.state;
+        // The answer to its claim was lost.
+        const isClaimed = lock?.isClaimed === true && lock.runId === runId && lock.device.id === device.id;
+        if (isClaimed && this.starting.has(runId)) return { is: "admitted", release };
         const isAsked = asked !== undefined && lock?.runId === runId && lock.asks !== undefined;
         // Another server was first, or nobody asks for it any more.
         if (asked !== undefined && !isAsked) return { is: "busy", runId, deviceName: heldBy?.name ?? "" };
@@ -80,16 +89,11 @@ export class Admissions {
           return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
         if (thread.isBehind) return { is: "behind", wait: () => this.writtenDown(thread) };
         this.starting.add(runId);
-        const release = (): void => {
-          this.starting.delete(runId);
-          thread.ring();
-        };
-        const device = this.of.context()?.self;
-        if (device === undefined) break;
-        const added = thread.add({ type: "claim", threadId, runId, device });
+        const added = thread.add({ type: "claim", threadId, runId, device }).catch(unlessOffline);
         const result = await Promise.race([added, late]);
         if (result === true || (result === "late" && asked === undefined)) return { is: "admitted", release };
-        this.starting.delete(runId);
+        // Else it may stand: that is read.
+        if (result !== "unknown") this.starting.delete(runId);
         await ringOrSilence(moved, seen, clock, CLAIM_MS, until.signal);
       }
     } catch {
@@ -98,7 +102,7 @@ export class Admissions {
       until.abort();
     }
     if (asked === undefined) return admitted;
-    // What a server was asked for, another one may have taken. A claim whose answer was lost is taken back.
+    // What a server was asked for, another one may have taken. A claim that nothing is known of is taken back.
     this.starting.delete(runId);
     throw new RunnerError("offline", { threadId, runId }, { message: "The space does not answer this server" });
   }
@@ -196,6 +200,12 @@ export class Admissions {
     await Promise.race([thread.settled(), clock.after(CLAIM_MS, until.signal)]);
     until.abort();
   }
+}
+
+/** @throws what is no SpaceOffline */
+function unlessOffline(error: unknown): "unknown" {
+  if (error instanceof SpaceOffline) return "unknown";
+  throw error;
 }
 
 /** How often what nothing rings for is looked at, in ms; and by a host that has just begun. */

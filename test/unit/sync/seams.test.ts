@@ -3,6 +3,8 @@ import { filter, firstValueFrom } from "rxjs";
 import { expect, test, vi } from "vitest";
 import { agentOf, collect, counted, counter, fastClock, freshDb, gated, inputOf } from "../runner/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
+import { decodeMessage } from "../../../src/sync/messages.js";
+import { SpaceOffline } from "../../../src/sync/space.js";
 import { device, inStep, lineOf, MemoryServer, say, tree, types } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 import { ask, device as runtimeOn, runOf, sees, server, textsOf } from "./servers-kit.js";
@@ -106,6 +108,26 @@ test("in a thread that was deleted, the error of a server is told", async () => 
   await expect(ask(runtime, "broken", "t", "r2")).rejects.toMatchObject({ code: "host-failed" });
 });
 
+test("a server begins a run although the answers to its claims are lost", async () => {
+  const space = new MemoryServer();
+  const at = new MemorySpace(space);
+  const { add } = at;
+  vi.spyOn(at, "add").mockImplementation(async (thread, body, place) => {
+    const seq = await add.call(at, thread, body, place);
+    const message = decodeMessage(body);
+    if (typeof message === "object" && message.type === "claim") throw new SpaceOffline();
+    return seq;
+  });
+  await server(at, "Server", { agents: { heavy: agentOf(counter(2)) } });
+  const { runtime } = runtimeOn(new MemorySpace(space), "Phone");
+  await sees(runtime, "heavy");
+  await ask(runtime, "heavy", "t", "r1");
+  expect(
+    types(space).filter((type) => type === "run" || type === "claim"),
+    story(space),
+  ).toEqual(["claim", "claim", "run"]);
+});
+
 test("a stop of a run whose server is cut off behind its claim ends that run", async () => {
   const space = new MemoryServer();
   const at = new MemorySpace(space);
@@ -185,7 +207,7 @@ test("a host that is about to connect asks whether it may start", async () => {
   await eventually(() => expect(types(space).at(-1)).toBe("events"));
   const again = device(space, "Phone", { dbName, faults: { isConnecting: true } });
   const refused = expect(say(again, "t", "r3", agentOf(counter(2)))).rejects.toMatchObject({ code: "thread-busy" });
-  setTimeout(() => again.space.connect(true), 200);
+  again.space.connect(true);
   await refused;
   letOn();
   await run;
