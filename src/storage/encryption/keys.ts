@@ -117,9 +117,8 @@ export async function toSent(given: CryptoKey | string, form: KeyForm): Promise<
 
 /** Whether a `CryptoKey` can be handed to this worker: WebKit can neither send one to a SharedWorker nor store it there. */
 export async function canSendKeys(): Promise<boolean> {
-  const key = await subtle().importKey("raw", randomBytes(16), GCM, false, ["encrypt"]);
   try {
-    structuredClone(key);
+    structuredClone(await subtle().importKey("raw", randomBytes(16), GCM, false, ["encrypt"]));
     return true;
   } catch {
     return false;
