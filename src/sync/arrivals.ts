@@ -22,7 +22,7 @@ type Waiting =
       readonly is: "thread";
       readonly message: ThreadMessage;
       readonly before: Listed | undefined;
-      readonly untold: ReadonlySet<keyof Listed>;
+      readonly untold: ReadonlySet<keyof Listed> | undefined;
     }
   | { readonly is: "active"; readonly message: ActiveMessage }
   | { readonly is: "deleted"; readonly message: DeletedMessage };

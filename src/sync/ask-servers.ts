@@ -114,11 +114,12 @@ export async function askServers(
         // Its answer may be lost.
         if (asks === 0 && deleted === true) known = lastRun;
         // One that is away behind its claim has not let go of it.
-        if (asks === 0 || !isIts) asks++;
+        const counts = asks === 0 || !isIts ? 1 : 0;
+        asks += counts;
         since = undefined;
         if (await add({ type: "claim", threadId, runId, device: self, asks: asked })) continue;
         // Others have added something: it was not asked for.
-        if (isCurrent()) asks--;
+        if (isCurrent()) asks -= counts;
       }
     }
     await ringOrSilence(moved, seen, clock, LOOK_MS, closed);

@@ -24,13 +24,13 @@ export async function changeList(
   { parts }: Context,
   { threadId, title, archived, pinned }: ThreadMessage,
   before: Listed | undefined,
-  untold: ReadonlySet<keyof Listed>,
+  untold: ReadonlySet<keyof Listed> | undefined,
 ): Promise<Written> {
   const row = await parts.store.thread(threadId);
   if (row === undefined) return "later";
   const isAsBefore = (field: keyof Listed): boolean =>
     before === undefined || row[field] === before[field] || (field === "title" && row.named !== true);
-  const isFree = (field: keyof Listed): boolean => !untold.has(field) && isAsBefore(field);
+  const isFree = (field: keyof Listed): boolean => untold?.has(field) !== true && isAsBefore(field);
   const update = {
     ...(title !== undefined && title !== row.title && isFree("title") && { title }),
     ...(archived !== undefined && archived !== row.archived && isFree("archived") && { archived }),
@@ -78,7 +78,7 @@ export async function deleteHere(
   if (head.live !== undefined) return "blocked";
   const runs = await parts.store.runs(threadId);
   // It has begun anew here already.
-  if (anew !== undefined && runs.every(({ runId }) => anew.has(runId))) return "deleted";
+  if (anew !== undefined && runs.length > 0 && runs.every(({ runId }) => anew.has(runId))) return "deleted";
   const isGone = state.deleted === true || (anew !== undefined && !runs.some(({ runId }) => anew.has(runId)));
   // Of one that broke, others may lack nothing but the end that was made for it here.
   const isKnown = ({ runId, status, closedFrom = Infinity }: RunRow): boolean =>

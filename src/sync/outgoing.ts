@@ -7,6 +7,7 @@ import { catchUp } from "../runner/read/catch-up.js";
 import { completed } from "../runner/history/run-input.js";
 import { isFresh } from "./asked-run.js";
 import type { Brief, SentChunk, SpaceMessage } from "./messages.js";
+import { changedHere } from "./record-changes.js";
 import { runKey } from "./run-key.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 
@@ -165,13 +166,8 @@ async function unlisted(
 /** What this device has changed of the thread's entry in the list. */
 async function listedChange(store: Reads, { threadId, listed }: ThreadRecord): Promise<Partial<Listed> | undefined> {
   const row = await store.thread(threadId);
-  if (row === undefined || listed === undefined) return undefined;
-  const changed = {
-    ...(row.named === true && row.title !== listed.title && { title: row.title }),
-    ...(row.archived !== listed.archived && { archived: row.archived }),
-    ...(row.pinned !== listed.pinned && { pinned: row.pinned }),
-  };
-  return Object.keys(changed).length > 0 ? changed : undefined;
+  const changed = [...changedHere(row, listed)];
+  return row && changed.length > 0 ? Object.fromEntries(changed.map((field) => [field, row[field]])) : undefined;
 }
 
 /** The device that sends the run. */

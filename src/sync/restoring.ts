@@ -1,5 +1,5 @@
 import { abortWith } from "../platform/abort.js";
-import type { ThreadRecord } from "./sync-database.js";
+import type { Listed, ThreadRecord } from "./sync-database.js";
 
 /** What the tabs are told of a live run that another device writes, while the thread is read again. */
 const TOLD = {
@@ -17,6 +17,8 @@ export type RestoringReason = keyof typeof TOLD;
 export class Restoring {
   /** Resolves when it is restored, or `signal` aborts. */
   readonly done: Promise<void>;
+  /** What of the thread's entry in the list others are still to be told. */
+  untold: ReadonlySet<keyof Listed> = new Set();
   private readonly over: AbortController;
 
   /**

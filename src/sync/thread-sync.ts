@@ -1,7 +1,6 @@
 import { abortWith } from "../platform/abort.js";
 import { Bell } from "../platform/bell.js";
 import { messageOf } from "../run/errors.js";
-import { equalJson } from "../run/json.js";
 import { isUnreadable } from "../runner/history/run-log.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
@@ -17,8 +16,9 @@ import { ReadOfThread } from "./read-of-thread.js";
 import { changedHere, firstUnknown, grown, recordAfter } from "./record-changes.js";
 import { Restoring, type RestoringReason } from "./restoring.js";
 import { SpaceOffline, type Space, type SpaceEntry } from "./space.js";
-import type { Listed, ThreadRecord } from "./sync-database.js";
-import { fold, newChunks, NO_ENTRIES, type ThreadState } from "./thread-state.js";
+import type { ThreadRecord } from "./sync-database.js";
+import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
+import { comesTo, isAheadOf } from "./whole-entries.js";
 import { wholeThread } from "./whole-thread.js";
 
 /** How often a thread with a live run of another device looks whether somebody asks for its end, in ms. */
@@ -59,8 +59,6 @@ export class ThreadSync {
   private restoring: Restoring | undefined;
   private readonly added = new AddedEntries();
   private readonly read = new ReadOfThread();
-  /** While it is restored: what of its entry in the list others are still to be told. */
-  private untold: ReadonlySet<keyof Listed> = NONE;
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
   private leaving: Promise<boolean> | undefined;
@@ -270,7 +268,8 @@ export class ThreadSync {
         this.arrivals.isWhole(message.runId);
         break;
       case "thread":
-        if (type === "thread") this.arrivals.add({ is: "thread", message, before: before.listed, untold: this.untold });
+        if (type === "thread")
+          this.arrivals.add({ is: "thread", message, before: before.listed, untold: this.restoring?.untold });
         break;
       case "active":
         if (type === "active") this.arrivals.add({ is: "active", message });
@@ -326,7 +325,7 @@ export class ThreadSync {
     await this.arrivals.giveUp(told);
     this.added.clear();
     this.read.clear();
-    this.untold = changedHere(row, listed);
+    restoring.untold = changedHere(row, listed);
     const begun: ThreadRecord = {
       key,
       threadId,
@@ -352,7 +351,6 @@ export class ThreadSync {
       }
       await this.takeNow(entry, message);
     }
-    this.untold = NONE;
     if (this.runsAre === "unread") this.runsAre = "read";
     // What people have done here is told once more.
     const { lastRun, deleted, active } = this.its.state;
@@ -670,16 +668,5 @@ export class ThreadSync {
   }
 }
 
-const NONE: ReadonlySet<never> = new Set();
-
 /** What stands in an entry that stands in another one. */
 const NOTHING = new Uint8Array();
-
-/** Who has read all that it stands for knows this. */
-function comesTo({ upTo, entries }: WholeMessage, state: ThreadState): boolean {
-  const whole = entries.reduce((before, { seq, message }) => fold(before, seq, message).state, NO_ENTRIES);
-  return equalJson({ ...whole, last: upTo }, state);
-}
-
-/** It stands for entries that were not read. One that was added after another entry than it says is none. */
-const isAheadOf = (last: number, { upTo }: WholeMessage, after = upTo): boolean => upTo > last && after === upTo;
