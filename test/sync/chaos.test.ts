@@ -323,5 +323,6 @@ test(`whatever fails while devices go on: all come to the same, and nothing is l
     numRuns: plays,
     seed: inject("propertySeed"),
     endOnFailure: true,
+    includeErrorInReport: true,
   });
 }, 3_600_000);
