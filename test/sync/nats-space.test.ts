@@ -1,6 +1,6 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { systemClock, type Clock } from "../../src/platform/clock.js";
 import type { NatsCredentials } from "../../src/sync/nats/nats-space.js";
 import { SpaceOffline } from "../../src/sync/space.js";
@@ -421,6 +421,39 @@ describe("servers that fail", () => {
       const later = new Reader(openSpace(servers, { space }), { log: reader.begins[0]?.log ?? "", seq });
       await eventually(() => expect(later.texts.length).toBeGreaterThanOrEqual(won.length - at - 1));
       expect(later.texts).toEqual(won.slice(at + 1));
+    }
+  });
+
+  // With 2.9.10, every second time that leads to a leader that takes nothing.
+  test("the leader of a stream that was made again is killed under load and starts at once: it goes on", async () => {
+    const servers = await ownServers({ servers: 3 });
+    const manager = await managerOf(servers);
+    const space = await createdSpace(servers);
+    for (let kills = 0; kills < (inject("propertyFactor") < 1 ? 1 : 4); kills++) {
+      await manager.streams.delete(streamOf(space));
+      const devices = Array.from({ length: 4 }, () => openSpace(servers, { space, replicas: 3 }));
+      devices.forEach((device) => new Reader(device));
+      let count = 0;
+      const enough = new AbortController();
+      const adding = devices.map(async (device, at) => {
+        for (let last = 0; !enough.signal.aborted; count++) {
+          const seq = await addSurely(device, `t${at}`, bytes("x"), { last, id: `${last}` });
+          if (seq === undefined) throw new Error(`Nobody else writes here: ${at} after ${last}`);
+          last = seq;
+        }
+      });
+      const more = async (): Promise<void> => {
+        const until = count + 20;
+        await eventually(() => expect(count).toBeGreaterThan(until));
+      };
+      await more();
+      const { cluster } = await manager.streams.info(streamOf(space));
+      const leader = servers.names.indexOf(cluster?.leader ?? "");
+      await servers.kill(leader);
+      await servers.restart(leader);
+      await more();
+      enough.abort();
+      await Promise.all(adding);
     }
   });
 

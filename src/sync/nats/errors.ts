@@ -20,13 +20,18 @@ export function isBehind(error: unknown): boolean {
   return code === WRONG_LAST_SEQUENCE || code === WRONG_LAST_SEQUENCE_UNKNOWN || code === DUPLICATE_IN_PROCESS;
 }
 
+/** Which names errors have for "nobody listens there". */
+const UNHEARD = new Set(["JetStreamNotEnabled", "NoRespondersError"]);
+
+/** Whether nobody listens to what was published or asked. */
+export const isUnheard = (error: unknown): boolean => error instanceof Error && UNHEARD.has(error.name);
+
 /** Which names errors have for "there is no answer": the classes are of a package that is loaded late. */
 const UNANSWERED = new Set([
+  ...UNHEARD,
   "ClosedConnectionError",
   "ConnectionError",
   "DrainingConnectionError",
-  "JetStreamNotEnabled",
-  "NoRespondersError",
   "RequestError",
   "TimeoutError",
 ]);

@@ -12,7 +12,8 @@ import {
 } from "../space.js";
 import { addEntry } from "./add-entry.js";
 import { Connection } from "./connection.js";
-import { isUnanswered } from "./errors.js";
+import { isUnanswered, isUnheard } from "./errors.js";
+import { IdleLeader } from "./idle-leader.js";
 import { checkOptions, isToken, type NatsSpaceOptions } from "./options.js";
 import { Assembly, type LogMessage } from "./parts.js";
 import { removeBefore } from "./remove-entries.js";
@@ -42,11 +43,13 @@ class NatsSpace implements Space {
   private readonly clock: Clock;
   private readonly timeoutMs: number;
   private readonly connection: Connection;
+  private readonly idleLeader: IdleLeader;
 
   constructor(options: NatsSpaceOptions) {
     const { space, replicas = 1, timeoutMs = TIMEOUT_MS, clock = systemClock } = options;
     this.clock = clock;
     this.timeoutMs = timeoutMs;
+    this.idleLeader = new IdleLeader(clock);
     this.connection = new Connection(options, { space, replicas, timeoutMs, clock }, (log) =>
       log.hear((body) => this.told.next(body)),
     );
@@ -114,8 +117,11 @@ class NatsSpace implements Space {
     const log = this.online();
     try {
       const entry = { thread, body, last, id, isWhole };
-      return await addEntry(log, entry, { clock: this.clock, staleMs: 2 * this.timeoutMs });
+      const seq = await addEntry(log, entry, { clock: this.clock, staleMs: 2 * this.timeoutMs });
+      this.idleLeader.taken();
+      return seq;
     } catch (error) {
+      if (log.isReplicated && isUnheard(error)) await this.idleLeader.notTaken(log).catch(() => undefined);
       throw isUnanswered(error) || log.signal.aborted ? offline(log, error) : error;
     }
   }

@@ -280,6 +280,18 @@ export class SpaceLog {
     }
   }
 
+  /** The name of the server that leads the stream; undefined: none, as on a server of its own. */
+  async leader(): Promise<string | undefined> {
+    const { streams } = await this.manager.get();
+    return (await streams.info(this.stream)).cluster?.leader || undefined;
+  }
+
+  /** Another server is to lead the stream. */
+  async stepDown(): Promise<void> {
+    const { timeoutMs: timeout } = this.options;
+    await this.nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${this.stream}`, undefined, { timeout });
+  }
+
   /** Tells whoever is online what fits into one message. */
   tell(body: Uint8Array): void {
     if (body.length <= this.maxPayload && !this.nc.isClosed()) this.nc.publish(this.live, body);
