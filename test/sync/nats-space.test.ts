@@ -443,8 +443,8 @@ describe("servers that fail", () => {
         }
       });
       const more = async (): Promise<void> => {
-        const until = count + 20;
-        await eventually(() => expect(count).toBeGreaterThan(until));
+        const enoughAt = count + 20;
+        await eventually(() => expect(count).toBeGreaterThan(enoughAt));
       };
       await more();
       const { cluster } = await manager.streams.info(streamOf(space));
