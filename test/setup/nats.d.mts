@@ -13,6 +13,8 @@ export interface NatsServers {
   kill(at?: number, signal?: NodeJS.Signals): Promise<void>;
   /** On the same ports, with the same disk. Resolves when it is ready. */
   restart(at?: number): Promise<void>;
+  /** All end at once, lose their disks, and start again. Resolves when they are ready. */
+  wipe(): Promise<void>;
   stop(): Promise<void>;
 }
 export function findNats(): string | undefined;

@@ -135,6 +135,17 @@ export async function startNats({ servers = 1, config = "" } = {}) {
     await ended;
   }
 
+  /** All lose their disks. */
+  async function wipe() {
+    await Promise.all(own.map((_, at) => kill(at)));
+    for (const server of own) {
+      rmSync(server.folder, { recursive: true });
+      mkdirSync(server.folder);
+    }
+    own.forEach((_, at) => start(at));
+    await Promise.all(own.map((_, at) => ready(at)));
+  }
+
   async function stop() {
     await Promise.all(own.map((_, at) => kill(at)));
     rmSync(folder, { recursive: true, force: true });
@@ -154,6 +165,7 @@ export async function startNats({ servers = 1, config = "" } = {}) {
     names: own.map(({ name }) => name),
     pids: () => own.map(({ process: { child } }) => child.pid),
     kill,
+    wipe,
     async restart(at = 0) {
       const again = async () => {
         if (own[at].process.child.exitCode === null && own[at].process.child.signalCode === null) await kill(at);

@@ -197,11 +197,9 @@ class Chaos {
         await this.devices[n]!.close();
         this.devices[n] = this.make(n);
         return nothing;
-      case "the servers lose all": {
-        const manager = await managerOf(servers);
-        await manager.streams.delete(streamOf(this.space)).catch(() => undefined);
+      case "the servers lose all":
+        await servers.wipe();
         return nothing;
-      }
       case "an entry is repeated":
         // Where nobody signs what is added, whoever may add can say anything.
         if (this.its.isEncrypted) await this.repeat().catch(() => undefined);
