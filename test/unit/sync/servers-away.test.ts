@@ -1,6 +1,6 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { expect, test, vi } from "vitest";
-import { agentOf } from "../runner/kit.js";
+import { agentOf, gated } from "../runner/kit.js";
 import { until } from "../waiting/kit.js";
 import { lineOf, MemoryServer, types } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
@@ -12,41 +12,54 @@ import { ask, device, sees, server } from "./servers-kit.js";
 
 const story = (space: MemoryServer): string => space.entries.flatMap(lineOf).join("\n");
 
-test("what a server has claimed that is away, another one executes, and the first goes on with that", async () => {
-  const space = new MemoryServer();
-  const first = new MemorySpace(space);
-  const seen: string[] = [];
-  const agents = (name: string) => ({
-    heavy: agentOf(async function* ({ runId, messages }, { signal }): AsyncGenerator<BaseEvent> {
-      seen.push(`${name} ${runId}: ${messages.map(({ content }) => content).join(" | ")}`);
-      if (name === "S1" && runId === "r1") {
-        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-        seen.push("S1 ends r1");
-      }
-      const messageId = `${runId}-${name}`;
-      yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
-      yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `${runId} by ${name}` } as BaseEvent;
-      yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;
-    }),
-  });
-  await server(first, "S1", { agents: agents("S1"), stopGraceMs: 50 });
-  const { runtime } = device(new MemorySpace(space), "Phone", { agentPolicies: { heavy: { placement: "server" } } });
-  await sees(runtime, "heavy");
-  // Its claim is there, and it is cut off before its run is.
-  const add = space.add.bind(space);
-  const adding = vi.spyOn(space, "add").mockImplementation((...of) => {
-    const seq = add(...of);
-    if (types(space).filter((type) => type === "claim").length === 2) queueMicrotask(() => first.connect(false));
-    return seq;
-  });
-  const asked = ask(runtime, "heavy", "t", "r1", { whenOffline: "wait" });
-  await until(() => expect(first.isOnline).toBe(false));
-  adding.mockRestore();
-  const second = await server(new MemorySpace(space), "S2", { agents: agents("S2") });
-  await asked;
-  first.connect(true);
-  await until(() => expect(seen).toContain("S1 ends r1"));
-  await second.close();
-  await vi.waitFor(() => ask(runtime, "heavy", "t", "r2"), { timeout: 30_000, interval: 200 });
-  expect(seen.at(-1), [...seen, story(space)].join("\n")).toBe("S1 r2: asked in r1 | r1 by S2 | asked in r2");
-});
+test.for(["has ended", "goes on"] as const)(
+  "what a server has claimed that is away, another one executes, and the first goes on with that when it %s",
+  async (returns) => {
+    const { gate, letOn } = gated();
+    const space = new MemoryServer();
+    const first = new MemorySpace(space);
+    const seen: string[] = [];
+    const agents = (name: string) => ({
+      heavy: agentOf(async function* ({ runId, messages }, { signal }): AsyncGenerator<BaseEvent> {
+        seen.push(`${name} ${runId}: ${messages.map(({ content }) => content).join(" | ")}`);
+        if (name === "S1" && runId === "r1") {
+          await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+          seen.push("S1 ends r1");
+        }
+        const messageId = `${runId}-${name}`;
+        yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
+        yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `${runId} by ` } as BaseEvent;
+        if (runId === "r1" && returns === "goes on") await gate;
+        yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: name } as BaseEvent;
+        yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;
+      }),
+    });
+    await server(first, "S1", { agents: agents("S1"), stopGraceMs: 50 });
+    const { runtime } = device(new MemorySpace(space), "Phone", { agentPolicies: { heavy: { placement: "server" } } });
+    await sees(runtime, "heavy");
+    // Its claim is there, and it is cut off before its run is.
+    const add = space.add.bind(space);
+    const adding = vi.spyOn(space, "add").mockImplementation((...of) => {
+      const seq = add(...of);
+      if (types(space).filter((type) => type === "claim").length === 2) queueMicrotask(() => first.connect(false));
+      return seq;
+    });
+    const asked = ask(runtime, "heavy", "t", "r1", { whenOffline: "wait" });
+    await until(() => expect(first.isOnline).toBe(false));
+    adding.mockRestore();
+    const second = await server(new MemorySpace(space), "S2", { agents: agents("S2") });
+    const isOver = (): void => expect(seen).toContain("S1 ends r1");
+    if (returns === "goes on") {
+      await until(() => expect(types(space)).toContain("run"));
+      first.connect(true);
+      await until(isOver);
+      letOn();
+    }
+    await asked;
+    first.connect(true);
+    await until(isOver);
+    await second.close();
+    await vi.waitFor(() => ask(runtime, "heavy", "t", "r2"), { timeout: 30_000, interval: 200 });
+    expect(seen.at(-1), [...seen, story(space)].join("\n")).toBe("S1 r2: asked in r1 | r1 by S2 | asked in r2");
+  },
+);
