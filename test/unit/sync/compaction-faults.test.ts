@@ -44,9 +44,14 @@ const ghost = { threadId: "t", device: { id: "ghost", name: "Ghost" } };
 const story = (server: MemoryServer): string => server.entries.flatMap(lineOf).join("\n");
 const ends = (server: MemoryServer): number => types(server).filter((type) => type === "end").length;
 const runsOn = async (one: Device): Promise<string[]> => Object.keys(await tree(one, "t"));
+const isBusy = async (one: Device): Promise<boolean> => one.runner.isRunning({ threadId: "t" });
+/** Resolves when all have these runs, to the end. */
 const haveRuns = (devices: readonly Device[], runs: readonly string[], server: MemoryServer) =>
   eventually(async () => {
-    for (const one of devices) expect([one.name, ...(await runsOn(one))], story(server)).toEqual([one.name, ...runs]);
+    for (const one of devices) {
+      expect([one.name, ...(await runsOn(one))], story(server)).toEqual([one.name, ...runs]);
+      expect(await isBusy(one)).toBe(false);
+    }
   });
 
 async function add(server: MemoryServer, message: SpaceMessage): Promise<void> {
