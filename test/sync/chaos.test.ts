@@ -10,7 +10,7 @@ import { REST_MS } from "../../src/sync/compacting-threads.js";
 import { startNats, type NatsServers } from "../setup/nats.mjs";
 import { fastKey } from "../unit/encryption/fast-key.js";
 import { agentOf, counter, freshDb } from "../unit/runner/kit.js";
-import { deviceOn, inStep, say, shown, tree, type DeviceOn } from "../unit/sync/kit.js";
+import { deviceOn, inStep, sayNow, shown, tree, type DeviceOn } from "../unit/sync/kit.js";
 import { freshName, managerOf, streamOf } from "./kit.js";
 import { linkTo, type Link } from "./link.js";
 
@@ -261,7 +261,7 @@ class Chaos {
       if (n === 0) this.executed.set(runId, (this.executed.get(runId) ?? 0) + 1);
       return pauseMs === 0 ? undefined : systemClock.after(pauseMs);
     });
-    await say(one, threadId, runId, agentOf(numbers));
+    await sayNow(one, threadId, runId, agentOf(numbers));
     this.ended.push({ threadId, runId });
   }
 

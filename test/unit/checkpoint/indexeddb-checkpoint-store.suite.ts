@@ -82,7 +82,8 @@ export function describeCheckpointFaults(name: string): void {
           const full = failing(({ mode }) => mode === "readwrite");
           const put = IDBObjectStore.prototype.put;
           IDBObjectStore.prototype.put = function (...record) {
-            if (this.name === "metadata") full({ stores: STORES, mode: "readwrite", durability: "strict", deleted: 0 });
+            if (this.name === "metadata")
+              full({ db: "", stores: STORES, mode: "readwrite", durability: "strict", deleted: 0 });
             return put.apply(this, record);
           };
           await expect(write()).rejects.toMatchObject({ code: "quota-exceeded" });

@@ -2,6 +2,8 @@ import { onTestFinished } from "vitest";
 
 /** A transaction that was opened in the test, as it was asked for. */
 export interface Seen {
+  /** The name of its database. */
+  readonly db: string;
   readonly stores: readonly string[];
   readonly mode: IDBTransactionMode;
   readonly durability: IDBTransactionDurability | undefined;
@@ -25,7 +27,7 @@ export function watchTransactions(fail: (seen: Seen) => void = () => undefined):
   const { transaction } = database;
   const { delete: remove } = store;
   database.transaction = function (stores, mode = "readonly", options) {
-    const seen: Seen = { stores: listOf(stores), mode, durability: options?.durability, deleted: 0 };
+    const seen: Seen = { db: this.name, stores: listOf(stores), mode, durability: options?.durability, deleted: 0 };
     fail(seen);
     all.push(seen);
     const tx = transaction.call(this, stores, mode, options);

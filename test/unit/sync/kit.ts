@@ -1,6 +1,6 @@
-import type { AbstractAgent } from "@ag-ui/client";
+import type { AbstractAgent, Message } from "@ag-ui/client";
 import { filter, firstValueFrom } from "rxjs";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished, vi } from "vitest";
 import type { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import { nextTask, type Clock } from "../../../src/platform/clock.js";
 import type { Space } from "../../../src/sync/space.js";
@@ -55,8 +55,8 @@ export function deviceOn<S extends Space>(
   { spaceName = "", keep, maxThreads, compactFrom, ...options }: DeviceOptions = {},
 ): DeviceOn<S> {
   const said: string[] = [];
-  const say = (...what: unknown[]): void => void said.push(what.map(String).join(" "));
-  const runner = makeRunner({ dbName: freshDb(), logger: { warn: say, error: say }, ...options });
+  const log = (...what: unknown[]): void => void said.push(what.map(String).join(" "));
+  const runner = makeRunner({ dbName: freshDb(), logger: { warn: log, error: log }, ...options });
   const { parts, elsewhere, listChanged } = runner.joinDevices();
   const { dbName, clock, makeId, store, logger } = parts;
   const database = new SyncDatabase(dbName, clock, store.codec);
@@ -104,13 +104,18 @@ export async function inStep(...devices: readonly AnyDevice[]): Promise<void> {
 
 export const statusOf = ({ sync }: AnyDevice): Promise<SyncState> => firstValueFrom(sync.status$);
 
-export const say = (
-  { runner }: AnyDevice,
-  threadId: string,
-  runId: string,
-  agent: AbstractAgent,
-  messages = [user(`${runId}-u`)],
-) => collect(runner.run({ threadId, agent, input: inputOf(threadId, runId, messages) }));
+type Said = [device: AnyDevice, threadId: string, runId: string, agent: AbstractAgent, messages?: Message[]];
+
+/** Runs an agent, whatever goes on in the thread. */
+export const sayNow = (...[{ runner }, threadId, runId, agent, messages = [user(`${runId}-u`)]]: Said) =>
+  collect(runner.run({ threadId, agent, input: inputOf(threadId, runId, messages) }));
+
+/** Runs an agent, once the thread is not busy on this device. */
+export async function say(...of: Said): ReturnType<typeof sayNow> {
+  const [{ runner }, threadId] = of;
+  await vi.waitFor(async () => expect(await runner.isRunning({ threadId })).toBe(false), { interval: 5 });
+  return sayNow(...of);
+}
 
 /** What a reader rebuilds of a thread. */
 export const shown = async ({ runner }: AnyDevice, threadId: string) => rebuild(await replay(runner, threadId));

@@ -9,7 +9,7 @@ import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { times } from "../property.js";
 import { flipped, HostileServer, type Injects } from "./hostile-server.js";
-import { lineOf, makeDevice, MemoryServer, passes, say, shown, tree, type Device } from "./kit.js";
+import { lineOf, makeDevice, MemoryServer, passes, sayNow, shown, tree, type Device } from "./kit.js";
 
 /*
  * Three devices and a server, whatever they do and whatever is cut: in the end all show the same, and nothing that ended
@@ -112,7 +112,7 @@ async function play(
           const runId = `${one.name}${++runs}`;
           const gate = step.slow ? new Promise<void>((resolve) => gates.push(resolve)) : undefined;
           const run = started(() =>
-            say(one, threadId, runId, agentOf(counter(3, (n) => (n === 1 ? gate : undefined)))),
+            sayNow(one, threadId, runId, agentOf(counter(3, (n) => (n === 1 ? gate : undefined)))),
           ).then(
             () => ended.push({ threadId, runId }),
             () => undefined,
@@ -161,7 +161,7 @@ async function play(
     for (const [n, one] of devices.entries()) {
       for (const threadId of THREADS) {
         const runId = `last-${n}`;
-        await vi.waitFor(() => started(() => say(one, threadId, runId, agentOf(counter(2)))), {
+        await vi.waitFor(() => started(() => sayNow(one, threadId, runId, agentOf(counter(2)))), {
           timeout: 10_000,
           interval: 20,
         });

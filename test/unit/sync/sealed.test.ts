@@ -13,7 +13,19 @@ import type { SyncState } from "../../../src/wire/shapes.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { isFound } from "../encryption/kit.js";
 import { agentOf, collect, counter, fastClock, freshDb, gated, inputOf, makeRunner, user } from "../runner/kit.js";
-import { device, deviceOn, ended, inStep, MemoryServer, say, shown, statusOf, tree, type Device } from "./kit.js";
+import {
+  device,
+  deviceOn,
+  ended,
+  inStep,
+  MemoryServer,
+  say,
+  sayNow,
+  shown,
+  statusOf,
+  tree,
+  type Device,
+} from "./kit.js";
 import { flipped, HostileServer, type Injects, type Stored } from "./hostile-server.js";
 import { MemorySpace } from "./memory-space.js";
 
@@ -50,7 +62,7 @@ test("devices with one key are in step: runs stream, titles, deletions and what 
   const { gate, letOn } = gated();
   const run = say(phone, "t", "r1", agentOf(counter(10, (step) => (step === 5 ? gate : undefined))));
   await eventually(async () => expect(await laptop.runner.isRunning({ threadId: "t" })).toBe(true));
-  await expect(say(laptop, "t", "r2", agentOf(counter(1)))).rejects.toMatchObject({
+  await expect(sayNow(laptop, "t", "r2", agentOf(counter(1)))).rejects.toMatchObject({
     code: "thread-busy",
     details: { device: "Phone" },
   });

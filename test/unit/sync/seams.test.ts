@@ -5,7 +5,7 @@ import { agentOf, collect, counted, counter, fastClock, freshDb, gated, inputOf 
 import { gatedAgent, until } from "../waiting/kit.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { SpaceOffline } from "../../../src/sync/space.js";
-import { device, inStep, lineOf, MemoryServer, say, tree, types } from "./kit.js";
+import { device, inStep, lineOf, MemoryServer, say, sayNow, tree, types } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 import { ask, device as runtimeOn, runOf, sees, server, textsOf } from "./servers-kit.js";
 
@@ -206,7 +206,7 @@ test("a host that is about to connect asks whether it may start", async () => {
   const run = say(laptop, "t", "r2", agentOf(counter(4, (step) => (step === 2 ? gate : undefined))));
   await eventually(() => expect(types(space).at(-1)).toBe("events"));
   const again = device(space, "Phone", { dbName, faults: { isConnecting: true } });
-  const refused = expect(say(again, "t", "r3", agentOf(counter(2)))).rejects.toMatchObject({ code: "thread-busy" });
+  const refused = expect(sayNow(again, "t", "r3", agentOf(counter(2)))).rejects.toMatchObject({ code: "thread-busy" });
   again.space.connect(true);
   await refused;
   letOn();

@@ -29,6 +29,7 @@ import {
   MemoryServer,
   passes,
   say,
+  sayNow,
   shown,
   tree,
   types,
@@ -119,7 +120,7 @@ test("a second device is told that the thread is busy, and by which device", asy
   const { gate, letOn } = gated();
   const run = say(phone, "t", "r1", agentOf(counter(4, (step) => (step === 2 ? gate : undefined))));
   await eventually(async () => expect(await laptop.runner.isRunning({ threadId: "t" })).toBe(true));
-  await expect(say(laptop, "t", "r2", agentOf(counter(1)))).rejects.toMatchObject({
+  await expect(sayNow(laptop, "t", "r2", agentOf(counter(1)))).rejects.toMatchObject({
     code: "thread-busy",
     details: { runId: "r1", device: "Phone" },
   });
@@ -576,7 +577,7 @@ test("a device that falls silent before its first event holds up nothing", async
   await eventually(() => expect(types(server).filter((type) => type === "run")).toHaveLength(2));
   // Its run holds the thread, though nothing of it is here.
   await eventually(async () => {
-    const refused = say(laptop, "t", "early", agentOf(counter(1)));
+    const refused = sayNow(laptop, "t", "early", agentOf(counter(1)));
     await expect(refused).rejects.toMatchObject({ code: "thread-busy", details: { device: "Phone" } });
   });
   phone.space.connect(false);
