@@ -54,7 +54,8 @@ export async function afterDeletion(
 ): Promise<"deleted" | "joined" | "kept"> {
   const head = await parts.store.head(threadId);
   if (head === undefined || head.deleted === true) return "deleted";
-  const isAnew = (head.first ?? 0) > first;
+  // What was cut off was not deleted.
+  const isAnew = head.cut !== true && (head.first ?? 0) > first;
   // Nothing else takes the end of the path away.
   const isEndGone = state.active !== null && (await parts.store.runById(threadId, state.active)) === undefined;
   if (!isAnew && !isEndGone) return "kept";

@@ -15,6 +15,7 @@ import { AbsentThreads } from "./absent-threads.js";
 import { Admissions } from "./admissions.js";
 import { CompactingThreads } from "./compacting-threads.js";
 import { Devices, type StopCall } from "./devices.js";
+import { afterDeletion } from "./log-changes.js";
 import { decodeMessage, isPossibleAt, type SpaceMessage } from "./messages.js";
 import type { SyncRecords } from "./memory-sync-database.js";
 import { SpaceOffline, type Space, type SpaceEntry, type SpacePlace, type SpaceState } from "./space.js";
@@ -503,10 +504,13 @@ export class Sync {
     const { state, deleting = state.lastRun } = known;
     // It has left this device, and that is not saved.
     const isAbsent = await this.absent.list.hasRow(threadId);
-    // It may have been deleted while nobody looked.
+    // It may have been deleted while nobody looked, and have begun anew.
     const mayBeGone = !isAbsent && state.lastRun > 0 && state.deleted !== true;
     const head = mayBeGone ? await this.options.parts.store.head(threadId) : undefined;
-    const its: ThreadRecord = { ...known, threadId, ...(head?.deleted === true && { deleting }) };
+    const isLooked = head !== undefined && known.unread !== true;
+    const isAnew = isLooked && (await afterDeletion({ ...this.options, self: this.self }, known)) === "deleted";
+    const isDeleted = head?.deleted === true || isAnew;
+    const its: ThreadRecord = { ...known, threadId, ...(isDeleted && { deleting, first: head?.first ?? 0 }) };
     if (known.unread !== true && !isAbsent) return its;
     const last = Math.max(state.last, this.absent.list.lastOf(key));
     return { ...its, unread: true, state: { ...NO_ENTRIES, last, lastRun: state.lastRun } };

@@ -371,7 +371,7 @@ export class ThreadSync {
   }
 
   /** What this device has to tell of the thread, beside what the log says. */
-  note(change: Partial<Pick<ThreadRecord, "activating" | "deleting">>): void {
+  note(change: Partial<Pick<ThreadRecord, "activating" | "deleting" | "first">>): void {
     this.its = { ...this.its, ...change };
     // A host that starts later must know it, too.
     if (this.unsavedFrom === undefined) void this.context.save(this).catch(() => undefined);
@@ -392,16 +392,16 @@ export class ThreadSync {
       restoring.before = { ...known, deleting: lastRun };
       return this.context.save(this);
     }
-    await this.beginsAnew();
+    const first = await this.firstInLog();
     // What other devices have added unseen stays, with all that was in the thread.
-    if (after === "deleted" && !this.arrivals.haveUnseen) this.note({ deleting: lastRun });
-    else if (this.restoring === undefined) this.restoreLater("deleted");
+    if (after === "deleted" && !this.arrivals.haveUnseen) return this.note({ deleting: lastRun, first });
+    this.its = { ...this.its, first };
+    if (this.restoring === undefined) this.restoreLater("deleted");
   }
 
-  /** Its deletion in the log is known. */
-  private async beginsAnew(): Promise<void> {
+  private async firstInLog(): Promise<number> {
     const head = await this.context.parts.store.head(this.its.threadId);
-    this.its = { ...this.its, first: head?.first ?? 0 };
+    return head?.first ?? 0;
   }
 
   /** Nothing is left of what its last whole entry stands for. */
@@ -609,7 +609,10 @@ export class ThreadSync {
       this.read.whole.clear();
       this.its = { ...this.its, sent: 0, revives: [] };
     }
-    if (deleted === "deleted") await this.beginsAnew();
+    if (deleted === "deleted") {
+      const first = await this.firstInLog();
+      this.its = { ...this.its, first };
+    }
     return deleted === "blocked" ? "blocked" : "done";
   }
 

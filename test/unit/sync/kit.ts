@@ -40,6 +40,8 @@ export type Device = DeviceOn<MemorySpace>;
 interface DeviceOptions {
   readonly dbName?: string;
   readonly clock?: Clock;
+  /** Of the log. */
+  readonly limits?: { readonly maxRunsPerThread: number };
   readonly encryption?: Encryption;
   readonly keep?: "all" | "opened";
   readonly maxThreads?: number;

@@ -78,7 +78,7 @@ test("the device of that run dies in the middle, and the thread is free", async 
 test("a stop that was taken while the run's device is cut off ends the run when it is back", async () => {
   const space = new MemoryServer();
   const phone = device(space, "Phone");
-  const laptop = device(space, "Laptop", { clock: fastClock(50) });
+  const laptop = device(space, "Laptop", { clock: fastClock(5) });
   await inStep(phone, laptop);
   const { gate, letOn } = gated();
   const run = say(phone, "t", "r1", agentOf(counter(6, (step) => (step === 3 ? gate : undefined))));

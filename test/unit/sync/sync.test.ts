@@ -261,6 +261,39 @@ test("a deletion does not reach what another device adds before it is heard of",
   channel.close();
 });
 
+test("a deletion that others had added to unseen, and whose host ended, is undone by the next one", async () => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  const [phone, laptop] = [device(server, "Phone", { dbName }), device(server, "Laptop")];
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1"]));
+  await phone.store.deleteThread("t");
+  await say(laptop, "t", "r2", agentOf(counter(1)));
+  await eventually(() => expect(ended(server)).toBe(2));
+  await inStep(phone);
+  await phone.close();
+  const again = device(server, "Phone", { dbName });
+  await eventually(async () => expect(Object.keys(await tree(again, "t"))).toEqual(["r1", "r2"]));
+  expect(await tree(laptop, "t")).toEqual(await tree(again, "t"));
+});
+
+test("what the log's limits have cut off is no deletion", async () => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  const limits = { maxRunsPerThread: 2 };
+  const [phone, laptop] = [device(server, "Phone", { dbName, limits }), device(server, "Laptop")];
+  const runs = ["r1", "r2", "r3", "r4"];
+  for (const runId of runs) await say(phone, "t", runId, agentOf(counter(1)));
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(runs));
+  await eventually(async () => expect((await phone.store.head("t"))?.cut).toBe(true));
+  await inStep(phone);
+  await phone.close();
+  const again = device(server, "Phone", { dbName, limits });
+  await say(again, "t", "r5", agentOf(counter(1)));
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual([...runs, "r5"]));
+  expect(types(server)).not.toContain("deleted");
+});
+
 test("a deletion that never was deletes nothing", async () => {
   const { server, phone, laptop } = await bothHave("r1");
   const { channel } = phone.runner.joinDevices().parts;
@@ -740,3 +773,32 @@ test.each(["a run that its device begins to send, and abandons", "an entry that 
     expect(await shown(tablet, "t")).toEqual(await shown(laptop, "t"));
   },
 );
+
+test.each([
+  ["deleted", [], []],
+  ["deleted, and begun anew", ["r9"], ["r9"]],
+  ["deleted, begun anew, and deleted and begun anew", ["r8", "", "r9"], ["r9"]],
+])("a thread that was %s while no host kept it in step", async (_what, does, expected) => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  const laptop = device(server, "Laptop");
+  const phone = device(server, "Phone", { dbName });
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2"]));
+  await inStep(phone, laptop);
+  await phone.close();
+  const alone = makeRunner({ dbName });
+  await alone.deleteThread("t");
+  for (const runId of does) {
+    if (runId === "") await alone.deleteThread("t");
+    else await collect(alone.run({ threadId: "t", agent: agentOf(counter(3)), input: inputOf("t", runId) }));
+  }
+  await alone.close();
+  const again = device(server, "Phone", { dbName });
+  const tablet = device(server, "Tablet");
+  for (const one of [laptop, again, tablet])
+    await eventually(async () =>
+      expect([one.name, ...Object.keys(await tree(one, "t"))]).toEqual([one.name, ...expected]),
+    );
+});
