@@ -11,6 +11,7 @@ import type { AbsentThreads } from "./absent-threads.js";
 import { askServers } from "./ask-servers.js";
 import { askedRun } from "./asked-run.js";
 import { SpaceOffline, type SpaceState } from "./space.js";
+import { startKey } from "./start-key.js";
 import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
 
 /** How long a run that starts waits for the space, in ms; then it starts as if the device were offline. */
@@ -31,7 +32,7 @@ export interface AdmissionsParts {
 
 /** Which runs of this device may start, and where they are executed. */
 export class Admissions {
-  /** Runs that are about to start, or that servers were asked for. */
+  /** Runs that are about to start, or that servers were asked for: see {@link startKey}. */
   readonly starting = new Set<string>();
 
   private readonly since: number;
@@ -57,10 +58,18 @@ export class Admissions {
   private async here(request: PlacedRequest): Promise<Admission> {
     const { threadId, asked } = request;
     const { runId } = request.input;
+    const key = startKey(threadId, runId);
     const { moved, isCurrent } = this.of;
     const { clock } = this.of.parts;
     await this.begun();
-    const admitted: Admission = { is: "admitted", release: () => void this.starting.delete(runId) };
+    // Its claim may stand all the same, and be read meanwhile.
+    const ring = (): Promise<void> => this.of.threadOf(threadId).then((thread) => thread?.ring(), quiet);
+    const admitted: Admission = {
+      is: "admitted",
+      release: () => {
+        if (this.starting.delete(key)) void ring();
+      },
+    };
     const until = abortWith(this.of.closed);
     const late = clock.after(CLAIM_MS, until.signal).then(() => {
       until.abort();
@@ -74,26 +83,26 @@ export class Admissions {
         const device = this.of.context()?.self;
         if (device === undefined) break;
         const release = (): void => {
-          this.starting.delete(runId);
+          this.starting.delete(key);
           thread.ring();
         };
         const { heldBy } = thread;
         const { lock } = thread.record.state;
         // The answer to its claim was lost.
         const isClaimed = lock?.isClaimed === true && lock.runId === runId && lock.device.id === device.id;
-        if (isClaimed && this.starting.has(runId)) return { is: "admitted", release };
+        if (isClaimed && this.starting.has(key)) return { is: "admitted", release };
         const isAsked = asked !== undefined && lock?.runId === runId && lock.asks !== undefined;
         // Another server was first, or nobody asks for it any more.
         if (asked !== undefined && !isAsked) return { is: "busy", runId, deviceName: heldBy?.name ?? "" };
         if (heldBy !== undefined && lock !== undefined && !isAsked)
           return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
         if (thread.isBehind) return { is: "behind", wait: () => this.writtenDown(thread) };
-        this.starting.add(runId);
+        this.starting.add(key);
         const added = thread.add({ type: "claim", threadId, runId, device }).catch(unlessOffline);
         const result = await Promise.race([added, late]);
         if (result === true || (result === "late" && asked === undefined)) return { is: "admitted", release };
         // Else it may stand: that is read.
-        if (result !== "unknown") this.starting.delete(runId);
+        if (result !== "unknown") this.starting.delete(key);
         await ringOrSilence(moved, seen, clock, CLAIM_MS, until.signal);
       }
     } catch {
@@ -103,7 +112,7 @@ export class Admissions {
     }
     if (asked === undefined) return admitted;
     // What a server was asked for, another one may have taken. A claim that nothing is known of is taken back.
-    this.starting.delete(runId);
+    this.starting.delete(key);
     throw new RunnerError("offline", { threadId, runId }, { message: "The space does not answer this server" });
   }
 
@@ -111,6 +120,7 @@ export class Admissions {
   private async elsewhere(request: PlacedRequest, placement: Placement): Promise<Admission | undefined> {
     const { threadId, agentId = "", input, afterToolCalls } = request;
     const { runId } = input;
+    const key = startKey(threadId, runId);
     const { store, clock } = this.of.parts;
     const offline = (message: string): RunnerError => new RunnerError("offline", { threadId, agentId }, { message });
     if ((await this.inLog(request)) !== undefined) return undefined;
@@ -148,12 +158,12 @@ export class Admissions {
     const asking: PlacedRequest = { ...request, input: { ...input, messages } };
     const asked = askedRun(asking, await store.toolResults(head), clock.now());
     const wait = async (signal: AbortSignal): Promise<void> => {
-      this.starting.add(runId);
+      this.starting.add(key);
       try {
         const inLog = () => this.inLog(request);
         await askServers({ ...context, ...this.of, inLog }, thread, asked, signal);
       } finally {
-        this.starting.delete(runId);
+        this.starting.delete(key);
         thread.ring();
       }
     };
@@ -201,6 +211,8 @@ export class Admissions {
     until.abort();
   }
 }
+
+const quiet = (): void => undefined;
 
 /** @throws what is no SpaceOffline */
 function unlessOffline(error: unknown): "unknown" {

@@ -56,12 +56,16 @@ export async function askServers(
     });
   /** What is told may be lost: the server is told until it has ended the run, or lets go of it. */
   const stopAt = async ({ id }: DeviceName): Promise<void> => {
+    let isAway = false;
     for (let pause = LOOK_MS; !closed.aborted; pause = Math.min(2 * pause, TOLD_MS)) {
       const { lock, open } = thread.record.state;
       const hasClaimed = lock?.runId === runId && lock.asks === undefined && lock.device.id === id;
       const opened = Object.hasOwn(open, runId) ? open[runId] : undefined;
-      if (!hasClaimed && opened?.device.id !== id) return;
-      devices.askToStop(id, { threadId, runId });
+      // It may execute the run, and does not hear of anything until it is back.
+      const wasAway = isAway;
+      isAway = devices.isAway(id);
+      if (!hasClaimed && opened?.device.id !== id && !isAway && !wasAway) return;
+      if (!isAway) devices.askToStop(id, { threadId, runId });
       await clock.after(pause, closed);
     }
   };
@@ -70,6 +74,12 @@ export async function askServers(
   let known: number | undefined;
   /** When the thread was seen to be asked for, or taken, first. */
   let since: number | undefined;
+  /** The last server that had claimed it. */
+  let taker: DeviceName | undefined;
+  const takenBack = (): RunnerError => {
+    if (taker !== undefined) void stopAt(taker);
+    return cancelled();
+  };
   for (;;) {
     const seen = moved.count;
     const isThere = (await inLog()) !== undefined;
@@ -85,6 +95,7 @@ export async function askServers(
       const isIts = lock?.runId === runId;
       const isAsked = isIts && lock.asks !== undefined;
       const opened = Object.hasOwn(open, runId) ? open[runId] : undefined;
+      if (isIts && !isAsked) taker = lock.device;
       // A server that is away behind its claim begins nothing that counts.
       const isTaken = isIts && !isAsked && !devices.isAway(lock.device.id);
       const holder = opened?.device ?? (isTaken ? lock.device : undefined);
@@ -96,7 +107,7 @@ export async function askServers(
       const isLate = since !== undefined && clock.elapsed() - since >= TAKE_MS;
       if (isAsked && (signal.aborted || isLate)) {
         if (await add({ type: "release", threadId, runId, device: self })) {
-          if (signal.aborted) throw cancelled();
+          if (signal.aborted) throw takenBack();
           throw offline(`No server of the space has taken the run of the agent "${agentId}": ask again`);
         }
       } else if (holder !== undefined && opened === undefined && isLate) {
@@ -104,7 +115,7 @@ export async function askServers(
           `The server "${holder.name}" has taken the run, and does not begin it: ask again, or wait for it`,
         );
       } else if (!isAsked && holder === undefined && !thread.expects(runId)) {
-        if (signal.aborted) throw cancelled();
+        if (signal.aborted) throw takenBack();
         if (asks > 0 && refused?.runId === runId) throw fromErrorData(refused.error);
         if (asks > 0 && deleted === true && lastRun !== known) throw new RunnerError("deleted", { threadId, runId });
         const { heldBy } = thread;

@@ -8,6 +8,7 @@ import { toErrorData } from "../wire/errors.js";
 import type { RunnerErrorData, RunRequest } from "../wire/shapes.js";
 import { isFresh, toolsOf } from "./asked-run.js";
 import type { StopCall } from "./devices.js";
+import { startKey } from "./start-key.js";
 import type { SpaceLock } from "./thread-state.js";
 import type { ThreadSync } from "./thread-sync.js";
 
@@ -44,7 +45,7 @@ const SILENCE_MS = 2_000;
 
 /** Executes what devices ask of the agents of this server. */
 export class Serving {
-  /** Runs that were asked for, until they are in the log. */
+  /** Runs that were asked for, until they are in the log: see {@link startKey}. */
   readonly executing = new Set<string>();
   /** Threads in which a run is asked for, and is to be looked at again. */
   private readonly asked = new Set<ThreadSync>();
@@ -88,13 +89,14 @@ export class Serving {
     const { server, isAway, clock } = this.of;
     const { threadId } = thread.record;
     const { lock } = thread.record.state;
-    if (lock?.asks === undefined || this.executing.has(lock.runId)) return;
+    if (lock?.asks === undefined || this.executing.has(startKey(threadId, lock.runId))) return;
     const { runId, device, asks } = lock;
     const { request, fingerprint, results = [] } = asks;
     if (!server.agents.includes(request.agentId)) return;
     // Its device has ended long ago.
     if (isAway(device.id) && !isFresh(asks, clock.now())) return;
-    this.executing.add(runId);
+    const key = startKey(threadId, runId);
+    this.executing.add(key);
     const isIts = request.threadId === threadId && request.input.runId === runId;
     const executed = isIts
       ? server.execute(request, { asker: { id: device.id, tools: toolsOf(request) }, fingerprint, results })
@@ -108,7 +110,7 @@ export class Serving {
       .catch(() => undefined)
       .then(() => (this.isAsked(thread, runId) ? clock.after(AGAIN_MS, this.of.closed) : undefined))
       .finally(() => {
-        this.executing.delete(runId);
+        this.executing.delete(key);
         thread.ring();
         if (!this.of.closed.aborted) this.take(thread);
       });

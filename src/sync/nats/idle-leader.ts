@@ -39,7 +39,10 @@ export class IdleLeader {
     const { idle } = this;
     if (now - idle.since < IDLE_MS) return;
     await this.clock.after(Math.random() * SPREAD_MS, stream.signal);
-    if (this.idle !== idle || (await stream.leader()) !== leader) return;
+    if (this.idle !== idle) return;
+    const leads = await stream.leader();
+    // Something was taken meanwhile, or another entry was not, and it was asked for that.
+    if (leads !== leader || this.idle !== idle) return;
     this.taken();
     await stream.stepDown();
   }

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { IdleLeader, type LedStream } from "../../../src/sync/nats/idle-leader.js";
 
 class Stream implements LedStream {
@@ -84,4 +84,33 @@ test("where another device was first, or something is taken before it is its tur
   idle.taken();
   await waiting;
   expect(stream.stepDowns).toBe(0);
+});
+
+test("a leader that takes something while it is asked who leads is not replaced, and nobody is asked twice at once", async () => {
+  let now = 0;
+  let stepDowns = 0;
+  const clock = { elapsed: () => now, after: () => Promise.resolve() };
+  const stream: LedStream = {
+    signal: new AbortController().signal,
+    leader: () => Promise.resolve("n0" as string | undefined),
+    stepDown: async () => void stepDowns++,
+  };
+  const idle = new IdleLeader(clock);
+  await idle.notTaken(stream);
+  now = 11_000;
+  // Two threads have something to send.
+  await Promise.all([idle.notTaken(stream), idle.notTaken(stream)]);
+  expect(stepDowns).toBe(1);
+  stepDowns = 0;
+  await idle.notTaken(stream);
+  now = 30_000;
+  let answer = (): void => undefined;
+  let calls = 0;
+  stream.leader = () => (calls++ === 0 ? Promise.resolve("n0") : new Promise((is) => (answer = () => is("n0"))));
+  const waiting = idle.notTaken(stream);
+  await vi.waitFor(() => expect(calls).toBe(2));
+  idle.taken();
+  answer();
+  await waiting;
+  expect(stepDowns).toBe(0);
 });

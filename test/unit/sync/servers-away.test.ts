@@ -1,10 +1,11 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
+import { filter, firstValueFrom, of, timeout } from "rxjs";
 import { expect, test, vi } from "vitest";
 import { agentOf, gated } from "../runner/kit.js";
 import { until } from "../waiting/kit.js";
 import { lineOf, MemoryServer, types } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
-import { ask, device, sees, server } from "./servers-kit.js";
+import { ask, device, runOf, sees, server } from "./servers-kit.js";
 
 /*
  * Servers count as away after 15 s: these tests wait that long.
@@ -39,8 +40,8 @@ test.for(["has ended", "goes on"] as const)(
     await sees(runtime, "heavy");
     // Its claim is there, and it is cut off before its run is.
     const add = space.add.bind(space);
-    const adding = vi.spyOn(space, "add").mockImplementation((...of) => {
-      const seq = add(...of);
+    const adding = vi.spyOn(space, "add").mockImplementation((...entry) => {
+      const seq = add(...entry);
       if (types(space).filter((type) => type === "claim").length === 2) queueMicrotask(() => first.connect(false));
       return seq;
     });
@@ -63,3 +64,51 @@ test.for(["has ended", "goes on"] as const)(
     expect(seen.at(-1), [...seen, story(space)].join("\n")).toBe("S1 r2: asked in r1 | r1 by S2 | asked in r2");
   },
 );
+
+test("a run that was stopped while its server was away behind its claim does not go on when that is back", async () => {
+  const space = new MemoryServer();
+  const at = new MemorySpace(space);
+  const { gate, letOn } = gated();
+  const agent = agentOf(async function* (_input, { signal }): AsyncGenerator<BaseEvent> {
+    await Promise.race([gate, new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }))]);
+    if (signal.aborted) return;
+    const messageId = "said";
+    yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "went on" } as BaseEvent;
+    yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;
+  });
+  await server(at, "Server", { agents: { heavy: agent }, stopGraceMs: 50 });
+  const { runtime } = device(new MemorySpace(space), "Phone");
+  await sees(runtime, "heavy");
+  const add = space.add.bind(space);
+  const adding = vi.spyOn(space, "add").mockImplementation((...entry) => {
+    const seq = add(...entry);
+    if (types(space).filter((type) => type === "claim").length === 2) queueMicrotask(() => at.connect(false));
+    return seq;
+  });
+  const refused = ask(runtime, "heavy", "t", "r1", { whenOffline: "wait" }).then(
+    () => "done",
+    (error: { code?: string }) => error.code,
+  );
+  await until(() => expect(at.isOnline).toBe(false));
+  adding.mockRestore();
+  // It counts as away: the run is asked for again.
+  await vi.waitFor(() => expect(types(space).filter((type) => type === "claim").length).toBe(3), {
+    timeout: 80_000,
+    interval: 20,
+  });
+  expect(await runtime.runner().stop({ threadId: "t", runId: "r1" })).toBe(true);
+  expect(await refused).toBe("cancelled");
+  await until(() => expect(types(space)).toContain("release"));
+  const told = firstValueFrom(
+    space.told.pipe(
+      filter((body) => new TextDecoder().decode(body).includes('"stop"')),
+      timeout({ first: 15_000, with: () => of(undefined) }),
+    ),
+  );
+  at.connect(true);
+  await told;
+  letOn();
+  await until(() => expect(types(space), story(space)).toContain("end"));
+  await until(async () => expect(await runOf(runtime, "t", "r1"), story(space)).toMatchObject({ status: "stopped" }));
+});

@@ -321,3 +321,22 @@ test("a server that is not told that its claim stands finds it and runs", async 
   await ask(phone.runtime, "heavy", "t", "r1");
   expect(types(space)).toEqual(["claim", "claim", "run", "end"]);
 });
+
+test("a server executes two runs of one id, of two threads, that are asked for at once", async () => {
+  const space = new MemoryServer();
+  const { gate, letOn } = gated();
+  let calls = 0;
+  await server(new MemorySpace(space), "Server", {
+    agents: { heavy: agentOf(counter(2)) },
+    beforeRequestMiddleware: () => {
+      calls++;
+      return gate;
+    },
+  });
+  const { runtime } = device(new MemorySpace(space), "Phone");
+  await sees(runtime, "heavy");
+  const both = Promise.all([ask(runtime, "heavy", "t", "r1"), ask(runtime, "heavy", "u", "r1")]);
+  await until(() => expect(calls).toBe(2));
+  letOn();
+  await both;
+});
