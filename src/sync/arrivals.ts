@@ -61,6 +61,13 @@ export class Arrivals {
     return this.waiting.some(({ is }) => is === "thread");
   }
 
+  /** How the thread was listed before what others have changed of that; undefined: they have not, or nobody knows. */
+  get listedBefore(): Listed | undefined {
+    const { self } = this.context;
+    const first = this.waiting.find((one) => one.is === "thread" && one.message.device.id !== self.id);
+    return first?.is === "thread" ? first.before : undefined;
+  }
+
   /** The run that is written down while it goes on. */
   get liveRunId(): string | undefined {
     const live = this.waiting.find((one) => one.is === "run" && one.run.isLive);

@@ -19,6 +19,8 @@ export class Restoring {
   readonly done: Promise<void>;
   /** What of the thread's entry in the list others are still to be told. */
   untold: ReadonlySet<keyof Listed> = new Set();
+  /** From then on what is known of the thread is what was read again. */
+  isBegun = false;
   private readonly over: AbortController;
 
   /**

@@ -309,12 +309,21 @@ export class ThreadSync {
 
   /** Between two steps of the work: entries that come meanwhile wait for it. */
   private restoreLater(why: RestoringReason, upTo = this.its.state.last): void {
-    this.restoring = new Restoring(why, upTo, this.its, this.ended.signal);
+    this.restoring = new Restoring(why, upTo, this.asInLog(this.its), this.ended.signal);
     this.ring();
+  }
+
+  /** What was read of the list, and is not written down, nobody has changed here. */
+  private asInLog(record: ThreadRecord): ThreadRecord {
+    const { listed: _listed, ...rest } = record;
+    const listed = this.arrivals.listedBefore ?? this.its.listed;
+    return { ...rest, ...(listed !== undefined && { listed }) };
   }
 
   /** Everything that is in the space comes (back). */
   private async restore(restoring: Restoring): Promise<void> {
+    if (!restoring.isBegun) restoring.before = this.asInLog(restoring.before);
+    restoring.isBegun = true;
     const { why, upTo, told } = restoring;
     const { parts } = this.context;
     const { key, threadId, activating, state: before, unread, revives, listed } = restoring.before;

@@ -21,10 +21,11 @@ export function isBehind(error: unknown): boolean {
 }
 
 /** Which names errors have for "nobody listens there". */
-const UNHEARD = new Set(["JetStreamNotEnabled", "NoRespondersError"]);
+const UNHEARD = new Set(["JetStreamNotEnabled", "NoResponders"]);
 
 /** Whether nobody listens to what was published or asked. */
-export const isUnheard = (error: unknown): boolean => error instanceof Error && UNHEARD.has(error.name);
+export const isUnheard = (error: unknown): boolean =>
+  error instanceof Error && UNHEARD.has(error.name) && codeOf(error) !== JETSTREAM_NOT_ENABLED_FOR_ACCOUNT;
 
 /** Which names errors have for "there is no answer": the classes are of a package that is loaded late. */
 const UNANSWERED = new Set([

@@ -2,6 +2,8 @@ import type { Clock } from "../../platform/clock.js";
 
 /** How long nobody may take an entry while one leader leads, in ms: an election takes up to 9 s. */
 const IDLE_MS = 10_000;
+/** What failed as long ago says nothing of now, in ms: whoever has something to send tries again within half a minute. */
+const PAST_MS = 60_000;
 /** Not all devices ask at once: within so many ms. */
 const SPREAD_MS = 5_000;
 
@@ -21,7 +23,7 @@ export interface LedStream {
  * ever, while all servers say that they are well.
  */
 export class IdleLeader {
-  private idle: { readonly leader: string; readonly since: number } | undefined;
+  private idle: { readonly leader: string; readonly since: number; last: number } | undefined;
 
   constructor(private readonly clock: Pick<Clock, "after" | "elapsed">) {}
 
@@ -35,8 +37,10 @@ export class IdleLeader {
     const leader = await stream.leader();
     if (leader === undefined) return this.taken();
     const now = this.clock.elapsed();
-    if (this.idle?.leader !== leader) this.idle = { leader, since: now };
-    const { idle } = this;
+    const isOn = this.idle?.leader === leader && now - this.idle.last < PAST_MS;
+    const idle = isOn && this.idle ? this.idle : { leader, since: now, last: now };
+    idle.last = now;
+    this.idle = idle;
     if (now - idle.since < IDLE_MS) return;
     await this.clock.after(Math.random() * SPREAD_MS, stream.signal);
     if (this.idle !== idle) return;

@@ -61,6 +61,15 @@ test("one that has taken something meanwhile leads on", async () => {
   expect(stream.stepDowns).toBe(0);
 });
 
+test("what failed once long ago is no reason", async () => {
+  const stream = new Stream();
+  const idle = new IdleLeader(stream.clock);
+  await notTakenAt(stream, idle, 0, 3_600, 3_605);
+  expect(stream.stepDowns).toBe(0);
+  await notTakenAt(stream, idle, 3_611);
+  expect(stream.stepDowns).toBe(1);
+});
+
 test("an election is waited for", async () => {
   const stream = new Stream();
   const idle = new IdleLeader(stream.clock);

@@ -3,9 +3,10 @@ import { filter, firstValueFrom } from "rxjs";
 import { expect, test, vi } from "vitest";
 import { agentOf, collect, counted, counter, fastClock, freshDb, gated, inputOf } from "../runner/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
+import type { FailurePoint } from "../../../src/run/failure-points.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { SpaceOffline } from "../../../src/sync/space.js";
-import { device, inStep, lineOf, MemoryServer, say, sayNow, tree, types } from "./kit.js";
+import { device, inStep, lineOf, MemoryServer, passes, say, sayNow, tree, types } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 import { ask, device as runtimeOn, runOf, sees, server, textsOf } from "./servers-kit.js";
 
@@ -253,4 +254,40 @@ test("a run waits in a thread that is absent here, also offline, and where anoth
   expect(await waiting, story(space)).toBe("done");
   await until(async () => expect(await textsOf(laptop.runtime, "t")).toContain("asked in r2"));
   expect(await textsOf(laptop.runtime, "t")).toEqual(await textsOf(phone.runtime, "t"));
+});
+
+test("a claim whose answer was lost with the connection keeps no thread busy where its run does not begin", async () => {
+  const space = new MemoryServer();
+  const { gate, letOn } = gated();
+  let loses = true;
+  const phone = device(space, "Phone", {
+    faults: {
+      loseAnswer: () => {
+        if (!loses) return false;
+        loses = false;
+        phone.space.connect(false);
+        return true;
+      },
+    },
+    // Its disk is full, say.
+    ...{
+      atFailurePoint: async (point: FailurePoint) => {
+        if (point !== "claiming.read") return;
+        await gate;
+        throw new Error("no room");
+      },
+    },
+  });
+  const laptop = device(space, "Laptop");
+  await inStep(phone, laptop);
+  const refused = expect(sayNow(phone, "t", "r1", agentOf(counter(2)))).rejects.toThrow("no room");
+  await vi.waitFor(() => expect(phone.space.isOnline).toBe(false));
+  await passes(50);
+  phone.space.connect(true);
+  await inStep(phone);
+  await passes(50);
+  letOn();
+  await refused;
+  await eventually(() => expect(types(space)).toEqual(["claim", "release"]));
+  await sayNow(laptop, "t", "r2", agentOf(counter(2)));
 });
