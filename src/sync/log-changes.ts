@@ -1,4 +1,5 @@
-import type { RunRow } from "../storage/run-store.js";
+import { isUnreadable } from "../runner/history/run-log.js";
+import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { Written } from "./incoming.js";
 import type { ThreadMessage } from "./messages.js";
@@ -54,13 +55,31 @@ export async function afterDeletion(
 ): Promise<"deleted" | "joined" | "kept"> {
   const head = await parts.store.head(threadId);
   if (head === undefined || head.deleted === true) return "deleted";
-  // What was cut off was not deleted.
-  const isAnew = head.cut !== true && (head.first ?? 0) > first;
-  // Nothing else takes the end of the path away.
   const isEndGone = state.active !== null && (await parts.store.runById(threadId, state.active)) === undefined;
-  if (!isAnew && !isEndGone) return "kept";
+  if (!beginsLater(head, first) && !isEndGone) return "kept";
   const since = await parts.store.runs(threadId);
   return since.every((run) => isOwn(run, self)) ? "deleted" : "joined";
+}
+
+/** It was deleted since its first run was this one: what limits have cut off was not. */
+const beginsLater = ({ cut, first = 0 }: ThreadHead, known: number): boolean => cut !== true && first > known;
+
+/**
+ * Whether hosts of this device have deleted the thread while nobody looked, and nothing but what they have added since is in
+ * the log. Unlike {@link afterDeletion} nobody says so: a run that had to be left out, or cannot be read, is none that is gone.
+ */
+export async function hasBegunAnew(
+  context: Context,
+  record: ThreadRecord,
+  head: ThreadHead | undefined,
+): Promise<boolean> {
+  if (head === undefined || head.deleted === true || !beginsLater(head, record.first ?? 0)) return false;
+  try {
+    return (await afterDeletion(context, record)) === "deleted";
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return false;
+  }
 }
 
 /**

@@ -15,7 +15,7 @@ import { AbsentThreads } from "./absent-threads.js";
 import { Admissions } from "./admissions.js";
 import { CompactingThreads } from "./compacting-threads.js";
 import { Devices, type StopCall } from "./devices.js";
-import { afterDeletion } from "./log-changes.js";
+import { hasBegunAnew } from "./log-changes.js";
 import { decodeMessage, isPossibleAt, type SpaceMessage } from "./messages.js";
 import type { SyncRecords } from "./memory-sync-database.js";
 import { SpaceOffline, type Space, type SpaceEntry, type SpacePlace, type SpaceState } from "./space.js";
@@ -507,8 +507,7 @@ export class Sync {
     // It may have been deleted while nobody looked, and have begun anew.
     const mayBeGone = !isAbsent && state.lastRun > 0 && state.deleted !== true;
     const head = mayBeGone ? await this.options.parts.store.head(threadId) : undefined;
-    const isLooked = head !== undefined && known.unread !== true;
-    const isAnew = isLooked && (await afterDeletion({ ...this.options, self: this.self }, known)) === "deleted";
+    const isAnew = known.unread !== true && (await hasBegunAnew({ ...this.options, self: this.self }, known, head));
     const isDeleted = head?.deleted === true || isAnew;
     const its: ThreadRecord = { ...known, threadId, ...(isDeleted && { deleting, first: head?.first ?? 0 }) };
     if (known.unread !== true && !isAbsent) return its;

@@ -2,6 +2,7 @@ import { deleteDB } from "idb";
 import { firstValueFrom, Observable } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../../src/platform/clock.js";
+import { invalidInput } from "../../../src/run/errors.js";
 import { plainCodec, type PayloadCodec } from "../../../src/storage/codec.js";
 import { decodeMessage, encodeMessage } from "../../../src/sync/messages.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
@@ -291,6 +292,29 @@ test("what the log's limits have cut off is no deletion", async () => {
   const again = device(server, "Phone", { dbName, limits });
   await say(again, "t", "r5", agentOf(counter(1)));
   await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual([...runs, "r5"]));
+  expect(types(server)).not.toContain("deleted");
+});
+
+test("a run of another device that this one had to leave out is no deletion", async () => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  const [phone, laptop] = [device(server, "Phone", { dbName }), device(server, "Laptop")];
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1"]));
+  phone.space.connect(false);
+  await say(laptop, "t", "r2", agentOf(counter(1)));
+  await eventually(() => expect(ended(server)).toBe(2));
+  vi.spyOn(phone.store, "placeRun").mockRejectedValueOnce(invalidInput("chunk", "It is none"));
+  phone.space.connect(true);
+  const key = await keyOfThread("t");
+  await eventually(async () => expect((await phone.database.thread(key))?.state.active).toBe("r2"));
+  expect(phone.said.join()).toContain("left out");
+  await phone.close();
+  const again = device(server, "Phone", { dbName });
+  await inStep(again);
+  await again.runner.updateThread("t", { title: "Still there" });
+  await eventually(async () => expect((await laptop.runner.getThread("t"))?.title).toBe("Still there"));
+  expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2"]);
   expect(types(server)).not.toContain("deleted");
 });
 
