@@ -3,6 +3,7 @@ import { ringOrSilence, type Bell } from "../platform/bell.js";
 import { isAnswer, isThatRun } from "../run/interrupts.js";
 import { RunnerError } from "../run/errors.js";
 import { asKnown } from "../run/input-plan.js";
+import { idKey } from "../run/id-key.js";
 import { noServer, type PlacedRequest, type Placement } from "../runner/request.js";
 import type { Admission, RunnerParts } from "../runner/parts.js";
 import { isNextAfterCalls } from "../storage/pending-tool-calls.js";
@@ -11,7 +12,6 @@ import type { AbsentThreads } from "./absent-threads.js";
 import { askServers } from "./ask-servers.js";
 import { askedRun } from "./asked-run.js";
 import { SpaceOffline, type SpaceState } from "./space.js";
-import { startKey } from "./start-key.js";
 import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
 
 /** How long a run that starts waits for the space, in ms; then it starts as if the device were offline. */
@@ -32,7 +32,7 @@ export interface AdmissionsParts {
 
 /** Which runs of this device may start, and where they are executed. */
 export class Admissions {
-  /** Runs that are about to start, or that servers were asked for: see {@link startKey}. */
+  /** Runs that are about to start, or that servers were asked for: see {@link idKey}. */
   readonly starting = new Set<string>();
 
   private readonly since: number;
@@ -58,7 +58,7 @@ export class Admissions {
   private async here(request: PlacedRequest): Promise<Admission> {
     const { threadId, asked } = request;
     const { runId } = request.input;
-    const key = startKey(threadId, runId);
+    const key = idKey(threadId, runId);
     const { moved, isCurrent } = this.of;
     const { clock } = this.of.parts;
     await this.begun();
@@ -120,7 +120,7 @@ export class Admissions {
   private async elsewhere(request: PlacedRequest, placement: Placement): Promise<Admission | undefined> {
     const { threadId, agentId = "", input, afterToolCalls } = request;
     const { runId } = input;
-    const key = startKey(threadId, runId);
+    const key = idKey(threadId, runId);
     const { store, clock } = this.of.parts;
     const offline = (message: string): RunnerError => new RunnerError("offline", { threadId, agentId }, { message });
     if ((await this.inLog(request)) !== undefined) return undefined;

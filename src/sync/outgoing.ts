@@ -1,6 +1,7 @@
 import { EventType } from "@ag-ui/core";
 import { chunkSize } from "../run/size.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
+import { idKey } from "../run/id-key.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow, RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
 import { catchUp } from "../runner/read/catch-up.js";
@@ -9,7 +10,6 @@ import { isFresh } from "./asked-run.js";
 import type { Brief, SentChunk, SpaceMessage } from "./messages.js";
 import { changedHere } from "./record-changes.js";
 import { runKey } from "./run-key.js";
-import { startKey } from "./start-key.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 
 /** About how much of a run goes into one entry (see `sizeOf`), and how many events at most. */
@@ -28,7 +28,7 @@ type Reads = Pick<RunStore, "run" | "runById" | "input" | "chunks" | "thread">;
 
 interface SendContext {
   readonly device: DeviceName;
-  /** Runs (see {@link startKey}) that hosts of this device were about to start before the head was read. */
+  /** Runs (see {@link idKey}) that hosts of this device were about to start before the head was read. */
   readonly starting: ReadonlySet<string>;
   /** What others have changed of the thread's entry in the list is in the log. */
   readonly isListed: boolean;
@@ -121,7 +121,7 @@ async function unlisted(
   const { lock } = state;
   // It was claimed, and never began: the host that claimed it has ended. What servers are asked for stands for a while.
   const isOwn = lock !== undefined && lock.device.id === device.id && !(lock.asks && isFresh(lock.asks, now));
-  if (isOwn && !Object.hasOwn(state.open, lock.runId) && !starting.has(startKey(threadId, lock.runId))) {
+  if (isOwn && !Object.hasOwn(state.open, lock.runId) && !starting.has(idKey(threadId, lock.runId))) {
     const { runId } = lock;
     return { is: "message", message: { type: "release", runId, ...from } };
   }

@@ -1,6 +1,7 @@
 import { ringOrSilence, type Bell } from "../platform/bell.js";
 import type { Clock } from "../platform/clock.js";
 import { invalidInput } from "../run/errors.js";
+import { idKey } from "../run/id-key.js";
 import type { Asked } from "../runner/request.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunStore } from "../storage/run-store.js";
@@ -8,7 +9,6 @@ import { toErrorData } from "../wire/errors.js";
 import type { RunnerErrorData, RunRequest } from "../wire/shapes.js";
 import { isFresh, toolsOf } from "./asked-run.js";
 import type { StopCall } from "./devices.js";
-import { startKey } from "./start-key.js";
 import type { SpaceLock } from "./thread-state.js";
 import type { ThreadSync } from "./thread-sync.js";
 
@@ -45,7 +45,7 @@ const SILENCE_MS = 2_000;
 
 /** Executes what devices ask of the agents of this server. */
 export class Serving {
-  /** Runs that were asked for, until they are in the log: see {@link startKey}. */
+  /** Runs that were asked for, until they are in the log: see {@link idKey}. */
   readonly executing = new Set<string>();
   /** Threads in which a run is asked for, and is to be looked at again. */
   private readonly asked = new Set<ThreadSync>();
@@ -89,13 +89,13 @@ export class Serving {
     const { server, isAway, clock } = this.of;
     const { threadId } = thread.record;
     const { lock } = thread.record.state;
-    if (lock?.asks === undefined || this.executing.has(startKey(threadId, lock.runId))) return;
+    if (lock?.asks === undefined || this.executing.has(idKey(threadId, lock.runId))) return;
     const { runId, device, asks } = lock;
     const { request, fingerprint, results = [] } = asks;
     if (!server.agents.includes(request.agentId)) return;
     // Its device has ended long ago.
     if (isAway(device.id) && !isFresh(asks, clock.now())) return;
-    const key = startKey(threadId, runId);
+    const key = idKey(threadId, runId);
     this.executing.add(key);
     const isIts = request.threadId === threadId && request.input.runId === runId;
     const executed = isIts

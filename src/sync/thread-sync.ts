@@ -28,7 +28,7 @@ export interface ThreadSyncContext extends ArrivalsContext {
   readonly space: Space;
   /** All entries up to now were read, and the connection is there. */
   readonly isCurrent: () => boolean;
-  /** Runs that a host of this device is about to start now: see `startKey`. */
+  /** Runs that a host of this device is about to start now: see `idKey`. */
   readonly starting: () => ReadonlySet<string>;
   /** From now on it has something that is not saved. */
   readonly unsaved: (thread: ThreadSync) => void;

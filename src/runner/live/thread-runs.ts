@@ -4,6 +4,7 @@ import { RunnerError } from "../../run/errors.js";
 import { isAnswer, isThatRun } from "../../run/interrupts.js";
 import { isBusy } from "../../run/life.js";
 import { loaded } from "../../run/loaded.js";
+import { idKey } from "../../run/id-key.js";
 import type { LiveRunRequest, PlacedRequest } from "../request.js";
 import { LiveRun, type LiveRunContext, type RunCode } from "./live-run.js";
 
@@ -179,7 +180,7 @@ const keyOf = ({
 }: {
   readonly threadId: string;
   readonly input: { readonly runId: string };
-}): string => JSON.stringify([threadId, input.runId]);
+}): string => idKey(threadId, input.runId);
 
 /** The lowest index of those runs that are in the log. */
 function firstOf(runs: readonly LiveRun[]): number | undefined {

@@ -5,6 +5,7 @@ import { LeftOut } from "../../run/input-shape.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import { eventMapper, isNewer, messageMapper } from "../../wire/protocol-versions.js";
 import { holdsNothing } from "../../run/run-names.js";
+import { idKey } from "../../run/id-key.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { RuntimeCore } from "../core.js";
 import type { OnDisconnect } from "../options.js";
@@ -192,7 +193,7 @@ class RunReaders {
   enter(core: RuntimeCore, threadId: string, runId: string): () => boolean {
     const counts = this.counts.get(core) ?? new Map<string, number>();
     this.counts.set(core, counts);
-    const key = JSON.stringify([threadId, runId]);
+    const key = idKey(threadId, runId);
     counts.set(key, (counts.get(key) ?? 0) + 1);
     return () => {
       const left = counts.get(key)! - 1;

@@ -7,6 +7,7 @@ import type { Network } from "../../platform/network.js";
 import { RunnerError } from "../../run/errors.js";
 import { equalJson } from "../../run/json.js";
 import type { WaitingError } from "../../run/types.js";
+import { idKey } from "../../run/id-key.js";
 import type { LocalAgentRunner } from "../../runner/local-agent-runner.js";
 import type { Outbox, ThreadNow } from "../../runner/outbox.js";
 import type { RecoveryWaiting, WaitingRow } from "../../storage/waiting.js";
@@ -74,7 +75,7 @@ const mayWaitAfter = (error: unknown, { onBusy, whenOffline }: EnqueueRequest): 
 
 const UNTRIED: Known = { tries: 0 };
 const keyOf = ({ threadId, runId }: { readonly threadId: string; readonly runId: string }): string =>
-  JSON.stringify([threadId, runId]);
+  idKey(threadId, runId);
 
 const threadOf = (key: string): unknown => (JSON.parse(key) as readonly unknown[])[0];
 

@@ -37,8 +37,9 @@ export class IdleLeader {
     const leader = await stream.leader();
     if (leader === undefined) return this.taken();
     const now = this.clock.elapsed();
-    const isOn = this.idle?.leader === leader && now - this.idle.last < PAST_MS;
-    const idle = isOn && this.idle ? this.idle : { leader, since: now, last: now };
+    const before = this.idle;
+    const isOn = before !== undefined && before.leader === leader && now - before.last < PAST_MS;
+    const idle = isOn ? before : { leader, since: now, last: now };
     idle.last = now;
     this.idle = idle;
     if (now - idle.since < IDLE_MS) return;
