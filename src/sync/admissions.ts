@@ -70,7 +70,13 @@ export class Admissions {
         if (this.starting.delete(key)) void ring();
       },
     };
+    const refused = (is: Admission): Admission => {
+      admitted.release();
+      return is;
+    };
     const until = abortWith(this.of.closed);
+    /** A claim of which nothing is known may stand. */
+    let mayStand = false;
     const late = clock.after(CLAIM_MS, until.signal).then(() => {
       until.abort();
       return "late" as const;
@@ -82,28 +88,25 @@ export class Admissions {
         if (thread === undefined) break;
         const device = this.of.context()?.self;
         if (device === undefined) break;
-        const release = (): void => {
-          this.starting.delete(key);
-          thread.ring();
-        };
         const { heldBy } = thread;
         const { lock } = thread.record.state;
         // The answer to its claim was lost.
         const isClaimed = lock?.isClaimed === true && lock.runId === runId && lock.device.id === device.id;
-        if (isClaimed && this.starting.has(key)) return { is: "admitted", release };
+        if (isClaimed && mayStand) return admitted;
         const isAsked = asked !== undefined && lock?.runId === runId && lock.asks !== undefined;
         // Another server was first, or nobody asks for it any more.
-        if (asked !== undefined && !isAsked) return { is: "busy", runId, deviceName: heldBy?.name ?? "" };
+        if (asked !== undefined && !isAsked) return refused({ is: "busy", runId, deviceName: heldBy?.name ?? "" });
         if (heldBy !== undefined && lock !== undefined && !isAsked)
-          return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
-        if (thread.isBehind) return { is: "behind", wait: () => this.writtenDown(thread) };
+          return refused({ is: "busy", deviceName: heldBy.name, runId: lock.runId });
+        if (thread.isBehind) return refused({ is: "behind", wait: () => this.writtenDown(thread) });
         this.starting.add(key);
         const added = thread.add({ type: "claim", threadId, runId, device }).catch(unlessOffline);
         const result = await Promise.race([added, late]);
-        if (result === true || (result === "late" && asked === undefined)) return { is: "admitted", release };
-        // Else it may stand: that is read.
-        if (result !== "unknown") this.starting.delete(key);
-        await ringOrSilence(moved, seen, clock, CLAIM_MS, until.signal);
+        if (result === true || (result === "late" && asked === undefined)) return admitted;
+        mayStand ||= result === "unknown";
+        if (!mayStand) this.starting.delete(key);
+        // It is read where it stands; else it is added once more.
+        await ringOrSilence(moved, seen, clock, mayStand ? LOOK_MS : CLAIM_MS, until.signal);
       }
     } catch {
       // Offline: see above.
@@ -112,7 +115,7 @@ export class Admissions {
     }
     if (asked === undefined) return admitted;
     // What a server was asked for, another one may have taken. A claim that nothing is known of is taken back.
-    this.starting.delete(key);
+    admitted.release();
     throw new RunnerError("offline", { threadId, runId }, { message: "The space does not answer this server" });
   }
 

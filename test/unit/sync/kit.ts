@@ -3,6 +3,7 @@ import { filter, firstValueFrom } from "rxjs";
 import { expect, onTestFinished, vi } from "vitest";
 import type { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import { nextTask, type Clock } from "../../../src/platform/clock.js";
+import type { AtFailurePoint } from "../../../src/run/failure-points.js";
 import type { Space } from "../../../src/sync/space.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { SealedSpace } from "../../../src/sync/sealed/sealed-space.js";
@@ -40,6 +41,7 @@ export type Device = DeviceOn<MemorySpace>;
 interface DeviceOptions {
   readonly dbName?: string;
   readonly clock?: Clock;
+  readonly atFailurePoint?: AtFailurePoint;
   /** Of the log. */
   readonly limits?: { readonly maxRunsPerThread: number };
   readonly encryption?: Encryption;

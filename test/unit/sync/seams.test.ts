@@ -3,7 +3,6 @@ import { filter, firstValueFrom } from "rxjs";
 import { expect, test, vi } from "vitest";
 import { agentOf, collect, counted, counter, fastClock, freshDb, gated, inputOf } from "../runner/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
-import type { FailurePoint } from "../../../src/run/failure-points.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { SpaceOffline } from "../../../src/sync/space.js";
 import { device, inStep, lineOf, MemoryServer, passes, say, sayNow, tree, types } from "./kit.js";
@@ -270,12 +269,10 @@ test("a claim whose answer was lost with the connection keeps no thread busy whe
       },
     },
     // Its disk is full, say.
-    ...{
-      atFailurePoint: async (point: FailurePoint) => {
-        if (point !== "claiming.read") return;
-        await gate;
-        throw new Error("no room");
-      },
+    atFailurePoint: async (point) => {
+      if (point !== "claiming.read") return;
+      await gate;
+      throw new Error("no room");
     },
   });
   const laptop = device(space, "Laptop");

@@ -402,6 +402,21 @@ test.each(["run", "end"])("requests that are lost while the device is in step ar
   expect(lost).toBe(9);
 });
 
+test("a claim that is lost while the device is in step is made again: the run does not start without one", async () => {
+  const server = new MemoryServer();
+  let lost = 0;
+  const loseRequest = (body: Uint8Array): boolean => {
+    const message = decodeMessage(body);
+    return typeof message === "object" && message.type === "claim" && lost++ === 0;
+  };
+  const [phone, laptop] = [device(server, "Phone", { faults: { loseRequest } }), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1"]));
+  expect(lost).toBe(2);
+  expect(types(server)[0]).toBe("claim");
+});
+
 test("an entry that is read before its writer has the answer is not taken for lost", async () => {
   const server = new MemoryServer();
   for (let late = 0; late < 12; late++) {
