@@ -148,8 +148,10 @@ export interface ThreadsApi {
    * Takes up another branch: the path to this run becomes the active one, in all tabs, and on all devices that share the
    * thread. Errors: RunnerError `unknown-thread`; `invalid-input` for a run that the thread does not have; `thread-busy`
    * while a run is live.
+   *
+   * @param runIndex tells runs of one id apart (answers may have that of the run that asked). Default: the newest one
    */
-  activate(threadId: string, runId: string): Promise<void>;
+  activate(threadId: string, runId: string, runIndex?: number): Promise<void>;
   /**
    * Later changes of the list, made in any tab or host: subscribe first, then list. Errors with RunnerError `refused`.
    */
@@ -191,8 +193,8 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       delete: async (threadId) => {
         await link.call("deleteThread", { threadId });
       },
-      activate: async (threadId, runId) => {
-        await link.call("activateRun", { threadId, runId });
+      activate: async (threadId, runId, runIndex) => {
+        await link.call("activateRun", { threadId, runId, ...(runIndex !== undefined && { runIndex }) });
       },
       watch: () => changes.changes$,
     },

@@ -144,9 +144,13 @@ export class RemoteRunner implements AgentRunner {
     return this.link.call("updateThread", named({ threadId, changes }));
   }
 
-  /** Takes up the branch that a run ends. Errors: RunnerError `unknown-thread`, `invalid-input`, `thread-busy`. */
-  async activateRun(threadId: string, runId: string): Promise<void> {
-    await this.link.call("activateRun", named({ threadId, runId }));
+  /**
+   * Takes up the branch that a run ends. Errors: RunnerError `unknown-thread`, `invalid-input`, `thread-busy`.
+   *
+   * @param runIndex tells runs of one id apart. Default: the newest one
+   */
+  async activateRun(threadId: string, runId: string, runIndex?: number): Promise<void> {
+    await this.link.call("activateRun", named({ threadId, runId, ...(runIndex !== undefined && { runIndex }) }));
   }
 
   /**

@@ -15,6 +15,7 @@ import type {
 } from "../run/contract.js";
 import { invalidInput, RunnerError } from "../run/errors.js";
 import { LeftOut } from "../run/input-shape.js";
+import { isAnswer } from "../run/interrupts.js";
 import { isBusy } from "../run/life.js";
 import { checkKind, OBJECT } from "../run/options.js";
 import type { Cursor, LockState, ThreadUpdate } from "../run/types.js";
@@ -33,7 +34,15 @@ import type {
 import type { Outbox } from "./outbox.js";
 import { runningAgents } from "./agent/running.js";
 import { attach, type AttachContext, type AttachOptions } from "./read/attach.js";
-import { checkId, checkInput, checkMessageId, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
+import {
+  checkId,
+  checkInput,
+  checkMessageId,
+  checkMessages,
+  checkOption,
+  checkThreadUpdate,
+  fingerprint,
+} from "./checks.js";
 import { checkRequestWeight } from "./agent/event-limits.js";
 import type { Asked } from "./history/baseline.js";
 import type { LiveRunRequest } from "./request.js";
@@ -192,6 +201,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
       ...request,
       input,
       fingerprint: request.asked?.fingerprint ?? fingerprint(input),
+      answerId: request.asked === undefined && isAnswer(input) ? this.engine.parts.makeId() : request.asked?.answerId,
       persistedInputMessages,
     });
     this.engine.hearDuring(run);
@@ -429,17 +439,21 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   /**
    * Takes up another branch: the path to a settled run becomes the active one. Readers that follow get it as a snapshot.
    *
+   * @param runIndex tells runs of one id apart (answers may have that of the run that asked). Default: the newest one
+   *
    * Errors: RunnerError `unknown-thread`; `invalid-input` for a run that the thread does not have; `thread-busy` while a
    * run is live.
    */
-  async activateRun(threadId: string, runId: string): Promise<void> {
+  async activateRun(threadId: string, runId: string, runIndex?: number): Promise<void> {
     checkId("threadId", threadId);
     checkId("runId", runId);
+    checkOption("runIndex", runIndex, { least: 0, endless: false });
     await this.here(threadId);
     const { store } = this.engine.parts;
-    const [head, run] = await Promise.all([store.head(threadId), store.runById(threadId, runId)]);
+    const found = runIndex === undefined ? store.runById(threadId, runId) : store.run(threadId, runIndex);
+    const [head, run] = await Promise.all([store.head(threadId), found]);
     if (head === undefined || head.deleted === true) throw new RunnerError("unknown-thread", { threadId });
-    if (run === undefined) throw invalidInput("runId", "The thread has no such run");
+    if (run?.runId !== runId) throw invalidInput("runId", "The thread has no such run");
     if (!(await store.activate(threadId, run.runIndex))) {
       throw new RunnerError("thread-busy", { threadId, runId: head.live?.runId ?? runId });
     }

@@ -17,6 +17,7 @@ export interface Asked {
   readonly asker: Asker;
   /** Of the request as that device has it. */
   readonly fingerprint: string;
+  readonly answerId?: string;
   /** Results of front-end tools, which only that device has. */
   readonly results: readonly ToolResult[];
 }
@@ -54,6 +55,8 @@ export interface LiveRunRequest {
 export interface PlacedRequest extends LiveRunRequest {
   /** Equal for equal inputs. */
   readonly fingerprint: string;
+  /** See RunRow. */
+  readonly answerId?: string | undefined;
   /** Resolves when this run may claim the thread, with the thread's lock if that is handed over. Called once. */
   readonly turn?: () => Promise<HeldLock | undefined>;
   /** It waits for live runs. */

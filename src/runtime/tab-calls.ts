@@ -140,8 +140,8 @@ export const CALLS = {
   activateRun: call(
     "runs/activate: POST threads/:threadId/runs/:runId/activate",
     checkActivation,
-    async ({ threadId, runId }, { runner }) => {
-      await runner.activateRun(threadId, runId);
+    async ({ threadId, runId, runIndex }, { runner }) => {
+      await runner.activateRun(threadId, runId, runIndex);
       return null;
     },
   ),

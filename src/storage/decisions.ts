@@ -43,25 +43,48 @@ export type ClaimDecision<Row extends AnyRow> =
   | { readonly is: "again"; readonly run: Row }
   | { readonly is: "exists"; readonly run: Row }
   | { readonly is: "moved" }
-  /** `stale`: a run with this id that does not count any more, to be deleted. `former`: one that gives its id away. */
-  | {
-      readonly is: "new";
-      readonly runIndex: number;
-      readonly stale: Row | undefined;
-      readonly former: Row | undefined;
-    };
+  | NewRun<Row>;
 
-/** @param same the row with the request's run id (and fingerprint, if several have the id), also one that does not count */
+/** The rows that a new run of their id has to do with, also those that do not count any more. */
+export interface RowsOfId<Row extends AnyRow> {
+  /** The run that is asked for, as far as its id and fingerprint say; one of another device is told by its name. */
+  readonly same: Row | undefined;
+  /** The one that is found by the id alone. */
+  readonly newest: Row | undefined;
+}
+
+export interface NewRun<Row extends AnyRow> {
+  readonly is: "new";
+  readonly runIndex: number;
+  /** They do not count any more: they are deleted. */
+  readonly stale: readonly Row[];
+  /** It has the id up to now. */
+  readonly former: Row | undefined;
+}
+
+export function newRun<Row extends AnyRow>(head: ThreadHead | undefined, { same, newest }: RowsOfId<Row>): NewRun<Row> {
+  const first = firstOf(head);
+  const rows = same === newest ? [newest] : [same, newest];
+  return {
+    is: "new",
+    runIndex: head?.runCount ?? 0,
+    stale: rows.filter((row): row is Row => row !== undefined && row.runIndex < first),
+    former: newest !== undefined && newest.runIndex >= first ? newest : undefined,
+  };
+}
+
 export function decideClaim<Row extends AnyRow>(
   head: ThreadHead | undefined,
-  same: Row | undefined,
+  rows: RowsOfId<Row>,
   request: ClaimRequest,
 ): ClaimDecision<Row> {
   const first = firstOf(head);
+  const { same } = rows;
   if (same !== undefined && same.runIndex >= first) {
     const ours =
       head?.live?.runId === request.runId && head.holder === request.holder && same.startedAt === request.startedAt;
-    const givesWay = request.answers === true && same.status !== "running" && same.fingerprint !== request.fingerprint;
+    const isAnswer = request.answerId !== undefined && request.device === undefined;
+    const givesWay = isAnswer && same.status !== "running" && same.fingerprint !== request.fingerprint;
     if (!givesWay) return { is: ours ? "again" : "exists", run: same };
   }
   // A caller without a base starts a deleted thread anew.
@@ -71,13 +94,7 @@ export function decideClaim<Row extends AnyRow>(
   const moved = seen?.activeRunIndex !== base?.activeRunIndex || seen?.epoch !== base?.epoch;
   const onNothing = prevRunIndex !== null && prevRunIndex < first;
   if (moved || onNothing || head?.live !== undefined || !takesAnswers(head, request)) return { is: "moved" };
-  const counts = same !== undefined && same.runIndex >= first;
-  return {
-    is: "new",
-    runIndex: head?.runCount ?? 0,
-    stale: counts ? undefined : same,
-    former: counts ? same : undefined,
-  };
+  return newRun(head, rows);
 }
 
 /**
@@ -126,7 +143,7 @@ export function claimedRun(
   epoch: number,
   last: string | undefined,
 ): RunRow {
-  const { device, asker } = request;
+  const { device, asker, answerId } = request;
   const end = head?.deleted === true ? null : (head?.activeRunIndex ?? null);
   const parentRunId = request.parentRunId ?? (last === request.runId ? undefined : last);
   return {
@@ -143,6 +160,7 @@ export function claimedRun(
     ...(request.attempt !== undefined && { attempt: request.attempt }),
     ...(device !== undefined && { device }),
     ...(asker !== undefined && { asker }),
+    ...(answerId !== undefined && { answerId }),
     ...(end !== null && end !== request.prevRunIndex && { leaves: end }),
   };
 }

@@ -1,5 +1,5 @@
 import { RunnerError } from "../run/errors.js";
-import { firstOf, freed, hasNoEvents, withoutUnderived } from "./decisions.js";
+import { firstOf, freed, hasNoEvents, newRun, withoutUnderived, type NewRun, type RowsOfId } from "./decisions.js";
 import type { PlacedRun } from "./devices.js";
 import { hasResult, untaken } from "./pending-tool-calls.js";
 import type { RunRow, ThreadHead } from "./run-store.js";
@@ -46,10 +46,8 @@ export const reopenedHead = (
 });
 
 /** What the placing of a run depends on: while these stay the same, so does what is decided. */
-export interface PlaceBase<Row extends AnyRow> {
+export interface PlaceBase<Row extends AnyRow> extends RowsOfId<Row> {
   readonly head: ThreadHead | undefined;
-  /** The row with the run's id (and fingerprint, if several have the id), also one that does not count. */
-  readonly same: Row | undefined;
   /** The row of the run that it continues. */
   readonly prev: AnyRow | undefined;
 }
@@ -58,13 +56,8 @@ export type PlaceDecision<Row extends AnyRow> =
   | { readonly is: "blocked" }
   | { readonly is: "there"; readonly run: Row }
   | { readonly is: "replaces"; readonly run: Row }
-  /** `stale` and `former`: see `ClaimDecision`. */
-  | {
-      readonly is: "new";
-      readonly runIndex: number;
-      readonly stale: Row | undefined;
-      readonly former: Row | undefined;
-    };
+  /** `takesId`: the run is found by its id from now on. */
+  | (NewRun<Row> & { readonly takesId: boolean });
 
 /** How many events the chunks have. Errors: RunnerError `invalid-input` if they are not all from seq 0 on */
 export function eventsIn({ threadId, runId, chunks }: PlacedRun): number {
@@ -94,32 +87,25 @@ function isReplacedBy(run: AnyRow, placed: PlacedRun): boolean {
 }
 
 export function decidePlace<Row extends AnyRow>(
-  { head, same, prev }: PlaceBase<Row>,
+  { head, prev, ...rows }: PlaceBase<Row>,
   placed: PlacedRun,
 ): PlaceDecision<Row> {
-  const { prevRunIndex, fingerprint, input, activates } = placed;
+  const { prevRunIndex, fingerprint, activates } = placed;
+  const { same, newest } = rows;
   const waits = activates && head?.live !== undefined;
   const first = firstOf(head);
-  const counts = same !== undefined && same.runIndex >= first;
-  if (counts) {
+  if (same !== undefined && same.runIndex >= first) {
     if (same.status === "running") return { is: "blocked" };
-    // A run that answers an earlier one may have its id: see `ClaimRequest.answers`.
-    const givesWay = same.fingerprint !== fingerprint && (input.resume ?? []).length > 0;
-    if (!givesWay) {
-      const replaces =
-        same.fingerprint === fingerprint && !hasNoEvents(head, same.runIndex) && isReplacedBy(same, placed);
-      if (!replaces) return { is: "there", run: same };
-      return waits ? { is: "blocked" } : { is: "replaces", run: same };
-    }
+    const replaces =
+      same.fingerprint === fingerprint && !hasNoEvents(head, same.runIndex) && isReplacedBy(same, placed);
+    if (!replaces) return { is: "there", run: same };
+    return waits ? { is: "blocked" } : { is: "replaces", run: same };
   }
   const isAbsent = prevRunIndex !== null && (prevRunIndex < first || prev === undefined || prev.status === "running");
-  if (waits || isAbsent) return { is: "blocked" };
-  return {
-    is: "new",
-    runIndex: head?.runCount ?? 0,
-    stale: counts ? undefined : same,
-    former: counts ? same : undefined,
-  };
+  if (waits || isAbsent || newest?.status === "running") return { is: "blocked" };
+  const { former, ...decision } = newRun(head, rows);
+  const takesId = activates || former === undefined;
+  return { ...decision, former: takesId ? former : undefined, takesId };
 }
 
 /** Whether the run becomes the end of the active path: a new thread's first run does. */
@@ -135,7 +121,7 @@ export function placedRun(
   epoch: number,
 ): RunRow {
   const { threadId, runId, prevRunIndex, parentRunId, agentId, status, startedAt, endedAt } = placed;
-  const { closedFrom, attempt, device } = placed;
+  const { closedFrom, attempt, device, answerId } = placed;
   const end = head === undefined || head.deleted === true ? null : head.activeRunIndex;
   const isBranch = end !== null && end !== prevRunIndex;
   return {
@@ -154,6 +140,7 @@ export function placedRun(
     ...(attempt !== undefined && { attempt }),
     ...(closedFrom !== undefined && { closedFrom }),
     device,
+    ...(answerId !== undefined && { answerId }),
     ...(placed.activates && isBranch && { leaves: end }),
   };
 }

@@ -1,12 +1,31 @@
 import type { Chunk, SettledStatus } from "../run/types.js";
-import type { Claim, ClaimRequest, DeviceName, Derived, RunClosing, RunRow, ThreadHead, ThreadRow } from "./rows.js";
+import type {
+  Claim,
+  ClaimRequest,
+  DeviceName,
+  Derived,
+  NamedRun,
+  RunClosing,
+  RunRow,
+  ThreadHead,
+  ThreadRow,
+} from "./rows.js";
 
-export type { DeviceName } from "./rows.js";
+export type { DeviceName, NamedRun } from "./rows.js";
 
 /** A run that another device has executed, whole. */
 export interface PlacedRun extends Pick<
   ClaimRequest,
-  "threadId" | "agentId" | "parentRunId" | "startedAt" | "prevRunIndex" | "input" | "fingerprint" | "title" | "attempt"
+  | "threadId"
+  | "agentId"
+  | "parentRunId"
+  | "startedAt"
+  | "prevRunIndex"
+  | "input"
+  | "fingerprint"
+  | "answerId"
+  | "title"
+  | "attempt"
 > {
   readonly runId: string;
   readonly device: DeviceName;
@@ -40,14 +59,16 @@ export type AbsentThread = Pick<
  * - A run whose events were deleted or cut off must stay as it is.
  */
 export interface DeviceStore {
+  /** Several runs may have the id. */
+  runNamed(threadId: string, name: NamedRun): Promise<RunRow | undefined>;
   /**
-   * Makes the broken run at the end of the active path live again, without what its end had added: its device goes on with
+   * Makes a broken run live again that is the end of the active path, without what its end had added: its device goes on with
    * it. The returned claim, of a new epoch, appends to it from `closedFrom` on, and settles it.
    *
    * @returns undefined, nothing written, if it is not such a run of another device, if a run is live, or if no record
    *   begins with the first event of the end (they were joined)
    */
-  reopen(threadId: string, runId: string, holder: string): Promise<Claim | undefined>;
+  reopen(threadId: string, runIndex: number, holder: string): Promise<Claim | undefined>;
   /**
    * Adds a run beside the active path, or at its end; it begins a thread that does not exist or was deleted. If the run is
    * here with an end that its device did not give it (`broken`; or `stopped` or `superseded`, with fewer events), its events

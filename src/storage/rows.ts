@@ -101,10 +101,21 @@ export interface RunRow {
   /** The other device that executed it; absent: this one. */
   readonly device?: DeviceName;
   readonly asker?: Asker;
+  /**
+   * Of a run that answers an earlier one: tells it from others of its id, on all devices, since it may have that of the run
+   * which asked. Older builds did not write it.
+   */
+  readonly answerId?: string;
   /** The end of the path when it began, where it does not continue that one. Older builds did not write it. */
   readonly leaves?: number;
   /** Its events from seq `from` on were replaced under this epoch: what readers saw of them before does not count. */
   readonly revised?: { readonly epoch: number; readonly from: number };
+}
+
+/** What tells a run from all others of its thread. `answerId`: see {@link RunRow}. */
+export interface NamedRun {
+  readonly runId: string;
+  readonly answerId?: string | undefined;
 }
 
 /** The right to write a run, until another host takes it over. */
@@ -130,8 +141,8 @@ export interface ClaimRequest extends TurnRequest {
   readonly prevRunIndex: number | null;
   readonly input: PersistedInput;
   readonly fingerprint: string;
-  /** It answers an earlier run: a settled run with the same id is from then on found by its fingerprint, this one by id. */
-  readonly answers?: boolean;
+  /** See {@link RunRow.answerId}: a settled run with the same id is from then on found by its fingerprint, this one by id. */
+  readonly answerId?: string;
   /** For a thread that has none yet. */
   readonly title: string;
   readonly attempt?: Attempt;

@@ -11,6 +11,7 @@ import type { RunRow } from "../storage/rows.js";
 import type { AbsentThreads } from "./absent-threads.js";
 import { askServers } from "./ask-servers.js";
 import { askedRun } from "./asked-run.js";
+import { runName } from "./run-name.js";
 import { SpaceOffline, type SpaceState } from "./space.js";
 import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
 
@@ -56,7 +57,7 @@ export class Admissions {
   }
 
   private async here(request: PlacedRequest): Promise<Admission> {
-    const { threadId, asked } = request;
+    const { threadId, asked, answerId } = request;
     const { runId } = request.input;
     const key = idKey(threadId, runId);
     const { moved, isCurrent } = this.of;
@@ -100,7 +101,9 @@ export class Admissions {
           return refused({ is: "busy", deviceName: heldBy.name, runId: lock.runId });
         if (thread.isBehind) return refused({ is: "behind", wait: () => this.writtenDown(thread) });
         this.starting.add(key);
-        const added = thread.add({ type: "claim", threadId, runId, device }).catch(unlessOffline);
+        const added = thread
+          .add({ type: "claim", threadId, runId, ...(answerId !== undefined && { answerId }), device })
+          .catch(unlessOffline);
         const result = await Promise.race([added, late]);
         if (result === true || (result === "late" && asked === undefined)) return admitted;
         mayStand ||= result === "unknown";
@@ -121,7 +124,7 @@ export class Admissions {
 
   /** @returns undefined where this host is to execute it after all, or has it in its log */
   private async elsewhere(request: PlacedRequest, placement: Placement): Promise<Admission | undefined> {
-    const { threadId, agentId = "", input, afterToolCalls } = request;
+    const { threadId, agentId = "", input, afterToolCalls, answerId } = request;
     const { runId } = input;
     const key = idKey(threadId, runId);
     const { store, clock } = this.of.parts;
@@ -143,7 +146,7 @@ export class Admissions {
     }
     const { heldBy } = thread;
     const { lock } = thread.record.state;
-    if (heldBy !== undefined && lock !== undefined && lock.runId !== runId)
+    if (heldBy !== undefined && lock !== undefined && runName(lock) !== runName({ runId, answerId }))
       return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
     const head = await store.head(threadId);
     if (afterToolCalls === true && !isNextAfterCalls(head, runId))

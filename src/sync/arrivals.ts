@@ -7,6 +7,7 @@ import { IncomingRun, type Written } from "./incoming.js";
 import { changeList } from "./log-changes.js";
 import type { ActiveMessage, DeletedMessage, RunMessage, ThreadMessage } from "./messages.js";
 import type { MirrorContext } from "./mirror.js";
+import { namedRun, runName } from "./run-name.js";
 import type { Listed } from "./sync-database.js";
 
 export interface ArrivalsContext extends MirrorContext {
@@ -32,7 +33,7 @@ export class Arrivals {
   private readonly waiting: Waiting[] = [];
   /** Those of `waiting` for which something else has to come first. */
   private readonly later = new WeakSet<Waiting>();
-  /** Runs of which more may come. */
+  /** By name: runs of which more may come. */
   private readonly runs = new Map<string, IncomingRun>();
 
   /** @param forget deletes the thread, as another device did */
@@ -84,18 +85,18 @@ export class Arrivals {
   }
 
   /** It is still to be written down, or to the end. */
-  expects(runId: string): boolean {
-    return this.waiting.some((one) => one.is === "run" && one.run.run.runId === runId);
+  expects(name: string): boolean {
+    return this.waiting.some((one) => one.is === "run" && runName(one.run.run) === name);
   }
 
   /** What comes of it is added to what is still to be written down. */
-  takes(runId: string): boolean {
-    return this.waitingRun(runId) !== undefined;
+  takes(name: string): boolean {
+    return this.waitingRun(name) !== undefined;
   }
 
   /** More of the run may come, from another device. */
-  knows(runId: string): boolean {
-    return this.runs.has(runId);
+  knows(name: string): boolean {
+    return this.runs.has(name);
   }
 
   /**
@@ -103,22 +104,22 @@ export class Arrivals {
    *
    * @returns undefined where it is none of another device
    */
-  run(runId: string, row: RunRow | undefined, isBeside: boolean): IncomingRun | undefined {
-    const known = this.waitingRun(runId);
+  run(name: string, row: RunRow | undefined, isBeside: boolean): IncomingRun | undefined {
+    const known = this.waitingRun(name);
     if (known !== undefined || row?.device === undefined) return known;
-    const before = this.runs.get(runId);
+    const before = this.runs.get(name);
     return this.push(new IncomingRun(this.context, startOf(row, row.device), isBeside, { toStop: before?.toStop }));
   }
 
   /** Nothing more of the run comes. */
-  isWhole(runId: string): void {
-    this.runs.delete(runId);
+  isWhole(name: string): void {
+    this.runs.delete(name);
   }
 
   /** Another device sends the run from now on. */
-  giveWay(runId: string): void {
-    this.runs.get(runId)?.giveWay();
-    this.runs.delete(runId);
+  giveWay(name: string): void {
+    this.runs.get(name)?.giveWay();
+    this.runs.delete(name);
   }
 
   /** Nothing of it is written down any more. @param why see {@link IncomingRun.giveUp} */
@@ -147,13 +148,13 @@ export class Arrivals {
   }
 
   private push(run: IncomingRun): IncomingRun {
-    this.runs.set(run.run.runId, run);
+    this.runs.set(runName(run.run), run);
     this.waiting.push({ is: "run", run });
     return run;
   }
 
-  private waitingRun(runId: string): IncomingRun | undefined {
-    const known = this.runs.get(runId);
+  private waitingRun(name: string): IncomingRun | undefined {
+    const known = this.runs.get(name);
     return this.waiting.some((one) => one.is === "run" && one.run === known) ? known : undefined;
   }
 
@@ -191,7 +192,7 @@ export class Arrivals {
           ? "later"
           : "done";
       case "active": {
-        const row = await parts.store.runById(threadId, one.message.runId);
+        const row = await parts.store.runNamed(threadId, namedRun(one.message.runId));
         // The run may be still to come.
         if (row === undefined) return this.waiting[0] === one ? "done" : "later";
         if (!(await parts.store.activate(threadId, row.runIndex))) return "blocked";
@@ -206,7 +207,7 @@ export class Arrivals {
 
 /** What the log has of a run whose beginning was read earlier. */
 const startOf = (
-  { threadId, runId, agentId, startedAt, fingerprint, asker }: RunRow,
+  { threadId, runId, answerId, agentId, startedAt, fingerprint, asker }: RunRow,
   device: DeviceName,
 ): IncomingRun["run"] => ({
   type: "run",
@@ -217,6 +218,7 @@ const startOf = (
   knew: null,
   startedAt,
   fingerprint,
+  ...(answerId !== undefined && { answerId }),
   ...(agentId !== undefined && { agentId }),
   ...(asker !== undefined && { asker }),
   input: { messages: [] },

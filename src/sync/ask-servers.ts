@@ -6,6 +6,7 @@ import { fromErrorData } from "../wire/errors.js";
 import type { AskedRun } from "./asked-run.js";
 import type { ClaimMessage, ReleaseMessage } from "./messages.js";
 import type { Devices } from "./devices.js";
+import { runName } from "./run-name.js";
 import { SpaceOffline } from "./space.js";
 import type { ThreadSync } from "./thread-sync.js";
 
@@ -44,8 +45,11 @@ export async function askServers(
   asked: AskedRun,
   signal: AbortSignal,
 ): Promise<void> {
-  const { threadId, agentId, input } = asked.request;
+  const { request, answerId } = asked;
+  const { threadId, agentId, input } = request;
   const { runId } = input;
+  const its = { runId, ...(answerId !== undefined && { answerId }) };
+  const name = runName(its);
   const cancelled = (): RunnerError => new RunnerError("cancelled", { threadId, runId });
   const offline = (message: string): RunnerError => new RunnerError("offline", { threadId, agentId }, { message });
   const add = (message: ClaimMessage | ReleaseMessage): Promise<boolean> =>
@@ -60,7 +64,7 @@ export async function askServers(
     for (let pause = LOOK_MS; !closed.aborted; pause = Math.min(2 * pause, TOLD_MS)) {
       const { lock, open } = thread.record.state;
       const hasClaimed = lock?.runId === runId && lock.asks === undefined && lock.device.id === id;
-      const opened = Object.hasOwn(open, runId) ? open[runId] : undefined;
+      const opened = Object.hasOwn(open, name) ? open[name] : undefined;
       // It may execute the run, and does not hear of anything until it is back.
       const wasAway = isAway;
       isAway = devices.isAway(id);
@@ -94,7 +98,7 @@ export async function askServers(
       const { lock, open, refused, deleted, lastRun } = thread.record.state;
       const isIts = lock?.runId === runId;
       const isAsked = isIts && lock.asks !== undefined;
-      const opened = Object.hasOwn(open, runId) ? open[runId] : undefined;
+      const opened = Object.hasOwn(open, name) ? open[name] : undefined;
       if (isIts && !isAsked) taker = lock.device;
       // A server that is away behind its claim begins nothing that counts.
       const isTaken = isIts && !isAsked && !devices.isAway(lock.device.id);
@@ -114,7 +118,7 @@ export async function askServers(
         throw offline(
           `The server "${holder.name}" has taken the run, and does not begin it: ask again, or wait for it`,
         );
-      } else if (!isAsked && holder === undefined && !thread.expects(runId)) {
+      } else if (!isAsked && holder === undefined && !thread.expects(name)) {
         if (signal.aborted) throw takenBack();
         if (asks > 0 && refused?.runId === runId) throw fromErrorData(refused.error);
         if (asks > 0 && deleted === true && lastRun !== known) throw new RunnerError("deleted", { threadId, runId });
@@ -128,7 +132,7 @@ export async function askServers(
         const counts = asks === 0 || !isIts ? 1 : 0;
         asks += counts;
         since = undefined;
-        if (await add({ type: "claim", threadId, runId, device: self, asks: asked })) continue;
+        if (await add({ type: "claim", threadId, ...its, device: self, asks: asked })) continue;
         // Others have added something: it was not asked for.
         if (isCurrent()) asks -= counts;
       }

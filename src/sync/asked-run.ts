@@ -11,6 +11,7 @@ export interface AskedRun {
   readonly request: RunRequest;
   /** Of the request, as the asking device has it: what its callers wait for is known by it. */
   readonly fingerprint: string;
+  readonly answerId?: string;
   /** Results of front-end tools, which only the asking device has. */
   readonly results?: readonly ToolResult[];
 }
@@ -32,9 +33,15 @@ export function isAskedRun(value: unknown): boolean {
   if (!isRecord(value) || typeof value["fingerprint"] !== "string" || !isRecord(value["request"])) return false;
   if (!Number.isFinite(value["at"])) return false;
   const { agentId, input } = value["request"];
-  const { results = [] } = value;
+  const { results = [], answerId = "" } = value;
   const areResults = Array.isArray(results) && results.every(isResult);
-  return areResults && typeof agentId === "string" && isRecord(input) && Array.isArray(input["tools"]);
+  return (
+    areResults &&
+    typeof answerId === "string" &&
+    typeof agentId === "string" &&
+    isRecord(input) &&
+    Array.isArray(input["tools"])
+  );
 }
 
 export const isAsker = (value: unknown): boolean =>
@@ -45,7 +52,17 @@ export const isErrorData = (value: unknown): boolean =>
 
 /** A request as servers get it: nothing of it is about the log of this device alone. */
 export function askedRun(request: PlacedRequest, results: readonly ToolResult[], at: number): AskedRun {
-  const { threadId, agentId = "", input, partial, cut, branchBefore, persistedInputMessages, fingerprint } = request;
+  const {
+    threadId,
+    agentId = "",
+    input,
+    partial,
+    cut,
+    branchBefore,
+    persistedInputMessages,
+    fingerprint,
+    answerId,
+  } = request;
   return {
     at,
     request: {
@@ -58,6 +75,7 @@ export function askedRun(request: PlacedRequest, results: readonly ToolResult[],
       ...(persistedInputMessages !== undefined && { persistedInputMessages }),
     },
     fingerprint,
+    ...(answerId !== undefined && { answerId }),
     ...(results.length > 0 && { results }),
   };
 }

@@ -2,6 +2,7 @@ import { joinChunks } from "../run/pack.js";
 import { equalJson } from "../run/json.js";
 import { joinGroups } from "../storage/repacking.js";
 import { runKey } from "./run-key.js";
+import { runName } from "./run-name.js";
 import type { DeletedMessage, SentChunk, WholeEntry, WholeMessage } from "./messages.js";
 import { fold, newChunks, NO_ENTRIES, type ThreadState } from "./thread-state.js";
 
@@ -42,7 +43,7 @@ interface Place {
 class Compaction {
   state: ThreadState = NO_ENTRIES;
   private places: Place[] = [];
-  /** By run, where its events stand. */
+  /** By the run's name, where its events stand. */
   private readonly events = new Map<string, { readonly place: Place; readonly chunks: SentChunk[] }>();
   private runs = new Set<string>();
 
@@ -77,7 +78,7 @@ class Compaction {
       case "run":
         this.runs.add(runKey(message));
         // Another device sends it from its first event.
-        this.move(message.runId);
+        this.move(runName(message));
         this.keep(seq, message);
         break;
       case "events": {
@@ -127,9 +128,9 @@ class Compaction {
   }
 
   /** The run's events leave their place. */
-  private move(runId: string): SentChunk[] | undefined {
-    const events = this.events.get(runId);
-    this.events.delete(runId);
+  private move(name: string): SentChunk[] | undefined {
+    const events = this.events.get(name);
+    this.events.delete(name);
     if (events !== undefined) events.place.entry = undefined;
     return events?.chunks;
   }

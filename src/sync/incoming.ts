@@ -6,6 +6,7 @@ import type { RunRow } from "../storage/run-store.js";
 import type { Chunk } from "../run/types.js";
 import { baseOf, isBaseThere, Mirror, type MirrorContext } from "./mirror.js";
 import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
+import { runName } from "./run-name.js";
 
 /** Events fetched from the log at a time. */
 const PAGE_EVENTS = 8_192;
@@ -142,6 +143,7 @@ export class IncomingRun {
     const { parts } = this.context;
     const { run, begun: before } = await this.known();
     const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device } = run;
+    const { answerId } = run;
     const base = await baseOf(this.context, run);
     if (base === undefined) return "later";
     const { prevRunIndex, recorded } = base;
@@ -163,6 +165,7 @@ export class IncomingRun {
       input,
       fingerprint,
       title,
+      ...(answerId !== undefined && { answerId }),
       ...(attempt !== undefined && { attempt }),
       device,
       status: end.status,
@@ -216,7 +219,7 @@ export class IncomingRun {
     return {
       type: "end",
       threadId,
-      runId,
+      runId: runName(this.run),
       device,
       status: "broken",
       endedAt: clock.now(),
@@ -228,11 +231,12 @@ export class IncomingRun {
   /** The run, with what is in the log of it. */
   private async known(): Promise<{ readonly run: RunMessage; readonly begun: readonly Chunk[] }> {
     const { store } = this.context.parts;
-    const { threadId, runId } = this.run;
-    const row = this.begun ? await store.runById(threadId, runId) : undefined;
+    const { threadId } = this.run;
+    const row = this.begun ? await store.runNamed(threadId, this.run) : undefined;
     if (row === undefined) return { run: this.run, begun: [] };
     const { runIndex, prevRunIndex, closedFrom = 0 } = row;
-    const prev = prevRunIndex === null ? null : ((await store.run(threadId, prevRunIndex))?.runId ?? null);
+    const before = prevRunIndex === null ? undefined : await store.run(threadId, prevRunIndex);
+    const prev = before === undefined ? null : runName(before);
     const input = (await store.input(threadId, runIndex)) ?? { messages: [] };
     const begun: Chunk[] = [];
     for (let seq = -1; seq + 1 < closedFrom; seq = lastSeq(begun.at(-1)!)) {

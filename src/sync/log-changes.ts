@@ -6,6 +6,7 @@ import type { ThreadMessage } from "./messages.js";
 import type { MirrorContext } from "./mirror.js";
 import type { ReadOfThread } from "./read-of-thread.js";
 import { runKey } from "./run-key.js";
+import { namedRun, runName } from "./run-name.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 
 /*
@@ -55,7 +56,8 @@ export async function afterDeletion(
 ): Promise<"deleted" | "joined" | "kept"> {
   const head = await parts.store.head(threadId);
   if (head === undefined || head.deleted === true) return "deleted";
-  const isEndGone = state.active !== null && (await parts.store.runById(threadId, state.active)) === undefined;
+  const isEndGone =
+    state.active !== null && (await parts.store.runNamed(threadId, namedRun(state.active))) === undefined;
   if (!beginsLater(head, first) && !isEndGone) return "kept";
   const since = await parts.store.runs(threadId);
   return since.every((run) => isOwn(run, self)) ? "deleted" : "joined";
@@ -98,11 +100,11 @@ export async function deleteHere(
   if (head.live !== undefined) return "blocked";
   const runs = await parts.store.runs(threadId);
   // It has begun anew here already.
-  if (anew !== undefined && runs.length > 0 && runs.every(({ runId }) => anew.has(runId))) return "deleted";
-  const isGone = state.deleted === true || (anew !== undefined && !runs.some(({ runId }) => anew.has(runId)));
+  if (anew !== undefined && runs.length > 0 && runs.every((run) => anew.has(runName(run)))) return "deleted";
+  const isGone = state.deleted === true || (anew !== undefined && !runs.some((run) => anew.has(runName(run))));
   // Of one that broke, others may lack nothing but the end that was made for it here.
-  const isKnown = ({ runId, status, closedFrom = Infinity }: RunRow): boolean =>
-    status === "broken" && closedFrom <= (open.get(runId) ?? -1);
+  const isKnown = (run: RunRow): boolean =>
+    run.status === "broken" && (run.closedFrom ?? Infinity) <= (open.get(runName(run)) ?? -1);
   const isUnsent = (run: RunRow): boolean =>
     run.runIndex >= sent && isOwn(run, self) && !whole.has(runKey(run)) && !isKnown(run);
   if (!isGone || runs.some(isUnsent)) return "kept";
@@ -120,7 +122,7 @@ export async function reconcile({ parts }: Context, { threadId, state, sent, lis
   if (state.active === null) return;
   const head = await store.head(threadId);
   if (head === undefined || head.deleted === true || head.live !== undefined || sent < head.runCount) return;
-  const row = await store.runById(threadId, state.active);
+  const row = await store.runNamed(threadId, namedRun(state.active));
   if (row !== undefined && row.status !== "running" && row.runIndex !== head.activeRunIndex) {
     if (await store.activate(threadId, row.runIndex)) channel.post({ type: "changed", threadId });
   }

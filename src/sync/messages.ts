@@ -36,6 +36,7 @@ interface LastMessage extends Message {
 export interface ClaimMessage extends Message {
   readonly type: "claim";
   readonly runId: string;
+  readonly answerId?: string;
   /** A server is to execute it: the first one that claims the same run does. */
   readonly asks?: AskedRun;
 }
@@ -48,10 +49,17 @@ export interface ReleaseMessage extends LastMessage {
   readonly error?: RunnerErrorData;
 }
 
+/*
+ * In what follows, `runId`, `prev` and `knew` are names of runs (see `runName`), but for the `runId` of claims, releases and
+ * beginnings.
+ */
+
 /** A run stands in the log of its device. */
 export interface RunMessage extends LastMessage {
   readonly type: "run";
+  /** Its id; with `answerId` it makes its name. */
   readonly runId: string;
+  readonly answerId?: string;
   /** The run that it continues; null for the first of a path. */
   readonly prev: string | null;
   /** The end of the active path as its device knew it; null for none. */
@@ -230,10 +238,11 @@ const isBrief = isMaybe(
 );
 
 const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>> = {
-  claim: has({ runId: isText, asks: isMaybe(isAskedRun) }),
+  claim: has({ runId: isText, answerId: isMaybe(isText), asks: isMaybe(isAskedRun) }),
   release: has({ runId: isText, error: isMaybe(isErrorData), brief: isBrief }),
   run: has({
     runId: isText,
+    answerId: isMaybe(isText),
     prev: isNullOr(isText),
     knew: isNullOr(isText),
     parentRunId: isMaybe(isText),

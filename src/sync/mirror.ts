@@ -2,7 +2,6 @@ import type { RunFinishedEvent } from "@ag-ui/core";
 import { claimThread } from "../lock/claim.js";
 import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
-import { isThatRun } from "../run/interrupts.js";
 import { leftCalls } from "../run/pending-tool-calls.js";
 import { lastSeq, sliceChunk } from "../run/pack.js";
 import { chunkSize } from "../run/size.js";
@@ -15,6 +14,7 @@ import type { DeviceName } from "../storage/devices.js";
 import { answeredIn, hasResult, type LeftByRun } from "../storage/pending-tool-calls.js";
 import type { Claim, RunRow, ThreadHead } from "../storage/run-store.js";
 import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
+import { namedRun } from "./run-name.js";
 
 /** A host of its own beside those that run agents: to all others, the runs that it writes down are another host's. */
 export interface MirrorContext {
@@ -33,7 +33,7 @@ export interface Base {
 /** What comes before a run is in this log, and has ended. */
 export async function isBaseThere({ parts }: MirrorContext, { threadId, prev }: RunMessage): Promise<boolean> {
   if (prev === null) return true;
-  const before = await parts.store.runById(threadId, prev);
+  const before = await parts.store.runNamed(threadId, namedRun(prev));
   return before !== undefined && before.status !== "running";
 }
 
@@ -47,12 +47,10 @@ export async function baseOf(
   { threadId, prev, input }: RunMessage,
 ): Promise<Base | undefined> {
   if (prev === null) return { prevRunIndex: null, recorded: new RecordedRun(newThread(), input) };
-  const [run, head] = await Promise.all([parts.store.runById(threadId, prev), parts.store.head(threadId)]);
+  const [run, head] = await Promise.all([parts.store.runNamed(threadId, namedRun(prev)), parts.store.head(threadId)]);
   if (run === undefined || head === undefined || run.status === "running") return undefined;
   return { prevRunIndex: run.runIndex, recorded: new RecordedRun(await history.baseAt(head, run.runIndex), input) };
 }
-
-const answersOf = ({ input: { resume } }: RunMessage): boolean => (resume ?? []).length > 0;
 
 /**
  * A live run of another device, as it is written down here: this host holds the thread, appends what it is told, and
@@ -88,8 +86,8 @@ export class Mirror {
     try {
       const before = await parts.store.head(threadId);
       const head = before?.live === undefined ? before : await recovery.settleOrphan(before, "broken");
-      const known = await parts.store.runById(threadId, runId);
-      if (known !== undefined && isThatRun(known, { fingerprint: run.fingerprint, answers: answersOf(run) })) {
+      const known = await parts.store.runNamed(threadId, run);
+      if (known !== undefined) {
         const begun = await reopened(context, known);
         const { device: its, asker, status } = known;
         // What another server executes in place of this one is put in its place when it is whole.
@@ -211,6 +209,7 @@ async function started(
 ): Promise<Begun | "exists" | undefined> {
   const { parts } = context;
   const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device, asker } = run;
+  const { answerId } = run;
   const base = await baseOf(context, run);
   if (base === undefined) return undefined;
   const { prevRunIndex, recorded } = base;
@@ -236,7 +235,7 @@ async function started(
         .filter(hasResult(input.messages))
         .map(({ toolCallId }) => toolCallId),
     }),
-    ...(answersOf(run) && { answers: true }),
+    ...(answerId !== undefined && { answerId }),
     title,
     ...(attempt !== undefined && { attempt }),
     device,
@@ -249,10 +248,10 @@ async function started(
 /** The claim of a run that is in this log, and was broken off here. @returns undefined where its end stands */
 async function reopened(
   { parts, history }: MirrorContext,
-  { threadId, runId, runIndex, device, status }: RunRow,
+  { threadId, runIndex, device, status }: RunRow,
 ): Promise<Begun | undefined> {
   if (device === undefined || status !== "broken") return undefined;
-  const claim = await parts.store.reopen(threadId, runId, parts.hostId);
+  const claim = await parts.store.reopen(threadId, runIndex, parts.hostId);
   const head = await parts.store.head(threadId);
   if (claim === undefined || head === undefined) return undefined;
   return { claim, recorded: await history.viewOf(head, runIndex) };

@@ -10,7 +10,9 @@ import { isFresh } from "./asked-run.js";
 import type { Brief, SentChunk, SpaceMessage } from "./messages.js";
 import { changedHere } from "./record-changes.js";
 import { runKey } from "./run-key.js";
+import { namedRun, runName } from "./run-name.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
+import { openRun } from "./thread-state.js";
 
 /** About how much of a run goes into one entry (see `sizeOf`), and how many events at most. */
 const ENTRY_SIZE = 256 * 1_024;
@@ -24,7 +26,7 @@ export type Next =
   /** Nothing for now. */
   | undefined;
 
-type Reads = Pick<RunStore, "run" | "runById" | "input" | "chunks" | "thread">;
+type Reads = Pick<RunStore, "run" | "runNamed" | "input" | "chunks" | "thread">;
 
 interface SendContext {
   readonly device: DeviceName;
@@ -42,7 +44,8 @@ interface SendContext {
 
 /** What the log has of a run that is being sent. */
 interface Sending {
-  readonly runId: string;
+  /** Its name. */
+  readonly name: string;
   readonly row: RunRow;
   /** What comes after that which was sent. */
   readonly chunks: readonly Chunk[];
@@ -56,12 +59,14 @@ export async function readToSend(
 ): Promise<{ readonly head: ThreadHead | undefined; readonly sending: Sending | undefined }> {
   const own = Object.entries(state.open).find(([, open]) => open.device.id === device.id);
   if (own === undefined) return { head: await store.head(threadId), sending: undefined };
-  const [runId, { nextSeq }] = own;
+  const [name, { nextSeq }] = own;
   const reads = Promise.all([store.run(threadId, sent), store.chunks(threadId, sent, nextSeq - 1, ENTRY_EVENTS)]);
   const [head, sending] = await Promise.all([
     store.head(threadId),
     // What cannot be read fails where it is needed.
-    reads.then(([row, chunks]) => (row?.runId === runId ? { runId, row, chunks } : undefined)).catch(() => undefined),
+    reads
+      .then(([row, chunks]) => (row !== undefined && runName(row) === name ? { name, row, chunks } : undefined))
+      .catch(() => undefined),
   ]);
   return { head, sending };
 }
@@ -106,13 +111,13 @@ async function unlisted(
 ): Promise<Next> {
   const { threadId, state, sent, activating, deleting } = record;
   const from = { threadId, device };
-  for (const [runId, open] of Object.entries(state.open)) {
+  for (const [name, open] of Object.entries(state.open)) {
     if (open.device.id !== device.id) continue;
-    const row = sending?.runId === runId ? sending.row : await store.runById(threadId, runId);
+    const row = sending?.name === name ? sending.row : await store.runNamed(threadId, namedRun(name));
     // One that was deleted here, and came back from the space, nobody executes any more.
     const isDead = row?.device?.id === device.id && (row.status === "running" || row.runIndex < sent);
     if (row !== undefined && !isDead) continue;
-    return { is: "message", message: { type: "abandon", runId, ...from } };
+    return { is: "message", message: { type: "abandon", runId: name, ...from } };
   }
   if (deleting !== undefined) {
     const counts = deleting === state.lastRun ? ({ counts: true } as const) : {};
@@ -121,7 +126,7 @@ async function unlisted(
   const { lock } = state;
   // It was claimed, and never began: the host that claimed it has ended. What servers are asked for stands for a while.
   const isOwn = lock !== undefined && lock.device.id === device.id && !(lock.asks && isFresh(lock.asks, now));
-  if (isOwn && !Object.hasOwn(state.open, lock.runId) && !starting.has(idKey(threadId, lock.runId))) {
+  if (isOwn && !Object.hasOwn(state.open, runName(lock)) && !starting.has(idKey(threadId, lock.runId))) {
     const { runId } = lock;
     return { is: "message", message: { type: "release", runId, ...from } };
   }
@@ -136,12 +141,12 @@ async function unlisted(
       row?.asker !== undefined &&
       row.device === undefined &&
       lock?.isClaimed === true &&
-      lock.runId === row.runId &&
+      runName(lock) === runName(row) &&
       lock.device.id !== device.id
     )
       return undefined;
-    const isBegun = row !== undefined && openBy(record, row.runId) === device.id;
-    const isOthers = row?.device !== undefined && !isBegun && record.revives?.includes(row.runId) !== false;
+    const isBegun = row !== undefined && openRun(state, runName(row), device) !== undefined;
+    const isOthers = row?.device !== undefined && !isBegun && record.revives?.includes(runName(row)) !== false;
     // What is left of it cannot be read, or it is another device's, or others have it.
     if (row === undefined || isOthers || whole.has(runKey(row)) || (head.cut === true && runIndex === head.first)) {
       return { is: "sent", runIndex };
@@ -155,7 +160,7 @@ async function unlisted(
     const { knew } = activating;
     // It may have gone on since.
     const end = await store.run(threadId, head.activeRunIndex);
-    const runId = end?.runId ?? activating.runId;
+    const runId = end === undefined ? activating.runId : runName(end);
     return { is: "message", message: { type: "active", runId, knew, ...from } };
   }
   if (!isListed) return undefined;
@@ -171,10 +176,6 @@ async function listedChange(store: Reads, { threadId, listed }: ThreadRecord): P
   return row && changed.length > 0 ? Object.fromEntries(changed.map((field) => [field, row[field]])) : undefined;
 }
 
-/** The device that sends the run. */
-const openBy = ({ state }: ThreadRecord, runId: string): string | undefined =>
-  Object.hasOwn(state.open, runId) ? state.open[runId]?.device.id : undefined;
-
 type From = Pick<SpaceMessage, "threadId" | "device">;
 
 async function nextOfRun(
@@ -184,8 +185,9 @@ async function nextOfRun(
   record: ThreadRecord,
   from: From,
 ): Promise<Next> {
-  const { runId, runIndex } = row;
-  const open = openBy(record, runId) === from.device.id ? record.state.open[runId] : undefined;
+  const { runIndex } = row;
+  const runId = runName(row);
+  const open = openRun(record.state, runId, from.device);
   if (open === undefined) {
     return { is: "message", message: await runMessage(store, row, from) };
   }
@@ -238,17 +240,21 @@ const endMessage = (
 async function runMessage(store: Reads, row: RunRow, from: From): Promise<SpaceMessage> {
   const { threadId } = from;
   const { runId, runIndex, prevRunIndex, leaves, agentId, parentRunId, startedAt, fingerprint, attempt, asker } = row;
-  const idOf = async (index: number | null | undefined): Promise<string | null> =>
-    typeof index === "number" ? ((await store.run(threadId, index))?.runId ?? null) : null;
+  const { answerId } = row;
+  const nameOf = async (index: number | null | undefined): Promise<string | null> => {
+    const run = typeof index === "number" ? await store.run(threadId, index) : undefined;
+    return run === undefined ? null : runName(run);
+  };
   const [prev, left, input, thread] = await Promise.all([
-    idOf(prevRunIndex),
-    idOf(leaves),
+    nameOf(prevRunIndex),
+    nameOf(leaves),
     store.input(threadId, runIndex),
     store.thread(threadId),
   ]);
   return {
     type: "run",
     runId,
+    ...(answerId !== undefined && { answerId }),
     prev,
     knew: leaves === undefined ? prev : left,
     ...(parentRunId !== undefined && { parentRunId }),

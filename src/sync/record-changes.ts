@@ -1,5 +1,6 @@
 import type { RunStore, ThreadRow } from "../storage/run-store.js";
 import { runKey } from "./run-key.js";
+import { runName } from "./run-name.js";
 import type { SpaceMessage, ThreadMessage, WholeMessage } from "./messages.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 import type { fold } from "./thread-state.js";
@@ -61,9 +62,9 @@ export async function firstUnknown(
 
 /** Which runs were sent since everything is sent. */
 const sentBy = ({ revives }: ThreadRecord, message: SpaceMessage): Pick<ThreadRecord, "revives"> =>
-  revives === undefined || message.type !== "run" || revives.includes(message.runId)
+  revives === undefined || message.type !== "run" || revives.includes(runName(message))
     ? {}
-    : { revives: [...revives, message.runId] };
+    : { revives: [...revives, runName(message)] };
 
 const changed = (before: Listed | undefined, { title, archived, pinned }: ThreadMessage): Listed => ({
   title: title ?? before?.title ?? "",

@@ -26,7 +26,7 @@ export interface ServerParts {
 interface ServingParts {
   readonly server: ServerParts;
   readonly self: DeviceName;
-  readonly store: Pick<RunStore, "runById">;
+  readonly store: Pick<RunStore, "runNamed">;
   readonly clock: Clock;
   /** Ends a run of this server. */
   readonly stop: (call: StopCall) => void;
@@ -80,7 +80,7 @@ export class Serving {
     const { runId, device } = lock;
     if (device.id === self.id || this.known.has(lock)) return;
     this.known.add(lock);
-    const own = await store.runById(threadId, runId);
+    const own = await store.runNamed(threadId, lock);
     if (own?.status === "running" && own.device === undefined) stop({ threadId, runId });
   }
 
@@ -91,7 +91,7 @@ export class Serving {
     const { lock } = thread.record.state;
     if (lock?.asks === undefined || this.executing.has(idKey(threadId, lock.runId))) return;
     const { runId, device, asks } = lock;
-    const { request, fingerprint, results = [] } = asks;
+    const { request, fingerprint, answerId, results = [] } = asks;
     if (!server.agents.includes(request.agentId)) return;
     // Its device has ended long ago.
     if (isAway(device.id) && !isFresh(asks, clock.now())) return;
@@ -99,7 +99,12 @@ export class Serving {
     this.executing.add(key);
     const isIts = request.threadId === threadId && request.input.runId === runId;
     const executed = isIts
-      ? server.execute(request, { asker: { id: device.id, tools: toolsOf(request) }, fingerprint, results })
+      ? server.execute(request, {
+          asker: { id: device.id, tools: toolsOf(request) },
+          fingerprint,
+          ...(answerId !== undefined && { answerId }),
+          results,
+        })
       : Promise.reject(invalidInput("request", "What is asked for is not of this thread"));
     executed
       .then(

@@ -22,6 +22,7 @@ import { SpaceOffline, type Space, type SpaceEntry, type SpacePlace, type SpaceS
 import type { ThreadRecord } from "./sync-database.js";
 import { KEYS_THREAD } from "./thread-key.js";
 import { LeavingThreads } from "./leaving-threads.js";
+import { runName } from "./run-name.js";
 import { Serving, type ServerParts } from "./serving.js";
 import { ThreadSync, type ThreadSyncContext } from "./thread-sync.js";
 import { NO_ENTRIES } from "./thread-state.js";
@@ -264,7 +265,7 @@ export class Sync {
         parts.channel.post({ type: type === "claim" ? "refused" : "stop-ack", threadId, runId: mirrored });
       }
       if (type === "claim" || type === "refused" || type === "wait" || type === "stop-ack") return;
-      const activated = type === "changed" ? runId : undefined;
+      const activated = type === "changed" && runId !== undefined;
       this.heard(threadId, deleted === true, activated).catch(quiet);
     });
     signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
@@ -442,15 +443,18 @@ export class Sync {
     this.unsent.clear();
   }
 
-  /** @param activated the run whose branch was taken up */
-  private async heard(threadId: string, isDeleted: boolean, activated: string | undefined): Promise<void> {
+  /** @param activated another branch was taken up */
+  private async heard(threadId: string, isDeleted: boolean, activated: boolean): Promise<void> {
     // Maybe in another host.
     this.options.elsewhere.used.add(threadId);
     this.moved.ring();
     const thread = await this.threadOf(threadId);
     if (thread === undefined) return;
-    if (activated !== undefined) {
-      thread.note({ activating: { runId: activated, knew: thread.record.state.active } });
+    if (activated) {
+      const { store } = this.options.parts;
+      const head = await store.head(threadId);
+      const run = head && (await store.run(threadId, head.activeRunIndex));
+      if (run !== undefined) thread.note({ activating: { runId: runName(run), knew: thread.record.state.active } });
     }
     if (isDeleted) await thread.deletedHere();
     thread.ring();

@@ -1,7 +1,8 @@
-import type { DeviceName } from "../storage/devices.js";
+import type { DeviceName, NamedRun } from "../storage/devices.js";
 import type { RunnerErrorData } from "../wire/shapes.js";
 import type { AskedRun } from "./asked-run.js";
 import type { SpaceMessage, SentChunk } from "./messages.js";
+import { namedRun, runName } from "./run-name.js";
 
 /*
  * What the entries of one thread come to. A pure function of them, so every device comes to the same: which runs there
@@ -11,15 +12,14 @@ import type { SpaceMessage, SentChunk } from "./messages.js";
 /** A run whose end has not come. */
 export interface OpenRun {
   readonly device: DeviceName;
-  /** The run that it continues. */
+  /** The name of the run that it continues. */
   readonly prev: string | null;
   /** The seq of the next event. */
   readonly nextSeq: number;
 }
 
 /** A run that is about to start, or live: no other device starts one while this one's device is online. */
-export interface SpaceLock {
-  readonly runId: string;
+export interface SpaceLock extends NamedRun {
   readonly device: DeviceName;
   /** Made by a claim: no other device begins the run. */
   readonly isClaimed?: true;
@@ -32,8 +32,9 @@ export interface ThreadState {
   readonly last: number;
   /** That of the last entry of a run. */
   readonly lastRun: number;
-  /** The run at the end of the active path. */
+  /** The name of the run at the end of the active path. */
   readonly active: string | null;
+  /** By name. */
   readonly open: Readonly<Record<string, OpenRun>>;
   readonly lock?: SpaceLock;
   /** A run that was asked for, and that no server can start. */
@@ -64,6 +65,10 @@ export interface Folded {
   readonly outcome: Outcome;
 }
 
+/** An open run that has this id. */
+export const openOfId = ({ open }: ThreadState, runId: string): OpenRun | undefined =>
+  Object.entries(open).find(([name]) => namedRun(name).runId === runId)?.[1];
+
 /** The events of `chunks` that come after those known: chunks are sent again as they were. */
 export const newChunks = (chunks: readonly SentChunk[], nextSeq: number): readonly SentChunk[] =>
   chunks.filter(({ firstSeq }) => firstSeq >= nextSeq);
@@ -77,13 +82,15 @@ const continues = (chunks: readonly SentChunk[], nextSeq: number): boolean => {
   return true;
 };
 
+const idsOf = ({ runId, answerId }: NamedRun): NamedRun => ({ runId, ...(answerId !== undefined && { answerId }) });
+
 const without = <T>(record: Readonly<Record<string, T>>, key: string): Readonly<Record<string, T>> => {
   const { [key]: _gone, ...rest } = record;
   return rest;
 };
 
-const unlocked = (state: ThreadState, runId: string): ThreadState => {
-  if (state.lock?.runId !== runId) return state;
+const unlocked = (state: ThreadState, name: string): ThreadState => {
+  if (state.lock === undefined || runName(state.lock) !== name) return state;
   const { lock: _lock, ...rest } = state;
   return rest;
 };
@@ -100,11 +107,11 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
   const nothing: Folded = { state, outcome: "nothing" };
   switch (message.type) {
     case "claim": {
-      const { runId, device, asks } = message;
+      const { device, asks } = message;
       const { refused: _refused, ...rest } = state;
       // It was added behind everything that its device knew: that device has decided that it may.
       return {
-        state: { ...rest, lock: { runId, device, isClaimed: true, ...(asks && { asks }) } },
+        state: { ...rest, lock: { ...idsOf(message), device, isClaimed: true, ...(asks && { asks }) } },
         outcome: "nothing",
       };
     }
@@ -113,29 +120,31 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       // One that is asked for, any device may take back.
       const mayRelease = state.lock?.device.id === device.id || state.lock?.asks !== undefined;
       if (!mayRelease || state.lock?.runId !== runId) return nothing;
+      const { lock: _lock, ...rest } = state;
       return {
-        state: { ...unlocked(state, runId), ...(error !== undefined && { refused: { runId, error } }) },
+        state: { ...rest, ...(error !== undefined && { refused: { runId, error } }) },
         outcome: "nothing",
       };
     }
     case "run": {
-      const { runId, device, knew } = message;
+      const { device, knew } = message;
+      const name = runName(message);
       // Another device may have sent a copy; the one that sends it now has more.
-      if (openRun(state, message) !== undefined) return nothing;
+      if (openRun(state, name, device) !== undefined) return nothing;
       // A server that was cut off behind its claim: since then the run was asked for again.
-      if (state.lock?.isClaimed === true && state.lock.runId === runId && state.lock.device.id !== device.id)
-        return nothing;
+      const { lock: held } = state;
+      if (held?.isClaimed === true && runName(held) === name && held.device.id !== device.id) return nothing;
       const { deleted, ...rest } = state;
       const isActive = deleted === true || state.active === null || knew === state.active;
-      const open = { ...state.open, [runId]: { device, prev: message.prev, nextSeq: 0 } };
-      const lock = state.lock ?? { runId, device };
+      const open = { ...state.open, [name]: { device, prev: message.prev, nextSeq: 0 } };
+      const lock = held ?? { ...idsOf(message), device };
       return {
-        state: { ...rest, open, lastRun: seq, ...(isActive && { active: runId, lock }) },
+        state: { ...rest, open, lastRun: seq, ...(isActive && { active: name, lock }) },
         outcome: isActive ? "active-run" : "run-beside",
       };
     }
     case "events": {
-      const run = openRun(state, message);
+      const run = openRun(state, message.runId, message.device);
       const chunks = newChunks(message.chunks, run?.nextSeq ?? 0);
       const last = chunks.at(-1);
       if (run === undefined || last === undefined || !continues(chunks, run.nextSeq)) return nothing;
@@ -146,7 +155,7 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       };
     }
     case "end": {
-      const run = openRun(state, message);
+      const run = openRun(state, message.runId, message.device);
       if (run === undefined || message.chunk.firstSeq !== run.nextSeq) return nothing;
       return {
         state: { ...unlocked(state, message.runId), open: without(state.open, message.runId), lastRun: seq },
@@ -154,7 +163,7 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       };
     }
     case "abandon": {
-      const run = openRun(state, message);
+      const run = openRun(state, message.runId, message.device);
       if (run === undefined) return nothing;
       // Where nothing of it came, it is as if it had never begun.
       const active = state.active === message.runId && run.nextSeq === 0 ? run.prev : state.active;
@@ -188,11 +197,8 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
   }
 }
 
-/** The open run that the message is about, if its device sent it. */
-function openRun(
-  state: ThreadState,
-  { runId, device }: SpaceMessage & { readonly runId: string },
-): OpenRun | undefined {
-  const run = Object.hasOwn(state.open, runId) ? state.open[runId] : undefined;
+/** The open run of this name, if this device sends it. */
+export function openRun({ open }: ThreadState, name: string, device: DeviceName): OpenRun | undefined {
+  const run = Object.hasOwn(open, name) ? open[name] : undefined;
   return run?.device.id === device.id ? run : undefined;
 }

@@ -15,9 +15,10 @@ import { briefOf, nextToSend, readToSend, type Next } from "./outgoing.js";
 import { ReadOfThread } from "./read-of-thread.js";
 import { changedHere, firstUnknown, grown, recordAfter } from "./record-changes.js";
 import { Restoring, type RestoringReason } from "./restoring.js";
+import { namedRun, runName } from "./run-name.js";
 import { SpaceOffline, type Space, type SpaceEntry } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
-import { fold, newChunks, NO_ENTRIES } from "./thread-state.js";
+import { fold, newChunks, NO_ENTRIES, openOfId } from "./thread-state.js";
 import { comesTo, isAheadOf } from "./whole-entries.js";
 import { wholeThread } from "./whole-thread.js";
 
@@ -218,19 +219,19 @@ export class ThreadSync {
     const { seq, body, after } = entry;
     const { type } = message;
     const isOfRun = type === "run" || type === "events" || type === "end" || type === "abandon";
-    const isWaited = isOfRun && this.arrivals.takes(message.runId);
+    const name = type === "run" ? runName(message) : isOfRun ? message.runId : "";
+    const isWaited = isOfRun && this.arrivals.takes(name);
     const isFromHere = message.device.id === this.context.self.id;
     const { store } = this.context.parts;
     // All that is read is read first: the record must not be ahead of what is to be written down.
     const isRowNeeded = isOfRun && (isFromHere || !isWaited || type === "abandon");
-    const row = isRowNeeded ? await store.runById(message.threadId, message.runId) : undefined;
+    const row = isRowNeeded ? await store.runNamed(message.threadId, namedRun(name)) : undefined;
     const unsent = type === "deleted" && message.runs ? await firstUnknown(store, message.threadId, message.runs) : 0;
     const before = this.its;
     if (seq <= before.state.last) return;
     if (after !== undefined && after !== before.state.last) return this.pass(entry);
     // What this device said of a run of its own is in its log, unless that was lost.
-    const isOwn =
-      isFromHere && (!isOfRun || (type === "run" ? row !== undefined : !this.arrivals.knows(message.runId)));
+    const isOwn = isFromHere && (!isOfRun || (type === "run" ? row !== undefined : !this.arrivals.knows(name)));
     this.unsaved(seq);
     const folded = fold(before.state, seq, message);
     const { state, outcome } = folded;
@@ -239,10 +240,10 @@ export class ThreadSync {
     if (type === "run") {
       // Another server took this one for dead, and goes on with its run.
       const { of = "" } = message.attempt ?? {};
-      const isLeft = Object.hasOwn(state.open, of) && state.open[of]?.device.id === this.context.self.id;
+      const isLeft = openOfId(state, of)?.device.id === this.context.self.id;
       if (!isFromHere && isLeft) this.context.stop({ threadId: message.threadId, runId: of });
       // Another device sends the run from now on.
-      if (outcome !== "nothing") this.arrivals.giveWay(message.runId);
+      if (outcome !== "nothing") this.arrivals.giveWay(name);
     }
     if (isOwn) this.takeOwn(message, before, outcome !== "nothing", row);
     switch (outcome) {
@@ -283,10 +284,10 @@ export class ThreadSync {
   }
 
   /** Whoever was to send the run does not have it: where everything is sent, this device sends what it has of it. */
-  private sendAgain(runId: string, row: RunRow | undefined): void {
+  private sendAgain(name: string, row: RunRow | undefined): void {
     const { revives, sent } = this.its;
     if (row === undefined || revives === undefined) return;
-    this.its = { ...this.its, sent: Math.min(sent, row.runIndex), revives: revives.filter((id) => id !== runId) };
+    this.its = { ...this.its, sent: Math.min(sent, row.runIndex), revives: revives.filter((one) => one !== name) };
   }
 
   private takeOwn(message: SpaceMessage, before: ThreadRecord, counts: boolean, row: RunRow | undefined): void {
@@ -586,8 +587,8 @@ export class ThreadSync {
   }
 
   /** The run of an entry; where it began before what was read now, as the log has it. */
-  private incoming(runId: string, row: RunRow | undefined): IncomingRun | undefined {
-    return this.arrivals.run(runId, row, this.its.state.active !== runId);
+  private incoming(name: string, row: RunRow | undefined): IncomingRun | undefined {
+    return this.arrivals.run(name, row, this.its.state.active !== name);
   }
 
   private async come(): Promise<void> {
@@ -607,8 +608,8 @@ export class ThreadSync {
   }
 
   /** A run of another device that is still to be written down. */
-  expects(runId: string): boolean {
-    return this.arrivals.expects(runId);
+  expects(name: string): boolean {
+    return this.arrivals.expects(name);
   }
 
   /** Another device deleted the thread. Where this one has added to it meanwhile, it stays, and is sent again. */

@@ -87,9 +87,17 @@ export const checkRunQuery = checker<RunListQuery & Named>("query", { threadId: 
 /** The runner checks the rest of a request for events. */
 export const checkNamedRun = checker<RunEventsRequest>("request", { runId: id, threadId: optional(id) });
 
-export const checkActivation = checker<{ readonly threadId: string; readonly runId: string }>("request", {
+/** Another branch is taken up. `runIndex` tells runs of one id apart. */
+export interface ActivateRunCall {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly runIndex?: number;
+}
+
+export const checkActivation = checker<ActivateRunCall>("request", {
   threadId: id,
   runId: id,
+  runIndex: optionalOf("number"),
 });
 
 export const checkThreadQuery = checker<ThreadListQuery>("query", {

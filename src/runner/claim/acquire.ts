@@ -29,7 +29,7 @@ const SUPERSEDE_TRIES = 3;
  */
 export async function acquire(
   { parts, history, recovery, onConcurrentRun: preset }: AcquireContext,
-  asked: Pick<ClaimRequest, "threadId" | "runId" | "fingerprint" | "answers">,
+  asked: Pick<ClaimRequest, "threadId" | "runId" | "fingerprint"> & { readonly answers: boolean },
   request: PlacedRequest,
   waiting: {
     readonly busy: (runIndex: number | undefined, policy: ConcurrentRunPolicy, answered: readonly string[]) => void;

@@ -1,5 +1,5 @@
 import type { Message } from "@ag-ui/client";
-import { isAnswer } from "../../run/interrupts.js";
+
 import { Fold } from "../../run/fold.js";
 import { PATCH_BOUNDS } from "../../run/patch-bounds.js";
 import { equalJson } from "../../run/json.js";
@@ -142,7 +142,7 @@ export async function fenceRun(
       input: persisted,
       fingerprint,
       ...(plan.is === "continue" && { toolCallIds: answeredIn(end.head).map(({ toolCallId }) => toolCallId) }),
-      ...(isAnswer(input) && { answers: true }),
+      ...(request.answerId !== undefined && { answerId: request.answerId }),
       title: titleOf(persisted.messages),
       ...(request.waiting === true && { waiting: true }),
       ...(request.afterWaiting === true && { afterWaiting: true }),

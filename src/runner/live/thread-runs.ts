@@ -9,7 +9,7 @@ import type { LiveRunRequest, PlacedRequest } from "../request.js";
 import { LiveRun, type LiveRunContext, type RunCode } from "./live-run.js";
 
 /** A request that the runner has checked. */
-export type CheckedRequest = LiveRunRequest & Pick<PlacedRequest, "fingerprint">;
+export type CheckedRequest = LiveRunRequest & Pick<PlacedRequest, "fingerprint" | "answerId">;
 
 /** How many runs that are over are known. */
 const MAX_LEFT = 1_000;

@@ -119,6 +119,7 @@ export const isRun = (record: RunRecord): boolean =>
   isAbsentOr(isNote, record.recovery) &&
   isAbsentOr(isDevice, record.device) &&
   isAbsentOr(isAsker, record.asker) &&
+  isAbsentOr(isText, record.answerId) &&
   isAbsentOr(isIndex, record.leaves) &&
   isAbsentOr(isRevision, record.revised);
 

@@ -18,6 +18,7 @@ import {
   reopenedRun,
   replacedHead,
   replacedRun,
+  type PlaceBase,
 } from "../device-decisions.js";
 import type { DeviceStore, PlacedRun } from "../devices.js";
 import { joinGroups } from "../repacking.js";
@@ -25,11 +26,12 @@ import type { Claim, RunRow, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import { hasKeys, refuseEncrypted } from "./keyless.js";
-import { readRunsFrom, runOfId } from "./reads.js";
+import { newestOfId, readRunsFrom, rowsOfId, runOfName } from "./reads.js";
 import {
   encodeChunk,
   encodeDerived,
   encodeTitle,
+  formerId,
   nextEpoch,
   placeOfClosing,
   placeOfInput,
@@ -53,7 +55,15 @@ const ALL = ["heads", "threads", "runs", "chunks", "messages", "states", "meta"]
 
 /** Runs of other devices. Loaded when it is first used: most hosts never hear of another device. */
 export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): DeviceStore => ({
-  reopen: (threadId, runId, holder) => {
+  runNamed: async (threadId, name) => {
+    const [head, record] = await connection.read(["heads", "runs"], (tx) =>
+      Promise.all([tx.objectStore("heads").get(threadId), runOfName(tx, threadId, name)]),
+    );
+    const run = checkRun(record);
+    return run !== undefined && run.runIndex >= firstOf(checkHead(head)) ? toRunRow(run) : undefined;
+  },
+
+  reopen: (threadId, runIndex, holder) => {
     let reopened: Claim | undefined;
     return connection.write([...ALL], "strict", async (tx) => {
       const runs = tx.objectStore("runs");
@@ -62,14 +72,15 @@ export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): D
       if (reopened !== undefined && head?.epoch === reopened.epoch && head.holder === holder) return reopened;
       if (head === undefined || head.deleted === true) return undefined;
       const run = checkRun(await runs.get([threadId, head.activeRunIndex]));
-      if (!mayReopen(head, run) || toRunRow(run).runId !== runId) return undefined;
+      if (!mayReopen(head, run) || run.runIndex !== runIndex) return undefined;
       if (!(await endsBefore(tx, run, run.closedFrom))) return undefined;
       const [, epoch, thread] = await Promise.all([
         refuseEncrypted(tx, codec, KEYS),
         nextEpoch(tx, head),
         tx.objectStore("threads").get(threadId),
       ]);
-      const { runIndex, eventCount = 0 } = run;
+      const { eventCount = 0 } = run;
+      const { runId } = toRunRow(run);
       const { closing: _closing, ...row } = storable(reopenedRun(run, epoch));
       quietly(tx.objectStore("chunks").delete(chunksFrom(run, run.closedFrom)));
       deleteDerived(tx, threadId, runIndex);
@@ -143,23 +154,23 @@ function putThread(tx: WriteTransaction, thread: ThreadRecord, { events, bytes =
   quietly(tx.objectStore("threads").put({ ...thread, eventCount, ...all }));
 }
 
-interface Base {
-  readonly head: ThreadHead | undefined;
-  readonly same: RunRecord | undefined;
-  readonly prev: RunRecord | undefined;
-}
+type Base = PlaceBase<RunRecord>;
 
+/** @param given the fingerprint: a run may still be stored with it */
 async function readBase(
   tx: ReadTransaction | WriteTransaction,
-  { threadId, runId, fingerprint, prevRunIndex }: PlacedRun,
+  placed: PlacedRun,
   given: string,
-): Promise<Base> {
-  const [head, same, prev] = await Promise.all([
+): Promise<Base & { readonly prev: RunRecord | undefined }> {
+  const { threadId, runId, fingerprint, prevRunIndex } = placed;
+  const [head, same, newest, prev] = await Promise.all([
     tx.objectStore("heads").get(threadId),
-    runOfId(tx, threadId, runId, fingerprint, given),
+    runOfName(tx, threadId, placed),
+    newestOfId(tx, threadId, runId),
     prevRunIndex === null ? undefined : tx.objectStore("runs").get([threadId, prevRunIndex]),
   ]);
-  return { head: checkHead(head), same: checkRun(same), prev: checkRun(prev) };
+  const its = same?.fingerprint === given ? { ...same, fingerprint } : same;
+  return { head: checkHead(head), ...rowsOfId(its, newest), prev: checkRun(prev) };
 }
 
 /** What was decided still holds: runs below a head's run count change with its epoch, or with their own. */
@@ -170,6 +181,8 @@ const isSameBase = (one: Base, other: Base): boolean =>
   one.same?.runIndex === other.same?.runIndex &&
   one.same?.epoch === other.same?.epoch &&
   one.same?.status === other.same?.status &&
+  one.newest?.runIndex === other.newest?.runIndex &&
+  one.newest?.epoch === other.newest?.epoch &&
   (one.prev === undefined) === (other.prev === undefined);
 
 /**
@@ -223,13 +236,13 @@ async function placeOnce(
     if (decision.is === "new") {
       // The thread has more runs than its head counts: this one would overwrite another.
       if (taken !== undefined) throw corrupt("heads", { threadId });
-      const { stale, former } = decision;
-      const { runId } = placed;
+      const { stale, former, takesId } = decision;
       // As in a claim: the unique index on the run id includes rows that are still to be swept.
-      if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
-      if (former !== undefined) quietly(runs.put({ ...storable(former), runId: [runId, former.fingerprint] }));
+      for (const run of stale) quietly(runs.delete([threadId, run.runIndex]));
+      if (former !== undefined) quietly(runs.put({ ...storable(former), runId: formerId(former) }));
       const { input, closing } = records;
       row = { ...placedRun(head, placed, placed.fingerprint, runIndex, epoch), input, closing };
+      if (!takesId) row.runId = formerId(row);
       quietly(tx.objectStore("heads").put(placedHead(head, placed, runIndex, epoch)));
     } else {
       const { run } = decision;

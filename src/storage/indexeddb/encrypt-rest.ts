@@ -10,6 +10,7 @@ import {
   placeOfInterrupts,
   placeOfMessage,
   placeOfRequest,
+  formerId,
   placeOfResult,
   placeOfState,
   placeOfTitle,
@@ -43,7 +44,7 @@ const digested =
     const { runId, fingerprint } = run;
     if (!isText(fingerprint) || !fingerprint.includes(":") || isPlainRun(run)) return undefined;
     const digest = await ring.codec.digest(fingerprint);
-    return { fingerprint: digest, ...(Array.isArray(runId) && { runId: [runId[0], digest] as [string, string] }) };
+    return { fingerprint: digest, ...(Array.isArray(runId) && { runId: formerId({ ...run, fingerprint: digest }) }) };
   };
 
 const recordsIn = (ring: KeyRing): { readonly [Name in Content]: RecordsOf<RuntimeSchema[Name]["value"]> } => ({

@@ -40,6 +40,7 @@ const lazyWaiting = (load: () => Promise<LazyWaiting>): LazyWaiting => ({
 
 /** @param load called at each use */
 const lazyDevices = (load: () => Promise<DeviceStore>): DeviceStore => ({
+  runNamed: async (...args) => (await load()).runNamed(...args),
   reopen: async (...args) => (await load()).reopen(...args),
   placeRun: async (...args) => (await load()).placeRun(...args),
   activate: async (...args) => (await load()).activate(...args),

@@ -1,10 +1,10 @@
 import type { Message } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
 import { digestOf, isNotOfRecord, type PayloadCodec } from "../codec.js";
-import { firstOf } from "../decisions.js";
+import { firstOf, type RowsOfId } from "../decisions.js";
 import { readable } from "../../run/readable.js";
 import { answeredIn, resultOf } from "../pending-tool-calls.js";
-import type { RunReads, RunRow } from "../run-store.js";
+import type { NamedRun, RunReads, RunRow } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isHead, isMessage, isMessageAlone, isRecord, isRun } from "./checks.js";
 import { endCounts, readHead, readRun, unlessCut } from "./heads.js";
 import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloads.js";
@@ -29,10 +29,42 @@ export async function runOfId(
   if (newest === undefined || !isRun(newest) || fingerprint === undefined || given === undefined) return newest;
   if (newest.fingerprint === fingerprint) return newest;
   if (newest.fingerprint === given) return { ...newest, fingerprint };
-  const former = await index.get([threadId, [runId, fingerprint]]);
+  const former = await index.get(formersOf(threadId, [runId, fingerprint]));
   if (former !== undefined || given === fingerprint) return former ?? newest;
-  const older = await index.get([threadId, [runId, given]]);
+  const older = await index.get(formersOf(threadId, [runId, given]));
   return older === undefined ? newest : { ...older, fingerprint };
+}
+
+/** Runs whose id a later one has, see `formerId`. */
+const formersOf = (threadId: string, id: readonly [runId: string, fingerprint?: string]): IDBKeyRange =>
+  IDBKeyRange.bound([threadId, id], [threadId, [...id, []]]);
+
+/** The run that has the id now. */
+export const newestOfId = (
+  tx: ReadTransaction | WriteTransaction,
+  threadId: string,
+  runId: string,
+): Promise<RunRecord | undefined> => tx.objectStore("runs").index("runId").get([threadId, runId]);
+
+/** Errors: RunnerError `corrupt-record` */
+export const rowsOfId = (same: RunRecord | undefined, newest: RunRecord | undefined): RowsOfId<RunRecord> => ({
+  same: checkRun(same),
+  newest: same?.runIndex === newest?.runIndex ? same : checkRun(newest),
+});
+
+/** See `runNamed` of the store. */
+export async function runOfName(
+  tx: ReadTransaction | WriteTransaction,
+  threadId: string,
+  { runId, answerId }: NamedRun,
+): Promise<RunRecord | undefined> {
+  const newest = await newestOfId(tx, threadId, runId);
+  if (newest !== undefined && newest.answerId === answerId) return newest;
+  const formers = await tx
+    .objectStore("runs")
+    .index("runId")
+    .getAll(formersOf(threadId, [runId]));
+  return formers.find((run) => run.answerId === answerId);
 }
 
 /** All runs with this index or a greater one. */

@@ -13,6 +13,7 @@ import {
   type Stores,
   type ReadTransaction,
   type WriteTransaction,
+  type FormerId,
 } from "./schema.js";
 
 /** The scope of a write of payloads, see `refuseEncrypted`. */
@@ -152,6 +153,12 @@ export const storable = (record: RunRecord): RunRecord => ({
   input: readable(record.input, true),
   ...(record.closing !== undefined && { closing: readable(record.closing, true) }),
 });
+
+/** The id under which a run is found that is not the newest one of its id. */
+export function formerId(run: RunRecord): FormerId {
+  const { runId, fingerprint, answerId } = toRunRow(run);
+  return answerId === undefined ? [runId, fingerprint] : [runId, fingerprint, answerId];
+}
 
 export function toRunRow(record: RunRecord): RunRow {
   const { input: _input, closing: _closing, runId, ...row } = record;

@@ -45,11 +45,14 @@ export interface ThreadRecord {
   forkedFrom?: { threadId: string; runIndex: number };
 }
 
+/** See `formerId`. */
+export type FormerId = [runId: string, fingerprint: string] | [runId: string, fingerprint: string, answerId: string];
+
 export interface RunRecord {
   threadId: string;
   runIndex: number;
-  /** With the fingerprint after a later run of the thread has taken the id, so that the index stays unique. */
-  runId: string | [runId: string, fingerprint: string];
+  /** The id alone of one run of the thread that has it: the index is unique. */
+  runId: string | FormerId;
   prevRunIndex: number | null;
   parentRunId?: string;
   agentId?: string;
@@ -64,6 +67,7 @@ export interface RunRecord {
   recovery?: RecoveryNote;
   device?: DeviceName;
   asker?: Asker;
+  answerId?: string;
   leaves?: number;
   revised?: { readonly epoch: number; readonly from: number };
   /** Payload: PersistedInput. */

@@ -19,7 +19,7 @@ import { changedCall } from "../pending-tool-calls.js";
 import type { RunStore, StopRequest, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isRun, isThread } from "./checks.js";
 import { refuseEncrypted } from "./keyless.js";
-import { runOfId } from "./reads.js";
+import { newestOfId, rowsOfId, runOfId, runOfName } from "./reads.js";
 import { quietly } from "./database-connection.js";
 import {
   encodeChunk,
@@ -31,6 +31,7 @@ import {
   placeOfResult,
   putDerived,
   runRange,
+  formerId,
   storable,
   toRunRow,
   withKeys,
@@ -82,16 +83,18 @@ export const indexedDBWrites = (
     const inTurn = isWaiting || request.afterWaiting === true;
     return connection.write(scopeOf(["heads", "threads", "runs", "meta"], inTurn), "strict", async (tx) => {
       const runs = tx.objectStore("runs");
-      const [headRecord, sameRecord, threadRecord] = await Promise.all([
+      const isOthers = given.device !== undefined;
+      const [headRecord, sameRecord, newestRecord, threadRecord] = await Promise.all([
         tx.objectStore("heads").get(threadId),
-        runOfId(tx, threadId, runId, fingerprint, given.fingerprint),
+        isOthers ? runOfName(tx, threadId, given) : runOfId(tx, threadId, runId, fingerprint, given.fingerprint),
+        newestOfId(tx, threadId, runId),
         tx.objectStore("threads").get(threadId),
       ]);
       const head = checkHead(headRecord);
       // An invalid row is left as it is; it must not keep the thread from its next run (L7).
       const isSpoilt = threadRecord !== undefined && !isThread(threadRecord);
       const thread = isSpoilt ? undefined : threadRecord;
-      const decision = decideClaim(head, checkRun(sameRecord), request);
+      const decision = decideClaim(head, rowsOfId(sameRecord, newestRecord), request);
       if (decision.is === "moved") return decision;
       if (decision.is === "exists") {
         if (isWaiting) await dropWaiting(tx, request);
@@ -113,8 +116,8 @@ export const indexedDBWrites = (
       const turn = inTurn ? await takeTurn(tx, request) : "first";
       if (turn !== "first") return { is: turn };
       // The unique index on the run id includes rows that are still to be swept.
-      if (stale !== undefined) quietly(runs.delete([threadId, stale.runIndex]));
-      if (former !== undefined) quietly(runs.put({ ...former, runId: [runId, former.fingerprint] }));
+      for (const run of stale) quietly(runs.delete([threadId, run.runIndex]));
+      if (former !== undefined) quietly(runs.put({ ...former, runId: formerId(former) }));
       // An unreadable run is named as no parent; it must not keep the thread from its next run (L7).
       const lastRunId = last !== undefined && isRun(last) ? toRunRow(last).runId : undefined;
       quietly(runs.put({ ...claimedRun(head, request, runIndex, epoch, lastRunId), input }));

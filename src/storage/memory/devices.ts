@@ -24,6 +24,7 @@ import {
   placeAfter,
   runOf,
   runOfId,
+  runOfName,
   unleave,
   weigh,
   type MemoryData,
@@ -31,12 +32,12 @@ import {
   type MemoryThread,
 } from "./memory-data.js";
 
-function reopen(data: MemoryData, threadId: string, runId: string, holder: string): Claim | undefined {
+function reopen(data: MemoryData, threadId: string, runIndex: number, holder: string): Claim | undefined {
   const thread = data.threads.get(threadId);
   const run = thread?.runs.get(thread.head.activeRunIndex);
   if (thread === undefined || run === undefined) return undefined;
   const { row, chunks } = run;
-  if (row.runId !== runId || !mayReopen(thread.head, row)) return undefined;
+  if (row.runIndex !== runIndex || !mayReopen(thread.head, row)) return undefined;
   const from = placeAfter(chunks, row.closedFrom - 1);
   // They were joined.
   if ((chunks[from]?.firstSeq ?? row.closedFrom) !== row.closedFrom) return undefined;
@@ -46,7 +47,7 @@ function reopen(data: MemoryData, threadId: string, runId: string, holder: strin
   run.row = reopenedRun(row, epoch);
   thread.head = reopenedHead(thread.head, row, epoch, holder);
   data.live.add(threadId);
-  return { threadId, runIndex: row.runIndex, runId, epoch, holder };
+  return { threadId, runIndex, runId: row.runId, epoch, holder };
 }
 
 function placeRun(data: MemoryData, placed: PlacedRun): RunRow | undefined {
@@ -54,9 +55,10 @@ function placeRun(data: MemoryData, placed: PlacedRun): RunRow | undefined {
   const { threadId, runId, fingerprint, prevRunIndex } = placed;
   const before = data.threads.get(threadId);
   const head = before?.head;
-  const same = runOfId(before, runId, fingerprint);
+  const same = runOfName(before, placed);
+  const newest = runOfId(before, runId);
   const prev = prevRunIndex === null ? undefined : runOf(data, threadId, prevRunIndex)?.row;
-  const decision = decidePlace({ head, same: same?.row, prev }, placed);
+  const decision = decidePlace({ head, same: same?.row, newest: newest?.row, prev }, placed);
   if (decision.is === "blocked") return undefined;
   if (decision.is === "there") return structuredClone(decision.run);
   // Cloning may fail; nothing is written yet.
@@ -84,7 +86,7 @@ function placeRun(data: MemoryData, placed: PlacedRun): RunRow | undefined {
     return finish(thread, run, closing, left);
   }
 
-  const { runIndex, former } = decision;
+  const { runIndex, former, takesId } = decision;
   const epoch = ++data.epoch;
   const row = touched(before?.row, placed, activatesNew(head, placed), true);
   const newHead = placedHead(head, placed, runIndex, epoch);
@@ -96,7 +98,8 @@ function placeRun(data: MemoryData, placed: PlacedRun): RunRow | undefined {
     chunks: here(runIndex, epoch),
   };
   thread.runs.set(runIndex, run);
-  thread.indexOf.set(runId, runIndex);
+  if (takesId) thread.indexOf.set(runId, runIndex);
+  else giveWay(thread, run.row);
   thread.head = newHead;
   thread.row = row;
   data.threads.set(threadId, thread);
@@ -145,6 +148,8 @@ function touched(
 
 /** Every call is synchronous, and so atomic. */
 export const memoryDevices = (data: MemoryData): DeviceStore => ({
+  runNamed: async (threadId, name) => structuredClone(runOfName(data.threads.get(threadId), name)?.row),
+
   reopen: async (...args) => reopen(data, ...args),
 
   placeRun: async (placed) => placeRun(data, placed),

@@ -3,7 +3,16 @@ import { RunnerError } from "../../run/errors.js";
 import { chunkSize, sizeOf } from "../../run/size.js";
 import type { Chunk } from "../../run/types.js";
 import { byPlace, type Place } from "../message-page.js";
-import type { Derived, MessageRow, PersistedInput, RunClosing, RunRow, ThreadHead, ThreadRow } from "../run-store.js";
+import type {
+  Derived,
+  MessageRow,
+  NamedRun,
+  PersistedInput,
+  RunClosing,
+  RunRow,
+  ThreadHead,
+  ThreadRow,
+} from "../run-store.js";
 import type { WaitingRow } from "../waiting.js";
 
 /** The data of a {@link memoryRunStore}. Plain data without code, so that it outlives a hot reload. */
@@ -30,8 +39,8 @@ export interface MemoryThread {
   readonly runs: Map<number, MemoryRun>;
   /** The newest runIndex by run id. */
   readonly indexOf: Map<string, number>;
-  /** Runs whose id a later one took, by {@link formerKey}. */
-  formerOf?: Map<string, number>;
+  /** The runIndexes of runs whose id another one has, by run id. */
+  formersOf?: Map<string, number[]>;
   /** About how many bytes its ended runs take, see `sizeOf`. */
   bytes: number;
   /** Index of message rows; absent until a page is read, and after rows were deleted. */
@@ -79,31 +88,41 @@ export const emptyMemoryData = (epoch = 0): MemoryData => ({
 export const runOf = (data: MemoryData, threadId: string, runIndex: number): MemoryRun | undefined =>
   data.threads.get(threadId)?.runs.get(runIndex);
 
-const formerKey = (runId: string, fingerprint: string): string => JSON.stringify([runId, fingerprint]);
-
 /** See `runById` of the store. */
 export function runOfId(thread: MemoryThread | undefined, runId: string, fingerprint?: string): MemoryRun | undefined {
   const newest = thread?.runs.get(thread.indexOf.get(runId) ?? -1);
   if (newest === undefined || fingerprint === undefined || newest.row.fingerprint === fingerprint) return newest;
-  return thread?.runs.get(thread.formerOf?.get(formerKey(runId, fingerprint)) ?? -1) ?? newest;
+  return formersOf(thread, runId).find(({ row }) => row.fingerprint === fingerprint) ?? newest;
 }
 
-/** A later run takes this one's id. */
-export function giveWay(thread: MemoryThread, { runId, fingerprint, runIndex }: RunRow): void {
-  thread.formerOf ??= new Map();
-  thread.formerOf.set(formerKey(runId, fingerprint), runIndex);
+const formersOf = (thread: MemoryThread | undefined, runId: string): readonly MemoryRun[] =>
+  (thread?.formersOf?.get(runId) ?? []).flatMap((runIndex) => thread?.runs.get(runIndex) ?? []);
+
+/** See `runNamed` of the store. */
+export function runOfName(thread: MemoryThread | undefined, { runId, answerId }: NamedRun): MemoryRun | undefined {
+  const newest = runOfId(thread, runId);
+  if (newest !== undefined && newest.row.answerId === answerId) return newest;
+  return formersOf(thread, runId).find(({ row }) => row.answerId === answerId);
+}
+
+/** Another run has this one's id. */
+export function giveWay(thread: MemoryThread, { runId, runIndex }: RunRow): void {
+  thread.formersOf ??= new Map();
+  thread.formersOf.set(runId, [...(thread.formersOf.get(runId) ?? []), runIndex]);
 }
 
 export function removeRun(data: MemoryData, thread: MemoryThread, runIndex: number): void {
   const { threadId } = thread.head;
   const row = thread.runs.get(runIndex)?.row;
   if (row === undefined) return;
-  const { runId, fingerprint } = row;
+  const { runId } = row;
   thread.bytes -= thread.runs.get(runIndex)?.bytes ?? 0;
   thread.runs.delete(runIndex);
   delete thread.rows;
   if (thread.indexOf.get(runId) !== runIndex) {
-    thread.formerOf?.delete(formerKey(runId, fingerprint));
+    const formers = thread.formersOf?.get(runId)?.filter((former) => former !== runIndex) ?? [];
+    if (formers.length === 0) thread.formersOf?.delete(runId);
+    else thread.formersOf?.set(runId, formers);
     return;
   }
   thread.indexOf.delete(runId);

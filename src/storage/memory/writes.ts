@@ -27,6 +27,7 @@ import {
   putChunk,
   runOf,
   runOfId,
+  runOfName,
   weigh,
   type MemoryData,
   type MemoryThread,
@@ -61,8 +62,9 @@ function heldThread(data: MemoryData, held: Claim): MemoryThread {
 function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   const { threadId, runId, startedAt } = request;
   const thread = data.threads.get(threadId);
-  const same = runOfId(thread, runId, request.fingerprint)?.row;
-  const decision = decideClaim(thread?.head, same, request);
+  const same = request.device === undefined ? runOfId(thread, runId, request.fingerprint) : runOfName(thread, request);
+  const newest = runOfId(thread, runId);
+  const decision = decideClaim(thread?.head, { same: same?.row, newest: newest?.row }, request);
   if (decision.is === "moved") return decision;
   if (decision.is === "exists") {
     if (request.waiting === true) dropWaiting(data, threadId, runId);

@@ -23,7 +23,7 @@ const never = new AbortController().signal;
 async function withTakenId(store: RunStore): Promise<void> {
   for (const [n, fingerprint] of ["1:first", "1:second"].entries()) {
     const base = await store.head("f-taken");
-    const more = { base, prevRunIndex: base?.activeRunIndex ?? null, fingerprint, answers: true as const };
+    const more = { base, prevRunIndex: base?.activeRunIndex ?? null, fingerprint, answerId: "a" };
     const claim = await claimed(store, "f-taken", "r", more);
     await store.append(claim, chunkOf(claim, 0, [delta(`from r ${n}`)]));
     await store.settle(claim, settlement(claim, 1, { derived: leaving(`a${n}`, `from r ${n}`, { n }) }));
@@ -105,7 +105,7 @@ test("what was stored before the key was given is encrypted, however often that 
 test("a run that is sent again is known before it is encrypted, too", async () => {
   const { store } = await restored(plain);
   const base = await store.head("f-taken");
-  const more = { fingerprint: "1:second", base, prevRunIndex: 1, answers: true as const };
+  const more = { fingerprint: "1:second", base, prevRunIndex: 1, answerId: "a" };
   expect(await store.claim(request("f-taken", "r", more))).toMatchObject({ is: "exists", run: { runIndex: 1 } });
 });
 

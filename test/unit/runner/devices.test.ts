@@ -122,7 +122,8 @@ async function withMirror() {
     },
     reopen: async (runId: string): Promise<Claim> => {
       lock = await locks.tryHold(threadLockName(dbName, "t"));
-      const claim = (await store.reopen("t", runId, HOLDER))!;
+      const { activeRunIndex } = await headNow();
+      const claim = (await store.reopen("t", activeRunIndex, HOLDER))!;
       channel.post({ type: "started", threadId: "t", runId, runIndex: claim.runIndex });
       return claim;
     },
@@ -281,7 +282,7 @@ test("a run that goes on while a follower lags behind is handed out without what
   await follower.untilText("two ");
   // Nobody is told that it broke.
   await mirror.store.settleForeign("t", "r1", "broken", 4_000, foreignEnd);
-  const again = (await mirror.store.reopen("t", "r1", HOLDER))!;
+  const again = (await mirror.store.reopen("t", 1, HOLDER))!;
   await mirror.append(again, 4, says("r1", "three "));
   await follower.untilText("three ");
   await mirror.settle(again, 5, ends("r1"));

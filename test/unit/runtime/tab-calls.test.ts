@@ -89,6 +89,10 @@ const ROWS = {
       ask: (call) => call("activateRun", { threadId: "mine", runId: "r" }),
       seen: ["POST", "/threads/mine/runs/r/activate"],
     },
+    {
+      ask: (call) => call("activateRun", { threadId: "mine", runId: "r", runIndex: 0 }),
+      seen: ["POST", "/threads/mine/runs/r/activate"],
+    },
   ],
   getRunEvents: [
     { ask: (call) => call("getRunEvents", { runId: "r" }), seen: ["GET", "/runs/r/events"] },

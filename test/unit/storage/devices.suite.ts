@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { closingEvents } from "../../../src/run/finalize.js";
 import { ChunkBuilder } from "../../../src/run/pack.js";
 import type { PlacedRun } from "../../../src/storage/devices.js";
-import type { BuildForeignEnd, Claim, RunStore } from "../../../src/storage/run-store.js";
+import type { BuildForeignEnd, Claim, ClaimRequest, RunStore } from "../../../src/storage/run-store.js";
 import {
   baseAt,
   chunkOf,
@@ -71,8 +71,12 @@ const stopped: BuildForeignEnd = (run, nextSeq, open) => {
 };
 
 const headOf = async (store: RunStore) => (await store.head("t"))!;
-const claimOn = async (store: RunStore, runId: string, prevRunIndex: number | null): Promise<Claim> =>
-  claimed(store, "t", runId, { base: await headOf(store), prevRunIndex });
+const claimOn = async (
+  store: RunStore,
+  runId: string,
+  prevRunIndex: number | null,
+  over: Partial<ClaimRequest> = {},
+): Promise<Claim> => claimed(store, "t", runId, { base: await headOf(store), prevRunIndex, ...over });
 
 /** All that can be read of the thread `t`. */
 async function allOf(store: RunStore): Promise<unknown> {
@@ -102,7 +106,7 @@ export function describeDevices(create: () => RunStore): void {
     const store = create();
     const before = await brokenHere(store);
     const old = await headOf(store);
-    const claim = (await store.reopen("t", "r1", "host-2"))!;
+    const claim = (await store.reopen("t", 1, "host-2"))!;
     expect(claim).toEqual({ threadId: "t", runIndex: 1, runId: "r1", epoch: claim.epoch, holder: "host-2" });
     expect(claim.epoch).toBeGreaterThan(old.epoch);
     const head = await headOf(store);
@@ -123,7 +127,7 @@ export function describeDevices(create: () => RunStore): void {
   test("it goes on where it was, and ends as its device says", async () => {
     const store = create();
     await brokenHere(store);
-    const claim = (await store.reopen("t", "r1", "host-2"))!;
+    const claim = (await store.reopen("t", 1, "host-2"))!;
     await store.append(claim, chunkOf(claim, 2, [delta("c")]));
     const derived = leaving("r1-a", "all of r1", { after: "r1" });
     await store.settle(claim, settlement(claim, 3, { derived }));
@@ -138,7 +142,7 @@ export function describeDevices(create: () => RunStore): void {
     const claim = await claimed(store, "t", "r", { device: DEVICE });
     await store.settleForeign("t", "r", "broken", 4_000, foreignEnd);
     expect((await headOf(store)).underived).toEqual([0]);
-    await store.reopen("t", "r", "host-2");
+    await store.reopen("t", 0, "host-2");
     expect((await headOf(store)).underived).toBeUndefined();
     expect(await eventsOf(store, 0)).toEqual([]);
     await store.derive("t", 0, settlement(claim, 0).closing, leaving("late", "late", {}));
@@ -148,45 +152,45 @@ export function describeDevices(create: () => RunStore): void {
   test("of a run that is reopened twice, what was revised first stays so (L2)", async () => {
     const store = create();
     await brokenHere(store);
-    const claim = (await store.reopen("t", "r1", "host-2"))!;
+    const claim = (await store.reopen("t", 1, "host-2"))!;
     await store.append(claim, chunkOf(claim, 2, [delta("c"), delta("d")]));
     await store.settleForeign("t", "r1", "broken", 5_000, foreignEnd);
     expect(await store.run("t", 1)).toMatchObject({ closedFrom: 4 });
-    const again = (await store.reopen("t", "r1", "host-3"))!;
+    const again = (await store.reopen("t", 1, "host-3"))!;
     expect(await store.run("t", 1)).toMatchObject({ revised: { epoch: again.epoch, from: 2 } });
     expect(await eventsOf(store, 1)).toEqual(["0 a", "1 b", "2 c", "3 d"]);
   });
 
   test("no other run is reopened: nothing is written", async () => {
     const store = create();
-    expect(await store.reopen("t", "r", "h")).toBeUndefined();
+    expect(await store.reopen("t", 0, "h")).toBeUndefined();
     await withRuns(store, "t", ["r0"]);
-    expect(await inVain(store, () => store.reopen("t", "r0", "h"))).toBeUndefined();
+    expect(await inVain(store, () => store.reopen("t", 0, "h"))).toBeUndefined();
     const own = await claimOn(store, "r1", 0);
     await store.settleForeign("t", own.runId, "broken", 4_000, foreignEnd);
-    expect(await inVain(store, () => store.reopen("t", "r1", "h"))).toBeUndefined();
+    expect(await inVain(store, () => store.reopen("t", 1, "h"))).toBeUndefined();
   });
 
   test("nor one before the active run, of another id, stopped, or while a run is live (L5, L7)", async () => {
     const store = create();
     await brokenHere(store);
-    expect(await inVain(store, () => store.reopen("t", "r0", "h"))).toBeUndefined();
+    expect(await inVain(store, () => store.reopen("t", 0, "h"))).toBeUndefined();
     const next = await claimOn(store, "r2", 1);
-    expect(await inVain(store, () => store.reopen("t", "r1", "h"))).toBeUndefined();
+    expect(await inVain(store, () => store.reopen("t", 1, "h"))).toBeUndefined();
     await store.settle(next, settlement(next, 0));
-    expect(await inVain(store, () => store.reopen("t", "r1", "h"))).toBeUndefined();
+    expect(await inVain(store, () => store.reopen("t", 1, "h"))).toBeUndefined();
     await claimed(store, "t", "r3", { base: await headOf(store), prevRunIndex: 2, device: DEVICE });
     await store.settleForeign("t", "r3", "stopped", 4_000, stopped);
-    expect(await inVain(store, () => store.reopen("t", "r3", "h"))).toBeUndefined();
+    expect(await inVain(store, () => store.reopen("t", 3, "h"))).toBeUndefined();
   });
 
   test("nor one whose events were cut off, or of a deleted thread", async () => {
     const store = create();
     await brokenHere(store);
     await store.cut("t", (await headOf(store)).epoch, baseAt(1));
-    expect(await inVain(store, () => store.reopen("t", "r1", "h"))).toBeUndefined();
+    expect(await inVain(store, () => store.reopen("t", 1, "h"))).toBeUndefined();
     await store.deleteThread("t");
-    expect(await inVain(store, () => store.reopen("t", "r1", "h"))).toBeUndefined();
+    expect(await inVain(store, () => store.reopen("t", 1, "h"))).toBeUndefined();
   });
 
   test("nor one whose end is joined with what precedes it", async () => {
@@ -195,7 +199,7 @@ export function describeDevices(create: () => RunStore): void {
     const [one, two] = placed("r").chunks;
     const whole = { ...one!, count: 3, entries: [...one!.entries, ...two!.entries], times: [3, 0] };
     await store.placeRun(placed("r", { status: "broken", closedFrom: 2, chunks: [whole] }));
-    expect(await inVain(store, () => store.reopen("t", "r", "h"))).toBeUndefined();
+    expect(await inVain(store, () => store.reopen("t", 0, "h"))).toBeUndefined();
   });
 
   test("a whole run begins a thread", async () => {
@@ -391,15 +395,40 @@ export function describeDevices(create: () => RunStore): void {
     expect(await inVain(store, () => store.placeRun(broken))).toEqual(row);
   });
 
-  test("a run that answers another one has its id; the other one is found by its fingerprint", async () => {
+  test("a run that answers another one has its id; the other one is found by its fingerprint, and each by its name", async () => {
     const store = create();
     await withRuns(store, "t", ["r0"]);
-    const resume = [{ interruptId: "i", status: "resolved" as const }];
-    const answer = placed("r0", { prevRunIndex: 0, fingerprint: "answer", input: { messages: [], resume } });
-    expect(await store.placeRun(answer)).toMatchObject({ runIndex: 1, fingerprint: "answer" });
+    const answer = placed("r0", { prevRunIndex: 0, fingerprint: "answer", answerId: "a" });
+    expect(await store.placeRun(answer)).toMatchObject({ runIndex: 1, fingerprint: "answer", answerId: "a" });
     expect(await store.runById("t", "r0")).toMatchObject({ runIndex: 1 });
     expect(await store.runById("t", "r0", "r0")).toMatchObject({ runIndex: 0 });
     expect(await inVain(store, () => store.placeRun(answer))).toMatchObject({ runIndex: 1 });
+    expect(await store.runNamed("t", { runId: "r0" })).toMatchObject({ runIndex: 0 });
+    expect(await store.runNamed("t", { runId: "r0", answerId: "a" })).toMatchObject({ runIndex: 1 });
+    for (const name of [{ runId: "r0", answerId: "b" }, { runId: "r1" }, { runId: "r1", answerId: "a" }])
+      expect(await store.runNamed("t", name)).toBeUndefined();
+  });
+
+  test("two equal answers are two runs; one beside the path does not take the id", async () => {
+    const store = create();
+    await withRuns(store, "t", ["r0"]);
+    const answer = (answerId: string, activates: boolean) =>
+      store.placeRun(placed("r0", { prevRunIndex: 0, fingerprint: "answer", answerId, activates }));
+    expect(await answer("a", true)).toMatchObject({ runIndex: 1 });
+    expect(await answer("b", false)).toMatchObject({ runIndex: 2 });
+    expect(await store.runById("t", "r0", "answer")).toMatchObject({ runIndex: 1 });
+    expect(await store.runNamed("t", { runId: "r0", answerId: "b" })).toMatchObject({ runIndex: 2, runId: "r0" });
+    expect(await answer("c", true)).toMatchObject({ runIndex: 3 });
+    expect(await store.runById("t", "r0")).toMatchObject({ runIndex: 3 });
+    for (const answerId of ["a", "b", "c"])
+      expect(await store.runNamed("t", { runId: "r0", answerId })).toMatchObject({ answerId, runId: "r0" });
+    expect(await store.runNamed("t", { runId: "r0" })).toMatchObject({ runIndex: 0 });
+    const again = await claimOn(store, "r0", 3, { fingerprint: "later", answerId: "d" });
+    expect(again).toMatchObject({ runIndex: 4, runId: "r0" });
+    expect(await store.runNamed("t", { runId: "r0", answerId: "b" })).toMatchObject({ runIndex: 2 });
+    await store.settle(again, settlement(again, 0));
+    expect(await store.deleteThread("t")).toBe(true);
+    expect(await store.runNamed("t", { runId: "r0", answerId: "b" })).toBeUndefined();
   });
 
   test("a run that broke here gets all of its events and its end, in its place (L2)", async () => {

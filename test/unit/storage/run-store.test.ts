@@ -120,7 +120,7 @@ test.each([
   await foreign.put("runs", record);
   const refused = { code: "corrupt-record", details: { store: "runs", threadId: "t", runIndex: 1 } };
   await expect(store.run("t", 1)).rejects.toMatchObject(refused);
-  await expect(store.reopen("t", "r1", "h")).rejects.toMatchObject(refused);
+  await expect(store.reopen("t", 1, "h")).rejects.toMatchObject(refused);
   await expect(store.placeRun(placed("r1"))).rejects.toMatchObject(refused);
   expect(await foreign.get("runs", ["t", 1])).toEqual(record);
 });
@@ -133,7 +133,7 @@ test("a broken run whose end was joined with what precedes it does not go on: no
   await store.repack("t", 0);
   const before = [await store.head("t"), await store.run("t", 0), await store.chunks("t", 0, -1, 10)];
   expect(before.at(-1)).toHaveLength(1);
-  expect(await store.reopen("t", "r", "h")).toBeUndefined();
+  expect(await store.reopen("t", 0, "h")).toBeUndefined();
   expect([await store.head("t"), await store.run("t", 0), await store.chunks("t", 0, -1, 10)]).toEqual(before);
 });
 

@@ -195,7 +195,7 @@ export const WRITES: readonly Write[] = [
     name: "a broken run that goes on",
     stores: ALL,
     before: brokenHere,
-    write: (store) => store.reopen("t", "r1", "host-2"),
+    write: (store) => store.reopen("t", 1, "host-2"),
   },
   {
     name: "a whole run of another device",

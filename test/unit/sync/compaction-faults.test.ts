@@ -298,7 +298,7 @@ test("a read that fails meanwhile forgets no deletion that is still to be told",
   await phone.runner.deleteThread("t");
   await rename(server, laptop);
   await joined(server);
-  const failing = vi.spyOn(phone.store, "runById").mockRejectedValueOnce(new Error("The disk is busy"));
+  const failing = vi.spyOn(phone.store, "runNamed").mockRejectedValueOnce(new Error("The disk is busy"));
   phone.space.connect(true);
   await haveRuns([laptop, phone], [], server);
   expect(failing).toHaveBeenCalled();

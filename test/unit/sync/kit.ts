@@ -124,12 +124,16 @@ export async function say(...of: Said): ReturnType<typeof sayNow> {
 /** What a reader rebuilds of a thread. */
 export const shown = async ({ runner }: AnyDevice, threadId: string) => rebuild(await replay(runner, threadId));
 
-/** The thread's runs, whatever their indexes are here. */
+/** The thread's runs by their ids, whatever their indexes are here. Those of one id are told apart by when they began. */
 export async function tree({ runner }: AnyDevice, threadId: string): Promise<Record<string, unknown>> {
   const runs = (await runner.listRuns(threadId, { limit: 500 })).toReversed();
-  const idOf = new Map(runs.map(({ runIndex, runId }) => [runIndex, runId]));
+  const isAlone = (id: string): boolean => runs.filter(({ runId }) => runId === id).length === 1;
+  const idOf = new Map(
+    runs.map(({ runIndex, runId, startedAt }) => [runIndex, isAlone(runId) ? runId : `${runId} ${startedAt}`]),
+  );
   const rows = runs.map(
-    ({ runId, prevRunIndex, status }) => [runId, { prev: idOf.get(prevRunIndex ?? -1) ?? null, status }] as const,
+    ({ runIndex, prevRunIndex, status }) =>
+      [idOf.get(runIndex)!, { prev: idOf.get(prevRunIndex ?? -1) ?? null, status }] as const,
   );
   return Object.fromEntries(rows.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
