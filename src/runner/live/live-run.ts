@@ -236,6 +236,8 @@ export class LiveRun {
           isElsewhere = admission === "elsewhere";
           continue;
         }
+        if (this.isCancelled) admission?.();
+        this.mustNotBeCancelled();
         this.life.go({ to: "turn" });
         const { waitedFor, answeredElsewhere } = this;
         const request: PlacedRequest = {

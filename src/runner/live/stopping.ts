@@ -29,7 +29,7 @@ export class Stopping {
         if (now.is === "refused" && this.runs.find(threadId, runId) !== own) return this.stop(threadId, runId);
       }
       if (own.is.is === "queued") {
-        return runId === undefined && !own.isElsewhere ? this.stopInLog(threadId, runId) : own.stop();
+        return runId === undefined && !own.isElsewhere ? this.stopInLog(threadId, runId) : this.cancel(own);
       }
       const stopping = own.stop();
       if (stopping) await store.requestStop(threadId, own.runId, clock.now()).catch(() => undefined);
@@ -38,6 +38,13 @@ export class Stopping {
     // It has ended already; a request in the log would outlive it.
     if (own?.is.is === "settling" || own?.is.is === "settled") return false;
     return this.stopInLog(threadId, runId);
+  }
+
+  private cancel(own: LiveRun): boolean {
+    const isFirst = own.stop();
+    // It was just about to start, or to join the run of its id that is in the log by now.
+    if (isFirst) own.started.then(() => this.stop(own.threadId, own.runId)).catch(() => undefined);
+    return isFirst;
   }
 
   /** Ends all runs of this host. */
