@@ -9,7 +9,7 @@ import { natsSpace } from "../../src/sync/nats/nats-space.js";
 import { REST_MS } from "../../src/sync/compacting-threads.js";
 import { startNats, type NatsServers } from "../setup/nats.mjs";
 import { fastKey } from "../unit/encryption/fast-key.js";
-import { agentOf, counter, freshDb } from "../unit/runner/kit.js";
+import { agentOf, collect, counter, freshDb, inputOf } from "../unit/runner/kit.js";
 import { deviceOn, inStep, sayNow, shown, tree, type DeviceOn } from "../unit/sync/kit.js";
 import { freshName, managerOf, streamOf } from "./kit.js";
 import { linkTo, type Link } from "./link.js";
@@ -58,7 +58,7 @@ const round = fc.record({
       at: device,
       thread,
       what: fc.constantFrom(
-        ...(["run", "run", "run", "slow run", "slow run", "title", "archive", "stop", "delete"] as const),
+        ...(["run", "run", "run", "answer", "slow run", "slow run", "title", "archive", "stop", "delete"] as const),
       ),
     }),
     { minLength: 2, maxLength: 6 },
@@ -235,6 +235,9 @@ class Chaos {
         case "slow run":
           await this.run(one, threadId, what === "run" ? 0 : 40);
           break;
+        case "answer":
+          await this.answer(one, threadId);
+          break;
         case "title":
           await one.runner.updateThread(threadId, { title: `title ${++this.runs}` });
           break;
@@ -265,6 +268,20 @@ class Chaos {
     this.ended.push({ threadId, runId });
   }
 
+  /** As CopilotKit answers: each under the same id, that of the run that asked. */
+  private async answer({ runner }: DeviceOn<Space>, threadId: string): Promise<void> {
+    const runId = "asks";
+    const said = `answer ${++this.runs}`;
+    const count = counter(3, (n) => {
+      if (n === 0) this.executed.set(said, (this.executed.get(said) ?? 0) + 1);
+      return undefined;
+    });
+    const resume = [{ interruptId: "i", status: "resolved" as const, payload: said }];
+    const input = { ...inputOf(threadId, runId, []), resume };
+    await collect(runner.run({ threadId, agent: agentOf(count), input }));
+    this.ended.push({ threadId, runId });
+  }
+
   /** No thread is stuck, and what is said last is everywhere. */
   private async runEverywhere(): Promise<void> {
     for (const one of this.devices) {
@@ -279,8 +296,17 @@ class Chaos {
   }
 
   private async areTheSame(): Promise<void> {
-    const missing = (threadId: string, runs: object): unknown[] =>
-      this.deleted.has(threadId) ? [] : this.ended.filter((run) => run.threadId === threadId && !(run.runId in runs));
+    const missing = (threadId: string, runs: object): unknown[] => {
+      if (this.deleted.has(threadId)) return [];
+      // Several have one id.
+      const here = Object.keys(runs).map((name) => name.split(" ")[0]);
+      const isMissing = ({ runId }: { readonly runId: string }): boolean => {
+        const place = here.indexOf(runId);
+        if (place >= 0) here.splice(place, 1);
+        return place < 0;
+      };
+      return this.ended.filter((run) => run.threadId === threadId && isMissing(run));
+    };
     await vi.waitFor(
       async () => {
         await inStep(...this.devices);
