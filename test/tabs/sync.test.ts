@@ -254,6 +254,31 @@ describe("without servers", () => {
   test("both devices go on, and have both branches and one active path when the server is back (L8)", () =>
     goOnApart(nats, [0]));
 
+  test("both answer under the id of the run that asked: all have both answers, and one active path (L8)", async () => {
+    const [a, b] = await pair();
+    for (const tab of [a, b]) await tab.evaluate((id) => window.synced.open(id, "asker"), T);
+    await start(a, {}, "asks");
+    for (const tab of [a, b]) await shows(tab, "May I?");
+    for (const tab of [a, b]) await treeIs(tab, { asks: "finished after nothing" });
+    await nats.kill(0);
+    for (const tab of [a, b]) await offline(tab);
+    for (const [tab, said] of [[a, "yes"] as const, [b, "no"] as const]) {
+      await tab.evaluate((id, what) => window.synced.answer(id, what, "asks"), T, said);
+      await shows(tab, said);
+    }
+    await nats.restart(0);
+    const runsOf = (tab: Tab) => tab.evaluate((id) => window.synced.runsOf(id, "asks"), T);
+    for (const tab of [a, b]) {
+      await current(tab, 2);
+      await tab.waitFor(async (id) => (await window.synced.runsOf(id, "asks")).length === 3, T);
+    }
+    expect(await runsOf(b)).toEqual(await runsOf(a));
+    await vi.waitFor(async () => expect(await messages(a)).toEqual(await messages(b)), PATIENT);
+    expect((await messages(a)).at(-1)).toMatch(/: (yes|no)$/);
+    for (const tab of [a, b]) await shows(tab, (await view(a)).text);
+    noErrors();
+  });
+
   test("a cluster of three that is gone as a whole, and one of it later", async () => {
     const cluster = await startNats({ servers: 3 });
     onTestFinished(() => cluster.stop());

@@ -247,6 +247,7 @@ export class ThreadReads {
 const toRunSummary = ({
   epoch: _epoch,
   fingerprint: _fingerprint,
+  answerId: _answerId,
   closedFrom: _closedFrom,
   leaves: _leaves,
   revised: _revised,

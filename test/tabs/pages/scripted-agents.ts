@@ -140,8 +140,10 @@ async function* fetching(input: RunAgentInput, { signal }: AgentContext): AsyncG
   await response.text();
 }
 
-/** Asks, and waits for an answer. */
-async function* asker({ threadId, runId }: RunAgentInput): AsyncGenerator<BaseEvent> {
+/** Asks, and waits for an answer, which it repeats. */
+async function* asker({ threadId, runId, resume }: RunAgentInput): AsyncGenerator<BaseEvent> {
+  const said: unknown = resume?.[0]?.payload;
+  if (typeof said === "string") return yield* say(`answer-${said}`, said);
   yield* say(`asks-${runId}`, "May I?");
   const interrupts = [{ id: "question", reason: "may I?" }];
   yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } } as BaseEvent;

@@ -102,6 +102,24 @@ class SyncedTab {
     void outcomeOf(agent, order, runId).then((outcome) => outcomes.push(outcome));
   }
 
+  /** As CopilotKit answers: under the id of the run that asked. */
+  async answer(threadId: string, payload: string, runId: string): Promise<void> {
+    const { agent } = this.opened.get(threadId)!;
+    const resume = agent.pendingInterrupts.map(({ id }) => ({
+      interruptId: id,
+      status: "resolved" as const,
+      payload,
+    }));
+    await agent.runAgent({ runId, resume });
+  }
+
+  /** When the thread's runs began that have this id. */
+  async runsOf(threadId: string, runId: string): Promise<string[]> {
+    const runs = await this.runtime.runner().listRuns(threadId, { limit: 500 });
+    const its = runs.filter((run) => run.runId === runId);
+    return its.map(({ startedAt, status, prevRunIndex }) => `${startedAt} ${status} ${prevRunIndex}`).toSorted();
+  }
+
   /** A run of an agent that does not follow the thread. */
   runUnseen(threadId: string, order: unknown, runId: string): Promise<Outcome> {
     return outcomeOf(this.runtime.agent("count", { threadId }), order, runId);

@@ -101,6 +101,7 @@ test.each<[string, readonly [Answer, Answer]]>([
     await eventually(async () => expect(await seen(tablet)).toEqual(here));
     // The other one can be taken up, and that is told.
     const runs = await laptop.runner.listRuns("t", { limit: 100 });
+    for (const run of runs) expect(run).not.toHaveProperty("answerId");
     const { startedAt } = runs.find((run) => run.prevRunIndex !== null && run.device?.name === "Phone")!;
     const own = runs.find((run) => run.prevRunIndex !== null && run.startedAt !== startedAt)!;
     await laptop.runner.activateRun("t", "r1", own.runIndex);
