@@ -201,13 +201,18 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
       ...request,
       input,
       fingerprint: request.asked?.fingerprint ?? fingerprint(input),
-      answerId: request.asked === undefined && isAnswer(input) ? this.engine.parts.makeId() : request.asked?.answerId,
+      answerId: request.asked === undefined ? this.answerIdOf(request) : request.asked.answerId,
       persistedInputMessages,
     });
     this.engine.hearDuring(run);
     // It may leave calls, and the code that leases them could not be loaded any more when the network is gone.
     if (input.tools.length > 0) this.engine.toolCalls.get().catch(() => undefined);
     return run;
+  }
+
+  /** An attempt has an id of its own, whatever the run answers that it goes on with. */
+  private answerIdOf({ input, attempt }: LiveRunRequest): string | undefined {
+    return isAnswer(input) && attempt === undefined ? this.engine.parts.makeId() : undefined;
   }
 
   /**
@@ -457,7 +462,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     if (!(await store.activate(threadId, run.runIndex))) {
       throw new RunnerError("thread-busy", { threadId, runId: head.live?.runId ?? runId });
     }
-    this.engine.signals.activatedHere(threadId, runId);
+    this.engine.signals.activatedHere(threadId, run);
   }
 
   /**

@@ -91,7 +91,7 @@ export function decidePlace<Row extends AnyRow>(
   placed: PlacedRun,
 ): PlaceDecision<Row> {
   const { prevRunIndex, fingerprint, activates } = placed;
-  const { same, newest } = rows;
+  const { same } = rows;
   const waits = activates && head?.live !== undefined;
   const first = firstOf(head);
   if (same !== undefined && same.runIndex >= first) {
@@ -102,7 +102,7 @@ export function decidePlace<Row extends AnyRow>(
     return waits ? { is: "blocked" } : { is: "replaces", run: same };
   }
   const isAbsent = prevRunIndex !== null && (prevRunIndex < first || prev === undefined || prev.status === "running");
-  if (waits || isAbsent || newest?.status === "running") return { is: "blocked" };
+  if (waits || isAbsent) return { is: "blocked" };
   const { former, ...decision } = newRun(head, rows);
   const takesId = activates || former === undefined;
   return { ...decision, former: takesId ? former : undefined, takesId };

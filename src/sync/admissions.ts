@@ -92,9 +92,10 @@ export class Admissions {
         const { heldBy } = thread;
         const { lock } = thread.record.state;
         // The answer to its claim was lost.
-        const isClaimed = lock?.isClaimed === true && lock.runId === runId && lock.device.id === device.id;
+        const isIts = lock !== undefined && runName(lock) === runName({ runId, answerId });
+        const isClaimed = isIts && lock.isClaimed === true && lock.device.id === device.id;
         if (isClaimed && mayStand) return admitted;
-        const isAsked = asked !== undefined && lock?.runId === runId && lock.asks !== undefined;
+        const isAsked = asked !== undefined && isIts && lock.asks !== undefined;
         // Another server was first, or nobody asks for it any more.
         if (asked !== undefined && !isAsked) return refused({ is: "busy", runId, deviceName: heldBy?.name ?? "" });
         if (heldBy !== undefined && lock !== undefined && !isAsked)
@@ -124,7 +125,7 @@ export class Admissions {
 
   /** @returns undefined where this host is to execute it after all, or has it in its log */
   private async elsewhere(request: PlacedRequest, placement: Placement): Promise<Admission | undefined> {
-    const { threadId, agentId = "", input, afterToolCalls, answerId } = request;
+    const { threadId, agentId = "", input, afterToolCalls } = request;
     const { runId } = input;
     const key = idKey(threadId, runId);
     const { store, clock } = this.of.parts;
@@ -146,7 +147,7 @@ export class Admissions {
     }
     const { heldBy } = thread;
     const { lock } = thread.record.state;
-    if (heldBy !== undefined && lock !== undefined && runName(lock) !== runName({ runId, answerId }))
+    if (heldBy !== undefined && lock !== undefined && lock.runId !== runId)
       return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
     const head = await store.head(threadId);
     if (afterToolCalls === true && !isNextAfterCalls(head, runId))

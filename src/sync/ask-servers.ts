@@ -48,8 +48,8 @@ export async function askServers(
   const { request, answerId } = asked;
   const { threadId, agentId, input } = request;
   const { runId } = input;
-  const its = { runId, ...(answerId !== undefined && { answerId }) };
-  const name = runName(its);
+  const ids = { runId, ...(answerId !== undefined && { answerId }) };
+  const name = runName(ids);
   const cancelled = (): RunnerError => new RunnerError("cancelled", { threadId, runId });
   const offline = (message: string): RunnerError => new RunnerError("offline", { threadId, agentId }, { message });
   const add = (message: ClaimMessage | ReleaseMessage): Promise<boolean> =>
@@ -63,7 +63,8 @@ export async function askServers(
     let isAway = false;
     for (let pause = LOOK_MS; !closed.aborted; pause = Math.min(2 * pause, TOLD_MS)) {
       const { lock, open } = thread.record.state;
-      const hasClaimed = lock?.runId === runId && lock.asks === undefined && lock.device.id === id;
+      const hasClaimed =
+        lock !== undefined && runName(lock) === name && lock.asks === undefined && lock.device.id === id;
       const opened = Object.hasOwn(open, name) ? open[name] : undefined;
       // It may execute the run, and does not hear of anything until it is back.
       const wasAway = isAway;
@@ -96,9 +97,12 @@ export async function askServers(
     if (moved.count !== seen) continue;
     if (isCurrent()) {
       const { lock, open, refused, deleted, lastRun } = thread.record.state;
-      const isIts = lock?.runId === runId;
+      // Somebody may have asked for another answer under the same id, and have taken that back while the space was away.
+      const isIts = lock?.runId === runId && (lock.asks === undefined || lock.asks.fingerprint === asked.fingerprint);
       const isAsked = isIts && lock.asks !== undefined;
-      const opened = Object.hasOwn(open, name) ? open[name] : undefined;
+      // A host before this one may have asked for the same.
+      const its = isIts ? runName(lock) : name;
+      const opened = Object.hasOwn(open, its) ? open[its] : undefined;
       if (isIts && !isAsked) taker = lock.device;
       // A server that is away behind its claim begins nothing that counts.
       const isTaken = isIts && !isAsked && !devices.isAway(lock.device.id);
@@ -132,7 +136,7 @@ export async function askServers(
         const counts = asks === 0 || !isIts ? 1 : 0;
         asks += counts;
         since = undefined;
-        if (await add({ type: "claim", threadId, ...its, device: self, asks: asked })) continue;
+        if (await add({ type: "claim", threadId, ...ids, device: self, asks: asked })) continue;
         // Others have added something: it was not asked for.
         if (isCurrent()) asks -= counts;
       }

@@ -12,10 +12,10 @@ import type { SpaceEntry } from "./space.js";
 import { isAskedRun, isAsker, isErrorData, type AskedRun } from "./asked-run.js";
 
 /**
- * History of the messages: 1, the first. 2: {@link WholeMessage}, and only that one. An entry of a later version is not
- * understood, and a device that meets one says that it is outdated.
+ * History of the messages: 1, the first. 2: {@link WholeMessage}, and only that one. 3: what names a run by its answer, see
+ * `runName`. An entry of a later version is not understood, and a device that meets one says that it is outdated.
  */
-const SYNC_VERSION = 2;
+const SYNC_VERSION = 3;
 
 interface Message {
   /** Whose thread it is about is told apart by the key of its entry; the id is for devices that do not know it yet. */
@@ -292,7 +292,15 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 const encoder = new TextEncoder();
 
 export const encodeMessage = (message: SpaceMessage): Uint8Array =>
-  encoder.encode(JSON.stringify({ v: message.type === "whole" ? SYNC_VERSION : 1, ...message }));
+  encoder.encode(JSON.stringify({ v: versionOf(message), ...message }));
+
+/** The first version that understands it. */
+function versionOf(message: SpaceMessage): number {
+  if (message.type === "whole") return Math.max(2, ...message.entries.map((entry) => versionOf(entry.message)));
+  const { runId, answerId, prev, knew }: Readonly<Record<string, unknown>> = { ...message };
+  const isNamed = [runId, prev, knew].some((name) => typeof name === "string" && name.startsWith("["));
+  return answerId !== undefined || isNamed ? SYNC_VERSION : 1;
+}
 
 /** What an entry says; `newer`: of a version that is not known here. Undefined: it is no message. */
 export function decodeMessage(body: Uint8Array): SpaceMessage | "newer" | undefined {

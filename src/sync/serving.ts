@@ -9,6 +9,7 @@ import { toErrorData } from "../wire/errors.js";
 import type { RunnerErrorData, RunRequest } from "../wire/shapes.js";
 import { isFresh, toolsOf } from "./asked-run.js";
 import type { StopCall } from "./devices.js";
+import { runName } from "./run-name.js";
 import type { SpaceLock } from "./thread-state.js";
 import type { ThreadSync } from "./thread-sync.js";
 
@@ -95,6 +96,7 @@ export class Serving {
     if (!server.agents.includes(request.agentId)) return;
     // Its device has ended long ago.
     if (isAway(device.id) && !isFresh(asks, clock.now())) return;
+    const name = runName(lock);
     const key = idKey(threadId, runId);
     this.executing.add(key);
     const isIts = request.threadId === threadId && request.input.runId === runId;
@@ -109,11 +111,11 @@ export class Serving {
     executed
       .then(
         // It may have been in the log before it was asked for.
-        (is) => (is === "started" ? thread.record.state.lock?.asks && this.end(thread, runId) : undefined),
-        (error: unknown) => this.end(thread, runId, toErrorData(error)),
+        (is) => (is === "started" ? thread.record.state.lock?.asks && this.end(thread, name) : undefined),
+        (error: unknown) => this.end(thread, name, toErrorData(error)),
       )
       .catch(() => undefined)
-      .then(() => (this.isAsked(thread, runId) ? clock.after(AGAIN_MS, this.of.closed) : undefined))
+      .then(() => (this.isAsked(thread, name) ? clock.after(AGAIN_MS, this.of.closed) : undefined))
       .finally(() => {
         this.executing.delete(key);
         thread.ring();
@@ -121,19 +123,21 @@ export class Serving {
       });
   }
 
-  private isAsked(thread: ThreadSync, runId: string): boolean {
+  private isAsked(thread: ThreadSync, name: string): boolean {
     const { lock } = thread.record.state;
-    return lock?.runId === runId && lock.asks !== undefined;
+    return lock?.asks !== undefined && runName(lock) === name;
   }
 
   /** Nobody is to wait for the run any more; not where another server has it. @param error why it cannot start */
-  private async end(thread: ThreadSync, runId: string, error?: RunnerErrorData): Promise<void> {
+  private async end(thread: ThreadSync, name: string, error?: RunnerErrorData): Promise<void> {
     const { self, moved, clock, closed } = this.of;
     for (let tries = 0; tries < TRIES; tries++) {
       const seen = moved.count;
       const { lock } = thread.record.state;
-      if (lock?.runId !== runId || (lock.asks === undefined && lock.device.id !== self.id)) return;
+      if (lock === undefined || runName(lock) !== name) return;
+      if (lock.asks === undefined && lock.device.id !== self.id) return;
       const { threadId } = thread.record;
+      const { runId } = lock;
       const release = { type: "release", threadId, runId, device: self, ...(error && { error }) } as const;
       if (await thread.add(release)) return;
       await ringOrSilence(moved, seen, clock, SILENCE_MS, closed);

@@ -258,14 +258,14 @@ export class Sync {
       failed: (why) => this.failed(why),
       signal,
     };
-    const hearing = parts.channel.messages$.subscribe(({ type, threadId, runId, deleted }) => {
+    const hearing = parts.channel.messages$.subscribe(({ type, threadId, runId, runIndex, deleted }) => {
       const mirrored = this.open.get(threadId)?.liveRunId;
       const isMirrored = mirrored !== undefined && (type === "claim" || (type === "stop" && runId === mirrored));
       if (isMirrored) {
         parts.channel.post({ type: type === "claim" ? "refused" : "stop-ack", threadId, runId: mirrored });
       }
       if (type === "claim" || type === "refused" || type === "wait" || type === "stop-ack") return;
-      const activated = type === "changed" && runId !== undefined;
+      const activated = type === "changed" ? runIndex : undefined;
       this.heard(threadId, deleted === true, activated).catch(quiet);
     });
     signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
@@ -443,17 +443,15 @@ export class Sync {
     this.unsent.clear();
   }
 
-  /** @param activated another branch was taken up */
-  private async heard(threadId: string, isDeleted: boolean, activated: boolean): Promise<void> {
+  /** @param activated index of the run whose branch was taken up */
+  private async heard(threadId: string, isDeleted: boolean, activated: number | undefined): Promise<void> {
     // Maybe in another host.
     this.options.elsewhere.used.add(threadId);
     this.moved.ring();
     const thread = await this.threadOf(threadId);
     if (thread === undefined) return;
-    if (activated) {
-      const { store } = this.options.parts;
-      const head = await store.head(threadId);
-      const run = head && (await store.run(threadId, head.activeRunIndex));
+    if (activated !== undefined) {
+      const run = await this.options.parts.store.run(threadId, activated);
       if (run !== undefined) thread.note({ activating: { runId: runName(run), knew: thread.record.state.active } });
     }
     if (isDeleted) await thread.deletedHere();

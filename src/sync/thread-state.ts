@@ -2,7 +2,7 @@ import type { DeviceName, NamedRun } from "../storage/devices.js";
 import type { RunnerErrorData } from "../wire/shapes.js";
 import type { AskedRun } from "./asked-run.js";
 import type { SpaceMessage, SentChunk } from "./messages.js";
-import { namedRun, runName } from "./run-name.js";
+import { runName } from "./run-name.js";
 
 /*
  * What the entries of one thread come to. A pure function of them, so every device comes to the same: which runs there
@@ -64,10 +64,6 @@ export interface Folded {
   readonly state: ThreadState;
   readonly outcome: Outcome;
 }
-
-/** An open run that has this id. */
-export const openOfId = ({ open }: ThreadState, runId: string): OpenRun | undefined =>
-  Object.entries(open).find(([name]) => namedRun(name).runId === runId)?.[1];
 
 /** The events of `chunks` that come after those known: chunks are sent again as they were. */
 export const newChunks = (chunks: readonly SentChunk[], nextSeq: number): readonly SentChunk[] =>

@@ -18,7 +18,7 @@ import { Restoring, type RestoringReason } from "./restoring.js";
 import { namedRun, runName } from "./run-name.js";
 import { SpaceOffline, type Space, type SpaceEntry } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
-import { fold, newChunks, NO_ENTRIES, openOfId } from "./thread-state.js";
+import { fold, newChunks, NO_ENTRIES, openRun } from "./thread-state.js";
 import { comesTo, isAheadOf } from "./whole-entries.js";
 import { wholeThread } from "./whole-thread.js";
 
@@ -239,9 +239,9 @@ export class ThreadSync {
     this.read.take(message, before.state, outcome);
     if (type === "run") {
       // Another server took this one for dead, and goes on with its run.
-      const { of = "" } = message.attempt ?? {};
-      const isLeft = openOfId(state, of)?.device.id === this.context.self.id;
-      if (!isFromHere && isLeft) this.context.stop({ threadId: message.threadId, runId: of });
+      const { attempt, prev } = message;
+      const isLeft = attempt !== undefined && openRun(state, prev ?? "", this.context.self) !== undefined;
+      if (!isFromHere && isLeft) this.context.stop({ threadId: message.threadId, runId: attempt.of });
       // Another device sends the run from now on.
       if (outcome !== "nothing") this.arrivals.giveWay(name);
     }

@@ -1,6 +1,7 @@
 import { filter, map, Subject, using, type Observable, type Unsubscribable } from "rxjs";
 import { Bell } from "../../platform/bell.js";
 import type { RunnerError } from "../../run/errors.js";
+import type { RunRow } from "../../storage/rows.js";
 import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "../parts.js";
 
@@ -74,8 +75,8 @@ export class Signals {
   }
 
   /** Another branch of a thread was taken up here, the one that ends with this run. */
-  activatedHere(threadId: string, runId: string): void {
-    this.parts.channel.post({ type: "changed", threadId, runId });
+  activatedHere(threadId: string, { runId, runIndex }: Pick<RunRow, "runId" | "runIndex">): void {
+    this.parts.channel.post({ type: "changed", threadId, runId, runIndex });
     this.touched(threadId);
   }
 

@@ -59,12 +59,15 @@ export async function runOfName(
   { runId, answerId }: NamedRun,
 ): Promise<RunRecord | undefined> {
   const newest = await newestOfId(tx, threadId, runId);
-  if (newest !== undefined && newest.answerId === answerId) return newest;
+  // Whoever reads an invalid one reports it.
+  if (newest !== undefined && (!isRun(newest) || newest.answerId === answerId)) return newest;
   const formers = await tx
     .objectStore("runs")
     .index("runId")
     .getAll(formersOf(threadId, [runId]));
-  return formers.find((run) => run.answerId === answerId);
+  const its = formers.filter((run) => isRun(run) && run.answerId === answerId);
+  // One of a deleted thread that is still to be swept has a lower index.
+  return its.toSorted((one, other) => other.runIndex - one.runIndex)[0];
 }
 
 /** All runs with this index or a greater one. */

@@ -340,3 +340,44 @@ test("a server executes two runs of one id, of two threads, that are asked for a
   letOn();
   await both;
 });
+
+test("of two answers under one id, the one that was taken back while the space was away is not executed", async () => {
+  const space = new MemoryServer();
+  const answered: unknown[] = [];
+  const heavy = agentOf(async function* ({ resume = [], threadId, runId }) {
+    if (resume.length > 0) return void answered.push(resume[0]!.payload);
+    const interrupts = [{ id: "i1", reason: "confirm" }];
+    yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } } as BaseEvent;
+  });
+  let gate: Promise<void> | undefined;
+  const host = await server(new MemorySpace(space), "Server", {
+    agents: { heavy },
+    beforeRequestMiddleware: () => gate,
+  });
+  expect(host).toBeDefined();
+  const at = new MemorySpace(space);
+  const phone = device(at, "Phone");
+  await sees(phone.runtime, "heavy");
+  await ask(phone.runtime, "heavy", "t", "r1");
+  const slow = gated();
+  gate = slow.gate;
+  const answer = async (payload: string): Promise<void> => {
+    const agent = phone.runtime.agent("heavy", { threadId: "t" });
+    await agent.connectAgent();
+    await agent.runAgent({ runId: "r1", resume: [{ interruptId: "i1", status: "resolved", payload }] });
+  };
+  const asks = (): number => types(space).filter((type) => type === "claim").length;
+  const before = asks();
+  const no = answer("no").catch(() => undefined);
+  await until(() => expect(asks()).toBe(before + 1));
+  at.connect(false);
+  expect(await phone.runtime.runner().stop({ threadId: "t", runId: "r1" })).toBe(true);
+  await no;
+  at.connect(true);
+  const yes = answer("yes").catch((error: unknown) => error);
+  // Where it is taken for the first one, it is not asked for.
+  await until(() => expect(asks()).toBe(before + 2)).catch(() => undefined);
+  slow.letOn();
+  expect(await yes).toBeUndefined();
+  expect(answered).toEqual(["yes"]);
+});
