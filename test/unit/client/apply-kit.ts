@@ -147,6 +147,9 @@ export function subscribersOf(all: readonly Behaviour[]): (log: unknown[]) => Ag
     });
 }
 
+/** An object: of a patch that adds a field to a number, the default stage tells a change that it does not make. */
+const stateOf = (n: number): object => ({ state: { n } });
+
 function acted(action: Action, name: string, messages: readonly Message[], n: number): unknown {
   switch (action) {
     case "wait":
@@ -157,12 +160,12 @@ function acted(action: Action, name: string, messages: readonly Message[], n: nu
       return { stopPropagation: false };
     case "add":
       // The default stage loses the metadata of a patch that is refused, where the hook returns messages.
-      return name === PATCH_HOOK ? { state: n } : { messages: [...messages, added(n)] };
+      return name === PATCH_HOOK ? stateOf(n) : { messages: [...messages, added(n)] };
     case "edit":
       // The default stage puts an activity to the place that it had in the messages before.
-      return name.startsWith("onActivity") ? { state: n } : Promise.resolve({ messages: messages.map(edited) });
+      return name.startsWith("onActivity") ? stateOf(n) : Promise.resolve({ messages: messages.map(edited) });
     case "drop":
-      if (name === PATCH_HOOK) return { state: n };
+      if (name === PATCH_HOOK) return stateOf(n);
       return name.startsWith("onActivity") ? { messages } : { messages: messages.slice(1), state: { dropped: n } };
     case "state":
       return { state: n % 3 === 0 ? null : { list: [n], count: 1 } };
