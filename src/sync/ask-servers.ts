@@ -58,14 +58,18 @@ export async function askServers(
       if (error instanceof SpaceOffline) return false;
       throw error;
     });
-  /** What is told may be lost: the server is told until it has ended the run, or lets go of it. */
-  const stopAt = async ({ id }: DeviceName): Promise<void> => {
+  /**
+   * What is told may be lost: the server is told until it has ended the run, or lets go of it.
+   *
+   * @param its the run's name
+   */
+  const stopAt = async ({ id }: DeviceName, its: string): Promise<void> => {
     let isAway = false;
     for (let pause = LOOK_MS; !closed.aborted; pause = Math.min(2 * pause, TOLD_MS)) {
       const { lock, open } = thread.record.state;
       const hasClaimed =
-        lock !== undefined && runName(lock) === name && lock.asks === undefined && lock.device.id === id;
-      const opened = Object.hasOwn(open, name) ? open[name] : undefined;
+        lock !== undefined && runName(lock) === its && lock.asks === undefined && lock.device.id === id;
+      const opened = Object.hasOwn(open, its) ? open[its] : undefined;
       // It may execute the run, and does not hear of anything until it is back.
       const wasAway = isAway;
       isAway = devices.isAway(id);
@@ -79,10 +83,10 @@ export async function askServers(
   let known: number | undefined;
   /** When the thread was seen to be asked for, or taken, first. */
   let since: number | undefined;
-  /** The last server that had claimed it. */
-  let taker: DeviceName | undefined;
+  /** The last server that had claimed it, and the run's name there. */
+  let taker: Parameters<typeof stopAt> | undefined;
   const takenBack = (): RunnerError => {
-    if (taker !== undefined) void stopAt(taker);
+    if (taker !== undefined) void stopAt(...taker);
     return cancelled();
   };
   for (;;) {
@@ -103,13 +107,13 @@ export async function askServers(
       // A host before this one may have asked for the same.
       const its = isIts ? runName(lock) : name;
       const opened = Object.hasOwn(open, its) ? open[its] : undefined;
-      if (isIts && !isAsked) taker = lock.device;
+      if (isIts && !isAsked) taker = [lock.device, its];
       // A server that is away behind its claim begins nothing that counts.
       const isTaken = isIts && !isAsked && !devices.isAway(lock.device.id);
       const holder = opened?.device ?? (isTaken ? lock.device : undefined);
       if (isAsked || holder !== undefined) since ??= clock.elapsed();
       if (signal.aborted && holder !== undefined) {
-        void stopAt(holder);
+        void stopAt(holder, its);
         throw cancelled();
       }
       const isLate = since !== undefined && clock.elapsed() - since >= TAKE_MS;

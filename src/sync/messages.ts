@@ -296,7 +296,9 @@ export const encodeMessage = (message: SpaceMessage): Uint8Array =>
 
 /** The first version that understands it. */
 function versionOf(message: SpaceMessage): number {
-  if (message.type === "whole") return Math.max(2, ...message.entries.map((entry) => versionOf(entry.message)));
+  if (message.type === "whole") {
+    return message.entries.reduce((version, entry) => Math.max(version, versionOf(entry.message)), 2);
+  }
   const { runId, answerId, prev, knew }: Readonly<Record<string, unknown>> = { ...message };
   const isNamed = [runId, prev, knew].some((name) => typeof name === "string" && name.startsWith("["));
   return answerId !== undefined || isNamed ? SYNC_VERSION : 1;

@@ -77,6 +77,19 @@ test.each<[string, (said: string) => Answer]>([
   await eventually(async () => expect(await seen(laptop)).toEqual(here));
 });
 
+test("a device that does not know such names is told that it is outdated, and reads everything else", async () => {
+  const server = new MemoryServer();
+  const phone = device(server, "Phone");
+  await say(phone, "t", "r1", asking, [user("resume")]);
+  await eventually(() => expect(ended(server)).toBe(1));
+  const versions = (): unknown[] => server.entries.map(({ body }) => JSON.parse(new TextDecoder().decode(body)).v);
+  const before = versions();
+  expect(new Set(before)).toEqual(new Set([1]));
+  await answer(phone, resolved("yes"));
+  await eventually(() => expect(ended(server)).toBe(2));
+  expect(new Set(versions().slice(before.length))).toEqual(new Set([3]));
+});
+
 test.each<[string, readonly [Answer, Answer]]>([
   ["resume", [resolved("yes"), resolved("no")]],
   ["resume, alike", [resolved("yes"), resolved("yes")]],
