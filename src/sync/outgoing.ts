@@ -128,7 +128,10 @@ async function unlisted(
   const isOwn = lock !== undefined && lock.device.id === device.id && !(lock.asks && isFresh(lock.asks, now));
   if (isOwn && !Object.hasOwn(state.open, runName(lock)) && !starting.has(idKey(threadId, lock.runId))) {
     const { runId } = lock;
-    return { is: "message", message: { type: "release", runId, ...from } };
+    const row = await store.runNamed(threadId, lock);
+    // It stands in the log since a moment ago: until it is sent, the claim keeps others from the thread.
+    const isNext = row !== undefined && row.device === undefined && row.runIndex >= sent;
+    if (!isNext) return { is: "message", message: { type: "release", runId, ...from } };
   }
   if (head === undefined || head.deleted === true) return undefined;
   const { first = 0 } = head;

@@ -402,6 +402,18 @@ test.each(["run", "end"])("requests that are lost while the device is in step ar
   expect(lost).toBe(9);
 });
 
+test("a claim stands until its run is in the space: nobody else starts in between (L1)", async () => {
+  const server = new MemoryServer();
+  const phone = device(server, "Phone");
+  await inStep(phone);
+  for (const [n, runId] of ["r1", "r2"].entries()) {
+    await say(phone, "t", runId, agentOf(counter(1)));
+    await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(n + 1));
+  }
+  const once = ["claim", "run", "end"];
+  expect(types(server).filter((type) => type !== "events")).toEqual([...once, ...once]);
+});
+
 test("a claim that is lost while the device is in step is made again: the run does not start without one", async () => {
   const server = new MemoryServer();
   let lost = 0;
