@@ -1,4 +1,5 @@
-import { joinChunks } from "../run/pack.js";
+import { joinChunks, sliceChunk } from "../run/pack.js";
+import type { Chunk } from "../run/types.js";
 import { equalJson } from "../run/json.js";
 import { joinGroups } from "../storage/repacking.js";
 import { runKey } from "./run-key.js";
@@ -85,7 +86,7 @@ class Compaction {
         const { nextSeq = 0 } = before.open[message.runId] ?? {};
         // The list grows: a copy for each entry would cost the square of their count.
         const chunks = this.move(message.runId) ?? [];
-        chunks.push(...newChunks(message.chunks, nextSeq));
+        chunks.push(...newChunks(message.chunks, nextSeq).map((chunk) => restOf(chunk, nextSeq)));
         this.events.set(message.runId, { place: this.keep(seq, { ...message, chunks }), chunks });
         break;
       }
@@ -143,9 +144,18 @@ function withoutBrief(message: WholeEntry["message"]): WholeEntry["message"] {
   return rest;
 }
 
+/** Where each device puts its own. */
+const NOWHERE = { threadId: "", runIndex: 0, epoch: 0 };
+
+const sent = ({ threadId: _threadId, runIndex: _runIndex, epoch: _epoch, ...chunk }: Chunk): SentChunk => chunk;
+
 /** The chunks in fewer ones, as large as those of a log. */
 const joined = (chunks: readonly SentChunk[]): readonly SentChunk[] =>
-  joinGroups(chunks.map((chunk) => ({ ...chunk, threadId: "", runIndex: 0, epoch: 0 }))).map((group) => {
-    const { threadId: _threadId, runIndex: _runIndex, epoch: _epoch, ...one } = joinChunks(group);
-    return one;
-  });
+  joinGroups(chunks.map((chunk) => ({ ...chunk, ...NOWHERE }))).map((group) => sent(joinChunks(group)));
+
+/** The chunk without what comes before this event. */
+function restOf(chunk: SentChunk, seq: number): SentChunk {
+  if (chunk.firstSeq >= seq) return chunk;
+  const rest = sliceChunk({ ...chunk, ...NOWHERE }, seq);
+  return rest === undefined ? chunk : sent(rest);
+}

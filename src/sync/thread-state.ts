@@ -65,12 +65,12 @@ export interface Folded {
   readonly outcome: Outcome;
 }
 
-/** The events of `chunks` that come after those known: chunks are sent again as they were. */
+/** The chunks that have events after those known. What is sent again, because servers have changed it, may begin earlier. */
 export const newChunks = (chunks: readonly SentChunk[], nextSeq: number): readonly SentChunk[] =>
-  chunks.filter(({ firstSeq }) => firstSeq >= nextSeq);
+  chunks.filter(({ firstSeq, count }) => firstSeq + count > nextSeq);
 
 const continues = (chunks: readonly SentChunk[], nextSeq: number): boolean => {
-  let next = nextSeq;
+  let next = Math.min(nextSeq, chunks[0]?.firstSeq ?? nextSeq);
   for (const { firstSeq, count } of chunks) {
     if (firstSeq !== next) return false;
     next += count;
@@ -152,7 +152,8 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
     }
     case "end": {
       const run = openRun(state, message.runId, message.device);
-      if (run === undefined || message.chunk.firstSeq !== run.nextSeq) return nothing;
+      if (run === undefined || newChunks([message.chunk], run.nextSeq).length === 0) return nothing;
+      if (!continues([message.chunk], run.nextSeq)) return nothing;
       return {
         state: { ...unlocked(state, message.runId), open: without(state.open, message.runId), lastRun: seq },
         outcome: "end",

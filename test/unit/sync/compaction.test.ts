@@ -1,8 +1,15 @@
+import { EventType, type BaseEvent } from "@ag-ui/client";
 import { expect, test, vi } from "vitest";
 import { systemClock, type Clock } from "../../../src/platform/clock.js";
 import { compact, type ReadEntry } from "../../../src/sync/compaction.js";
 import { REST_MS } from "../../../src/sync/compacting-threads.js";
-import { decodeMessage, encodeMessage, messageIn, type SpaceMessage } from "../../../src/sync/messages.js";
+import {
+  decodeMessage,
+  encodeMessage,
+  messageIn,
+  type SentChunk,
+  type SpaceMessage,
+} from "../../../src/sync/messages.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
@@ -229,4 +236,49 @@ test("claims and what came too late are left out, and each entry keeps its place
     entry(9, { type: "deleted", knew: 7, ...base }),
   ];
   expect(compact(entries)).toEqual({ entries: [], state: { last: 9, lastRun: 0, active: null, open: {} } });
+});
+
+test("events that are sent again, from an earlier one on, count once, in one entry, too", () => {
+  const chunk = (firstSeq: number, ...events: BaseEvent[]): SentChunk => {
+    const entries = events.map((event) => ({ event }));
+    return { firstSeq, count: entries.length, at: 1, times: [entries.length, 0], entries };
+  };
+  const started: BaseEvent = { type: EventType.RUN_STARTED, threadId: "t", runId: "r" };
+  const custom = (value: number): BaseEvent => ({ type: EventType.CUSTOM, name: "n", value });
+  const finished: BaseEvent = { type: EventType.RUN_FINISHED, threadId: "t", runId: "r" };
+  const run: SpaceMessage = {
+    ...base,
+    type: "run",
+    runId: "r",
+    prev: null,
+    knew: null,
+    startedAt: 1,
+    fingerprint: "f",
+    input: { messages: [] },
+    title: "",
+  };
+  const events = (...chunks: SentChunk[]): SpaceMessage => ({ ...base, type: "events", runId: "r", chunks });
+  const until = [
+    entry(1, run),
+    entry(2, events(chunk(0, started, custom(1), custom(2)))),
+    entry(3, events(chunk(1, custom(1), custom(2), custom(3)))),
+  ];
+  const open = compact(until)!;
+  expect(open.state.open["r"]?.nextSeq).toBe(4);
+  const kept = open.entries.at(-1)!.message;
+  const chunks = kept.type === "events" ? kept.chunks : [];
+  const values = chunks.flatMap(({ entries }) => entries.map(({ event }) => event));
+  expect(values).toEqual([started, custom(1), custom(2), custom(3)]);
+  const end: SpaceMessage = {
+    ...base,
+    type: "end",
+    runId: "r",
+    status: "finished",
+    endedAt: 2,
+    chunk: chunk(3, custom(3), custom(4), finished),
+  };
+  expect(compact([...until, entry(4, end)])!.state).toMatchObject({ open: {}, lastRun: 4 });
+  // All of it was there, or something is missing.
+  for (const wrong of [chunk(1, custom(1), custom(2), finished), chunk(5, finished)])
+    expect(compact([...until, entry(4, { ...end, chunk: wrong })])!.state.open["r"]).toBeDefined();
 });
