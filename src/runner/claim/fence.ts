@@ -1,5 +1,4 @@
 import type { Message } from "@ag-ui/client";
-
 import { Fold } from "../../run/fold.js";
 import { PATCH_BOUNDS } from "../../run/patch-bounds.js";
 import { equalJson } from "../../run/json.js";
