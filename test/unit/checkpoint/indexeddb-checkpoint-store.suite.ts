@@ -83,7 +83,7 @@ export function describeCheckpointFaults(name: string): void {
           const put = IDBObjectStore.prototype.put;
           IDBObjectStore.prototype.put = function (...record) {
             if (this.name === "metadata")
-              full({ db: "", stores: STORES, mode: "readwrite", durability: "strict", deleted: 0 });
+              full({ db: "", stores: STORES, mode: "readwrite", durability: "strict", deleted: 0, ended: true });
             return put.apply(this, record);
           };
           await expect(write()).rejects.toMatchObject({ code: "quota-exceeded" });

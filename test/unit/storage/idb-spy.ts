@@ -9,6 +9,7 @@ export interface Seen {
   readonly durability: IDBTransactionDurability | undefined;
   /** How many records it deleted. */
   deleted: number;
+  ended: boolean;
 }
 
 const listOf = (stores: string | Iterable<string>): string[] =>
@@ -27,11 +28,19 @@ export function watchTransactions(fail: (seen: Seen) => void = () => undefined):
   const { transaction } = database;
   const { delete: remove } = store;
   database.transaction = function (stores, mode = "readonly", options) {
-    const seen: Seen = { db: this.name, stores: listOf(stores), mode, durability: options?.durability, deleted: 0 };
+    const seen: Seen = {
+      db: this.name,
+      stores: listOf(stores),
+      mode,
+      durability: options?.durability,
+      deleted: 0,
+      ended: false,
+    };
     fail(seen);
     all.push(seen);
     const tx = transaction.call(this, stores, mode, options);
     of.set(tx, seen);
+    for (const type of ["complete", "abort"]) tx.addEventListener(type, () => (seen.ended = true));
     return tx;
   };
   store.delete = function (query) {
