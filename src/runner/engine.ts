@@ -92,7 +92,7 @@ export class RunnerEngine {
       logger: safeLogger(logger),
       recordInput: [...(options.recordInput ?? [])],
       recovery: { added: (threadId) => this.signals.waitingChangedHere(threadId) },
-      elsewhere: { used: new Set() },
+      elsewhere: { used: new Set(), live: (threadId) => this.runs.current(threadId)?.fed },
       stopGraceMs: options.stopGraceMs ?? 2_000,
       ...(maxRunMs !== undefined && { maxRunMs }),
       eventLimits: eventLimits(options.eventLimits),
@@ -163,7 +163,10 @@ export class RunnerEngine {
             this.repacking.yieldToRun();
             this.signals.told(run, "started");
           },
-          advanced: (run, seq) => this.signals.advanced(run, seq),
+          advanced: (run, seq) => {
+            this.parts.elsewhere.advanced?.(run.threadId);
+            this.signals.advanced(run, seq);
+          },
           ended: (run) => this.left(run),
         },
       },

@@ -9,6 +9,7 @@ import type { InputField } from "./agent/accept.js";
 import type { PlacedRequest } from "./request.js";
 import type { RunRow, RunStore } from "../storage/run-store.js";
 import type { EventLimits } from "./agent/event-limits.js";
+import type { FedRun } from "../run/run-feed.js";
 
 /**
  * What happens to a run that is requested while another run of its thread is live.
@@ -50,6 +51,12 @@ export interface ElsewhereParts {
   known?: Promise<unknown>;
   /** Resolves when the thread is here, if others have it. Errors: RunnerError `offline` where it cannot come now */
   fetch?: (threadId: string) => Promise<void>;
+  /** The run that this host executes in the thread now. */
+  live?: (threadId: string) => FedRun | undefined;
+  /** Something of that run was committed. */
+  advanced?: (threadId: string) => void;
+  /** The run of another device that is written down in the thread now, in this context. */
+  written?: (threadId: string) => FedRun | undefined;
   /** Errors: RunnerError `offline` or `call-over`, for a run that is to be executed elsewhere. */
   admit?: (request: PlacedRequest) => Promise<Admission>;
 }

@@ -1,5 +1,6 @@
 import { messageOf, RunnerError } from "../run/errors.js";
 import { isUnreadable } from "../runner/history/run-log.js";
+import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow } from "../storage/run-store.js";
 import type { Devices } from "./devices.js";
@@ -70,9 +71,9 @@ export class Arrivals {
   }
 
   /** The run that is written down while it goes on. */
-  get liveRunId(): string | undefined {
-    const live = this.waiting.find((one) => one.is === "run" && one.run.isLive);
-    return live?.is === "run" ? live.run.run.runId : undefined;
+  get live(): FedRun | undefined {
+    for (const one of this.waiting) if (one.is === "run" && one.run.isLive) return one.run.fed;
+    return undefined;
   }
 
   add(one: Exclude<Waiting, { is: "run" }>): void {
@@ -181,8 +182,11 @@ export class Arrivals {
         const { device, runId } = one.run.run;
         const stop = (): void => devices.askToStop(device.id, { threadId, runId });
         // Whatever is appended brings it along.
-        const asks = one.run.isLive && !one.run.hasMore && (await parts.store.head(threadId))?.stop?.runId === runId;
-        if (asks) one.run.toStop = true;
+        if (one.run.isLive && !one.run.hasMore) {
+          const head = await parts.store.head(threadId);
+          one.run.lookAt(head);
+          if (head?.stop?.runId === runId) one.run.toStop = true;
+        }
         return one.run.write(devices.isAway(device.id), stop);
       }
       case "thread":

@@ -2,7 +2,8 @@ import { RunnerError } from "../run/errors.js";
 import { closingEvents } from "../run/finalize.js";
 import { ChunkBuilder, lastSeq, sliceChunk } from "../run/pack.js";
 import { chunkSize } from "../run/size.js";
-import type { RunRow } from "../storage/run-store.js";
+import type { FedRun } from "../run/run-feed.js";
+import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import type { Chunk } from "../run/types.js";
 import { baseOf, isBaseThere, Mirror, type MirrorContext } from "./mirror.js";
 import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
@@ -44,6 +45,15 @@ export class IncomingRun {
 
   get isLive(): boolean {
     return this.mirror !== undefined;
+  }
+
+  get fed(): FedRun | undefined {
+    return this.mirror?.fed;
+  }
+
+  /** Nothing came meanwhile that would have shown whether another host has taken the run over. */
+  lookAt(head: ThreadHead | undefined): void {
+    if (this.mirror?.isIn(head) === false) this.mirror.lose();
   }
 
   /** Nothing of it is in the log. */
@@ -119,6 +129,7 @@ export class IncomingRun {
       this.chunks.unshift(...arrived);
       // Somebody took it over: the log says what became of it.
       if (!RunnerError.is(error, "fenced")) throw error;
+      mirror.lose();
       this.mirror = undefined;
       return "blocked";
     }

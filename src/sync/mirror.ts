@@ -7,6 +7,7 @@ import { lastSeq, sliceChunk } from "../run/pack.js";
 import { chunkSize } from "../run/size.js";
 import type { Chunk, RunStatus } from "../run/types.js";
 import type { Recovery } from "../runner/claim/recovery.js";
+import { RunFeed, type FedRun } from "../run/run-feed.js";
 import { newThread, type History } from "../runner/history/history.js";
 import { RecordedRun } from "../runner/history/recorded-run.js";
 import type { RunnerParts } from "../runner/parts.js";
@@ -57,6 +58,8 @@ export async function baseOf(
  * settles the run when its end has come. So tabs follow it as they do any run of another host.
  */
 export class Mirror {
+  /** For tabs of this context; those of other ones read the log. */
+  readonly feed: RunFeed;
   private bytes = 0;
   private last: Chunk | undefined;
 
@@ -66,7 +69,26 @@ export class Mirror {
     private readonly claim: Claim,
     private readonly lock: HeldLock,
     private readonly recorded: RecordedRun,
-  ) {}
+  ) {
+    this.feed = new RunFeed(recorded.seq);
+    // Stolen by a host that took this one for dead.
+    void lock.gone.then(() => this.lose());
+  }
+
+  get fed(): FedRun {
+    const { feed, claim, run } = this;
+    return { runId: run.runId, answerId: run.answerId, runIndex: claim.runIndex, epoch: claim.epoch, feed };
+  }
+
+  /** The run is not this host's any more. */
+  lose(): void {
+    this.feed.lose();
+  }
+
+  /** @param head as it is in the log now */
+  isIn(head: ThreadHead | undefined): boolean {
+    return head?.epoch === this.claim.epoch;
+  }
 
   /**
    * Takes the thread, and puts the run into the log, or goes on with what is there of it.
@@ -129,6 +151,7 @@ export class Mirror {
       const { stop } = await store.append(this.claim, chunk);
       this.recorded.applyChunk(chunk);
       this.bytes += chunkSize(chunk);
+      this.feed.publish(chunk);
       stops ||= stop !== undefined;
       channel.post({ type: "advanced", threadId, runId, seq: lastSeq(chunk) });
     }
@@ -157,6 +180,8 @@ export class Mirror {
       bytes: this.bytes + chunkSize(last),
     });
     await this.lock.release();
+    this.feed.publish(last);
+    this.feed.settled(status);
     channel.post({ type: "ended", threadId, runId, runIndex });
   }
 
@@ -180,13 +205,14 @@ export class Mirror {
         await recovery.settleOrphan(head, "broken", why);
       }
     } finally {
-      await this.lock.release();
+      await this.letGo();
     }
   }
 
   /** Leaves the run as it is, live in the log, for the next host. */
-  letGo(): Promise<void> {
-    return this.lock.release();
+  async letGo(): Promise<void> {
+    await this.lock.release();
+    this.lose();
   }
 
   /** What is not here yet of a chunk. */

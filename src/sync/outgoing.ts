@@ -2,6 +2,7 @@ import { EventType } from "@ag-ui/core";
 import { chunkSize } from "../run/size.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
 import { idKey } from "../run/id-key.js";
+import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow, RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
 import { catchUp } from "../runner/read/catch-up.js";
@@ -69,6 +70,30 @@ export async function readToSend(
       .catch(() => undefined),
   ]);
   return { head, sending };
+}
+
+/**
+ * More of a run that is live in this context, from what it has handed out: the log need not be read.
+ *
+ * @returns `next` undefined: there is no more yet. Undefined where only the log can tell what is to be sent
+ */
+export function nextOfLive(
+  { threadId, state, sent, deleting }: ThreadRecord,
+  live: FedRun | undefined,
+  device: DeviceName,
+): { readonly next: Next } | undefined {
+  if (live?.runIndex !== sent || live.feed.state.is !== "open" || deleting !== undefined) return undefined;
+  const runId = runName(live);
+  const own = Object.entries(state.open).filter(([, open]) => open.device.id === device.id);
+  const [name, open] = own[0] ?? [];
+  const isLocked = state.lock === undefined || runName(state.lock) === runId;
+  if (own.length !== 1 || open === undefined || name !== runId || !isLocked) return undefined;
+  const { nextSeq } = open;
+  const handed = live.feed.after(nextSeq - 1);
+  if (handed === undefined || handed.some(endsRun)) return undefined;
+  const chunks = upTo([...catchUp(handed, nextSeq - 1)], ENTRY_SIZE).map(sentOf);
+  if (chunks.length === 0) return { next: undefined };
+  return { next: { is: "message", message: { type: "events", runId, chunks, threadId, device } } };
 }
 
 /**

@@ -196,6 +196,8 @@ export class Sync {
     const { elsewhere } = this.options;
     delete elsewhere.admit;
     delete elsewhere.fetch;
+    delete elsewhere.advanced;
+    delete elsewhere.written;
     this.devices?.leave();
     this.closed.abort();
     await this.running;
@@ -250,6 +252,7 @@ export class Sync {
       starting: () => new Set([...this.admissions.starting, ...(this.serving?.executing ?? [])]),
       wrote: () => this.moved.ring(),
       stop: this.options.stop,
+      live: (threadId) => this.options.elsewhere.live?.(threadId),
       unsaved: (thread) => void this.unsaved.add(thread),
       save: (thread) => this.save(thread),
       unsent: ({ record }) => void this.unsent.add(record.threadId),
@@ -258,8 +261,11 @@ export class Sync {
       failed: (why) => this.failed(why),
       signal,
     };
+    const { elsewhere } = this.options;
+    elsewhere.advanced = (threadId) => this.open.get(threadId)?.ring();
+    elsewhere.written = (threadId) => this.open.get(threadId)?.live;
     const hearing = parts.channel.messages$.subscribe(({ type, threadId, runId, runIndex, deleted }) => {
-      const mirrored = this.open.get(threadId)?.liveRunId;
+      const mirrored = this.open.get(threadId)?.live?.runId;
       const isMirrored = mirrored !== undefined && (type === "claim" || (type === "stop" && runId === mirrored));
       if (isMirrored) {
         parts.channel.post({ type: type === "claim" ? "refused" : "stop-ack", threadId, runId: mirrored });
@@ -383,7 +389,6 @@ export class Sync {
     if (isPassedOver) return thread?.readUpTo(seq);
     if ((await thread?.take(entry, message)) === false) return this.take(entry);
     if (thread !== undefined) this.serving?.take(thread);
-    thread?.ring();
   }
 
   /** What an entry says; undefined: nothing. Errors: NotUnderstood */

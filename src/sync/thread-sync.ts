@@ -3,6 +3,7 @@ import { Bell } from "../platform/bell.js";
 import { messageOf } from "../run/errors.js";
 import { isUnreadable } from "../runner/history/run-log.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
+import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import { AddedEntries } from "./added-entries.js";
@@ -11,7 +12,7 @@ import type { StopCall } from "./devices.js";
 import type { IncomingRun, Written } from "./incoming.js";
 import { encodeMessage, messageIn, type SpaceMessage, type WholeMessage } from "./messages.js";
 import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
-import { briefOf, nextToSend, readToSend, type Next } from "./outgoing.js";
+import { briefOf, nextOfLive, nextToSend, readToSend, type Next } from "./outgoing.js";
 import { ReadOfThread } from "./read-of-thread.js";
 import { changedHere, firstUnknown, grown, recordAfter } from "./record-changes.js";
 import { Restoring, type RestoringReason } from "./restoring.js";
@@ -40,6 +41,8 @@ export interface ThreadSyncContext extends ArrivalsContext {
   readonly letGo: (key: string, threadId: string, last: number) => Promise<void>;
   /** Its runs have left this device. */
   readonly left: (thread: ThreadSync) => void;
+  /** The run that a host of this context executes in the thread. */
+  readonly live: (threadId: string) => FedRun | undefined;
   /** Ends a run of this device. */
   readonly stop: (call: StopCall) => void;
   /** Why nothing can be sent, as it seems; undefined: something was sent. */
@@ -62,6 +65,10 @@ export class ThreadSync {
   private readonly read = new ReadOfThread();
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
+  /** When it was saved last, by the clock of the host. */
+  private savedAt = -Infinity;
+  /** Nothing was left to send, and nothing has changed in the log since. */
+  private isSent = false;
   private leaving: Promise<boolean> | undefined;
   /**
    * Whether its runs are in the log, as far as others have added any: to be read; read; of the first one there is nothing
@@ -111,8 +118,8 @@ export class ThreadSync {
   failure: unknown;
 
   /** The run of another device that is written down while it goes on. */
-  get liveRunId(): string | undefined {
-    return this.arrivals.liveRunId;
+  get live(): FedRun | undefined {
+    return this.arrivals.live;
   }
 
   /** Something is still to be written down that waits for nothing but the thread. */
@@ -223,8 +230,10 @@ export class ThreadSync {
     const isWaited = isOfRun && this.arrivals.takes(name);
     const isFromHere = message.device.id === this.context.self.id;
     const { store } = this.context.parts;
+    if (seq <= this.its.state.last) return;
     // All that is read is read first: the record must not be ahead of what is to be written down.
-    const isRowNeeded = isOfRun && (isFromHere || !isWaited || type === "abandon");
+    const isOwnMore = type === "events" && isFromHere && !this.arrivals.knows(name);
+    const isRowNeeded = isOfRun && !isOwnMore && (isFromHere || !isWaited || type === "abandon");
     const row = isRowNeeded ? await store.runNamed(message.threadId, namedRun(name)) : undefined;
     const unsent = type === "deleted" && message.runs ? await firstUnknown(store, message.threadId, message.runs) : 0;
     const before = this.its;
@@ -280,7 +289,9 @@ export class ThreadSync {
         break;
       case "nothing":
     }
-    this.bell.ring();
+    // More of another device's run changes nothing of what is to be sent.
+    if (type !== "events" || isOwn) this.isSent = false;
+    this.wake();
   }
 
   /** Whoever was to send the run does not have it: where everything is sent, this device sends what it has of it. */
@@ -425,6 +436,11 @@ export class ThreadSync {
 
   /** Something may have changed. */
   ring(): void {
+    this.isSent = false;
+    this.wake();
+  }
+
+  private wake(): void {
     this.bell.ring();
     if (this.ended.signal.aborted) return;
     this.working ??= this.work().finally(() => (this.working = undefined));
@@ -537,6 +553,7 @@ export class ThreadSync {
     const { signal } = this.ended;
     while (!signal.aborted) {
       const seen = this.bell.count;
+      let isSavedLater = false;
       try {
         const { restoring } = this;
         if (restoring !== undefined) {
@@ -553,7 +570,10 @@ export class ThreadSync {
         await this.reconcile();
         // While something is to be restored, what is saved must still say so.
         const isUnsaved = this.unsavedFrom !== undefined || this.its.unread === true;
-        if (isUnsaved && this.isWrittenDown && this.restoring === undefined) {
+        // What a live run adds is saved now and then: a host that starts later reads it again.
+        isSavedLater = isUnsaved && this.isSending && parts.clock.elapsed() - this.savedAt < LOOK_MS;
+        if (isUnsaved && !isSavedLater && this.isWrittenDown && this.restoring === undefined) {
+          this.savedAt = parts.clock.elapsed();
           const { unread: _unread, ...read } = this.its;
           this.its = read;
           this.unsavedFrom = undefined;
@@ -579,7 +599,7 @@ export class ThreadSync {
       }
       if (signal.aborted) return;
       if (this.bell.count !== seen) continue;
-      if (!this.isBehind) break;
+      if (!this.isBehind && !isSavedLater) break;
       const looked = abortWith(signal);
       await Promise.race([this.bell.wait(seen, looked.signal), parts.clock.after(LOOK_MS, looked.signal)]);
       looked.abort();
@@ -618,6 +638,7 @@ export class ThreadSync {
     if (deleted === "kept") {
       this.read.whole.clear();
       this.its = { ...this.its, sent: 0, revives: [] };
+      this.isSent = false;
     }
     if (deleted === "deleted") {
       const first = await this.firstInLog();
@@ -626,12 +647,25 @@ export class ThreadSync {
     return deleted === "blocked" ? "blocked" : "done";
   }
 
+  /** A run of this host is sent while it goes on. */
+  private get isSending(): boolean {
+    return this.nextOfLive() !== undefined;
+  }
+
+  private nextOfLive(): ReturnType<typeof nextOfLive> {
+    const { live, self } = this.context;
+    return nextOfLive(this.its, live(this.its.threadId), self);
+  }
+
   /** Sends what this device has and the space does not. */
   private async send(): Promise<void> {
     while (this.isInStep() && !this.ended.signal.aborted) {
+      // The thread is another device's now, and nothing has changed in the log.
+      if (this.isSent && this.live !== undefined) return;
       const { its } = this;
       const { last } = its.state;
-      const { next } = await this.next();
+      this.isSent = true;
+      const { next } = this.nextOfLive() ?? (await this.next());
       // It was decided by what is not the last entry any more.
       if (this.its.state.last !== last) continue;
       if (next === undefined) return;
@@ -676,7 +710,7 @@ export class ThreadSync {
   /** The end of the active path, and the title, are those that all devices come to. */
   private async reconcile(): Promise<void> {
     const { activating } = this.its;
-    if (!this.isInStep() || !this.isWrittenDown || activating !== undefined) return;
+    if (!this.isInStep() || !this.isWrittenDown || activating !== undefined || this.isSending) return;
     await reconcile(this.context, this.its);
   }
 }

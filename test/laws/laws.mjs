@@ -11,7 +11,7 @@ export const BROKEN = [
   },
   {
     law: "L2",
-    file: "src/runner/live/run-feed.ts",
+    file: "src/run/run-feed.ts",
     find: "if (first === undefined || first.firstSeq > seq + 1) return undefined;",
     put: "if (first === undefined) return undefined;",
     suite: "test/unit/runner/tail.test.ts",

@@ -34,7 +34,7 @@ import {
   endWithoutHost,
   type RunEnd,
 } from "./run-end.js";
-import type { RunFeed } from "./run-feed.js";
+import type { RunFeed } from "../../run/run-feed.js";
 
 /** How often a live run that appends nothing checks its head row, in ms. */
 const HEAD_CHECK_MS = 1_000;

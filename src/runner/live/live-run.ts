@@ -11,7 +11,7 @@ import type { Execution, ExecutionContext } from "./execution.js";
 import type { FencedRun } from "../claim/fence.js";
 import type { PlacedRequest } from "../request.js";
 import type * as runCode from "./run-code.js";
-import { RunFeed } from "./run-feed.js";
+import { RunFeed, type FedRun } from "../../run/run-feed.js";
 import type { RecordedRun } from "../history/recorded-run.js";
 
 /** How often a run waits for what other devices added. */
@@ -111,6 +111,12 @@ export class LiveRun {
   /** The run in the log, once it is there. */
   get inLog(): RunRef | undefined {
     return this.ref;
+  }
+
+  /** What it hands out, where it is executed here. */
+  get fed(): FedRun | undefined {
+    const { ref, feed, request } = this;
+    return ref && this.isHere ? { ...ref, answerId: request.answerId, feed } : undefined;
   }
 
   /** Another device was asked to execute it. */

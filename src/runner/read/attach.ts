@@ -17,6 +17,7 @@ import type { Frame, LiveRun as LiveRunInfo, Replay } from "../../wire/shapes.js
 import { wholeBaseline } from "../history/baseline.js";
 import type { History } from "../history/history.js";
 import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
+import type { RunFeed } from "../../run/run-feed.js";
 import type { RunnerParts } from "../parts.js";
 import type { Recovery } from "../claim/recovery.js";
 import { hasNoRecord, isUnreadable } from "../history/run-log.js";
@@ -239,9 +240,8 @@ async function* readRun(
   { run, afterSeq, alone }: Position,
   signal: AbortSignal,
 ): AsyncGenerator<Frame, ReadRun | undefined> {
-  const { threadId, runIndex, runId, epoch } = run;
-  const live = context.liveRun(threadId);
-  const feed = isRun(live, run) ? live.feed : undefined;
+  const { runIndex, runId, epoch } = run;
+  const feed = feedOf(context, run);
   const base = alone === true ? await wholeBaseline(context, run) : [];
   if (afterSeq < 0) yield { type: "run", run: toLiveRunInfo(run) };
   let seq = afterSeq;
@@ -272,8 +272,18 @@ async function* readRun(
 }
 
 /** `live` is this run, not one of the same index in a recreated database. */
-export const isRun = (live: LiveRun | undefined, run: Pick<RunRef, "runIndex" | "epoch">): live is LiveRun =>
+const isRun = (live: LiveRun | undefined, run: Pick<RunRef, "runIndex" | "epoch">): live is LiveRun =>
   live?.inLog?.runIndex === run.runIndex && isSameDatabase(live.inLog.epoch, run.epoch);
+
+/** What a live run hands out, where that is in this context. */
+export function feedOf({ parts, liveRun }: AttachContext, run: RunRef): RunFeed | undefined {
+  const { threadId, runIndex, epoch } = run;
+  const live = liveRun(threadId);
+  if (isRun(live, run)) return live.feed;
+  const written = parts.elsewhere.written?.(threadId);
+  // One that was gone on with is read in the log by those who began before.
+  return written?.runIndex === runIndex && written.epoch === epoch ? written.feed : undefined;
+}
 
 /** The settled history as compacted events, for plain AG-UI readers. */
 async function compacted({ history }: AttachContext, head: ThreadHead): Promise<Prelude> {

@@ -10,7 +10,7 @@ import type { Frame } from "../../wire/shapes.js";
 import { withBase } from "../../wire/frames.js";
 import { threadEvents } from "../../wire/thread-events.js";
 import { ownEvent } from "../agent/accept.js";
-import { isRun, toFrame, toLiveRunInfo, type AttachContext } from "./attach.js";
+import { feedOf, toFrame, toLiveRunInfo, type AttachContext } from "./attach.js";
 import { baselineFor, wholeBaseline, type Asked } from "../history/baseline.js";
 import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
 import { tailRun, type TailEnd } from "./tail.js";
@@ -72,8 +72,7 @@ export async function* framesOfRecorded(
     if (row === undefined || !isThis) throw new RunnerError("deleted", { threadId, runId });
     const ref = refOf(row);
     context.recovery.watch((await store.head(threadId))?.holder);
-    const live = context.liveRun(threadId);
-    const feed = isRun(live, ref) ? live.feed : undefined;
+    const feed = feedOf(context, ref);
     const seq = after?.seq ?? -1;
     const base = seq < 0 ? await wholeBaseline(context, ref) : [];
     if (seq < 0) yield { type: "run", run: toLiveRunInfo(ref) };

@@ -10,7 +10,7 @@ import type { RunnerParts } from "../parts.js";
 import { completed } from "../history/run-input.js";
 import type { Recovery } from "../claim/recovery.js";
 import type { RunRef } from "../live/live-run.js";
-import type { RunFeed } from "../live/run-feed.js";
+import type { RunFeed } from "../../run/run-feed.js";
 
 /** How long a follower of another host's run hears nothing before it reads the log, in ms. */
 const SILENCE_MS = 2_000;

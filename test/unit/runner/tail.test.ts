@@ -6,7 +6,7 @@ import { Bell } from "../../../src/platform/bell.js";
 import { nextTask } from "../../../src/platform/clock.js";
 import { joinChunks, lastSeq, unpackChunk } from "../../../src/run/pack.js";
 import type { Chunk } from "../../../src/run/types.js";
-import { RunFeed } from "../../../src/runner/live/run-feed.js";
+import { RunFeed } from "../../../src/run/run-feed.js";
 import { tailRun, type TailContext, type TailEnd } from "../../../src/runner/read/tail.js";
 import type { Claim, RunStore } from "../../../src/storage/run-store.js";
 import { emptyMemoryData, memoryRunStore } from "../../../src/storage/memory/memory-run-store.js";

@@ -319,7 +319,7 @@ test("a server that is not told that its claim stands finds it and runs", async 
   const phone = device(new MemorySpace(space), "Phone");
   await sees(phone.runtime, "heavy");
   await ask(phone.runtime, "heavy", "t", "r1");
-  expect(types(space)).toEqual(["claim", "claim", "run", "end"]);
+  expect(types(space).filter((type) => type !== "events")).toEqual(["claim", "claim", "run", "end"]);
 });
 
 test("a server executes two runs of one id, of two threads, that are asked for at once", async () => {

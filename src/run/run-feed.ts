@@ -1,19 +1,27 @@
-import { Bell } from "../../platform/bell.js";
-import { lastSeq } from "../../run/pack.js";
-import { chunkSize } from "../../run/size.js";
-import type { Chunk, SettledStatus } from "../../run/types.js";
+import { Bell } from "../platform/bell.js";
+import { lastSeq } from "./pack.js";
+import { chunkSize } from "./size.js";
+import type { Chunk, SettledStatus } from "./types.js";
 
 /** Committed chunks kept in memory for readers that keep up; slower ones read the log. */
 const KEPT = 64;
 /** Their maximum size in all (see `sizeOf`); the newest is always kept. */
 const KEPT_SIZE = 1_024 * 1_024;
 
+/** A live run of the log whose committed chunks are handed out in this context. */
+export interface FedRun {
+  readonly runId: string;
+  readonly answerId?: string | undefined;
+  readonly runIndex: number;
+  readonly epoch: number;
+  readonly feed: RunFeed;
+}
+
 /** What a live run of this host has handed out: its newest committed chunks, and its end. */
 export class RunFeed {
   readonly bell = new Bell();
   private chunks: Chunk[] = [];
   private size = 0;
-  private last = -1;
   private count = 0;
   private end:
     | { readonly is: "open" }
@@ -21,6 +29,9 @@ export class RunFeed {
     | { readonly is: "lost"; readonly error: unknown } = {
     is: "open",
   };
+
+  /** @param last the seq of the last event that was handed out before, from the log */
+  constructor(private last = -1) {}
 
   /** How many chunks were handed out. */
   get published(): number {
