@@ -129,8 +129,8 @@ export class IncomingRun {
       this.chunks.unshift(...arrived);
       // Somebody took it over: the log says what became of it.
       if (!RunnerError.is(error, "fenced")) throw error;
-      mirror.lose();
       this.mirror = undefined;
+      await mirror.letGo();
       return "blocked";
     }
     if (end !== undefined) return this.over();

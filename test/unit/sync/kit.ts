@@ -121,6 +121,16 @@ export async function say(...of: Said): ReturnType<typeof sayNow> {
   return sayNow(...of);
 }
 
+/** Like {@link say}: the run is sent when it is over, as a whole. */
+export async function sayOffline(
+  on: Device,
+  ...[threadId, runId, agent]: [threadId: string, runId: string, agent: AbstractAgent]
+): Promise<void> {
+  on.space.connect(false);
+  await say(on, threadId, runId, agent);
+  on.space.connect(true);
+}
+
 /** What a reader rebuilds of a thread. */
 export const shown = async ({ runner }: AnyDevice, threadId: string) => rebuild(await replay(runner, threadId));
 

@@ -30,6 +30,7 @@ import {
   MemoryServer,
   passes,
   say,
+  sayOffline,
   sayNow,
   shown,
   tree,
@@ -38,13 +39,6 @@ import {
 } from "./kit.js";
 
 const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
-
-/** The run is sent as a whole. */
-async function sayOffline(on: Device, threadId: string, runId: string): Promise<void> {
-  on.space.connect(false);
-  await say(on, threadId, runId, agentOf(counter(1)));
-  on.space.connect(true);
-}
 
 /** Two devices in step. */
 async function pair() {
@@ -239,7 +233,7 @@ test("a thread that another device adds to before its deletion is heard of stays
 test("a thread stays with all that was in it where the first run of others arrives before its deletion is heard of", async () => {
   const { server, phone, laptop } = await pair();
   phone.space.connect(false);
-  await sayOffline(laptop, "t", "r1");
+  await sayOffline(laptop, "t", "r1", agentOf(counter(1)));
   await say(phone, "t", "r2", agentOf(counter(1)));
   const { store, channel } = phone.runner.joinDevices().parts;
   const { placeRun } = store;
@@ -309,7 +303,7 @@ test("a run of another device that this one had to leave out is no deletion", as
   await say(phone, "t", "r1", agentOf(counter(1)));
   await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1"]));
   phone.space.connect(false);
-  await sayOffline(laptop, "t", "r2");
+  await sayOffline(laptop, "t", "r2", agentOf(counter(1)));
   await eventually(() => expect(ended(server)).toBe(2));
   vi.spyOn(phone.store, "placeRun").mockRejectedValueOnce(invalidInput("chunk", "It is none"));
   phone.space.connect(true);

@@ -4,7 +4,7 @@ import { encodeMessage, messageIn } from "../../../src/sync/messages.js";
 import type { SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { agentOf, counter, gated } from "../runner/kit.js";
-import { device, deviceOn, inStep, lineOf, MemoryServer, passes, say, types } from "./kit.js";
+import { device, deviceOn, inStep, lineOf, MemoryServer, passes, say, sayOffline, types } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 
 const story = (space: MemoryServer): string => space.entries.flatMap(lineOf).join("\n");
@@ -33,14 +33,15 @@ test("a title of another device stays where the entries behind it are joined whi
   await phone.runner.updateThread("t", { title: "Old" });
   const titleAt = async (one: Pick<typeof phone, "runner">) => (await one.runner.listThreads())[0]?.title;
   await eventually(async () => expect(await titleAt(laptop)).toBe("Old"));
+  const before = count(space, "thread");
   phone.space.connect(false);
-  await say(laptop, "t", "r2", agentOf(counter(2)));
+  await sayOffline(laptop, "t", "r2", agentOf(counter(2)));
   await eventually(() => expect(count(space, "end")).toBe(2));
   await laptop.runner.updateThread("t", { title: "New" });
-  await eventually(() => expect(count(space, "thread")).toBe(2));
+  await eventually(() => expect(count(space, "thread")).toBe(before + 1));
   phone.space.from = space.last;
   await laptop.runner.updateThread("t", { pinned: true });
-  await eventually(() => expect(count(space, "thread")).toBe(3));
+  await eventually(() => expect(count(space, "thread")).toBe(before + 2));
   const key = await keyOfThread("t");
   const { entries: read, last: upTo } = space;
   const joined = compact(read.map(({ seq, body }) => ({ seq, message: messageIn({ seq, body }, "t") })));

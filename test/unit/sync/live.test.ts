@@ -1,0 +1,65 @@
+import { EventType, type BaseEvent } from "@ag-ui/client";
+import { expect, test, vi } from "vitest";
+import { agentOf, collect, counted, counter, fastClock, gated } from "../runner/kit.js";
+import { Recovery } from "../../../src/runner/claim/recovery.js";
+import { device, inStep, MemoryServer, say, tree, types } from "./kit.js";
+
+/*
+ * A run that goes on is sent, and shown on other devices, from what its host hands out: the log is written, and not read.
+ */
+
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
+
+async function streaming() {
+  const server = new MemoryServer();
+  const phone = device(server, "Phone", { clock: fastClock(5) });
+  const laptop = device(server, "Laptop", { clock: fastClock(5) });
+  await inStep(phone, laptop);
+  const gates = Array.from({ length: 6 }, () => gated());
+  const run = say(phone, "t", "r1", agentOf(counter(6, (step) => gates[step]?.gate)));
+  gates[0]!.letOn();
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "running" } }));
+  const events: BaseEvent[] = [];
+  const reading = new AbortController();
+  laptop.runner.connect({ threadId: "t" }).subscribe({
+    next: (event) => void events.push(event),
+    complete: () => reading.abort(),
+  });
+  const text = (): string =>
+    events.map((event) => (event.type === EventType.TEXT_MESSAGE_CONTENT ? String(event["delta"]) : "")).join("");
+  const has = (steps: number) => eventually(() => expect(text()).toBe(counted(steps)));
+  return { server, phone, laptop, gates, run, events, text, has, reading };
+}
+
+test("a live run is sent and shown without reading it in the log", async () => {
+  const { server, phone, laptop, gates, run, has } = await streaming();
+  await has(1);
+  gates[1]!.letOn();
+  await has(2);
+  const reads = [vi.spyOn(phone.store, "chunks"), vi.spyOn(laptop.store, "chunks")];
+  for (const step of [2, 3, 4]) {
+    const before = types(server).filter((type) => type === "events").length;
+    gates[step]!.letOn();
+    await has(step + 1);
+    expect(types(server).filter((type) => type === "events").length).toBeGreaterThan(before);
+  }
+  expect(reads.map(({ mock }) => mock.calls.length)).toEqual([0, 0]);
+  gates[5]!.letOn();
+  await run;
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  await has(6);
+});
+
+test("a reader of a run that another host of its device ends is told, although nothing more of it comes", async () => {
+  const { laptop, gates, run, has, events, reading } = await streaming();
+  await has(1);
+  const { parts } = laptop.runner.joinDevices();
+  const head = await laptop.store.head("t");
+  await new Recovery(parts, () => undefined, reading.signal).settleOrphan(head!, "broken");
+  await eventually(() => expect(events.at(-1)?.type).toBe(EventType.RUN_ERROR));
+  parts.channel.close();
+  for (const { letOn } of gates) letOn();
+  await run;
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "finished" } }));
+  expect((await collect(laptop.runner.connect({ threadId: "t" }))).at(-1)?.type).toBe(EventType.RUN_FINISHED);
+});
