@@ -666,8 +666,10 @@ export class ThreadSync {
       const { last } = its.state;
       this.isSent = true;
       const { next } = this.nextOfLive() ?? (await this.next());
+      const isOld = this.its.state.last !== last;
+      if (isOld || next !== undefined) this.isSent = false;
       // It was decided by what is not the last entry any more.
-      if (this.its.state.last !== last) continue;
+      if (isOld) continue;
       if (next === undefined) return;
       if (next.is === "sent") this.its = { ...this.its, sent: next.runIndex + 1 };
       // What others have added comes first; it rings when it is read.

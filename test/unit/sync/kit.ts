@@ -134,12 +134,13 @@ export async function sayOffline(
 /** What a reader rebuilds of a thread. */
 export const shown = async ({ runner }: AnyDevice, threadId: string) => rebuild(await replay(runner, threadId));
 
-/** The thread's runs by their ids, whatever their indexes are here. Those of one id are told apart by when they began. */
-export async function tree({ runner }: AnyDevice, threadId: string): Promise<Record<string, unknown>> {
+/** The thread's runs by their ids, whatever their indexes are here. Those of one id are told apart by what they answer. */
+export async function tree({ runner, store }: AnyDevice, threadId: string): Promise<Record<string, unknown>> {
   const runs = (await runner.listRuns(threadId, { limit: 500 })).toReversed();
+  const answerOf = new Map((await store.runs(threadId)).map(({ runIndex, answerId }) => [runIndex, answerId]));
   const isAlone = (id: string): boolean => runs.filter(({ runId }) => runId === id).length === 1;
   const idOf = new Map(
-    runs.map(({ runIndex, runId, startedAt }) => [runIndex, isAlone(runId) ? runId : `${runId} ${startedAt}`]),
+    runs.map(({ runIndex, runId }) => [runIndex, isAlone(runId) ? runId : `${runId} ${answerOf.get(runIndex)}`]),
   );
   const rows = runs.map(
     ({ runIndex, prevRunIndex, status }) =>
