@@ -106,7 +106,7 @@ export class IncomingRun {
       // One of which nothing came yet may be abandoned, as if it had never been.
       const isEmpty = this.chunks.length === 0 && end === undefined;
       if (!this.begun && isEmpty && !isAway && !isAskedHere) return "blocked";
-      const begun = await Mirror.begin(this.context, this.run);
+      const begun = await Mirror.begin(this.context, this.run, this.begun);
       if (begun === undefined) return "blocked";
       if (begun === "broken") {
         // It cannot go on here: it is put in place of what is here when it is whole.

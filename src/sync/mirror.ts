@@ -95,8 +95,13 @@ export class Mirror {
    *
    * @returns undefined where the thread is taken by a run of this device, or what comes before the run is not there yet:
    *   try again. The run's status where it has ended here
+   * @param isBegun a part of it was written down. Where that is gone, the thread was deleted here, and is read again
    */
-  static async begin(context: MirrorContext, run: RunMessage): Promise<Mirror | RunStatus | undefined> {
+  static async begin(
+    context: MirrorContext,
+    run: RunMessage,
+    isBegun: boolean,
+  ): Promise<Mirror | RunStatus | undefined> {
     const { parts, recovery } = context;
     const { threadId, runId } = run;
     const lock = await claimThread(parts, threadId, runId).catch((error: unknown) => {
@@ -116,7 +121,7 @@ export class Mirror {
         const isReplaced = its === undefined && asker !== undefined && status === "stopped";
         if (begun === undefined) return isReplaced ? "broken" : status;
         mirror = new Mirror(context, run, begun.claim, lock, begun.recorded);
-      } else {
+      } else if (!isBegun) {
         const begun = await started(context, run, head);
         // Another run has its id.
         if (begun === "exists") return "superseded";

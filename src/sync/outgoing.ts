@@ -86,8 +86,9 @@ export function nextOfLive(
   const runId = runName(live);
   const own = Object.entries(state.open).filter(([, open]) => open.device.id === device.id);
   const [name, open] = own[0] ?? [];
-  const isLocked = state.lock === undefined || runName(state.lock) === runId;
-  if (own.length !== 1 || open === undefined || name !== runId || !isLocked) return undefined;
+  const { lock } = state;
+  const isFree = lock === undefined || (lock.device.id === device.id && runName(lock) === runId);
+  if (own.length !== 1 || open === undefined || name !== runId || !isFree) return undefined;
   const { nextSeq } = open;
   const handed = live.feed.after(nextSeq - 1);
   if (handed === undefined || handed.some(endsRun)) return undefined;

@@ -165,6 +165,8 @@ export class Sync {
     });
     elsewhere.fetch = (threadId) => this.absent.fetch(threadId);
     elsewhere.admit = (request) => this.admissions.admit(request);
+    elsewhere.advanced = (threadId) => this.open.get(threadId)?.ring();
+    elsewhere.written = (threadId) => this.open.get(threadId)?.live;
     space.state$.subscribe((state) => {
       if (state.is !== "online") this.target = undefined;
       if (!this.isOutdated) this.state = state;
@@ -262,8 +264,6 @@ export class Sync {
       signal,
     };
     const { elsewhere } = this.options;
-    elsewhere.advanced = (threadId) => this.open.get(threadId)?.ring();
-    elsewhere.written = (threadId) => this.open.get(threadId)?.live;
     const hearing = parts.channel.messages$.subscribe(({ type, threadId, runId, runIndex, deleted }) => {
       const mirrored = this.open.get(threadId)?.live?.runId;
       const isMirrored = mirrored !== undefined && (type === "claim" || (type === "stop" && runId === mirrored));
@@ -271,6 +271,8 @@ export class Sync {
         parts.channel.post({ type: type === "claim" ? "refused" : "stop-ack", threadId, runId: mirrored });
       }
       if (type === "claim" || type === "refused" || type === "wait" || type === "stop-ack") return;
+      // It has rung already.
+      if (type === "advanced" && elsewhere.live?.(threadId)?.runId === runId) return;
       const activated = type === "changed" ? runIndex : undefined;
       this.heard(threadId, deleted === true, activated).catch(quiet);
     });
@@ -492,6 +494,8 @@ export class Sync {
       this.open.set(threadId, thread);
       this.byKey.set(key, thread);
       this.compacting.look(thread);
+      // What a host before this one has left of it is known to nobody else.
+      thread.ring();
       return thread;
     });
     this.threads.set(threadId, loading);

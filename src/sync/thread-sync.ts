@@ -67,8 +67,8 @@ export class ThreadSync {
   private unsavedFrom: number | undefined;
   /** When it was saved last, by the clock of the host. */
   private savedAt = -Infinity;
-  /** Nothing was left to send, and nothing has changed in the log since. */
-  private isSent = false;
+  /** Until then, by the clock of the host, nothing is left to send: nothing has changed in the log since it was looked at. */
+  private sentUntil = -Infinity;
   private leaving: Promise<boolean> | undefined;
   /**
    * Whether its runs are in the log, as far as others have added any: to be read; read; of the first one there is nothing
@@ -290,7 +290,7 @@ export class ThreadSync {
       case "nothing":
     }
     // More of another device's run changes nothing of what is to be sent.
-    if (type !== "events" || isOwn) this.isSent = false;
+    if (type !== "events" || isOwn) this.sentUntil = -Infinity;
     this.wake();
   }
 
@@ -436,14 +436,18 @@ export class ThreadSync {
 
   /** Something may have changed. */
   ring(): void {
-    this.isSent = false;
+    this.sentUntil = -Infinity;
     this.wake();
   }
 
   private wake(): void {
     this.bell.ring();
     if (this.ended.signal.aborted) return;
-    this.working ??= this.work().finally(() => (this.working = undefined));
+    if (this.working !== undefined) return;
+    const working = this.work().finally(() => {
+      if (this.working === working) this.working = undefined;
+    });
+    this.working = working;
   }
 
   /**
@@ -510,6 +514,7 @@ export class ThreadSync {
 
   /** Resolves when what is known now is written down or sent, as far as that can be. */
   async settled(): Promise<void> {
+    this.savedAt = -Infinity;
     this.ring();
     await this.working;
   }
@@ -581,6 +586,7 @@ export class ThreadSync {
         }
       } catch (error) {
         if (signal.aborted) return;
+        this.sentUntil = -Infinity;
         if (error instanceof SpaceOffline && !this.context.isCurrent()) this.context.unsent(this);
         else if (error instanceof SpaceOffline) {
           // It failed with a connection after which there is another one: nothing rings for that.
@@ -589,6 +595,8 @@ export class ThreadSync {
         } else {
           const why = messageOf(error);
           this.failure = error;
+          // Whoever reads on in the log is told what fails.
+          this.live?.feed.lose();
           parts.logger.warn(`${this.its.threadId}: not in step: ${why}`);
           this.context.failed(why);
           this.context.wrote();
@@ -599,7 +607,11 @@ export class ThreadSync {
       }
       if (signal.aborted) return;
       if (this.bell.count !== seen) continue;
-      if (!this.isBehind && !isSavedLater) break;
+      if (!this.isBehind && !isSavedLater) {
+        // At once: a ring that comes now starts anew.
+        this.working = undefined;
+        return;
+      }
       const looked = abortWith(signal);
       await Promise.race([this.bell.wait(seen, looked.signal), parts.clock.after(LOOK_MS, looked.signal)]);
       looked.abort();
@@ -638,7 +650,7 @@ export class ThreadSync {
     if (deleted === "kept") {
       this.read.whole.clear();
       this.its = { ...this.its, sent: 0, revives: [] };
-      this.isSent = false;
+      this.sentUntil = -Infinity;
     }
     if (deleted === "deleted") {
       const first = await this.firstInLog();
@@ -661,13 +673,13 @@ export class ThreadSync {
   private async send(): Promise<void> {
     while (this.isInStep() && !this.ended.signal.aborted) {
       // The thread is another device's now, and nothing has changed in the log.
-      if (this.isSent && this.live !== undefined) return;
+      if (this.live !== undefined && this.context.parts.clock.elapsed() < this.sentUntil) return;
       const { its } = this;
       const { last } = its.state;
-      this.isSent = true;
+      this.sentUntil = this.context.parts.clock.elapsed() + LOOK_MS;
       const { next } = this.nextOfLive() ?? (await this.next());
       const isOld = this.its.state.last !== last;
-      if (isOld || next !== undefined) this.isSent = false;
+      if (isOld || next !== undefined) this.sentUntil = -Infinity;
       // It was decided by what is not the last entry any more.
       if (isOld) continue;
       if (next === undefined) return;

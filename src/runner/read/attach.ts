@@ -279,7 +279,7 @@ const isRun = (live: LiveRun | undefined, run: Pick<RunRef, "runIndex" | "epoch"
 export function feedOf({ parts, liveRun }: AttachContext, run: RunRef): RunFeed | undefined {
   const { threadId, runIndex, epoch } = run;
   const live = liveRun(threadId);
-  if (isRun(live, run)) return live.feed;
+  if (isRun(live, run) && live.isHere) return live.feed;
   const written = parts.elsewhere.written?.(threadId);
   // One that was gone on with is read in the log by those who began before.
   return written?.runIndex === runIndex && written.epoch === epoch ? written.feed : undefined;

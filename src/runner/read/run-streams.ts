@@ -1,6 +1,7 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { Observable } from "rxjs";
 import { abortWith } from "../../platform/abort.js";
+import type { RunFeed } from "../../run/run-feed.js";
 import type { ConnectedEvents } from "../../run/contract.js";
 import { isSameDatabase } from "../../run/epochs.js";
 import { RunnerError } from "../../run/errors.js";
@@ -15,6 +16,10 @@ import { baselineFor, wholeBaseline, type Asked } from "../history/baseline.js";
 import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
 import { tailRun, type TailEnd } from "./tail.js";
 
+/** A run that was found in the log may be another device's, which is written down here. */
+const feedOfRun = (context: AttachContext, run: LiveRun, ref: RunRef): RunFeed | undefined =>
+  run.isHere ? run.feed : feedOf(context, ref);
+
 /** A run's events from the first one, for each subscriber; unsubscribing does not stop the run. */
 export const eventsOfRun = (context: AttachContext, run: LiveRun, asked: Asked): Observable<BaseEvent> =>
   new Observable<BaseEvent>((subscriber) =>
@@ -22,7 +27,7 @@ export const eventsOfRun = (context: AttachContext, run: LiveRun, asked: Asked):
     pump(subscriber, async (signal) => {
       const ref = await run.started;
       const base = await baselineFor(context, run, asked);
-      const chunks = tailRun(context, ref, run.feed, -1, signal);
+      const chunks = tailRun(context, ref, feedOfRun(context, run, ref), -1, signal);
       for (let next = await chunks.next(); ; next = await chunks.next()) {
         if (next.done !== true) {
           const events = unpackChunk(next.value).map(({ event }) => event);
@@ -48,7 +53,13 @@ export async function* framesOfRun(
   const ref = await run.started;
   const base = await baselineFor(context, run, asked);
   yield { type: "run", run: toLiveRunInfo(ref) };
-  yield* framesBehind(ref, tailRun(context, ref, run.feed, -1, signal), base, (end) => failureOf(run, end), signal);
+  yield* framesBehind(
+    ref,
+    tailRun(context, ref, feedOfRun(context, run, ref), -1, signal),
+    base,
+    (end) => failureOf(run, end),
+    signal,
+  );
 }
 
 /**

@@ -63,3 +63,16 @@ test("a reader of a run that another host of its device ends is told, although n
   await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "finished" } }));
   expect((await collect(laptop.runner.connect({ threadId: "t" }))).at(-1)?.type).toBe(EventType.RUN_FINISHED);
 });
+
+test("what fails once is sent all the same while a run of another device goes on, and that is shown on", async () => {
+  const { server, laptop, gates, run, has } = await streaming();
+  await has(1);
+  const failing = vi.spyOn(laptop.store, "thread").mockRejectedValue(new Error("The disk is gone"));
+  await laptop.runner.updateThread("t", { title: "New" });
+  await eventually(() => expect(laptop.said.join()).toContain("The disk is gone"));
+  failing.mockRestore();
+  await eventually(() => expect(types(server)).toContain("thread"));
+  for (const { letOn } of gates) letOn();
+  await run;
+  await has(6);
+});
