@@ -93,9 +93,9 @@ export class Mirror {
   /**
    * Takes the thread, and puts the run into the log, or goes on with what is there of it.
    *
+   * @param isBegun a part of it was written down
    * @returns undefined where the thread is taken by a run of this device, or what comes before the run is not there yet:
-   *   try again. The run's status where it has ended here
-   * @param isBegun a part of it was written down. Where that is gone, the thread was deleted here, and is read again
+   *   try again. The run's status where it has ended here, or is gone
    */
   static async begin(
     context: MirrorContext,
@@ -121,7 +121,10 @@ export class Mirror {
         const isReplaced = its === undefined && asker !== undefined && status === "stopped";
         if (begun === undefined) return isReplaced ? "broken" : status;
         mirror = new Mirror(context, run, begun.claim, lock, begun.recorded);
-      } else if (!isBegun) {
+      } else if (isBegun) {
+        // It is gone with its thread. Where others keep it, everything is read again.
+        return "superseded";
+      } else {
         const begun = await started(context, run, head);
         // Another run has its id.
         if (begun === "exists") return "superseded";

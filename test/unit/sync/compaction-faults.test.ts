@@ -7,7 +7,19 @@ import { encodeMessage, messageIn, type SpaceMessage } from "../../../src/sync/m
 import { SpaceOffline, type SpaceFrame } from "../../../src/sync/space.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { agentOf, collect, counter, fastClock, freshDb, inputOf, user } from "../runner/kit.js";
-import { device, deviceOn, inStep, lineOf, makeDevice, MemoryServer, say, tree, types, type Device } from "./kit.js";
+import {
+  BEGINS,
+  device,
+  deviceOn,
+  inStep,
+  lineOf,
+  makeDevice,
+  MemoryServer,
+  say,
+  tree,
+  types,
+  type Device,
+} from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 
 /*
@@ -314,27 +326,18 @@ test("a broken run that its device sends again, and not to the end, keeps what a
   const chunk = (firstSeq: number, entries: readonly object[]) => {
     return { firstSeq, count: entries.length, at: 1, times: [entries.length, 0], entries };
   };
-  const run = {
-    type: "run",
-    prev: null,
-    knew: null,
-    startedAt: 1,
-    fingerprint: "f",
-    input: { messages: [] },
-    title: "",
-  };
   const broken = { event: { type: EventType.RUN_ERROR, message: "broken", code: "RUN_BROKEN" } };
   const first = chunk(0, [started, custom(1)]);
   const said = async (...messages: readonly object[]): Promise<void> => {
     for (const message of messages) await add(server, { ...message, ...its } as SpaceMessage); // as another device says it
   };
   const end = { type: "end", status: "broken", endedAt: 2, closedFrom: 5, chunk: chunk(5, [broken]) };
-  await said(run, { type: "events", chunks: [first, chunk(2, [custom(2), custom(3), custom(4)])] }, end);
+  await said(BEGINS, { type: "events", chunks: [first, chunk(2, [custom(2), custom(3), custom(4)])] }, end);
   await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "broken" } }));
   // It is not the end of the path any more.
   await say(laptop, "t", "r2", agentOf(counter(2)));
   const placing = vi.spyOn(laptop.store, "placeRun");
-  await said(run, { type: "events", chunks: [first] });
+  await said(BEGINS, { type: "events", chunks: [first] });
   // What came of it is placed, and more of it is waited for.
   await eventually(() => expect(placing.mock.settledResults.map(({ type }) => type)).toEqual(["fulfilled"]));
   expect((await laptop.store.runById("t", "r1"))?.eventCount).toBe(6);

@@ -13,7 +13,7 @@ import {
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
-import { device, inStep, makeDevice, MemoryServer, say, shown, tree, types, type Device } from "./kit.js";
+import { BEGINS, device, inStep, makeDevice, MemoryServer, say, shown, tree, types, type Device } from "./kit.js";
 
 /*
  * The entries of a thread at rest become one, which comes to the same on all devices, whatever they had read before.
@@ -246,17 +246,7 @@ test("events that are sent again, from an earlier one on, count once, in one ent
   const started: BaseEvent = { type: EventType.RUN_STARTED, threadId: "t", runId: "r" };
   const custom = (value: number): BaseEvent => ({ type: EventType.CUSTOM, name: "n", value });
   const finished: BaseEvent = { type: EventType.RUN_FINISHED, threadId: "t", runId: "r" };
-  const run: SpaceMessage = {
-    ...base,
-    type: "run",
-    runId: "r",
-    prev: null,
-    knew: null,
-    startedAt: 1,
-    fingerprint: "f",
-    input: { messages: [] },
-    title: "",
-  };
+  const run: SpaceMessage = { ...BEGINS, ...base, runId: "r" };
   const events = (...chunks: SentChunk[]): SpaceMessage => ({ ...base, type: "events", runId: "r", chunks });
   const until = [
     entry(1, run),

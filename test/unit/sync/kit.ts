@@ -149,6 +149,17 @@ export async function tree({ runner, store }: AnyDevice, threadId: string): Prom
   return Object.fromEntries(rows.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
+/** An entry that begins the first run of a thread, but for its thread, its device and its id. */
+export const BEGINS = {
+  type: "run",
+  prev: null,
+  knew: null,
+  startedAt: 1,
+  fingerprint: "f",
+  input: { messages: [] },
+  title: "",
+} as const;
+
 /** The messages of the space, in order. */
 export const types = ({ entries }: MemoryServer): string[] =>
   entries.flatMap(({ body }) => {

@@ -2,7 +2,9 @@ import { EventType, type BaseEvent } from "@ag-ui/client";
 import { expect, test, vi } from "vitest";
 import { agentOf, collect, counted, counter, fastClock, gated } from "../runner/kit.js";
 import { Recovery } from "../../../src/runner/claim/recovery.js";
-import { device, inStep, MemoryServer, say, tree, types } from "./kit.js";
+import { History } from "../../../src/runner/history/history.js";
+import { Mirror } from "../../../src/sync/mirror.js";
+import { BEGINS, device, inStep, MemoryServer, say, tree, types } from "./kit.js";
 
 /*
  * A run that goes on is sent, and shown on other devices, from what its host hands out: the log is written, and not read.
@@ -75,4 +77,36 @@ test("what fails once is sent all the same while a run of another device goes on
   for (const { letOn } of gates) letOn();
   await run;
   await has(6);
+});
+
+test("a run of another device that is gone here with its thread is not written down from its middle on", async () => {
+  const { runner, store } = device(new MemoryServer(), "Phone");
+  const { parts } = runner.joinDevices();
+  const its = { id: "laptop", name: "Laptop" };
+  const recovery = new Recovery(parts, () => undefined, new AbortController().signal);
+  const context = { parts, history: new History(store), recovery, self: { id: "phone", name: "Phone" } };
+  const run = { ...BEGINS, threadId: "t", runId: "r1", device: its };
+  expect(await Mirror.begin(context, run, true)).toBe("superseded");
+  expect(await store.head("t")).toBeUndefined();
+  const begun = await Mirror.begin(context, run, false);
+  expect(begun).toBeInstanceOf(Mirror);
+  if (begun instanceof Mirror) await begun.letGo();
+  parts.channel.close();
+});
+
+test("a thread that is deleted while the device of its live run hears no stop comes to rest on all", async () => {
+  const { phone, laptop, gates, run, has } = await streaming();
+  await has(1);
+  vi.spyOn(laptop.space, "tell").mockReturnValue();
+  expect(await laptop.runner.deleteThread("t")).toBe(true);
+  for (const { letOn } of gates) letOn();
+  await run;
+  for (const [n, one] of [laptop, phone].entries()) {
+    // Until the other one is done with it, the thread is busy.
+    await eventually(async () => void (await say(one, "t", `after-${n}`, agentOf(counter(1)))));
+  }
+  await eventually(async () => {
+    expect(Object.keys(await tree(phone, "t"))).toEqual(["after-0", "after-1", "r1"]);
+    expect(await tree(laptop, "t")).toEqual(await tree(phone, "t"));
+  });
 });

@@ -23,6 +23,7 @@ import {
   user,
 } from "../runner/kit.js";
 import {
+  BEGINS,
   device,
   ended,
   inStep,
@@ -470,18 +471,8 @@ test("a run that this device takes over from one that sends a copy is done with,
   await inStep(phone);
   phone.space.connect(false);
   await say(phone, "t", "r1", agentOf(counter(1)));
-  const copy = encodeMessage({
-    type: "run",
-    threadId: "t",
-    device: { id: "other", name: "Other" },
-    runId: "r1",
-    prev: null,
-    knew: null,
-    startedAt: 1,
-    fingerprint: "other",
-    input: { messages: [] },
-    title: "the title of the copy",
-  });
+  const its = { threadId: "t", device: { id: "other", name: "Other" }, runId: "r1", title: "the title of the copy" };
+  const copy = encodeMessage({ ...BEGINS, ...its });
   server.add(await keyOfThread("t"), copy, 0, "copy");
   phone.space.connect(true);
   await eventually(() => expect(ended(server)).toBe(1));
