@@ -11,7 +11,7 @@ export interface NatsServers {
   pids(): readonly number[];
   /** Resolves when it has ended. Default: the first, by SIGKILL. */
   kill(at?: number, signal?: NodeJS.Signals): Promise<void>;
-  /** On the same ports, with the same disk. Resolves when it is ready. */
+  /** On the same ports, with the same disk. Resolves when it is ready; a server of a cluster may also stay behind. */
   restart(at?: number): Promise<void>;
   /** All end at once, lose their disks, and start again. Resolves when they are ready. */
   wipe(): Promise<void>;

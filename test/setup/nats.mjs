@@ -13,6 +13,8 @@ const VARIABLE = "NATS_SERVER_PATH";
 const PLACES = ["/usr/sbin/nats-server", "/usr/local/sbin/nats-server"];
 /** A server that is not ready by then never will be. */
 const READY_MS = 60_000;
+/** A server of a cluster that is not well again by then stays behind. */
+const WELL_MS = 30_000;
 /** How often a condition is looked at. */
 const LOOK_MS = 25;
 
@@ -87,11 +89,12 @@ export function spawnNats(path, configFile, stdio = "ignore") {
   return { child, ended };
 }
 
-async function isReady(monitor) {
+/** What a server says of itself; undefined: it does not answer. */
+async function healthOf(monitor) {
   try {
-    return (await fetch(`http://127.0.0.1:${monitor}/healthz`)).ok;
+    return await fetch(`http://127.0.0.1:${monitor}/healthz`);
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -120,10 +123,16 @@ export async function startNats({ servers = 1, config = "" } = {}) {
     own[at].process = spawnNats(path, join(folder, `${own[at].name}.conf`));
   }
 
-  async function ready(at) {
+  /** @param wellMs how long it may answer and not be well, in ms; then it resolves all the same */
+  async function ready(at, wellMs = Infinity) {
     const { child } = own[at].process;
-    for (const until = Date.now() + READY_MS; !(await isReady(own[at].monitor)); await delay(LOOK_MS)) {
-      if (child.exitCode === null && Date.now() < until) continue;
+    const began = Date.now();
+    for (; ; await delay(LOOK_MS)) {
+      const health = await healthOf(own[at].monitor);
+      const took = Date.now() - began;
+      if (health?.ok) return true;
+      if (health && took > wellMs) return false;
+      if (child.exitCode === null && took < READY_MS) continue;
       const log = join(folder, `${own[at].name}.log`);
       throw new Error(`nats-server did not start: ${existsSync(log) ? readFileSync(log, "utf8").slice(-2_000) : path}`);
     }
@@ -170,10 +179,10 @@ export async function startNats({ servers = 1, config = "" } = {}) {
       const again = async () => {
         if (own[at].process.child.exitCode === null && own[at].process.child.signalCode === null) await kill(at);
         start(at);
-        await ready(at);
+        return ready(at, servers > 1 ? WELL_MS : undefined);
       };
-      // In a cluster a server of 2.9 may stay behind until it is started once more.
-      await again().catch(again);
+      // In a cluster a server of 2.9 may stay behind until it is started once more, or for good: the two others go on.
+      if (!(await again())) await again();
     },
     stop,
   };
