@@ -1,22 +1,21 @@
 import { abortWith } from "../platform/abort.js";
 import { Bell } from "../platform/bell.js";
 import { messageOf } from "../run/errors.js";
-import { isUnreadable } from "../runner/history/run-log.js";
-import { digestOf, plainCodec } from "../storage/codec.js";
 import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
-import type { RunRow, ThreadHead } from "../storage/run-store.js";
+import type { RunRow } from "../storage/run-store.js";
 import { AddedEntries } from "./added-entries.js";
 import { Arrivals, type ArrivalsContext } from "./arrivals.js";
 import type { StopCall } from "./devices.js";
 import type { IncomingRun, Written } from "./incoming.js";
 import { encodeMessage, messageIn, type SpaceMessage, type WholeMessage } from "./messages.js";
 import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
-import { briefOf, nextOfLive, nextToSend, readToSend, type Next } from "./outgoing.js";
+import { briefOf } from "./outgoing.js";
 import { ReadOfThread } from "./read-of-thread.js";
 import { changedHere, firstUnknown, grown, recordAfter } from "./record-changes.js";
 import { Restoring, type RestoringReason } from "./restoring.js";
 import { namedRun, runName } from "./run-name.js";
+import { Sender, type SenderContext } from "./sender.js";
 import { SpaceOffline, type Space, type SpaceEntry } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
 import { fold, newChunks, NO_ENTRIES, openRun } from "./thread-state.js";
@@ -26,12 +25,10 @@ import { wholeThread } from "./whole-thread.js";
 /** How often a thread with a live run of another device looks whether somebody asks for its end, in ms. */
 const LOOK_MS = 1_000;
 
-export interface ThreadSyncContext extends ArrivalsContext {
+export interface ThreadSyncContext extends ArrivalsContext, SenderContext {
   readonly space: Space;
   /** All entries up to now were read, and the connection is there. */
   readonly isCurrent: () => boolean;
-  /** Runs that a host of this device is about to start now: see `idKey`. */
-  readonly starting: () => ReadonlySet<string>;
   /** From now on it has something that is not saved. */
   readonly unsaved: (thread: ThreadSync) => void;
   readonly save: (thread: ThreadSync) => Promise<void>;
@@ -41,8 +38,6 @@ export interface ThreadSyncContext extends ArrivalsContext {
   readonly letGo: (key: string, threadId: string, last: number) => Promise<void>;
   /** Its runs have left this device. */
   readonly left: (thread: ThreadSync) => void;
-  /** The run that a host of this context executes in the thread. */
-  readonly live: (threadId: string) => FedRun | undefined;
   /** Ends a run of this device. */
   readonly stop: (call: StopCall) => void;
   /** Why nothing can be sent, as it seems; undefined: something was sent. */
@@ -57,6 +52,7 @@ export interface ThreadSyncContext extends ArrivalsContext {
 export class ThreadSync {
   private readonly bell = new Bell();
   private readonly arrivals: Arrivals;
+  private readonly sender: Sender;
   private readonly ended: AbortController;
   private working: Promise<void> | undefined;
   /** Everything that the space has of it is to be read, or read again. */
@@ -67,8 +63,6 @@ export class ThreadSync {
   private unsavedFrom: number | undefined;
   /** When it was saved last, by the clock of the host. */
   private savedAt = -Infinity;
-  /** Until then, by the clock of the host, nothing is left to send: nothing has changed in the log since it was looked at. */
-  private sentUntil = -Infinity;
   private leaving: Promise<boolean> | undefined;
   /**
    * Whether its runs are in the log, as far as others have added any: to be read; read; of the first one there is nothing
@@ -82,6 +76,15 @@ export class ThreadSync {
   ) {
     this.ended = abortWith(context.signal);
     this.arrivals = new Arrivals(context, its.threadId, () => this.forgetThread());
+    this.sender = new Sender(context, {
+      whole: this.read.whole,
+      record: () => this.its,
+      isOpen: () => this.isInStep() && !this.ended.signal.aborted,
+      isTaken: () => this.live !== undefined,
+      isListed: () => !this.arrivals.changeList,
+      skip: (runIndex) => (this.its = { ...this.its, sent: runIndex + 1 }),
+      add: async (message) => (await this.add(message)) && this.restoring === undefined,
+    });
     if (its.unread === true) this.readAnew(its.state.last);
   }
 
@@ -290,7 +293,7 @@ export class ThreadSync {
       case "nothing":
     }
     // More of another device's run changes nothing of what is to be sent.
-    if (type !== "events" || isOwn) this.sentUntil = -Infinity;
+    if (type !== "events" || isOwn) this.sender.look();
     this.wake();
   }
 
@@ -436,7 +439,7 @@ export class ThreadSync {
 
   /** Something may have changed. */
   ring(): void {
-    this.sentUntil = -Infinity;
+    this.sender.look();
     this.wake();
   }
 
@@ -488,7 +491,7 @@ export class ThreadSync {
   private async leaveLog(isFree: () => boolean): Promise<boolean> {
     const { parts, history } = this.context;
     const { threadId, key, state } = this.its;
-    const [{ head, next }, row] = await Promise.all([this.next(), parts.store.thread(threadId)]);
+    const [{ head, next }, row] = await Promise.all([this.sender.next(), parts.store.thread(threadId)]);
     // What waits for an answer, or to be gone on with, may need more than others have.
     const isOver =
       head?.pending === undefined &&
@@ -571,12 +574,12 @@ export class ThreadSync {
         }
         await this.arrivals.writeDown();
         if ((this.runsAre === "read" || this.runsAre === "begun") && this.restoring === undefined) await this.come();
-        await this.send();
+        await this.sender.send();
         await this.reconcile();
         // While something is to be restored, what is saved must still say so.
         const isUnsaved = this.unsavedFrom !== undefined || this.its.unread === true;
         // What a live run adds is saved now and then: a host that starts later reads it again.
-        isSavedLater = isUnsaved && this.isSending && parts.clock.elapsed() - this.savedAt < LOOK_MS;
+        isSavedLater = isUnsaved && this.sender.isStreaming && parts.clock.elapsed() - this.savedAt < LOOK_MS;
         if (isUnsaved && !isSavedLater && this.isWrittenDown && this.restoring === undefined) {
           this.savedAt = parts.clock.elapsed();
           const { unread: _unread, ...read } = this.its;
@@ -586,7 +589,7 @@ export class ThreadSync {
         }
       } catch (error) {
         if (signal.aborted) return;
-        this.sentUntil = -Infinity;
+        this.sender.look();
         if (error instanceof SpaceOffline && !this.context.isCurrent()) this.context.unsent(this);
         else if (error instanceof SpaceOffline) {
           // It failed with a connection after which there is another one: nothing rings for that.
@@ -650,68 +653,13 @@ export class ThreadSync {
     if (deleted === "kept") {
       this.read.whole.clear();
       this.its = { ...this.its, sent: 0, revives: [] };
-      this.sentUntil = -Infinity;
+      this.sender.look();
     }
     if (deleted === "deleted") {
       const first = await this.firstInLog();
       this.its = { ...this.its, first };
     }
     return deleted === "blocked" ? "blocked" : "done";
-  }
-
-  /** A run of this host is sent while it goes on. */
-  private get isSending(): boolean {
-    return this.nextOfLive() !== undefined;
-  }
-
-  private nextOfLive(): ReturnType<typeof nextOfLive> {
-    const { live, self } = this.context;
-    return nextOfLive(this.its, live(this.its.threadId), self);
-  }
-
-  /** Sends what this device has and the space does not. */
-  private async send(): Promise<void> {
-    while (this.isInStep() && !this.ended.signal.aborted) {
-      // The thread is another device's now, and nothing has changed in the log.
-      if (this.live !== undefined && this.context.parts.clock.elapsed() < this.sentUntil) return;
-      const { its } = this;
-      const { last } = its.state;
-      this.sentUntil = this.context.parts.clock.elapsed() + LOOK_MS;
-      const { next } = this.nextOfLive() ?? (await this.next());
-      const isOld = this.its.state.last !== last;
-      if (isOld || next !== undefined) this.sentUntil = -Infinity;
-      // It was decided by what is not the last entry any more.
-      if (isOld) continue;
-      if (next === undefined) return;
-      if (next.is === "sent") this.its = { ...this.its, sent: next.runIndex + 1 };
-      // What others have added comes first; it rings when it is read.
-      else if (!(await this.add(next.message)) || this.restoring !== undefined) return;
-    }
-  }
-
-  /** What is to be sent next, by what stands in the log. */
-  private async next(): Promise<{ readonly head: ThreadHead | undefined; readonly next: Next }> {
-    const { parts, self } = this.context;
-    const { its } = this;
-    const starting = this.context.starting();
-    const read = await readToSend(parts.store, its, self);
-    const { head } = read;
-    const isListed = !this.arrivals.changeList;
-    const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
-    const next = await nextToSend(parts.store, read, its, {
-      device: self,
-      starting,
-      isListed,
-      digest,
-      whole: this.read.whole,
-      now: parts.clock.now(),
-    }).catch((error: unknown): Next => {
-      if (!isUnreadable(error) || head === undefined || this.its.sent >= head.runCount) throw error;
-      // A record that cannot be read must not keep later runs here.
-      parts.logger.warn(`${this.its.threadId}: not sent: ${messageOf(error)}`);
-      return { is: "sent", runIndex: this.its.sent };
-    });
-    return { head, next };
   }
 
   /** This device is in step; else it rings when it is. */
@@ -724,7 +672,7 @@ export class ThreadSync {
   /** The end of the active path, and the title, are those that all devices come to. */
   private async reconcile(): Promise<void> {
     const { activating } = this.its;
-    if (!this.isInStep() || !this.isWrittenDown || activating !== undefined || this.isSending) return;
+    if (!this.isInStep() || !this.isWrittenDown || activating !== undefined || this.sender.isStreaming) return;
     await reconcile(this.context, this.its);
   }
 }

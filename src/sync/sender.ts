@@ -1,0 +1,109 @@
+import { messageOf } from "../run/errors.js";
+import type { FedRun } from "../run/run-feed.js";
+import { isUnreadable } from "../runner/history/run-log.js";
+import type { RunnerParts } from "../runner/parts.js";
+import { digestOf, plainCodec } from "../storage/codec.js";
+import type { DeviceName } from "../storage/devices.js";
+import type { ThreadHead } from "../storage/run-store.js";
+import type { SpaceMessage } from "./messages.js";
+import { nextOfLive, nextToSend, readToSend, type Next } from "./outgoing.js";
+import type { ThreadRecord } from "./sync-database.js";
+
+/** How long nothing is looked for in the log of a thread that another device holds, in ms. */
+const LOOK_MS = 1_000;
+
+export interface SenderContext {
+  readonly parts: RunnerParts;
+  readonly self: DeviceName;
+  /** Runs that a host of this device is about to start now: see `idKey`. */
+  readonly starting: () => ReadonlySet<string>;
+  /** The run that a host of this context executes in the thread. */
+  readonly live: (threadId: string) => FedRun | undefined;
+}
+
+/** A thread whose runs and changes are sent. */
+export interface SentThread {
+  /** Own runs that the space has whole, see `runKey`. */
+  readonly whole: ReadonlySet<string>;
+  /** As it is known now. */
+  record(): ThreadRecord;
+  /** Something may be sent now. */
+  isOpen(): boolean;
+  /** A run of another device is written down while it goes on. */
+  isTaken(): boolean;
+  /** What others have changed of the thread's entry in the list is in the log. */
+  isListed(): boolean;
+  /** This run is in the space, whole. */
+  skip(runIndex: number): void;
+  /** @returns false where something else comes first; it rings when that was done */
+  add(message: SpaceMessage): Promise<boolean>;
+}
+
+/** Sends what this device has of a thread and the space does not. */
+export class Sender {
+  /** Until then, by the clock of the host, nothing is left to send: nothing has changed in the log since it was looked at. */
+  private until = -Infinity;
+
+  constructor(
+    private readonly context: SenderContext,
+    private readonly thread: SentThread,
+  ) {}
+
+  /** Something may have changed in the log. */
+  look(): void {
+    this.until = -Infinity;
+  }
+
+  /** A run of this host is sent while it goes on. */
+  get isStreaming(): boolean {
+    return this.nextOfLive() !== undefined;
+  }
+
+  /** Sends all that there is. Errors: of the log or the space */
+  async send(): Promise<void> {
+    const { thread } = this;
+    const { clock } = this.context.parts;
+    while (thread.isOpen()) {
+      // The thread is another device's now, and nothing has changed in the log.
+      if (thread.isTaken() && clock.elapsed() < this.until) return;
+      const { last } = thread.record().state;
+      this.until = clock.elapsed() + LOOK_MS;
+      const { next } = this.nextOfLive() ?? (await this.next());
+      const isOld = thread.record().state.last !== last;
+      if (isOld || next !== undefined) this.look();
+      // It was decided by what is not the last entry any more.
+      if (isOld) continue;
+      if (next === undefined) return;
+      if (next.is === "sent") thread.skip(next.runIndex);
+      else if (!(await thread.add(next.message))) return;
+    }
+  }
+
+  /** What is to be sent next, by what stands in the log. */
+  async next(): Promise<{ readonly head: ThreadHead | undefined; readonly next: Next }> {
+    const { parts, self } = this.context;
+    const { whole } = this.thread;
+    const record = this.thread.record();
+    const starting = this.context.starting();
+    const read = await readToSend(parts.store, record, self);
+    const { head } = read;
+    const isListed = this.thread.isListed();
+    const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
+    const now = parts.clock.now();
+    const context = { device: self, starting, isListed, digest, whole, now };
+    const next = await nextToSend(parts.store, read, record, context).catch((error: unknown): Next => {
+      const { sent } = this.thread.record();
+      if (!isUnreadable(error) || head === undefined || sent >= head.runCount) throw error;
+      // A record that cannot be read must not keep later runs here.
+      parts.logger.warn(`${record.threadId}: not sent: ${messageOf(error)}`);
+      return { is: "sent", runIndex: sent };
+    });
+    return { head, next };
+  }
+
+  private nextOfLive(): ReturnType<typeof nextOfLive> {
+    const { live, self } = this.context;
+    const record = this.thread.record();
+    return nextOfLive(record, live(record.threadId), self);
+  }
+}
