@@ -500,7 +500,11 @@ export class Sync {
     });
     this.threads.set(threadId, loading);
     this.loading.add(loading);
-    loading.catch(quiet).finally(() => this.loading.delete(loading));
+    // What cannot be read now is read again by whoever needs it next.
+    const forget = (): void => {
+      if (this.threads.get(threadId) === loading) this.threads.delete(threadId);
+    };
+    loading.catch(forget).finally(() => this.loading.delete(loading));
     return loading;
   }
 

@@ -292,3 +292,15 @@ test("a claim whose answer was lost with the connection keeps no thread busy whe
   // It may have read only one of them.
   await eventually(async () => void (await sayNow(laptop, "t", "r2", agentOf(counter(2)))));
 });
+
+test("what is remembered of a thread cannot be read once: it is read again, and holds up no other thread", async () => {
+  const space = new MemoryServer();
+  const [phone, laptop] = [device(space, "Phone"), device(space, "Laptop")];
+  await inStep(phone, laptop);
+  const read = vi.spyOn(phone.database, "thread");
+  read.mockRejectedValueOnce(new Error("The disk fails"));
+  for (const threadId of ["t", "u"]) await say(laptop, threadId, `r-${threadId}`, agentOf(counter(2)));
+  for (const threadId of ["t", "u"]) {
+    await eventually(async () => expect(await tree(phone, threadId)).toEqual(await tree(laptop, threadId)));
+  }
+});
