@@ -64,11 +64,10 @@ export class Admissions {
     const { clock } = this.of.parts;
     await this.begun();
     // Its claim may stand all the same, and be read meanwhile.
-    const ring = (): Promise<void> => this.of.threadOf(threadId).then((thread) => thread?.ring(), quiet);
     const admitted: Admission = {
       is: "admitted",
       release: () => {
-        if (this.starting.delete(key)) void ring();
+        if (this.starting.delete(key)) void this.ring(threadId);
       },
     };
     const refused = (is: Admission): Admission => {
@@ -168,10 +167,10 @@ export class Admissions {
       this.starting.add(key);
       try {
         const inLog = () => this.inLog(request);
-        await askServers({ ...context, ...this.of, inLog }, thread, asked, signal);
+        await askServers({ ...context, ...this.of, inLog }, asked, signal);
       } finally {
         this.starting.delete(key);
-        thread.ring();
+        void this.ring(threadId);
       }
     };
     return { is: "elsewhere", wait };
@@ -190,6 +189,11 @@ export class Admissions {
       await ringOrSilence(moved, moved.count, clock, BEGIN_MS, closed);
     }
     if (context() !== undefined) await this.waitedFor(isCurrent);
+  }
+
+  private async ring(threadId: string): Promise<void> {
+    const thread = await this.of.threadOf(threadId).catch(quiet);
+    thread?.ring();
   }
 
   private isOffered(agentId: string): boolean {

@@ -8,6 +8,7 @@ import type { ClaimMessage, ReleaseMessage } from "./messages.js";
 import type { Devices } from "./devices.js";
 import { runName } from "./run-name.js";
 import { SpaceOffline } from "./space.js";
+import { NO_ENTRIES } from "./thread-state.js";
 import type { ThreadSync } from "./thread-sync.js";
 
 /** How long the servers have to take a run and to begin it, in ms: less than a tab waits for an answer of its host. */
@@ -22,6 +23,8 @@ export interface AskContext {
   readonly parts: Pick<RunnerParts, "clock">;
   readonly self: DeviceName;
   readonly devices: Pick<Devices, "askToStop" | "isAway">;
+  /** The thread, as the space has it now: it is another one after the space has begun anew. Undefined: this host leaves the space. */
+  readonly threadOf: (threadId: string) => Promise<ThreadSync | undefined>;
   /** Resolves with the run, once it stands in the log. */
   readonly inLog: () => Promise<unknown>;
   /** Everything that others have added is known. */
@@ -40,8 +43,7 @@ export interface AskContext {
  * server refused it
  */
 export async function askServers(
-  { parts: { clock }, self, devices, inLog, isCurrent, moved, closed }: AskContext,
-  thread: ThreadSync,
+  { parts: { clock }, self, devices, threadOf, inLog, isCurrent, moved, closed }: AskContext,
   asked: AskedRun,
   signal: AbortSignal,
 ): Promise<void> {
@@ -52,7 +54,7 @@ export async function askServers(
   const name = runName(ids);
   const cancelled = (): RunnerError => new RunnerError("cancelled", { threadId, runId });
   const offline = (message: string): RunnerError => new RunnerError("offline", { threadId, agentId }, { message });
-  const add = (message: ClaimMessage | ReleaseMessage): Promise<boolean> =>
+  const add = (thread: ThreadSync, message: ClaimMessage | ReleaseMessage): Promise<boolean> =>
     thread.add(message).catch((error: unknown) => {
       // It may be there or not: that is seen when the connection is there again.
       if (error instanceof SpaceOffline) return false;
@@ -66,7 +68,8 @@ export async function askServers(
   const stopAt = async ({ id }: DeviceName, its: string): Promise<void> => {
     let isAway = false;
     for (let pause = LOOK_MS; !closed.aborted; pause = Math.min(2 * pause, TOLD_MS)) {
-      const { lock, open } = thread.record.state;
+      const thread = await threadOf(threadId).catch(() => undefined);
+      const { lock, open } = thread?.record.state ?? NO_ENTRIES;
       const hasClaimed =
         lock !== undefined && runName(lock) === its && lock.asks === undefined && lock.device.id === id;
       const opened = Object.hasOwn(open, its) ? open[its] : undefined;
@@ -92,9 +95,11 @@ export async function askServers(
   for (;;) {
     const seen = moved.count;
     const isThere = (await inLog()) !== undefined;
+    const thread = await threadOf(threadId);
     if (isThere && !signal.aborted) return;
     // The run goes on without this host.
-    if (closed.aborted || RunnerError.is(signal.reason, "closed")) throw new RunnerError("closed", { threadId, runId });
+    if (thread === undefined || closed.aborted || RunnerError.is(signal.reason, "closed"))
+      throw new RunnerError("closed", { threadId, runId });
     // What stands in the space is released when this device is in step again, or executed meanwhile.
     if (signal.aborted && !isCurrent()) throw cancelled();
     // What was read of the log is older than what is read below.
@@ -118,7 +123,7 @@ export async function askServers(
       }
       const isLate = since !== undefined && clock.elapsed() - since >= TAKE_MS;
       if (isAsked && (signal.aborted || isLate)) {
-        if (await add({ type: "release", threadId, runId, device: self })) {
+        if (await add(thread, { type: "release", threadId, runId, device: self })) {
           if (signal.aborted) throw takenBack();
           throw offline(`No server of the space has taken the run of the agent "${agentId}": ask again`);
         }
@@ -140,7 +145,7 @@ export async function askServers(
         const counts = asks === 0 || !isIts ? 1 : 0;
         asks += counts;
         since = undefined;
-        if (await add({ type: "claim", threadId, ...ids, device: self, asks: asked })) continue;
+        if (await add(thread, { type: "claim", threadId, ...ids, device: self, asks: asked })) continue;
         // Others have added something: it was not asked for.
         if (isCurrent()) asks -= counts;
       }

@@ -33,6 +33,7 @@ interface ServingParts {
   readonly stop: (call: StopCall) => void;
   /** Rings when an entry was read or written down. */
   readonly moved: Bell;
+  readonly openOf: (threadId: string) => ThreadSync | undefined;
   readonly isAway: (deviceId: string) => boolean;
   readonly isCurrent: () => boolean;
   readonly closed: AbortSignal;
@@ -118,8 +119,10 @@ export class Serving {
       .then(() => (this.isAsked(thread, name) ? clock.after(AGAIN_MS, this.of.closed) : undefined))
       .finally(() => {
         this.executing.delete(key);
-        thread.ring();
-        if (!this.of.closed.aborted) this.take(thread);
+        // It is another one where the space has begun anew.
+        const now = this.of.openOf(threadId);
+        now?.ring();
+        if (now !== undefined && !this.of.closed.aborted) this.take(now);
       });
   }
 

@@ -237,6 +237,7 @@ export class Sync {
         clock,
         stop,
         moved: this.moved,
+        openOf: (threadId) => this.open.get(threadId),
         isAway: (id) => devices.isAway(id),
         isCurrent: () => this.isCurrent,
         closed: signal,

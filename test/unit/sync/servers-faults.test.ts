@@ -381,3 +381,25 @@ test("of two answers under one id, the one that was taken back while the space w
   expect(await yes).toBeUndefined();
   expect(answered).toEqual(["yes"]);
 });
+
+test("the space begins anew while a run is asked for: it is asked for again, or taken back", async () => {
+  for (const isStopped of [false, true]) {
+    const space = new MemoryServer();
+    const { letOn } = await slowServer(space);
+    const phone = device(new MemorySpace(space), "Phone");
+    await sees(phone.runtime, "heavy");
+    const asked = ask(phone.runtime, "heavy", "t", "r1").then(
+      () => "done",
+      (error: { code?: string }) => error.code,
+    );
+    await isAsked(space);
+    space.lose();
+    await isAsked(space);
+    if (isStopped) expect(await phone.runtime.runner().stop({ threadId: "t" })).toBe(true);
+    else letOn();
+    expect(await asked).toBe(isStopped ? "cancelled" : "done");
+    letOn();
+    await ask(phone.runtime, "heavy", "t", "r2");
+    expect(await phone.runtime.runner().isRunning({ threadId: "t" })).toBe(false);
+  }
+});
