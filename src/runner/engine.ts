@@ -284,6 +284,7 @@ export class RunnerEngine {
 
   private async closeNow(): Promise<void> {
     await this.stopping.endAll("stopped");
+    await this.parts.elsewhere.leave?.();
     await (await this.retention.begun?.catch(() => undefined))?.idle();
     this.closed.abort();
     this.parts.channel.close();

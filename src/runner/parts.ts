@@ -59,6 +59,8 @@ export interface ElsewhereParts {
   written?: (threadId: string) => FedRun | undefined;
   /** Errors: RunnerError `offline` or `call-over`, for a run that is to be executed elsewhere. */
   admit?: (request: PlacedRequest) => Promise<Admission>;
+  /** Resolves when others have what this host has ended, or soon. */
+  leave?: () => Promise<void>;
 }
 
 /** The parts of the runner's algorithm. Presets choose them. */

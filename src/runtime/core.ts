@@ -41,7 +41,7 @@ import type { ServedRun } from "./served-run.js";
 import { startWaiting } from "./start-waiting.js";
 import type { WaitingRuns } from "./waiting/waiting-runs.js";
 
-/** How long a run that servers are to execute waits for the code that asks them, in ms. */
+/** How long the code that keeps devices in step is waited for, and the space where this host leaves it, in ms. */
 const SYNC_MS = 5_000;
 
 /**
@@ -68,6 +68,8 @@ export class RuntimeCore {
   private readonly lockingHere: Lazy<Locking> | undefined;
   private readonly synced = new ReplaySubject<SyncState>(1);
   private closed = false;
+  /** Resolves when the runner that is closed has left its space. */
+  private left: Promise<void> = Promise.resolve();
   /** Filter failures already reported to metrics. */
   private readonly filterFailures = new WeakSet<object>();
 
@@ -230,6 +232,7 @@ export class RuntimeCore {
     const ended = loaded(import("../sync/start.js"))
       .then(({ startSync }) => startSync(runner, options, start))
       .catch((error: unknown) => this.logger.error(`Devices are not in step: ${messageOf(error)}`, loggable(error)));
+    this.left = ended;
     const begun = Promise.race([firstValueFrom(this.synced), ended]);
     runner.awaitDevices(inTime(begun, SYNC_MS).catch(() => undefined));
   }
@@ -282,6 +285,7 @@ export class RuntimeCore {
     const runs = this.runs.made;
     this.lockingHere?.made?.close();
     await Promise.all([runs?.close(), this.home.close(async () => runs?.endRecorded())]);
+    await inTime(this.left, SYNC_MS).catch(() => undefined);
   }
 
   /** See {@link Runtime}. */

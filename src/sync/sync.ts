@@ -29,6 +29,8 @@ import { NO_ENTRIES } from "./thread-state.js";
 
 /** Pause after a failure that nobody expected, in ms. */
 const RETRY_MS = 1_000;
+/** How long a host that closes waits for the space, in ms. */
+const LEAVE_MS = 3_000;
 
 export interface SyncParts {
   readonly space: Space;
@@ -167,6 +169,7 @@ export class Sync {
     elsewhere.admit = (request) => this.admissions.admit(request);
     elsewhere.advanced = (threadId) => this.open.get(threadId)?.ring();
     elsewhere.written = (threadId) => this.open.get(threadId)?.live;
+    elsewhere.leave = () => this.sendRest();
     space.state$.subscribe((state) => {
       if (state.is !== "online") this.target = undefined;
       if (!this.isOutdated) this.state = state;
@@ -200,6 +203,7 @@ export class Sync {
     delete elsewhere.fetch;
     delete elsewhere.advanced;
     delete elsewhere.written;
+    delete elsewhere.leave;
     this.devices?.leave();
     this.closed.abort();
     await this.running;
@@ -209,6 +213,15 @@ export class Sync {
     for (const lock of this.held) await lock.release();
     await this.options.database.close();
     this.status.complete();
+  }
+
+  /** What runs of this device came to is sent: a host in memory has nothing of it afterwards, and others would execute it again. */
+  private async sendRest(): Promise<void> {
+    if (!this.isCurrent) return;
+    const until = abortWith(this.closed.signal);
+    const sent = [...this.open.values()].filter(({ isOurs }) => isOurs).map((thread) => thread.settled());
+    await Promise.race([Promise.all(sent), this.options.parts.clock.after(LEAVE_MS, until.signal)]);
+    until.abort();
   }
 
   private async run(): Promise<void> {

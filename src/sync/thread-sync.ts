@@ -130,6 +130,13 @@ export class ThreadSync {
     return this.arrivals.areBehind;
   }
 
+  /** This device has begun something in it that others do not have to its end. */
+  get isOurs(): boolean {
+    const { lock, open } = this.its.state;
+    const { self } = this.context;
+    return [lock, ...Object.values(open)].some((one) => one?.device.id === self.id);
+  }
+
   /** Another device holds it, and is online. */
   get heldBy(): DeviceName | undefined {
     const { lock } = this.its.state;

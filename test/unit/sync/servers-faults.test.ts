@@ -2,7 +2,7 @@ import { EventType, type BaseEvent } from "@ag-ui/client";
 import { expect, test } from "vitest";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
-import { types } from "./kit.js";
+import { passes, types } from "./kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
 import { ask, device, runOf, sees, server, textsOf } from "./servers-kit.js";
 
@@ -402,4 +402,22 @@ test("the space begins anew while a run is asked for: it is asked for again, or 
     await ask(phone.runtime, "heavy", "t", "r2");
     expect(await phone.runtime.runner().isRunning({ threadId: "t" })).toBe(false);
   }
+});
+
+test("a server that closes in the middle of a run tells what came of it first, however slow the space is", async () => {
+  const space = new MemoryServer();
+  const { gate } = gated();
+  const agents = { heavy: agentOf(counter(4, (step) => (step === 2 ? gate : undefined))) };
+  const host = await server(new MemorySpace(space, { lateAnswer: () => passes(20) }), "Server", { agents });
+  const phone = device(new MemorySpace(space), "Phone");
+  await sees(phone.runtime, "heavy");
+  const asked = ask(phone.runtime, "heavy", "t", "r1").catch(() => undefined);
+  await until(() => expect(types(space)).toContain("events"));
+  const told: string[] = [];
+  space.told.subscribe((body) => told.push(new TextDecoder().decode(body)));
+  await host.close();
+  expect(types(space).at(-1)).toBe("end");
+  expect(told.join()).toContain('"gone"');
+  await asked;
+  await until(async () => expect(await runOf(phone.runtime, "t", "r1")).toMatchObject({ status: "stopped" }));
 });
