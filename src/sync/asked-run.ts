@@ -40,7 +40,8 @@ export function isAskedRun(value: unknown): boolean {
     typeof answerId === "string" &&
     typeof agentId === "string" &&
     isRecord(input) &&
-    Array.isArray(input["tools"])
+    Array.isArray(input["tools"]) &&
+    input["tools"].every(isRecord)
   );
 }
 

@@ -250,7 +250,9 @@ test("nonsense that is asked for is refused, and the thread is free", async () =
   await ask(phone.runtime, "heavy", "t", "r1");
   const decoder = new TextDecoder();
   const claim = space.entries.find(({ body }) => decoder.decode(body).includes('"asks"'))!;
-  const message = JSON.parse(decoder.decode(claim.body)) as { asks: { request: { threadId: string } } };
+  const message = JSON.parse(decoder.decode(claim.body)) as {
+    asks: { request: { threadId: string; input: { tools: unknown[] } } };
+  };
   const add = (change: (of: typeof message) => void, id: string): void => {
     const changed = structuredClone(message);
     change(changed);
@@ -260,6 +262,9 @@ test("nonsense that is asked for is refused, and the thread is free", async () =
   const released = () => types(space).filter((type) => type === "release").length;
   add((it) => (it.asks.request.threadId = "another"), "a");
   await until(() => expect(released()).toBe(1));
+  const understood = types(space).length;
+  add((it) => (it.asks.request.input.tools = [null]), "b");
+  expect(types(space)).toHaveLength(understood);
   await ask(phone.runtime, "heavy", "t", "r2");
   expect(await phone.runtime.threads.list()).toHaveLength(1);
 });
