@@ -1,16 +1,15 @@
-import { RunnerError } from "../../run/errors.js";
 import { lastSeq, sliceChunk } from "../../run/pack.js";
 import type { BaseEvent } from "@ag-ui/client";
 import type { Chunk } from "../../run/types.js";
+import { isNotOfRecord } from "../../storage/codec.js";
 import type { RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
 import { completed } from "./run-input.js";
 
 /** Events fetched from the log at a time. */
 const PAGE_EVENTS = 8_192;
 
-/** The record failed, not the store: it has a wrong shape, or cannot be copied. */
-export const isUnreadable = (error: unknown): boolean =>
-  !RunnerError.is(error) || RunnerError.is(error, "corrupt-record");
+/** The record failed, not the store or its keys: it has a wrong shape, or cannot be copied. */
+export const isUnreadable = (error: unknown): boolean => !isNotOfRecord(error);
 
 /** Replaces a run with an unreadable record: only that it is over is known. */
 const standIn = ({ threadId, epoch, first = 0 }: ThreadHead, runIndex: number): RunRow => ({

@@ -3,7 +3,7 @@ import { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
 import type { LockState } from "../../run/types.js";
-import { toKey } from "./keys.js";
+import { keyFailed, toKey } from "./keys.js";
 import { KeyRing, type KeyStore } from "./key-ring.js";
 
 /** A passphrase, or a key that may wrap and unwrap keys, see {@link createEncryptionKey}. */
@@ -11,7 +11,10 @@ export type EncryptionKey = CryptoKey | string;
 
 /** What an {@link Encryption} is made with. */
 export interface EncryptionOptions {
-  /** The key, or a function that is called when it is first needed. Absent: somebody unlocks it later. */
+  /**
+   * The key, or a function that is called when it is first needed: while it fails, everything is `locked`, and each use
+   * calls it again. Absent: somebody unlocks it later.
+   */
   readonly key?: EncryptionKey | (() => EncryptionKey | Promise<EncryptionKey>);
 }
 
@@ -34,11 +37,15 @@ export class Encryption {
   constructor(options: EncryptionOptions = {}) {
     checkNames(options, NAMES, { of: "Encryption" });
     const { key } = options;
-    if (key !== undefined) this.key = new Lazy(async () => toKey(typeof key === "function" ? await key() : key));
+    if (typeof key === "function") this.key = this.keyOf(key);
+    else if (key !== undefined) this.key = new Lazy(() => toKey(key));
     this.states = new BehaviorSubject(key !== undefined);
   }
 
-  /** Whether a key is here: not whether it is the right one. Replays the latest value. */
+  /**
+   * Whether a key, or a function that gives it, is here: not whether it is the right one. Replays the latest value; emits
+   * `true` again when a function that had failed has given the key.
+   */
   get unlocked$(): Observable<boolean> {
     return this.states.asObservable();
   }
@@ -96,8 +103,15 @@ export class Encryption {
 
   /** Of all databases that use it. Errors: RunnerError `wrong-key` if the key that was given is not theirs, or a storage code. */
   async state(): Promise<LockState> {
-    const states = await Promise.all((await this.all()).map((ring) => ring.state()));
-    if (this.key !== undefined) return "unlocked";
+    const states = await Promise.all(
+      (await this.all()).map((ring) =>
+        ring.state().catch((error: unknown): LockState => {
+          if (!RunnerError.is(error, "locked")) throw error;
+          return "locked";
+        }),
+      ),
+    );
+    if (this.key !== undefined) return states.every((state) => state === "unlocked") ? "unlocked" : "locked";
     return states.every((state) => state === "new") ? "new" : "locked";
   }
 
@@ -124,7 +138,8 @@ export class Encryption {
   }
 
   /**
-   * From now on no key that a tab has kept unlocks it by itself.
+   * From now on no key that a tab has kept unlocks it by itself. A database in which that cannot be written keeps it out of
+   * no other.
    *
    * @internal
    */
@@ -161,6 +176,23 @@ export class Encryption {
   async rotate(): Promise<void> {
     const key = await this.currentKey();
     for (const ring of await this.all()) await ring.change(key, { rotates: true });
+  }
+
+  private keyOf(give: () => EncryptionKey | Promise<EncryptionKey>): Lazy<CryptoKey> {
+    let hasFailed = false;
+    const lazy: Lazy<CryptoKey> = new Lazy(async () => {
+      let key: CryptoKey;
+      try {
+        key = await toKey(await give());
+      } catch (error) {
+        hasFailed = true;
+        throw keyFailed(error);
+      }
+      // Whoever was refused meanwhile looks again. Another key may have taken its place, or none.
+      if (hasFailed && this.key === lazy) this.states.next(true);
+      return key;
+    });
+    return lazy;
   }
 
   private async all(): Promise<readonly KeyRing[]> {

@@ -5,6 +5,7 @@ import {
   changedRecord,
   checkKeyRecord,
   digestBy,
+  keyFailed,
   keyOf,
   newRecord,
   wrappingKey,
@@ -80,18 +81,24 @@ export class KeyRing {
 
   /** Errors: RunnerError `locked`, `wrong-key`, `corrupt-record`, or a storage code. */
   keys(): Promise<OpenKeys> {
-    const opened = (this.opened ??= this.openNow());
+    const opened = (this.opened ??= this.openNow().catch((error: unknown) => {
+      throw RunnerError.is(error) ? error : keyFailed(error);
+    }));
     opened.catch(() => this.opened === opened && this.forget());
     return opened;
   }
 
-  /** Errors: RunnerError `wrong-key` if the key that was given is not that of the database, or a storage code. */
+  /**
+   * Errors: RunnerError `wrong-key` if the key that was given is not that of the database; `locked`, with its cause, if
+   * getting the key failed; or a storage code.
+   */
   async state(): Promise<LockState> {
     try {
       await this.keys();
       return "unlocked";
     } catch (error) {
-      if (!RunnerError.is(error, "locked")) throw error;
+      // Where a key is to come, nobody is asked for a first one.
+      if (!RunnerError.is(error, "locked") || error.cause !== undefined) throw error;
       return (await this.load()) === undefined ? "new" : "locked";
     }
   }

@@ -19,6 +19,18 @@ type Bytes = Uint8Array<ArrayBuffer>;
 /** A key on its way to a worker: bytes are those of a passphrase. */
 export type SentKey = CryptoKey | Bytes;
 
+/**
+ * The key could not be had this time. No record is at fault: nothing may be taken for unreadable.
+ *
+ * @param cause stays in this context: its message may hold an address or a token
+ */
+export const keyFailed = (cause: unknown): RunnerError =>
+  new RunnerError(
+    "locked",
+    {},
+    { message: "The database is encrypted, and getting its key failed: it is asked for again at the next use", cause },
+  );
+
 /** A key, encrypted. */
 export interface WrappedKey {
   readonly iv: Bytes;

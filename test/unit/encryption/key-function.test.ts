@@ -1,0 +1,164 @@
+import "fake-indexeddb/auto";
+import { EventType, type RunAgentInput } from "@ag-ui/client";
+import { openDB } from "idb";
+import { lastValueFrom, toArray } from "rxjs";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { IndexedDBAgentRunner } from "ag-ui-local-runtime";
+import { Encryption } from "ag-ui-local-runtime/encryption";
+import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import type { RuntimeSchema } from "../../../src/storage/indexeddb/schema.js";
+import { agentOf, freshDb, inputOf } from "../runner/kit.js";
+import { chunkOf, claimed, delta } from "../storage/kit.js";
+import { dumpOf } from "../storage/raw.js";
+import { fastKey } from "./fast-key.js";
+
+const SECRET = "https://keys.example/?token=planted";
+
+/** A function that gives the key, and fails until `works`. */
+function failingKey() {
+  const server = {
+    works: false,
+    key: vi.fn(async () => {
+      if (!server.works) throw new TypeError(`Failed to fetch ${SECRET}`);
+      return fastKey;
+    }),
+  };
+  return server;
+}
+
+function runnerOf(dbName: string, key: () => Promise<CryptoKey>): IndexedDBAgentRunner {
+  const runner = new IndexedDBAgentRunner({ dbName, encryption: { key } });
+  onTestFinished(() => runner.close());
+  return runner;
+}
+
+const seen: RunAgentInput[] = [];
+const remembers = agentOf(async function* (input) {
+  seen.push(input);
+  const messageId = `a-${input.runId}`;
+  yield { type: EventType.STATE_SNAPSHOT, snapshot: { ...(input.state as object), [input.runId]: true } };
+  yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
+  yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `answer of ${input.runId}` };
+  yield { type: EventType.TEXT_MESSAGE_END, messageId };
+});
+
+const run = (runner: IndexedDBAgentRunner, runId: string) =>
+  lastValueFrom(runner.run({ threadId: "t", agent: remembers.clone(), input: inputOf("t", runId) }).pipe(toArray()));
+const read = async (runner: IndexedDBAgentRunner) =>
+  JSON.stringify(await lastValueFrom(runner.connect({ threadId: "t" }).pipe(toArray())));
+
+async function dump(dbName: string) {
+  const db = await openDB<RuntimeSchema>(dbName);
+  const all = await dumpOf(db);
+  db.close();
+  return all;
+}
+
+test("while the function that gives the key fails, nothing is read or written, and all is there when it works (L4)", async () => {
+  const dbName = freshDb();
+  const before = runnerOf(dbName, async () => fastKey);
+  await run(before, "r0");
+  await before.close();
+  const server = failingKey();
+  const runner = runnerOf(dbName, server.key);
+  await runner.opened;
+  const stored = await dump(dbName);
+  const refused = { code: "locked", message: expect.not.stringContaining("planted") as string };
+  await expect(runner.listThreads()).rejects.toMatchObject(refused);
+  await expect(read(runner)).rejects.toMatchObject(refused);
+  await expect(run(runner, "r1")).rejects.toMatchObject(refused);
+  await expect(runner.lockState()).rejects.toMatchObject({ ...refused, cause: expect.any(TypeError) as TypeError });
+  expect(await dump(dbName)).toEqual(stored);
+  server.works = true;
+  expect(await read(runner)).toContain("answer of r0");
+  expect((await runner.listThreads()).map(({ threadId }) => threadId)).toEqual(["t"]);
+  await run(runner, "r1");
+  expect(seen.at(-1)).toMatchObject({ runId: "r1", state: { r0: true } });
+  const both = await read(runner);
+  for (const text of ["answer of r0", "answer of r1"]) expect(both).toContain(text);
+});
+
+/** A run whose host has died. */
+async function leftRun(dbName: string): Promise<void> {
+  const first = indexedDBRunStore({ dbName, encryption: { key: fastKey } });
+  const claim = await claimed(first, "t", "r0");
+  await first.append(
+    claim,
+    chunkOf(claim, 0, [
+      { type: EventType.RUN_STARTED, threadId: "t", runId: "r0" },
+      { type: EventType.TEXT_MESSAGE_START, messageId: "m", role: "assistant" },
+      delta("said before it died"),
+    ]),
+  );
+  await first.close();
+}
+
+test("a run that another host left is not emptied for want of the key (L9)", async () => {
+  const dbName = freshDb();
+  await leftRun(dbName);
+  const server = failingKey();
+  const runner = runnerOf(dbName, server.key);
+  await runner.opened;
+  await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(false));
+  await expect(read(runner)).rejects.toMatchObject({ code: "locked" });
+  await expect(run(runner, "r1")).rejects.toMatchObject({ code: "locked" });
+  server.works = true;
+  expect(await read(runner)).toContain("said before it died");
+});
+
+test("nor is it while the record of the keys is gone", async () => {
+  const dbName = freshDb();
+  await leftRun(dbName);
+  const db = await openDB(dbName);
+  onTestFinished(() => db.close());
+  const keys = (await db.get("meta", "keys")) as object;
+  await db.delete("meta", "keys");
+  const runner = runnerOf(dbName, async () => fastKey);
+  await runner.opened;
+  await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(false));
+  for (const _ of [1, 2]) await expect(read(runner)).rejects.toMatchObject({ code: "corrupt-record" });
+  await db.put("meta", keys, "keys");
+  expect(await read(runner)).toContain("said before it died");
+});
+
+test("an encryption says locked while the function that gives its key fails, and that there is a key when it works", async () => {
+  const server = failingKey();
+  const encryption = new Encryption({ key: server.key });
+  const states: boolean[] = [];
+  encryption.unlocked$.subscribe((state) => states.push(state));
+  const store = indexedDBRunStore({ dbName: freshDb(), encryption });
+  onTestFinished(() => store.close());
+  expect(await encryption.state()).toBe("locked");
+  expect(await encryption.state()).toBe("locked");
+  expect(states).toEqual([true]);
+  server.works = true;
+  expect(await encryption.state()).toBe("unlocked");
+  expect(await encryption.state()).toBe("unlocked");
+  expect(states).toEqual([true, true]);
+  expect(server.key).toHaveBeenCalledTimes(3);
+});
+
+test("a function that gives no key leaves it locked, and says what a key is", async () => {
+  // As untyped callers may.
+  const runner = runnerOf(freshDb(), async () => undefined as unknown as CryptoKey);
+  await expect(runner.lockState()).rejects.toMatchObject({
+    code: "locked",
+    cause: { message: expect.stringContaining("createEncryptionKey") as string },
+  });
+});
+
+test("a key that came too late for a lock tells nobody that there is one", async () => {
+  const server = failingKey();
+  const encryption = new Encryption({ key: server.key });
+  await expect(encryption.currentKey()).rejects.toMatchObject({ code: "locked" });
+  let give = (_key: CryptoKey): void => undefined;
+  server.key.mockImplementationOnce(() => new Promise((resolve) => (give = resolve)));
+  const late = encryption.currentKey();
+  await vi.waitFor(() => expect(server.key).toHaveBeenCalledTimes(2));
+  await encryption.lock();
+  const states: boolean[] = [];
+  encryption.unlocked$.subscribe((state) => states.push(state));
+  give(fastKey);
+  await late;
+  expect(states).toEqual([false]);
+});
