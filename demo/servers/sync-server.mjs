@@ -1,5 +1,5 @@
 // A server for the sync of devices, for development: on this machine only, without TLS and passwords.
-//   npm run sync:server -- --port 9222 --folder <where it keeps its data> --origin http://localhost:3000
+//   npm run sync:server -- --port 9222 --nats-port 4222 --folder <where it keeps its data> --origin http://localhost:3000
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -10,10 +10,16 @@ import { natsConfig, obtainNats, spawnNats } from "../../test/setup/nats.mjs";
 const ORIGINS = ["http://localhost:5173", "http://127.0.0.1:5173"];
 
 const { values } = parseArgs({
-  options: { port: { type: "string" }, folder: { type: "string" }, origin: { type: "string", multiple: true } },
+  options: {
+    port: { type: "string" },
+    "nats-port": { type: "string" },
+    folder: { type: "string" },
+    origin: { type: "string", multiple: true },
+  },
 });
 const ws = Number(values.port ?? 9222);
-const folder = resolve(values.folder ?? join(tmpdir(), "ag-ui-local-runtime-sync"));
+const nats = Number(values["nats-port"] ?? 4222);
+const folder = resolve(values.folder ?? join(tmpdir(), `ag-ui-local-runtime-sync-${ws}`));
 // Without a password, any page that is open in a browser here could connect.
 const origins = values.origin ?? ORIGINS;
 
@@ -26,21 +32,25 @@ mkdirSync(folder, { recursive: true });
 const configFile = join(folder, "nats.conf");
 const logFile = join(folder, "nats.log");
 writeFileSync(logFile, "");
-// Port -1: any free one. Browsers connect by WebSocket.
+// Browsers connect by WebSocket, hosts on servers by NATS's own protocol.
 const config = `log_file: ${JSON.stringify(logFile)}`;
-writeFileSync(configFile, natsConfig({ name: "sync", port: -1, ws, folder, origins, config }));
+writeFileSync(configFile, natsConfig({ name: "sync", port: nats, ws, folder, origins, config }));
 const { child, ended } = spawnNats(path, configFile);
 let isStopped = false;
-for (const signal of ["SIGINT", "SIGTERM"]) {
+// SIGHUP: its terminal was closed. nats-server itself would only read its configuration again, and go on.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.once(signal, () => {
     isStopped = true;
     child.kill("SIGTERM");
   });
 }
-console.log(`A server for sync on port ${ws}, its data in ${folder}. Ctrl-C ends it.
+console.log(`A server for sync on ws://127.0.0.1:${ws} and nats://127.0.0.1:${nats} (--port and --nats-port name others), its data in
+${folder}. Ctrl-C ends it.
 Pages of these origins may connect (--origin names others): ${origins.join(", ")}
 
   serveRuntime({ agents, sync: { servers: "ws://127.0.0.1:${ws}", space: "dev" } });
+
+Hosts on servers: startHost({ agents, sync: { servers: "nats://127.0.0.1:${nats}", space: "dev" } });
 `);
 await ended;
 if (!isStopped) {
