@@ -1,6 +1,6 @@
-import { Bell } from "../platform/bell.js";
+import { Bell, ringOrSilence } from "../platform/bell.js";
 import type { Lazy } from "../platform/lazy.js";
-import { RunnerError } from "../run/errors.js";
+import { messageOf, RunnerError } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import type { Encryption } from "../storage/encryption/encryption.js";
@@ -15,12 +15,12 @@ import type { ServerParts } from "./serving.js";
 import { Sync, type SyncParts } from "./sync.js";
 import { keyOfThread } from "./thread-key.js";
 
-const LOCKED: SyncState = {
-  is: "offline",
-  message: "The database is locked: its threads are in step again once somebody unlocks it",
-  isCurrent: false,
-  devices: [],
-};
+const unread = (message: string): SyncState => ({ is: "offline", message, isCurrent: false, devices: [] });
+const LOCKED = unread("The database is locked: its threads are in step again once somebody unlocks it");
+
+/** Backoff between looks at a database that cannot be read: first and longest wait, in ms. */
+const LOOK_MS = 1_000;
+const LOOK_MAX_MS = 60_000;
 
 const UNSAVED: SyncState = {
   is: "refused",
@@ -57,28 +57,38 @@ export async function startSync(runner: LocalAgentRunner, options: SyncOptions, 
   const given = await encryption?.get();
   const moved = new Bell();
   const hearing = given?.unlocked$.subscribe(() => moved.ring());
+  let lookAgainMs = LOOK_MS;
   try {
     while (!closed.aborted) {
       const seen = moved.count;
-      const sync = (await isReadable(runner)) ? await syncOf(runner, options, start, given) : undefined;
-      if (sync === undefined) tell(LOCKED);
-      else sync.status$.subscribe(tell);
-      await moved.wait(seen, closed);
-      await sync?.close();
+      const state = await stateOf(runner);
+      if (state === "unlocked") {
+        lookAgainMs = LOOK_MS;
+        const sync = await syncOf(runner, options, start, given);
+        sync.status$.subscribe(tell);
+        await moved.wait(seen, closed);
+        await sync.close();
+      } else if (state === "locked") {
+        tell(LOCKED);
+        await moved.wait(seen, closed);
+      } else {
+        tell(unread(`The database cannot be read now: ${state.failed}`));
+        await ringOrSilence(moved, seen, runner.waiting.clock, lookAgainMs, closed);
+        lookAgainMs = Math.min(2 * lookAgainMs, LOOK_MAX_MS);
+      }
     }
   } finally {
     hearing?.unsubscribe();
   }
 }
 
-/** Nothing is encrypted, or its key is here. */
-async function isReadable(runner: LocalAgentRunner): Promise<boolean> {
+/** `unlocked`: nothing is encrypted, or its key is here. `failed`: why that cannot be told now. */
+async function stateOf(runner: LocalAgentRunner): Promise<"unlocked" | "locked" | { readonly failed: string }> {
   try {
     const state = await runner.lockState();
-    return state === undefined || state === "unlocked";
+    return state === undefined || state === "unlocked" ? "unlocked" : "locked";
   } catch (error) {
-    if (!RunnerError.is(error, "wrong-key")) throw error;
-    return false;
+    return RunnerError.is(error, "wrong-key") ? "locked" : { failed: messageOf(error) };
   }
 }
 

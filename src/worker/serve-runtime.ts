@@ -4,7 +4,9 @@ import { isDenied, livesWhereAllowed } from "../platform/denied.js";
 import { lazyLives } from "../platform/context-locks.js";
 import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
 import { hostLifeLockName } from "../platform/names.js";
+import { loggable } from "../platform/log.js";
 import { onPageCache } from "../platform/page-cache.js";
+import { RunnerError } from "../run/errors.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import { loaded } from "../run/loaded.js";
 import type { KeyForm } from "../run/types.js";
@@ -48,6 +50,10 @@ const GOODBYE_MS = 250;
 
 /** Changes of the number of attachments within this time are reported as one, in ms. */
 const ATTACHMENTS_TOLD_AFTER_MS = 50;
+
+/** Backoff between looks at a lock whose state cannot be told: first and longest wait, in ms. */
+const LOOK_MS = 1_000;
+const LOOK_MAX_MS = 60_000;
 
 /** Where locks are denied, tabs do not watch them either. */
 function whereDenied(error: unknown): undefined {
@@ -188,16 +194,29 @@ function hostOf(core: RuntimeCore, kind: HostKind): Server {
     shownLives.clear();
   };
 
+  /** Runners whose lock is looked at again. */
+  const lookingAgain = new WeakSet<LocalAgentRunner>();
   /** Without the key a tab asks for it first. */
-  const lookAtLock = async (runner: LocalAgentRunner): Promise<void> => {
+  const lookAtLock = async (runner: LocalAgentRunner, againMs = LOOK_MS): Promise<void> => {
     const before = lock;
     try {
       const encryption = await runner.lockState();
       lock = encryption === undefined ? {} : { encryption };
     } catch (error) {
       lock = { encryption: "locked", error: toErrorData(error) };
+      if (!RunnerError.is(error, "wrong-key")) lookAgain(runner, againMs, error);
     }
-    if (lock.encryption !== before.encryption) tellStatus();
+    if (lock.encryption !== before.encryption || lock.error?.code !== before.error?.code) tellStatus();
+  };
+  /** The function that gives the key has failed, or the storage. */
+  const lookAgain = (runner: LocalAgentRunner, afterMs: number, error: unknown): void => {
+    if (lookingAgain.has(runner) || runner.closedSignal.aborted) return;
+    lookingAgain.add(runner);
+    core.warnOnce("[ag-ui-local-runtime] The database cannot be read now", loggable(error));
+    void systemClock.after(afterMs, runner.closedSignal).then(() => {
+      lookingAgain.delete(runner);
+      if (home.local === runner) void lookAtLock(runner, Math.min(2 * afterMs, LOOK_MAX_MS));
+    });
   };
 
   const accept = async (raw: RawPort): Promise<void> => {

@@ -3,6 +3,7 @@ import { openDB } from "idb";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Lazy } from "../../../src/platform/lazy.js";
 import { syncDbName } from "../../../src/platform/names.js";
+import { RunnerError } from "../../../src/run/errors.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { createEncryptionKey } from "../../../src/storage/encryption/keys.js";
 import { SealedSpace } from "../../../src/sync/sealed/sealed-space.js";
@@ -642,6 +643,38 @@ test("while the database is locked it is not in step, and says so; it begins and
   await runner.close();
   await over;
 });
+
+test.each(["the function that gives the key fails", "the storage fails"])(
+  "%s at the start: it says so, and is in step once that is over, whether or not somebody uses the database",
+  async (what) => {
+    const server = new MemoryServer();
+    const phone = device(server, "Phone", withKey());
+    await inStep(phone);
+    await say(phone, "t", "r1", agentOf(counter(2)));
+    let fails = true;
+    const key = () => (fails && what.includes("key") ? Promise.reject(new TypeError("planted")) : fastKey);
+    const encryption = new Encryption({ key });
+    const runner = makeRunner({ dbName: freshDb(), encryption });
+    const { lockState } = runner;
+    vi.spyOn(runner, "lockState").mockImplementation(() =>
+      fails && what.includes("storage") ? Promise.reject(new RunnerError("storage-lost")) : lockState.call(runner),
+    );
+    const told: SyncState[] = [];
+    const options = { space: () => new MemorySpace(server), device: "Laptop" };
+    const over = startSync(runner, options, {
+      tell: (state) => told.push(state),
+      encryption: new Lazy(() => encryption),
+    });
+    await eventually(() => expect(told.at(-1)).toMatchObject({ is: "offline", isCurrent: false }));
+    expect(told.at(-1)?.message).toMatch(/key|storage|database/);
+    expect(told.at(-1)?.message).not.toContain("planted");
+    fails = false;
+    await eventually(async () => expect((await runner.listRuns("t")).map(({ runId }) => runId)).toEqual(["r1"]));
+    expect(told.at(-1)).toMatchObject({ is: "online", isCurrent: true });
+    await runner.close();
+    await over;
+  },
+);
 
 test("an answer under the id of the run that asked goes on where it was broken off, and is one run", async () => {
   const server = new MemoryServer();

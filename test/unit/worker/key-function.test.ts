@@ -1,0 +1,72 @@
+import { EventType, type BaseEvent } from "@ag-ui/client";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { connectRuntime } from "../../../src/client/connect-runtime.js";
+import { RunnerError } from "../../../src/run/errors.js";
+import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
+import type { AgentRuntimeOptions } from "../../../src/runtime/options.js";
+import type { RuntimeStatus } from "../../../src/wire/shapes.js";
+import { serveRuntime } from "../../../src/worker/serve-runtime.js";
+import { fastKey } from "../encryption/fast-key.js";
+import { agentOf, freshDb, quiet } from "../runner/kit.js";
+
+const says = agentOf(async function* (input) {
+  const messageId = `a-${input.runId}`;
+  yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
+  yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "an answer" } as BaseEvent;
+  yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;
+});
+
+function tabOf(options: Partial<AgentRuntimeOptions>) {
+  const host = serveRuntime({ agents: { says }, ...options });
+  onTestFinished(() => host.close());
+  const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
+  onTestFinished(() => runtime.close());
+  let status: RuntimeStatus = { is: "connecting" };
+  runtime.status$.subscribe((now) => (status = now));
+  const is = (wanted: object) => vi.waitFor(() => expect(status).toMatchObject(wanted), 10_000);
+  return { runtime, is, status: () => status };
+}
+
+async function withThread(dbName: string): Promise<void> {
+  const { runtime } = tabOf({ dbName, encryption: { key: fastKey } });
+  const agent = runtime.agent("says", { threadId: "thread" });
+  agent.addMessage({ id: "u", role: "user", content: "a question" });
+  await agent.runAgent();
+}
+
+test("a tab is told that getting the key failed, and goes on by itself when it works again", async () => {
+  const dbName = freshDb();
+  await withThread(dbName);
+  let fails = true;
+  const key = () => (fails ? Promise.reject(new TypeError("planted")) : fastKey);
+  const warn = vi.fn();
+  const { runtime, is, status } = tabOf({ dbName, encryption: { key }, logger: { warn, error: () => undefined } });
+  await is({ is: "connected", encryption: "locked", error: { code: "locked" } });
+  expect(JSON.stringify(status())).not.toContain("planted");
+  // Whoever must act finds why in the worker's log.
+  expect(warn).toHaveBeenCalledOnce();
+  expect(warn.mock.calls[0]?.at(-1)).toMatchObject({ cause: { message: "planted" } });
+  const agent = runtime.agent("says", { threadId: "thread" });
+  onTestFinished(agent.follow());
+  await expect(agent.connectAgent()).rejects.toMatchObject({ code: "locked" });
+  fails = false;
+  await is({ is: "connected", encryption: "unlocked" });
+  expect(status()).not.toHaveProperty("error");
+  await vi.waitFor(() => expect(agent.messages.map(({ role }) => role)).toEqual(["user", "assistant"]));
+  expect((await runtime.threads.list()).map(({ title }) => title)).toEqual(["a question"]);
+});
+
+test.each<[string, Partial<AgentRuntimeOptions>, string | undefined]>([
+  ["an encrypted database", { encryption: { key: fastKey } }, "unlocked"],
+  ["one that is not encrypted", {}, undefined],
+])("what the storage could not tell at the first look of %s is told after another one", async (_, options, wanted) => {
+  const first = vi
+    .spyOn(IndexedDBAgentRunner.prototype, "lockState")
+    .mockRejectedValueOnce(new RunnerError("storage-lost"));
+  onTestFinished(() => first.mockRestore());
+  const { is, status } = tabOf({ dbName: freshDb(), logger: quiet, ...options });
+  await is({ is: "connected", error: { code: "storage-lost" } });
+  await vi.waitFor(() => expect(status()).not.toHaveProperty("error"), 10_000);
+  expect(status()).toMatchObject({ is: "connected" });
+  expect((status() as { encryption?: string }).encryption).toBe(wanted);
+});
