@@ -18,7 +18,7 @@ export interface AgentPolicy {
   /**
    * Names of headers without which its runs can do nothing: a person's key, for example. None are stored, so a run that starts
    * later than its call (it waited, or goes on after its host died) then waits until a connected tab has called with all of
-   * them, none empty. A run that starts with its call has those of its call. Default: none.
+   * them, none empty. A run that starts with its call has those of its call. A host on a server waits for none. Default: none.
    */
   readonly needsHeaders?: readonly string[];
   /**

@@ -79,6 +79,8 @@ export class AgentRegistry {
   private readonly loaded = new WeakMap<object, Lazy<AbstractAgent>>();
   /** Ids of the agents of servers that are online. */
   servers: readonly string[] = [];
+  /** Resolves when `servers` has the agent, or has what can be known now. Set by whoever hears of servers. */
+  heard: (agentId: string) => Promise<unknown> = async () => undefined;
 
   /**
    * @param placed where agents are executed, as far as somebody has said so; undefined: there are no servers
@@ -139,6 +141,16 @@ export class AgentRegistry {
     await this.source(agentId, request);
   }
 
+  /** As {@link require}, for what is done with runs in the log: an agent that a server may have is not required. */
+  async requireHere(agentId: string, request: () => Request): Promise<void> {
+    if ((await this.placementOf(agentId, request)) === "here") await this.require(agentId, request);
+  }
+
+  /** There may be servers that have agents. */
+  get haveServers(): boolean {
+    return this.placed !== undefined;
+  }
+
   /** Describes all agents without loading any: an agent not loaded yet is described by its id only. */
   async describe(request: () => Request): Promise<Readonly<Record<string, AgentDescription>>> {
     const own = recordOf(await this.agents(request));
@@ -176,8 +188,10 @@ export class AgentRegistry {
   private async source(agentId: string, request: () => Request): Promise<AgentSource> {
     const agents = recordOf(await this.agents(request));
     const source = Object.hasOwn(agents, agentId) ? agents[agentId] : undefined;
-    const isElsewhere = this.elsewhere().includes(agentId) && this.placementIn(agents, agentId) === "server";
-    if (isElsewhere) return serverAgent;
+    const mayBeElsewhere = this.placed !== undefined && this.placementIn(agents, agentId) === "server";
+    // A host that has just begun has heard of nobody yet.
+    if (mayBeElsewhere && !this.elsewhere().includes(agentId)) await this.heard(agentId);
+    if (mayBeElsewhere && this.elsewhere().includes(agentId)) return serverAgent;
     if (source !== undefined) return source;
     throw new RunnerError("unknown-agent", { agentId, agentIds: [...Object.keys(agents), ...this.elsewhere()] });
   }

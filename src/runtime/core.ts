@@ -1,6 +1,6 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
-import { firstValueFrom, ReplaySubject, type Observable } from "rxjs";
-import { inTime } from "../platform/clock.js";
+import { first, firstValueFrom, ReplaySubject, takeUntil, type Observable } from "rxjs";
+import { inTime, systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
 import { consoleLogger, loggable, safeLogger, type Logger, warnOnce } from "../platform/log.js";
@@ -43,6 +43,9 @@ import type { WaitingRuns } from "./waiting/waiting-runs.js";
 
 /** How long the code that keeps devices in step is waited for, and the space where this host leaves it, in ms. */
 const SYNC_MS = 5_000;
+/** How long a host that connects waits to hear which agents servers have, and how long after it has connected, in ms. */
+const HEARD_MS = 2_000;
+const ANSWER_MS = 1_000;
 
 /**
  * The core behind every entry point: before-middleware, agents, runner, runs, then the after-middleware.
@@ -67,6 +70,8 @@ export class RuntimeCore {
   /** Undefined where nothing is encrypted. */
   private readonly lockingHere: Lazy<Locking> | undefined;
   private readonly synced = new ReplaySubject<SyncState>(1);
+  /** When it connected to the space. Undefined: it is not connected. */
+  private onlineSince: number | undefined;
   private closed = false;
   /** Resolves when the runner that is closed has left its space. */
   private left: Promise<void> = Promise.resolve();
@@ -85,6 +90,7 @@ export class RuntimeCore {
     const { eventLimits, recordInput, unrecordedRuns, user } = options;
     const hasServers = options.sync !== undefined && server === undefined;
     this.agents = new AgentRegistry(agents, hasServers ? placements(options.agentPolicies) : undefined);
+    this.agents.heard = (agentId) => this.heard(agentId);
     const encryption = options.encryption && encryptionOf(options.encryption);
     const recovers = recoveryBy(options.agentPolicies);
     this.home = new RunnerHome(
@@ -225,6 +231,7 @@ export class RuntimeCore {
   private startSync(runner: LocalAgentRunner, options: SyncOptions, encryption: Lazy<Encryption> | undefined): void {
     const told = (status: SyncState): void => {
       this.agents.servers = status.devices.flatMap(({ isThis, agents = [] }) => (isThis ? [] : agents));
+      this.onlineSince = status.is === "online" ? (this.onlineSince ?? systemClock.elapsed()) : undefined;
       this.synced.next(status);
     };
     const maxThreads = this.server === undefined ? this.options.limits?.maxThreads : undefined;
@@ -235,6 +242,22 @@ export class RuntimeCore {
     this.left = ended;
     const begun = Promise.race([firstValueFrom(this.synced), ended]);
     runner.awaitDevices(inTime(begun, SYNC_MS).catch(() => undefined));
+  }
+
+  /** Waits for a server that has the agent, as long as those that are online may not have said so yet. */
+  private async heard(agentId: string): Promise<void> {
+    // Devices are heard from then on.
+    if ((await this.home.open().catch(() => undefined)) === undefined) return;
+    const { onlineSince } = this;
+    const ms = onlineSince === undefined ? HEARD_MS : onlineSince + ANSWER_MS - systemClock.elapsed();
+    const isKnown = ({ is }: SyncState): boolean =>
+      this.agents.servers.includes(agentId) || is === "offline" || is === "refused";
+    await firstValueFrom(this.synced.pipe(takeUntil(systemClock.after(ms)), first(isKnown, undefined)));
+  }
+
+  /** It executes what the devices of its space ask for, and has no pages. */
+  get isServer(): boolean {
+    return this.server !== undefined;
   }
 
   /** The runtime was made with encryption. */

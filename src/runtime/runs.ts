@@ -115,10 +115,13 @@ export class RuntimeRuns {
     // One that goes on with what broke here does so here.
     const isPlaced = as.asked === undefined && as.waiting?.attempt === undefined;
     const placement = isPlaced ? await agents.placementOf(agentId, request.request) : "here";
-    // Nothing is superseded in vain.
-    if (placement === "server" && asked.onBusy === "supersede" && !agents.servers.includes(agentId))
-      throw new RunnerError("offline", { threadId, agentId }, { message: noServer(agentId) });
     const load = async () => {
+      // Nothing is superseded in vain.
+      if (placement === "server" && asked.onBusy === "supersede") {
+        if (!agents.servers.includes(agentId)) await agents.heard(agentId);
+        if (!agents.servers.includes(agentId))
+          throw new RunnerError("offline", { threadId, agentId }, { message: noServer(agentId) });
+      }
       const agent = await agents.clone(agentId, request.request);
       await configurator.configure({ agentId, agent, input, request: request.request });
       const opened = await home.open();

@@ -84,7 +84,8 @@ export async function suggest(core: RuntimeCore, request: Admitted, { agentId }:
  * (`Last-Event-ID`, or `lastSeenEventId` in the body) only the events after it.
  */
 export async function connect(core: RuntimeCore, request: Admitted, { agentId }: OfAgent): Promise<Answer<Response>> {
-  const input = await readInput(core, request, agentId);
+  await core.agents.requireHere(agentId, request.request);
+  const input = await parseInput(core, request);
   const { threadId, messages, lastSeenEventId } = input;
   const { headers, signal } = request.request();
   const runner = await core.home.open();
@@ -119,7 +120,7 @@ export async function stop(
   { agentId, threadId }: OfAgent & OfThread,
 ): Promise<Answer<Response>> {
   const named = await parseStopBody(request.request(), maxBodyOf(core));
-  await core.agents.require(agentId, request.request);
+  await core.agents.requireHere(agentId, request.request);
   const stopped = await core.stop({ threadId, ...named });
   const { runId } = named;
   const value = stopped
@@ -140,6 +141,10 @@ export async function stop(
 async function readInput(core: RuntimeCore, request: Admitted, agentId: string): Promise<PostedRunInput> {
   // Before the body: an unknown agent is reported first.
   await core.agents.require(agentId, request.request);
+  return parseInput(core, request);
+}
+
+async function parseInput(core: RuntimeCore, request: Admitted): Promise<PostedRunInput> {
   const leftOut = new LeftOut();
   const input = await parseRunInput(request.request(), maxBodyOf(core), leftOut.note);
   leftOut.tell(core.warnOnce);

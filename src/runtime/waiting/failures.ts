@@ -45,14 +45,15 @@ export type AfterFailure =
 /**
  * @param tries how often it was tried in this host, this time included
  * @param now ms since the Unix epoch
+ * @param haveServers a server that has the agent may come
  */
-export function afterFailure(error: unknown, tries: number, now: number): AfterFailure {
+export function afterFailure(error: unknown, tries: number, now: number, haveServers = false): AfterFailure {
   const backoffMs = Math.min(RETRY_MS * 2 ** (tries - 1), RETRY_MAX_MS);
   const later: AfterFailure = { is: "retry", afterMs: backoffMs };
   const code = RunnerError.is(error) ? error.code : "host-failed";
   if (isAnswerOfNow(error))
     return { is: "retry", afterMs: Math.max(backoffMs, retryAfterMs(error.details["retryAfter"], now) ?? 0) };
-  if (PASSING.has(code)) return later;
+  if (PASSING.has(code) || (haveServers && code === "unknown-agent")) return later;
   // What loads an agent fails without a network, too.
   if (code === "host-failed" && tries < UNKNOWN_TRIES) return later;
   return { is: "failed", error: { code, message: messageOf(error) }, lasting: !OF_THIS_HOST.has(code) };

@@ -37,6 +37,10 @@ export interface WaitingParts {
   readonly callers: Pick<Callers, "changed$" | "having">;
   readonly policies: AgentPolicies | undefined;
   readonly logger: Required<Logger>;
+  /** There may be servers that have agents. */
+  readonly haveServers: boolean;
+  /** This host is one: nobody calls it with headers, so its runs wait for none. */
+  readonly isServer: boolean;
   /** Starts a run that need not wait, as the runtime starts what a tab asks for. Resolves once it is in the log. */
   readonly begin: (run: RunRequest, headers: Headers) => Promise<void>;
   /** Starts a waiting run in the same way. */
@@ -291,7 +295,7 @@ export class WaitingRuns {
   }
 
   private needsHeaders(agentId: string): readonly string[] {
-    return policyOf(this.parts.policies, agentId).needsHeaders ?? [];
+    return this.parts.isServer ? [] : (policyOf(this.parts.policies, agentId).needsHeaders ?? []);
   }
 
   /**
@@ -365,7 +369,7 @@ export class WaitingRuns {
   private async failed(row: WaitingRow, known: Known, error: unknown): Promise<void> {
     const { threadId, runId } = row;
     const key = keyOf(row);
-    const after = afterFailure(error, known.tries, this.clock.now());
+    const after = afterFailure(error, known.tries, this.clock.now(), this.parts.haveServers);
     if (after.is === "retry") {
       this.known.set(key, { ...known, retryAt: this.clock.now() + after.afterMs });
       return;

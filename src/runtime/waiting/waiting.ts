@@ -26,6 +26,7 @@ interface Core {
   readonly agents: AgentRegistry;
   readonly callers: Callers;
   readonly logger: Required<Logger>;
+  readonly isServer: boolean;
   readonly options: Pick<AgentRuntimeOptions, "agentPolicies">;
   serve<T>(incoming: Incoming, answer: (request: Admitted) => Promise<Answer<T>>): Promise<T>;
   startRun(request: Admitted, run: RunRequest): Promise<ServedRun>;
@@ -49,6 +50,8 @@ export async function waitingRuns(core: Core, runner: LocalAgentRunner, network:
       callers: core.callers,
       policies,
       logger: core.logger,
+      haveServers: core.agents.haveServers,
+      isServer: core.isServer,
       begin: (request, headers) =>
         startUnread(core, request, headers, (admitted, made) => core.startRun(admitted, made)),
       execute: async (row, headers) => {

@@ -80,6 +80,8 @@ describe("what becomes of a waiting run that could not start", () => {
     });
     // Another build may have it.
     expect(afterFailure(new RunnerError("unknown-agent"), 1, NOW)).toMatchObject({ is: "failed", lasting: false });
+    // A server that has it may come.
+    expect(afterFailure(new RunnerError("unknown-agent"), 1, NOW, true)).toEqual({ is: "retry", afterMs: 250 });
   });
 
   test("an error of nobody's own kind counts as lasting after some tries", () => {
