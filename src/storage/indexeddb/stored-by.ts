@@ -55,9 +55,15 @@ export function storedBy<Schema extends DBSchema>(
       .then(async () => closed.signal.aborted || encryptRest(await ring.get(), closed.signal))
       .catch(() => undefined);
   };
+  let release = nothing;
   const ring = new Lazy(async () => {
     const { storedKeys } = await loaded(import("./key-store.js"));
-    return (await encryption.get()).ring(storedKeys(connection, keysAt, content), begin);
+    const of = await encryption.get();
+    const made = of.ring(storedKeys(connection, keysAt, content), begin);
+    release = () => of.release(made);
+    // It would keep the other databases from being unlocked for good.
+    if (closed.signal.aborted) release();
+    return made;
   });
   // One that is at hand may be unlocked, or given another key, before this database is used.
   if ("joins" in given) given.joins(ring.get());
@@ -74,7 +80,7 @@ export function storedBy<Schema extends DBSchema>(
     gone: () => ring.made?.forget(),
     close: () => {
       closed.abort();
-      if (ring.made !== undefined) encryption.made?.release(ring.made);
+      release();
     },
   };
 }

@@ -1,6 +1,8 @@
 import "fake-indexeddb/auto";
 import { deleteDB } from "idb";
 import { expect, onTestFinished, test } from "vitest";
+import { IndexedDBCheckpointStore } from "../../../src/checkpoint/indexeddb/indexeddb-checkpoint-store.js";
+import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import { createEncryptionKey, type KeyRecord } from "../../../src/storage/encryption/keys.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { keyIdOf } from "../../../src/storage/encryption/sealed.js";
@@ -199,4 +201,24 @@ test("a store that is closed does not keep the others of its encryption from bei
   await shared.unlock(fastKey);
   expect(await store.thread("t")).toMatchObject({ title: "hi" });
   expect(encryption.key).toBe(fastKey);
+});
+
+test.each<[string, (encryption: Encryption) => Promise<unknown>]>([
+  ["a store", (encryption) => indexedDBRunStore({ dbName: freshDb(), encryption }).close()],
+  ["a checkpoint store", (encryption) => new IndexedDBCheckpointStore({ dbName: freshDb(), encryption }).close()],
+  ["a runner", (encryption) => new IndexedDBAgentRunner({ dbName: freshDb(), encryption }).close()],
+])("%s that is closed before its keys are there is not asked for them any more", async (_, closedAtOnce) => {
+  const shared = new Encryption();
+  const dbName = freshDb();
+  const store = indexedDBRunStore({ dbName, encryption: shared });
+  onTestFinished(() => store.close());
+  const closing = closedAtOnce(shared);
+  await shared.unlock(fastKey);
+  await closing;
+  await withRuns(store, "t", ["r0"]);
+  await shared.lock();
+  const next = await createEncryptionKey();
+  await shared.changeKey(fastKey, next);
+  expect(await shared.state()).toBe("unlocked");
+  expect(await contents(store, "t", 0)).toEqual(["from r0"]);
 });
