@@ -148,6 +148,12 @@ export class Arrivals {
     }
   }
 
+  /** Somebody took it for dead, and has gone on from it. */
+  private isContinued({ run }: IncomingRun): boolean {
+    const name = runName(run);
+    return this.waiting.some((one) => one.is === "run" && one.run.run.prev === name);
+  }
+
   private push(run: IncomingRun): IncomingRun {
     this.runs.set(runName(run.run), run);
     this.waiting.push({ is: "run", run });
@@ -187,7 +193,7 @@ export class Arrivals {
           one.run.lookAt(head);
           if (head?.stop?.runId === runId) one.run.toStop = true;
         }
-        return one.run.write(devices.isAway(device.id), stop);
+        return one.run.write(devices.isAway(device.id) || this.isContinued(one.run), stop);
       }
       case "thread":
         // A thread that is not here was deleted here, or is still to come.

@@ -29,7 +29,11 @@ export interface Compacted {
  * @param entries all, from the first one. @returns undefined where fewer of them would not come to the same
  */
 export function compact(entries: readonly ReadEntry[]): Compacted | undefined {
-  const compaction = new Compaction();
+  // Where a device has ended between its claim and the end of its run, what was claimed since says whose the thread is.
+  return compacted(entries, new Compaction(false)) ?? compacted(entries, new Compaction(true));
+}
+
+function compacted(entries: readonly ReadEntry[], compaction: Compaction): Compacted | undefined {
   for (const entry of entries) compaction.take(entry);
   const { state, kept } = compaction;
   const after = kept.reduce((before, { seq, message }) => fold(before, seq, message).state, NO_ENTRIES);
@@ -47,6 +51,8 @@ class Compaction {
   /** By the run's name, where its events stand. */
   private readonly events = new Map<string, { readonly place: Place; readonly chunks: SentChunk[] }>();
   private runs = new Set<string>();
+
+  constructor(private readonly keepsClaims: boolean) {}
 
   get kept(): readonly WholeEntry[] {
     return this.places.flatMap(({ entry }) => {
@@ -74,7 +80,8 @@ class Compaction {
     const before = this.state;
     const { state, outcome } = fold(before, seq, message);
     this.state = state;
-    if (outcome === "nothing") return;
+    const isOfClaim = message.type === "claim" || message.type === "release";
+    if (outcome === "nothing" && !(isOfClaim && this.keepsClaims)) return;
     switch (message.type) {
       case "run":
         this.runs.add(runKey(message));

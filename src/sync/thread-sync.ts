@@ -488,7 +488,10 @@ export class ThreadSync {
   /** As far as is known without a look at the log: nothing of it is here alone, and nothing goes on in it. */
   get isInSpace(): boolean {
     const { state, unread, activating, deleting } = this.its;
-    const isQuiet = state.lock === undefined && Object.keys(state.open).length === 0;
+    // A server that has ended in the middle of a run never comes back as the same device.
+    const isQuiet = [state.lock, ...Object.values(state.open)].every(
+      (one) => one === undefined || this.context.devices.isAway(one.device.id),
+    );
     const isKnown = this.added.areRead && this.runsAre === "here" && this.isWrittenDown;
     const isSaved = this.unsavedFrom === undefined && unread === undefined && this.restoring === undefined;
     const isTold = activating === undefined && deleting === undefined;

@@ -272,3 +272,75 @@ test("events that are sent again, from an earlier one on, count once, in one ent
   for (const wrong of [chunk(1, custom(1), custom(2), finished), chunk(5, finished)])
     expect(compact([...until, entry(4, { ...end, chunk: wrong })])!.state.open["r"]).toBeDefined();
 });
+
+/** A clock on which a minute can pass at once: who was not heard of since then is away. */
+function minutes() {
+  let ahead = 0;
+  const clock: Clock = { ...hasty, elapsed: () => systemClock.elapsed() + ahead };
+  return { clock, pass: () => void (ahead += 60_000) };
+}
+
+/** The device falls silent in the middle of `r1`, and another one goes on. */
+async function silent(server: MemoryServer, count: number) {
+  const gone = device(server, "Gone");
+  const { clock, pass } = minutes();
+  const laptop = device(server, "Laptop", { clock });
+  await inStep(gone, laptop);
+  await say(gone, "t", "r0", agentOf(counter(2)));
+  const { gate, letOn } = gated();
+  const going = say(gone, "t", "r1", agentOf(counter(4, (n) => (n === count ? gate : undefined))));
+  await eventually(async () => expect(await tree(laptop, "t")).toHaveProperty("r1"));
+  if (count > 0) await eventually(() => expect(types(server).at(-1)).toBe("events"));
+  gone.space.connect(false);
+  pass();
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "broken" } }));
+  await say(laptop, "t", "r2", agentOf(counter(2)));
+  return { gone, laptop, letOn, going };
+}
+
+test("a run that somebody has gone on from is over for a new device, which has not heard of anybody yet", async () => {
+  const server = new MemoryServer();
+  const { laptop } = await silent(server, 2);
+  // As long as it is there, nobody is away.
+  const fresh = device(server, "New", { clock: { ...systemClock, elapsed: () => 0 } });
+  await inStep(fresh);
+  await same("t", laptop, fresh);
+});
+
+test.each([0, 2])(
+  "a run whose device is away keeps no thread from being joined, and comes back with it (%s events)",
+  async (count) => {
+    const server = new MemoryServer();
+    const { gone, laptop, letOn, going } = await silent(server, count);
+    const { clock, pass } = minutes();
+    const joining = device(server, "Server", { ...joins, clock });
+    await inStep(joining);
+    pass();
+    await joined(server);
+    const fresh = device(server, "New");
+    await inStep(fresh);
+    await same("t", laptop, joining, fresh);
+    letOn();
+    await going;
+    gone.space.connect(true);
+    await eventually(async () => expect(await tree(gone, "t")).toMatchObject({ r1: { status: "finished" }, r2: {} }));
+    await same("t", gone, laptop, joining, fresh);
+  },
+);
+
+test("a claim whose device is away keeps no thread from being joined", async () => {
+  const server = new MemoryServer();
+  const laptop = device(server, "Laptop");
+  await inStep(laptop);
+  await say(laptop, "t", "r0", agentOf(counter(2)));
+  const last = server.entries.at(-1)!;
+  const claim = { type: "claim", threadId: "t", runId: "r1", device: { id: "gone", name: "Gone" } } as const;
+  server.add(last.thread, encodeMessage(claim), last.seq, "claim");
+  const { clock, pass } = minutes();
+  const joining = device(server, "Server", { ...joins, clock });
+  await inStep(joining);
+  pass();
+  await joined(server);
+  await say(joining, "t", "r2", agentOf(counter(2)));
+  await same("t", joining, laptop);
+});
