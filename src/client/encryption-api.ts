@@ -1,3 +1,4 @@
+import { randomId } from "../platform/ids.js";
 import { loaded } from "../run/loaded.js";
 import type { EncryptionKey } from "../storage/encryption/encryption.js";
 import type { SentKey } from "../storage/encryption/keys.js";
@@ -19,7 +20,11 @@ export interface EncryptionApi {
    * somebody gives the key. Take what is on the screen away yourself.
    */
   lock(): Promise<void>;
-  /** From now on `next` is the key. What is stored is not encrypted anew. Errors: RunnerError `wrong-key`, nothing changed. */
+  /**
+   * From now on `next` is the key, and the database is unlocked. What is stored is not encrypted anew.
+   *
+   * Errors: RunnerError `wrong-key`, nothing changed.
+   */
   changeKey(current: EncryptionKey, next: EncryptionKey): Promise<void>;
 }
 
@@ -32,17 +37,22 @@ async function keyFor(link: HostLink, given: EncryptionKey): Promise<SentKey> {
 export const encryptionApi = (link: HostLink): EncryptionApi => ({
   unlock: async (given) => {
     const key = await keyFor(link, given);
-    link.keep({ key, locks: await link.call("unlock", { key }) });
+    link.keep({ key, locks: await link.call("unlock", { key, id: randomId() }) });
     // The host ends its links when it begins to read: this waits for the new one.
     await link.unlocked();
   },
   lock: async () => {
-    await link.call("lock");
-    link.keep(undefined);
+    try {
+      await link.call("lock");
+    } finally {
+      // Whatever fails: this tab must not unlock the next host.
+      link.keep(undefined);
+    }
   },
   changeKey: async (current, next) => {
     const [from, to] = await Promise.all([keyFor(link, current), keyFor(link, next)]);
-    await link.call("changeKey", { current: from, next: to });
-    link.keep({ key: to, locks: await link.call("unlock", { key: to }) });
+    const locks = await link.call("changeKey", { current: from, next: to, id: randomId() });
+    link.keep({ key: to, locks });
+    await link.unlocked();
   },
 });

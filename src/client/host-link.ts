@@ -147,16 +147,19 @@ export class HostLink {
     this.keptKey = key;
   }
 
-  /** Resolves when the host can read its database. Errors: RunnerError `closed`. */
+  /** Resolves when the host can read its database. Errors: RunnerError `closed`, `timeout`, or why there is no host. */
   async unlocked(): Promise<void> {
     const isOver = ({ is }: RuntimeStatus): boolean => is === "closed" || is === "failed";
-    const status = await firstValueFrom(
-      this.status$.pipe(
-        filter((now) => isOver(now) || (now.is === "connected" && now.encryption === "unlocked")),
-        // It has completed.
-        defaultIfEmpty<RuntimeStatus, RuntimeStatus>({ is: "closed" }),
-      ),
+    // Threads in memory are not encrypted: they have no state of it.
+    const isReadable = (now: RuntimeStatus): boolean =>
+      now.is === "connected" && (now.encryption === undefined || now.encryption === "unlocked");
+    const changed = this.status$.pipe(
+      filter((now) => isOver(now) || isReadable(now)),
+      // It has completed.
+      defaultIfEmpty<RuntimeStatus, RuntimeStatus>({ is: "closed" }),
     );
+    // L13: somebody may lock it again meanwhile.
+    const status = await this.withinDeadline(() => firstValueFrom(changed));
     if (status.is === "failed") throw fromErrorData(status.error);
     if (status.is === "closed") throw new RunnerError("closed");
   }

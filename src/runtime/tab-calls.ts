@@ -222,13 +222,11 @@ export const CALLS = {
     await (await core.locking()).lock();
     return null;
   }),
+  /** Returns the same as `unlock`. */
   changeKey: call(
     "encryption/change-key: POST encryption/change-key",
     async (given: ChangedKey) => (await locking()).checkChangedKey(given),
-    async (changed, { core }) => {
-      await (await core.locking()).changeKey(changed);
-      return null;
-    },
+    async (changed, { core }) => (await core.locking()).changeKey(changed),
     WITHOUT_KEYS,
   ),
   /**

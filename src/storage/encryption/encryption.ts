@@ -131,10 +131,16 @@ export class Encryption {
     return key;
   }
 
-  /** Forgets the keys, and has tabs forget theirs: nothing can be read or written until somebody unlocks it. */
+  /**
+   * Forgets the keys, and has tabs forget theirs: nothing can be read or written until somebody unlocks it. Also where a
+   * storage code is thrown.
+   */
   async lock(): Promise<void> {
-    await this.countLock();
-    this.forget();
+    try {
+      await this.countLock();
+    } finally {
+      this.forget();
+    }
   }
 
   /**
@@ -144,7 +150,8 @@ export class Encryption {
    * @internal
    */
   async countLock(): Promise<void> {
-    for (const ring of await this.all()) await ring.countLock();
+    const counted = await Promise.allSettled((await this.all()).map((ring) => ring.countLock()));
+    for (const one of counted) if (one.status === "rejected") throw one.reason;
   }
 
   /** @internal */

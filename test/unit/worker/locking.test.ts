@@ -1,10 +1,13 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
+import { firstValueFrom } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createEncryptionKey, Encryption, type EncryptionOptions } from "ag-ui-local-runtime/encryption";
 import { connectRuntime, type RuntimeConnection } from "../../../src/client/connect-runtime.js";
+import { RunnerError } from "../../../src/run/errors.js";
 import type { RuntimeStatus } from "../../../src/wire/shapes.js";
 import type { AgentRuntimeOptions } from "../../../src/runtime/options.js";
 import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
+import { KeyRing } from "../../../src/storage/encryption/key-ring.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
 import { agentOf, freshDb } from "../runner/kit.js";
 
@@ -162,6 +165,34 @@ test("the key is forgotten also where the ends of runs cannot be written", async
   await expect(titles(runtime)).rejects.toMatchObject({ code: "locked" });
 });
 
+test("where it cannot be counted that it was locked, all hosts and tabs forget the key, and the error is told (L10)", async () => {
+  const dbName = freshDb();
+  const [one, two] = [serve({ dbName }).tab(), serve({ dbName }).tab()];
+  await one.is("new");
+  for (const { runtime } of [one, two]) await runtime.encryption.unlock("correct horse");
+  await run(one.runtime);
+  const counting = vi.spyOn(KeyRing.prototype, "countLock").mockRejectedValue(new RunnerError("quota-exceeded"));
+  onTestFinished(() => counting.mockRestore());
+  await expect(one.runtime.encryption.lock()).rejects.toMatchObject({ code: "quota-exceeded" });
+  for (const { is, runtime } of [one, two]) {
+    await is("locked");
+    await expect(titles(runtime)).rejects.toMatchObject({ code: "locked" });
+  }
+});
+
+test("a database that cannot be opened keeps no key from being forgotten", async () => {
+  const encryption = new Encryption();
+  const { runtime, is } = serve({ encryption }).tab();
+  await is("new");
+  await runtime.encryption.unlock("correct horse");
+  const opening = vi
+    .spyOn(IndexedDBAgentRunner.prototype, "opened", "get")
+    .mockImplementation(() => Promise.reject(new RunnerError("storage-lost")));
+  onTestFinished(() => opening.mockRestore());
+  await expect(runtime.encryption.lock()).rejects.toMatchObject({ code: "storage-lost" });
+  expect(await firstValueFrom(encryption.unlocked$)).toBe(false);
+});
+
 test("the worker's own code locks and unlocks it", async () => {
   const encryption = new Encryption();
   const { runtime, is } = serve({ encryption }).tab();
@@ -194,6 +225,59 @@ test("followers, lists and waiting runs go on by themselves when somebody unlock
   await run(runtime, "another");
   await vi.waitFor(() => expect(changes).toContain("changed"));
   expect(changes).not.toContain("error");
+});
+
+test("whoever changes the key of a locked database unlocks it, and the new key goes on unlocking it (L13)", async () => {
+  const { tab } = serve();
+  const [one, two] = [tab(), tab()];
+  await one.is("new");
+  await one.runtime.encryption.unlock("old");
+  await run(one.runtime);
+  await one.runtime.encryption.lock();
+  await two.is("locked");
+  await one.runtime.encryption.changeKey("old", "new");
+  for (const { is, runtime } of [one, two]) {
+    await is("unlocked");
+    expect(await titles(runtime)).toEqual(["a question"]);
+  }
+  await two.runtime.encryption.unlock("new");
+  await one.runtime.encryption.changeKey("old", "new");
+});
+
+test("an unlock that a tab repeats, since its link ended before the answer, undoes no lock", async () => {
+  let isHeld: (() => void) | undefined;
+  let unlocks = 0;
+  const { tab } = serve({
+    beforeRequestMiddleware: async ({ path }) => {
+      if (path.endsWith("/unlock") && ++unlocks === 2) await new Promise<void>((resolve) => (isHeld = resolve));
+    },
+  });
+  const [one, two] = [tab(), tab()];
+  await one.is("new");
+  await two.is("new");
+  const unlocking = one.runtime.encryption.unlock("correct horse");
+  unlocking.catch(() => undefined);
+  await vi.waitFor(() => expect(isHeld).toBeDefined());
+  await two.is("unlocked");
+  await two.runtime.encryption.lock();
+  isHeld!();
+  await expect(unlocking).rejects.toMatchObject({ code: "locked" });
+  for (const { is } of [one, two]) await is("locked");
+  await one.runtime.encryption.unlock("correct horse");
+  await one.is("unlocked");
+});
+
+test("where the browser stores nothing, unlocking costs no thread in memory, and is over (L13)", async () => {
+  const opening = vi.spyOn(indexedDB, "open").mockImplementation(() => {
+    throw new DOMException("no storage", "UnknownError");
+  });
+  onTestFinished(() => opening.mockRestore());
+  const { tab } = serve({ memoryFallback: true });
+  const { runtime, is } = tab();
+  await is("none");
+  await run(runtime);
+  await runtime.encryption.unlock("correct horse");
+  expect(await titles(runtime)).toEqual(["a question"]);
 });
 
 test("a message that came when it was locked is the caller's, and a waiting one is refused, too", async () => {
