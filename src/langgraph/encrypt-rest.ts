@@ -17,10 +17,11 @@ const RECORDS: { readonly [Name in Content]: RecordsOf<SaverSchema[Name]["value"
 
 /** Encrypts what was saved before the database had a key, or before its data key was changed. */
 export async function encryptRest(connection: SaverConnection, ring: KeyRing, signal: AbortSignal): Promise<void> {
-  if (!(await ring.isBehind())) return;
+  const id = await ring.behind();
+  if (id === undefined) return;
   const codec = serializedCodec(ring.codec);
   const encrypt = <Name extends Content>(name: Name): Promise<Encrypted> =>
     encryptRecords({ connection, ring, signal }, name, { payloadsIn: RECORDS[name], codec });
   for (const name of CONTENT) if ((await encrypt(name)) !== "all") return;
-  await ring.caughtUp();
+  await ring.caughtUp(id);
 }

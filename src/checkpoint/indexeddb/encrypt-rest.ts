@@ -5,8 +5,9 @@ import type { CheckpointConnection } from "./schema.js";
 
 /** Encrypts the checkpoints that were saved before the database had a key, or before its data key was changed. */
 export async function encryptRest(connection: CheckpointConnection, ring: KeyRing, signal: AbortSignal): Promise<void> {
-  if (!(await ring.isBehind())) return;
+  const id = await ring.behind();
+  if (id === undefined) return;
   const payloadsIn = (record: { readonly id: string }) => fieldOf(record, "checkpoint", placeOfCheckpoint(record.id));
   const end = await encryptRecords({ connection, ring, signal }, "states", { payloadsIn });
-  if (end === "all") await ring.caughtUp();
+  if (end === "all") await ring.caughtUp(id);
 }

@@ -142,18 +142,23 @@ export class KeyRing {
     return isSealed(stored) && keyIdOf(stored) === (await this.keys()).current.id;
   }
 
-  /** Something may be stored that is not encrypted with the key of new records. */
-  async isBehind(): Promise<boolean> {
+  /** The data key of new records, if something may be stored that is not encrypted with it. */
+  async behind(): Promise<number | undefined> {
     const { record } = await this.keys();
-    return record.caughtUp !== record.current;
+    return record.caughtUp === record.current ? undefined : record.current;
   }
 
-  /** Everything is encrypted with the key of new records now. Nothing is changed if another host changed the keys. */
-  async caughtUp(): Promise<void> {
+  /**
+   * Everything is encrypted with this data key, or a newer one. Nothing is changed if new records have another one by now.
+   *
+   * @param id that of `behind` before everything was looked at
+   */
+  async caughtUp(id: number): Promise<void> {
     const opened = this.keys();
     const keys = await opened;
     const { record } = keys;
-    const next = await changedRecord(await this.key(), record, { caughtUp: record.current });
+    if (record.current !== id) return;
+    const next = await changedRecord(await this.key(), record, { caughtUp: id });
     if ((await this.store.replace(record, next)) && this.opened === opened) {
       this.opened = Promise.resolve({ ...keys, record: next });
     }

@@ -77,7 +77,8 @@ const recordsIn = (ring: KeyRing): { readonly [Name in Content]: RecordsOf<Runti
 
 /** See `encryptRest` of the store. */
 export async function encryptRest(connection: Connection, ring: KeyRing, signal?: AbortSignal): Promise<void> {
-  if (!(await ring.isBehind())) return;
+  const id = await ring.behind();
+  if (id === undefined) return;
   // Asked before: what such a run writes meanwhile may be behind.
   let isLeft = await hasPlainRun(connection);
   const records = recordsIn(ring);
@@ -88,7 +89,7 @@ export async function encryptRest(connection: Connection, ring: KeyRing, signal?
     if (end === "stopped") return;
     isLeft ||= end === "plain-left";
   }
-  if (!isLeft) await ring.caughtUp();
+  if (!isLeft) await ring.caughtUp(id);
 }
 
 /** Whether a run is live whose host does not encrypt it. */
