@@ -1,4 +1,5 @@
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
+import type { Subscription } from "rxjs";
 import type { Clock } from "../platform/clock.js";
 import { invalidInput, RunnerError } from "../run/errors.js";
 import type { Asked } from "../runner/request.js";
@@ -39,9 +40,30 @@ export async function memoryHost(options: HostOptions, clock?: Clock): Promise<H
       ...(!isByWebSocket(sync) && { connect: connectFromNode }),
     },
   );
+  const logging = logStates(core);
   core.preload();
   await core.home.open();
-  return { status$: core.sync$, close: () => core.close() };
+  const close = (): Promise<void> => {
+    logging.unsubscribe();
+    return core.close();
+  };
+  return { status$: core.sync$, close };
+}
+
+/** Nobody watches a server: its log says why it executes nothing. */
+function logStates({ sync$, logger }: RuntimeCore): Subscription {
+  const told = new Set<string>();
+  return sync$.subscribe(({ is, message }) => {
+    if (is === "online" && told.size > 0) {
+      told.clear();
+      logger.info("[ag-ui-local-runtime] The host is in its space again");
+    }
+    // Each attempt fails in its own way, or in the same one.
+    const line = `The host is not in its space (${is}): ${message ?? "the connection is lost"}`;
+    if ((is !== "offline" && is !== "refused") || told.has(line)) return;
+    told.add(line);
+    logger[is === "refused" ? "error" : "warn"](`[ag-ui-local-runtime] ${line}`);
+  });
 }
 
 /** Starts a run that a device asks for. Errors: why it can never start */

@@ -99,7 +99,7 @@ async function syncOf(
   encryption: Encryption | undefined,
 ): Promise<Sync> {
   const { space, device = deviceName(), keep } = options;
-  const below = await spaceOf(options, connect);
+  const below = await spaceOf(options, connect, server !== undefined);
   // A server goes on with what another one was asked for, and began while this one was there.
   const takesOver = ({ device: its, asker }: Pick<RunRow, "device" | "asker">): boolean =>
     its !== undefined && asker !== undefined && sync.hasLeft(its.id);
@@ -133,17 +133,19 @@ async function syncOf(
 async function spaceOf(
   { space, servers = [], credentials, replicas }: SyncOptions,
   connect: SyncStart["connect"],
+  isServer: boolean,
 ): Promise<Space> {
   if (typeof space === "function") return space();
   if (typeof space !== "string") return space;
-  const { natsSpace } = await import("./nats/nats-space.js");
-  return natsSpace({
+  const { natsSpaceOf } = await import("./nats/nats-space.js");
+  const its = {
     servers,
     space,
     ...(credentials !== undefined && { credentials }),
     ...(replicas !== undefined && { replicas }),
     ...(connect !== undefined && { connect }),
-  });
+  };
+  return natsSpaceOf(its, { isServer });
 }
 
 /** The browser and its system, as far as the browser tells: "Chrome on Windows". */

@@ -38,6 +38,8 @@ export class Connection {
     /** Called with each one before it is used. */
     private readonly onOpened: (log: SpaceLog) => void,
     private readonly network: Network = browserNetwork,
+    /** Fixed credentials are tried again, too. */
+    private readonly isServer = false,
   ) {
     this.network.onChange(() => this.bell.ring(), this.closed.signal);
     this.running = this.run();
@@ -86,8 +88,8 @@ export class Connection {
       } catch (error) {
         if (isRefused(error)) {
           this.state.next({ is: "refused", message: messageOf(error) });
-          // Nothing changes by itself; a function may give others the next time.
-          if (typeof this.options.credentials !== "function") return;
+          // Nothing changes by itself; a function may give others the next time. Nobody reloads a server.
+          if (typeof this.options.credentials !== "function" && !this.isServer) return;
           failures = Infinity;
         } else this.offline(error);
       }

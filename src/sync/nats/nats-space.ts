@@ -1,6 +1,7 @@
 import { Subject, type Observable } from "rxjs";
 import { abortWith, sharedController } from "../../platform/abort.js";
 import { systemClock, type Clock } from "../../platform/clock.js";
+import { browserNetwork } from "../../platform/network.js";
 import {
   SpaceOffline,
   type NewPlace,
@@ -33,8 +34,13 @@ const AGAIN_MS = 250;
  * @throws RunnerError `invalid-input`
  */
 export function natsSpace(options: NatsSpaceOptions): Space {
+  return natsSpaceOf(options, { isServer: false });
+}
+
+/** As {@link natsSpace}. `isServer`: a refusal is not final, since no page is reloaded that would try again. */
+export function natsSpaceOf(options: NatsSpaceOptions, { isServer }: { readonly isServer: boolean }): Space {
   checkOptions(options);
-  return new NatsSpace(options);
+  return new NatsSpace(options, isServer);
 }
 
 class NatsSpace implements Space {
@@ -45,14 +51,14 @@ class NatsSpace implements Space {
   private readonly connection: Connection;
   private readonly idleLeader: IdleLeader;
 
-  constructor(options: NatsSpaceOptions) {
+  constructor(options: NatsSpaceOptions, isServer: boolean) {
     const { space, replicas = 1, timeoutMs = TIMEOUT_MS, clock = systemClock } = options;
     this.clock = clock;
     this.timeoutMs = timeoutMs;
     this.idleLeader = new IdleLeader(clock);
-    this.connection = new Connection(options, { space, replicas, timeoutMs, clock }, (log) =>
-      log.hear((body) => this.told.next(body)),
-    );
+    const heard = (log: SpaceLog): void => log.hear((body) => this.told.next(body));
+    const logOptions = { space, replicas, timeoutMs, clock };
+    this.connection = new Connection(options, logOptions, heard, browserNetwork, isServer);
   }
 
   get state$(): Observable<SpaceState> {
