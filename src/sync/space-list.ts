@@ -121,7 +121,7 @@ export class SpaceList {
    *
    * @returns false where its thread is here, or is to come: it is written down
    */
-  async take({ thread: key, seq }: SpaceEntry, message: SpaceMessage): Promise<boolean> {
+  async take({ thread: key, seq, after }: SpaceEntry, message: SpaceMessage): Promise<boolean> {
     const { database, keep, parts } = this.of;
     const { threadId } = message;
     // Of a thread that begins, the run says how it is listed.
@@ -134,7 +134,10 @@ export class SpaceList {
       await this.mayHave();
       await database.put([this.recordOf(key, threadId, seq)]);
     } else if (known.unread !== true) return false;
+    // Somebody has added it again: it was added behind an earlier entry.
+    const isOld = after !== undefined && after < Math.max(this.lastOf(key), known?.state.last ?? 0);
     this.lasts.set(key, seq);
+    if (isOld) return true;
     const isKept = !saysListing(message) && (isOfClaim || this.unlisted.has(threadId) || (await this.hasRow(threadId)));
     if (!isKept) await this.show([{ key, seq, message }]);
     return true;

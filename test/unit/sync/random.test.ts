@@ -70,6 +70,7 @@ const joins = fc.record({
   /** Which devices join the entries of threads at rest: a bit for each. */
   compacts: fc.nat(7),
   keeps: fc.constantFrom("all" as const, "opened" as const, "one" as const),
+  isHurried: fc.boolean(),
 });
 type Joins = typeof joins extends fc.Arbitrary<infer T> ? T : never;
 
@@ -84,6 +85,13 @@ interface Ended {
 const hasty: Clock = {
   ...systemClock,
   after: (ms, signal) => systemClock.after(ms === QUIET_MS ? 0 : ms >= REST_MS && ms <= 2 * REST_MS ? 3 : ms, signal),
+};
+
+/** As well, and who is cut off is away after a moment. */
+const hurried: Clock = {
+  ...hasty,
+  elapsed: () => systemClock.elapsed() * 20,
+  after: (ms, signal) => hasty.after(ms >= 400 && ms < REST_MS ? ms / 20 : ms, signal),
 };
 
 /** Under an id that other answers have, too. @param what some answers are equal */
@@ -103,7 +111,7 @@ const started = async <T>(start: () => Promise<T>): Promise<T> => start();
 
 async function play(
   todo: readonly Step[],
-  { joinsAt, keeps, compacts }: Joins,
+  { joinsAt, keeps, compacts, isHurried }: Joins,
   isEncrypted: boolean,
   server: MemoryServer,
 ): Promise<void> {
@@ -112,7 +120,7 @@ async function play(
     makeDevice(server, DEVICES[n]!, {
       dbName: names[n]!,
       ...(n === 2 && keeps !== "all" && { keep: "opened" }),
-      clock: hasty,
+      clock: isHurried ? hurried : hasty,
       ...(n === 2 && keeps === "one" && { maxThreads: 1 }),
       ...(((compacts >> n) & 1) === 1 && { compactFrom: 4 }),
       // The first has its answers at once, the others when their entries were read.

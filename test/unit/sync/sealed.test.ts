@@ -802,3 +802,22 @@ test("a device that has made keys for a space which was lost before it was read 
   await same("t", first, other);
   expect(Object.keys(await tree(first, "t"))).toEqual(["r1", "r2"]);
 });
+
+test("an entry that somebody adds again says nothing of a thread that is listed only", async () => {
+  const server = new MemoryServer();
+  const laptop = device(server, "Laptop", withKey());
+  const phone = device(server, "Phone", { ...withKey(), keep: "opened" });
+  await inStep(laptop, phone);
+  await say(laptop, "t", "r1", agentOf(counter(2)));
+  const listed = (title: string) =>
+    eventually(async () => expect(await phone.runner.getThread("t")).toMatchObject({ title }));
+  for (const title of ["Old", "New"]) {
+    await laptop.runner.updateThread("t", { title });
+    await listed(title);
+  }
+  const old = server.entries.at(-2)!;
+  server.add(old.thread, old.body, server.last, "again");
+  await say(laptop, "u", "r2", agentOf(counter(2)));
+  await eventually(async () => expect(await phone.runner.getThread("u")).toMatchObject({ lastStatus: "finished" }));
+  expect(await phone.runner.getThread("t")).toMatchObject({ title: "New" });
+});
