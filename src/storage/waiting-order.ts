@@ -1,4 +1,3 @@
-import type { WaitingError } from "../run/types.js";
 import { positionAtFront, type WaitingUpdate } from "./waiting.js";
 
 /** The position of a run that is added at the end. */
@@ -34,9 +33,9 @@ export function placeOfMove(
 }
 
 /** The row after an update. */
-export function updatedWaiting<Row extends { readonly notBefore?: number; readonly error?: WaitingError }>(
+export function updatedWaiting<Row extends { readonly notBefore?: number; readonly error?: object }>(
   row: Row,
-  { notBefore, error }: WaitingUpdate,
+  { notBefore, error }: Pick<WaitingUpdate, "notBefore"> & { readonly error?: Row["error"] | null },
 ): Row {
   const { notBefore: oldTime, error: oldError, ...rest } = row;
   const time = notBefore === undefined ? oldTime : (notBefore ?? undefined);

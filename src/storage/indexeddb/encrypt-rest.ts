@@ -1,11 +1,12 @@
 import { isSealed } from "../codec.js";
 import type { KeyRing } from "../encryption/key-ring.js";
 import { answeredIn } from "../pending-tool-calls.js";
-import { isText } from "./checks.js";
+import { isRecord, isText } from "./checks.js";
 import { encryptRecords, fieldOf, type Encrypted, type PayloadIn, type RecordsOf } from "./encrypt-records.js";
 import {
   placeOfChunk,
   placeOfClosing,
+  placeOfFailure,
   placeOfInput,
   placeOfInterrupts,
   placeOfMessage,
@@ -15,7 +16,7 @@ import {
   placeOfState,
   placeOfTitle,
 } from "./records.js";
-import type { Connection, HeadRecord, RunRecord, RuntimeSchema } from "./schema.js";
+import type { Connection, HeadRecord, RunRecord, RuntimeSchema, WaitingRecord } from "./schema.js";
 
 type Content = "threads" | "runs" | "chunks" | "messages" | "states" | "waiting" | "heads";
 
@@ -33,6 +34,21 @@ const resultsIn = (head: HeadRecord): readonly PayloadIn[] =>
       return { ...other, pending: { ...pending, calls } };
     },
   }));
+
+/** The message of why a waiting run could not be started. */
+const failureIn = (row: WaitingRecord): readonly PayloadIn[] =>
+  isRecord(row.error)
+    ? [
+        {
+          place: placeOfFailure(row, row.error),
+          stored: row.error.message,
+          with: (other, stored) => {
+            const { error } = other as WaitingRecord;
+            return error === undefined ? other : { ...other, error: { ...error, message: stored } };
+          },
+        },
+      ]
+    : [];
 
 /** A run of a host without the key, which began before there was one: the host goes on with it, and nothing new. */
 const isPlainRun = (run: RunRecord | undefined): boolean => run?.status === "running" && !isSealed(run.input);
@@ -70,7 +86,10 @@ const recordsIn = (ring: KeyRing): { readonly [Name in Content]: RecordsOf<Runti
     ],
   },
   waiting: {
-    payloadsIn: (row) => (row.kind === "run" ? fieldOf(row, "request", placeOfRequest(row.threadId, row.runId)) : []),
+    payloadsIn: (row) => [
+      ...(row.kind === "run" ? fieldOf(row, "request", placeOfRequest(row.threadId, row.runId)) : []),
+      ...failureIn(row),
+    ],
   },
   heads: { payloadsIn: resultsIn },
 });

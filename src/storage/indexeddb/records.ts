@@ -10,8 +10,10 @@ import {
   type MessageRecord,
   type RunRecord,
   type StateRecord,
+  type StoredFailure,
   type Stores,
   type ReadTransaction,
+  type WaitingRecord,
   type WriteTransaction,
   type FormerId,
 } from "./schema.js";
@@ -98,6 +100,10 @@ export const placeOfInterrupts = (threadId: string, runIndex: number): PayloadPl
 export const placeOfTitle = (threadId: string): PayloadPlace => ["title", threadId];
 export const placeOfResult = (threadId: string, toolCallId: string): PayloadPlace => ["result", threadId, toolCallId];
 export const placeOfRequest = (threadId: string, runId: string): PayloadPlace => ["request", threadId, runId];
+export const placeOfFailure = (
+  { threadId, runId }: Pick<WaitingRecord, "threadId" | "runId">,
+  { code }: Pick<StoredFailure, "code">,
+): PayloadPlace => ["failure", threadId, runId, code];
 
 export async function encodeChunk(codec: PayloadCodec, chunk: Chunk): Promise<ChunkRecord> {
   return { ...chunk, entries: await codec.encode(chunk.entries, placeOfChunk(chunk)) };

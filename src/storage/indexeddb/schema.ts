@@ -1,12 +1,12 @@
 import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
 import type { Attempt } from "../../run/hosted.js";
 import type { RecoveryNote } from "../../run/recovery.js";
-import type { Chunk, RunStatus, SettledStatus } from "../../run/types.js";
+import type { Chunk, RunStatus, SettledStatus, WaitingError } from "../../run/types.js";
 import type { KeyRecord } from "../encryption/keys.js";
 import type { DeviceName } from "../devices.js";
 import type { Asker } from "../rows.js";
 import type { ThreadHead } from "../run-store.js";
-import type { WaitingRow } from "../waiting.js";
+import type { AskedWaiting, RecoveryWaiting } from "../waiting.js";
 import type { DatabaseConnection, DatabaseLayout } from "./database-connection.js";
 import type { KeysAt } from "./keyless.js";
 
@@ -101,8 +101,16 @@ export interface StateRecord {
   interrupts: unknown;
 }
 
+/** Why a waiting run could not be started. `message` is a payload. */
+export interface StoredFailure extends Omit<WaitingError, "message"> {
+  readonly message: unknown;
+}
+
 /** `request`, if there is one, is a payload. */
-export type WaitingRecord = WaitingRow;
+export type WaitingRecord = (Omit<AskedWaiting, "error"> | Omit<RecoveryWaiting, "error">) & {
+  readonly position: number;
+  readonly error?: StoredFailure;
+};
 
 /** Records of a deleted or cut thread that are still to be deleted. In `meta`, by thread. */
 export interface Garbage {

@@ -7,13 +7,14 @@ import { placeOfMove, positionAtEnd, updatedWaiting, type Placed } from "../wait
 import { checkHead, checkRun, corrupt, isAbsentOr, isAttempt, isIndex, isRecord, isRun, isText } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import { refuseEncrypted } from "./keyless.js";
+import { decodeFailure, encodeFailure } from "./waiting-failure.js";
 import { placeOfRequest, storable, toRunRow, withKeys } from "./records.js";
-import { KEYS, type Connection, type WaitingRecord, type WriteTransaction } from "./schema.js";
+import { KEYS, type Connection, type Stores, type WaitingRecord, type WriteTransaction } from "./schema.js";
 import { waitingRange } from "./waiting-rows.js";
 
-const isFailure = (error: unknown): boolean => isRecord(error) && isText(error["code"]) && isText(error["message"]);
+const isFailure = (error: unknown): boolean => isRecord(error) && isText(error["code"]) && "message" in error;
 
-/** Everything but its payload. */
+/** Everything but its payloads. */
 const isWaiting = (record: WaitingRecord): boolean =>
   isRecord(record) &&
   isText(record.threadId) &&
@@ -137,15 +138,20 @@ export const indexedDBWaiting = (
     });
   },
 
-  updateWaiting: (threadId, runId, update) =>
-    connection.write(["waiting"], "strict", async (tx) => {
+  updateWaiting: async (threadId, runId, { error, ...update }) => {
+    const failure = error && (await encodeFailure(codec, { threadId, runId }, error));
+    const stores: Stores[] = failure ? withKeys(["waiting"], codec) : ["waiting"];
+    return connection.write(stores, "strict", async (tx) => {
+      if (failure) await refuseEncrypted(tx, codec, KEYS);
       const store = tx.objectStore("waiting");
       const record = await store.index("runId").get([threadId, runId]);
       if (record === undefined) return false;
       // What cannot be read is left as it is.
-      if (isWaiting(record)) quietly(store.put(updatedWaiting(record, update)));
+      const after = { ...update, ...(failure !== undefined && { error: failure }) };
+      if (isWaiting(record)) quietly(store.put(updatedWaiting(record, after)));
       return true;
-    }),
+    });
+  },
 });
 
 /** The keys of a thread in the index of run ids. */
@@ -172,16 +178,18 @@ const unreadable = (threadId: string, position: unknown, runId: unknown): Waitin
 async function toRow(codec: PayloadCodec, record: WaitingRecord | undefined): Promise<WaitingRow | undefined> {
   if (record === undefined) return undefined;
   if (!isWaiting(record)) return unreadable(record.threadId, record.position, record.runId);
-  if (record.kind === "recovery") return record;
+  const { error: failure, ...rest } = record;
   try {
+    const row = { ...rest, ...(failure !== undefined && { error: await decodeFailure(codec, record, failure) }) };
+    if (row.kind === "recovery") return row;
     return {
-      ...record,
-      request: readable(await codec.decode(record.request, placeOfRequest(record.threadId, record.runId))),
+      ...row,
+      request: readable(await codec.decode(row.request, placeOfRequest(row.threadId, row.runId))),
     };
   } catch (cause) {
     // Without the key nothing is shown; with it, the request may be in order.
     if (isNotOfRecord(cause)) throw cause;
     const { code, message } = new RunnerError("corrupt-record", { threadId: record.threadId }, { cause });
-    return { ...record, request: undefined, error: { code, message } };
+    return { ...rest, ...(rest.kind === "run" && { request: undefined }), error: { code, message } };
   }
 }

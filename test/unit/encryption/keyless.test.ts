@@ -46,6 +46,7 @@ describe.each([
       () => store.waitingRuns("d-calls", 10),
       () => store.claim(request("new", "planted", { title: "planted" })),
       () => store.addWaiting(waiting("planted", { threadId: "new", request: { says: "planted" } }), 10),
+      () => store.updateWaiting("d-calls", "w1", { error: { code: "host-failed", message: "planted" } }),
       () => store.updateThread("d-calls", { title: "planted" }),
       () => store.updateThread("d-calls", { pinned: true }),
       () =>

@@ -204,9 +204,9 @@ test("a store that is closed does not keep the others of its encryption from bei
 });
 
 test.each<[string, (encryption: Encryption) => Promise<unknown>]>([
-  ["a store", (encryption) => indexedDBRunStore({ dbName: freshDb(), encryption }).close()],
-  ["a checkpoint store", (encryption) => new IndexedDBCheckpointStore({ dbName: freshDb(), encryption }).close()],
-  ["a runner", (encryption) => new IndexedDBAgentRunner({ dbName: freshDb(), encryption }).close()],
+  ["a store", (own) => indexedDBRunStore({ dbName: freshDb(), encryption: own }).close()],
+  ["a checkpoint store", (own) => new IndexedDBCheckpointStore({ dbName: freshDb(), encryption: own }).close()],
+  ["a runner", (own) => new IndexedDBAgentRunner({ dbName: freshDb(), encryption: own }).close()],
 ])("%s that is closed before its keys are there is not asked for them any more", async (_, closedAtOnce) => {
   const shared = new Encryption();
   const dbName = freshDb();

@@ -14,7 +14,7 @@ import { dumpOf, restore, type Dump, type Stored } from "../storage/raw.js";
 import { waiting } from "../storage/waiting.suite.js";
 import { encryption } from "./fast-key.js";
 
-/** A thread that waits for the results of two tool calls, one of which has come, and in which a run waits. */
+/** A thread that waits for the results of two tool calls, one of which has come, and in which a run waits that failed. */
 export async function withCalls(store: RunStore, threadId: string): Promise<void> {
   const claim = await claimed(store, threadId, "r0", { title: `title of ${threadId}` });
   const made = ["call-1", "call-2"].map((toolCallId) => ({ toolCallId, name: "look" }));
@@ -29,6 +29,7 @@ export async function withCalls(store: RunStore, threadId: string): Promise<void
     result,
   );
   await store.addWaiting(waiting("w1", { threadId, request: { says: `asked in ${threadId}` } }), 10);
+  await store.updateWaiting(threadId, "w1", { error: { code: "host-failed", message: `failed in ${threadId}` } });
 }
 
 /** Threads with a payload of each kind. */

@@ -10,13 +10,14 @@ import { checkpointOf, metadataOf, opened as openedSaver, threadConfig, valuesOf
 import { freshDb } from "../runner/kit.js";
 import { outcomeOf, outcomesOf } from "../storage/corrupt-kit.js";
 import { watchTransactions } from "../storage/idb-spy.js";
-import { chunkOf, claimed, delta, leaving, request, settlement } from "../storage/kit.js";
+import { chunkOf, claimed, delta, leaving, request, settlement, withRuns } from "../storage/kit.js";
 import { dumpOf } from "../storage/raw.js";
+import { waiting } from "../storage/waiting.suite.js";
 import { encryption, fastKey } from "./fast-key.js";
 import { fill, isFound, payloadsIn, reopened, restored, sealedDump, THREADS } from "./kit.js";
 
 /** What is planted in the payloads of {@link fill}. */
-const TEXTS = ["from r", "anew", "said in", "result in", "asked in", "title of", "secret"];
+const TEXTS = ["from r", "anew", "said in", "result in", "asked in", "failed in", "title of", "secret"];
 const never = new AbortController().signal;
 
 /** A thread in which two runs had one id: a later one took it, and the runs are told apart by their fingerprints. */
@@ -108,6 +109,28 @@ test("a run that is sent again is known before it is encrypted, too", async () =
   const more = { fingerprint: "1:second", base, prevRunIndex: 1, answerId: "a" };
   expect(await store.claim(request("f-taken", "r", more))).toMatchObject({ is: "exists", run: { runIndex: 1 } });
 });
+
+test.each(["run", "recovery"] as const)(
+  "why a waiting %s could not be started is encrypted; of a plain message only what its code means is told",
+  async (kind) => {
+    const { store, db, dbName } = await restored({});
+    await withRuns(store, "t", ["r0"]);
+    await store.addWaiting(waiting("w"), 9);
+    const record = (await db.getAll("waiting"))[0] as object;
+    await db.put("waiting", kind === "run" ? record : { ...record, request: undefined, kind, of: "r0", ofIndex: 0 });
+    const error = { code: "unknown-agent", message: "planted" } as const;
+    await store.updateWaiting("t", "w", { error });
+    await store.updateWaiting("t", "w", { notBefore: 7 });
+    expect(await isFound(dbName, "planted")).toBe(false);
+    expect(await store.waitingRuns("t")).toMatchObject([{ runId: "w", notBefore: 7, error }]);
+    await db.put("waiting", { ...((await db.getAll("waiting"))[0] as object), error });
+    const [row] = await store.waitingRuns("t");
+    expect(row?.error).toEqual({ code: "unknown-agent", message: "No agent is registered under this id" });
+    expect(row).toMatchObject(kind === "run" ? { request: waiting("w").request } : { of: "r0" });
+    await store.updateWaiting("t", "w", { error: null });
+    expect((await store.waitingRuns("t"))[0]).not.toHaveProperty("error");
+  },
+);
 
 test("it goes on after its connection was closed in the middle", async () => {
   const { store, dbName } = await restored(plain);
