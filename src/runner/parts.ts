@@ -38,10 +38,11 @@ export type Admission =
   /** Another device is about to start a run, or has one. */
   | { readonly is: "busy"; readonly runId: string; readonly deviceName: string }
   /**
-   * A server executes it. `wait`, without the lock, resolves once the run stands in this log. Errors: why it does not start;
-   * `cancelled` if `signal` aborts first, `closed` where that is its reason: then the run goes on there.
+   * A server executes it. `wait`, without the lock, resolves once the run stands in this log (`elsewhere`), or where no server
+   * has taken it and this host is to execute it (`here`). Errors: why it does not start; `cancelled` if `signal` aborts first,
+   * `closed` where that is its reason: then the run goes on there.
    */
-  | { readonly is: "elsewhere"; readonly wait: (signal: AbortSignal) => Promise<void> };
+  | { readonly is: "elsewhere"; readonly wait: (signal: AbortSignal) => Promise<"elsewhere" | "here"> };
 
 /** Other devices that have the same threads. Without `admit` there are none. */
 export interface ElsewhereParts {

@@ -163,11 +163,13 @@ export class Admissions {
     const messages = isThere ? [...asKnown(await context.history.base(head), input.messages, shownAs)] : input.messages;
     const asking: PlacedRequest = { ...request, input: { ...input, messages } };
     const asked = askedRun(asking, await store.toolResults(head), clock.now());
-    const wait = async (signal: AbortSignal): Promise<void> => {
+    const wait = async (signal: AbortSignal): Promise<"elsewhere" | "here"> => {
       this.starting.add(key);
       try {
         const inLog = () => this.inLog(request);
-        await askServers({ ...context, ...this.of, inLog }, asked, signal);
+        const untaken = await askServers({ ...context, ...this.of, inLog }, asked, signal);
+        if (untaken !== undefined && placement === "server") throw untaken;
+        return untaken === undefined ? "elsewhere" : "here";
       } finally {
         this.starting.delete(key);
         void this.ring(threadId);

@@ -39,14 +39,16 @@ export interface AskContext {
  * Asks the servers of the space for a run, and waits until it stands in the log of this device.
  *
  * @param signal takes the request back; a server that has taken it is asked to stop it. With the reason `closed` neither
- * Errors: RunnerError `offline` where no server takes or begins it, `cancelled`, `deleted`, `thread-busy`, `closed`, or why a
- * server refused it
+ * @returns undefined once it is in the log. A RunnerError `offline` where it is taken back, or was let go of, and no server can
+ * still begin it
+ * Errors: RunnerError `offline` where one may, or has taken it and does not begin it, `cancelled`, `deleted`, `thread-busy`,
+ * `closed`, or why a server refused it
  */
 export async function askServers(
   { parts: { clock }, self, devices, threadOf, inLog, isCurrent, moved, closed }: AskContext,
   asked: AskedRun,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<RunnerError | undefined> {
   const { request, answerId } = asked;
   const { threadId, agentId, input } = request;
   const { runId } = input;
@@ -92,11 +94,16 @@ export async function askServers(
     if (taker !== undefined) void stopAt(...taker);
     return cancelled();
   };
+  /** @throws the same, where a server that is away behind its claim may execute it */
+  const untaken = (message: string): RunnerError => {
+    if (taker !== undefined) throw offline(message);
+    return offline(message);
+  };
   for (;;) {
     const seen = moved.count;
     const isThere = (await inLog()) !== undefined;
     const thread = await threadOf(threadId);
-    if (isThere && !signal.aborted) return;
+    if (isThere && !signal.aborted) return undefined;
     // The run goes on without this host.
     if (thread === undefined || closed.aborted || RunnerError.is(signal.reason, "closed"))
       throw new RunnerError("closed", { threadId, runId });
@@ -125,7 +132,7 @@ export async function askServers(
       if (isAsked && (signal.aborted || isLate)) {
         if (await add(thread, { type: "release", threadId, runId, device: self })) {
           if (signal.aborted) throw takenBack();
-          throw offline(`No server of the space has taken the run of the agent "${agentId}": ask again`);
+          return untaken(`No server of the space has taken the run of the agent "${agentId}": ask again`);
         }
       } else if (holder !== undefined && opened === undefined && isLate) {
         throw offline(
@@ -138,7 +145,7 @@ export async function askServers(
         const { heldBy } = thread;
         if (heldBy !== undefined && lock !== undefined)
           throw new RunnerError("thread-busy", { threadId, runId: lock.runId, device: heldBy.name });
-        if (asks >= MAX_ASKS) throw offline(`Servers have let go of the run of the agent "${agentId}": ask again`);
+        if (asks >= MAX_ASKS) return untaken(`Servers have let go of the run of the agent "${agentId}": ask again`);
         // Its answer may be lost.
         if (asks === 0 && deleted === true) known = lastRun;
         // One that is away behind its claim has not let go of it.

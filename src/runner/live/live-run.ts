@@ -76,6 +76,8 @@ export class LiveRun {
   private readonly codeArrived = new AbortController();
   private isLoadBounded = false;
   private asksElsewhere = false;
+  /** No server has taken it, and it may be executed here. */
+  private isLeft = false;
   /** The live run of another host that this one waited for or superseded. */
   private waitedFor: number | undefined;
   /** The interrupts that such runs answer. */
@@ -276,11 +278,12 @@ export class LiveRun {
   /**
    * Asks whether other devices let the run start.
    *
-   * @returns the lock released: `again` where their runs had to be written down first, `elsewhere` where one of them executes
-   *   the run, which is in the log now
+   * @returns the lock released: `again` where their runs had to be written down first, or none of them has taken this one;
+   *   `elsewhere` where one of them executes the run, which is in the log now
    */
   private async admitted(lock: HeldLock, asked: number): Promise<(() => void) | "again" | "elsewhere" | undefined> {
-    const { threadId, request } = this;
+    const { threadId } = this;
+    const request = this.isLeft ? { ...this.request, placement: undefined } : this.request;
     // L7: nothing that others added keeps the thread from its next run for ever.
     const admission = asked > MAX_WAITS ? undefined : await this.context.parts.elsewhere.admit?.(request);
     switch (admission?.is) {
@@ -295,8 +298,8 @@ export class LiveRun {
         this.asksElsewhere = true;
         // From now on it can be stopped.
         this.wait();
-        await admission.wait(this.cancelled.signal);
-        return "elsewhere";
+        this.isLeft = (await admission.wait(this.cancelled.signal)) === "here";
+        return this.isLeft ? "again" : "elsewhere";
       case "busy": {
         const { runId: liveId, deviceName: device } = admission;
         throw new RunnerError("thread-busy", { threadId, runId: liveId, device });

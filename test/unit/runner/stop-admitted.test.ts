@@ -74,6 +74,7 @@ test("a run that is stopped while it joins the one that another device executes 
         device: { id: "server", name: "Server" },
       });
       channel.post({ type: "started", threadId: "t", runId: "r2", runIndex: 1 });
+      return "elsewhere";
     },
   });
   first.letOn();
