@@ -63,7 +63,10 @@ export abstract class ThreadReader {
    * known: limits have cut off its oldest runs, or a run has no agent id.
    */
   async agentIds(threadId: string): Promise<readonly string[] | undefined> {
-    return (await this.readsOf(threadId)).agentIds(threadId);
+    checkId("threadId", threadId);
+    // Also without the key: by them a middleware decides who may delete a thread that cannot be read.
+    await this.here(threadId);
+    return (await this.reads.get()).agentIds(threadId);
   }
 
   /**
@@ -110,6 +113,7 @@ export abstract class ThreadReader {
 
   private async readsOf(threadId: string | undefined): Promise<ThreadReads> {
     if (typeof threadId === "string") await this.here(threadId);
+    await this.store.readable?.();
     return this.reads.get();
   }
 }

@@ -193,6 +193,11 @@ export interface RunStore extends RunReads, WaitingStore, DeviceStore {
   sweep(): Promise<void>;
   /** What its content is stored by; absent: as it is. */
   readonly codec?: PayloadCodec;
+  /**
+   * For whoever shows ids, statuses and times, which are not encrypted: reads of them need no key, so that any host can end
+   * any run. Errors: RunnerError `locked` or `wrong-key`, where the key is missing.
+   */
+  readable?(): Promise<void>;
   /** Whether its content can be read; undefined where nothing is encrypted. Errors: RunnerError `wrong-key`. */
   lockState?(): Promise<LockState | undefined>;
   /** How often somebody has locked it for all. */

@@ -1,10 +1,17 @@
 import type { PayloadCodec } from "../../storage/codec.js";
+import { refuseLocked } from "../../storage/indexeddb/keyless.js";
 import type { StoredCheckpoints } from "../checked-store.js";
 import type { CheckpointMetadata } from "../checkpoint.js";
 import type { LineageStep } from "../checkpoint-store.js";
 import { checkMetadata, checkOriginRecord, corrupt, decodeCheckpoint } from "./checks.js";
 import { everyPlace, placesBetween, toMetadata } from "./places.js";
-import type { CheckpointConnection, CheckpointRead, CheckpointWrite, MetadataRecord } from "./schema.js";
+import {
+  KEYS,
+  type CheckpointConnection,
+  type CheckpointRead,
+  type CheckpointWrite,
+  type MetadataRecord,
+} from "./schema.js";
 
 /** Metadata of a run's newest checkpoint, in a transaction over `metadata`. */
 export async function newestOf(
@@ -48,6 +55,7 @@ export const checkpointReads = (
     const range = placesBetween(runId === undefined ? [graphId] : [graphId, runId], before, after);
     // `getAll` treats 0 as no limit.
     if (limit === 0 || range === undefined) return [];
+    await refuseLocked(connection, codec, KEYS);
     const records = await connection.read(["metadata"], async (tx): Promise<MetadataRecord[]> => {
       const metadata = tx.objectStore("metadata");
       const index = runId === undefined ? metadata.index("graph") : metadata.index("graphRun");
@@ -61,8 +69,9 @@ export const checkpointReads = (
     return records.map((record) => toMetadata(checkMetadata(record)));
   },
 
-  lineage: (id) =>
-    connection.read(["metadata", "origins"], async (tx) => {
+  lineage: async (id) => {
+    await refuseLocked(connection, codec, KEYS);
+    return connection.read(["metadata", "origins"], async (tx) => {
       const metadata = tx.objectStore("metadata");
       const steps: LineageStep[] = [];
       const first = checkMetadata(await metadata.get(id));
@@ -79,5 +88,6 @@ export const checkpointReads = (
         ({ runId } = origin.from);
       }
       return steps;
-    }),
+    });
+  },
 });

@@ -38,6 +38,7 @@ export async function listThreads(
   const before = query.before === undefined ? undefined : placeOf(query.before);
   const isFirst = before !== undefined && (before.updatedAt < 0 || (before.updatedAt === 0 && before.threadId === ""));
   if (limit === 0 || isFirst) return [];
+  await store.readable?.();
   // In this order, a run that ends in between shows as live until the next change, never as neither live nor ended.
   const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
   const threads = await store.threads({
@@ -73,6 +74,7 @@ export async function threadSummary(
   threadId: string,
   isOver: IsOver,
 ): Promise<ThreadSummary | undefined> {
+  await store.readable?.();
   const head = await store.head(threadId);
   const thread = await store.thread(threadId);
   return thread && summary(thread, head, isOver);
@@ -88,6 +90,7 @@ export async function updateThread(
   update: ThreadUpdate,
   isOver: IsOver,
 ): Promise<ThreadSummary> {
+  if (isEmpty(update)) await store.readable?.();
   const head = await store.head(threadId);
   const thread = isEmpty(update) ? await store.thread(threadId) : await store.updateThread(threadId, update);
   if (thread === undefined) throw new RunnerError("unknown-thread", { threadId });

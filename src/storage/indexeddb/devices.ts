@@ -109,11 +109,13 @@ export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): D
     }
   },
 
-  activate: (threadId, runIndex) =>
-    connection.write(["heads", "runs", "meta"], "strict", async (tx) => {
+  activate: async (threadId, runIndex) => {
+    await codec.ready?.();
+    return connection.write(["heads", "runs", "meta"], "strict", async (tx) => {
       const [headRecord, run] = await Promise.all([
         tx.objectStore("heads").get(threadId),
         tx.objectStore("runs").get([threadId, runIndex]),
+        refuseEncrypted(tx, codec, KEYS),
       ]);
       const head = checkHead(headRecord);
       if (!mayActivate(head, checkRun(run))) return false;
@@ -121,7 +123,8 @@ export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): D
       if (head.activeRunIndex === runIndex) return true;
       quietly(tx.objectStore("heads").put(activatedHead(head, runIndex, await nextEpoch(tx, head))));
       return true;
-    }),
+    });
+  },
 });
 
 /** The keys of a run's chunks from event `seq` on. */

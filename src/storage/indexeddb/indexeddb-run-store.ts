@@ -9,6 +9,7 @@ import { indexedDBChunks } from "./chunk-reads.js";
 import { DatabaseConnection, type ConnectionOptions } from "./database-connection.js";
 import { indexedDBForeignEnds } from "./foreign-end.js";
 import { sweep } from "./garbage.js";
+import { refuseLocked } from "./keyless.js";
 import { indexedDBReads } from "./reads.js";
 import { KEYS, PAYLOADS, runtimeLayout, type RuntimeSchema } from "./schema.js";
 import { storedBy, type StoredBy } from "./stored-by.js";
@@ -93,6 +94,7 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     repack: async (...run) => (await loaded(import("./repack.js"))).repack(connection, codec, ...run),
     sweep: () => sweep(connection),
     codec,
+    readable: () => refuseLocked(connection, codec, KEYS),
     lockState: () => stored.lockState(),
     locks: async () => (await stored.ring?.get())?.locks() ?? 0,
     encryptRest: async (signal) => {

@@ -14,6 +14,19 @@ export const hasKeys = <Schema extends DBSchema>(
   connection.read([store], async (tx) => (await tx.objectStore(store).getKey(IDBKeyRange.only(key))) !== undefined);
 
 /**
+ * What is not encrypted (ids, statuses, times) is not shown without the key either. Errors: RunnerError `locked`,
+ * `wrong-key`, or a storage code
+ */
+export async function refuseLocked<Schema extends DBSchema>(
+  connection: DatabaseConnection<Schema>,
+  codec: PayloadCodec,
+  keysAt: KeysAt<Schema>,
+): Promise<void> {
+  await codec.ready?.();
+  if (codec.isPlain === true && (await hasKeys(connection, keysAt))) throw new RunnerError("locked");
+}
+
+/**
  * A host without the key must write nothing into an encrypted database. In the transaction of the write: somebody may have
  * encrypted it just now.
  *

@@ -1,12 +1,11 @@
 import type { RunStore, ThreadRow } from "../run-store.js";
-import { RunnerError } from "../../run/errors.js";
-import { isNotOfRecord, isSealed, type PayloadCodec } from "../codec.js";
+import { isNotOfRecord, type PayloadCodec } from "../codec.js";
 import { checkThread, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import { refuseEncrypted } from "./keyless.js";
 import { decodeTitle } from "./payloads.js";
 import { encodeTitle, withKeys } from "./records.js";
-import { KEYS, type Connection, type Stores, type ThreadRecord } from "./schema.js";
+import { KEYS, type Connection, type ThreadRecord } from "./schema.js";
 import { anyWaits, waitingRange } from "./waiting-rows.js";
 
 /** The list of threads. */
@@ -67,15 +66,13 @@ export const indexedDBThreads = (
   // the tombstone, so a row that exists belongs to a thread that exists.
   updateThread: async (threadId, { title: given, archived, pinned }) => {
     // Whoever is not given the row must not have changed it.
-    if (given === undefined) await codec.ready?.();
+    await codec.ready?.();
     const title = given === undefined ? given : await encodeTitle(codec, threadId, given);
-    const stores: Stores[] = title === undefined ? ["threads"] : withKeys(["threads"], codec);
-    const record = await connection.write(stores, "strict", async (tx) => {
-      if (title !== undefined) await refuseEncrypted(tx, codec, KEYS);
+    const record = await connection.write(withKeys(["threads"], codec), "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS);
       const threads = tx.objectStore("threads");
       const before = checkThread(await threads.get(threadId));
       if (before === undefined) return undefined;
-      if (codec.isPlain === true && isSealed(before.title)) throw new RunnerError("locked", { threadId });
       const after: ThreadRecord = {
         ...before,
         ...(title !== undefined && { title, named: 1 }),

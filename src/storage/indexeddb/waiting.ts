@@ -84,8 +84,11 @@ export const indexedDBWaiting = (
       async (tx) => (await tx.objectStore("waiting").index("runId").getKey([threadId, runId])) !== undefined,
     ),
 
-  moveWaiting: (threadId, runId, before) =>
-    connection.write(["waiting"], "strict", async (tx) => {
+  moveWaiting: async (threadId, runId, before) => {
+    // Whoever is not given the order must not have changed it.
+    await codec.ready?.();
+    return connection.write(withKeys(["waiting"], codec), "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS);
       const store = tx.objectStore("waiting");
       const order = await orderOf(tx, threadId);
       const place = placeOfMove(order, runId, before);
@@ -107,7 +110,8 @@ export const indexedDBWaiting = (
       const first = positionAtEnd(order.at(-1)?.position);
       others.forEach((record, n) => quietly(store.put({ ...record, position: first + n })));
       return true;
-    }),
+    });
+  },
 
   removeWaiting: (threadId, runId) => {
     let removed = false;

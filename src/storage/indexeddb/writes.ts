@@ -196,10 +196,10 @@ export const indexedDBWrites = (
   },
 
   changeToolCall: async (threadId, toolCallId, change, result) => {
+    if (result === undefined) await codec.ready?.();
     const encoded = result && (await codec.encode(result, placeOfResult(threadId, toolCallId)));
-    const stores: Stores[] = result === undefined ? ["heads"] : withKeys(["heads"], codec);
-    return connection.write(stores, "strict", async (tx) => {
-      if (result !== undefined) await refuseEncrypted(tx, codec, KEYS);
+    return connection.write(withKeys(["heads"], codec), "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS);
       const head = checkHead(await tx.objectStore("heads").get(threadId));
       const changed = changedCall(head, threadId, toolCallId, (call) => change(call, encoded));
       if (changed.head !== undefined) quietly(tx.objectStore("heads").put(changed.head));

@@ -144,7 +144,7 @@ export const WRITES: readonly Write[] = [
   },
   {
     name: "a move",
-    stores: ["waiting"],
+    stores: ["waiting", "meta"],
     before: queued,
     write: (store) => store.moveWaiting("t", "w3", "w1"),
   },

@@ -1,0 +1,84 @@
+import "fake-indexeddb/auto";
+import { openDB } from "idb";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { IndexedDBCheckpointStore } from "../../../src/checkpoint/indexeddb/indexeddb-checkpoint-store.js";
+import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
+import { Encryption } from "../../../src/storage/encryption/encryption.js";
+import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import { checkpoint } from "../checkpoint/kit.js";
+import { freshDb } from "../runner/kit.js";
+import { foreignEnd, leaving, request, runOn, settlement, claimed } from "../storage/kit.js";
+import { dumpOf } from "../storage/raw.js";
+import { waiting } from "../storage/waiting.suite.js";
+import { encryption } from "./fast-key.js";
+
+/** Threads without a title: a branched one in which runs wait, and one with a pending tool call. */
+async function encrypted(): Promise<string> {
+  const dbName = freshDb();
+  const store = indexedDBRunStore({ dbName, encryption });
+  await store.claim(request("t", "r0", { title: "" }));
+  await store.settleForeign("t", "r0", "broken", 2_000, foreignEnd);
+  await runOn(store, "t", "r1", 0);
+  await runOn(store, "t", "r2", 0);
+  for (const runId of ["w1", "w2"]) await store.addWaiting(waiting(runId, { threadId: "t" }), 10);
+  const claim = await claimed(store, "calls", "r0", { title: "" });
+  const left = { nextRunId: "next", made: [{ toolCallId: "call", name: "look" }], unanswered: new Set<string>() };
+  await store.settle(claim, settlement(claim, 0, { derived: leaving("a", "said", {}), left }));
+  await store.close();
+  return dbName;
+}
+
+describe.each([
+  ["without an encryption", () => ({})],
+  ["whose encryption is locked", () => ({ encryption: new Encryption() })],
+])("a host %s", (_what, options) => {
+  test("changes nothing that needs no content", async () => {
+    const dbName = await encrypted();
+    const store = indexedDBRunStore({ dbName, ...options() });
+    const db = await openDB(dbName);
+    onTestFinished(async () => (db.close(), store.close()));
+    const before = await dumpOf(db as never);
+    for (const attempt of [
+      () => store.activate("t", 1),
+      () => store.moveWaiting("t", "w2", "w1"),
+      () => store.changeToolCall("calls", "call", (call) => ({ is: "changed", call: { ...call, status: "claimed" } })),
+      () => store.updateThread("t", { pinned: true }),
+      () => store.updateThread("t", { archived: true }),
+      () => store.updateThread("t", { title: "" }),
+    ]) {
+      await expect(attempt(), String(attempt)).rejects.toMatchObject({ code: "locked" });
+    }
+    expect(await dumpOf(db as never)).toEqual(before);
+  });
+
+  test("shows no ids, statuses and times", async () => {
+    const runner = new IndexedDBAgentRunner({ dbName: await encrypted(), ...options() });
+    onTestFinished(() => runner.close());
+    for (const attempt of [
+      () => runner.listThreads(),
+      () => runner.getThread("t"),
+      () => runner.updateThread("t", {}),
+      () => runner.updateThread("t", { pinned: true }),
+      () => runner.listRuns("t"),
+      () => runner.getRun("r1", { threadId: "t" }),
+      () => runner.getRunEvents("r1", { threadId: "t" }),
+      () => runner.activateRun("t", "r1"),
+    ]) {
+      await expect(attempt(), String(attempt)).rejects.toMatchObject({ code: "locked" });
+    }
+    // By them a middleware decides who may delete it.
+    expect(await runner.agentIds("calls")).toBeUndefined();
+    expect(await runner.deleteThread("t")).toBe(true);
+  });
+
+  test("lists no checkpoints", async () => {
+    const dbName = freshDb();
+    const store = new IndexedDBCheckpointStore({ dbName, encryption: new Encryption(encryption) });
+    await store.save(checkpoint("c"));
+    await store.close();
+    const keyless = new IndexedDBCheckpointStore({ dbName, ...options() });
+    onTestFinished(() => keyless.close());
+    await expect(keyless.list("graph")).rejects.toMatchObject({ code: "locked" });
+    await expect(keyless.lineage("c")).rejects.toMatchObject({ code: "locked" });
+  });
+});
