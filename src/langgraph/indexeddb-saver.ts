@@ -42,6 +42,7 @@ import {
   deleteThread,
   prepareCheckpoint,
   prepareWrites,
+  withoutKept,
   writeCheckpoint,
   writeWrites,
   type Encoding,
@@ -169,8 +170,12 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     const { id } = namesIn({ configurable: { checkpoint_id: checkpoint.id } });
     if (id === undefined) throw invalid("checkpoint.id", "must be set");
     const name = { ...namespaceOf(names), id };
-    const prepared = await prepareCheckpoint(this.encoding, name, names.id, checkpoint, metadata, newVersions);
-    await writeCheckpoint(this.connection, this.codec, prepared);
+    let prepared = await prepareCheckpoint(this.encoding, name, names.id, checkpoint, metadata, newVersions);
+    for (;;) {
+      const missing = await writeCheckpoint(this.connection, this.codec, prepared);
+      if (missing.length === 0) break;
+      prepared = await withoutKept(this.encoding, prepared, missing);
+    }
     return configOf(name);
   }
 
@@ -251,7 +256,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
       sends && Promise.all(sends.map(async (send) => (await this.writeOf(send))[2])),
     ]);
     const versions = isRecord(body) ? body["channel_versions"] : undefined;
-    if (!isRecord(body) || !isRecord(versions) || !namesTheSame(record, versions)) {
+    if (!isRecord(body) || !isRecord(versions) || !namesTheSame(record, versions, body["channel_values"])) {
       throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
     }
     // LangGraph's own type: partly checked here, the rest is up to LangGraph and its serializer.
@@ -290,12 +295,23 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
 }
 
 /**
- * Of an encrypted checkpoint, the values that it references are of the versions that its body names: references are found
- * when it is written, and cannot be encrypted with it. Its own values are bound to it.
+ * Of an encrypted checkpoint, the values that it references are of the channels and versions that its body names: references
+ * are found when it is written, and cannot be encrypted with it. Its own values are bound to it.
+ *
+ * @param named the channels; an empty object in what older builds saved
  */
-const namesTheSame = ({ checkpoint, channels, id }: CheckpointRecord, versions: Readonly<Record<string, unknown>>) =>
-  !isSealed(checkpoint) ||
-  channels.every(({ channel, version, writer }) => writer === id || versions[channel] === version);
+function namesTheSame(
+  { checkpoint, channels, id }: CheckpointRecord,
+  versions: Readonly<Record<string, unknown>>,
+  named: unknown,
+): boolean {
+  if (!isSealed(checkpoint)) return true;
+  const there = new Set<unknown>(channels.map(({ channel }) => channel));
+  return (
+    channels.every(({ channel, version, writer }) => writer === id || versions[channel] === version) &&
+    (!Array.isArray(named) || (named.length === channels.length && named.every((name) => there.has(name))))
+  );
+}
 
 /** A filter value of `undefined` matches metadata without that key. */
 const matches = (metadata: object, filter: Readonly<Record<string, unknown>>): boolean =>

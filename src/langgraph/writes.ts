@@ -10,7 +10,7 @@ import { RunnerError } from "../run/errors.js";
 import type { PayloadCodec, PayloadPlace } from "../storage/codec.js";
 import { quietly } from "../storage/indexeddb/database-connection.js";
 import { refuseEncrypted } from "../storage/indexeddb/keyless.js";
-import { isVersion } from "./checks.js";
+import { isVersion, placeOf } from "./checks.js";
 import { invalid, type CheckpointName } from "./config.js";
 import {
   CONTENT,
@@ -20,17 +20,20 @@ import {
   type ChannelVersion,
   type CheckpointRecord,
   type SaverConnection,
+  type Serialized,
   type StoredValue,
   type ValueRecord,
   type WriteRecord,
   type WriteTransaction,
 } from "./schema.js";
 import { placeOfCheckpoint, placeOfMetadata, placeOfValue, placeOfWrite } from "./places.js";
-import { encodeSerialized, serialize } from "./serialized.js";
+import { deserialize, encodeSerialized, serialize } from "./serialized.js";
 
 /** A checkpoint to be stored; references to older values are resolved in the transaction. */
 export interface PreparedCheckpoint {
   readonly record: CheckpointRecord;
+  /** What the record's checkpoint was encoded from. */
+  readonly body: Serialized;
   /** The values that this checkpoint adds. */
   readonly values: readonly ValueRecord[];
   /** The channels with inherited values, with their versions. */
@@ -73,7 +76,7 @@ export async function prepareCheckpoint(
   const encode = async (field: string, value: unknown, place: PayloadPlace): Promise<StoredValue> =>
     encodeSerialized(codec, await serialize(serde, field, value), place);
   const [body, info, ...values] = await Promise.all([
-    encode("the checkpoint", { ...checkpoint, channel_values: {} }, placeOfCheckpoint({ ...name, format })),
+    serialize(serde, "the checkpoint", { ...checkpoint, channel_values: namesOf(channels, kept) }),
     encode("the metadata", metadata, placeOfMetadata(name)),
     ...channels.map(async (source): Promise<ValueRecord> => {
       const record = { threadId, ns, ...source };
@@ -84,19 +87,44 @@ export async function prepareCheckpoint(
       };
     }),
   ]);
-  return { record: { ...name, format, checkpoint: body, metadata: info, channels }, values, kept };
+  const encoded = await encodeSerialized(codec, body, placeOfCheckpoint({ ...name, format }));
+  return { record: { ...name, format, checkpoint: encoded, metadata: info, channels }, body, values, kept };
+}
+
+/** In the place of the values: which channels have one is encrypted with the checkpoint. */
+const namesOf = (
+  channels: readonly ChannelSource[],
+  kept: readonly (readonly [channel: string, version: ChannelVersion])[],
+): readonly string[] => [...channels.map(({ channel }) => channel), ...kept.map(([channel]) => channel)];
+
+/** The checkpoint without the kept values of these channels, which there are not. */
+export async function withoutKept(
+  { serde, codec }: Encoding,
+  { record, body, kept: before, ...rest }: PreparedCheckpoint,
+  missing: readonly string[],
+): Promise<PreparedCheckpoint> {
+  const kept = before.filter(([channel]) => !missing.includes(channel));
+  // Not the graph's own, which it may have changed. The serializer was given an object.
+  const checkpoint = (await deserialize(serde, body, placeOf("checkpoints", record))) as object;
+  const next = await serialize(serde, "the checkpoint", {
+    ...checkpoint,
+    channel_values: namesOf(record.channels, kept),
+  });
+  const encoded = await encodeSerialized(codec, next, placeOfCheckpoint(record));
+  return { ...rest, record: { ...record, checkpoint: encoded }, body: next, kept };
 }
 
 /**
  * Saves the checkpoint atomically. Saving under the same id overwrites.
  *
+ * @returns channels with values that are to be kept, and are not there: nothing was saved, see {@link withoutKept}
  * @throws RunnerError `unknown-thread` if the thread was deleted in the meantime with values of its channels
  */
 export function writeCheckpoint(
   connection: SaverConnection,
   codec: PayloadCodec,
   prepared: PreparedCheckpoint,
-): Promise<void> {
+): Promise<readonly string[]> {
   const { record, values, kept } = prepared;
   return connection.write(["checkpoints", "values", "keys"], "strict", async (tx) => {
     await refuseEncrypted(tx, codec, KEYS);
@@ -109,9 +137,12 @@ export function writeCheckpoint(
       const { threadId, ns: checkpointNs, parentId: checkpointId } = record;
       throw new RunnerError("unknown-thread", { threadId, checkpointNs, checkpointId });
     }
+    const missing = kept.flatMap(([channel], at) => (older[at] === undefined ? [channel] : []));
+    if (missing.length > 0) return missing;
     const channels = [...record.channels, ...older.filter((source) => source !== undefined)];
     for (const value of values) quietly(tx.objectStore("values").put(value));
     quietly(tx.objectStore("checkpoints").put({ ...record, channels }));
+    return missing;
   });
 }
 

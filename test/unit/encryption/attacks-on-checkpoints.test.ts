@@ -1,6 +1,8 @@
 import "fake-indexeddb/auto";
+import { JsonPlusSerializer } from "@langchain/langgraph-checkpoint";
 import { openDB, type IDBPDatabase } from "idb";
 import { expect, onTestFinished, test } from "vitest";
+import type { IndexedDBSaverOptions } from "../../../src/langgraph/indexeddb-saver.js";
 import { isSealed } from "../../../src/storage/codec.js";
 import { checkpoint, freshName as freshCheckpoints, openedStore } from "../checkpoint/kit.js";
 import { checkpointOf, freshName, listOf, metadataOf, opened, threadConfig, valuesOf } from "../langgraph/kit.js";
@@ -127,6 +129,50 @@ test("an older value of a channel is refused in the place of the one that a chec
   const [oldest, , newest] = records;
   await db.put("checkpoints", { ...newest, channels: oldest!.channels });
   await expect(saver.getTuple(config)).rejects.toMatchObject(corrupt);
+});
+
+/** Saves as builds did that named no channels in a checkpoint. */
+class WithoutNames extends JsonPlusSerializer {
+  override dumpsTyped(value: unknown): Promise<[string, Uint8Array]> {
+    const isCheckpoint = typeof value === "object" && value !== null && "channel_values" in value;
+    return super.dumpsTyped(isCheckpoint ? { ...value, channel_values: {} } : value);
+  }
+}
+
+/** A checkpoint with a value of its own, one that it keeps, and a channel whose value is nowhere. */
+async function withChannels(options: IndexedDBSaverOptions = {}) {
+  const dbName = freshName();
+  const saver = opened(dbName, { encryption, ...options });
+  const first = await saver.put(threadConfig("t"), checkpointOf({ a: "a", b: "b" }), metadataOf(0), { a: 1, b: 1 });
+  const next = checkpointOf({ a: "a2", b: "b", lost: "lost" });
+  next.channel_versions = { a: 2, b: 1, lost: 1 };
+  const config = await saver.put(first, next, metadataOf(1), { a: 2 });
+  const db = await rawOf(`${dbName}.langgraph`);
+  const record = ((await db.getAll("checkpoints")) as { channels: { channel: string }[] }[])[1]!;
+  return { saver, config, db, record };
+}
+
+test.each(["a", "b"])("a checkpoint from whose channels somebody has removed %s is refused", async (removed) => {
+  const { saver, config, db, record } = await withChannels();
+  expect(valuesOf(await saver.getTuple(config))).toEqual({ a: "a2", b: "b" });
+  await db.put("checkpoints", { ...record, channels: record.channels.filter(({ channel }) => channel !== removed) });
+  await expect(saver.getTuple(config)).rejects.toMatchObject(corrupt);
+  await db.put("checkpoints", { ...record, channels: [] });
+  await expect(saver.getTuple(config)).rejects.toMatchObject(corrupt);
+});
+
+test("a checkpoint to which somebody has added a channel is refused", async () => {
+  const { saver, config, db, record } = await withChannels();
+  const without = await saver.put(config, { ...checkpointOf({}), channel_versions: { a: 2 } }, metadataOf(2), {});
+  expect(valuesOf(await saver.getTuple(without))).toEqual({});
+  const last = ((await db.getAll("checkpoints")) as object[])[2]!;
+  await db.put("checkpoints", { ...last, channels: record.channels.filter(({ channel }) => channel === "a") });
+  await expect(saver.getTuple(without)).rejects.toMatchObject(corrupt);
+});
+
+test("a checkpoint that does not name its channels, as older builds saved it, is read", async () => {
+  const { saver, config } = await withChannels({ serde: new WithoutNames() });
+  expect(valuesOf(await saver.getTuple(config))).toEqual({ a: "a2", b: "b" });
 });
 
 test("a checkpoint under another parent, or of another format, is refused", async () => {
