@@ -33,6 +33,6 @@ export interface HostOptions extends Pick<
 export interface Host {
   /** The newest state first. */
   readonly status$: Observable<SyncState>;
-  /** Ends its live runs as stopped, and leaves the space. */
+  /** Ends its live runs as stopped, and leaves the space. Resolves when the space has what came of them, or after some seconds. */
   close(): Promise<void>;
 }
