@@ -2,17 +2,20 @@ import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import type { Subscription } from "rxjs";
 import type { Clock } from "../platform/clock.js";
 import { invalidInput, RunnerError } from "../run/errors.js";
+import { retryAfterMs } from "../run/retry-after.js";
 import type { Asked } from "../runner/request.js";
 import { InMemoryAgentRunner } from "../runner/in-memory-agent-runner.js";
 import { encryptionOf } from "../storage/encryption-option.js";
 import { checkSync, type SyncOptions } from "../sync/options.js";
+import type { Executed } from "../sync/serving.js";
 import { checkRun } from "../wire/checks.js";
+import { toErrorData } from "../wire/errors.js";
 import type { RunRequest } from "../wire/shapes.js";
 import { RuntimeCore } from "./core.js";
 import type { Host, HostOptions } from "./host-options.js";
 import { startUnread } from "./start-unread.js";
 import { isUnrecorded } from "./unrecorded.js";
-import { isPassing } from "./waiting/failures.js";
+import { isAnswerOfNow, isPassing } from "./waiting/failures.js";
 
 /** What is in the space must not leave it because this host has no room: nothing is removed. */
 const UNLIMITED = { maxThreads: Infinity, maxRunsPerThread: Infinity, maxBytes: Infinity };
@@ -67,15 +70,17 @@ function logStates({ sync$, logger }: RuntimeCore): Subscription {
 }
 
 /** Starts a run that a device asks for. Errors: why it can never start */
-async function startAsked(core: RuntimeCore, run: RunRequest, asked: Asked): Promise<"started" | "later"> {
+async function startAsked(core: RuntimeCore, run: RunRequest, asked: Asked): Promise<Executed> {
   try {
     // No device that waits for a claim of it: every server would execute it.
     if (isUnrecorded(checkRun(run).input)) throw invalidInput("input", "Suggestions are not asked of servers");
     await startUnread(core, run, {}, (admitted, made) => core.startAs(admitted, made, { asked }));
-    return "started";
+    return { is: "started" };
   } catch (error) {
-    if (isPassing(error)) return "later";
-    throw error;
+    if (!isPassing(error)) throw error;
+    if (!isAnswerOfNow(error)) return { is: "later" };
+    const afterMs = retryAfterMs(error.details["retryAfter"], Date.now()) ?? 0;
+    return { is: "later", refusal: { error: toErrorData(error), afterMs } };
   }
 }
 

@@ -13,15 +13,18 @@ import { runName } from "./run-name.js";
 import type { SpaceLock } from "./thread-state.js";
 import type { ThreadSync } from "./thread-sync.js";
 
+/** `started`: it is in the log. `later`: it cannot start now, or another server has it. */
+export type Executed =
+  | { readonly is: "started" }
+  /** `refusal`: of the middleware, which wants to be left alone for `afterMs`. */
+  | { readonly is: "later"; readonly refusal?: { readonly error: RunnerErrorData; readonly afterMs: number } };
+
 /** What a server does for the devices of the space. */
 export interface ServerParts {
   /** Ids of its agents. */
   readonly agents: readonly string[];
-  /**
-   * Starts a run as its caller's host would. `started`: it is in the log. `later`: it cannot start now, or another server
-   * has it. Errors: why it can never start
-   */
-  readonly execute: (request: RunRequest, asked: Asked) => Promise<"started" | "later">;
+  /** Starts a run as its caller's host would. Errors: why it can never start */
+  readonly execute: (request: RunRequest, asked: Asked) => Promise<Executed>;
 }
 
 interface ServingParts {
@@ -43,6 +46,10 @@ interface ServingParts {
 const TRIES = 10;
 /** Pause before a run is tried again that cannot start now, in ms. */
 const AGAIN_MS = 500;
+/** The same where the middleware refuses it: doubled up to this. */
+const AGAIN_MAX_MS = 30_000;
+/** When the device that asks is told of such a refusal, in ms: before it gives up. Until then other servers may take the run. */
+const TELL_MS = 6_000;
 const SILENCE_MS = 2_000;
 
 /** Executes what devices ask of the agents of this server. */
@@ -53,6 +60,9 @@ export class Serving {
   private readonly asked = new Set<ThreadSync>();
   /** Of other servers: looked at once. */
   private readonly known = new WeakSet<SpaceLock>();
+
+  /** When a run that is asked for was tried first, and how often the middleware has refused it. */
+  private readonly tried = new WeakMap<SpaceLock, { readonly since: number; readonly refused: number }>();
 
   constructor(private readonly of: ServingParts) {}
 
@@ -100,6 +110,7 @@ export class Serving {
     const name = runName(lock);
     const key = idKey(threadId, runId);
     this.executing.add(key);
+    if (!this.tried.has(lock)) this.tried.set(lock, { since: clock.elapsed(), refused: 0 });
     const isIts = request.threadId === threadId && request.input.runId === runId;
     const executed = isIts
       ? server.execute(request, {
@@ -111,8 +122,11 @@ export class Serving {
       : Promise.reject(invalidInput("request", "What is asked for is not of this thread"));
     executed
       .then(
-        // It may have been in the log before it was asked for.
-        (is) => (is === "started" ? thread.record.state.lock?.asks && this.end(thread, name) : undefined),
+        (done) => {
+          if (done.is === "later") return done.refusal && this.refused(thread, lock, done.refusal);
+          // It may have been in the log before it was asked for.
+          return thread.record.state.lock?.asks && this.end(thread, name);
+        },
         (error: unknown) => this.end(thread, name, toErrorData(error)),
       )
       .catch(() => undefined)
@@ -124,6 +138,31 @@ export class Serving {
         now?.ring();
         if (now !== undefined && !this.of.closed.aborted) this.take(now);
       });
+  }
+
+  /** Backs off, beside the pause of every run that is tried again; where no time is left for that, the refusal is told. */
+  private async refused(
+    thread: ThreadSync,
+    lock: SpaceLock,
+    { error, afterMs }: { readonly error: RunnerErrorData; readonly afterMs: number },
+  ): Promise<void> {
+    const { clock, closed, moved, openOf, isAway } = this.of;
+    const { since, refused } = this.tried.get(lock) ?? { since: clock.elapsed(), refused: 0 };
+    this.tried.set(lock, { since, refused: refused + 1 });
+    const now = clock.elapsed();
+    const again = now + Math.min(Math.max(AGAIN_MS * (2 ** refused - 1), afterMs), AGAIN_MAX_MS);
+    // Whoever has asked may be gone: then it is tried as long as it may be executed.
+    const isTold = again >= since + TELL_MS && !isAway(lock.device.id);
+    const until = isTold ? since + TELL_MS : again;
+    for (;;) {
+      const seen = moved.count;
+      // It is not asked for any more, or anew.
+      if (openOf(thread.record.threadId)?.record.state.lock !== lock || closed.aborted) return;
+      const left = until - clock.elapsed();
+      if (left <= 0) break;
+      await ringOrSilence(moved, seen, clock, left, closed);
+    }
+    if (isTold) await this.end(thread, runName(lock), error);
   }
 
   private isAsked(thread: ThreadSync, name: string): boolean {

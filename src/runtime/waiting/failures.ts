@@ -67,7 +67,7 @@ export const isPassing = (error: unknown): boolean =>
   isAnswerOfNow(error) || (RunnerError.is(error) && PASSING.has(error.code) && !TOLD.has(error.code));
 
 /** A middleware's answer that says that another one may follow: too many requests, or a failure of its own. */
-function isAnswerOfNow(error: unknown): error is RunnerError {
+export function isAnswerOfNow(error: unknown): error is RunnerError {
   if (!RunnerError.is(error, "refused")) return false;
   const { status } = error.details;
   return typeof status === "number" && (status === 429 || status >= 500);
