@@ -20,7 +20,7 @@ const LOCKED = unread("The database is locked: its threads are in step again onc
 
 /** Backoff between looks at a database that cannot be read: first and longest wait, in ms. */
 const LOOK_MS = 1_000;
-const LOOK_MAX_MS = 60_000;
+const LOOK_MAX_MS = 15_000;
 
 const UNSAVED: SyncState = {
   is: "refused",
@@ -123,7 +123,15 @@ async function syncOf(
   else {
     const { SealedSpace } = await loaded(import("./sealed/sealed-space.js"));
     const name = typeof space === "string" ? space : "";
-    const sealed = new SealedSpace({ space: below, name, encryption, store: database, logger, makeId });
+    const sealed = new SealedSpace({
+      space: below,
+      name,
+      encryption,
+      store: database,
+      keyMark: async () => store.keyMark?.(),
+      logger,
+      makeId,
+    });
     sync = new Sync({ ...over, space: sealed, keyOf: sealed.keyOf });
   }
   runner.deleted$.subscribe(() => sync.logLost());

@@ -53,7 +53,7 @@ const ATTACHMENTS_TOLD_AFTER_MS = 50;
 
 /** Backoff between looks at a lock whose state cannot be told: first and longest wait, in ms. */
 const LOOK_MS = 1_000;
-const LOOK_MAX_MS = 60_000;
+const LOOK_MAX_MS = 15_000;
 
 /** Where locks are denied, tabs do not watch them either. */
 function whereDenied(error: unknown): undefined {
