@@ -202,6 +202,8 @@ export interface RunStore extends RunReads, WaitingStore, DeviceStore {
   lockState?(): Promise<LockState | undefined>;
   /** How often somebody has locked it for all. */
   locks?(): Promise<number>;
+  /** Another text after each change of the key that unlocks it; undefined where there is none. */
+  keyMark?(): Promise<string | undefined>;
   /**
    * Encrypts what was stored before the store's key was given or changed. Where nothing is encrypted, a no-op.
    *

@@ -108,6 +108,14 @@ export class KeyRing {
     return (await this.load())?.locks ?? 0;
   }
 
+  /** Says nothing of the key, and is another one after each change of it. Errors: as {@link keys} */
+  async keyMark(): Promise<string | undefined> {
+    await this.keys();
+    // Another host may have changed it since they were opened.
+    const record = await this.load();
+    return record && btoa(String.fromCharCode(...record.salt));
+  }
+
   /** No key that was kept until now unlocks it by itself any more. */
   async countLock(): Promise<void> {
     for (;;) {

@@ -97,6 +97,7 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     readable: () => refuseLocked(connection, codec, KEYS),
     lockState: () => stored.lockState(),
     locks: async () => (await stored.ring?.get())?.locks() ?? 0,
+    keyMark: async () => (await stored.ring?.get())?.keyMark(),
     encryptRest: async (signal) => {
       if (stored.ring === undefined) return;
       const { encryptRest } = await loaded(import("./encrypt-rest.js"));

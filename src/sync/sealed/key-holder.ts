@@ -31,6 +31,8 @@ export interface KeyHolderParts {
   readonly name: string;
   readonly encryption: Pick<Encryption, "currentKey">;
   readonly store: KeyStore;
+  /** Another text after each change of the key on this device: also one while this was not there, or was cut off by a death. */
+  readonly keyMark?: () => Promise<string | undefined>;
   readonly makeId: MakeId;
 }
 
@@ -120,6 +122,8 @@ export class KeyHolder {
           continue;
         }
       }
+      const { changes } = this;
+      const marked = await this.marked();
       const key = await this.parts.encryption.currentKey();
       const found = isNew ? await this.made(key) : await openedEntry(key, entries, this.parts.name);
       if (found === undefined) throw new NotJoined(hasNewer ? NEWER : WRONG_KEY, { log, seq: end });
@@ -129,7 +133,8 @@ export class KeyHolder {
       // Another device was first.
       if (seq === undefined) continue;
       const toOpen = await toKeep(key, entry.record);
-      return this.keep(keys, { id: keys.id, log, last: seq, entry: text, isBehind: false, ...toOpen });
+      const isBehind = this.changes !== changes;
+      return this.keep(keys, { id: keys.id, log, last: seq, entry: text, isBehind, ...marked, ...toOpen });
     }
   }
 
@@ -149,7 +154,7 @@ export class KeyHolder {
     await this.load();
     const { opened, kept } = this;
     if (opened === undefined || kept === undefined) return;
-    await this.keep(opened, { ...kept, isBehind: true });
+    await this.keep(opened, { ...kept, isBehind: true, ...(await this.marked()) });
     await this.publish();
   }
 
@@ -180,8 +185,20 @@ export class KeyHolder {
     const opened = kept && (await openedKept(kept, this.parts.name).catch(() => undefined));
     // That of another space is of no use.
     if (opened === undefined || opened.id !== kept?.id) return;
-    this.kept = kept;
-    this.opened = opened;
+    const { mark } = await this.marked();
+    if (mark === undefined || mark === kept.mark) {
+      this.kept = kept;
+      this.opened = opened;
+    } else {
+      // What older builds kept has none.
+      const isBehind = kept.isBehind || kept.mark !== undefined;
+      await this.keep(opened, { ...kept, mark, isBehind });
+    }
+  }
+
+  private async marked(): Promise<Pick<KeptKeys, "mark">> {
+    const mark = await this.parts.keyMark?.();
+    return mark === undefined ? {} : { mark };
   }
 
   /** Keys for a space that has none. */

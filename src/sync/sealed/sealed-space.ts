@@ -38,6 +38,8 @@ export interface SealedSpaceParts {
   readonly name: string;
   readonly encryption: Pick<Encryption, "currentKey" | "keyChanges$">;
   readonly store: KeyStore;
+  /** See {@link KeyHolder}. */
+  readonly keyMark?: () => Promise<string | undefined>;
   readonly logger: Pick<Logger, "warn">;
   readonly makeId: MakeId;
 }

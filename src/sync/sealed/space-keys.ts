@@ -59,6 +59,8 @@ export interface KeptKeys {
   readonly entry: string;
   /** The key was changed here, and the space is still to be told. */
   readonly isBehind: boolean;
+  /** That of the device's key when this was kept: another one, and the key was changed while nobody looked. */
+  readonly mark?: string;
   /** Wraps the keys of `record`: 32 bytes, in Base64. */
   readonly key: string;
   readonly record: string;

@@ -65,7 +65,17 @@ export function deviceOn<S extends Space>(
   const { dbName, clock, makeId, store, logger } = parts;
   const database = new SyncDatabase(dbName, clock, store.codec);
   const { encryption } = options;
-  const sealed = encryption && new SealedSpace({ space, name: spaceName, encryption, store: database, logger, makeId });
+  const sealed =
+    encryption &&
+    new SealedSpace({
+      space,
+      name: spaceName,
+      encryption,
+      store: database,
+      keyMark: async () => store.keyMark?.(),
+      logger,
+      makeId,
+    });
   const sync = new Sync({
     listChanged,
     keep,

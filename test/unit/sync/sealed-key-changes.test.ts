@@ -1,0 +1,65 @@
+import { expect, test, vi } from "vitest";
+import { Lazy } from "../../../src/platform/lazy.js";
+import { Encryption } from "../../../src/storage/encryption/encryption.js";
+import { createEncryptionKey } from "../../../src/storage/encryption/keys.js";
+import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import { startSync } from "../../../src/sync/start.js";
+import { KEYS_THREAD } from "../../../src/sync/thread-key.js";
+import type { SyncState } from "../../../src/wire/shapes.js";
+import { fastKey } from "../encryption/fast-key.js";
+import { agentOf, counter, freshDb, makeRunner } from "../runner/kit.js";
+import { device, inStep, MemoryServer, say, statusOf } from "./kit.js";
+import { MemorySpace } from "./memory-space.js";
+
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
+
+const withKey = (key: CryptoKey = fastKey) => ({ encryption: new Encryption({ key }) });
+
+const keysIn = (server: MemoryServer): number => server.entries.filter(({ thread }) => thread === KEYS_THREAD).length;
+
+/** The space is opened by `after`, and by `before` no more. */
+async function isChanged(server: MemoryServer, before: CryptoKey, after: CryptoKey): Promise<void> {
+  await eventually(() => expect(keysIn(server)).toBe(2));
+  const old = device(server, "Old", withKey(before));
+  await eventually(async () => expect(await statusOf(old)).toMatchObject({ is: "refused" }));
+  await inStep(device(server, "New", withKey(after)));
+}
+
+test("a key that is changed while the database is locked is told to the space: new devices need it", async () => {
+  const server = new MemoryServer();
+  const encryption = new Encryption();
+  const runner = makeRunner({ dbName: freshDb(), encryption });
+  const told: SyncState[] = [];
+  const over = startSync(
+    runner,
+    { space: () => new MemorySpace(server), device: "Laptop" },
+    { tell: (state) => told.push(state), encryption: new Lazy(() => encryption) },
+  );
+  const isOnline = () => eventually(() => expect(told.at(-1)).toMatchObject({ is: "online", isCurrent: true }));
+  await encryption.unlock(fastKey);
+  await isOnline();
+  await encryption.lock();
+  await eventually(() => expect(told.at(-1)).toMatchObject({ is: "offline" }));
+  const next = await createEncryptionKey();
+  await encryption.changeKey(fastKey, next);
+  await isOnline();
+  await isChanged(server, fastKey, next);
+  await runner.close();
+  await over;
+});
+
+test("a key that is changed where nothing is in step is told to the space later (L1)", async () => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  const first = device(server, "Phone", { dbName, ...withKey() });
+  await inStep(first);
+  await first.close();
+  const next = await createEncryptionKey();
+  const { encryption } = withKey();
+  const store = indexedDBRunStore({ dbName, encryption });
+  await store.lockState!();
+  await encryption.changeKey(fastKey, next);
+  await store.close();
+  await inStep(device(server, "Phone", { dbName, ...withKey(next) }));
+  await isChanged(server, fastKey, next);
+});
