@@ -3,7 +3,8 @@ import type { Clock } from "../platform/clock.js";
 import { syncDbName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import { isRecord } from "../run/json.js";
-import { decoded, plainCodec, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
+import { loaded } from "../run/loaded.js";
+import { decoded, isSealed, plainCodec, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
 import type { SpacePlace } from "./space.js";
 import type { ThreadState } from "./thread-state.js";
@@ -67,7 +68,8 @@ interface SealedRecord extends Pick<ThreadRecord, "key"> {
 interface SyncSchema extends DBSchema {
   /**
    * `device`: this device's id. `place`: everything up to it is in the log. `epoch`: one of the log. `revives`: the space has
-   * begun anew. `seal`: all threads are encrypted. `keys`: those of the space, encrypted. `absent`: there may be threads
+   * begun anew. `seal`: all threads are encrypted, with the data key of this id or a newer one (`true` of older builds: with
+   * any). `keys`: those of the space, encrypted. `absent`: there may be threads
    * whose runs have not come (see {@link Absent}; `true` of older builds: all of them are listed).
    */
   meta: { key: "device" | "place" | "revives" | "epoch" | "seal" | "keys" | "absent"; value: unknown };
@@ -76,6 +78,10 @@ interface SyncSchema extends DBSchema {
 
 const placeOf = (key: string): PayloadPlace => ["thread of a space", key];
 const SPACE_KEYS: PayloadPlace = ["keys of a space"];
+const SEAL: PayloadPlace = ["seal of what a space is known by"];
+
+/** Records encrypted anew at once. */
+const PIECE = 100;
 
 const refused = (): RunnerError => new RunnerError("corrupt-record", { store: "sync" });
 
@@ -106,15 +112,20 @@ export class SyncDatabase {
 
   /**
    * Forgets plain records where they are to be encrypted, or the reverse: they are about a space that is not encrypted, or
-   * is, which the device never shares again.
+   * is, which the device never shares again. Those of an older data key are encrypted anew.
    */
   async prepare(): Promise<void> {
-    const isSealed = this.codec.isPlain !== true;
-    if (isSealed === ((await this.meta("seal")) !== undefined)) return;
+    const isEncrypted = this.codec.isPlain !== true;
+    const seal = await this.meta("seal");
+    if (isEncrypted === (seal !== undefined)) {
+      // What fails is done at the next start.
+      if (isEncrypted) await this.sealAnew(seal).catch(() => undefined);
+      return;
+    }
     await this.forget((await this.place()) !== undefined);
     await this.connection.write(["meta"], "strict", async (tx) => {
       const meta = tx.objectStore("meta");
-      await Promise.all([meta.delete("keys"), isSealed ? meta.put(true, "seal") : meta.delete("seal")]);
+      await Promise.all([meta.delete("keys"), isEncrypted ? meta.put(true, "seal") : meta.delete("seal")]);
     });
   }
 
@@ -232,6 +243,45 @@ export class SyncDatabase {
           .put(thread)
           .catch(() => undefined);
       if (place !== undefined) await tx.objectStore("meta").put(place, "place");
+    });
+  }
+
+  private async sealAnew(seal: unknown): Promise<void> {
+    const probe = await this.codec.encode(true, SEAL);
+    // Loaded already: it has just encrypted this.
+    const { keyIdOf } = await loaded(import("../storage/encryption/sealed.js"));
+    const current = isSealed(probe) ? keyIdOf(probe) : undefined;
+    if (current === undefined || current === seal) return;
+    /** @returns undefined where there is nothing to do, or what cannot be read */
+    const anew = async (stored: unknown, place: PayloadPlace): Promise<unknown> => {
+      if (!isSealed(stored) || keyIdOf(stored) === current) return undefined;
+      try {
+        return await this.codec.encode(await decoded(this.codec, stored, place, refused), place);
+      } catch (error) {
+        if (!RunnerError.is(error, "corrupt-record")) throw error;
+        return undefined;
+      }
+    };
+    for (let after = ""; ;) {
+      const records = await this.connection.read(["threads"], (tx) =>
+        tx.objectStore("threads").getAll(IDBKeyRange.lowerBound(after, true), PIECE),
+      );
+      const threads: SealedRecord[] = [];
+      for (const record of records) {
+        const sealed = "sealed" in record ? await anew(record.sealed, placeOf(record.key)) : undefined;
+        if (sealed !== undefined) threads.push({ key: record.key, sealed });
+      }
+      if (threads.length > 0) await this.connection.write(["threads"], "relaxed", (tx) => putAll(tx, threads));
+      if (records.length < PIECE) break;
+      after = records.at(-1)!.key;
+    }
+    const before = await this.meta("keys");
+    const keys = await anew(before, SPACE_KEYS);
+    await this.connection.write(["meta"], "strict", async (tx) => {
+      const meta = tx.objectStore("meta");
+      // They may have been written meanwhile, then with the key of new records.
+      const isSame = keys !== undefined && equalJson([await meta.get("keys")], [before]);
+      await Promise.all([...(isSame ? [meta.put(keys, "keys")] : []), meta.put(current, "seal")]);
     });
   }
 
