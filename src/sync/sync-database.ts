@@ -83,6 +83,9 @@ const SEAL: PayloadPlace = ["seal of what a space is known by"];
 /** Records encrypted anew at once. */
 const PIECE = 100;
 
+const isSameRecord = (one: unknown, other: unknown): boolean =>
+  isSealed(one) && isSealed(other) && one.length === other.length && one.every((byte, at) => byte === other[at]);
+
 const refused = (): RunnerError => new RunnerError("corrupt-record", { store: "sync" });
 
 /** What a device remembers of the space, beside the log. Losing it costs a new look at everything, never an event. */
@@ -271,7 +274,9 @@ export class SyncDatabase {
         const sealed = "sealed" in record ? await anew(record.sealed, placeOf(record.key)) : undefined;
         if (sealed !== undefined) threads.push({ key: record.key, sealed });
       }
-      if (threads.length > 0) await this.connection.write(["threads"], "relaxed", (tx) => putAll(tx, threads));
+      await this.connection.write(["threads"], "relaxed", async (tx) => {
+        await Promise.all(threads.map((thread) => tx.objectStore("threads").put(thread)));
+      });
       if (records.length < PIECE) break;
       after = records.at(-1)!.key;
     }
@@ -280,7 +285,7 @@ export class SyncDatabase {
     await this.connection.write(["meta"], "strict", async (tx) => {
       const meta = tx.objectStore("meta");
       // They may have been written meanwhile, then with the key of new records.
-      const isSame = keys !== undefined && equalJson([await meta.get("keys")], [before]);
+      const isSame = keys !== undefined && isSameRecord(await meta.get("keys"), before);
       await Promise.all([...(isSame ? [meta.put(keys, "keys")] : []), meta.put(current, "seal")]);
     });
   }

@@ -1,7 +1,11 @@
+import { openDB } from "idb";
 import { expect, test, vi } from "vitest";
 import { Lazy } from "../../../src/platform/lazy.js";
+import { syncDbName } from "../../../src/platform/names.js";
+import { isSealed } from "../../../src/storage/codec.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { createEncryptionKey } from "../../../src/storage/encryption/keys.js";
+import { keyIdOf } from "../../../src/storage/encryption/sealed.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import { startSync } from "../../../src/sync/start.js";
 import { KEYS_THREAD } from "../../../src/sync/thread-key.js";
@@ -62,4 +66,24 @@ test("a key that is changed where nothing is in step is told to the space later 
   await store.close();
   await inStep(device(server, "Phone", { dbName, ...withKey(next) }));
   await isChanged(server, fastKey, next);
+});
+
+test("what is known of the space is encrypted with the new data keys, from the next start on", async () => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  const its = withKey();
+  const first = device(server, "Phone", { dbName, ...its });
+  await inStep(first);
+  for (const threadId of ["t", "u"]) await say(first, threadId, "r1", agentOf(counter(1)));
+  await inStep(first);
+  await its.encryption.rotate();
+  await first.close();
+  await inStep(device(server, "Phone", { dbName, ...withKey() }));
+  const db = await openDB(syncDbName(dbName));
+  const records: { readonly sealed: unknown }[] = await db.getAll("threads");
+  const sealed = [...records.map((record) => record.sealed), await db.get("meta", "keys")];
+  expect(await db.get("meta", "seal")).toBe(2);
+  db.close();
+  expect(sealed.length).toBeGreaterThan(2);
+  expect(sealed.map((one) => isSealed(one) && keyIdOf(one))).toEqual(sealed.map(() => 2));
 });
