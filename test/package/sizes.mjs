@@ -7,10 +7,10 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 66_300, whole: 103_200 },
-  "./worker": { own: 71_900, whole: 119_200 },
+  ".": { own: 66_500, whole: 103_400 },
+  "./worker": { own: 72_400, whole: 119_800 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 69_700, whole: 78_600 },
+  serveRuntime: { own: 70_300, whole: 79_400 },
   "./client": { own: 25_900, whole: 69_800 },
   connectRuntime: { own: 20_400, whole: 64_300 },
   // The hooks, and the stores below them: about 6 kB more than the connection alone.
@@ -20,7 +20,7 @@ export const BUDGETS = {
   "./copilotkit": { own: 10_900, whole: 19_700 },
   "./vue": { own: 9_800, whole: 21_800 },
   "./svelte": { own: 9_700, whole: 19_600 },
-  "./runtime": { own: 75_200, whole: 86_600 },
+  "./runtime": { own: 75_600, whole: 87_100 },
   // What runs agents comes with `startHost`.
   "./node": { own: 9_200, whole: 9_200 },
   "./service-worker": { own: 7_200, whole: 7_200 },
