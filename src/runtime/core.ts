@@ -1,6 +1,5 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
 import { first, firstValueFrom, ReplaySubject, takeUntil, type Observable } from "rxjs";
-import { Bell, ringOrSilence } from "../platform/bell.js";
 import { inTime, systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
@@ -47,8 +46,6 @@ const SYNC_MS = 5_000;
 /** How long a host that connects waits to hear which agents servers have, and how long after it has connected, in ms. */
 const HEARD_MS = 2_000;
 const ANSWER_MS = 1_000;
-/** How often code is loaded again that could not be, at least, in ms. */
-const CODE_MS = 15_000;
 
 /**
  * The core behind every entry point: before-middleware, agents, runner, runs, then the after-middleware.
@@ -239,31 +236,12 @@ export class RuntimeCore {
     };
     const maxThreads = this.server === undefined ? this.options.limits?.maxThreads : undefined;
     const start: SyncStart = { encryption, maxThreads, ...this.server, tell: told };
-    const ended = this.keepInStep(runner, options, start).catch((error: unknown) =>
-      this.logger.error(`Devices are not in step: ${messageOf(error)}`, loggable(error)),
-    );
+    const ended = loaded(import("../sync/start.js"))
+      .then(({ startSync }) => startSync(runner, options, start))
+      .catch((error: unknown) => this.logger.error(`Devices are not in step: ${messageOf(error)}`, loggable(error)));
     this.left = ended;
     const begun = Promise.race([firstValueFrom(this.synced), ended]);
     runner.awaitDevices(inTime(begun, SYNC_MS).catch(() => undefined));
-  }
-
-  /** Where a part of the code cannot be loaded, as in an app that starts offline, it is loaded once there is a network. */
-  private async keepInStep(runner: LocalAgentRunner, options: SyncOptions, start: SyncStart): Promise<void> {
-    const { closedSignal: closed } = runner;
-    const moved = new Bell();
-    this.network.onChange(() => moved.ring(), closed);
-    for (;;) {
-      const seen = moved.count;
-      try {
-        const { startSync } = await loaded(import("../sync/start.js"));
-        return await startSync(runner, options, start);
-      } catch (error) {
-        if (!RunnerError.is(error, "outdated") || closed.aborted) throw error;
-        this.warnOnce("[ag-ui-local-runtime] Devices are not in step", loggable(error));
-        start.tell({ is: "offline", message: error.message, isCurrent: false, devices: [] });
-        await ringOrSilence(moved, seen, systemClock, CODE_MS, closed);
-      }
-    }
   }
 
   /** Waits for a server that has the agent, as long as those that are online may not have said so yet. */

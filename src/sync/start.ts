@@ -145,7 +145,7 @@ async function spaceOf(
 ): Promise<Space> {
   if (typeof space === "function") return space();
   if (typeof space !== "string") return space;
-  const { natsSpaceOf } = await loaded(import("./nats/nats-space.js"));
+  const { natsSpaceOf } = await import("./nats/nats-space.js");
   const its = {
     servers,
     space,
