@@ -70,8 +70,9 @@ export class RuntimeCore {
   /** Undefined where nothing is encrypted. */
   private readonly lockingHere: Lazy<Locking> | undefined;
   private readonly synced = new ReplaySubject<SyncState>(1);
-  /** When it connected to the space. Undefined: it is not connected. */
-  private onlineSince: number | undefined;
+  private isOnline = false;
+  /** Until then servers may not have said which agents they have, by the clock of this context. */
+  private heardBy = 0;
   private closed = false;
   /** Resolves when the runner that is closed has left its space. */
   private left: Promise<void> = Promise.resolve();
@@ -231,11 +232,15 @@ export class RuntimeCore {
   private startSync(runner: LocalAgentRunner, options: SyncOptions, encryption: Lazy<Encryption> | undefined): void {
     const told = (status: SyncState): void => {
       this.agents.servers = status.devices.flatMap(({ isThis, agents = [] }) => (isThis ? [] : agents));
-      this.onlineSince = status.is === "online" ? (this.onlineSince ?? systemClock.elapsed()) : undefined;
+      const isOnline = status.is === "online";
+      // Each connection has so long to be made, and then to be heard by.
+      if (isOnline !== this.isOnline) this.heardBy = systemClock.elapsed() + (isOnline ? ANSWER_MS : HEARD_MS);
+      this.isOnline = isOnline;
       this.synced.next(status);
     };
     const maxThreads = this.server === undefined ? this.options.limits?.maxThreads : undefined;
     const start: SyncStart = { encryption, maxThreads, ...this.server, tell: told };
+    this.heardBy = systemClock.elapsed() + HEARD_MS;
     const ended = loaded(import("../sync/start.js"))
       .then(({ startSync }) => startSync(runner, options, start))
       .catch((error: unknown) => this.logger.error(`Devices are not in step: ${messageOf(error)}`, loggable(error)));
@@ -248,8 +253,7 @@ export class RuntimeCore {
   private async heard(agentId: string): Promise<void> {
     // Devices are heard from then on.
     if ((await this.home.open().catch(() => undefined)) === undefined) return;
-    const { onlineSince } = this;
-    const ms = onlineSince === undefined ? HEARD_MS : onlineSince + ANSWER_MS - systemClock.elapsed();
+    const ms = this.heardBy - systemClock.elapsed();
     const isKnown = ({ is }: SyncState): boolean =>
       this.agents.servers.includes(agentId) || is === "offline" || is === "refused";
     await firstValueFrom(this.synced.pipe(takeUntil(systemClock.after(ms)), first(isKnown, undefined)));

@@ -148,9 +148,11 @@ export class Arrivals {
     }
   }
 
-  /** Somebody took it for dead, and has gone on from it. */
-  private isContinued({ run }: IncomingRun): boolean {
+  /** Nobody has heard of its device here, and somebody who took it for dead has gone on from it. */
+  private isLeft({ run }: IncomingRun): boolean {
     const name = runName(run);
+    const { devices } = this.context;
+    if (!devices.areHeard || devices.isOnline(run.device.id)) return false;
     return this.waiting.some((one) => one.is === "run" && one.run.run.prev === name);
   }
 
@@ -193,7 +195,7 @@ export class Arrivals {
           one.run.lookAt(head);
           if (head?.stop?.runId === runId) one.run.toStop = true;
         }
-        return one.run.write(devices.isAway(device.id) || this.isContinued(one.run), stop);
+        return one.run.write(devices.isAway(device.id) || this.isLeft(one.run), stop);
       }
       case "thread":
         // A thread that is not here was deleted here, or is still to come.

@@ -102,11 +102,16 @@ export async function askServers(
   for (;;) {
     const seen = moved.count;
     const isThere = (await inLog()) !== undefined;
-    const thread = await threadOf(threadId);
+    const thread = await threadOf(threadId).catch(() => "unread" as const);
     if (isThere && !signal.aborted) return undefined;
     // The run goes on without this host.
     if (thread === undefined || closed.aborted || RunnerError.is(signal.reason, "closed"))
       throw new RunnerError("closed", { threadId, runId });
+    if (thread === "unread") {
+      if (signal.aborted) throw cancelled();
+      await clock.after(LOOK_MS, closed);
+      continue;
+    }
     // What stands in the space is released when this device is in step again, or executed meanwhile.
     if (signal.aborted && !isCurrent()) throw cancelled();
     // What was read of the log is older than what is read below.

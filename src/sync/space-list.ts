@@ -135,7 +135,8 @@ export class SpaceList {
       await database.put([this.recordOf(key, threadId, seq)]);
     } else if (known.unread !== true) return false;
     // Somebody has added it again: it was added behind an earlier entry.
-    const isOld = after !== undefined && after < Math.max(this.lastOf(key), known?.state.last ?? 0);
+    const last = Math.max(this.lastOf(key), known?.state.last ?? 0);
+    const isOld = after !== undefined && after < last && last < seq;
     this.lasts.set(key, seq);
     if (isOld) return true;
     const isKept = !saysListing(message) && (isOfClaim || this.unlisted.has(threadId) || (await this.hasRow(threadId)));
@@ -167,6 +168,7 @@ export class SpaceList {
   /** No thread is missing any more. */
   async end(): Promise<void> {
     this.has = false;
+    this.lasts.clear();
     await this.unlisted.none();
   }
 

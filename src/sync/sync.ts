@@ -1,6 +1,6 @@
 import { BehaviorSubject, type Observable } from "rxjs";
 import { abortWith, sharedController } from "../platform/abort.js";
-import { Bell } from "../platform/bell.js";
+import { Bell, ringOrSilence } from "../platform/bell.js";
 import type { HeldLock } from "../platform/locks.js";
 import { hostLifeLockName, syncLockName } from "../platform/names.js";
 import { isSameDatabase } from "../run/epochs.js";
@@ -29,8 +29,9 @@ import { NO_ENTRIES } from "./thread-state.js";
 
 /** Pause after a failure that nobody expected, in ms. */
 const RETRY_MS = 1_000;
-/** How long a host that closes waits for the space, in ms. */
+/** How long a host that closes waits for the space, and how often it looks, in ms. */
 const LEAVE_MS = 3_000;
+const LOOK_MS = 250;
 
 export interface SyncParts {
   readonly space: Space;
@@ -217,10 +218,18 @@ export class Sync {
 
   /** What runs of this device came to is sent: a host in memory has nothing of it afterwards, and others would execute it again. */
   private async sendRest(): Promise<void> {
-    if (!this.isCurrent) return;
+    const { clock } = this.options.parts;
     const until = abortWith(this.closed.signal);
-    const sent = [...this.open.values()].filter(({ isOurs }) => isOurs).map((thread) => thread.settled());
-    await Promise.race([Promise.all(sent), this.options.parts.clock.after(LEAVE_MS, until.signal)]);
+    const late = clock.after(LEAVE_MS, until.signal).then(() => until.abort());
+    for (;;) {
+      const seen = this.moved.count;
+      const ours = [...this.open.values()].filter(({ isOurs }) => isOurs);
+      if (ours.length === 0) break;
+      if (this.isCurrent) await Promise.race([Promise.all(ours.map((thread) => thread.settled())), late]);
+      // Where the connection is lost now, the next host sends a log on disk.
+      if (this.options.server === undefined || until.signal.aborted || !ours.some(({ isOurs }) => isOurs)) break;
+      await ringOrSilence(this.moved, seen, clock, LOOK_MS, until.signal);
+    }
     until.abort();
   }
 
@@ -460,8 +469,20 @@ export class Sync {
     this.serving?.current();
     this.absent.fetchAll();
     this.leaving.look();
-    for (const threadId of this.unsent) this.threadOf(threadId).then((thread) => thread?.ring(), quiet);
+    const unsent = [...this.unsent];
     this.unsent.clear();
+    for (const threadId of unsent) void this.lookAt(threadId);
+  }
+
+  /** It may have something to send. What cannot be read now is looked at again. */
+  private async lookAt(threadId: string): Promise<void> {
+    try {
+      (await this.threadOf(threadId))?.ring();
+    } catch {
+      this.unsent.add(threadId);
+      await this.options.parts.clock.after(RETRY_MS, this.closed.signal);
+      if (this.isCurrent && this.unsent.delete(threadId)) await this.lookAt(threadId);
+    }
   }
 
   /** @param activated index of the run whose branch was taken up */

@@ -301,8 +301,10 @@ async function silent(server: MemoryServer, count: number) {
 test("a run that somebody has gone on from is over for a new device, which has not heard of anybody yet", async () => {
   const server = new MemoryServer();
   const { laptop } = await silent(server, 2);
-  // As long as it is there, nobody is away.
-  const fresh = device(server, "New", { clock: { ...systemClock, elapsed: () => 0 } });
+  // Devices have had the time to answer, and nobody is away.
+  const start = systemClock.elapsed();
+  const elapsed = (): number => Math.min(systemClock.elapsed() - start, 5_000);
+  const fresh = device(server, "New", { clock: { ...systemClock, elapsed } });
   await inStep(fresh);
   await same("t", laptop, fresh);
 });

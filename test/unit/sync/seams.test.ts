@@ -1,11 +1,11 @@
 import { EventType, type BaseEvent, type Tool } from "@ag-ui/client";
 import { filter, firstValueFrom } from "rxjs";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { agentOf, collect, counted, counter, fastClock, freshDb, gated, inputOf } from "../runner/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { SpaceOffline } from "../../../src/sync/space.js";
-import { device, inStep, lineOf, MemoryServer, passes, say, sayNow, tree, types } from "./kit.js";
+import { device, deviceOn, inStep, lineOf, makeDevice, MemoryServer, passes, say, sayNow, tree, types } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 import { ask, device as runtimeOn, runOf, sees, server, textsOf } from "./servers-kit.js";
 
@@ -303,4 +303,53 @@ test("what is remembered of a thread cannot be read once: it is read again, and 
   for (const threadId of ["t", "u"]) {
     await eventually(async () => expect(await tree(phone, threadId)).toEqual(await tree(laptop, threadId)));
   }
+});
+
+test("a live run goes on for all others where a device that was away has gone on from it", async () => {
+  const space = new MemoryServer();
+  const dbName = freshDb();
+  const [phone, laptop] = [device(space, "Phone"), device(space, "Laptop")];
+  const tablet = makeDevice(space, "Tablet", { dbName });
+  await inStep(phone, laptop, tablet);
+  const { gate, letOn } = gated();
+  const going = say(phone, "t", "r1", agentOf(counter(4, (n) => (n === 2 ? gate : undefined))));
+  for (const one of [laptop, tablet]) {
+    await eventually(async () => expect(await tree(one, "t")).toMatchObject({ r1: { status: "running" } }));
+  }
+  await tablet.close();
+  // Its next host finds the run that nobody writes down any more.
+  const at = new MemorySpace(space);
+  at.connect(false);
+  const back = deviceOn(at, "Tablet", { dbName });
+  onTestFinished(back.close);
+  await say(back, "t", "r2", agentOf(counter(2)));
+  at.connect(true);
+  await eventually(() => expect(types(space).at(-1)).toBe("end"));
+  await inStep(laptop);
+  await passes(200);
+  expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "running" } });
+  letOn();
+  await going;
+  for (const one of [laptop, back]) {
+    await eventually(async () => expect(await tree(one, "t")).toEqual(await tree(phone, "t")));
+  }
+  expect(await tree(phone, "t")).toMatchObject({ r1: { status: "finished" }, r2: { prev: "r1" } });
+});
+
+test("what was done offline is sent, also where what is remembered of its thread cannot be read once", async () => {
+  const space = new MemoryServer();
+  const dbName = freshDb();
+  const before = makeDevice(space, "Phone", { dbName });
+  await inStep(before);
+  before.space.connect(false);
+  await say(before, "t", "r1", agentOf(counter(2)));
+  await before.close();
+  const at = new MemorySpace(space);
+  at.connect(false);
+  const phone = deviceOn(at, "Phone", { dbName });
+  onTestFinished(phone.close);
+  const read = vi.spyOn(phone.database, "thread").mockRejectedValueOnce(new Error("The disk fails"));
+  at.connect(true);
+  await eventually(() => expect(types(space)).toContain("end"));
+  expect(read).toHaveBeenCalled();
 });

@@ -1,4 +1,5 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
+import { filter, firstValueFrom } from "rxjs";
 import { expect, test } from "vitest";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
@@ -425,4 +426,29 @@ test("a server that closes in the middle of a run tells what came of it first, h
   expect(told.join()).toContain('"gone"');
   await asked;
   await until(async () => expect(await runOf(phone.runtime, "t", "r1")).toMatchObject({ status: "stopped" }));
+});
+
+test("a server that closes while its connection is lost waits for another one, and tells what came of its run", async () => {
+  const space = new MemoryServer();
+  const { gate: ended, letOn: end } = gated();
+  const heavy = agentOf(async function* (input, context) {
+    yield* counter(2)(input, context);
+    await new Promise<void>((resolve) => context.signal.addEventListener("abort", () => resolve(), { once: true }));
+    end();
+  });
+  const at = new MemorySpace(space);
+  const host = await server(at, "Server", { agents: { heavy } });
+  const phone = device(new MemorySpace(space), "Phone");
+  await sees(phone.runtime, "heavy");
+  const asked = ask(phone.runtime, "heavy", "t", "r1").catch(() => undefined);
+  await until(() => expect(types(space)).toContain("events"));
+  at.connect(false);
+  await firstValueFrom(host.status$.pipe(filter(({ is }) => is === "offline")));
+  const closing = host.close();
+  await ended;
+  await passes(100);
+  at.connect(true);
+  await closing;
+  expect(types(space).at(-1)).toBe("end");
+  await asked;
 });
