@@ -24,8 +24,10 @@ export interface ChangedKey {
   readonly id?: string;
 }
 
-/** Told when the runner is being made anew: the links of tabs end. `forAll`: their keys are to be forgotten. */
-export type LockChanged = (forAll: boolean) => void;
+/**
+ * Told when the links of tabs are to end. `forAll`: their keys are to be forgotten. `isAnew`: the runner is being made anew.
+ */
+export type LockChanged = (forAll: boolean, isAnew: boolean) => void;
 
 /** Between hosts of a database. `UNCOUNTED` comes before the other, where its count of locks could not be written. */
 const LOCKED = "locked";
@@ -64,6 +66,8 @@ export class Locking {
       if (message === LOCKED) void this.inTurn(() => this.lockHere()).catch(() => undefined);
     });
     this.keys = encryption.unlocked$.subscribe((hasKey) => {
+      // A function that had failed gives the key: what goes on here goes on, and tabs that were refused ask again.
+      if (hasKey && this.hasKey) return this.changed(false, false);
       this.hasKey = hasKey;
       this.changes++;
       // The worker's own code may lock and unlock it, too.
@@ -152,7 +156,7 @@ export class Locking {
 
   private async lockHere(): Promise<void> {
     // The tab that asks loses its link, and asks again.
-    if (!this.hasKey && this.followed === this.changes) return;
+    if (!this.hasKey && this.followed === this.changes) return this.encryption.forget();
     // L11: runs are stopped before the key is gone, and in order.
     await this.renew(true, () => this.encryption.forget());
   }
@@ -167,7 +171,7 @@ export class Locking {
 
   private async renew(forAll: boolean, before: () => void): Promise<void> {
     const renewed = this.home.renew(before);
-    this.changed(forAll);
+    this.changed(forAll, true);
     try {
       await renewed;
     } finally {

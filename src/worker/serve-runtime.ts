@@ -327,9 +327,9 @@ function hostOf(core: RuntimeCore, kind: HostKind): Server {
   };
 
   if (core.isEncrypted) {
-    core.lockChanged = (forAll) => {
+    core.lockChanged = (forAll, isAnew) => {
       endConnections(forAll);
-      hideLives();
+      if (isAnew) hideLives();
     };
     // From now on it hears other hosts. The tab that wants to change it is told why the code for it does not load.
     core.locking().catch(() => undefined);

@@ -124,9 +124,16 @@ export class Encryption {
   async unlock(given: EncryptionKey): Promise<CryptoKey> {
     const key = await toKey(given);
     for (const ring of await this.all()) await ring.check(key);
+    const before = this.key;
     this.use(key);
-    // Where none has any, they are made now: the next key that is given must be this one.
-    for (const ring of await this.all()) await ring.keys();
+    try {
+      // Where none has any, they are made now: the next key that is given must be this one.
+      for (const ring of await this.all()) await ring.keys();
+    } catch (error) {
+      // Whoever gave it was refused: it must not be used later.
+      this.use(before);
+      throw error;
+    }
     this.tell();
     return key;
   }
@@ -207,8 +214,8 @@ export class Encryption {
     return [...this.rings];
   }
 
-  private use(key: CryptoKey | undefined): void {
-    this.key = key && new Lazy(() => key);
+  private use(key: CryptoKey | Lazy<CryptoKey> | undefined): void {
+    this.key = key instanceof Lazy || key === undefined ? key : new Lazy(() => key);
     for (const ring of this.rings) ring.forget();
   }
 

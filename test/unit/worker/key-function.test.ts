@@ -70,3 +70,17 @@ test.each<[string, Partial<AgentRuntimeOptions>, string | undefined]>([
   expect(status()).toMatchObject({ is: "connected" });
   expect((status() as { encryption?: string }).encryption).toBe(wanted);
 });
+
+test("the run that asks for the key when it works again is answered, and not stopped for that", async () => {
+  let fails = true;
+  const key = () => (fails ? Promise.reject(new TypeError("planted")) : fastKey);
+  const { runtime, is } = tabOf({ dbName: freshDb(), encryption: { key }, logger: quiet });
+  await is({ is: "connected", encryption: "locked" });
+  const agent = runtime.agent("says", { threadId: "thread" });
+  agent.addMessage({ id: "u", role: "user", content: "a question" });
+  fails = false;
+  await agent.runAgent({ runId: "r" });
+  expect(agent.messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+  expect(await runtime.runner().getRun("r", { threadId: "thread" })).toMatchObject({ status: "finished" });
+  await is({ is: "connected", encryption: "unlocked" });
+});
