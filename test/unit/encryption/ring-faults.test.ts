@@ -73,3 +73,14 @@ test("what is rotated while everything is encrypted anew is encrypted anew once 
   expect(await keysIn()).toEqual(new Set([3]));
   expect(await db.get("meta", "keys")).toMatchObject({ current: 3, caughtUp: 3 });
 });
+
+test("a key whose unlocking has failed is not used later", async () => {
+  const own = new Encryption({});
+  const { store } = memoryKeys();
+  const ring = own.ring(store);
+  vi.spyOn(store, "replace").mockRejectedValueOnce(new RunnerError("quota-exceeded"));
+  await expect(own.unlock(fastKey)).rejects.toMatchObject({ code: "quota-exceeded" });
+  await expect(ring.keys()).rejects.toMatchObject({ code: "locked" });
+  await own.unlock(fastKey);
+  expect(await own.state()).toBe("unlocked");
+});
