@@ -156,21 +156,21 @@ export class LabTab {
     return this.tab.evaluate((thread) => window.lab.view(thread), threadId);
   }
 
-  /** Waits until the thread is idle after a run, however that ended. */
+  /** Waits until the thread is idle after a run, however that ended, and all of it is applied. */
   async settled(threadId: string): Promise<View> {
     await this.tab.waitFor((thread) => {
-      const { run } = window.lab.view(thread);
-      return run.is === "idle" && run.last !== undefined;
+      const { run, isApplying } = window.lab.view(thread);
+      return run.is === "idle" && run.last !== undefined && !isApplying;
     }, threadId);
     return this.view(threadId);
   }
 
-  /** Waits until the thread is idle and its last run has counted up to `n`. */
+  /** Waits until the thread is idle, its last run has counted up to `n`, and all of it is applied. */
   async shows(threadId: string, n: number): Promise<void> {
     await this.tab.waitFor(
       (thread, text) => {
         const view = window.lab.view(thread);
-        return view.run.is === "idle" && view.text === text;
+        return view.run.is === "idle" && view.text === text && !view.isApplying;
       },
       threadId,
       numbers(n),

@@ -27,6 +27,8 @@ export type Outcome =
 /** What a tab sees of a thread. */
 export interface View {
   run: ThreadRun;
+  /** A run is being applied. One that begins meanwhile makes the agent read the thread again: it sees ends twice. */
+  isApplying: boolean;
   /** Text of the last assistant message. */
   text: string;
   /** Contents of all messages with their roles, in order. */
@@ -112,6 +114,7 @@ class Lab {
     const contentOf = ({ content }: { content?: unknown }): string => (typeof content === "string" ? content : "");
     return {
       run,
+      isApplying: agent.isRunning,
       ends,
       outcomes,
       messages: agent.messages.map((message) => `${message.role}: ${contentOf(message)}`),
