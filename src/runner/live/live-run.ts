@@ -61,8 +61,8 @@ export class LiveRun {
   readonly answers: boolean;
   /** The run's place in the log; rejects with the reason for a refusal. A run found in the log counts as started. */
   readonly started: Promise<RunRef>;
-  /** Resolves when it is known whether the run starts, waits or is refused. */
-  readonly claimed: Promise<void>;
+  /** Resolves when it is known whether the run starts, waits or is refused; replaced when one that waited has its turn. */
+  claimed!: Promise<void>;
   /** Resolves when nothing of the run is left to do in this host. */
   readonly ended: Promise<void>;
 
@@ -99,11 +99,7 @@ export class LiveRun {
     const waits = new Promise<void>((resolve) => (this.waits = resolve));
     if (request.queued === true) this.wait();
     this.started = this.begin();
-    const started = this.started.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.claimed = Promise.race([started, waits]);
+    this.claimed = this.decided(waits);
   }
 
   get is(): RunLife {
@@ -246,7 +242,7 @@ export class LiveRun {
         }
         if (this.isCancelled) admission?.();
         this.mustNotBeCancelled();
-        this.life.go({ to: "turn" });
+        this.haveTurn();
         const { waitedFor, answeredElsewhere } = this;
         const request: PlacedRequest = {
           ...this.request,
@@ -324,6 +320,15 @@ export class LiveRun {
     if (!this.life.go({ to: "wait" })) return;
     void this.reached("claiming.queued");
     this.waits();
+  }
+
+  private haveTurn(): void {
+    if (this.life.go({ to: "turn" })) this.claimed = this.decided(new Promise((resolve) => (this.waits = resolve)));
+  }
+
+  private decided(waits: Promise<void>): Promise<void> {
+    const over = (): void => undefined;
+    return Promise.race([waits, this.started.then(over, over)]);
   }
 
   /** Waits for the runs before it; returns the lock if one hands it over. */

@@ -85,3 +85,35 @@ test("a run that is stopped while it joins the one that another device executes 
   await vi.waitFor(async () => expect((await store.head("t"))?.stop).toMatchObject({ runId: "r2" }));
   expect(executed).not.toHaveBeenCalled();
 });
+
+test("a run that has waited and is stopped while it is written as begun is stopped", async () => {
+  const first = gated();
+  const second = gated();
+  const written = gated();
+  let isWriting = false;
+  let hasWaited = false;
+  const runner = makeRunner({
+    onConcurrentRun: "queue",
+    atFailurePoint: async (point) => {
+      hasWaited ||= point === "claiming.queued";
+      if (point !== "claiming.fenced" || !hasWaited) return;
+      isWriting = true;
+      await written.gate;
+    },
+  });
+  onTestFinished(() => runner.close());
+  const run = (runId: string, { gate }: typeof first) =>
+    collect(runner.run({ threadId: "t", agent: agentOf(counter(2, () => gate)), input: inputOf("t", runId) }));
+  const one = run("r1", first);
+  await vi.waitFor(async () => expect(await runner.listRuns("t")).toMatchObject([{ status: "running" }]));
+  const two = run("r2", second);
+  await vi.waitFor(() => expect(hasWaited).toBe(true));
+  first.letOn();
+  await one;
+  await vi.waitFor(() => expect(isWriting).toBe(true));
+  const stopping = runner.stop({ threadId: "t", runId: "r2" });
+  written.letOn();
+  expect(await stopping).toBe(true);
+  second.letOn();
+  expect((await two).at(-1)).toMatchObject({ type: "RUN_FINISHED", outcome: { type: "cancelled" } });
+});
