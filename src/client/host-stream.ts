@@ -13,11 +13,13 @@ type Posted<T> = T | { readonly error: RunnerErrorData };
  *
  * @param ask hands the port over to the host; what it posts to it goes by `post`
  * @param begun called when a host has taken it; `isAnew`: something may have been missed before
+ * @param asksNext whether the next host is asked after this error
  */
 export function hostStream<T extends object>(
   link: HostLink,
   ask: (port: MessagePort, post: (message: unknown) => void) => Promise<unknown>,
   begun: (next: (value: T) => void, isAnew: boolean) => void = () => undefined,
+  asksNext: (error: unknown) => boolean = isPassing,
 ): Observable<T> {
   const ofHost = (isAnew: boolean): Observable<T> =>
     new Observable((subscriber) => {
@@ -25,12 +27,12 @@ export function hostStream<T extends object>(
       port1.onmessage = ({ data }: MessageEvent<Posted<T>>) => {
         if (!("error" in data && isErrorAlone(data))) return subscriber.next(data as T); // the host's own
         const error = fromErrorData(data.error);
-        if (!isPassing(error)) subscriber.error(error);
+        if (!asksNext(error)) subscriber.error(error);
       };
       ask(transfer(port2, [port2]), (message) => port1.postMessage(message)).then(
         () => begun((value) => subscriber.next(value), isAnew),
         (error: unknown) => {
-          if (!isPassing(error)) subscriber.error(error);
+          if (!asksNext(error)) subscriber.error(error);
         },
       );
       return () => {
@@ -52,9 +54,12 @@ export function hostStream<T extends object>(
   });
 }
 
-/** The next host is asked: where this one is gone, or when somebody has unlocked its database, which it says by a new link. */
-const isPassing = (error: unknown): boolean =>
-  RunnerError.is(error, "host-lost") || RunnerError.is(error, "closed") || RunnerError.is(error, "locked");
+/** The host is gone. */
+export const isHostGone = (error: unknown): boolean =>
+  RunnerError.is(error, "host-lost") || RunnerError.is(error, "closed");
+
+/** Also until somebody has unlocked its database, which it says by a new link. */
+const isPassing = (error: unknown): boolean => isHostGone(error) || RunnerError.is(error, "locked");
 
 /** A change of the list of threads may have an error beside its type. */
 const isErrorAlone = (data: object): data is { readonly error: RunnerErrorData } => Object.keys(data).length === 1;

@@ -50,6 +50,11 @@ export class Outbox {
     return added.is === "exists" ? "exists" : "waits";
   }
 
+  /** For whoever shows ids and times. Errors: RunnerError `locked` or `wrong-key`, where the key is missing. */
+  async readable(): Promise<void> {
+    await this.parts.store.readable?.();
+  }
+
   /** The thread's waiting runs in order. */
   list(threadId: string, limit?: number): Promise<readonly WaitingRow[]> {
     return this.parts.store.waitingRuns(threadId, limit);

@@ -66,6 +66,7 @@ test("what is locked in one tab is locked in all, stops what runs, and is all th
   for (const tab of [a, b]) {
     expect(await tab.evaluate(() => window.locked.titles())).toBe("locked");
     expect(await tab.evaluate(() => window.locked.messages())).toBe("locked");
+    expect(await tab.evaluate(() => window.locked.waiting())).toBe("locked");
     expect(await tab.evaluate(() => window.locked.http())).toBe(423);
     expect(await unlock(tab, "wrong")).toBe("wrong-key");
     await is(tab, "locked");

@@ -2,16 +2,16 @@ import { take, type Observable } from "rxjs";
 import { RunnerError } from "../../run/errors.js";
 import type { WaitingRun } from "../../wire/waiting-shapes.js";
 import type { HostLink } from "../host-link.js";
-import { hostStream } from "../host-stream.js";
+import { hostStream, isHostGone } from "../host-stream.js";
 
 /** The runs that wait in the log for their turn, whichever tab asked for them. */
 export interface WaitingApi {
   /**
    * A thread's waiting runs in order, or those of all threads, now and after each change in any tab. Errors: RunnerError
-   * `refused`, or of the storage.
+   * `refused`, or of the storage. While the database is locked, nothing comes.
    */
   watch(threadId?: string): Observable<readonly WaitingRun[]>;
-  /** A thread's waiting runs in order, or those of all threads. Errors: as {@link watch}. */
+  /** A thread's waiting runs in order, or those of all threads. Errors: as {@link watch}; RunnerError `locked`. */
   list(threadId?: string): Promise<readonly WaitingRun[]>;
   /**
    * Puts a run before another one of its thread, or (null) at the end; one that had failed is tried again there.
@@ -26,14 +26,19 @@ export interface WaitingApi {
 }
 
 export function waitingApi(link: HostLink): WaitingApi {
-  const watch = (threadId?: string): Observable<readonly WaitingRun[]> =>
-    hostStream(link, (port) => link.callOnce("watchWaiting", threadId === undefined ? {} : { threadId }, port));
+  const read = (
+    threadId: string | undefined,
+    asksNext?: (error: unknown) => boolean,
+  ): Observable<readonly WaitingRun[]> => {
+    const query = threadId === undefined ? {} : { threadId };
+    return hostStream(link, (port) => link.callOnce("watchWaiting", query, port), undefined, asksNext);
+  };
   return {
-    watch,
+    watch: (threadId) => read(threadId),
     list: (threadId) =>
       new Promise((resolve, reject) => {
         const complete = (): void => reject(new RunnerError("closed"));
-        watch(threadId).pipe(take(1)).subscribe({ next: resolve, error: reject, complete });
+        read(threadId, isHostGone).pipe(take(1)).subscribe({ next: resolve, error: reject, complete });
       }),
     move: (threadId, runId, before) => link.call("moveWaiting", { threadId, runId, before }),
     cancel: (threadId, runId) => link.call("cancelWaiting", { threadId, runId }),

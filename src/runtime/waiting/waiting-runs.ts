@@ -189,8 +189,12 @@ export class WaitingRuns {
     return "waits";
   }
 
-  /** The waiting runs of a thread, or of all, now and after each change, until `signal` aborts. */
+  /**
+   * The waiting runs of a thread, or of all, now and after each change, until `signal` aborts. Errors: RunnerError `locked`, or
+   * of the storage.
+   */
   async *watch(threadId: string | undefined, signal: AbortSignal): AsyncGenerator<readonly WaitingRun[], void> {
+    await this.outbox.readable();
     const bell = new Bell();
     const looking: Looking = { bell, threadId, isEmpty: false };
     this.looking.add(looking);

@@ -45,6 +45,7 @@ const locked = {
   changeKey: (from: string, to: string) => told(runtime.encryption.changeKey(from, to)),
   titles: () => told(runtime.threads.list().then((threads) => threads.map(({ title }) => title))),
   messages: () => told(runtime.threads.messages(parameter("thread")).then(({ messages }) => messages.length)),
+  waiting: () => told(runtime.waiting.list()),
   isLive: () => told(runtime.runner().isRunning({ threadId: parameter("thread") })),
   http: async () => (await runtime.fetch(`/threads/${parameter("thread")}/messages`)).status,
   /** Every record of the database as text; bytes as Latin-1. */
