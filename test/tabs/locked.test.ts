@@ -35,6 +35,15 @@ const ask = (tab: Tab, content: string) => tab.evaluate((it) => window.locked.as
 const says = (tab: Tab, text: string) =>
   tab.waitFor((wanted) => window.locked.view().said.at(-1) === `assistant: ${wanted}`, text);
 
+/** Ends the host of these tabs, and waits until each has another one. */
+async function endHost(all: readonly Tab[], worker: string): Promise<void> {
+  const hosts = await Promise.all(all.map((tab) => tab.evaluate(() => window.locked.view().host)));
+  expect(await given.browser.endSharedWorkers(worker)).toBe(1);
+  for (const [n, tab] of all.entries()) {
+    await tab.waitFor((before) => ![undefined, before].includes(window.locked.view().host), hosts[n] ?? "");
+  }
+}
+
 test("the first key becomes that of the database, and nothing readable is stored", async () => {
   const worker = fresh();
   const [a, b] = [await open(worker), await open(worker)];
@@ -91,14 +100,13 @@ test.runIf(isChromium)(
     await is(a, "new");
     await unlock(a, "correct horse");
     await ask(a, "first");
-    expect(await given.browser.endSharedWorkers(worker)).toBe(1);
+    await endHost([a, b], worker);
     for (const tab of [a, b]) await is(tab, "unlocked");
     expect(await ask(b, "second")).toBe('"ran"');
     await says(a, "You said: second");
     await lock(b);
     await is(a, "locked");
-    expect(await given.browser.endSharedWorkers(worker)).toBe(1);
-    await a.waitFor(() => window.locked.view().encryption !== "locked");
+    await endHost([a, b], worker);
     for (const tab of [a, b]) await is(tab, "locked");
     expect(await a.evaluate(() => window.locked.titles())).toBe("locked");
   },

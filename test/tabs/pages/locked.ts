@@ -31,6 +31,7 @@ const told = async (call: Promise<unknown>): Promise<string> =>
 const locked = {
   view: () => ({
     encryption: status.is === "connected" ? (status.encryption ?? "none") : status.is,
+    host: status.is === "connected" ? status.bootId : undefined,
     run,
     said: agent.messages.map(({ role, content }) => `${role}: ${typeof content === "string" ? content : ""}`),
   }),
