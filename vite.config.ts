@@ -211,6 +211,8 @@ export default defineConfig(({ mode }) =>
           root: at("."),
           provide,
           setupFiles: at("test/setup/patience.ts"),
+          // As long as vi.waitFor waits there: the default is a second.
+          expect: { poll: { timeout: 60_000 } },
           // What agents that err on purpose make the client and the default logger say.
           onConsoleLog: (log) => !/^(\[ag-ui\]\[enforce\]|Failed to apply state patch|Run ".*" of thread )/.test(log),
           projects: [

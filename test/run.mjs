@@ -10,7 +10,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { BROWSERS, obtainBrowser } from "./setup/browsers.mjs";
-import { GATE_FACTOR, gateFiles } from "./setup/gate.mjs";
+import { GATE_FACTOR, GATE_SEED, gateFiles } from "./setup/gate.mjs";
 import { faultTable, staleTable, writeTable } from "./setup/fault-table.mjs";
 import { install, requireNode, ROOT } from "./setup/install.mjs";
 import { obtainNats } from "./setup/nats.mjs";
@@ -279,6 +279,7 @@ const suites = chosenSuites(names);
 if (isGate) {
   process.env.TEST_GATE = "true";
   process.env.PROPERTY_FACTOR ??= String(GATE_FACTOR);
+  process.env.PROPERTY_SEED ??= String(GATE_SEED);
 }
 for (const [name, code] of [
   ["SIGINT", 130],

@@ -4,6 +4,9 @@
 /** Random suites: this part of their cases. The rest finds what the first ones of many days have not. */
 export const GATE_FACTOR = 0.2;
 
+/** The same cases each time: what the gate refuses is due to the change. `npm run test:all` grows new ones every night. */
+export const GATE_SEED = 1;
+
 const tabs = (...names) => names.map((name) => `test/tabs/${name}.test.ts`);
 
 /** Files by engine; a suite that is not named here is run whole. */
@@ -49,6 +52,7 @@ export const LEFT_OUT = [
   "test/unit/runtime/contract/handler.test.ts",
   "test/unit/storage/kept-database.test.ts",
   "test/unit/storage/lost-connection.test.ts",
-  // It waits until a server counts as away.
+  // They wait until a server counts as away.
   "test/unit/sync/servers-away.test.ts",
+  "test/unit/sync/servers-untaken.test.ts",
 ];

@@ -78,7 +78,9 @@ type Play = typeof play extends fc.Arbitrary<infer T> ? T : never;
 let cluster: NatsServers;
 let single: NatsServers;
 beforeAll(async () => {
-  [cluster, single] = await Promise.all([startNats({ servers: 3 }), startNats()]);
+  // One after the other: each looks for free ports, and lets go of them before its servers listen.
+  cluster = await startNats({ servers: 3 });
+  single = await startNats();
 });
 afterAll(() => Promise.all([cluster.stop(), single.stop()]));
 

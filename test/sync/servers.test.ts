@@ -91,7 +91,7 @@ const numbers = (count: number): string => Array.from({ length: count }, (_, n) 
 
 test("a host that is killed in the middle of a run: another one goes on with it, once", async () => {
   const space = freshName();
-  const work = { count: 40, everyMs: 50 };
+  const work = { count: 40, everyMs: 150 };
   const hosts = [await hostProcess(space, "S1", work), await hostProcess(space, "S2", work)];
   const [phone, laptop] = [device(space, "Phone"), device(space, "Laptop")];
   await seesServers(phone, 2);

@@ -121,7 +121,8 @@ test.runIf(engine === "chromium")(
     const tab = await tabOn();
     // Once a run has waited, the worker has what it needs to add one: it began to load that with the first tab.
     await tab.start(THREAD, HELD, "live");
-    await tab.running(THREAD);
+    // From its first message on it listens for permits.
+    await tab.tab.waitFor((id) => window.lab.view(id).messages.some((it) => it.startsWith("assistant")), THREAD);
     await queue(tab, "behind");
     await waits(tab, ["behind busy"]);
     await permit(tab);

@@ -1,7 +1,7 @@
 import { relayRuntime } from "ag-ui-local-runtime/service-worker";
 import { BASE } from "./fetch-base.js";
 
-relayRuntime({ basePath: BASE, timeoutMs: 500 });
+relayRuntime({ basePath: BASE });
 
 /** Where the types of a page have none of a service worker. */
 interface Scope {

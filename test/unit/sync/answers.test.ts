@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { agentOf, collect, inputOf, user } from "../runner/kit.js";
 import { device, ended, MemoryServer, say, shown, type Device } from "./kit.js";
 
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 5_000, interval: 5 });
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 type Answer = Partial<Pick<RunAgentInput, "resume" | "forwardedProps">>;
 

@@ -27,7 +27,7 @@ import { MemorySpace } from "./memory-space.js";
  * end in the middle of that.
  */
 
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 /** Resolves when nothing is added any more. */
 function still(server: MemoryServer): Promise<void> {

@@ -273,17 +273,10 @@ test("events that are sent again, from an earlier one on, count once, in one ent
     expect(compact([...until, entry(4, { ...end, chunk: wrong })])!.state.open["r"]).toBeDefined();
 });
 
-/** A clock on which a minute can pass at once: who was not heard of since then is away. */
-function minutes() {
-  let ahead = 0;
-  const clock: Clock = { ...hasty, elapsed: () => systemClock.elapsed() + ahead };
-  return { clock, pass: () => void (ahead += 60_000) };
-}
-
 /** The device falls silent in the middle of `r1`, and another one goes on. */
 async function silent(server: MemoryServer, count: number) {
   const gone = device(server, "Gone");
-  const { clock, pass } = minutes();
+  const { clock, pass } = minutes(hasty);
   const laptop = device(server, "Laptop", { clock });
   await inStep(gone, laptop);
   await say(gone, "t", "r0", agentOf(counter(2)));
@@ -314,7 +307,7 @@ test.each([0, 2])(
   async (count) => {
     const server = new MemoryServer();
     const { gone, laptop, letOn, going } = await silent(server, count);
-    const { clock, pass } = minutes();
+    const { clock, pass } = minutes(hasty);
     const joining = device(server, "Server", { ...joins, clock });
     await inStep(joining);
     pass();
@@ -338,7 +331,7 @@ test("a claim whose device is away keeps no thread from being joined", async () 
   const last = server.entries.at(-1)!;
   const claim = { type: "claim", threadId: "t", runId: "r1", device: { id: "gone", name: "Gone" } } as const;
   server.add(last.thread, encodeMessage(claim), last.seq, "claim");
-  const { clock, pass } = minutes();
+  const { clock, pass } = minutes(hasty);
   const joining = device(server, "Server", { ...joins, clock });
   await inStep(joining);
   pass();

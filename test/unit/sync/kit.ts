@@ -2,7 +2,7 @@ import type { AbstractAgent, Message } from "@ag-ui/client";
 import { filter, firstValueFrom } from "rxjs";
 import { expect, onTestFinished, vi } from "vitest";
 import type { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
-import { nextTask, type Clock } from "../../../src/platform/clock.js";
+import { nextTask, systemClock, type Clock } from "../../../src/platform/clock.js";
 import type { AtFailurePoint } from "../../../src/run/failure-points.js";
 import type { Space } from "../../../src/sync/space.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
@@ -19,6 +19,13 @@ import { MemoryServer, MemorySpace } from "./memory-space.js";
 /** Lets other work of this process go on for some tasks. */
 export async function passes(tasks: number): Promise<void> {
   for (let task = 0; task < tasks; task++) await nextTask();
+}
+
+/** A clock on which a minute can pass at once: who was not heard of since then is away. */
+export function minutes(base: Clock = systemClock) {
+  let ahead = 0;
+  const clock: Clock = { ...base, elapsed: () => systemClock.elapsed() + ahead };
+  return { clock, pass: () => void (ahead += 60_000) };
 }
 
 /** One device: a runner, kept in step. */

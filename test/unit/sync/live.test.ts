@@ -10,7 +10,7 @@ import { BEGINS, device, inStep, MemoryServer, say, tree, types } from "./kit.js
  * A run that goes on is sent, and shown on other devices, from what its host hands out: the log is written, and not read.
  */
 
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 async function streaming() {
   const server = new MemoryServer();

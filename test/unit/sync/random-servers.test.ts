@@ -65,7 +65,7 @@ class Play {
       await this.areTheSame();
       for (const n of [0, 1]) {
         for (const threadId of THREADS) {
-          await vi.waitFor(() => this.ask(n, threadId, false), { timeout: 40_000, interval: 50 });
+          await vi.waitFor(() => this.ask(n, threadId, false), { timeout: 60_000, interval: 50 });
           await this.areTheSame();
         }
       }
@@ -169,7 +169,7 @@ class Play {
           expect(missing).toEqual([]);
         }
       },
-      { timeout: 30_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     );
   }
 

@@ -200,7 +200,7 @@ async function play(
       for (const threadId of THREADS) {
         const runId = `last-${n}`;
         await vi.waitFor(() => started(() => sayNow(one, threadId, runId, agentOf(counter(2)))), {
-          timeout: 10_000,
+          timeout: 60_000,
           interval: 20,
         });
         ended.push({ threadId, runId });
@@ -255,7 +255,7 @@ async function allTheSame(
         }
       }
     },
-    { timeout: 20_000, interval: 20 },
+    { timeout: 60_000, interval: 20 },
   );
 }
 

@@ -13,7 +13,7 @@ import { ask, device as runtimeOn, runOf, sees, server, textsOf } from "./server
  * What a review as a hostile user has found where devices in step meet tool calls, stops, deletions, and runs that wait.
  */
 
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 30_000, interval: 10 });
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 10 });
 const story = (space: MemoryServer): string => space.entries.flatMap(lineOf).join("\n");
 const claims = (space: MemoryServer): number => types(space).filter((type) => type === "claim").length;
 /** Resolves when somebody is told to stop a run from now on. */

@@ -65,7 +65,7 @@ test("a run that waits to be taken is stopped, and not executed here", async () 
 
 test("a run that a server had claimed, and may execute, is not executed here as well", async () => {
   const space = new MemoryServer();
-  const clock = fastClock(20);
+  const clock = fastClock(4);
   const at = new MemorySpace(space);
   const { gate } = gated();
   // It is cut off behind its claim.

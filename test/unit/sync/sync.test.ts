@@ -29,6 +29,7 @@ import {
   inStep,
   makeDevice,
   MemoryServer,
+  minutes,
   passes,
   say,
   sayOffline,
@@ -638,7 +639,8 @@ test("a server that lost its last entries gets them again", async () => {
 test("a device that falls silent before its first event holds up nothing", async () => {
   const server = new MemoryServer();
   const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop", { clock: fastClock(50) });
+  const { clock, pass } = minutes();
+  const laptop = device(server, "Laptop", { clock });
   await inStep(phone, laptop);
   await say(phone, "t", "r1", agentOf(counter(1)));
   await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
@@ -657,6 +659,7 @@ test("a device that falls silent before its first event holds up nothing", async
     await expect(refused).rejects.toMatchObject({ code: "thread-busy", details: { device: "Phone" } });
   });
   phone.space.connect(false);
+  pass();
   await eventually(async () => {
     await Promise.resolve().then(() => say(laptop, "t", "r3", agentOf(counter(3))));
   });
@@ -686,13 +689,15 @@ test("what a device has of another one that is gone is sent to servers that lost
 test("a run whose device is back streams again, in place of the broken one", async () => {
   const server = new MemoryServer();
   const phone = device(server, "Phone");
-  const laptop = device(server, "Laptop", { clock: fastClock(50) });
+  const { clock, pass } = minutes();
+  const laptop = device(server, "Laptop", { clock });
   await inStep(phone, laptop);
   const [first, second] = [gated(), gated()];
   const gate = (step: number) => (step === 2 ? first.gate : step === 4 ? second.gate : undefined);
   const run = say(phone, "t", "r1", agentOf(counter(6, gate)));
   await eventually(async () => expect(await textOn(laptop)).toBe(counted(2)));
   phone.space.connect(false);
+  pass();
   await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "broken" } }));
   first.letOn();
   phone.space.connect(true);

@@ -8,7 +8,7 @@ import { device, deviceOn, inStep, lineOf, MemoryServer, passes, say, sayOffline
 import { MemorySpace } from "./memory-space.js";
 
 const story = (space: MemoryServer): string => space.entries.flatMap(lineOf).join("\n");
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 5_000, interval: 5 });
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 const count = (space: MemoryServer, type: string): number => types(space).filter((one) => one === type).length;
 
 /** Entries from this one on come when they are let on. */

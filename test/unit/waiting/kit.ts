@@ -84,4 +84,4 @@ export const shown = (runs: readonly WaitingRun[]): string[] =>
 
 /** Waits for a condition, for as long as a busy machine takes. */
 export const until = (condition: () => void | Promise<void>): Promise<void> =>
-  vi.waitFor(condition, { timeout: 20_000, interval: 20 });
+  vi.waitFor(condition, { timeout: 60_000, interval: 20 });

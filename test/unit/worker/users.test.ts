@@ -105,7 +105,7 @@ test("a SharedWorker is called as the user, and so is the one that stands in for
     return Object.assign(new EventTarget(), { port: port2, onerror: null });
   };
   const hosts: HostFactories = { shared };
-  const runtime = connectRuntime({ hosts, user: "ada", startTimeoutMs: 300, callTimeoutMs: 1_000 });
+  const runtime = connectRuntime({ hosts, user: "ada", startTimeoutMs: 100, callTimeoutMs: 3_000 });
   onTestFinished(async () => {
     await runtime.close();
     await life.release();
