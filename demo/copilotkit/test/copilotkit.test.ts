@@ -254,6 +254,8 @@ describe.each(modes)("the page, %s", (_, origin) => {
       };
     });
     await a.send("seat here");
+    // A tab that is hidden before it has the call may be late: the one in front takes it then.
+    await a.tab.waitFor((open) => document.querySelector(open) !== null, DIALOG);
     await b.tab.bringToFront();
     await b.shows("“pickSeat” waits in another tab.");
     await a.press(`${DIALOG} button:first-of-type`);
