@@ -3,10 +3,11 @@ import { describeAgentRunner } from "ag-ui-local-runtime/conformance";
 import { describe, it } from "vitest";
 import { remoteRunnerOptions } from "../conformance/wire-runner.js";
 
-const framework = { describe, it };
+/** What happens on a busy machine happens late. */
+const given = { framework: { describe, it }, patienceMs: 60_000 };
 
 describeAgentRunner("IndexedDBAgentRunner, in the browser", {
-  framework,
+  ...given,
   create: () => new IndexedDBAgentRunner({ dbName: `conformance-${crypto.randomUUID()}`, stopGraceMs: 50 }),
   reopen: (runner) => new IndexedDBAgentRunner({ dbName: (runner as IndexedDBAgentRunner).dbName, stopGraceMs: 50 }),
   crash: (runner) => (runner as IndexedDBAgentRunner).close(),
@@ -14,7 +15,7 @@ describeAgentRunner("IndexedDBAgentRunner, in the browser", {
 });
 
 describeAgentRunner("InMemoryAgentRunner, in the browser", {
-  framework,
+  ...given,
   create: () => new InMemoryAgentRunner({ stopGraceMs: 50 }),
   reopen: () => new InMemoryAgentRunner({ stopGraceMs: 50 }),
   crash: (runner) => (runner as InMemoryAgentRunner).close(),
@@ -22,6 +23,6 @@ describeAgentRunner("InMemoryAgentRunner, in the browser", {
 });
 
 describeAgentRunner("RemoteRunner, in the browser", {
-  framework,
+  ...given,
   ...remoteRunnerOptions(() => `conformance-${crypto.randomUUID()}`),
 });

@@ -9,7 +9,7 @@ const PATIENCE_MS = 60_000;
 type Options = Parameters<typeof vi.waitFor>[1];
 
 const patient = (options: Options): Options =>
-  typeof options === "number" ? options : { timeout: PATIENCE_MS, ...options };
+  typeof options === "number" ? Math.max(options, PATIENCE_MS) : { timeout: PATIENCE_MS, ...options };
 
 const { waitFor, waitUntil } = vi;
 vi.waitFor = (callback, options) => waitFor(callback, patient(options));

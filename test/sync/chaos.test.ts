@@ -3,6 +3,7 @@ import { connect } from "@nats-io/transport-node";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
 import { systemClock, type Clock } from "../../src/platform/clock.js";
+import { messageOf } from "../../src/run/errors.js";
 import { Encryption } from "../../src/storage/encryption/encryption.js";
 import type { Space } from "../../src/sync/space.js";
 import { natsSpace } from "../../src/sync/nats/nats-space.js";
@@ -118,7 +119,8 @@ class Chaos {
       await this.runEverywhere();
       expect([...this.executed].filter(([, count]) => count > 1)).toEqual([]);
     } catch (error) {
-      throw new Error([...this.story, ...(await Promise.all(this.devices.map(standOf)))].join("\n"), { cause: error });
+      const stand = await Promise.all(this.devices.map(standOf));
+      throw new Error([...this.story, ...stand, messageOf(error)].join("\n"), { cause: error });
     } finally {
       for (const one of this.devices) await one.close();
     }

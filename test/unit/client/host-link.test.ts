@@ -89,11 +89,11 @@ test("a host that retires and never ends is not waited for without end; the next
     return Object.assign(new EventTarget(), { port: port2, onerror: null });
   };
   const { signal } = new AbortController();
-  const started = await startHost({ shared, page: hostThatSays(hello) }, 60, defaultLocks()!, signal);
+  const started = await startHost({ shared, page: hostThatSays(hello) }, 1_000, defaultLocks()!, signal);
   expect(started.kind).toBe("page");
-  await expect(startHost({ shared }, 60, defaultLocks()!, signal)).rejects.toMatchObject({
+  await expect(startHost({ shared }, 1_000, defaultLocks()!, signal)).rejects.toMatchObject({
     code: "no-host",
-    details: { causes: ["shared-worker: retires, and did not end within 60 ms"] },
+    details: { causes: ["shared-worker: retires, and did not end within 1000 ms"] },
   });
 });
 

@@ -210,7 +210,7 @@ test("without Web Locks a living host's silent run is not ended by who follows i
   await isRunning(follower);
   const frames = framesUntil(follower.runner, { threadId: "t" });
   // It has looked into the silence several times by then.
-  await vi.waitFor(() => expect(asked).toBeGreaterThan(5), { timeout: 5_000 });
+  await vi.waitFor(() => expect(asked).toBeGreaterThan(5));
   expect(await follower.runner.isRunning({ threadId: "t" })).toBe(true);
   await follower.runner.stop({ threadId: "t", runId: "r" });
   expect((await first).at(-1)).toMatchObject({ outcome: { type: "cancelled" } });

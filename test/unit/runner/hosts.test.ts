@@ -176,7 +176,7 @@ test.each(["repeated in the end", "never heard"])(
     const { locks } = mortalLocks();
     const open = inProcessChannels();
     let mute = true;
-    const clock = fastClock(20);
+    const clock = fastClock(4);
     const other = makeRunner({
       locks,
       clock,

@@ -104,7 +104,9 @@ test.each<readonly [string, Answering, string]>([
   ],
 ])("a server that %s: the code says so", async (_does, answering, code) => {
   const agent = await agentThatAnswers(answering);
-  const events = await collect(makeRunner().run({ threadId: "t", agent, input: inputOf("t", "r") }));
+  // What comes behind RUN_FINISHED is heard as long.
+  const runner = makeRunner({ stopGraceMs: 60_000 });
+  const events = await collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
   expect(events.at(-1)).toMatchObject({ type: EventType.RUN_ERROR, code });
 });
 
@@ -118,7 +120,7 @@ describe("a run of a server's agent that is asked to end is no failure of the ag
     );
     const runner = makeRunner({ stopGraceMs: 2_000, ...options });
     const events = collect(runner.run({ threadId: "t", agent, input: inputOf("t", "r") }));
-    await vi.waitFor(async () => expect(await runner.getRunEvents("r")).toHaveLength(3));
+    await vi.waitFor(async () => expect((await runner.getRunEvents("r")).length).toBeGreaterThanOrEqual(3));
     return { runner, events, closed, rejections };
   }
 

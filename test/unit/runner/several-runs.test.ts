@@ -54,7 +54,8 @@ async function recorded(
   stream: readonly BaseEvent[],
   after: Observable<BaseEvent> = from([]),
 ): Promise<{ events: BaseEvent[]; status: string | undefined; messages: unknown[] }> {
-  const runner = makeRunner();
+  // What comes behind RUN_FINISHED is heard as long.
+  const runner = makeRunner({ stopGraceMs: 1_000 });
   const slowly = new Observable<BaseEvent>((subscriber) => {
     void (async () => {
       for (const event of stream) {

@@ -13,7 +13,19 @@ import {
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
-import { BEGINS, device, inStep, makeDevice, MemoryServer, say, shown, tree, types, type Device } from "./kit.js";
+import {
+  BEGINS,
+  device,
+  inStep,
+  makeDevice,
+  MemoryServer,
+  minutes,
+  say,
+  shown,
+  tree,
+  types,
+  type Device,
+} from "./kit.js";
 
 /*
  * The entries of a thread at rest become one, which comes to the same on all devices, whatever they had read before.

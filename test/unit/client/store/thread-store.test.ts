@@ -176,7 +176,7 @@ describe("a thread", () => {
     expect(other.store.getSnapshot()).toMatchObject({ failure: { code: "thread-busy" } });
     expect(other.store.getSnapshot().failure).toBe(other.store.getSnapshot().error);
     letOn();
-    await idle(store);
+    for (const it of [store, other.store]) await idle(it);
     await other.store.send("third");
     await idle(other.store);
     await vi.waitFor(() => expect(failures()).toEqual([undefined, undefined]));
