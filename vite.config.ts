@@ -210,7 +210,8 @@ export default defineConfig(({ mode }) =>
         test: {
           root: at("."),
           provide,
-          setupFiles: at("test/setup/patience.ts"),
+          // A list: those of a project come besides.
+          setupFiles: [at("test/setup/patience.ts")],
           // As long as vi.waitFor waits there: the default is a second.
           expect: { poll: { timeout: 60_000 } },
           // What agents that err on purpose make the client and the default logger say.

@@ -56,10 +56,17 @@ export const PRESETS: readonly [string, (options?: IndexedDBAgentRunnerOptions) 
 /** Tests yield what no compiler has seen. */
 export const counted = (n: number): string => Array.from({ length: n }, (_, step) => `${step} `).join("");
 
+/** Resolves at once where it has aborted already. */
+export const whenAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+
 /** Never ends until it is aborted. */
 export const silent: AgentFunction = async function* (input, { signal }) {
   yield { type: EventType.TEXT_MESSAGE_START, messageId: `${input.runId}-a`, role: "assistant" };
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  await whenAborted(signal);
 };
 
 /** Never ends at all. */

@@ -1,7 +1,7 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { filter, firstValueFrom, of, timeout } from "rxjs";
 import { expect, test, vi } from "vitest";
-import { agentOf, gated } from "../runner/kit.js";
+import { agentOf, gated, whenAborted } from "../runner/kit.js";
 import { until } from "../waiting/kit.js";
 import { lineOf, MemoryServer, types } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
@@ -24,7 +24,7 @@ test.for(["has ended", "goes on"] as const)(
       heavy: agentOf(async function* ({ runId, messages }, { signal }): AsyncGenerator<BaseEvent> {
         seen.push(`${name} ${runId}: ${messages.map(({ content }) => content).join(" | ")}`);
         if (name === "S1" && runId === "r1") {
-          await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+          await whenAborted(signal);
           seen.push("S1 ends r1");
         }
         const messageId = `${runId}-${name}`;
@@ -70,7 +70,7 @@ test("a run that was stopped while its server was away behind its claim does not
   const at = new MemorySpace(space);
   const { gate, letOn } = gated();
   const agent = agentOf(async function* (_input, { signal }): AsyncGenerator<BaseEvent> {
-    await Promise.race([gate, new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }))]);
+    await Promise.race([gate, whenAborted(signal)]);
     if (signal.aborted) return;
     const messageId = "said";
     yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;

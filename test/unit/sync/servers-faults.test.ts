@@ -1,7 +1,7 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { filter, firstValueFrom } from "rxjs";
 import { expect, test } from "vitest";
-import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
+import { agentOf, counter, freshDb, gated, whenAborted } from "../runner/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
 import { passes, types } from "./kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
@@ -56,7 +56,7 @@ test("stop reaches a run that is asked for, with its id and without", async () =
 test("a run is shown from its beginning, before its agent says anything, and is stopped then", async () => {
   const space = new MemoryServer();
   const agent = agentOf(async function* (_input, { signal }) {
-    await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    await whenAborted(signal);
     yield* [];
   });
   await server(new MemorySpace(space), "Server", { agents: { heavy: agent }, stopGraceMs: 50 });
@@ -433,7 +433,7 @@ test("a server that closes while its connection is lost waits for another one, a
   const { gate: ended, letOn: end } = gated();
   const heavy = agentOf(async function* (input, context) {
     yield* counter(2)(input, context);
-    await new Promise<void>((resolve) => context.signal.addEventListener("abort", () => resolve(), { once: true }));
+    await whenAborted(context.signal);
     end();
   });
   const at = new MemorySpace(space);

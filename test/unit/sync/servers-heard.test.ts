@@ -1,7 +1,7 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { agentOf, counter, fastClock, inputOf } from "../runner/kit.js";
+import { agentOf, counter, fastClock, inputOf, whenAborted } from "../runner/kit.js";
 import { post } from "../runtime/http/kit.js";
 import { runtimeWith } from "../runtime/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
@@ -100,8 +100,7 @@ test("a server goes on with a broken run without the headers that its agent need
     yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
     yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "said" } as BaseEvent;
     // The first one never comes to its end.
-    if (executed.length === 1)
-      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    if (executed.length === 1) await whenAborted(signal);
     yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;
   });
   const agentPolicies = { heavy: { placement: "server", recovery: "auto", needsHeaders: ["x-key"] } } as const;

@@ -3,7 +3,7 @@ import { filter, firstValueFrom } from "rxjs";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { FrontendTools, runFrontendTools } from "../../../src/client/index.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
-import { agentOf, counter, fastClock, freshDb, gated } from "../runner/kit.js";
+import { agentOf, counter, fastClock, freshDb, gated, whenAborted } from "../runner/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
 import { deviceOn, types } from "./kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
@@ -187,7 +187,7 @@ describe("a server that dies", () => {
         yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `by ${name}` } as BaseEvent;
         // The first one that executes it never comes to its end.
         if (executed.length === 1) {
-          await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+          await whenAborted(signal);
           stopped.push(input.runId);
         }
         yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;
