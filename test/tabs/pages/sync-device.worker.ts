@@ -6,6 +6,8 @@ import { ownName } from "./worker-name.js";
 
 const { dbName, servers, space, device, isEncrypted, keep = "all" } = deviceSettings(ownName());
 
+// Where the list is full, WebKit leaves out what is loaded later: by default after 250.
+performance.setResourceTimingBufferSize(10_000);
 const asked = new BroadcastChannel(loadedChannel(dbName));
 asked.onmessage = ({ data }) => {
   if (data === "what") asked.postMessage(performance.getEntriesByType("resource").map(({ name }) => name));
