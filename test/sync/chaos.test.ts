@@ -120,7 +120,8 @@ class Chaos {
       expect([...this.executed].filter(([, count]) => count > 1)).toEqual([]);
     } catch (error) {
       const stand = await Promise.all(this.devices.map(standOf));
-      throw new Error([...this.story, ...stand, messageOf(error)].join("\n"), { cause: error });
+      const newest = await this.newest().catch(String);
+      throw new Error([...this.story, ...stand, newest, messageOf(error)].join("\n"), { cause: error });
     } finally {
       for (const one of this.devices) await one.close();
     }
@@ -226,6 +227,20 @@ class Chaos {
     const nc = await connect({ servers: [...this.servers.urls] });
     await jetstream(nc).publish(found.subject, found.data, { headers: found.header });
     await nc.close();
+  }
+
+  /** The newest messages of the stream: seq, thread, and what their headers say of their place. */
+  private async newest(): Promise<string> {
+    const manager = await managerOf(this.servers);
+    const name = streamOf(this.space);
+    const { last_seq: last } = (await manager.streams.info(name)).state;
+    const lines: string[] = [];
+    for (let seq = Math.max(1, last - 30); seq <= last; seq++) {
+      const found = await manager.streams.getMessage(name, { seq }).catch(() => null);
+      const said = found === null ? [] : [...found.header].map(([key, values]) => `${key}: ${values.join()}`);
+      lines.push(`${seq} ${found?.subject.slice(-8) ?? "is not there"} ${said.join(" ")}`);
+    }
+    return lines.join("\n");
   }
 
   private async act({ at, thread: of, what }: Round["does"][number]): Promise<void> {
@@ -337,7 +352,8 @@ async function stateOf(one: DeviceOn<Space>, threadId: string) {
 
 async function standOf(one: DeviceOn<Space>): Promise<string> {
   const trees = await Promise.all(THREADS.map((threadId) => tree(one, threadId).catch(String)));
-  return `${one.name} ${JSON.stringify(trees)} ${[...new Set(one.said)].slice(0, 3).join("; ")}`;
+  const read = (await one.database.place().catch(() => undefined))?.seq;
+  return `${one.name} has saved up to ${read} ${JSON.stringify(trees)} ${[...new Set(one.said)].slice(0, 3).join("; ")}`;
 }
 
 test(`whatever fails while devices go on: all come to the same, and nothing is lost (${plays * ROUNDS_OF_A_PLAY} rounds)`, async () => {
