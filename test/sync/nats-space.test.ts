@@ -268,6 +268,34 @@ describe("one server", () => {
     expect(consumers).toBeGreaterThan(1);
   });
 
+  test("a connection whose server does not say what is there is given up, where its consumer gets nothing", async () => {
+    const space = freshName();
+    const writer = openSpace(servers, { space });
+    await until(writer, "online");
+    const hasty: Clock = { ...systemClock, after: (ms, signal) => systemClock.after(Math.min(ms, 200), signal) };
+    let connections = 0;
+    const cutOff: typeof connect = async (options) => {
+      const nc = await connect(options);
+      if (++connections > 1) return nc;
+      const [subscribe, request] = [nc.subscribe.bind(nc), nc.request.bind(nc)];
+      nc.subscribe = (subject, given = {}) => {
+        const { callback } = given;
+        if (!subject.startsWith("_INBOX_") || subject.endsWith("*") || callback === undefined)
+          return subscribe(subject, given);
+        const heard: typeof callback = (error, msg) => (msg.subject === subject ? callback(error, msg) : undefined);
+        return subscribe(subject, { ...given, callback: heard });
+      };
+      nc.request = (subject, ...given) =>
+        subject.includes("STREAM.MSG.GET") ? Promise.reject(new Error("timeout")) : request(subject, ...given);
+      return nc;
+    };
+    const reader = new Reader(openSpace(servers, { space, connect: cutOff, clock: hasty }));
+    await eventually(() => expect(reader.begins).toHaveLength(1));
+    await writer.add("t", bytes("first"), { last: 0, id: "first" });
+    await eventually(() => expect(reader.texts).toEqual(["first"]));
+    expect(connections).toBeGreaterThan(1);
+  });
+
   test("a stream that is deleted and made anew is another log", async () => {
     const space = freshName();
     const device = openSpace(servers, { space });

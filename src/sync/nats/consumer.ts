@@ -81,7 +81,8 @@ export async function* consume(
 
 /**
  * Resolves when something is there that does not come: a server that was killed may take itself for in step again, and hear
- * of nothing (seen with 2.9.10). Its consumers go on to say that they are there.
+ * of nothing (seen with 2.9.10). Its consumers go on to say that they are there. Where nobody answers what is there, nothing
+ * says that the consumer gets it.
  */
 async function missed(
   read: { readonly seq: number; readonly isWaiting: boolean },
@@ -92,7 +93,7 @@ async function missed(
   while (!signal.aborted) {
     await clock.after(CHECK_MS, signal);
     const { seq } = read;
-    const last = signal.aborted ? undefined : await lastSeq().catch(() => undefined);
+    const last = signal.aborted ? undefined : await lastSeq().catch(() => Infinity);
     if (last === undefined || last <= seq) continue;
     await clock.after(LATE_MS, signal);
     if (read.isWaiting && read.seq === seq) return;
