@@ -6,12 +6,8 @@ import type { Clock } from "../../platform/clock.js";
 /** How much one request asks for. The next one follows when half of it was taken, so memory stays bounded. */
 const BATCH = 256;
 const BATCH_BYTES = 4 * 1_024 * 1_024;
-/**
- * How long a request waits at the server, where what it asks for is there already, and how often the server says meanwhile
- * that it is there, in ms. No server takes less than twice the last one.
- */
+/** How long a request waits at the server, and how often the server says meanwhile that it is there, in ms. */
 const EXPIRES_MS = 30_000;
-const EXPIRES_THERE_MS = 10_000;
 const HEARTBEAT_MS = 5_000;
 
 const nanos = (ms: number): number => ms * 1_000_000;
@@ -94,7 +90,8 @@ export async function* pulled(
       batch: asked,
       // A message that is larger than that comes alone.
       ...(!isTooLarge && { max_bytes: BATCH_BYTES }),
-      expires: nanos(isThere ? EXPIRES_THERE_MS : EXPIRES_MS),
+      // Where what it asks for is there already: as short as servers allow.
+      expires: nanos(isThere ? 2 * HEARTBEAT_MS : EXPIRES_MS),
       idle_heartbeat: nanos(HEARTBEAT_MS),
     };
     isTooLarge = false;
