@@ -180,3 +180,19 @@ export function counting(part: string, count: () => void): (options: ConnectionO
     return nc;
   };
 }
+
+/**
+ * Consumers of this connection get nothing, while their server says that it is there: one that was killed may do so.
+ *
+ * @param isDeaf whether the consumer that is made now is one of them
+ */
+export function deafen(nc: NatsConnection, isDeaf: () => boolean): void {
+  const subscribe = nc.subscribe.bind(nc);
+  nc.subscribe = (subject, given = {}) => {
+    const { callback } = given;
+    const isConsumer = subject.startsWith("_INBOX_") && !subject.endsWith("*") && isDeaf();
+    if (!isConsumer || callback === undefined) return subscribe(subject, given);
+    const heard: typeof callback = (error, msg) => (msg.subject === subject ? callback(error, msg) : undefined);
+    return subscribe(subject, { ...given, callback: heard });
+  };
+}

@@ -9,6 +9,7 @@ import {
   addSurely,
   bytes,
   counting,
+  deafen,
   eventually,
   faulty,
   freshName,
@@ -248,17 +249,9 @@ describe("one server", () => {
     await until(writer, "online");
     const hasty: Clock = { ...systemClock, after: (ms, signal) => systemClock.after(Math.min(ms, 200), signal) };
     let consumers = 0;
-    // Its server says that it is there, and sends nothing: one that was killed may do so.
     const deaf: typeof connect = async (options) => {
       const nc = await connect(options);
-      const subscribe = nc.subscribe.bind(nc);
-      nc.subscribe = (subject, given = {}) => {
-        const { callback } = given;
-        const isDeaf = subject.startsWith("_INBOX_") && !subject.endsWith("*") && ++consumers === 1;
-        if (!isDeaf || callback === undefined) return subscribe(subject, given);
-        const heard: typeof callback = (error, msg) => (msg.subject === subject ? callback(error, msg) : undefined);
-        return subscribe(subject, { ...given, callback: heard });
-      };
+      deafen(nc, () => ++consumers === 1);
       return nc;
     };
     const reader = new Reader(openSpace(servers, { space, connect: deaf, clock: hasty }));
@@ -277,14 +270,8 @@ describe("one server", () => {
     const cutOff: typeof connect = async (options) => {
       const nc = await connect(options);
       if (++connections > 1) return nc;
-      const [subscribe, request] = [nc.subscribe.bind(nc), nc.request.bind(nc)];
-      nc.subscribe = (subject, given = {}) => {
-        const { callback } = given;
-        if (!subject.startsWith("_INBOX_") || subject.endsWith("*") || callback === undefined)
-          return subscribe(subject, given);
-        const heard: typeof callback = (error, msg) => (msg.subject === subject ? callback(error, msg) : undefined);
-        return subscribe(subject, { ...given, callback: heard });
-      };
+      deafen(nc, () => true);
+      const request = nc.request.bind(nc);
       nc.request = (subject, ...given) =>
         subject.includes("STREAM.MSG.GET") ? Promise.reject(new Error("timeout")) : request(subject, ...given);
       return nc;
