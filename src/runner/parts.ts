@@ -9,6 +9,7 @@ import type { InputField } from "./agent/accept.js";
 import type { PlacedRequest } from "./request.js";
 import type { RunRow, RunStore } from "../storage/run-store.js";
 import type { EventLimits } from "./agent/event-limits.js";
+import type { ToolResult } from "../run/pending-tool-calls.js";
 import type { FedRun } from "../run/run-feed.js";
 
 /**
@@ -44,6 +45,13 @@ export type Admission =
    */
   | { readonly is: "elsewhere"; readonly wait: (signal: AbortSignal) => Promise<"elsewhere" | "here"> };
 
+/** A tool call and its result. */
+export interface AnsweredCall {
+  readonly threadId: string;
+  readonly result: ToolResult;
+  readonly followUp: boolean;
+}
+
 /** Other devices that have the same threads. Without `admit` there are none. */
 export interface ElsewhereParts {
   /** Threads that somebody has opened in this host: they stay on this device. */
@@ -60,6 +68,8 @@ export interface ElsewhereParts {
   written?: (threadId: string) => FedRun | undefined;
   /** Errors: RunnerError `offline` or `call-over`, for a run that is to be executed elsewhere. */
   admit?: (request: PlacedRequest) => Promise<Admission>;
+  /** Resolves when others know of the result of a tool call, or soon. Errors: RunnerError `call-over` where another one was first */
+  answer?: (answered: AnsweredCall) => Promise<void>;
   /** Resolves when others have what this host has ended, or soon. */
   leave?: () => Promise<void>;
 }

@@ -36,6 +36,7 @@ const shownOf = (pending: PendingToolCalls | undefined): ThreadToolCalls =>
     : {
         nextRunId: pending.nextRunId,
         ...(pending.agentId !== undefined && { agentId: pending.agentId }),
+        ...(pending.elsewhere && { elsewhere: true }),
         calls: pending.calls.map(shown),
       };
 
@@ -45,13 +46,14 @@ const shownOf = (pending: PendingToolCalls | undefined): ThreadToolCalls =>
  */
 export class ToolCalls {
   constructor(
-    private readonly parts: Pick<RunnerParts, "store" | "clock">,
+    private readonly parts: Pick<RunnerParts, "store" | "clock" | "elsewhere">,
     private readonly signals: Pick<Signals, "bellOf" | "changedHere">,
   ) {}
 
-  /** The calls of a thread, now and after each change, until `signal` aborts. */
+  /** The calls of a thread, now and after each change, until `signal` aborts. Errors: RunnerError `locked` */
   async *watch(threadId: string, lives: Lives, signal: AbortSignal): AsyncGenerator<ThreadToolCalls, void> {
     const { store, clock } = this.parts;
+    await store.readable?.();
     const { bell, release } = this.signals.bellOf(threadId);
     const watched = new Set<string>();
     const watching = abortWith(signal);
@@ -83,10 +85,11 @@ export class ToolCalls {
    * Claims a call for a handler of a tab.
    *
    * @param tabId the tab whose end ends the claim
-   * @returns false where another tab has it, it was answered, or it was interrupted and nobody said that it is to run
-   *   again. Errors: RunnerError `call-over`
+   * @returns false where another tab has it, it was answered, or it was interrupted, or called on another device, and nobody
+   *   said that it is to run again, or here. Errors: RunnerError `call-over`
    */
   async claim({ threadId, toolCallId, token, once = false, again = false }: ToolCallClaim, tabId: string) {
+    if (!again && pendingIn(await this.parts.store.head(threadId))?.elsewhere === true) return false;
     const change = claimCall({ token, tabId, once, again });
     return (await this.change(threadId, toolCallId, (call) => change(call))) !== "refused";
   }
@@ -102,6 +105,12 @@ export class ToolCalls {
     };
     const [result] = checkMessages([message as Parameters<typeof checkMessages>[0][number]], "result"); // checks it
     if (result?.role !== "tool") throw new RunnerError("invalid-input", { field: "result" });
+    const { store, elsewhere } = this.parts;
+    if (elsewhere.answer !== undefined) {
+      const asked = pendingIn(await store.head(threadId))?.calls.find((call) => call.toolCallId === toolCallId);
+      const counts = asked && answerCall(token, by, followUp, result)(asked).is === "changed";
+      if (counts === true) await elsewhere.answer({ threadId, result, followUp });
+    }
     const done = await this.change(
       threadId,
       toolCallId,

@@ -1,7 +1,7 @@
 import { RunnerError } from "../run/errors.js";
 import { firstOf, freed, hasNoEvents, newRun, withoutUnderived, type NewRun, type RowsOfId } from "./decisions.js";
 import type { PlacedRun } from "./devices.js";
-import { hasResult, untaken } from "./pending-tool-calls.js";
+import { hasResult, leftBy, untaken } from "./pending-tool-calls.js";
 import type { RunRow, ThreadHead } from "./run-store.js";
 
 /*
@@ -158,6 +158,7 @@ export function placedHead(
   const branched = branches ? ({ branched: true } as const) : {};
   if (head !== undefined && !activatesNew(head, placed)) return { ...head, runCount: runIndex + 1, ...branched };
   const { pending, ...others }: Partial<ThreadHead> = rest;
+  const answers = untaken(pending, prevRunIndex, runIndex, hasResult(placed.input.messages));
   return {
     ...others,
     threadId,
@@ -165,7 +166,8 @@ export function placedHead(
     runCount: runIndex + 1,
     activeRunIndex: runIndex,
     ...branched,
-    ...untaken(pending, prevRunIndex, runIndex, hasResult(placed.input.messages)),
+    ...answers,
+    ...leftBy({ activeRunIndex: runIndex, ...answers }, runIndex, placed.left),
   };
 }
 
@@ -200,13 +202,14 @@ export const rebasedRun = <Row extends AnyRow>(run: Row, epoch: number) => ({
 export function replacedHead(
   head: ThreadHead,
   { runIndex }: AnyRow,
-  { activates }: PlacedRun,
+  { activates, left }: PlacedRun,
   epoch: number,
   isOnPath: boolean,
 ): ThreadHead {
   const rest = withoutUnderived(head, (other) => other === runIndex);
-  if (isOnPath) return { ...rest, epoch };
-  return activates ? activatedHead(rest, runIndex, epoch) : rest;
+  const replaced = isOnPath ? { ...rest, epoch } : activates ? activatedHead(rest, runIndex, epoch) : rest;
+  const isLast = replaced.activeRunIndex === runIndex && replaced.live === undefined;
+  return isLast ? { ...replaced, ...leftBy(replaced, runIndex, left) } : replaced;
 }
 
 /** Whether a settled run may become the end of the active path, where it is not. */

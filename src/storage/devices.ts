@@ -1,4 +1,5 @@
 import type { Chunk, SettledStatus } from "../run/types.js";
+import type { LeftByRun } from "./pending-tool-calls.js";
 import type {
   Claim,
   ClaimRequest,
@@ -37,6 +38,8 @@ export interface PlacedRun extends Pick<
   readonly closing: RunClosing;
   readonly derived: Derived;
   readonly bytes: number;
+  /** The tool calls that it leaves to the front end. */
+  readonly left?: LeftByRun | undefined;
   /** The run becomes the end of the active path. */
   readonly activates: boolean;
 }

@@ -23,6 +23,8 @@ export interface PendingToolCalls {
   readonly nextRunId: string;
   /** The agent that made them. */
   readonly agentId?: string;
+  /** Tabs of another device run their handlers; here somebody may answer. */
+  readonly elsewhere?: true;
   readonly calls: readonly PendingToolCall[];
 }
 
@@ -136,6 +138,7 @@ function keeping(
 export interface LeftByRun extends LeftCalls {
   readonly nextRunId: string;
   readonly agentId?: string;
+  readonly elsewhere?: true;
 }
 
 /**
@@ -146,10 +149,16 @@ export function leftBy(head: Head, runIndex: number, left: LeftByRun | undefined
   if (left === undefined) return {};
   const before = isPending(head.pending) && head.pending.runIndex === runIndex ? head.pending.calls : [];
   const kept = before.filter((call) => isAnswered(call) || left.unanswered.has(call.toolCallId));
-  const calls = [...kept, ...left.made.map((call): PendingToolCall => ({ ...call, status: "open" }))];
-  const { nextRunId, agentId } = left;
+  const known = new Set(kept.map(({ toolCallId }) => toolCallId));
+  const made = left.made.filter(({ toolCallId }) => !known.has(toolCallId));
+  const calls = [
+    ...kept,
+    ...made.map(({ toolCallId, name }): PendingToolCall => ({ toolCallId, name, status: "open" })),
+  ];
+  const { nextRunId, agentId, elsewhere } = left;
   if (calls.length === 0) return {};
-  return { pending: { runIndex, nextRunId, ...(agentId !== undefined && { agentId }), calls } };
+  const ofRun = { runIndex, nextRunId, ...(agentId !== undefined && { agentId }), ...(elsewhere && { elsewhere }) };
+  return { pending: { ...ofRun, calls } };
 }
 
 /** The head with a call changed; undefined if it stays. @throws RunnerError `call-over` where there is no such call */
@@ -199,6 +208,15 @@ export const answerCall =
     const { toolCallId, name } = call;
     const answered = { toolCallId, name, status: "answered", token, result } as const;
     return { is: "changed", call: { ...answered, ...(!followUp && { followUp }) } };
+  };
+
+/** What the space has as the call's answer: it counts on all devices, whatever was answered here meanwhile. */
+export const answerOfSpace =
+  (token: string, followUp: boolean, result: unknown) =>
+  (call: PendingToolCall): CallChange => {
+    const { toolCallId, name } = call;
+    const isOther = call.status === "answered" && call.token !== token;
+    return answerCall(token, "user", followUp, result)(isOther ? { toolCallId, name, status: "open" } : call);
   };
 
 /** The tab of a claim is gone. */

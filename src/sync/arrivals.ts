@@ -6,7 +6,8 @@ import type { RunRow } from "../storage/run-store.js";
 import type { Devices } from "./devices.js";
 import { IncomingRun, type Written } from "./incoming.js";
 import { changeList } from "./log-changes.js";
-import type { ActiveMessage, DeletedMessage, RunMessage, ThreadMessage } from "./messages.js";
+import { answerOfSpace } from "../storage/pending-tool-calls.js";
+import type { ActiveMessage, DeletedMessage, ResultMessage, RunMessage, ThreadMessage } from "./messages.js";
 import type { MirrorContext } from "./mirror.js";
 import { namedRun, runName } from "./run-name.js";
 import type { Listed } from "./sync-database.js";
@@ -27,6 +28,7 @@ type Waiting =
       readonly untold: ReadonlySet<keyof Listed> | undefined;
     }
   | { readonly is: "active"; readonly message: ActiveMessage }
+  | { readonly is: "result"; readonly message: ResultMessage }
   | { readonly is: "deleted"; readonly message: DeletedMessage };
 
 /** What other devices have added to a thread, on its way into the log, in the order of the space. */
@@ -211,9 +213,37 @@ export class Arrivals {
         parts.channel.post({ type: "changed", threadId });
         return "done";
       }
+      case "result":
+        return this.writeResult(one.message, this.waiting[0] === one);
       case "deleted":
         return this.waiting[0] === one ? this.forget() : "later";
     }
+  }
+
+  /** The result of a tool call. Where the thread has gone on here without it, nobody waits for it. */
+  private async writeResult({ runId, result, followUp }: ResultMessage, isFirst: boolean): Promise<Written> {
+    const { parts } = this.context;
+    const { threadId } = this;
+    const [run, head] = await Promise.all([
+      parts.store.runNamed(threadId, namedRun(runId)),
+      parts.store.head(threadId),
+    ]);
+    // The run may be still to come.
+    if (run === undefined) return isFirst ? "done" : "later";
+    // A run of this device that has just begun carries the call along.
+    if (head?.live !== undefined && head.pending !== undefined) return "blocked";
+    const changing = parts.store.changeToolCall(
+      threadId,
+      result.toolCallId,
+      (call, stored) => answerOfSpace(result.id, followUp !== false, stored)(call),
+      result,
+    );
+    const changed = await changing.catch((error: unknown) => {
+      if (!RunnerError.is(error, "call-over")) throw error;
+      return "none";
+    });
+    if (changed === "changed") parts.channel.post({ type: "changed", threadId });
+    return "done";
   }
 }
 

@@ -5,7 +5,7 @@ import { chunkSize } from "../run/size.js";
 import type { FedRun } from "../run/run-feed.js";
 import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import type { Chunk } from "../run/types.js";
-import { baseOf, isBaseThere, Mirror, type MirrorContext } from "./mirror.js";
+import { baseOf, isBaseThere, leftOn, Mirror, type MirrorContext } from "./mirror.js";
 import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
 import { runName } from "./run-name.js";
 
@@ -186,6 +186,7 @@ export class IncomingRun {
       closing: recorded.closing(),
       derived: recorded.derived(),
       bytes: chunks.reduce((sum, chunk) => sum + chunkSize(chunk), 0),
+      left: leftOn(this.context, run, end),
       activates: !this.isBeside,
     });
     if (row === undefined) {

@@ -3,6 +3,7 @@ import { EventSchemas } from "@ag-ui/core/schemas";
 import { isRecord } from "../run/json.js";
 import { weigh } from "../run/size.js";
 import type { Attempt } from "../run/hosted.js";
+import type { ToolResult, UnansweredCall } from "../run/pending-tool-calls.js";
 import type { Chunk, PackedEntry, SettledStatus } from "../run/types.js";
 import type { AbsentThread, DeviceName } from "../storage/devices.js";
 import type { Asker } from "../storage/rows.js";
@@ -100,6 +101,18 @@ export interface EndMessage extends LastMessage {
   readonly endedAt: number;
   readonly closedFrom?: number;
   readonly chunk: SentChunk;
+  /** The calls of front-end tools that wait since then, also those of runs before. */
+  readonly left?: readonly UnansweredCall[];
+}
+
+/** A call that its run has left has its result: the first one counts, as long as the run is the end of the active path. */
+export interface ResultMessage extends LastMessage {
+  readonly type: "result";
+  readonly runId: string;
+  /** Its id is that of the message which the agent is given. */
+  readonly result: ToolResult;
+  /** The agent does not go on because of it. */
+  readonly followUp?: false;
 }
 
 /** Somebody changed the thread's entry in the list. Absent fields stay. */
@@ -151,6 +164,7 @@ export type SpaceMessage =
   | RunMessage
   | EventsMessage
   | EndMessage
+  | ResultMessage
   | AbandonMessage
   | ThreadMessage
   | ActiveMessage
@@ -223,6 +237,13 @@ const isLast = ({ entries }: SentChunk): boolean => {
 };
 
 const isMessage = has({ id: isText, role: isText });
+const isResult = has({
+  id: isText,
+  role: (value) => value === "tool",
+  toolCallId: isText,
+  content: isText,
+  error: isMaybe(isText),
+});
 const isInput = has({ messages: isListOf(isMessage) });
 
 const isBrief = isMaybe(
@@ -262,8 +283,10 @@ const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>
     endedAt: isTime,
     closedFrom: isMaybe(isIndex),
     chunk: (value) => isChunk(value) && isLast(value as SentChunk),
+    left: isMaybe(isListOf(has({ toolCallId: isText, name: isText }))),
     brief: isBrief,
   }),
+  result: has({ runId: isText, result: isResult, followUp: isMaybe((value) => value === false), brief: isBrief }),
   abandon: has({ runId: isText, brief: isBrief }),
   thread: has({ title: isMaybe(isText), archived: isMaybe(isFlag), pinned: isMaybe(isFlag), brief: isBrief }),
   active: has({ runId: isText, knew: isNullOr(isText), brief: isBrief }),

@@ -167,7 +167,8 @@ export class Mirror {
   }
 
   /** Settles the run as its device did. */
-  async end({ status, endedAt, chunk }: EndMessage): Promise<void> {
+  async end(end: EndMessage): Promise<void> {
+    const { status, endedAt, chunk } = end;
     const { recorded, claim } = this;
     const { store, channel } = this.context.parts;
     const { threadId, runId, runIndex } = claim;
@@ -184,7 +185,7 @@ export class Mirror {
       ownTerminal: true,
       closing: recorded.closing(),
       derived: recorded.derived(),
-      left: this.left(status, last),
+      left: leftOn(this.context, this.run, end) ?? this.left(status, last),
       bytes: this.bytes + chunkSize(last),
     });
     await this.lock.release();
@@ -193,7 +194,7 @@ export class Mirror {
     channel.post({ type: "ended", threadId, runId, runIndex });
   }
 
-  /** The calls that it leaves to the tabs of this device, if it was asked for here. */
+  /** The calls that it leaves to the tabs of this device, if it was asked for here: a server of an older version names none. */
   private left(status: RunStatus, { entries }: Chunk): LeftByRun | undefined {
     const { asker, agentId } = this.run;
     if (status !== "finished" || asker?.id !== this.context.self.id) return undefined;
@@ -228,6 +229,22 @@ export class Mirror {
     const { threadId, runIndex, epoch } = this.claim;
     return sliceChunk({ ...sent, threadId, runIndex, epoch }, this.nextSeq);
   }
+}
+
+/** The tool calls that a run of another device leaves, as that device says. */
+export function leftOn(
+  { parts, self }: MirrorContext,
+  { agentId, asker }: RunMessage,
+  { left }: EndMessage,
+): LeftByRun | undefined {
+  if (left === undefined || left.length === 0) return undefined;
+  return {
+    made: left,
+    unanswered: new Set(left.map(({ toolCallId }) => toolCallId)),
+    nextRunId: parts.makeId(),
+    ...(agentId !== undefined && { agentId }),
+    ...(asker?.id !== self.id && { elsewhere: true }),
+  };
 }
 
 interface Begun {

@@ -8,12 +8,14 @@ import type { RunRow, RunStore, ThreadHead, ThreadRow } from "../storage/run-sto
 import { catchUp } from "../runner/read/catch-up.js";
 import { completed } from "../runner/history/run-input.js";
 import { isFresh } from "./asked-run.js";
+import type { ToolResult } from "../run/pending-tool-calls.js";
+import { pendingIn, type PendingToolCalls } from "../storage/pending-tool-calls.js";
 import type { Brief, SentChunk, SpaceMessage } from "./messages.js";
 import { changedHere } from "./record-changes.js";
 import { runKey } from "./run-key.js";
 import { namedRun, runName } from "./run-name.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
-import { openRun } from "./thread-state.js";
+import { openRun, takesResult } from "./thread-state.js";
 
 /** About how much of a run goes into one entry (see `sizeOf`), and how many events at most. */
 const ENTRY_SIZE = 256 * 1_024;
@@ -27,7 +29,7 @@ export type Next =
   /** Nothing for now. */
   | undefined;
 
-type Reads = Pick<RunStore, "run" | "runNamed" | "input" | "chunks" | "thread">;
+type Reads = Pick<RunStore, "head" | "run" | "runNamed" | "input" | "chunks" | "thread" | "toolResults">;
 
 interface SendContext {
   readonly device: DeviceName;
@@ -54,7 +56,7 @@ interface Sending {
 
 /** A thread in the log, and the run of it that is being sent, read at once: each read waits for the writes of a live run. */
 export async function readToSend(
-  store: Reads & Pick<RunStore, "head">,
+  store: Reads,
   { threadId, sent, state }: ThreadRecord,
   device: DeviceName,
 ): Promise<{ readonly head: ThreadHead | undefined; readonly sending: Sending | undefined }> {
@@ -192,10 +194,33 @@ async function unlisted(
     const runId = end === undefined ? activating.runId : runName(end);
     return { is: "message", message: { type: "active", runId, knew, ...from } };
   }
+  const answered = await unsentResult(store, head, record);
+  if (answered !== undefined) return { is: "message", message: { type: "result", ...answered, ...from } };
   if (!isListed) return undefined;
   const changed = await listedChange(store, record);
   if (changed === undefined) return undefined;
   return { is: "message", message: { type: "thread", ...changed, ...from } };
+}
+
+/** A tool call that was answered on a device, as it is sent. */
+export interface SentResult {
+  readonly runId: string;
+  readonly result: ToolResult;
+  readonly followUp?: false;
+}
+
+/** The result of a tool call that others do not have: this device was not in step when it was given. */
+async function unsentResult(store: Reads, head: ThreadHead, { state }: ThreadRecord): Promise<SentResult | undefined> {
+  const pending = pendingIn(head);
+  if (pending === undefined || !pending.calls.some(({ status }) => status === "answered")) return undefined;
+  const run = await store.run(head.threadId, pending.runIndex);
+  if (run === undefined) return undefined;
+  const runId = runName(run);
+  const results = await store.toolResults(head);
+  const result = results.find(({ toolCallId }) => takesResult(state, runId, toolCallId));
+  if (result === undefined) return undefined;
+  const { followUp } = pending.calls.find(({ toolCallId }) => toolCallId === result.toolCallId) ?? {};
+  return { runId, result, ...(followUp !== undefined && { followUp }) };
 }
 
 /** What this device has changed of the thread's entry in the list. */
@@ -243,9 +268,11 @@ async function nextOfRun(
   const ended = row.status === "running" ? await store.run(from.threadId, runIndex) : row;
   if (ended === undefined || ended.status === "running") return undefined;
   const { status, endedAt = ended.startedAt, closedFrom } = ended;
+  const pending = pendingIn(await store.head(from.threadId));
+  const left = pending?.runIndex === runIndex ? pending.calls : [];
   return {
     is: "message",
-    message: endMessage(runId, status, endedAt, closedFrom, last, from),
+    message: endMessage(runId, status, endedAt, closedFrom, last, left, from),
   };
 }
 
@@ -255,6 +282,7 @@ const endMessage = (
   endedAt: number,
   closedFrom: number | undefined,
   last: Chunk,
+  left: PendingToolCalls["calls"],
   from: From,
 ): SpaceMessage => ({
   type: "end",
@@ -263,6 +291,7 @@ const endMessage = (
   endedAt,
   ...(closedFrom !== undefined && { closedFrom }),
   chunk: sentOf(last),
+  ...(left.length > 0 && { left: left.map(({ toolCallId, name }) => ({ toolCallId, name })) }),
   ...from,
 });
 

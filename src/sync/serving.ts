@@ -38,6 +38,7 @@ interface ServingParts {
   readonly moved: Bell;
   readonly openOf: (threadId: string) => ThreadSync | undefined;
   readonly isAway: (deviceId: string) => boolean;
+  readonly isOnline: (deviceId: string) => boolean;
   readonly isCurrent: () => boolean;
   readonly closed: AbortSignal;
 }
@@ -77,9 +78,13 @@ export class Serving {
     else this.asked.add(thread);
   }
 
-  /** Everything was read. */
+  /** Everything was read, or other devices are online than before. */
   current(): void {
-    for (const thread of this.asked) this.serve(thread);
+    for (const thread of [...this.asked]) {
+      // It may have left this device.
+      if (this.of.openOf(thread.record.threadId) === thread) this.serve(thread);
+      else this.asked.delete(thread);
+    }
   }
 
   forget(): void {
@@ -98,15 +103,15 @@ export class Serving {
 
   private serve(thread: ThreadSync): void {
     this.asked.delete(thread);
-    const { server, isAway, clock } = this.of;
+    const { server, isOnline, clock } = this.of;
     const { threadId } = thread.record;
     const { lock } = thread.record.state;
     if (lock?.asks === undefined || this.executing.has(idKey(threadId, lock.runId))) return;
     const { runId, device, asks } = lock;
     const { request, fingerprint, answerId, results = [] } = asks;
     if (!server.agents.includes(request.agentId)) return;
-    // Its device has ended long ago.
-    if (isAway(device.id) && !isFresh(asks, clock.now())) return;
+    // Nobody waits for it, as far as this server has heard: it looks again when it hears of other devices.
+    if (!isFresh(asks, clock.now()) && !isOnline(device.id)) return void this.asked.add(thread);
     const name = runName(lock);
     const key = idKey(threadId, runId);
     this.executing.add(key);

@@ -12,7 +12,7 @@ import { equalJson } from "../run/json.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { SyncState } from "../wire/shapes.js";
 import { AbsentThreads } from "./absent-threads.js";
-import { Admissions } from "./admissions.js";
+import { Admissions, type AdmissionsParts } from "./admissions.js";
 import { CompactingThreads } from "./compacting-threads.js";
 import { Devices, type StopCall } from "./devices.js";
 import { hasBegunAnew } from "./log-changes.js";
@@ -24,6 +24,7 @@ import { KEYS_THREAD } from "./thread-key.js";
 import { LeavingThreads } from "./leaving-threads.js";
 import { runName } from "./run-name.js";
 import { Serving, type ServerParts } from "./serving.js";
+import { tellResult } from "./tell-result.js";
 import { ThreadSync, type ThreadSyncContext } from "./thread-sync.js";
 import { NO_ENTRIES } from "./thread-state.js";
 
@@ -139,7 +140,7 @@ export class Sync {
       moved: this.moved,
       closed: this.closed.signal,
     });
-    this.admissions = new Admissions({
+    const asking: AdmissionsParts = {
       parts,
       context: () => this.context,
       state: () => this.state.is,
@@ -148,7 +149,9 @@ export class Sync {
       absent: this.absent,
       moved: this.moved,
       closed: this.closed.signal,
-    });
+    };
+    this.admissions = new Admissions(asking);
+    elsewhere.answer = (answered) => tellResult(asking, answered);
     this.leaving = new LeavingThreads({
       parts,
       maxThreads: options.maxThreads ?? Infinity,
@@ -201,6 +204,7 @@ export class Sync {
   async close(): Promise<void> {
     const { elsewhere } = this.options;
     delete elsewhere.admit;
+    delete elsewhere.answer;
     delete elsewhere.fetch;
     delete elsewhere.advanced;
     delete elsewhere.written;
@@ -261,6 +265,7 @@ export class Sync {
         moved: this.moved,
         openOf: (threadId) => this.open.get(threadId),
         isAway: (id) => devices.isAway(id),
+        isOnline: (id) => devices.isOnline(id),
         isCurrent: () => this.isCurrent,
         closed: signal,
       });
@@ -329,6 +334,9 @@ export class Sync {
     this.isOutdated = true;
     this.target = undefined;
     this.state = { is: "refused", message };
+    // Its live runs would hold their threads, and its agents be asked for, as long as it is heard of.
+    this.devices?.leave();
+    this.devices = undefined;
     this.tell();
     for (const thread of this.open.values()) await thread.end();
     // A newer build of this origin goes on.
@@ -616,6 +624,7 @@ export class Sync {
     this.moved.ring();
     const isSame = equalJson(this.devices?.online ?? [], this.status.value.devices);
     if (!isSame) this.tell();
+    if (this.isCurrent) this.serving?.current();
     // A device that is away holds up nothing any more.
     for (const thread of this.open.values()) if (!thread.isWrittenDown) thread.ring();
   }

@@ -39,6 +39,8 @@ export interface ThreadState {
   readonly lock?: SpaceLock;
   /** A run that was asked for, and that no server can start. */
   readonly refused?: { readonly runId: string; readonly error: RunnerErrorData };
+  /** Ids of the tool calls of a run that have their results. */
+  readonly results?: { readonly of: string; readonly toolCallIds: readonly string[] };
   readonly deleted?: true;
   readonly title?: string;
   readonly archived?: boolean;
@@ -55,6 +57,7 @@ export type Outcome =
   | "run-beside"
   | "events"
   | "end"
+  | "result"
   | "abandon"
   | "thread"
   | "active"
@@ -169,6 +172,12 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
         outcome: "abandon",
       };
     }
+    case "result": {
+      const { runId: of, result } = message;
+      if (!takesResult(state, of, result.toolCallId)) return nothing;
+      const toolCallIds = [...resultsOf(state, of), result.toolCallId];
+      return { state: { ...state, results: { of, toolCallIds } }, outcome: "result" };
+    }
     case "thread": {
       if (state.deleted === true) return nothing;
       const { title, archived, pinned } = message;
@@ -193,6 +202,17 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       return { state: { ...NO_ENTRIES, last: seq, lastRun: seq, deleted: true }, outcome: "deleted" };
   }
 }
+
+const resultsOf = ({ results }: ThreadState, name: string): readonly string[] =>
+  results?.of === name ? results.toolCallIds : [];
+
+/** Whether the result of a tool call counts: nobody has gone on from its run, or given another one. */
+export const takesResult = (state: ThreadState, name: string, toolCallId: string): boolean =>
+  isEnd(state, name) && !resultsOf(state, name).includes(toolCallId);
+
+/** The run is the end of the active path, and has ended. */
+export const isEnd = ({ active, open }: ThreadState, name: string): boolean =>
+  active === name && !Object.hasOwn(open, name);
 
 /** The open run of this name, if this device sends it. */
 export function openRun({ open }: ThreadState, name: string, device: DeviceName): OpenRun | undefined {

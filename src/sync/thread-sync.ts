@@ -281,6 +281,10 @@ export class ThreadSync {
         this.incoming(message.runId, row)?.finish(message);
         this.arrivals.isWhole(message.runId);
         break;
+      case "result":
+        // Where this device has given it, and another one was first, that one counts.
+        if (type === "result") this.arrivals.add({ is: "result", message });
+        break;
       case "abandon":
         if (type !== "abandon" || isOwn) break;
         this.sendAgain(message.runId, row);

@@ -71,8 +71,9 @@ export type RuntimeStatus =
       /** The other devices; absent where threads are on this one only. */
       readonly sync?: SyncState;
       /**
-       * The database was deleted after this host had started (`storage-deleted`): its content is gone. Or the key that the
-       * host was given is not that of the database (`wrong-key`).
+       * The database was deleted after this host had started (`storage-deleted`): its content is gone. Of an encrypted
+       * database also why it cannot be read: the key that the host was given is not its key (`wrong-key`), the function that
+       * gives the key failed (`locked`), or a code of the storage.
        */
       readonly error?: RunnerErrorData;
     }
@@ -106,7 +107,7 @@ export interface ThreadListQuery {
   /** Only threads behind this one: the previous page's last thread. A number: only those with a smaller `updatedAt`. */
   readonly before?: number | ThreadPlace;
   readonly agentId?: string;
-  /** Default false: archived threads are left out. */
+  /** Default false: those that are not archived; true: only those that are. */
   readonly archived?: boolean;
 }
 
@@ -162,6 +163,11 @@ export interface ThreadToolCalls {
   readonly nextRunId?: string;
   /** The agent that made them, and goes on. */
   readonly agentId?: string;
+  /**
+   * They were called on another device: its tabs run the handlers. Here somebody may answer a call, or claim it `again`: have
+   * it run here.
+   */
+  readonly elsewhere?: true;
   /** In the order of the messages. */
   readonly calls: readonly WaitingToolCall[];
 }
@@ -192,7 +198,7 @@ export interface ToolCallClaim {
   readonly token: string;
   /** The handler must not run twice. Default false. */
   readonly once?: boolean;
-  /** An interrupted call is to run again. Default false. */
+  /** An interrupted call is to run again, or one of another device here. Default false. */
   readonly again?: boolean;
 }
 

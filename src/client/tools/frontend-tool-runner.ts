@@ -6,7 +6,7 @@ import type { ThreadToolCalls, WaitingToolCall } from "../../wire/shapes.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
 import { asError } from "../read-until-done.js";
-import { withTools, type FrontendTool, type OfferedTools } from "./frontend-tools.js";
+import { withTools, type FrontendTool, type OfferedTools, type ToolCallContext } from "./frontend-tools.js";
 import { hasUnanswered, mayWait } from "./may-wait.js";
 
 /** A tool call that waits for the front end, as a page shows it. */
@@ -14,7 +14,7 @@ export interface ShownToolCall {
   readonly toolCallId: string;
   readonly name: string;
   /**
-   * - `open`: waits for a tab that offers the tool, or for an answer.
+   * - `open`: waits for a tab that offers the tool, or for an answer. Of a run of another device: for a tab there.
    * - `running`: a handler runs; `isHere`: in this tab.
    * - `interrupted`: its tab has died in the middle of a handler that must not run twice: run it again, or answer it.
    * - `answered`: has its result; the agent goes on when all have theirs.
@@ -168,7 +168,7 @@ export class FrontendToolRunner {
     return token;
   }
 
-  /** Runs an interrupted call again, here. Errors: RunnerError `call-over`, also if no handler is offered here. */
+  /** Runs an interrupted call again, or one of another device here. Errors: RunnerError `call-over`, also if no handler is offered here. */
   async runAgain(toolCallId: string): Promise<void> {
     const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
     const tool = call && this.toolOf(call);
@@ -236,7 +236,8 @@ export class FrontendToolRunner {
     if (this.life === undefined) return;
     for (const { toolCallId } of this.waiting.calls) this.consider(toolCallId);
     if (!this.mayGoOn()) return;
-    const isOffered = this.waiting.calls.some((call) => this.toolOf(call) !== undefined);
+    // A tab of the device where they were called goes on first.
+    const isOffered = !this.waiting.elsewhere && this.waiting.calls.some((call) => this.toolOf(call) !== undefined);
     const wait = Math.min((isOffered ? GO_ON_MS : GO_ON_BARE_MS) * 2 ** this.failures, RETRY_MAX_MS);
     this.goOnTimer = setTimeout(() => void this.goOn(), wait);
   }
@@ -257,6 +258,7 @@ export class FrontendToolRunner {
 
   /** A call that nobody works on, if it is offered here. */
   private mayRun(toolCallId: string): { readonly call: WaitingToolCall; readonly tool: FrontendTool } | undefined {
+    if (this.waiting.elsewhere) return undefined;
     const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
     const tool = call && this.toolOf(call);
     if (call?.status !== "open" || tool?.handler === undefined) return undefined;
@@ -355,12 +357,12 @@ export class FrontendToolRunner {
   }
 
   /** The arguments of a call, from the messages that are loaded or else from the thread. */
-  private async argumentsOf({ threadId, toolCallId }: Named): Promise<string> {
+  private async argumentsOf({ threadId, toolCallId, name }: ToolCallContext): Promise<string> {
     const { agent } = this;
     // The agent may show another thread by now.
     let messages: readonly Message[] = agent.threadId === threadId ? agent.messages : [];
     for (;;) {
-      const found = argumentsIn(messages, toolCallId);
+      const found = argumentsIn(messages, toolCallId, name);
       if (found !== undefined) return found;
       const before = messages[0]?.id;
       const isFirst = messages === agent.messages;
@@ -406,10 +408,11 @@ export class FrontendToolRunner {
 
 const isHidden = (): boolean => typeof document !== "undefined" && document.visibilityState === "hidden";
 
-function argumentsIn(messages: readonly Message[], toolCallId: string): string | undefined {
+/** @param name of another tool, the arguments are not its own: somebody has changed what is stored */
+function argumentsIn(messages: readonly Message[], toolCallId: string, name: string): string | undefined {
   for (const message of messages.toReversed()) {
     const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
-    const call = calls.find(({ id }) => id === toolCallId);
+    const call = calls.find(({ id, function: called }) => id === toolCallId && called.name === name);
     if (call !== undefined) return call.function.arguments;
   }
   return undefined;
