@@ -21,6 +21,8 @@ export interface ShownToolCall {
    */
   readonly status: "open" | "running" | "interrupted" | "answered";
   readonly isHere: boolean;
+  /** A run of another device has called: tabs there run the handler. Here somebody may answer, or have it run here. */
+  readonly elsewhere?: true;
 }
 
 /** Another tab that gave the last result starts the next run; after this time (ms) it is taken for gone. */
@@ -222,10 +224,12 @@ export class FrontendToolRunner {
 
   private show(): void {
     const { threadId } = this;
+    const { elsewhere } = this.waiting;
     const shown = this.waiting.calls.map(({ toolCallId, name, status, token }): ShownToolCall => {
       const work = this.work.get(keyOf({ threadId, toolCallId }));
       const isHere = token !== undefined && work?.token === token && status === "claimed";
-      return { toolCallId, name, status: status === "claimed" ? "running" : status, isHere };
+      const is = status === "claimed" ? "running" : status;
+      return { toolCallId, name, status: is, isHere, ...(elsewhere && { elsewhere }) };
     });
     this.shown$.next(shown.length === 0 ? NO_CALLS : shown);
   }

@@ -1,8 +1,9 @@
-import type { AbstractAgent } from "@ag-ui/client";
+import { EventType, type AbstractAgent, type BaseEvent } from "@ag-ui/client";
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { agentOf, collect, counter, freshDb, inputOf } from "../runner/kit.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
+import { pendingIn } from "../../../src/storage/pending-tool-calls.js";
 import { systemClock, type Clock } from "../../../src/platform/clock.js";
 import { REST_MS } from "../../../src/sync/compacting-threads.js";
 import { QUIET_MS } from "../../../src/sync/leaving-threads.js";
@@ -29,10 +30,12 @@ type Step =
       readonly waits: boolean;
       /** As all answers, under one id. */
       readonly answers: boolean;
+      /** It leaves a call of a front-end tool. */
+      readonly calls: boolean;
     }
   | { readonly do: "letOn" }
   | { readonly do: "net"; readonly at: number; readonly on: boolean }
-  | { readonly do: "title" | "archive" | "stop" | "delete"; readonly at: number; readonly thread: number }
+  | { readonly do: "title" | "archive" | "stop" | "delete" | "result"; readonly at: number; readonly thread: number }
   | { readonly do: "restart"; readonly at: number }
   | { readonly do: "lose" }
   | { readonly do: "pause" };
@@ -50,6 +53,7 @@ const steps = fc.array(
         slow: fc.boolean(),
         waits: fc.boolean(),
         answers: fc.boolean(),
+        calls: fc.boolean(),
       }),
     },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("letOn" as const) }) },
@@ -57,6 +61,7 @@ const steps = fc.array(
     { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("title" as const, "archive" as const), at, thread }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("stop" as const), at, thread }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), at, thread }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("result" as const), at, thread }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const), at }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("pause" as const) }) },
@@ -110,6 +115,26 @@ const answer = ({ runner }: Device, threadId: string, agent: AbstractAgent, what
     }),
   );
 
+const tool = { name: "ask", description: "", parameters: {} };
+
+/** Its run leaves a call of a front-end tool. */
+const calling = ({ runner }: Device, threadId: string, runId: string, gate: Promise<void> | undefined) => {
+  const agent = agentOf(async function* (): AsyncGenerator<BaseEvent> {
+    await gate;
+    const call = { toolCallId: `${runId}-call`, toolCallName: tool.name, delta: "{}" };
+    yield { type: EventType.TOOL_CALL_CHUNK, ...call } as BaseEvent;
+  });
+  return collect(runner.run({ threadId, agent, input: { ...inputOf(threadId, runId), tools: [tool] } }));
+};
+
+/** Somebody gives the first call that waits there its result. Errors: RunnerError `call-over` */
+async function giveResult({ runner, store }: Device, threadId: string, token: string): Promise<void> {
+  const open = pendingIn(await store.head(threadId))?.calls.find(({ status }) => status === "open");
+  if (open === undefined) return;
+  const { toolCallId } = open;
+  await runner.answerToolCall({ threadId, toolCallId, token, by: "user", content: token });
+}
+
 const started = async <T>(start: () => Promise<T>): Promise<T> => start();
 
 async function play(
@@ -150,7 +175,11 @@ async function play(
           const gate = step.slow ? new Promise<void>((resolve) => gates.push(resolve)) : undefined;
           const agent = agentOf(counter(3, (n) => (n === 1 ? gate : undefined)));
           const run = started(() =>
-            step.answers ? answer(one, threadId, agent, what) : sayNow(one, threadId, runId, agent),
+            step.answers
+              ? answer(one, threadId, agent, what)
+              : step.calls
+                ? calling(one, threadId, runId, gate)
+                : sayNow(one, threadId, runId, agent),
           ).then(
             () => ended.push({ threadId, runId, ...(step.answers && { what }) }),
             () => undefined,
@@ -176,6 +205,9 @@ async function play(
           break;
         case "delete":
           if (await one.runner.deleteThread(threadId).catch(() => false)) deleted.add(threadId);
+          break;
+        case "result":
+          await giveResult(one, threadId, `result-${++runs}`).catch(() => undefined);
           break;
         case "restart":
           await one.close();
@@ -242,6 +274,12 @@ async function allTheSame(
             listed: await listed(one, threadId),
           })),
         );
+        const results = await Promise.all(devices.map((one) => resultsOf(one, threadId)));
+        for (const ofOne of results) {
+          for (const [call, token] of ofOne) {
+            for (const ofOther of results) expect(ofOther.get(call) ?? token, `${threadId}: ${call}`).toBe(token);
+          }
+        }
         for (const other of others) expect(other).toEqual(first);
         if (deleted.has(threadId)) continue;
         const here = Object.keys(first!.tree).map((name) => name.split(" ")[0]);
@@ -257,6 +295,12 @@ async function allTheSame(
     },
     { timeout: 60_000, interval: 20 },
   );
+}
+
+/** Which results are kept for the next run, by call. */
+async function resultsOf({ store }: Device, threadId: string): Promise<ReadonlyMap<string, string | undefined>> {
+  const calls = pendingIn(await store.head(threadId))?.calls ?? [];
+  return new Map(calls.filter(({ status }) => status === "answered").map((call) => [call.toolCallId, call.token]));
 }
 
 async function listed({ runner }: Device, threadId: string) {
