@@ -1,0 +1,56 @@
+import { expect, test, vi } from "vitest";
+import { agentOf, counter, gated } from "../runner/kit.js";
+import { device, ended, inStep, MemoryServer, minutes, passes, say, sayNow, tree } from "./kit.js";
+
+/*
+ * What waits to be written down, where one thing waits for another.
+ */
+
+const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { interval: 5 });
+
+test("a live run ends also where an earlier one, which came back, waits for its end", async () => {
+  const server = new MemoryServer();
+  const time = minutes();
+  const [phone, laptop, tablet] = [
+    device(server, "Phone", { clock: time.clock }),
+    device(server, "Laptop", { clock: time.clock }),
+    device(server, "Tablet", { clock: time.clock }),
+  ];
+  await inStep(phone, laptop, tablet);
+  const [first, last] = [gated(), gated()];
+  const gates = new Map([
+    [2, first.gate],
+    [4, last.gate],
+  ]);
+  const slow = sayNow(phone, "t", "slow", agentOf(counter(6, (n) => gates.get(n))));
+  for (const one of [laptop, tablet]) {
+    await eventually(async () => expect(await tree(one, "t")).toMatchObject({ slow: { status: "running" } }));
+  }
+  // Nobody hears from the phone any more, and somebody goes on from what it has said.
+  phone.space.connect(false);
+  time.pass();
+  for (const one of [laptop, tablet]) {
+    await eventually(async () => expect(await tree(one, "t")).toMatchObject({ slow: { status: "broken" } }));
+  }
+  await say(laptop, "t", "next", agentOf(counter(2)));
+  await eventually(async () => expect(await tree(tablet, "t")).toMatchObject({ next: { status: "finished" } }));
+  // It is back, in the middle of its run, while another one goes on.
+  phone.space.connect(true);
+  await inStep(phone);
+  const before = server.last;
+  first.letOn();
+  await eventually(() => expect(server.last).toBeGreaterThan(before));
+  const second = gated();
+  const live = say(laptop, "t", "live", agentOf(counter(4, (n) => (n === 2 ? second.gate : undefined))));
+  await eventually(async () => expect(await tree(tablet, "t")).toMatchObject({ live: { status: "running" } }));
+  last.letOn();
+  await slow;
+  await eventually(() => expect(ended(server)).toBe(2));
+  await passes(50);
+  second.letOn();
+  await live;
+  await eventually(async () => expect(await tree(tablet, "t")).toMatchObject({ live: { status: "finished" } }));
+  await eventually(async () => expect(await tree(tablet, "t")).toMatchObject({ slow: { status: "finished" } }));
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(tablet, "t")));
+  await eventually(async () => expect(await tree(phone, "t")).toEqual(await tree(tablet, "t")));
+});
