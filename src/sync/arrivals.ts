@@ -139,10 +139,10 @@ export class Arrivals {
     let isBlocked = false;
     for (const one of this.waiting.slice()) {
       // What people change of the list waits for no run, and what stands before a live run may wait for its end.
-      const waits = isBlocked && one.is !== "thread" && !(one.is === "run" && one.run.isLive);
+      const waits: boolean = isBlocked && one.is !== "thread" && !(one.is === "run" && one.run.isLive);
       const written: Written = waits ? "blocked" : await this.writeIfValid(one);
       // Something may have come meanwhile for a run that was broken off.
-      const isDone = written === "done" && !(one.is === "run" && one.run.hasMore);
+      const isDone: boolean = written === "done" && !(one.is === "run" && one.run.hasMore);
       if (isDone) this.waiting.splice(this.waiting.indexOf(one), 1);
       if (isDone || (one.is === "run" && one.run.isLive)) this.context.wrote();
       isBlocked ||= written === "blocked" || (written === "done" && !isDone);

@@ -1,4 +1,5 @@
 import { filter, map, type Observable } from "rxjs";
+import { abortWith } from "../platform/abort.js";
 import type { Clock } from "../platform/clock.js";
 import { isRecord } from "../run/json.js";
 import type { DeviceName } from "../storage/devices.js";
@@ -64,6 +65,7 @@ export class Devices {
   private readonly left = new Set<string>();
   /** When the connection was made: before, nobody could be heard. */
   private since: number | undefined;
+  private readonly ended: AbortController;
 
   constructor(
     private readonly space: Space,
@@ -79,7 +81,9 @@ export class Devices {
       this.since = isOnline ? clock.elapsed() : undefined;
       if (isOnline) this.tell({ type: "here", device: self, asks: true });
     });
-    signal.addEventListener(
+    this.ended = abortWith(signal);
+    const { signal: ended } = this.ended;
+    ended.addEventListener(
       "abort",
       () => {
         hearing.unsubscribe();
@@ -87,7 +91,7 @@ export class Devices {
       },
       { once: true },
     );
-    void this.beat(signal);
+    void this.beat(ended);
   }
 
   /** Those that are online, this one first. */
@@ -132,8 +136,9 @@ export class Devices {
     );
   }
 
-  /** Others need not wait until they miss it. */
+  /** Others need not wait until they miss it. From now on it says nothing, and hears of nobody. */
   leave(): void {
+    this.ended.abort();
     this.tell({ type: "gone", device: this.self });
   }
 

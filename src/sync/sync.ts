@@ -586,7 +586,6 @@ export class Sync {
   private async save(thread: ThreadSync): Promise<void> {
     this.leaving.changed();
     this.compacting.look(thread);
-    this.unsaved.delete(thread);
     // What comes from now on is not in it.
     const { toSave: record } = thread;
     if (this.epoch === undefined) {
@@ -595,14 +594,18 @@ export class Sync {
     }
     // It is about what was there before the space or the log began anew.
     if (this.open.get(record.threadId) !== thread) return;
-    return this.options.database.put([record], this.savedPlace);
+    await this.options.database.put([record], this.placeWith(thread));
+    if (thread.firstUnsavedThen === undefined) this.unsaved.delete(thread);
   }
 
-  /** Everything up to here is in the log, or is known to be read yet. */
-  private get savedPlace(): SpacePlace | undefined {
+  /** Everything up to here is in the log, or is known to be read yet. @param saved a thread whose record is saved with it */
+  private placeWith(saved?: ThreadSync): SpacePlace | undefined {
     const { place } = this;
     let seq = place?.seq ?? 0;
-    for (const { firstUnsaved } of this.unsaved) seq = Math.min(seq, (firstUnsaved ?? Infinity) - 1);
+    for (const one of this.unsaved) {
+      const { firstUnsaved = Infinity, firstUnsavedThen = Infinity } = one;
+      seq = Math.min(seq, (one === saved ? firstUnsavedThen : firstUnsaved) - 1);
+    }
     return place && { log: place.log, seq };
   }
 
@@ -610,7 +613,7 @@ export class Sync {
   private async savePlace(): Promise<void> {
     if (this.isSaving || this.unsaved.size > 0) return;
     this.isSaving = true;
-    await this.options.database.put([], this.savedPlace).catch(quiet);
+    await this.options.database.put([], this.placeWith()).catch(quiet);
     this.isSaving = false;
   }
 

@@ -61,6 +61,8 @@ export class ThreadSync {
   private readonly read = new ReadOfThread();
   /** The seq of the first entry that is not in the log and the record yet. */
   private unsavedFrom: number | undefined;
+  /** The same of what is being saved. */
+  private savingFrom: number | undefined;
   /** When it was saved last, by the clock of the host. */
   private savedAt = -Infinity;
   private leaving: Promise<boolean> | undefined;
@@ -104,6 +106,11 @@ export class ThreadSync {
 
   /** Undefined where it does not matter: as long as the record says that nothing was read, all of it is read again. */
   get firstUnsaved(): number | undefined {
+    return this.its.unread === true ? undefined : (this.savingFrom ?? this.unsavedFrom);
+  }
+
+  /** The same once what is being saved is there. */
+  get firstUnsavedThen(): number | undefined {
     return this.its.unread === true ? undefined : this.unsavedFrom;
   }
 
@@ -497,7 +504,7 @@ export class ThreadSync {
       (one) => one === undefined || this.context.devices.isAway(one.device.id),
     );
     const isKnown = this.added.areRead && this.runsAre === "here" && this.isWrittenDown;
-    const isSaved = this.unsavedFrom === undefined && unread === undefined && this.restoring === undefined;
+    const isSaved = (this.savingFrom ?? this.unsavedFrom ?? unread ?? this.restoring) === undefined;
     const isTold = activating === undefined && deleting === undefined;
     return isQuiet && isKnown && isSaved && isTold && this.context.isCurrent() && !this.ended.signal.aborted;
   }
@@ -596,10 +603,7 @@ export class ThreadSync {
         isSavedLater = isUnsaved && this.sender.isStreaming && parts.clock.elapsed() - this.savedAt < LOOK_MS;
         if (isUnsaved && !isSavedLater && this.isWrittenDown && this.restoring === undefined) {
           this.savedAt = parts.clock.elapsed();
-          const { unread: _unread, ...read } = this.its;
-          this.its = read;
-          this.unsavedFrom = undefined;
-          await this.context.save(this);
+          await this.saveRead();
         }
       } catch (error) {
         if (signal.aborted) return;
@@ -632,6 +636,24 @@ export class ThreadSync {
       const looked = abortWith(signal);
       await Promise.race([this.bell.wait(seen, looked.signal), parts.clock.after(LOOK_MS, looked.signal)]);
       looked.abort();
+    }
+  }
+
+  /** All that was read is in the log: so says the record from now on. */
+  private async saveRead(): Promise<void> {
+    const { unread, ...read } = this.its;
+    this.its = read;
+    this.savingFrom = this.unsavedFrom;
+    this.unsavedFrom = undefined;
+    try {
+      await this.context.save(this);
+    } catch (error) {
+      // It is not: the place in the log must not go past it.
+      this.unsavedFrom = this.savingFrom ?? this.unsavedFrom;
+      this.its = { ...this.its, ...(unread && { unread }) };
+      throw error;
+    } finally {
+      this.savingFrom = undefined;
     }
   }
 

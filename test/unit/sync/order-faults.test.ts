@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { agentOf, counter, gated } from "../runner/kit.js";
-import { device, ended, inStep, MemoryServer, minutes, passes, say, sayNow, tree } from "./kit.js";
+import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
+import { device, ended, inStep, makeDevice, MemoryServer, minutes, passes, say, sayNow, tree } from "./kit.js";
 
 /*
  * What waits to be written down, where one thing waits for another.
@@ -53,4 +53,32 @@ test("a live run ends also where an earlier one, which came back, waits for its 
   await eventually(async () => expect(await tree(tablet, "t")).toMatchObject({ slow: { status: "finished" } }));
   await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(tablet, "t")));
   await eventually(async () => expect(await tree(phone, "t")).toEqual(await tree(tablet, "t")));
+});
+
+test("what could not be saved once is saved later, and the place in the space does not go past it before", async () => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  const phone = device(server, "Phone");
+  const laptop = makeDevice(server, "Laptop", { dbName });
+  await inStep(phone, laptop);
+  await say(phone, "t", "first", agentOf(counter(1)));
+  await eventually(async () => expect((await laptop.database.place())?.seq).toBe(server.last));
+  const { database } = laptop;
+  const { put } = database;
+  const failing = vi.spyOn(database, "put").mockImplementation(async (records, place) => {
+    if (records.length > 0) throw new Error("The disk is full");
+    return put.call(database, records, place);
+  });
+  await say(phone, "t", "second", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ second: { status: "finished" } }));
+  const failures = failing.mock.calls.length;
+  await eventually(() => expect(failing.mock.calls.length).toBeGreaterThan(failures));
+  failing.mockRestore();
+  await say(phone, "elsewhere", "third", agentOf(counter(1)));
+  await eventually(async () => expect((await laptop.database.place())?.seq).toBe(server.last));
+  await laptop.close();
+  const again = device(server, "Laptop", { dbName });
+  await inStep(again);
+  await say(again, "t", "last", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(phone, "t")).toHaveProperty("last"));
 });
