@@ -167,10 +167,10 @@ async function unlisted(
   const runIndex = sent;
   if (runIndex < head.runCount) {
     const row = sending?.row ?? (await store.run(threadId, runIndex));
-    // This server executes it, and another one has it.
+    // Another device has a run of this name: a server that was faster, or one that nobody here knew of.
     if (
-      row?.asker !== undefined &&
-      row.device === undefined &&
+      row?.device === undefined &&
+      row !== undefined &&
       lock?.isClaimed === true &&
       runName(lock) === runName(row) &&
       lock.device.id !== device.id

@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
-import { device, ended, inStep, makeDevice, MemoryServer, minutes, passes, say, sayNow, tree } from "./kit.js";
+import { device, ended, inStep, makeDevice, MemoryServer, minutes, passes, say, sayNow, tree, types } from "./kit.js";
 
 /*
  * What waits to be written down, where one thing waits for another.
@@ -81,4 +81,25 @@ test("what could not be saved once is saved later, and the place in the space do
   await inStep(again);
   await say(again, "t", "last", agentOf(counter(1)));
   await eventually(async () => expect(await tree(phone, "t")).toHaveProperty("last"));
+});
+
+test("a run whose id another device uses meanwhile is sent once that one has ended, and not over and over before", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  const { gate, letOn } = gated();
+  laptop.space.connect(false);
+  await say(laptop, "t", "daily", agentOf(counter(2)));
+  const run = say(phone, "t", "daily", agentOf(counter(4, (n) => (n === 2 ? gate : undefined))));
+  await eventually(() => expect(types(server)).toContain("events"));
+  laptop.space.connect(true);
+  await inStep(laptop);
+  await passes(50);
+  const before = types(server).length;
+  await passes(100);
+  expect(types(server)).toHaveLength(before);
+  letOn();
+  await run;
+  await vi.waitFor(() => Promise.resolve().then(() => say(laptop, "t", "after", agentOf(counter(1)))));
+  await eventually(async () => expect(await tree(phone, "t")).toHaveProperty("after"));
 });
