@@ -58,10 +58,22 @@ function Line() {
 }
 
 function Interrupts() {
+  const interrupts = useAgUiInterrupts();
   const respond = useAgUiSubmitInterruptResponses();
-  return useAgUiInterrupts().map(({ id: interruptId, message }) => (
-    <button key={interruptId} onClick={() => void respond([{ interruptId, status: "resolved" }])} children={message} />
-  ));
+  const [refusal, setRefusal] = useState<Error>();
+  const answer = (interruptId: string, status: "resolved" | "cancelled") =>
+    void respond([{ interruptId, status }]).then(() => setRefusal(undefined), setRefusal);
+  return (
+    <>
+      {interrupts.map(({ id, message }) => (
+        <p key={id}>
+          <button onClick={() => answer(id, "resolved")}>{message}</button>{" "}
+          <button onClick={() => answer(id, "cancelled")}>Cancel</button>
+        </p>
+      ))}
+      {refusal && <p role="alert">{refusal.message}</p>}
+    </>
+  );
 }
 
 function Chat() {

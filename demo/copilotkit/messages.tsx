@@ -22,20 +22,27 @@ function View(props: ComponentProps<typeof CopilotChatMessageView>) {
   const { agent } = useAgent();
   const tools = useSharedTools(copilotkit, agent, shared);
   const [edited, setEdited] = useState<{ id: string; text: string }>();
+  const [refusal, setRefusal] = useState<Error>();
+  const tell = (call: Promise<void>) => void call.then(() => setRefusal(undefined), setRefusal);
+  const cancel = () => setEdited(undefined);
   return (
     <>
       <CopilotChatMessageView
         {...props}
-        assistantMessage={{ onRegenerate: ({ id }) => void regenerate(copilotkit, agent, id) }}
-        userMessage={{ onEditMessage: ({ message: { id, content } }) => setEdited({ id, text: String(content) }) }}
+        assistantMessage={{ onRegenerate: ({ id }) => tell(regenerate(copilotkit, agent, id)) }}
+        userMessage={{
+          onEditMessage: ({ message: { id, content } }) =>
+            setEdited({ id, text: typeof content === "string" ? content : "" }),
+        }}
       />
       {edited && (
         <form
           className="edit"
+          onKeyDown={({ key }) => key === "Escape" && cancel()}
           onSubmit={(event) => {
             event.preventDefault();
-            setEdited(undefined);
-            void editMessage(copilotkit, agent, edited.id, edited.text);
+            cancel();
+            tell(editMessage(copilotkit, agent, edited.id, edited.text));
           }}
         >
           <input
@@ -45,10 +52,18 @@ function View(props: ComponentProps<typeof CopilotChatMessageView>) {
             autoFocus
           />
           <button>Ask instead</button>
+          <button type="button" onClick={cancel}>
+            Cancel
+          </button>
         </form>
       )}
+      {refusal && (
+        <p className="card" role="alert">
+          {refusal.message}
+        </p>
+      )}
       <ToolCalls tools={tools} />
-      <RunFailure agent={agent} onRetry={() => void regenerate(copilotkit, agent)} />
+      <RunFailure agent={agent} onRetry={() => tell(regenerate(copilotkit, agent))} />
     </>
   );
 }

@@ -105,6 +105,11 @@ export class App extends Feedback {
     return this.agentId === "model-remote";
   }
 
+  /** Whose server is sent what the current agent is asked; undefined: it stays on this computer. */
+  get recipient(): string | undefined {
+    return this.needsNetwork ? (URL.parse(this.model.choice.address)?.host ?? "its server") : undefined;
+  }
+
   chooseModel(): void {
     this.#offerBrowserModel();
     this.model.begin();

@@ -1,7 +1,7 @@
 import type { PromptApiModel, PromptApiStatus } from "ag-ui-local-runtime/ai";
 import type { RuntimeConnection } from "ag-ui-local-runtime/client";
 import { BROWSER } from "../model/choice.js";
-import { type Feedback, messageOf } from "./feedback.js";
+import type { Feedback } from "./feedback.js";
 
 /** The browser's own model, where it has one: only a page can run it, so this tab does for the worker. */
 export class BrowserModel {
@@ -24,11 +24,8 @@ export class BrowserModel {
 
   /** Only at a click: browsers ask for one. */
   async download(): Promise<void> {
-    try {
-      await (await this.#model)?.download();
-    } catch (error) {
-      this.page.announce(`The browser’s model could not be downloaded: ${messageOf(error)}`);
-    }
+    // The status has the reason of a failure.
+    await this.#model?.then((model) => model.download()).catch(() => undefined);
   }
 
   async #load(): Promise<PromptApiModel> {

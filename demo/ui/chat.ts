@@ -88,6 +88,12 @@ export class Chat {
     return this.#store.getSnapshot();
   }
 
+  /** Why the thread cannot be read. It is read again by itself. */
+  get failure(): string | undefined {
+    const { status, error } = this.now;
+    return status === "failed" ? messageOf(error) : undefined;
+  }
+
   get isRunning(): boolean {
     return this.now.run.is === "running";
   }

@@ -1,4 +1,5 @@
 import { type RuntimeConnection, ThreadListStore, type ThreadSummary } from "ag-ui-local-runtime/client";
+import { messageOf } from "./feedback.js";
 
 /** So many threads are read at a time. */
 const PAGE = 200;
@@ -36,6 +37,18 @@ export class Threads {
     return this.#current.getSnapshot().status === "ready";
   }
 
+  get isLoading(): boolean {
+    const { status, isLoadingMore } = this.#current.getSnapshot();
+    return status === "loading" || isLoadingMore;
+  }
+
+  /** What cannot be read, and why. It is read again by itself, but for what {@link loadMore} asks for. */
+  get failure(): string | undefined {
+    const { status, error } = this.#current.getSnapshot();
+    if (error === undefined) return undefined;
+    return `${status === "ready" ? "The list may lack threads" : "The threads cannot be read"}: ${messageOf(error)}`;
+  }
+
   get hasMore(): boolean {
     return this.#current.getSnapshot().hasMore;
   }
@@ -58,8 +71,9 @@ export class Threads {
     this.#hidden.delete(threadId);
   }
 
-  loadMore(): Promise<void> {
-    return this.#current.loadMore();
+  /** Never rejects: {@link failure} says what failed. */
+  async loadMore(): Promise<void> {
+    await this.#current.loadMore().catch(() => undefined);
   }
 
   /** Shows only those whose titles have these words, among all that there are. */

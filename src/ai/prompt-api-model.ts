@@ -76,7 +76,12 @@ const UNKNOWN: LanguageModelV4Usage = {
   outputTokens: { total: undefined, text: undefined, reasoning: undefined },
 };
 
-/** @throws RunnerError `invalid-input` for unknown options */
+/**
+ * A model of the AI SDK made of the browser's own (`LanguageModel`, the Prompt API), for pages: workers do not have it. It
+ * asks the browser for the model's state at once, and downloads nothing. https://webmachinelearning.github.io/prompt-api/
+ *
+ * @throws RunnerError `invalid-input` for unknown options
+ */
 export function promptApiModel(options: PromptApiModelOptions = {}): PromptApiModel {
   checkNames(options, NAMES, { of: "promptApiModel" });
   if (options.api !== undefined) checkKind("api", options.api, NAMES.api);

@@ -32,7 +32,8 @@ export type RunnerErrorCode =
   | "call-over"
   /**
    * The agent needs the network, as its policy says, and its host is offline. Nothing was started: the messages are still
-   * the caller's. Run again when there is a network, or with `whenOffline: "wait"`.
+   * the caller's. Run again when there is a network, or with `whenOffline: "wait"`. Where devices are in step also: the
+   * thread is not on this device yet, or no server of the space has the agent. Try again when the device is connected.
    */
   | "offline"
   /** No agent is registered under this id. Nothing was started. `details.agentIds` lists those that are. */
@@ -93,7 +94,7 @@ export type RunnerErrorCode =
   | "storage-deleted"
   /**
    * The database is encrypted, and this host does not have the key. Nothing was read or written. Ask for the key, and give
-   * it to the runtime (`connection.unlock`).
+   * it to the runtime (`runtime.encryption.unlock`).
    */
   | "locked"
   /** The key or passphrase is not that of the database. Nothing was changed. Ask for it again. */
@@ -128,12 +129,12 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "thread-busy": "Thread already running",
   cancelled: "The run was cancelled before it started",
   deleted: "The run was deleted, or its events were cut off",
-  "run-exists": "This run id was already used in the thread with another input",
+  "run-exists": "This run id was already used in the thread with another input: use a fresh run id",
   "interrupts-open": "The thread has open interrupts: input.resume must answer each of them",
   "call-over": "The tool call waits for no result any more",
-  offline: "The agent needs the network, and its host is offline",
+  offline: "The agent needs the network, and its host is offline: try again when there is a network",
   "unknown-agent": "No agent is registered under this id",
-  "unknown-thread": "No thread has this id",
+  "unknown-thread": "No thread has this id: list the threads again",
   "unknown-checkpoint": "No checkpoint has this id",
   "invalid-input": "The input is not valid",
   "agent-not-cloneable":
@@ -142,20 +143,20 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
   "provider-unavailable": "No tab offers the language model: open one that does, and run again",
   refused: "The runtime refused the request",
   fenced: "Another host took the thread over",
-  closed: "The runtime was closed",
-  timeout: "The host did not answer in time",
-  "host-lost": "The host ended before it answered",
+  closed: "The runtime was closed: connect again",
+  timeout: "The host did not answer in time: it may still take effect, look before you repeat it",
+  "host-lost": "The host ended before it answered: what was shown is kept; try again",
   "host-failed": "The host failed",
   "no-host": "No host could be started",
   "protocol-mismatch": "The host speaks another version of the wire protocol: reload the page",
   "wrong-user": "The host is of another user",
-  "storage-unavailable": "The database cannot be opened",
+  "storage-unavailable": "The database cannot be opened: allow site data, or leave the private mode",
   "storage-blocked": "Another tab holds an older version of the database: close or reload it",
-  "storage-lost": "The connection to the database was lost",
+  "storage-lost": "The connection to the database was lost: what was shown is kept; try again",
   "storage-deleted": "The database was deleted, and its threads with it",
   locked: "The database is encrypted, and its key is not here: unlock it first",
-  "wrong-key": "This is not the key of the database",
-  "quota-exceeded": "The storage quota is used up",
+  "wrong-key": "This is not the key of the database: enter it again",
+  "quota-exceeded": "The storage quota is used up: free some space, then go on",
   "corrupt-record": "A stored record is not valid",
   outdated: "The database belongs to a newer version: reload the page",
 };
@@ -163,7 +164,6 @@ const MESSAGES: Record<RunnerErrorCode, string> = {
 /** The detail that a code is about. */
 const SUBJECT: Partial<Record<RunnerErrorCode, string>> = {
   "unknown-agent": "agentId",
-  "unknown-thread": "threadId",
   "unknown-checkpoint": "checkpointId",
   "invalid-agent": "agentId",
   "provider-unavailable": "model",

@@ -4,34 +4,53 @@ import type { Message } from "@ag-ui/core";
 import { RuntimeProvider, useThread, useThreads } from "ag-ui-local-runtime/react";
 import { connect } from "../connect.js";
 
-const Line = memo(function Line({ message }: { message: Message }) {
+/** What was said: calls of tools have no text, and files are parts. */
+const Line = memo(function Line({ message: { role, content } }: { message: Message }) {
+  if (!/user|assistant/.test(role) || typeof content !== "string") return null;
   return (
     <p>
-      {message.role}: {String(message.content)}
+      {role}: {content}
     </p>
   );
 });
 
-function Threads({ open }: { open: (threadId: string | undefined) => void }) {
-  const { threads, status, hasMore, loadMore, delete: remove } = useThreads();
+interface Open {
+  readonly threadId: string;
+  readonly open: (threadId: string) => void;
+}
+
+function Threads({ threadId: current, open }: Open) {
+  const list = useThreads();
+  const [refusal, setRefusal] = useState<Error>();
+  const error = refusal ?? list.error;
+  const remove = (threadId: string) =>
+    list.delete(threadId).then(
+      () => setRefusal(undefined),
+      (reason: Error) => setRefusal(reason),
+    );
   return (
     <nav aria-label="Threads">
-      <button onClick={() => open(undefined)}>New thread</button>
-      {status === "ready" && threads.length === 0 && <p>No threads yet.</p>}
-      {threads.map(({ threadId, title }) => (
+      <button onClick={() => open(crypto.randomUUID())}>New thread</button>
+      {list.status === "loading" && <p>Loading…</p>}
+      {list.status === "ready" && list.threads.length === 0 && <p>No threads yet.</p>}
+      {list.threads.map(({ threadId, title }) => (
         <span key={threadId}>
-          <button onClick={() => open(threadId)}>{title}</button>
+          <button aria-current={threadId === current} onClick={() => open(threadId)}>
+            {title}
+          </button>
           <button aria-label={`Delete ${title}`} onClick={() => void remove(threadId)}>
             ×
           </button>
         </span>
       ))}
-      {hasMore && <button onClick={() => void loadMore()}>More</button>}
+      {/* `error` says why */}
+      {list.hasMore && <button onClick={() => void list.loadMore().catch(() => undefined)}>More</button>}
+      {error && <p role="alert">{error.message}</p>}
     </nav>
   );
 }
 
-function Chat({ threadId }: { threadId: string | undefined }) {
+function Chat({ threadId }: Pick<Open, "threadId">) {
   const { messages, run, isSending, isStopping, error, send, stop, retry } = useThread(threadId, { agentId: "poet" });
   const [text, setText] = useState("");
   const isRunning = run.is === "running";
@@ -49,7 +68,8 @@ function Chat({ threadId }: { threadId: string | undefined }) {
         ))}
         {failed && (
           <p>
-            {run.last?.error?.message ?? "Stopped."} <button onClick={() => void retry()}>Run again</button>
+            {run.last?.error?.message ?? "Stopped."}{" "}
+            <button onClick={() => void retry().catch(() => undefined)}>Run again</button>
           </p>
         )}
       </div>
@@ -66,10 +86,10 @@ function Chat({ threadId }: { threadId: string | undefined }) {
 }
 
 function App() {
-  const [threadId, open] = useState<string>();
+  const [threadId, open] = useState<string>(() => crypto.randomUUID());
   return (
     <RuntimeProvider runtime={connect}>
-      <Threads open={open} />
+      <Threads threadId={threadId} open={open} />
       <Chat threadId={threadId} />
     </RuntimeProvider>
   );

@@ -201,10 +201,10 @@ function advice(code: string): string {
       return "A newer version of this page is at work: trying again reloads it.";
     case "storage-blocked":
       return "Close or reload the other tabs of this page, then try again.";
+    // The message says what to do.
     case "storage-unavailable":
-      return "This browser may be in a private mode or block site data. Allow it, then try again.";
     case "quota-exceeded":
-      return "Free some space, then try again.";
+      return "Then try again.";
     default:
       return "The browser could not start the worker that runs the agent.";
   }

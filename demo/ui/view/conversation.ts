@@ -21,6 +21,8 @@ export interface Scrolling {
 
 export function conversation(app: App, scrolling: Scrolling): TemplateResult {
   const { messages, earlier: before } = app.chat.now;
+  // Without a worker the message box says why.
+  const failure = app.isFailed ? undefined : app.chat.failure;
   const end = ending(app);
   const empty = messages.length === 0 && app.chat.queued.length === 0 && end === nothing && !app.chat.isRunning;
   return html`
@@ -38,12 +40,15 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
       >
         ${
           empty
-            ? app.isLoading
-              ? html`<p class="loading">Opening the thread…</p>`
-              : welcome(app)
+            ? failure !== undefined
+              ? html`<div class="messages">${unreadable(failure)}</div>`
+              : app.isLoading
+                ? html`<p class="loading">Opening the thread…</p>`
+                : welcome(app)
             : html`<div class="messages">
-                ${before === "none" ? nothing : earlier(app)} ${list(app, messages)}
-                ${app.chat.isRunning ? working(app) : app.chat.asks ? approvals(app) : end} ${waiting(app)}
+                ${failure === undefined ? nothing : unreadable(failure)} ${before === "none" ? nothing : earlier(app)}
+                ${list(app, messages)} ${app.chat.isRunning ? working(app) : app.chat.asks ? approvals(app) : end}
+                ${waiting(app)}
               </div>`
         }
       </section>
@@ -57,6 +62,11 @@ export function conversation(app: App, scrolling: Scrolling): TemplateResult {
     </div>
   `;
 }
+
+const unreadable = (failure: string): TemplateResult =>
+  html`<div class="ending is-failure" role="alert">
+    ${icons.alert}<span>This thread cannot be read: ${failure}. It is tried again.</span>
+  </div>`;
 
 /** Not `disabled` while it loads: the focus stays on it, for the next page. */
 function earlier(app: App): TemplateResult {

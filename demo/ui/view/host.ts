@@ -88,7 +88,7 @@ function facts(app: App, status: Connected): TemplateResult {
         <dd>
           <strong>${durable ? "Saved on this device" : "Not saved"}</strong> ${
             durable
-              ? "Every event is in this browser’s IndexedDB before it is shown. Nothing leaves your computer."
+              ? `Every event is in this browser’s IndexedDB before it is shown. ${sentTo(app)}`
               : "This browser keeps no data for the page: threads are gone when the worker ends."
           }
           ${storage(app)}
@@ -123,6 +123,12 @@ function facts(app: App, status: Connected): TemplateResult {
     }
     <p class="fine">Database <code>${status.dbName}</code>, started as <code>${status.bootId.slice(0, 8)}</code></p>
   `;
+}
+
+function sentTo({ agent, recipient }: App): string {
+  return recipient === undefined
+    ? `What you send to ${agent.name} does not leave your computer.`
+    : `What you send to ${agent.name} also goes to ${recipient}.`;
 }
 
 function storage(app: App): TemplateResult | typeof nothing {

@@ -1,3 +1,4 @@
+import type { PromptApiStatus } from "ag-ui-local-runtime/ai";
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import { live } from "lit/directives/live.js";
 import { BROWSER, isAddress, isLocal } from "../../model/choice.js";
@@ -103,12 +104,6 @@ function fields({ model }: App, isOther: boolean): TemplateResult {
 function browserChoice({ model, browserModel }: App): TemplateResult | typeof nothing {
   const { status } = browserModel;
   if (status === undefined) return nothing;
-  const says = {
-    ready: "Ready. A tab runs it for the worker. It calls no tools.",
-    downloadable: "Not downloaded yet. It may be some gigabytes large.",
-    downloading: `Downloading${"progress" in status && status.progress !== undefined ? `: ${Math.round(status.progress * 100)} %` : "…"}`,
-    unavailable: "Not for this device.",
-  }[status.is];
   return html`<label class="agent-choice"
     ><input
       type="radio"
@@ -117,13 +112,36 @@ function browserChoice({ model, browserModel }: App): TemplateResult | typeof no
       ?disabled=${status.is !== "ready"}
       @change=${() => model.enter({ address: BROWSER, name: "", key: "" })}
     /><span
-      ><strong>This browser’s own model</strong><span class="server-status">${says}</span>${
+      ><strong>This browser’s own model</strong><span class="server-status" role="status">${standing(status)}</span>${
+        status.is === "downloading"
+          ? html`<progress
+              aria-label="Download of this browser’s own model"
+              value=${status.progress ?? nothing}
+            ></progress>`
+          : nothing
+      }${
         status.is === "downloadable"
           ? html`<button type="button" class="secondary" @click=${() => void browserModel.download()}>Download</button>`
           : nothing
       }</span
     ></label
   >`;
+}
+
+/** Without the progress: a screen reader is told of each change. */
+function standing(status: PromptApiStatus): string {
+  switch (status.is) {
+    case "ready":
+      return "Ready. A tab runs it for the worker. It calls no tools.";
+    case "downloading":
+      return "Downloading…";
+    case "downloadable":
+      return status.reason === undefined
+        ? "Not downloaded yet. It may be some gigabytes large."
+        : `It could not be downloaded: ${status.reason}`;
+    case "unavailable":
+      return status.reason === undefined ? "Not for this device." : `Not available: ${status.reason}`;
+  }
 }
 
 const valueOf = (event: Event): string => (event.currentTarget as HTMLInputElement).value.trim();

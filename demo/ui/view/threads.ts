@@ -10,7 +10,9 @@ import { titleOf } from "../threads.js";
 import { threadMenu } from "./thread-menu.js";
 
 export function threads(app: App): TemplateResult {
-  const { shown, query, archived, isLoaded, hasMore } = app.threads;
+  const { shown, query, archived, isLoaded, isLoading, hasMore } = app.threads;
+  // Without a worker the message box says why.
+  const failure = app.isFailed ? undefined : app.threads.failure;
   const current = app.chat.now.threadId;
   const now = Date.now();
   const isNew = !app.thread && !archived && query === "";
@@ -39,10 +41,18 @@ export function threads(app: App): TemplateResult {
           (thread) => item(app, { threadId: thread.threadId, title: titleOf(thread), thread, now }),
         )}
       </ul>
+      ${failure === undefined ? nothing : html`<p class="fine" role="alert">${failure}</p>`}
+      ${isLoading && !isLoaded && !app.isFailed ? html`<p class="fine">Loading…</p>` : nothing}
       ${
         hasMore && query === ""
-          ? html`<button type="button" class="secondary" @click=${() => void app.threads.loadMore()}>
-              Show older threads
+          ? html`<button
+              type="button"
+              class="secondary"
+              aria-busy=${isLoading}
+              aria-disabled=${isLoading}
+              @click=${() => void app.threads.loadMore()}
+            >
+              ${isLoading ? "Loading…" : "Show older threads"}
             </button>`
           : nothing
       }

@@ -1,6 +1,5 @@
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import { live } from "lit/directives/live.js";
-import { isLocal } from "../../model/choice.js";
 import { AGENTS, type Starter } from "../agents.js";
 import type { App } from "../app.js";
 import { icons } from "../icons.js";
@@ -56,11 +55,10 @@ function choice(app: App): TemplateResult {
 }
 
 /** What becomes of what is sent. */
-function where(app: App): string {
-  const { address } = app.model.choice;
-  return app.agent.id === "model" && !isLocal(address)
-    ? `What you send goes to ${URL.parse(address)?.host ?? "its server"}.`
-    : "No key needed; nothing leaves this computer.";
+function where({ recipient }: App): string {
+  return recipient === undefined
+    ? "No key needed; nothing leaves this computer."
+    : `What you send goes to ${recipient}.`;
 }
 
 function starter(app: App, it: Starter): TemplateResult {

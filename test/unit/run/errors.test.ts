@@ -22,9 +22,9 @@ describe("the message of a RunnerError", () => {
       "unknown-agent",
       { agentId: "peot", agentIds: [] },
     ],
-    ['No thread has this id: "t"', "unknown-thread", { threadId: "t" }],
+    ['No thread has this id: list the threads again (thread "t")', "unknown-thread", { threadId: "t" }],
     [
-      'This run id was already used in the thread with another input (run "r", thread "t")',
+      'This run id was already used in the thread with another input: use a fresh run id (run "r", thread "t")',
       "run-exists",
       { threadId: "t", runId: "r" },
     ],
@@ -34,14 +34,18 @@ describe("the message of a RunnerError", () => {
       { threadId: "t", runIndex: 3, store: "runs" },
     ],
     [
-      'The connection to the database was lost (database "app": UnknownError: gone)',
+      'The connection to the database was lost: what was shown is kept; try again (database "app": UnknownError: gone)',
       "storage-lost",
       { dbName: "app", cause: "UnknownError: gone" },
     ],
     ["No host could be started (shared: mute; worker: no)", "no-host", { causes: ["shared: mute", "worker: no"] }],
     ['The input is not valid (field "input.tools")', "invalid-input", { field: "input.tools" }],
     ["The runtime refused the request (status 401: Sign in)", "refused", { status: 401, body: "Sign in" }],
-    ["The host did not answer in time (after 15000 ms)", "timeout", { callTimeoutMs: 15_000 }],
+    [
+      "The host did not answer in time: it may still take effect, look before you repeat it (after 15000 ms)",
+      "timeout",
+      { callTimeoutMs: 15_000 },
+    ],
     ["Thread already running", "thread-busy", { threadId: "t", runId: "r", holderId: "h" }],
   ])("is %s", (message, code, details) => {
     expect(messageOf(code, details)).toBe(message);

@@ -8,7 +8,7 @@ test("a thread that is not there is the caller's to know, and no failure of the 
   expect(await answer.json()).toEqual({
     error: "unknown-thread",
     code: "unknown-thread",
-    message: 'No thread has this id: "t"',
+    message: 'No thread has this id: list the threads again (thread "t")',
     threadId: "t",
   });
 });

@@ -90,7 +90,7 @@ describe("a source that fails", () => {
       "an error of the runtime by its code",
       new RunnerError("storage-lost"),
       "storage-lost",
-      "The connection to the database was lost",
+      "The connection to the database was lost: what was shown is kept; try again",
     ],
     ["any other error without a word of it", secret, "INTERNAL_ERROR", "The runtime failed"],
     ["what is no error at all", { message: "password" }, "INTERNAL_ERROR", "The runtime failed"],
