@@ -601,6 +601,49 @@ test("with encryption, devices are in step while they are unlocked, and what the
   });
 });
 
+describe("calls of front-end tools", () => {
+  const offered = (tab: Tab) => tab.evaluate(() => window.synced.offered());
+  const callsAre = (tab: Tab, ...calls: string[]) =>
+    tab.waitFor((wanted) => JSON.stringify(window.synced.offered().calls) === wanted, JSON.stringify(calls));
+  const answerCall = (tab: Tab, result: string) => tab.evaluate((it) => window.synced.answerCall(it), result);
+  const says = (tab: Tab, text: string) =>
+    tab.waitFor((wanted) => window.synced.offered().said.at(-1) === wanted, `assistant: ${text}`);
+
+  /** A tab of each device that shows the thread of an agent, and offers its tools. */
+  async function offering(): Promise<[ofPhone: Tab, ofLaptop: Tab]> {
+    const tabs = [await phone.open(), await laptop.open()] as const;
+    for (const tab of tabs) await current(tab, 2);
+    for (const tab of tabs) await tab.evaluate((id) => window.synced.offer(id), T);
+    for (const tab of tabs) await tab.waitFor(() => window.synced.offered().isReady);
+    return [...tabs];
+  }
+
+  test("a person answers on the other device, once, and the agent goes on with that", async () => {
+    const [a, b] = await offering();
+    await a.evaluate(() => window.synced.call("c"));
+    await callsAre(a, "c open");
+    await callsAre(b, "c open elsewhere");
+    expect(await answerCall(b, "from the laptop")).toBe("ok");
+    for (const tab of [a, b]) await says(tab, "from the laptop");
+    for (const tab of [a, b]) await callsAre(tab);
+    expect((await offered(a)).said).toEqual((await offered(b)).said);
+    noErrors();
+  });
+
+  test("a handler runs on the device that has called; what a person is asked waits also when that device is gone", async () => {
+    const [a, b] = await offering();
+    await a.evaluate(() => window.synced.call("a"));
+    for (const tab of [a, b]) await says(tab, "a of Phone");
+    await a.evaluate(() => window.synced.call("c a"));
+    await callsAre(a, "c open", "a answered");
+    await callsAre(b, "c open elsewhere", "a answered elsewhere");
+    await phone.closeTabs();
+    expect(await answerCall(b, "late")).toBe("ok");
+    await says(b, "late, a of Phone");
+    noErrors();
+  });
+});
+
 test("a host without the option loads nothing of it", async () => {
   const loaded = (tab: Tab) => tab.evaluate(() => window.synced.loaded());
   const [a] = await pair();

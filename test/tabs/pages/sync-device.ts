@@ -1,9 +1,11 @@
 import {
   connectRuntime,
+  FrontendTools,
   type LocalAgent,
   RunnerError,
   type RuntimeStatus,
   type ThreadRun,
+  ThreadStore,
 } from "ag-ui-local-runtime/client";
 import { obeyed } from "./lab-orders.js";
 import { readLog, replayed } from "./read-log.js";
@@ -48,6 +50,7 @@ class SyncedTab {
   status: RuntimeStatus = { is: "connecting" };
   private readonly opened = new Map<string, Opened>();
   private readonly held = new Map<string, () => void>();
+  private offering: ThreadStore | undefined;
   private readonly runtime = connectRuntime({
     hosts: {
       shared: (name) =>
@@ -93,6 +96,41 @@ class SyncedTab {
       isShorter,
       messages: agent.messages.map(({ role, id, content }) => `${role} ${id}: ${textOf({ content })}`),
       text: textOf(agent.messages.findLast(({ role }) => role === "assistant")),
+    };
+  }
+
+  /** Shows the thread of an agent that calls tools: the handler of `a` runs in a tab, `c` is answered by a person. */
+  offer(threadId: string): void {
+    const tools = new FrontendTools();
+    const tool = { description: "", parameters: { type: "object" } };
+    tools.add({ ...tool, name: "a", handler: () => `a of ${worker.split("#")[3]}` });
+    tools.add({ ...tool, name: "c" });
+    this.offering = new ThreadStore(this.runtime, { agentId: "caller", threadId, tools });
+    this.offering.subscribe(() => undefined);
+  }
+
+  /** Asks the agent for calls of these tools. */
+  async call(tools: string): Promise<void> {
+    await this.offering!.send(tools);
+  }
+
+  /** Gives the first call its result. @returns "ok", or the code of the error */
+  answerCall(result: string): Promise<string> {
+    const { toolCallId } = this.offering!.getSnapshot().toolCalls[0]!;
+    return this.offering!.answerToolCall(toolCallId, result).then(
+      () => "ok",
+      (error: unknown) => (RunnerError.is(error) ? error.code : String(error)),
+    );
+  }
+
+  /** What waits, and what was said. */
+  offered() {
+    const { status, toolCalls, messages } = this.offering!.getSnapshot();
+    const calls = toolCalls.map((call) => `${call.name} ${call.status}${call.elsewhere ? " elsewhere" : ""}`);
+    return {
+      isReady: status === "ready",
+      calls,
+      said: messages.map((message) => `${message.role}: ${textOf(message)}`),
     };
   }
 

@@ -1,4 +1,5 @@
 import { serveRuntime } from "ag-ui-local-runtime/worker";
+import { caller } from "./caller-agent.js";
 import { obeyLab } from "./scripted-control.js";
 import { scriptedAgents } from "./scripted-agents.js";
 import { deviceSettings, loadedChannel } from "./sync-name.js";
@@ -16,7 +17,7 @@ asked.onmessage = ({ data }) => {
 obeyLab();
 serveRuntime({
   dbName,
-  agents: scriptedAgents(dbName),
+  agents: { ...scriptedAgents(dbName), caller },
   ...(isEncrypted === true && { encryption: {} }),
   ...(typeof keep === "number" && { limits: { maxThreads: keep } }),
   ...(servers.length > 0 && {
