@@ -38,6 +38,8 @@ export class Arrivals {
   private readonly later = new WeakSet<Waiting>();
   /** By name: runs of which more may come. */
   private readonly runs = new Map<string, IncomingRun>();
+  /** By name: runs of which nothing is in the log, though they were read to the end, with those that they continue. */
+  private readonly leftOut = new Map<string, string | null>();
 
   /** @param forget deletes the thread, as another device did */
   constructor(
@@ -143,6 +145,7 @@ export class Arrivals {
       const written: Written = waits ? "blocked" : await this.writeIfValid(one);
       // Something may have come meanwhile for a run that was broken off.
       const isDone: boolean = written === "done" && !(one.is === "run" && one.run.hasMore);
+      if (isDone && one.is === "run" && one.run.isLeftOut) this.leftOut.set(runName(one.run.run), one.run.run.prev);
       if (isDone) this.waiting.splice(this.waiting.indexOf(one), 1);
       if (isDone || (one.is === "run" && one.run.isLive)) this.context.wrote();
       isBlocked ||= written === "blocked" || (written === "done" && !isDone);
@@ -192,6 +195,7 @@ export class Arrivals {
       case "run": {
         const { device, runId } = one.run.run;
         const stop = (): void => devices.askToStop(device.id, { threadId, runId });
+        if (one.run.isUnseen) await this.rebase(one.run);
         // Whatever is appended brings it along.
         if (one.run.isLive && !one.run.hasMore) {
           const head = await parts.store.head(threadId);
@@ -218,6 +222,18 @@ export class Arrivals {
         return this.writeResult(one.message, this.waiting[0] === one);
       case "deleted":
         return this.waiting[0] === one ? this.forget() : "later";
+    }
+  }
+
+  /** What continues a run that was left out stands behind the one before that. */
+  private async rebase(incoming: IncomingRun): Promise<void> {
+    // Names may lie: one that continues itself ends this, too.
+    for (let left = this.leftOut.size; left > 0; left--) {
+      const { prev } = incoming.run;
+      const before = prev === null ? undefined : this.leftOut.get(prev);
+      if (prev === null || before === undefined || this.expects(prev)) return;
+      if ((await this.context.parts.store.runNamed(this.threadId, namedRun(prev))) !== undefined) return;
+      incoming.run = { ...incoming.run, prev: before };
     }
   }
 

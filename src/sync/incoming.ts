@@ -35,7 +35,7 @@ export class IncomingRun {
    */
   constructor(
     private readonly context: MirrorContext,
-    readonly run: RunMessage,
+    public run: RunMessage,
     public isBeside: boolean,
     begun?: { readonly toStop: boolean | undefined },
   ) {
@@ -59,6 +59,11 @@ export class IncomingRun {
   /** Nothing of it is in the log. */
   get isUnseen(): boolean {
     return !this.begun;
+  }
+
+  /** Nothing of it is in the log, and nothing comes any more. */
+  get isLeftOut(): boolean {
+    return !this.begun && !this.isOver;
   }
 
   /** Something came that is not written down yet. */

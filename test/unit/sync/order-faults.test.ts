@@ -1,4 +1,5 @@
 import { expect, test, vi } from "vitest";
+import { RunnerError } from "../../../src/run/errors.js";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
 import { device, ended, inStep, makeDevice, MemoryServer, minutes, passes, say, sayNow, tree, types } from "./kit.js";
 
@@ -129,4 +130,22 @@ test("a thread that cannot be read again now holds up no other thread", async ()
   letOn();
   expect(await opened).toHaveProperty("r1");
   await eventually(async () => expect(await tree(tablet, "t")).toEqual(await tree(phone, "t")));
+});
+
+test("a run that cannot be written down here keeps no later one from the log", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "finished" } }));
+  laptop.space.connect(false);
+  const refused = new RunnerError("invalid-input", { field: "chunks" });
+  vi.spyOn(laptop.store, "placeRun").mockRejectedValueOnce(refused).mockRejectedValueOnce(refused);
+  for (const runId of ["r2", "r3", "r4"]) await say(phone, "t", runId, agentOf(counter(1)));
+  await eventually(() => expect(ended(server)).toBe(4));
+  laptop.space.connect(true);
+  await eventually(async () =>
+    expect(await tree(laptop, "t")).toMatchObject({ r4: { prev: "r1", status: "finished" } }),
+  );
+  await say(laptop, "t", "r5", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(phone, "t")).toHaveProperty("r5"));
 });
