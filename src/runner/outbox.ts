@@ -88,8 +88,9 @@ export class Outbox {
       const isIdle = head !== undefined && head.live === undefined && head.deleted !== true;
       const interrupts = isIdle ? (await this.history.base(head)).interrupts : [];
       const pending = pendingIn(head);
-      // Those whose results are for the next message wait for nothing.
-      const isAwaited = pending?.calls.some(({ status, followUp }) => status !== "answered" || followUp !== false);
+      // Those whose results are for the next message wait for nothing, and another device may never come back.
+      const calls = pending?.elsewhere ? [] : pending?.calls;
+      const isAwaited = calls?.some(({ status, followUp }) => status !== "answered" || followUp !== false);
       return { head, interrupts, toolCalls: isAwaited === true ? pending : undefined };
     });
   }

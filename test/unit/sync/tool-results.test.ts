@@ -177,6 +177,13 @@ test("a result that comes when the thread has gone on holds up nothing", async (
   await eventually(async () => expect(await tree(phone, "t")).toEqual(await tree(laptop, "t")));
 });
 
+test("what waits on another device than that which has called waits for no tab of that one", async () => {
+  const { phone, laptop } = await called();
+  const waitsFor = async ({ runner }: Device) => (await (await runner.outbox.get()).thread("t")).toolCalls?.calls.length;
+  expect(await waitsFor(phone)).toBe(1);
+  expect(await waitsFor(laptop)).toBeUndefined();
+});
+
 test("results that lie about their shape say nothing, and hold up nothing", async () => {
   const { server, phone, laptop } = await called();
   const [last] = server.entries.slice(-1);
