@@ -1,3 +1,4 @@
+import { unlessDamaged } from "../runner/history/run-log.js";
 import type { RunnerParts } from "../runner/parts.js";
 import type { AbsentThread } from "../storage/devices.js";
 import type { SyncRecords } from "./memory-sync-database.js";
@@ -96,8 +97,8 @@ export class SpaceList {
     let said: Said[] = [];
     let last = 0;
     for await (const entry of this.of.space.lasts(signal)) {
-      const { thread: key, seq } = entry;
-      last = Math.max(last, seq);
+      const { thread: key, seq, end = seq } = entry;
+      last = Math.max(last, end);
       lasts.set(key, seq);
       const its = await understand(entry);
       if (key === KEYS_THREAD) continue;
@@ -184,7 +185,7 @@ export class SpaceList {
 
   /** It is listed, and its runs are not here. */
   async hasRow(threadId: string): Promise<boolean> {
-    return (await this.of.parts.store.thread(threadId))?.absent === true;
+    return (await this.of.parts.store.thread(threadId).catch(unlessDamaged))?.absent === true;
   }
 
   private async mayHave(): Promise<void> {

@@ -13,16 +13,18 @@ export interface Space {
   readonly state$: Observable<SpaceState>;
   /**
    * Everything after entry `after`, of all threads; then each new entry. The first thing is `begins`, again after each
-   * time the connection was lost. It waits while there is none. A `begins` of another log means that the entries begin anew.
+   * time the connection was lost. It waits while there is none. A `begins` of another log, or with a `last` below what was read
+   * before, means that the entries begin anew.
    *
-   * @param after the `seq` of the last known entry and the log that it is of; undefined: from the first
+   * @param after the `seq` of the last known entry, its mark, and the log that it is of; undefined: from the first
    * @param signal ends it
    */
   read(after: SpacePlace | undefined, signal: AbortSignal): AsyncGenerator<SpaceFrame, void>;
   /**
    * The last entry of each thread that has any, in any order, as it is at the call or a little later; then it ends. A thread
-   * that gets an entry meanwhile may come again, with that one. An entry that is not whole, or cannot be opened, must come
-   * with an empty body: no thread may be left out. Errors: SpaceOffline, also where the connection is lost meanwhile
+   * that gets an entry meanwhile may come again, with that one. An entry that cannot be opened must come with an empty body,
+   * and so must the one before it where the thread's last one is not whole: no thread may be left out. Errors: SpaceOffline,
+   * also where the connection is lost meanwhile
    *
    * @param signal ends it
    */
@@ -72,6 +74,8 @@ export interface SpacePlace {
   /** Another one where the log was made anew. The same for all devices. */
   readonly log: string;
   readonly seq: number;
+  /** As the frame with this `seq` had it. */
+  readonly mark?: string | undefined;
 }
 
 /** What a reader of a space gets. */
@@ -79,7 +83,7 @@ export type SpaceFrame =
   /** `last`: how far it went at that time, 0: nothing is there. A reader has all when it got an entry, or `passed`, with this seq. */
   | { readonly is: "begins"; readonly log: string; readonly last: number }
   /** What is there is no entry, such as a part of one that was never completed. */
-  | { readonly is: "passed"; readonly seq: number }
+  | { readonly is: "passed"; readonly seq: number; readonly mark?: string | undefined }
   | {
       readonly is: "entry";
       readonly thread: string;
@@ -87,6 +91,10 @@ export type SpaceFrame =
       readonly body: Uint8Array;
       /** The `last` that its writer gave, where that is authenticated: elsewhere it says nothing. Absent: not known. */
       readonly after?: number;
+      /** Of {@link Space.lasts}: the seq of what stands behind it in its thread and is no entry. `seq` is 0 where none is. */
+      readonly end?: number;
+      /** Differs from that of other entries. Where a log has another one there, it has lost its last entries, and got others. */
+      readonly mark?: string | undefined;
     };
 
 /** An entry of a space. */
@@ -101,7 +109,7 @@ export type SpaceState =
   /** The credentials are not valid, or do not allow what is needed; or the keys of an encrypted space are not here. */
   | { readonly is: "refused"; readonly message: string };
 
-/** There is no connection, or it was lost: what was to be added may be there or not. */
+/** There is no connection, it was lost, or the servers are not ready: what was to be added may be there or not. */
 export class SpaceOffline extends Error {
   override readonly name = "SpaceOffline";
 }

@@ -1,5 +1,6 @@
 import type { Clock } from "../../platform/clock.js";
 import { keyOfThread } from "../thread-key.js";
+import { failAsBehind } from "./errors.js";
 import { isUnfinished, split } from "./parts.js";
 import type { SpaceLog } from "./space-log.js";
 
@@ -35,7 +36,7 @@ type Place =
  * `staleMs`. A living writer that is passed over fails at its next part. `staleMs` must be longer than a writer waits for
  * the answer to one part.
  *
- * @returns its seq; undefined where others were first. Errors: those of the log
+ * @returns its seq; undefined where others were first. Errors: SpaceOffline, the server lacks `last`; those of the log
  */
 export async function addEntry(
   log: SpaceLog,
@@ -53,7 +54,7 @@ export async function addEntry(
       const seq = await publish(log, entry, { key, pieces, after });
       if (seq !== undefined) {
         if (!log.isReplicated) return seq;
-        const follower = await log.knownFollower(entry.thread, entry.last);
+        const follower = await log.knownFollower(entry.thread, entry.last, seq);
         return follower.key === key ? follower.seq : undefined;
       }
     }
@@ -106,6 +107,8 @@ async function placeFor(
   for (;;) {
     // First of all: what comes after it, and is not seen below, is found by the comparison with its seq.
     const message = await log.lastOf(thread);
+    // Nothing would tell that it knows more later.
+    if ((message?.seq ?? 0) < last) failAsBehind();
     const base = last === 0 ? undefined : await log.at(last);
     if (last !== 0 && (base?.thread !== thread || isUnfinished(base))) return { is: "behind" };
     if (base?.key === key) return { is: "added", seq: last };

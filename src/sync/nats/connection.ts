@@ -14,6 +14,8 @@ const FIRST_MS = 250;
 const LAST_MS = 30_000;
 /** A connection that lasted as long was a good one, in ms: the backoff begins anew after it. */
 const STEADY_MS = 10_000;
+/** How long the function that gives credentials may take, in ms: somebody may have to log in. */
+const CREDENTIALS_MS = 30_000;
 /** How often the connection is looked at while nothing comes, in ms; it has ended after two without an answer. */
 const PING_MS = 15_000;
 
@@ -111,7 +113,7 @@ export class Connection {
     const { options, logOptions } = this;
     const modules = await packages.get();
     const { core } = modules;
-    const authenticator = await authenticatorOf(options, core);
+    const authenticator = await this.inTime(authenticatorOf(options, core), "There are no credentials yet");
     const connect: (given: ConnectionOptions) => ReturnType<typeof core.wsconnect> = options.connect ?? core.wsconnect;
     const connecting = connect({
       servers: [options.servers].flat(),
@@ -138,6 +140,15 @@ export class Connection {
       log.drop(error);
       throw error;
     }
+  }
+
+  /** Errors: `late`, also when this is closed meanwhile */
+  private async inTime<T>(work: Promise<T>, late: string): Promise<T> {
+    const waiting = abortWith(this.closed.signal);
+    const over = this.logOptions.clock.after(CREDENTIALS_MS, waiting.signal).then(() => {
+      throw new Error(late);
+    });
+    return Promise.race([work, over]).finally(() => waiting.abort());
   }
 
   private offline(error: unknown): void {

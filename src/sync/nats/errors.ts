@@ -1,3 +1,5 @@
+import { SpaceOffline } from "../space.js";
+
 /** Codes of the server's errors: https://github.com/nats-io/nats-server/blob/main/server/errors.json */
 const WRONG_LAST_SEQUENCE = 10_071;
 /** Newer servers: what came before is not stored yet, so its seq is not known. */
@@ -57,4 +59,9 @@ export function isUnanswered(error: unknown): boolean {
   if (!(error instanceof Error) || isRefused(error) || codeOf(error) === STREAM_FULL) return false;
   // An answer of a server that is not ready.
   return UNANSWERED.has(error.name) || ("status" in error && error.status === 503);
+}
+
+/** A server that has just begun to lead may lack what others have: whoever asked tries again, by the same connection. */
+export function failAsBehind(): never {
+  throw new SpaceOffline("The server does not know yet what others have acknowledged or sent");
 }

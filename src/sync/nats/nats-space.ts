@@ -13,10 +13,11 @@ import {
 } from "../space.js";
 import { addEntry } from "./add-entry.js";
 import { Connection } from "./connection.js";
+import { Entries, entryOf, Missed, type MissedPlaces } from "./entries.js";
 import { isUnanswered, isUnheard } from "./errors.js";
 import { IdleLeader } from "./idle-leader.js";
 import { checkOptions, isToken, type NatsSpaceOptions } from "./options.js";
-import { Assembly, type LogMessage } from "./parts.js";
+import { Assembly, isUnfinished, type LogMessage } from "./parts.js";
 import { removeBefore } from "./remove-entries.js";
 import type { SpaceLog, Standing, Which } from "./space-log.js";
 
@@ -50,6 +51,7 @@ class NatsSpace implements Space {
   private readonly timeoutMs: number;
   private readonly connection: Connection;
   private readonly idleLeader: IdleLeader;
+  private readonly missed: MissedPlaces = new Map();
 
   constructor(options: NatsSpaceOptions, isServer: boolean) {
     const { space, replicas = 1, timeoutMs = TIMEOUT_MS, clock = systemClock } = options;
@@ -80,22 +82,27 @@ class NatsSpace implements Space {
         if (log === undefined) return;
         try {
           const standing = await this.standing(log, place);
-          const { id, last } = standing;
-          if (place !== undefined && !isWithin(place, standing)) {
+          const { id } = standing;
+          let { last } = standing;
+          if (place !== undefined && !(await isThere(place, standing, log))) {
+            if (place.log === id) last = Math.min(last, place.seq - 1);
             place = undefined;
             entries = undefined;
+            this.missed.clear();
           }
           place ??= { log: id, seq: 0 };
-          entries ??= new Entries(place.seq);
+          entries ??= new Entries(place.seq, this.missed);
           yield { is: "begins", log: id, last };
           for await (const message of log.messages({ are: "from", seq: place.seq + 1 }, until.signal)) {
             if (message.seq <= place.seq) continue;
             const entry = await entries.take(message, log);
-            place = { log: id, seq: message.seq };
-            yield entry ?? { is: "passed", seq: message.seq };
+            const { seq, key: mark } = message;
+            place = { log: id, seq, mark };
+            yield entry ?? { is: "passed", seq, mark };
           }
         } catch (error) {
           // Whatever it is, it is tried again, and slower each time, as long as it does not work.
+          if (error instanceof Missed && place !== undefined) place = { log: place.log, seq: error.after };
           log.drop(error);
         }
         if (!log.signal.aborted) await this.clock.after(AGAIN_MS, until.signal);
@@ -107,14 +114,15 @@ class NatsSpace implements Space {
 
   async *lasts(signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
     const assembly = new Assembly();
-    yield* this.present({ are: "lasts" }, signal, async (message, log) =>
-      entryOf(message, (await assembly.take(message, log)) ?? NOTHING),
-    );
+    yield* this.present({ are: "lasts" }, signal, async (message, log) => {
+      const body = await assembly.take(message, log);
+      return body === undefined ? entryBefore(message, log) : entryOf(message, body);
+    });
   }
 
   async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
     checkThread(thread);
-    const entries = new Entries(0);
+    const entries = new Entries(0, this.missed);
     yield* this.present({ are: "of-thread", thread }, signal, (message, log) => entries.take(message, log));
   }
 
@@ -191,7 +199,13 @@ class NatsSpace implements Space {
 /** What an entry that is not whole says. */
 const NOTHING = new Uint8Array();
 
-const entryOf = ({ thread, seq }: LogMessage, body: Uint8Array): SpaceEntry => ({ is: "entry", thread, seq, body });
+/** A message that completes no entry no reader gets: the last one of its thread is that which it says it follows. */
+async function entryBefore({ thread, seq: end, part }: LogMessage, log: SpaceLog): Promise<SpaceEntry> {
+  const base = part === undefined || part.base === 0 ? undefined : await log.at(part.base);
+  // Anybody may have written anything.
+  const isIts = base?.thread === thread && base.seq < end && !isUnfinished(base);
+  return { is: "entry", thread, seq: isIts ? base.seq : 0, end, body: NOTHING };
+}
 
 /** @throws TypeError */
 function checkThread(thread: string): void {
@@ -204,48 +218,9 @@ function offline(log: SpaceLog, error: unknown): SpaceOffline {
   return new SpaceOffline(error instanceof Error ? error.message : String(error), { cause: error });
 }
 
-/** Makes entries of messages that are read in order: parts are put together, and void entries left out. */
-class Entries {
-  private readonly assembly = new Assembly();
-  private readonly chain: Chain;
-
-  /** @param from the place after which they are read */
-  constructor(from: number) {
-    this.chain = new Chain(from);
-  }
-
-  /** @returns the entry that this message completes, if it does. Errors: those of `log` */
-  async take(message: LogMessage, log: SpaceLog): Promise<SpaceEntry | undefined> {
-    const body = await this.assembly.take(message, log);
-    const isNext = body !== undefined && (!log.isReplicated || (await this.chain.take(message, log)));
-    return isNext ? entryOf(message, body) : undefined;
-  }
+/** The log goes as far, and has the same there, as far as is known: what was removed nobody knows. */
+async function isThere(place: SpacePlace, { id, lastSeq }: Standing, log: SpaceLog): Promise<boolean> {
+  if (place.log !== id || place.seq > lastSeq) return false;
+  const message = place.mark === undefined ? undefined : await log.at(place.seq);
+  return message === undefined || message.key === place.mark;
 }
-
-/** Which entries of a replicated log are void, see {@link SpaceLog.isReplicated}. */
-class Chain {
-  /** The last entries of threads. */
-  private readonly lasts = new Map<string, number>();
-
-  /** @param from the place after which it is read */
-  constructor(private readonly from: number) {}
-
-  /** @returns whether the entry whose last message this is follows its thread's last one */
-  async take(message: LogMessage, log: SpaceLog): Promise<boolean> {
-    if (!(await this.isNext(message, log))) return false;
-    this.lasts.set(message.thread, message.seq);
-    return true;
-  }
-
-  private async isNext({ thread, seq, part, isWhole }: LogMessage, log: SpaceLog): Promise<boolean> {
-    if (part === undefined) return true;
-    const { base } = part;
-    const last = this.lasts.get(thread) ?? (this.from === 0 && !isWhole ? 0 : undefined);
-    if (last === base) return true;
-    // Of what came before the place, or was removed meanwhile, only the log knows.
-    if (last !== undefined && !(isWhole && base > last)) return false;
-    return (await log.knownFollower(thread, base)).seq === seq;
-  }
-}
-
-const isWithin = ({ log, seq }: SpacePlace, { id, lastSeq }: Standing): boolean => log === id && seq <= lastSeq;

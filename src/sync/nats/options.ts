@@ -13,7 +13,7 @@ export interface NatsSpaceOptions {
   readonly servers: string | readonly string[];
   /** 1 to 64 characters of A to Z, a to z, 0 to 9, `-` and `_`. */
   readonly space: string;
-  /** A function is called again for each connection, so that they may expire. */
+  /** A function is called again for each connection, so that they may expire. It may take 30 s. */
   readonly credentials?: NatsCredentials | (() => NatsCredentials | Promise<NatsCredentials>);
   /** On how many servers the space is kept, where this device is the one that creates it. Default: 1. */
   readonly replicas?: number;

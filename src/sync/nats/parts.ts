@@ -4,6 +4,8 @@
  * and a series that another message interrupts can never be finished.
  */
 
+import { failAsBehind } from "./errors.js";
+
 /** What a message says of its entry, in a header. A small entry is a series of one part. */
 export interface Part {
   /** From 1. */
@@ -76,6 +78,7 @@ interface Messages {
 const KEPT_BYTES = 16 * 1_024 * 1_024;
 
 interface Series {
+  readonly key: string;
   readonly pieces: Uint8Array[];
   lastSeq: number;
 }
@@ -93,9 +96,9 @@ export class Assembly {
       this.drop(thread);
       return body;
     }
-    const continues =
-      begun !== undefined && begun.lastSeq === before && begun.pieces.length === part.number - 1 && part.number > 1;
-    if (part.number === part.of) {
+    const { key, number } = part;
+    const continues = begun?.key === key && begun.lastSeq === before && begun.pieces.length === number - 1;
+    if (number === part.of) {
       const pieces = continues ? [...begun.pieces, body] : await readBack(message, part, log);
       this.drop(thread);
       return pieces && join(pieces);
@@ -106,8 +109,8 @@ export class Assembly {
       this.bytes += body.length;
     } else {
       this.drop(thread);
-      if (part.number > 1) return undefined;
-      this.series.set(thread, { pieces: [body], lastSeq: seq });
+      if (number > 1) return undefined;
+      this.series.set(thread, { key, pieces: [body], lastSeq: seq });
       this.bytes += body.length;
     }
     for (const oldest of this.series.keys()) {
@@ -130,7 +133,14 @@ export class Assembly {
   }
 }
 
-/** The pieces of a series whose last part was read, where the reader began in the middle of it. */
+/** Whether the parts before a last one are there. Errors: as {@link readBack} */
+export const isComplete = async (last: LogMessage, log: Messages): Promise<boolean> =>
+  last.part === undefined || (await readBack(last, last.part, log)) !== undefined;
+
+/**
+ * The pieces of a series whose last part was read, where the reader began in the middle of it. Errors: SpaceOffline, the server
+ * that answers is behind; those of `log`
+ */
 async function readBack(
   last: LogMessage,
   { of, key }: Part,
@@ -139,7 +149,13 @@ async function readBack(
   const pieces = [last.body];
   let { before } = last;
   for (let number = of - 1; number >= 1; number--) {
-    const message = before === undefined ? undefined : await log.at(before);
+    if (before === undefined) return undefined;
+    let message = await log.at(before);
+    if (message === undefined) {
+      if ((await log.at(last.seq)) === undefined) failAsBehind();
+      // A server that has the last one has those before it.
+      message = await log.at(before);
+    }
     if (message?.part?.number !== number || message.part.key !== key || message.thread !== last.thread) {
       return undefined;
     }

@@ -3,12 +3,13 @@ import type { JetStreamClient, JetStreamManager, StreamInfo } from "@nats-io/jet
 import { Lazy } from "../../platform/lazy.js";
 import { inTime, type Clock } from "../../platform/clock.js";
 import { consume, type Selection } from "./consumer.js";
-import { codeOf, isBehind, isUnanswered, STREAM_NAME_IN_USE, STREAM_NOT_FOUND } from "./errors.js";
+import { codeOf, failAsBehind, isBehind, isUnanswered, STREAM_NAME_IN_USE, STREAM_NOT_FOUND } from "./errors.js";
 import { isAboutMaking, makeAlone } from "./make-alone.js";
 import type { Nats } from "./packages.js";
 import {
   decodePart,
   encodePart,
+  isComplete,
   isUnfinished,
   PART_HEADER,
   WHOLE_HEADER,
@@ -190,23 +191,24 @@ export class SpaceLog {
   /**
    * The entry that follows entry `base` of a thread, or stands for it where it was removed: the last part of it; undefined:
    * none yet.
+   *
+   * @param known the seq of one that is whole, which others may only look like
    */
-  async follower(thread: string, base: number): Promise<LogMessage | undefined> {
+  async follower(thread: string, base: number, known = 0): Promise<LogMessage | undefined> {
     const isThere = base > 0 && (await this.at(base)) !== undefined;
     for (let seq = isThere ? base + 1 : 1; ;) {
       const message = await this.next(thread, seq);
       if (message === undefined) return undefined;
       const isIts = (message.part?.base ?? message.before ?? base) === base;
-      if (!isUnfinished(message) && (isIts || (message.isWhole && !isThere))) return message;
+      const isNext = !isUnfinished(message) && (isIts || (message.isWhole && !isThere));
+      if (isNext && (message.seq === known || (await isComplete(message, this)))) return message;
       seq = message.seq + 1;
     }
   }
 
-  /** As `follower`, of an entry that has one. Errors: the server that answered is behind others and knows none yet */
-  async knownFollower(thread: string, base: number): Promise<LogMessage> {
-    const follower = await this.follower(thread, base);
-    if (follower === undefined) throw new Error("The server does not know yet what others have acknowledged or sent");
-    return follower;
+  /** As `follower`, of an entry that has one. Errors: SpaceOffline, the server that answered is behind others */
+  async knownFollower(thread: string, base: number, known: number): Promise<LogMessage> {
+    return (await this.follower(thread, base, known)) ?? failAsBehind();
   }
 
   /** The thread's first message from `seq` on. */

@@ -111,6 +111,7 @@ export class SealedSpace implements Space {
     try {
       await this.holder.load();
       this.bell.ring();
+      let isJoined = false;
       while (!until.signal.aborted) {
         let isStranger = false;
         for await (const frame of space.read(after && placeBelow(after), until.signal)) {
@@ -118,14 +119,17 @@ export class SealedSpace implements Space {
             if (frame.thread === KEYS_THREAD) await this.holder.read(frame.seq, frame.body);
             yield await this.opened(frame);
           } else if (frame.is === "passed") yield frame;
-          else if (this.holder.isOf(frame.log, frame.last)) yield { ...frame, log: this.begun(frame.log) };
-          else {
+          else if (this.holder.isOf(frame.log, isJoined ? Infinity : frame.last)) {
+            isJoined = false;
+            yield { ...frame, log: this.begun(frame.log) };
+          } else {
             isStranger = true;
             break;
           }
         }
         if (!isStranger) return;
-        await this.join(until.signal);
+        // A log that was set back may say less than it has now.
+        isJoined = await this.join(until.signal);
       }
     } finally {
       until.abort();
@@ -190,19 +194,21 @@ export class SealedSpace implements Space {
     return `${log}.${this.holder.keys?.id ?? ""}`;
   }
 
-  /** Until the keys of the log are known, or there is no connection. */
-  private async join(signal: AbortSignal): Promise<void> {
+  /** Until the keys of the log are known, or there is no connection. @returns whether they are */
+  private async join(signal: AbortSignal): Promise<boolean> {
     const seen = this.bell.count;
     if (this.stands.value.is === "online") this.stands.next({ is: "connecting" });
     try {
       await this.holder.join(signal);
       this.bell.ring();
+      return !signal.aborted;
     } catch (error) {
-      if (error instanceof SpaceOffline || signal.aborted) return;
+      if (error instanceof SpaceOffline || signal.aborted) return false;
       if (!(error instanceof NotJoined)) throw error;
       this.stands.next({ is: "refused", message: error.message });
       this.parts.logger.warn(error.message);
       await this.untilOtherwise(error.place, seen, signal);
+      return false;
     }
   }
 
@@ -216,18 +222,19 @@ export class SealedSpace implements Space {
     until.abort();
   }
 
-  private async opened({ thread, seq, body }: SpaceEntry): Promise<SpaceEntry> {
+  private async opened(entry: SpaceEntry): Promise<SpaceEntry> {
+    const { thread, body } = entry;
     const { log } = this;
     const { keys } = this.holder;
     if (thread !== KEYS_THREAD && log !== undefined && keys !== undefined) {
       const whole = await openedBy(keys, body, placeOf(log, thread));
       if (whole !== undefined && whole.length >= AFTER_BYTES) {
         const after = Number(new DataView(whole.buffer, whole.byteOffset).getBigUint64(0));
-        return { is: "entry", thread, seq, body: whole.subarray(AFTER_BYTES), after };
+        return { ...entry, body: whole.subarray(AFTER_BYTES), after };
       }
       this.warn(log, thread);
     }
-    return { is: "entry", thread, seq, body: NOTHING };
+    return { ...entry, body: NOTHING };
   }
 
   private async heard(body: Uint8Array): Promise<Uint8Array | undefined> {
@@ -258,4 +265,7 @@ async function openedBy({ data }: SpaceKeys, body: Uint8Array, place: PayloadPla
 }
 
 /** A place as the space below knows it. */
-const placeBelow = ({ log, seq }: SpacePlace): SpacePlace => ({ log: log.slice(0, log.lastIndexOf(".")), seq });
+const placeBelow = (place: SpacePlace): SpacePlace => ({
+  ...place,
+  log: place.log.slice(0, place.log.lastIndexOf(".")),
+});

@@ -179,7 +179,8 @@ test("a result that comes when the thread has gone on holds up nothing", async (
 
 test("what waits on another device than that which has called waits for no tab of that one", async () => {
   const { phone, laptop } = await called();
-  const waitsFor = async ({ runner }: Device) => (await (await runner.outbox.get()).thread("t")).toolCalls?.calls.length;
+  const waitsFor = async ({ runner }: Device) =>
+    (await (await runner.outbox.get()).thread("t")).toolCalls?.calls.length;
   expect(await waitsFor(phone)).toBe(1);
   expect(await waitsFor(laptop)).toBeUndefined();
 });
