@@ -154,6 +154,7 @@ export class SharedTools {
     if (this.users++ === 0) {
       this.end = this.calls.begin((calls) => {
         this.shown = calls;
+        this.dropUnwanted();
         for (const each of this.listeners) each();
       });
     }
@@ -176,7 +177,18 @@ export class SharedTools {
 
   /** Takes away results that are not the thread's, so that no run sends them. */
   dropUnwanted(): void {
-    for (const id of this.unwanted) dropResult(this.agent, id);
+    for (const id of [...this.unwanted, ...this.replaced()]) dropResult(this.agent, id);
+  }
+
+  /** Results that are shown here, and in whose place the thread has those of another device. */
+  private replaced(): readonly string[] {
+    const { agent, shown } = this;
+    const results = agent.messages.flatMap((message) => (message.role === "tool" ? [message] : []));
+    const counts = new Map(results.flatMap(({ toolCallId, id }) => (agent.isSent(id) ? [[toolCallId, id]] : [])));
+    for (const { toolCallId, resultId } of shown) if (resultId !== undefined) counts.set(toolCallId, resultId);
+    return results.flatMap(({ toolCallId, id }) =>
+      counts.has(toolCallId) && counts.get(toolCallId) !== id ? [id] : [],
+    );
   }
 
   /** What CopilotKit is given in place of the run of this id. */

@@ -11,7 +11,7 @@ export interface UnansweredCall {
 export type ToolResult = Extract<Message, { readonly role: "tool" }>;
 
 /** Beyond this many, none of a run's calls is kept as pending: the head of a thread stays small. */
-const MAX_PENDING = 1_000;
+export const MAX_PENDING = 1_000;
 
 /** Roles of messages behind which earlier calls are left behind: somebody went on without their results. */
 const WRITTEN: ReadonlySet<string> = new Set(["user", "system", "developer"]);

@@ -6,6 +6,7 @@ import type { Logger } from "../platform/log.js";
 import { invalidInput } from "../run/errors.js";
 import { checkKind, CLOCK, FUNCTION, LIST, USER, type Elsewhere, type Names } from "../run/options.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
+import type { OnOpened } from "../storage/encryption/key-ring.js";
 import type { RunStore } from "../storage/run-store.js";
 import { INPUT_FIELDS, type InputField } from "./agent/accept.js";
 import { checkOneOf, checkOption } from "./checks.js";
@@ -58,7 +59,7 @@ export interface StoreEvents {
   /** The database is about to be upgraded by a newer build, or (`deleted`) to be deleted. */
   readonly onOutdated: (deleted: boolean) => Promise<void>;
   /** Keys of the store were unlocked: there may be something for `encryptRest`. */
-  readonly onKeys: () => void;
+  readonly onKeys: OnOpened;
   /** The connection was closed for a deletion (`deleted`), or dropped, perhaps because of one. */
   readonly onGone: (deleted: boolean) => void;
 }

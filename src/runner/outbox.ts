@@ -89,8 +89,9 @@ export class Outbox {
       const interrupts = isIdle ? (await this.history.base(head)).interrupts : [];
       const pending = pendingIn(head);
       // Those whose results are for the next message wait for nothing, and another device may never come back.
-      const calls = pending?.elsewhere ? [] : pending?.calls;
-      const isAwaited = calls?.some(({ status, followUp }) => status !== "answered" || followUp !== false);
+      const isAwaited = pending?.calls.some(
+        ({ status, followUp, elsewhere }) => elsewhere !== true && (status !== "answered" || followUp !== false),
+      );
       return { head, interrupts, toolCalls: isAwaited === true ? pending : undefined };
     });
   }

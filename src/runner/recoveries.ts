@@ -1,12 +1,5 @@
 import type { RunAgentInput } from "@ag-ui/client";
-import {
-  retryAfterOf,
-  verdictOf,
-  type GiveUpReason,
-  type RecoveryNote,
-  type RecoveryPolicy,
-  type Verdict,
-} from "../run/recovery.js";
+import { retryAfterOf, verdictOf, type GiveUpReason, type RecoveryNote, type Verdict } from "../run/recovery.js";
 import type { RecoveryWaiting } from "../storage/waiting.js";
 import { mayRecover } from "./claim/recovery-record.js";
 import { brokenRunOf, type BrokenRun } from "./history/broken-run.js";
@@ -57,21 +50,33 @@ export class Recoveries {
     return this.end(waiting, gaveUp(waiting, "cancelled"));
   }
 
-  /** The thread went on without it. */
-  async drop(waiting: RecoveryWaiting): Promise<void> {
-    await this.end(waiting, gaveUp(waiting, "went-on"));
-  }
-
   private async end(waiting: RecoveryWaiting, note: RecoveryNote | undefined): Promise<boolean> {
     const isEnded = await this.parts.store.endRecovery(waiting, note);
     if (isEnded) this.signals.waitingChangedHere(waiting.threadId);
     return isEnded;
   }
 
-  /** The input of the run that goes on; undefined if the thread went on without it. Errors: those of the store. */
-  async input({ threadId, runId, of }: RecoveryWaiting): Promise<RunAgentInput | undefined> {
+  /**
+   * The input of the run that goes on. It is judged once more: its row may be old, and somebody may have changed it.
+   *
+   * @param agent see {@link decide}; called unless the thread went on
+   * @returns undefined if it does not go on: it waits no more. Errors: those of the store, and of `agent`
+   */
+  async input(
+    waiting: RecoveryWaiting,
+    agent: () => Promise<RecoveringAgent | undefined>,
+  ): Promise<RunAgentInput | undefined> {
+    const { threadId, runId, of } = waiting;
     const broken = await this.brokenRun(threadId, of);
-    if (broken === undefined) return undefined;
+    if (broken === undefined) {
+      await this.end(waiting, gaveUp(waiting, "went-on"));
+      return undefined;
+    }
+    const verdict = this.judge(waiting, broken, await agent());
+    if (verdict?.is !== "go") {
+      await this.end(waiting, verdict);
+      return undefined;
+    }
     const { resume, again = {} } = broken.input;
     return {
       tools: [],
@@ -89,15 +94,14 @@ export class Recoveries {
   /** Undefined: nobody recovers the agent's runs any more, or the run is another device's. */
   private async verdict(waiting: RecoveryWaiting, agent: RecoveringAgent | undefined): Promise<Verdict | undefined> {
     const { threadId, of, ofIndex, agentId } = waiting;
-    const policy = this.parts.recovery.policyOf?.(agentId);
-    if (policy === undefined) return undefined;
+    if (this.parts.recovery.policyOf?.(agentId) === undefined) return undefined;
     if (agent === undefined) return UNREADABLE;
     try {
       const broken = await this.brokenRun(threadId, of);
       if (broken === undefined) return gaveUp(waiting, "went-on");
       if (!mayRecover(this.parts.recovery, broken.row)) return undefined;
       const closing = await this.parts.store.closing(threadId, ofIndex);
-      return this.judge(broken, policy, agent, closing && retryAfterOf(closing.terminal));
+      return this.judge(waiting, broken, agent, closing && retryAfterOf(closing.terminal));
     } catch (error) {
       // Any host would fail in it.
       if (isUnreadable(error)) return UNREADABLE;
@@ -105,12 +109,17 @@ export class Recoveries {
     }
   }
 
+  /** @returns undefined: nobody recovers the agent's runs */
   private judge(
+    { agentId }: RecoveryWaiting,
     { row, startFor }: BrokenRun,
-    policy: RecoveryPolicy,
-    agent: RecoveringAgent,
-    retryAfterMs: number | undefined,
-  ): Verdict {
+    agent: RecoveringAgent | undefined,
+    retryAfterMs?: number,
+  ): Verdict | undefined {
+    const policy = this.parts.recovery.policyOf?.(agentId);
+    if (policy === undefined) return undefined;
+    // No other agent is given the thread.
+    if (agent === undefined || row.agentId !== agentId) return UNREADABLE;
     const { started } = startFor(agent);
     return verdictOf({
       policy,

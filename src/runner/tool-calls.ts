@@ -22,12 +22,13 @@ const SILENCE_MS = 5_000;
 
 const NONE: ThreadToolCalls = { calls: [] };
 
-const shown = ({ toolCallId, name, status, token, followUp }: PendingToolCall): WaitingToolCall => ({
+const shown = ({ toolCallId, name, status, token, followUp, elsewhere }: PendingToolCall): WaitingToolCall => ({
   toolCallId,
   name,
   status,
   ...(token !== undefined && { token }),
   ...(followUp !== undefined && { followUp }),
+  ...(elsewhere && { elsewhere }),
 });
 
 const shownOf = (pending: PendingToolCalls | undefined): ThreadToolCalls =>
@@ -36,7 +37,6 @@ const shownOf = (pending: PendingToolCalls | undefined): ThreadToolCalls =>
     : {
         nextRunId: pending.nextRunId,
         ...(pending.agentId !== undefined && { agentId: pending.agentId }),
-        ...(pending.elsewhere && { elsewhere: true }),
         calls: pending.calls.map(shown),
       };
 
@@ -89,7 +89,6 @@ export class ToolCalls {
    *   said that it is to run again, or here. Errors: RunnerError `call-over`
    */
   async claim({ threadId, toolCallId, token, once = false, again = false }: ToolCallClaim, tabId: string) {
-    if (!again && pendingIn(await this.parts.store.head(threadId))?.elsewhere === true) return false;
     const change = claimCall({ token, tabId, once, again });
     return (await this.change(threadId, toolCallId, (call) => change(call))) !== "refused";
   }

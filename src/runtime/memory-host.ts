@@ -6,7 +6,7 @@ import { retryAfterMs } from "../run/retry-after.js";
 import type { Asked } from "../runner/request.js";
 import { InMemoryAgentRunner } from "../runner/in-memory-agent-runner.js";
 import { encryptionOf } from "../storage/encryption-option.js";
-import { checkSync, type SyncOptions } from "../sync/options.js";
+import { checkSync, MOST_AGENTS, type SyncOptions } from "../sync/options.js";
 import type { Executed } from "../sync/serving.js";
 import { checkRun } from "../wire/checks.js";
 import { toErrorData } from "../wire/errors.js";
@@ -24,6 +24,9 @@ const UNLIMITED = { maxThreads: Infinity, maxRunsPerThread: Infinity, maxBytes: 
 export async function memoryHost(options: HostOptions, clock?: Clock): Promise<Host> {
   const { sync, encryption, stopGraceMs, maxRunMs, eventLimits, recordInput, logger, ...others } = options;
   checkSync(sync);
+  const agents = Object.keys(options.agents);
+  if (agents.length > MOST_AGENTS)
+    throw invalidInput("agents", `agents must be at most ${MOST_AGENTS}: start another host for the others`);
   const runner = new InMemoryAgentRunner({
     store: "isolated",
     limits: UNLIMITED,
@@ -38,7 +41,7 @@ export async function memoryHost(options: HostOptions, clock?: Clock): Promise<H
     { runner: () => core.home.open(), health: () => core.health() },
     { ...others, ...(logger !== undefined && { logger }), runner, sync },
     {
-      server: { agents: Object.keys(options.agents), execute: (run, asked) => startAsked(core, run, asked) },
+      server: { agents, execute: (run, asked) => startAsked(core, run, asked) },
       ...(encryption !== undefined && { encryption: encryptionOf(encryption) }),
       ...(!isByWebSocket(sync) && { connect: connectFromNode }),
     },

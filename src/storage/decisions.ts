@@ -165,17 +165,30 @@ export function claimedRun(
   };
 }
 
-/** The thread's row, in the store's own form, with one more run. Its first message names a thread that nobody named. */
+/**
+ * The thread's row, in the store's own form, with one more run. Its first message names a thread that nobody named. No run
+ * moves it down in the list, whatever its device takes for now.
+ */
 export const claimedThread = <
-  Row extends { readonly title: unknown; readonly named?: 1 | true; readonly runCount: number },
+  Row extends {
+    readonly title: unknown;
+    readonly named?: 1 | true;
+    readonly runCount: number;
+    readonly updatedAt: number;
+  },
 >(
   row: Row,
-  { title, agentId, startedAt }: Pick<ClaimRequest, "agentId" | "startedAt"> & { readonly title: Row["title"] },
+  {
+    title,
+    agentId,
+    startedAt,
+    listedAt = startedAt,
+  }: Pick<ClaimRequest, "agentId" | "startedAt" | "listedAt"> & { readonly title: Row["title"] },
 ): Row => ({
   ...row,
   ...(row.title === "" && row.named === undefined && { title }),
   ...(agentId !== undefined && { agentId }),
-  updatedAt: startedAt,
+  updatedAt: Math.max(row.updatedAt, listedAt),
   runCount: row.runCount + 1,
 });
 
@@ -197,7 +210,7 @@ export function freed(head: ThreadHead): ThreadHead {
 /** The head after its run was settled by its holder. */
 export const settledHead = (head: ThreadHead, runIndex: number, { left }: Settlement): ThreadHead => ({
   ...freed(head),
-  ...leftBy(head, runIndex, left),
+  ...leftBy(head.pending, runIndex, left),
 });
 
 /** The head after another host ended its run `runIndex` under a new epoch; its messages and state are to be derived. */

@@ -1,7 +1,7 @@
 import { RunnerError } from "../run/errors.js";
 import { firstOf, freed, hasNoEvents, newRun, withoutUnderived, type NewRun, type RowsOfId } from "./decisions.js";
 import type { PlacedRun } from "./devices.js";
-import { hasResult, leftBy, untaken } from "./pending-tool-calls.js";
+import { leftBy, pendingAfter } from "./pending-tool-calls.js";
 import type { RunRow, ThreadHead } from "./run-store.js";
 
 /*
@@ -158,7 +158,6 @@ export function placedHead(
   const branched = branches ? ({ branched: true } as const) : {};
   if (head !== undefined && !activatesNew(head, placed)) return { ...head, runCount: runIndex + 1, ...branched };
   const { pending, ...others }: Partial<ThreadHead> = rest;
-  const answers = untaken(pending, prevRunIndex, runIndex, hasResult(placed.input.messages));
   return {
     ...others,
     threadId,
@@ -166,8 +165,7 @@ export function placedHead(
     runCount: runIndex + 1,
     activeRunIndex: runIndex,
     ...branched,
-    ...answers,
-    ...leftBy({ activeRunIndex: runIndex, ...answers }, runIndex, placed.left),
+    ...pendingAfter(pending, prevRunIndex, runIndex, placed),
   };
 }
 
@@ -209,7 +207,7 @@ export function replacedHead(
   const rest = withoutUnderived(head, (other) => other === runIndex);
   const replaced = isOnPath ? { ...rest, epoch } : activates ? activatedHead(rest, runIndex, epoch) : rest;
   const isLast = replaced.activeRunIndex === runIndex && replaced.live === undefined;
-  return isLast ? { ...replaced, ...leftBy(replaced, runIndex, left) } : replaced;
+  return isLast ? { ...replaced, ...leftBy(replaced.pending, runIndex, left) } : replaced;
 }
 
 /** Whether a settled run may become the end of the active path, where it is not. */

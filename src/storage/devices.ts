@@ -32,6 +32,8 @@ export interface PlacedRun extends Pick<
   readonly device: DeviceName;
   readonly status: SettledStatus;
   readonly endedAt: number;
+  /** See {@link ClaimRequest}. Absent: at `endedAt`. */
+  readonly listedAt?: number;
   readonly closedFrom?: number;
   /** All of its events, from seq 0, at least one. The store puts its own `runIndex` and `epoch`. */
   readonly chunks: readonly Chunk[];

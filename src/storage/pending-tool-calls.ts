@@ -23,8 +23,6 @@ export interface PendingToolCalls {
   readonly nextRunId: string;
   /** The agent that made them. */
   readonly agentId?: string;
-  /** Tabs of another device run their handlers; here somebody may answer. */
-  readonly elsewhere?: true;
   readonly calls: readonly PendingToolCall[];
 }
 
@@ -36,6 +34,10 @@ export interface PendingToolCalls {
  */
 export interface PendingToolCall extends UnansweredCall {
   readonly status: "open" | "claimed" | "interrupted" | "answered";
+  /** The run that made it: agents may use an id again. */
+  readonly madeIn?: number;
+  /** Tabs of another device run its handler; here somebody may answer. */
+  readonly elsewhere?: true;
   /** Of the claim or answer that gave it its status: a repeated request is recognized. */
   readonly token?: string;
   /** The tab whose handler runs. */
@@ -98,20 +100,29 @@ export const carried = (
     : {};
 
 /**
- * The answers that the run `runIndex` of another device was not given, for a later one.
+ * The answers that the run `runIndex` was not given, for a later one: nobody goes on because of them alone.
  *
  * @param before the run before it, or itself
- * @param isTaken whether it was given this one
  */
-export const untaken = (
+export const untaken = (pending: unknown, before: number | null, runIndex: number): Kept =>
+  keeping(pendingOf(pending, before), runIndex, isAnswered, late);
+
+/** What is pending after the run `runIndex` of another device, which continues run `before`, has come as a whole. */
+export function pendingAfter(
   pending: unknown,
   before: number | null,
   runIndex: number,
-  isTaken: (call: PendingToolCall) => boolean = () => false,
-): Kept => {
-  const its = isPending(pending) && pending.runIndex === before ? pending : undefined;
-  return keeping(its, runIndex, (call) => isAnswered(call) && !isTaken(call));
-};
+  { input, left }: { readonly input: { readonly messages: readonly Message[] }; readonly left?: LeftByRun | undefined },
+): Kept {
+  const isTaken = hasResult(input.messages);
+  const isKept = (call: PendingToolCall): boolean =>
+    isAnswered(call) ? !isTaken(call) : left?.unanswered.has(call.toolCallId) === true;
+  const its = keeping(pendingOf(pending, before), runIndex, isKept);
+  return { ...keeping(its.pending, runIndex, isAnswered, late), ...leftBy(its.pending, runIndex, left) };
+}
+
+const pendingOf = (pending: unknown, runIndex: number | null): PendingToolCalls | undefined =>
+  isPending(pending) && pending.runIndex === runIndex ? pending : undefined;
 
 /** Whether these messages have the result of a call. */
 export const hasResult =
@@ -125,12 +136,16 @@ interface Kept {
 
 const isAnswered = ({ status }: PendingToolCall): boolean => status === "answered";
 
+/** The thread has gone on without this answer. */
+const late = (call: PendingToolCall): PendingToolCall => ({ ...call, followUp: false });
+
 function keeping(
   pending: PendingToolCalls | undefined,
   runIndex: number,
   isKept: (call: PendingToolCall) => boolean,
+  as: (call: PendingToolCall) => PendingToolCall = (call) => call,
 ): Kept {
-  const calls = pending?.calls.filter(isKept) ?? [];
+  const calls = pending?.calls.filter(isKept).map(as) ?? [];
   return pending === undefined || calls.length === 0 ? {} : { pending: { ...pending, runIndex, calls } };
 }
 
@@ -138,6 +153,7 @@ function keeping(
 export interface LeftByRun extends LeftCalls {
   readonly nextRunId: string;
   readonly agentId?: string;
+  /** Another device has made them. */
   readonly elsewhere?: true;
 }
 
@@ -145,20 +161,22 @@ export interface LeftByRun extends LeftCalls {
  * The pending calls after run `runIndex`. One that was pending before it, and has no result yet, stays as it is, and so does
  * an answer that the run was not given.
  */
-export function leftBy(head: Head, runIndex: number, left: LeftByRun | undefined): Kept {
+export function leftBy(before: unknown, runIndex: number, left: LeftByRun | undefined): Kept {
   if (left === undefined) return {};
-  const before = isPending(head.pending) && head.pending.runIndex === runIndex ? head.pending.calls : [];
-  const kept = before.filter((call) => isAnswered(call) || left.unanswered.has(call.toolCallId));
+  const waits = ({ toolCallId }: PendingToolCall): boolean => left.unanswered.has(toolCallId);
+  const kept = (pendingOf(before, runIndex)?.calls ?? [])
+    .filter((call) => isAnswered(call) || waits(call))
+    .map((call) => (waits(call) ? call : late(call)));
   const known = new Set(kept.map(({ toolCallId }) => toolCallId));
   const made = left.made.filter(({ toolCallId }) => !known.has(toolCallId));
+  const { nextRunId, agentId, elsewhere } = left;
+  const of = { madeIn: runIndex, ...(elsewhere && { elsewhere }) };
   const calls = [
     ...kept,
-    ...made.map(({ toolCallId, name }): PendingToolCall => ({ toolCallId, name, status: "open" })),
+    ...made.map(({ toolCallId, name }): PendingToolCall => ({ toolCallId, name, status: "open", ...of })),
   ];
-  const { nextRunId, agentId, elsewhere } = left;
   if (calls.length === 0) return {};
-  const ofRun = { runIndex, nextRunId, ...(agentId !== undefined && { agentId }), ...(elsewhere && { elsewhere }) };
-  return { pending: { ...ofRun, calls } };
+  return { pending: { runIndex, nextRunId, ...(agentId !== undefined && { agentId }), calls } };
 }
 
 /** The head with a call changed; undefined if it stays. @throws RunnerError `call-over` where there is no such call */
@@ -189,14 +207,23 @@ export interface ToolCallClaim {
   readonly again: boolean;
 }
 
+/** A call without what was done with it. */
+const bare = ({ toolCallId, name, madeIn, elsewhere }: PendingToolCall) => ({
+  toolCallId,
+  name,
+  ...(madeIn !== undefined && { madeIn }),
+  ...(elsewhere && { elsewhere }),
+});
+
+const isForTabs = ({ status, elsewhere }: PendingToolCall): boolean => status === "open" && elsewhere !== true;
+
 export const claimCall =
   ({ token, tabId, once, again }: ToolCallClaim) =>
   (call: PendingToolCall): CallChange => {
     if (call.status === "claimed" && call.token === token) return { is: "none" };
-    const isFree = call.status === "open" || (call.status === "interrupted" && again);
+    const isFree = again ? call.status === "interrupted" || call.status === "open" : isForTabs(call);
     if (!isFree) return { is: "refused" };
-    const { toolCallId, name } = call;
-    return { is: "changed", call: { toolCallId, name, status: "claimed", token, tabId, ...(once && { once }) } };
+    return { is: "changed", call: { ...bare(call), status: "claimed", token, tabId, ...(once && { once }) } };
   };
 
 /** @param by `handler`: only of the claim with this token; `user`: in place of whatever works on it */
@@ -205,8 +232,7 @@ export const answerCall =
   (call: PendingToolCall): CallChange => {
     if (call.status === "answered") return { is: call.token === token ? "none" : "refused" };
     if (by === "handler" && !(call.status === "claimed" && call.token === token)) return { is: "refused" };
-    const { toolCallId, name } = call;
-    const answered = { toolCallId, name, status: "answered", token, result } as const;
+    const answered = { ...bare(call), status: "answered", token, result } as const;
     return { is: "changed", call: { ...answered, ...(!followUp && { followUp }) } };
   };
 
@@ -214,9 +240,8 @@ export const answerCall =
 export const answerOfSpace =
   (token: string, followUp: boolean, result: unknown) =>
   (call: PendingToolCall): CallChange => {
-    const { toolCallId, name } = call;
     const isOther = call.status === "answered" && call.token !== token;
-    return answerCall(token, "user", followUp, result)(isOther ? { toolCallId, name, status: "open" } : call);
+    return answerCall(token, "user", followUp, result)(isOther ? { ...bare(call), status: "open" } : call);
   };
 
 /** The tab of a claim is gone. */
@@ -224,8 +249,7 @@ export const abandonCall =
   (token: string) =>
   (call: PendingToolCall): CallChange => {
     if (call.status !== "claimed" || call.token !== token) return { is: "none" };
-    const { toolCallId, name, once } = call;
-    return { is: "changed", call: { toolCallId, name, status: once === true ? "interrupted" : "open" } };
+    return { is: "changed", call: { ...bare(call), status: call.once === true ? "interrupted" : "open" } };
   };
 
 /** The result of an answered call; if it cannot be read, the agent is told so. */

@@ -134,6 +134,8 @@ export interface ClaimRequest extends TurnRequest {
   readonly parentRunId?: string;
   readonly holder: string;
   readonly startedAt: number;
+  /** When its thread has changed, for the list of threads: the clock of `device` may be wrong. Absent: at `startedAt`. */
+  readonly listedAt?: number;
   /** `activeRunIndex` and `epoch` of the head that the caller's base was read at; undefined for a new thread. */
   readonly base: { readonly activeRunIndex: number; readonly epoch: number } | undefined;
   /** The pending tool calls whose answers are in the input: all that are answered, if it continues the path. */
@@ -199,6 +201,8 @@ export interface StoredMessagePage {
 export interface Settlement {
   readonly status: SettledStatus;
   readonly endedAt: number;
+  /** See {@link ClaimRequest}. Absent: at `endedAt`. */
+  readonly listedAt?: number;
   /** The run's last events: closing events and the terminal event. */
   readonly chunk: Chunk;
   /** The agent's own end, or a `superseded` one: has precedence over a stop request that was not yet seen. */

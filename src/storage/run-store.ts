@@ -208,8 +208,9 @@ export interface RunStore extends RunReads, WaitingStore, DeviceStore {
    * Encrypts what was stored before the store's key was given or changed. Where nothing is encrypted, a no-op.
    *
    * @param signal stops it; the next call goes on
+   * @returns whether something is left that a later call may encrypt
    */
-  encryptRest?(signal: AbortSignal): Promise<void>;
+  encryptRest?(signal: AbortSignal): Promise<boolean>;
   /**
    * Ids of threads to delete so that `keep` are left, least recently updated first. Pinned and live ones stay, and those in
    * which runs wait, so there may be fewer.

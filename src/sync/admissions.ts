@@ -13,6 +13,7 @@ import { askServers } from "./ask-servers.js";
 import { askedRun } from "./asked-run.js";
 import { runName } from "./run-name.js";
 import { SpaceOffline, type SpaceState } from "./space.js";
+import { isLockOf } from "./thread-state.js";
 import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
 
 /** How long a run that starts waits for the space, in ms; then it starts as if the device were offline. */
@@ -146,7 +147,7 @@ export class Admissions {
     }
     const { heldBy } = thread;
     const { lock } = thread.record.state;
-    if (heldBy !== undefined && lock !== undefined && lock.runId !== runId)
+    if (heldBy !== undefined && lock !== undefined && !isLockOf(lock, { ...request, runId }))
       return { is: "busy", deviceName: heldBy.name, runId: lock.runId };
     const head = await store.head(threadId);
     if (afterToolCalls === true && !isNextAfterCalls(head, runId))

@@ -6,7 +6,7 @@ import type { RunRow } from "../storage/run-store.js";
 import type { Devices } from "./devices.js";
 import { IncomingRun, type Written } from "./incoming.js";
 import { changeList } from "./log-changes.js";
-import { answerOfSpace } from "../storage/pending-tool-calls.js";
+import { answerOfSpace, type PendingToolCall } from "../storage/pending-tool-calls.js";
 import type { ActiveMessage, DeletedMessage, ResultMessage, RunMessage, ThreadMessage } from "./messages.js";
 import type { MirrorContext } from "./mirror.js";
 import { namedRun, runName } from "./run-name.js";
@@ -249,10 +249,13 @@ export class Arrivals {
     if (run === undefined) return isFirst ? "done" : "later";
     // A run of this device that has just begun carries the call along.
     if (head?.live !== undefined && head.pending !== undefined) return "blocked";
+    // A call of a later run may have its id.
+    const isIts = ({ madeIn }: PendingToolCall): boolean =>
+      madeIn === run.runIndex || head?.pending?.runIndex === run.runIndex;
     const changing = parts.store.changeToolCall(
       threadId,
       result.toolCallId,
-      (call, stored) => answerOfSpace(result.id, followUp !== false, stored)(call),
+      (call, stored) => (isIts(call) ? answerOfSpace(result.id, followUp !== false, stored)(call) : { is: "none" }),
       result,
     );
     const changed = await changing.catch((error: unknown) => {

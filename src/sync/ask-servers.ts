@@ -8,7 +8,7 @@ import type { ClaimMessage, ReleaseMessage } from "./messages.js";
 import type { Devices } from "./devices.js";
 import { runName } from "./run-name.js";
 import { SpaceOffline } from "./space.js";
-import { NO_ENTRIES } from "./thread-state.js";
+import { isLockOf, NO_ENTRIES } from "./thread-state.js";
 import type { ThreadSync } from "./thread-sync.js";
 
 /** How long the servers have to take a run and to begin it, in ms: less than a tab waits for an answer of its host. */
@@ -18,6 +18,8 @@ const MAX_ASKS = 3;
 /** What is waited for is looked at this often, in ms, if nothing rings. A server is told to stop as often at first, then less. */
 const LOOK_MS = 250;
 const TOLD_MS = 5_000;
+/** A server that is away for so long is not told to stop any more, in ms. */
+const GONE_MS = 5 * 60_000;
 
 export interface AskContext {
   readonly parts: Pick<RunnerParts, "clock">;
@@ -36,18 +38,30 @@ export interface AskContext {
 }
 
 /**
- * Asks the servers of the space for a run, and waits until it stands in the log of this device.
+ * Asks the servers of the space for a run, and waits until it stands in the log of this device. Where this device is out of
+ * step, or cannot write it down, it rejects without an answer of the space: what still stands there then is taken back later.
  *
  * @param signal takes the request back; a server that has taken it is asked to stop it. With the reason `closed` neither
  * @returns undefined once it is in the log. A RunnerError `offline` where it is taken back, or was let go of, and no server can
  * still begin it
- * Errors: RunnerError `offline` where one may, or has taken it and does not begin it, `cancelled`, `deleted`, `thread-busy`,
- * `closed`, or why a server refused it
+ * Errors: RunnerError `offline` where one may, or has taken it and does not begin it, or where the connection stays away;
+ * `cancelled`, `deleted`, `thread-busy`, `closed`, why a server refused it, or why it cannot be written down
  */
-export async function askServers(
+export const askServers = (
+  context: AskContext,
+  asked: AskedRun,
+  signal: AbortSignal,
+): Promise<RunnerError | undefined> =>
+  new Promise((resolve, reject) => {
+    ask(context, asked, signal, reject).then(resolve, reject);
+  });
+
+/** See {@link askServers}. @param leave rejects what the caller waits for; what is to be taken back is taken back all the same */
+async function ask(
   { parts: { clock }, self, devices, threadOf, inLog, isCurrent, moved, closed }: AskContext,
   asked: AskedRun,
   signal: AbortSignal,
+  leave: (error: unknown) => void,
 ): Promise<RunnerError | undefined> {
   const { request, answerId } = asked;
   const { threadId, agentId, input } = request;
@@ -69,6 +83,7 @@ export async function askServers(
    */
   const stopAt = async ({ id }: DeviceName, its: string): Promise<void> => {
     let isAway = false;
+    let heard = clock.elapsed();
     for (let pause = LOOK_MS; !closed.aborted; pause = Math.min(2 * pause, TOLD_MS)) {
       const thread = await threadOf(threadId).catch(() => undefined);
       const { lock, open } = thread?.record.state ?? NO_ENTRIES;
@@ -79,6 +94,8 @@ export async function askServers(
       const wasAway = isAway;
       isAway = devices.isAway(id);
       if (!hasClaimed && opened?.device.id !== id && !isAway && !wasAway) return;
+      if (!isAway) heard = clock.elapsed();
+      if (clock.elapsed() - heard >= GONE_MS) return;
       if (!isAway) devices.askToStop(id, { threadId, runId });
       await clock.after(pause, closed);
     }
@@ -90,8 +107,17 @@ export async function askServers(
   let since: number | undefined;
   /** The last server that had claimed it, and the run's name there. */
   let taker: Parameters<typeof stopAt> | undefined;
+  /** Since when this device is out of step. */
+  let outSince: number | undefined;
+  /** The caller has been told, and waits no more. */
+  let isLeft = false;
+  const leaveWith = (error: unknown): void => {
+    isLeft = true;
+    leave(error);
+  };
   const takenBack = (): RunnerError => {
-    if (taker !== undefined) void stopAt(...taker);
+    // What nobody has stopped may go on, as the caller was told.
+    if (taker !== undefined && signal.aborted) void stopAt(...taker);
     return cancelled();
   };
   /** @throws the same, where a server that is away behind its claim may execute it */
@@ -107,60 +133,62 @@ export async function askServers(
     // The run goes on without this host.
     if (thread === undefined || closed.aborted || RunnerError.is(signal.reason, "closed"))
       throw new RunnerError("closed", { threadId, runId });
-    if (thread === "unread") {
-      if (signal.aborted) throw cancelled();
-      await clock.after(LOOK_MS, closed);
+    if (thread === "unread" || !isCurrent()) {
+      outSince ??= clock.elapsed();
+      if (signal.aborted) leaveWith(cancelled());
+      else if (clock.elapsed() - outSince >= TAKE_MS)
+        leaveWith(offline("The space does not answer, and a server may execute the run: ask again, or wait for it"));
+      await ringOrSilence(moved, seen, clock, isLeft ? TOLD_MS : LOOK_MS, closed);
       continue;
     }
-    // What stands in the space is released when this device is in step again, or executed meanwhile.
-    if (signal.aborted && !isCurrent()) throw cancelled();
+    outSince = undefined;
+    if (thread.failure !== undefined && !signal.aborted) leaveWith(thread.failure);
+    const isGone = signal.aborted || isLeft;
     // What was read of the log is older than what is read below.
     if (moved.count !== seen) continue;
-    if (isCurrent()) {
-      const { lock, open, refused, deleted, lastRun } = thread.record.state;
-      // Somebody may have asked for another answer under the same id, and have taken that back while the space was away.
-      const isIts = lock?.runId === runId && (lock.asks === undefined || lock.asks.fingerprint === asked.fingerprint);
-      const isAsked = isIts && lock.asks !== undefined;
-      // A host before this one may have asked for the same.
-      const its = isIts ? runName(lock) : name;
-      const opened = Object.hasOwn(open, its) ? open[its] : undefined;
-      if (isIts && !isAsked) taker = [lock.device, its];
-      // A server that is away behind its claim begins nothing that counts.
-      const isTaken = isIts && !isAsked && !devices.isAway(lock.device.id);
-      const holder = opened?.device ?? (isTaken ? lock.device : undefined);
-      if (isAsked || holder !== undefined) since ??= clock.elapsed();
-      if (signal.aborted && holder !== undefined) {
-        void stopAt(holder, its);
-        throw cancelled();
+    const { lock, open, refused, deleted, lastRun } = thread.record.state;
+    // Another answer may have been asked for under the same id: on another device, or here, and taken back.
+    const isIts = lock !== undefined && isLockOf(lock, { ...ids, fingerprint: asked.fingerprint });
+    const isAsked = isIts && lock.asks !== undefined;
+    // It was asked for again since the caller has left.
+    if (isLeft && isIts && ((lock.asks ?? lock.asked)?.at ?? 0) > asked.at) throw cancelled();
+    // A host before this one may have asked for the same.
+    const its = isIts ? runName(lock) : name;
+    const opened = Object.hasOwn(open, its) ? open[its] : undefined;
+    if (isIts && !isAsked) taker = [lock.device, its];
+    // A server that is away behind its claim begins nothing that counts.
+    const isTaken = isIts && !isAsked && !devices.isAway(lock.device.id);
+    const holder = opened?.device ?? (isTaken ? lock.device : undefined);
+    if (isAsked || holder !== undefined) since ??= clock.elapsed();
+    if (isGone && holder !== undefined) {
+      if (signal.aborted && holder.id !== self.id) void stopAt(holder, its);
+      throw cancelled();
+    }
+    const isLate = since !== undefined && clock.elapsed() - since >= TAKE_MS;
+    if (isAsked && (isGone || isLate)) {
+      if (await add(thread, { type: "release", threadId, runId, device: self })) {
+        if (isGone) throw takenBack();
+        return untaken(`No server of the space has taken the run of the agent "${agentId}": ask again`);
       }
-      const isLate = since !== undefined && clock.elapsed() - since >= TAKE_MS;
-      if (isAsked && (signal.aborted || isLate)) {
-        if (await add(thread, { type: "release", threadId, runId, device: self })) {
-          if (signal.aborted) throw takenBack();
-          return untaken(`No server of the space has taken the run of the agent "${agentId}": ask again`);
-        }
-      } else if (holder !== undefined && opened === undefined && isLate) {
-        throw offline(
-          `The server "${holder.name}" has taken the run, and does not begin it: ask again, or wait for it`,
-        );
-      } else if (!isAsked && holder === undefined && !thread.expects(name)) {
-        if (signal.aborted) throw takenBack();
-        if (asks > 0 && refused?.runId === runId) throw fromErrorData(refused.error);
-        if (asks > 0 && deleted === true && lastRun !== known) throw new RunnerError("deleted", { threadId, runId });
-        const { heldBy } = thread;
-        if (heldBy !== undefined && lock !== undefined)
-          throw new RunnerError("thread-busy", { threadId, runId: lock.runId, device: heldBy.name });
-        if (asks >= MAX_ASKS) return untaken(`Servers have let go of the run of the agent "${agentId}": ask again`);
-        // Its answer may be lost.
-        if (asks === 0 && deleted === true) known = lastRun;
-        // One that is away behind its claim has not let go of it.
-        const counts = asks === 0 || !isIts ? 1 : 0;
-        asks += counts;
-        since = undefined;
-        if (await add(thread, { type: "claim", threadId, ...ids, device: self, asks: asked })) continue;
-        // Others have added something: it was not asked for.
-        if (isCurrent()) asks -= counts;
-      }
+    } else if (holder !== undefined && opened === undefined && isLate) {
+      throw offline(`The server "${holder.name}" has taken the run, and does not begin it: ask again, or wait for it`);
+    } else if (!isAsked && holder === undefined && (isGone || !thread.expects(name))) {
+      if (isGone) throw takenBack();
+      if (asks > 0 && refused?.runId === runId) throw fromErrorData(refused.error);
+      if (asks > 0 && deleted === true && lastRun !== known) throw new RunnerError("deleted", { threadId, runId });
+      const { heldBy } = thread;
+      if (heldBy !== undefined && lock !== undefined)
+        throw new RunnerError("thread-busy", { threadId, runId: lock.runId, device: heldBy.name });
+      if (asks >= MAX_ASKS) return untaken(`Servers have let go of the run of the agent "${agentId}": ask again`);
+      // Its answer may be lost.
+      if (asks === 0 && deleted === true) known = lastRun;
+      // One that is away behind its claim has not let go of it.
+      const counts = asks === 0 || !isIts ? 1 : 0;
+      asks += counts;
+      since = undefined;
+      if (await add(thread, { type: "claim", threadId, ...ids, device: self, asks: asked })) continue;
+      // Others have added something: it was not asked for.
+      if (isCurrent()) asks -= counts;
     }
     await ringOrSilence(moved, seen, clock, LOOK_MS, closed);
   }

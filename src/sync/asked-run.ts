@@ -28,6 +28,9 @@ const STANDS_MS = 60_000;
 /** @param now of the device that asked */
 export const isFresh = ({ at }: AskedRun, now: number): boolean => Math.abs(now - at) < STANDS_MS;
 
+/** Until it is not fresh any more, in ms. */
+export const freshFor = ({ at }: AskedRun, now: number): number => at + STANDS_MS - now;
+
 /** What of it must hold to keep it. The request is checked where it is executed. */
 export function isAskedRun(value: unknown): boolean {
   if (!isRecord(value) || typeof value["fingerprint"] !== "string" || !isRecord(value["request"])) return false;

@@ -4,14 +4,13 @@ import type { Clock } from "../platform/clock.js";
 import { isRecord } from "../run/json.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { OnlineDevice } from "../wire/shapes.js";
+import { MOST_AGENTS } from "./options.js";
 import type { Space } from "./space.js";
 
 /** How often a device says that it is there, in ms. */
 const BEAT_MS = 5_000;
 /** How long others take to answer whoever has just connected, in ms. */
 const ANSWER_MS = 1_000;
-/** Most agents of one server. */
-const MOST_AGENTS = 1_000;
 /** A device that was not heard of for so long is away, in ms. */
 const AWAY_MS = 3 * BEAT_MS;
 
@@ -52,7 +51,8 @@ function decode(body: Uint8Array): Told | undefined {
   const { type, device } = told;
   const isPresence =
     (type === "here" || type === "gone") && isDevice(device) && areAgents((device as SaidDevice).agents);
-  const isStop = type === "stop" && ["to", "threadId", "runId"].every((field) => isText(told[field]));
+  // Ids have any length.
+  const isStop = type === "stop" && ["to", "threadId", "runId"].every((field) => typeof told[field] === "string");
   return isPresence || isStop ? (told as unknown as Told) : undefined; // its fields were checked
 }
 

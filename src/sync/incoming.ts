@@ -5,7 +5,7 @@ import { chunkSize } from "../run/size.js";
 import type { FedRun } from "../run/run-feed.js";
 import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import type { Chunk } from "../run/types.js";
-import { baseOf, isBaseThere, leftOn, Mirror, type MirrorContext } from "./mirror.js";
+import { baseOf, isBaseThere, leftOn, Mirror, notLater, type MirrorContext } from "./mirror.js";
 import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
 import { runName } from "./run-name.js";
 
@@ -143,7 +143,7 @@ export class IncomingRun {
     if (!isAway && !this.isAbandoned) return "blocked";
     this.mirror = undefined;
     await mirror.breakOff(
-      `The run was interrupted: ${name} ${this.isAbandoned ? "has deleted it" : "is not online any more"}`,
+      `The run was interrupted: ${name} ${this.isAbandoned ? "does not have it any more" : "is not online any more"}`,
     );
     return "done";
   }
@@ -186,6 +186,7 @@ export class IncomingRun {
       device,
       status: end.status,
       endedAt: end.endedAt,
+      listedAt: notLater(this.context, end.endedAt),
       ...(end.closedFrom !== undefined && { closedFrom: end.closedFrom }),
       chunks,
       closing: recorded.closing(),
@@ -227,7 +228,7 @@ export class IncomingRun {
     const last = this.chunks.at(-1);
     const firstSeq = last === undefined ? 0 : last.firstSeq + last.count;
     const builder = new ChunkBuilder({ threadId, runIndex: 0, epoch: 0, firstSeq });
-    const why = this.isAbandoned ? "has deleted it" : "is not online any more";
+    const why = this.isAbandoned ? "does not have it any more" : "is not online any more";
     const message = `The run was interrupted: ${device.name} ${why}`;
     const ending = { status: "broken", threadId, runId, message, ids: makeId } as const;
     for (const event of closingEvents(last?.open, ending)) builder.add(event, clock.now());

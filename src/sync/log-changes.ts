@@ -1,4 +1,4 @@
-import { isUnreadable } from "../runner/history/run-log.js";
+import { isUnreadable, unlessDamaged } from "../runner/history/run-log.js";
 import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { Written } from "./incoming.js";
@@ -122,12 +122,12 @@ export async function reconcile({ parts }: Context, { threadId, state, sent, lis
   if (state.active === null) return;
   const head = await store.head(threadId);
   if (head === undefined || head.deleted === true || head.live !== undefined || sent < head.runCount) return;
-  const row = await store.runNamed(threadId, namedRun(state.active));
+  const row = await store.runNamed(threadId, namedRun(state.active)).catch(unlessDamaged);
   if (row !== undefined && row.status !== "running" && row.runIndex !== head.activeRunIndex) {
     if (await store.activate(threadId, row.runIndex)) channel.post({ type: "changed", threadId });
   }
   // Which title a thread gets by itself depends on the run that was first here.
-  const thread = await store.thread(threadId);
+  const thread = await store.thread(threadId).catch(unlessDamaged);
   if (thread === undefined || listed === undefined || thread.named === true || thread.title === listed.title) return;
   await store.updateThread(threadId, { title: listed.title });
   channel.post({ type: "changed", threadId });

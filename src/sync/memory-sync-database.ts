@@ -43,6 +43,11 @@ export class MemorySyncDatabase implements SyncRecords {
     return this.threads.get(key);
   }
 
+  async heldBy(deviceId: string): Promise<readonly string[]> {
+    const held = [...this.threads.values()].filter(({ state }) => state.lock?.device.id === deviceId);
+    return held.map(({ threadId }) => threadId);
+  }
+
   async put(threads: readonly ThreadRecord[], place?: SpacePlace): Promise<void> {
     for (const thread of threads) this.threads.set(thread.key, thread);
     this.placed = place ?? this.placed;

@@ -3,7 +3,7 @@ import { EventSchemas } from "@ag-ui/core/schemas";
 import { isRecord } from "../run/json.js";
 import { weigh } from "../run/size.js";
 import type { Attempt } from "../run/hosted.js";
-import type { ToolResult, UnansweredCall } from "../run/pending-tool-calls.js";
+import { MAX_PENDING, type ToolResult, type UnansweredCall } from "../run/pending-tool-calls.js";
 import type { Chunk, PackedEntry, SettledStatus } from "../run/types.js";
 import type { AbsentThread, DeviceName } from "../storage/devices.js";
 import type { Asker } from "../storage/rows.js";
@@ -14,9 +14,9 @@ import { isAskedRun, isAsker, isErrorData, type AskedRun } from "./asked-run.js"
 
 /**
  * History of the messages: 1, the first. 2: {@link WholeMessage}, and only that one. 3: what names a run by its answer, see
- * `runName`. An entry of a later version is not understood, and a device that meets one says that it is outdated.
+ * `runName`. 4: {@link ResultMessage}. An entry of a later version is not understood, and a device that meets one says that it is outdated.
  */
-const SYNC_VERSION = 3;
+const SYNC_VERSION = 4;
 
 interface Message {
   /** Whose thread it is about is told apart by the key of its entry; the id is for devices that do not know it yet. */
@@ -237,6 +237,12 @@ const isLast = ({ entries }: SentChunk): boolean => {
 };
 
 const isMessage = has({ id: isText, role: isText });
+const areUnanswered = isListOf(has({ toolCallId: isText, name: isText }));
+const areLeft = (value: unknown): boolean => {
+  if (!areUnanswered(value)) return false;
+  const left = value as readonly UnansweredCall[]; // its items were checked
+  return left.length <= MAX_PENDING && new Set(left.map(({ toolCallId }) => toolCallId)).size === left.length;
+};
 const isResult = has({
   id: isText,
   role: (value) => value === "tool",
@@ -283,7 +289,7 @@ const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>
     endedAt: isTime,
     closedFrom: isMaybe(isIndex),
     chunk: (value) => isChunk(value) && isLast(value as SentChunk),
-    left: isMaybe(isListOf(has({ toolCallId: isText, name: isText }))),
+    left: isMaybe(areLeft),
     brief: isBrief,
   }),
   result: has({ runId: isText, result: isResult, followUp: isMaybe((value) => value === false), brief: isBrief }),
@@ -324,7 +330,8 @@ function versionOf(message: SpaceMessage): number {
   }
   const { runId, answerId, prev, knew }: Readonly<Record<string, unknown>> = { ...message };
   const isNamed = [runId, prev, knew].some((name) => typeof name === "string" && name.startsWith("["));
-  return answerId !== undefined || isNamed ? SYNC_VERSION : 1;
+  if (message.type === "result") return 4;
+  return answerId !== undefined || isNamed ? 3 : 1;
 }
 
 /** What an entry says; `newer`: of a version that is not known here. Undefined: it is no message. */

@@ -31,6 +31,9 @@ export interface Base {
   readonly recorded: RecordedRun;
 }
 
+/** For the list of threads: the clock of another device may be ahead. */
+export const notLater = ({ parts }: MirrorContext, time: number): number => Math.min(time, parts.clock.now());
+
 /** What comes before a run is in this log, and has ended. */
 export async function isBaseThere({ parts }: MirrorContext, { threadId, prev }: RunMessage): Promise<boolean> {
   if (prev === null) return true;
@@ -181,6 +184,7 @@ export class Mirror {
     await store.settle(claim, {
       status,
       endedAt,
+      listedAt: notLater(this.context, endedAt),
       chunk: last,
       ownTerminal: true,
       closing: recorded.closing(),
@@ -234,7 +238,7 @@ export class Mirror {
 /** The tool calls that a run of another device leaves, as that device says. */
 export function leftOn(
   { parts, self }: MirrorContext,
-  { agentId, asker }: RunMessage,
+  { agentId, asker, device }: RunMessage,
   { left }: EndMessage,
 ): LeftByRun | undefined {
   if (left === undefined || left.length === 0) return undefined;
@@ -243,7 +247,7 @@ export function leftOn(
     unanswered: new Set(left.map(({ toolCallId }) => toolCallId)),
     nextRunId: parts.makeId(),
     ...(agentId !== undefined && { agentId }),
-    ...(asker?.id !== self.id && { elsewhere: true }),
+    ...((asker ?? device).id !== self.id && { elsewhere: true }),
   };
 }
 
@@ -277,6 +281,7 @@ async function started(
     ...(parentRunId !== undefined && { parentRunId }),
     holder: parts.hostId,
     startedAt,
+    listedAt: notLater(context, startedAt),
     base: isThere ? { activeRunIndex: head.activeRunIndex, epoch: head.epoch } : undefined,
     prevRunIndex,
     input,

@@ -45,6 +45,9 @@ export const SYNC: Check = [
   'an object: { servers: "wss://…", space: "…" }',
 ];
 
+/** Most agents of one server: devices do not take more from it. */
+export const MOST_AGENTS = 1_000;
+
 /** @throws RunnerError `invalid-input` */
 export function checkSync(options: SyncOptions): void {
   checkNames(options, NAMES, { of: "AgentRuntime", within: "sync", isRequired: true });

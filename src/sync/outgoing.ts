@@ -7,6 +7,7 @@ import type { DeviceName } from "../storage/devices.js";
 import type { RunRow, RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
 import { catchUp } from "../runner/read/catch-up.js";
 import { completed } from "../runner/history/run-input.js";
+import { unlessDamaged } from "../runner/history/run-log.js";
 import { isFresh } from "./asked-run.js";
 import type { ToolResult } from "../run/pending-tool-calls.js";
 import { pendingIn, type PendingToolCalls } from "../storage/pending-tool-calls.js";
@@ -115,9 +116,13 @@ export async function nextToSend(
   if (next?.is !== "message") return next;
   const { message } = next;
   if (message.type === "claim" || message.type === "events" || message.type === "deleted") return next;
-  const row = await store.thread(record.threadId);
+  const row = await rowOf(store, record.threadId);
   return row === undefined ? next : { is: "message", message: { ...message, brief: briefOf(row) } };
 }
+
+/** How the thread is listed, where that can be read. */
+const rowOf = (store: Reads, threadId: string): Promise<ThreadRow | undefined> =>
+  store.thread(threadId).catch(unlessDamaged);
 
 /** How a thread is listed. */
 export const briefOf = ({ title, agentId, archived, pinned, createdAt, updatedAt, lastStatus }: ThreadRow): Brief => ({
@@ -141,10 +146,13 @@ async function unlisted(
   const from = { threadId, device };
   for (const [name, open] of Object.entries(state.open)) {
     if (open.device.id !== device.id) continue;
-    const row = sending?.name === name ? sending.row : await store.runNamed(threadId, namedRun(name));
+    const read = sending?.name === name ? sending.row : store.runNamed(threadId, namedRun(name));
+    const row = await Promise.resolve(read).catch(unlessDamaged);
     // One that was deleted here, and came back from the space, nobody executes any more.
-    const isDead = row?.device?.id === device.id && (row.status === "running" || row.runIndex < sent);
-    if (row !== undefined && !isDead) continue;
+    const isDead = row?.device?.id === device.id && row.status === "running";
+    // The rest of it cannot be read: it must not hold the thread.
+    const isLeftOut = row !== undefined && (row.device ?? device).id === device.id && row.runIndex < sent;
+    if (row !== undefined && !isDead && !isLeftOut) continue;
     return { is: "message", message: { type: "abandon", runId: name, ...from } };
   }
   if (deleting !== undefined) {
@@ -156,7 +164,7 @@ async function unlisted(
   const isOwn = lock !== undefined && lock.device.id === device.id && !(lock.asks && isFresh(lock.asks, now));
   if (isOwn && !Object.hasOwn(state.open, runName(lock)) && !starting.has(idKey(threadId, lock.runId))) {
     const { runId } = lock;
-    const row = await store.runNamed(threadId, lock);
+    const row = await store.runNamed(threadId, lock).catch(unlessDamaged);
     // It stands in the log since a moment ago: until it is sent, the claim keeps others from the thread.
     const isNext = row !== undefined && row.device === undefined && row.runIndex >= sent;
     if (!isNext) return { is: "message", message: { type: "release", runId, ...from } };
@@ -190,7 +198,7 @@ async function unlisted(
   if (activating !== undefined) {
     const { knew } = activating;
     // It may have gone on since.
-    const end = await store.run(threadId, head.activeRunIndex);
+    const end = await store.run(threadId, head.activeRunIndex).catch(unlessDamaged);
     const runId = end === undefined ? activating.runId : runName(end);
     return { is: "message", message: { type: "active", runId, knew, ...from } };
   }
@@ -225,7 +233,7 @@ async function unsentResult(store: Reads, head: ThreadHead, { state }: ThreadRec
 
 /** What this device has changed of the thread's entry in the list. */
 async function listedChange(store: Reads, { threadId, listed }: ThreadRecord): Promise<Partial<Listed> | undefined> {
-  const row = await store.thread(threadId);
+  const row = await rowOf(store, threadId);
   const changed = [...changedHere(row, listed)];
   return row && changed.length > 0 ? Object.fromEntries(changed.map((field) => [field, row[field]])) : undefined;
 }
@@ -307,7 +315,7 @@ async function runMessage(store: Reads, row: RunRow, from: From): Promise<SpaceM
     nameOf(prevRunIndex),
     nameOf(leaves),
     store.input(threadId, runIndex),
-    store.thread(threadId),
+    rowOf(store, threadId),
   ]);
   return {
     type: "run",

@@ -80,7 +80,8 @@ export class Serving {
 
   /** Everything was read, or other devices are online than before. */
   current(): void {
-    for (const thread of [...this.asked]) {
+    const asked = [...this.asked];
+    for (const thread of asked) {
       // It may have left this device.
       if (this.of.openOf(thread.record.threadId) === thread) this.serve(thread);
       else this.asked.delete(thread);

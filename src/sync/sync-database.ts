@@ -80,7 +80,7 @@ const placeOf = (key: string): PayloadPlace => ["thread of a space", key];
 const SPACE_KEYS: PayloadPlace = ["keys of a space"];
 const SEAL: PayloadPlace = ["seal of what a space is known by"];
 
-/** Records encrypted anew at once. */
+/** Records that are read at once. */
 const PIECE = 100;
 
 const isSameRecord = (one: unknown, other: unknown): boolean =>
@@ -173,10 +173,22 @@ export class SyncDatabase {
   /** Errors: RunnerError `corrupt-record`, where it was changed by somebody else. */
   async thread(key: string): Promise<ThreadRecord | undefined> {
     const stored = await this.connection.read(["threads"], (tx) => tx.objectStore("threads").get(key));
-    if (stored === undefined) return undefined;
-    const payload = "sealed" in stored ? stored.sealed : stored;
-    // Only `put` writes it.
-    return (await decoded(this.codec, payload, placeOf(key), refused)) as ThreadRecord;
+    return stored === undefined ? undefined : this.recordIn(stored);
+  }
+
+  /** Ids of the threads that are held for runs of this device, as far as that can be read. */
+  async heldBy(deviceId: string): Promise<readonly string[]> {
+    const held: string[] = [];
+    for await (const page of this.pages()) {
+      for (const stored of page) {
+        const record = await this.recordIn(stored).catch((error: unknown) => {
+          if (!RunnerError.is(error, "corrupt-record")) throw error;
+          return undefined;
+        });
+        if (record?.state.lock?.device.id === deviceId) held.push(record.threadId);
+      }
+    }
+    return held;
   }
 
   /** @param place absent: it stays */
@@ -265,10 +277,7 @@ export class SyncDatabase {
         return undefined;
       }
     };
-    for (let after = ""; ;) {
-      const records = await this.connection.read(["threads"], (tx) =>
-        tx.objectStore("threads").getAll(IDBKeyRange.lowerBound(after, true), PIECE),
-      );
+    for await (const records of this.pages()) {
       const threads: SealedRecord[] = [];
       for (const record of records) {
         const sealed = "sealed" in record ? await anew(record.sealed, placeOf(record.key)) : undefined;
@@ -277,8 +286,6 @@ export class SyncDatabase {
       await this.connection.write(["threads"], "relaxed", async (tx) => {
         await Promise.all(threads.map((thread) => tx.objectStore("threads").put(thread)));
       });
-      if (records.length < PIECE) break;
-      after = records.at(-1)!.key;
     }
     const before = await this.meta("keys");
     const keys = await anew(before, SPACE_KEYS);
@@ -288,6 +295,25 @@ export class SyncDatabase {
       const isSame = keys !== undefined && isSameRecord(await meta.get("keys"), before);
       await Promise.all([...(isSame ? [meta.put(keys, "keys")] : []), meta.put(current, "seal")]);
     });
+  }
+
+  /** All records of threads, as they are stored. */
+  private async *pages(): AsyncGenerator<readonly (ThreadRecord | SealedRecord)[], void> {
+    for (let after = ""; ;) {
+      const page = await this.connection.read(["threads"], (tx) =>
+        tx.objectStore("threads").getAll(IDBKeyRange.lowerBound(after, true), PIECE),
+      );
+      yield page;
+      if (page.length < PIECE) return;
+      after = page.at(-1)!.key;
+    }
+  }
+
+  /** Errors: RunnerError `corrupt-record` */
+  private async recordIn(stored: ThreadRecord | SealedRecord): Promise<ThreadRecord> {
+    const payload = "sealed" in stored ? stored.sealed : stored;
+    // Only `put` writes it.
+    return (await decoded(this.codec, payload, placeOf(stored.key), refused)) as ThreadRecord;
   }
 
   private async stored(thread: ThreadRecord): Promise<ThreadRecord | SealedRecord> {

@@ -7,6 +7,7 @@ import { isSameDatabase } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
 import { Recovery } from "../runner/claim/recovery.js";
 import { History } from "../runner/history/history.js";
+import { unlessDamaged } from "../runner/history/run-log.js";
 import type { ElsewhereParts, RunnerParts } from "../runner/parts.js";
 import { equalJson } from "../run/json.js";
 import type { DeviceName } from "../storage/devices.js";
@@ -240,7 +241,7 @@ export class Sync {
   private async run(): Promise<void> {
     const { parts, space, stop } = this.options;
     const { signal } = this.closed;
-    const { dbName, locks, makeId, clock } = parts;
+    const { dbName, locks, clock } = parts;
     // One host of the database: the others wait for its end. The life lock makes others take what it writes down for live.
     for (const name of [syncLockName(dbName), hostLifeLockName(dbName, parts.hostId)]) {
       const holding = locks.hold(name);
@@ -248,8 +249,8 @@ export class Sync {
       if (lock === undefined) return void holding.then((late) => late.release(), quiet);
       this.held.push(lock);
     }
-    await this.options.database.prepare();
-    this.self = { ...this.self, id: await this.options.database.device(makeId()) };
+    await this.identify();
+    if (signal.aborted) return;
     const { server } = this.options;
     const said = { ...this.self, ...(server !== undefined && { agents: server.agents }) };
     const devices = new Devices(space, said, clock, () => this.devicesChanged(), signal);
@@ -313,6 +314,7 @@ export class Sync {
         if (!isOpen) {
           await this.absent.open();
           await this.lookAtLog();
+          void this.lookAtHeld().catch(quiet);
         }
         isOpen = true;
         if (this.anew !== undefined) await this.beginAnew(this.anew);
@@ -326,6 +328,23 @@ export class Sync {
         await clock.after(RETRY_MS, signal);
       } finally {
         session.abort();
+      }
+    }
+  }
+
+  /** Finds out which device this is: what fails is tried again, as everything later is. */
+  private async identify(): Promise<void> {
+    const { database, parts } = this.options;
+    const { signal } = this.closed;
+    while (!signal.aborted) {
+      try {
+        await database.prepare();
+        const id = await database.device(parts.makeId());
+        this.self = { ...this.self, id };
+        return;
+      } catch (error) {
+        parts.logger.warn(`Devices are not in step: ${String(error)}`);
+        await parts.clock.after(RETRY_MS, signal);
       }
     }
   }
@@ -381,7 +400,7 @@ export class Sync {
         if (frame.is === "entry") await this.take(frame);
         // A host that ends may not have taken it.
         if (signal.aborted) return;
-        this.place = { log: this.place?.log ?? "", seq: frame.seq };
+        this.place = { log: this.place?.log ?? "", seq: frame.seq, mark: frame.mark };
       }
       this.moved.ring();
       if (this.isCurrent) this.current();
@@ -525,6 +544,12 @@ export class Sync {
     }
   }
 
+  /** A host before this one may have asked servers for the first run of a thread: nothing of it is in the log. */
+  private async lookAtHeld(): Promise<void> {
+    const { database } = this.options;
+    for (const threadId of await database.heldBy(this.self.id)) await this.lookAt(threadId);
+  }
+
   private threadOf(threadId: string): Promise<ThreadSync | undefined> {
     const { context } = this;
     if (context === undefined || this.closed.signal.aborted) return Promise.resolve(undefined);
@@ -555,9 +580,11 @@ export class Sync {
 
   private async recordOf(key: string, threadId: string): Promise<ThreadRecord> {
     const known = await this.options.database.thread(key);
+    // One damaged record must not keep other threads (L19): what is done in its thread fails for itself.
+    const headNow = () => this.options.parts.store.head(threadId).catch(unlessDamaged);
     // Of entries that say nothing, only the place of the last one is known.
     if (known === undefined || known.threadId === "") {
-      const { first = 0 } = (await this.options.parts.store.head(threadId)) ?? {};
+      const { first = 0 } = (await headNow()) ?? {};
       const { state = NO_ENTRIES } = known ?? {};
       return { key, threadId, state, sent: 0, first, ...(this.revives && { revives: [] }) };
     }
@@ -566,7 +593,7 @@ export class Sync {
     const isAbsent = await this.absent.list.hasRow(threadId);
     // It may have been deleted while nobody looked, and have begun anew.
     const mayBeGone = !isAbsent && state.lastRun > 0 && state.deleted !== true;
-    const head = mayBeGone ? await this.options.parts.store.head(threadId) : undefined;
+    const head = mayBeGone ? await headNow() : undefined;
     const isAnew = known.unread !== true && (await hasBegunAnew({ ...this.options, self: this.self }, known, head));
     const isDeleted = head?.deleted === true || isAnew;
     const its: ThreadRecord = { ...known, threadId, ...(isDeleted && { deleting, first: head?.first ?? 0 }) };
@@ -608,7 +635,7 @@ export class Sync {
       const { firstUnsaved = Infinity, firstUnsavedThen = Infinity } = one;
       seq = Math.min(seq, (one === saved ? firstUnsavedThen : firstUnsaved) - 1);
     }
-    return place && { log: place.log, seq };
+    return place && (seq === place.seq ? place : { log: place.log, seq });
   }
 
   /** What is passed over, no thread saves. */

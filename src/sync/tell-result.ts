@@ -7,7 +7,7 @@ import { CLAIM_MS, type AdmissionsParts } from "./admissions.js";
 import { briefOf } from "./outgoing.js";
 import { runName } from "./run-name.js";
 import { SpaceOffline } from "./space.js";
-import { isEnd, takesResult } from "./thread-state.js";
+import { isEnd, resultsOf } from "./thread-state.js";
 
 /**
  * Tells the other devices the result of a tool call, before it counts here: of several results the first one in the space
@@ -35,10 +35,11 @@ export async function tellResult(
       const runId = runName(run);
       const { state } = thread.record;
       if (isEnd(state, runId)) {
-        if (!takesResult(state, runId, toolCallId)) throw new RunnerError("call-over", { threadId, toolCallId });
+        if (resultsOf(state, runId).includes(toolCallId)) throw new RunnerError("call-over", { threadId, toolCallId });
         const brief = row && { brief: briefOf(row) };
         const message = { type: "result", runId, result, threadId, device, ...brief } as const;
-        const added = thread.add(followUp ? message : { ...message, followUp });
+        // While somebody is about to go on, it would not count.
+        const added = state.lock === undefined && thread.add(followUp ? message : { ...message, followUp });
         // Where it is late, it may be there: what others have read of it is not told again.
         if ((await Promise.race([added, late])) !== false) return;
       } else if (!thread.isBehind) return;

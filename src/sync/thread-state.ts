@@ -25,6 +25,8 @@ export interface SpaceLock extends NamedRun {
   readonly isClaimed?: true;
   /** It is for the first server that claims it. */
   readonly asks?: AskedRun;
+  /** What a server has claimed it for. */
+  readonly asked?: Pick<AskedRun, "at" | "fingerprint">;
 }
 
 export interface ThreadState {
@@ -83,6 +85,12 @@ const continues = (chunks: readonly SentChunk[], nextSeq: number): boolean => {
 
 const idsOf = ({ runId, answerId }: NamedRun): NamedRun => ({ runId, ...(answerId !== undefined && { answerId }) });
 
+/** What a device has asked for, of a run that another one claims. */
+function askedFor({ lock }: ThreadState, name: string): Pick<SpaceLock, "asked"> {
+  const what = lock !== undefined && runName(lock) === name ? (lock.asks ?? lock.asked) : undefined;
+  return what === undefined ? {} : { asked: { at: what.at, fingerprint: what.fingerprint } };
+}
+
 const without = <T>(record: Readonly<Record<string, T>>, key: string): Readonly<Record<string, T>> => {
   const { [key]: _gone, ...rest } = record;
   return rest;
@@ -108,9 +116,10 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
     case "claim": {
       const { device, asks } = message;
       const { refused: _refused, ...rest } = state;
+      const what = asks === undefined ? askedFor(state, runName(message)) : { asks };
       // It was added behind everything that its device knew: that device has decided that it may.
       return {
-        state: { ...rest, lock: { ...idsOf(message), device, isClaimed: true, ...(asks && { asks }) } },
+        state: { ...rest, lock: { ...idsOf(message), device, isClaimed: true, ...what } },
         outcome: "nothing",
       };
     }
@@ -203,12 +212,12 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
   }
 }
 
-const resultsOf = ({ results }: ThreadState, name: string): readonly string[] =>
+export const resultsOf = ({ results }: ThreadState, name: string): readonly string[] =>
   results?.of === name ? results.toolCallIds : [];
 
-/** Whether the result of a tool call counts: nobody has gone on from its run, or given another one. */
+/** Whether the result of a tool call counts: nobody goes on from its run, or has given another one. */
 export const takesResult = (state: ThreadState, name: string, toolCallId: string): boolean =>
-  isEnd(state, name) && !resultsOf(state, name).includes(toolCallId);
+  state.lock === undefined && isEnd(state, name) && !resultsOf(state, name).includes(toolCallId);
 
 /** The run is the end of the active path, and has ended. */
 export const isEnd = ({ active, open }: ThreadState, name: string): boolean =>
@@ -218,4 +227,11 @@ export const isEnd = ({ active, open }: ThreadState, name: string): boolean =>
 export function openRun({ open }: ThreadState, name: string, device: DeviceName): OpenRun | undefined {
   const run = Object.hasOwn(open, name) ? open[name] : undefined;
   return run?.device.id === device.id ? run : undefined;
+}
+
+/** Whether the thread is held for this request: another device may have asked for another answer under the same run id. */
+export function isLockOf(lock: SpaceLock, asked: NamedRun & Pick<AskedRun, "fingerprint">): boolean {
+  const what = lock.asks ?? lock.asked;
+  if (what === undefined) return runName(lock) === runName(asked);
+  return lock.runId === asked.runId && what.fingerprint === asked.fingerprint;
 }

@@ -1,11 +1,13 @@
 import { abortWith } from "../platform/abort.js";
 import { Bell } from "../platform/bell.js";
 import { messageOf } from "../run/errors.js";
+import { unlessDamaged } from "../runner/history/run-log.js";
 import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow } from "../storage/run-store.js";
 import { AddedEntries } from "./added-entries.js";
 import { Arrivals, type ArrivalsContext } from "./arrivals.js";
+import { freshFor, isFresh } from "./asked-run.js";
 import type { StopCall } from "./devices.js";
 import type { IncomingRun, Written } from "./incoming.js";
 import { encodeMessage, messageIn, type SpaceMessage, type WholeMessage } from "./messages.js";
@@ -18,7 +20,7 @@ import { namedRun, runName } from "./run-name.js";
 import { Sender, type SenderContext } from "./sender.js";
 import { SpaceOffline, type Space, type SpaceEntry } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
-import { fold, newChunks, NO_ENTRIES, openRun } from "./thread-state.js";
+import { fold, newChunks, NO_ENTRIES, openRun, type SpaceLock } from "./thread-state.js";
 import { comesTo, isAheadOf } from "./whole-entries.js";
 import { wholeThread } from "./whole-thread.js";
 
@@ -66,6 +68,10 @@ export class ThreadSync {
   /** When it was saved last, by the clock of the host. */
   private savedAt = -Infinity;
   private leaving: Promise<boolean> | undefined;
+  /** What was logged last of it. */
+  private said: string | undefined;
+  /** A request of this device: it rings when that is not fresh any more. */
+  private timed: SpaceLock | undefined;
   /**
    * Whether its runs are in the log, as far as others have added any: to be read; read; of the first one there is nothing
    * yet that could be written down; written down.
@@ -262,17 +268,25 @@ export class ThreadSync {
     // All that is read is read first: the record must not be ahead of what is to be written down.
     const isOwnMore = type === "events" && isFromHere && !this.arrivals.knows(name);
     const isRowNeeded = isOfRun && !isOwnMore && (isFromHere || !isWaited || type === "abandon");
-    const row = isRowNeeded ? await store.runNamed(message.threadId, namedRun(name)) : undefined;
-    const unsent = type === "deleted" && message.runs ? await firstUnknown(store, message.threadId, message.runs) : 0;
+    const row = isRowNeeded ? await this.readable(store.runNamed(message.threadId, namedRun(name))) : undefined;
+    const isDeletion = type === "deleted" && message.runs !== undefined;
+    const unsent = isDeletion ? await this.readable(firstUnknown(store, message.threadId, message.runs)) : 0;
     const before = this.its;
     if (seq <= before.state.last) return;
-    if (after !== undefined && after !== before.state.last) return this.pass(entry);
+    const { last } = before.state;
+    if (after !== undefined && after !== last) {
+      if (after < last || after >= seq) return this.pass(entry);
+      // What it follows was not read.
+      if (this.restoring === undefined) return this.readUpTo(seq);
+      this.context.parts.logger.warn(`${message.threadId}: the space lacks what was added to it before entry ${seq}`);
+      return this.pass(entry);
+    }
     // What this device said of a run of its own is in its log, unless that was lost.
     const isOwn = isFromHere && (!isOfRun || (type === "run" ? row !== undefined : !this.arrivals.knows(name)));
     this.unsaved(seq);
     const folded = fold(before.state, seq, message);
     const { state, outcome } = folded;
-    this.its = recordAfter(before, message, folded, { bytes: body.length, unsent });
+    this.its = recordAfter(before, message, folded, { bytes: body.length, unsent: unsent ?? 0 });
     this.read.take(message, before.state, outcome);
     if (type === "run") {
       // Another server took this one for dead, and goes on with its run.
@@ -326,6 +340,23 @@ export class ThreadSync {
     this.wake();
   }
 
+  /** What is damaged counts as missing: no other thread waits for it (L19). */
+  private async readable<T>(read: Promise<T>): Promise<T | undefined> {
+    try {
+      return await read;
+    } catch (error) {
+      unlessDamaged(error);
+      this.warn(`cannot be read: ${messageOf(error)}`);
+      return undefined;
+    }
+  }
+
+  /** The same, once. */
+  private warn(what: string): void {
+    if (what !== this.said) this.context.parts.logger.warn(`${this.its.threadId}: ${what}`);
+    this.said = what;
+  }
+
   /** Whoever was to send the run does not have it: where everything is sent, this device sends what it has of it. */
   private sendAgain(name: string, row: RunRow | undefined): void {
     const { revives, sent } = this.its;
@@ -374,7 +405,8 @@ export class ThreadSync {
     const isLost = why === "lost";
     // Whoever changes each entry must not keep this device busy.
     if (isLost) await parts.clock.after(LOOK_MS, this.ended.signal);
-    const [head, row] = await Promise.all([parts.store.head(threadId), parts.store.thread(threadId)]);
+    const reads = [parts.store.head(threadId), parts.store.thread(threadId).catch(unlessDamaged)] as const;
+    const [head, row] = await Promise.all(reads);
     await this.arrivals.giveUp(told);
     this.added.clear();
     this.read.clear();
@@ -607,6 +639,7 @@ export class ThreadSync {
         await this.arrivals.writeDown();
         if ((this.runsAre === "read" || this.runsAre === "begun") && this.restoring === undefined) await this.come();
         await this.sender.send();
+        this.lookLater();
         await this.reconcile();
         // While something is to be restored, what is saved must still say so.
         const isUnsaved = this.unsavedFrom !== undefined || this.its.unread === true;
@@ -629,7 +662,7 @@ export class ThreadSync {
           this.failure = error;
           // Whoever reads on in the log is told what fails.
           this.live?.feed.lose();
-          parts.logger.warn(`${this.its.threadId}: not in step: ${why}`);
+          this.warn(`not in step: ${why}`);
           this.context.failed(why);
           this.context.wrote();
           await parts.clock.after(LOOK_MS, signal);
@@ -666,6 +699,21 @@ export class ThreadSync {
     } finally {
       this.savingFrom = undefined;
     }
+  }
+
+  /** What this device has asked servers for, and nobody waits for any more, is taken back once it is not fresh. */
+  private lookLater(): void {
+    const { self, parts } = this.context;
+    const { lock } = this.its.state;
+    const now = parts.clock.now();
+    if (lock === this.timed || lock?.asks === undefined || lock.device.id !== self.id) return;
+    if (!isFresh(lock.asks, now)) return;
+    this.timed = lock;
+    void parts.clock.after(freshFor(lock.asks, now), this.ended.signal).then(() => {
+      // The time of day may have been set meanwhile.
+      this.timed = undefined;
+      this.ring();
+    });
   }
 
   /** The run of an entry; where it began before what was read now, as the log has it. */

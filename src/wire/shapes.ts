@@ -163,11 +163,6 @@ export interface ThreadToolCalls {
   readonly nextRunId?: string;
   /** The agent that made them, and goes on. */
   readonly agentId?: string;
-  /**
-   * They were called on another device: its tabs run the handlers. Here somebody may answer a call, or claim it `again`: have
-   * it run here.
-   */
-  readonly elsewhere?: true;
   /** In the order of the messages. */
   readonly calls: readonly WaitingToolCall[];
 }
@@ -188,6 +183,8 @@ export interface WaitingToolCall {
   readonly token?: string;
   /** Its result is for the next message: the agent does not go on because of it. */
   readonly followUp?: false;
+  /** Another device has called: its tabs run the handler. Here somebody may answer, or claim it `again`: have it run here. */
+  readonly elsewhere?: true;
 }
 
 /** A tab wants to run the handler of a waiting tool call. */

@@ -23,6 +23,8 @@ export interface ShownToolCall {
   readonly isHere: boolean;
   /** A run of another device has called: tabs there run the handler. Here somebody may answer, or have it run here. */
   readonly elsewhere?: true;
+  /** Of one that is answered: the id that the message with its result has. */
+  readonly resultId?: string;
 }
 
 /** Another tab that gave the last result starts the next run; after this time (ms) it is taken for gone. */
@@ -224,12 +226,12 @@ export class FrontendToolRunner {
 
   private show(): void {
     const { threadId } = this;
-    const { elsewhere } = this.waiting;
-    const shown = this.waiting.calls.map(({ toolCallId, name, status, token }): ShownToolCall => {
+    const shown = this.waiting.calls.map(({ toolCallId, name, status, token, elsewhere }): ShownToolCall => {
       const work = this.work.get(keyOf({ threadId, toolCallId }));
       const isHere = token !== undefined && work?.token === token && status === "claimed";
       const is = status === "claimed" ? "running" : status;
-      return { toolCallId, name, status: is, isHere, ...(elsewhere && { elsewhere }) };
+      const result = status === "answered" && token !== undefined ? { resultId: token } : {};
+      return { toolCallId, name, status: is, isHere, ...(elsewhere && { elsewhere }), ...result };
     });
     this.shown$.next(shown.length === 0 ? NO_CALLS : shown);
   }
@@ -241,7 +243,7 @@ export class FrontendToolRunner {
     for (const { toolCallId } of this.waiting.calls) this.consider(toolCallId);
     if (!this.mayGoOn()) return;
     // A tab of the device where they were called goes on first.
-    const isOffered = !this.waiting.elsewhere && this.waiting.calls.some((call) => this.toolOf(call) !== undefined);
+    const isOffered = this.waiting.calls.some((call) => !call.elsewhere && this.toolOf(call) !== undefined);
     const wait = Math.min((isOffered ? GO_ON_MS : GO_ON_BARE_MS) * 2 ** this.failures, RETRY_MAX_MS);
     this.goOnTimer = setTimeout(() => void this.goOn(), wait);
   }
@@ -262,10 +264,9 @@ export class FrontendToolRunner {
 
   /** A call that nobody works on, if it is offered here. */
   private mayRun(toolCallId: string): { readonly call: WaitingToolCall; readonly tool: FrontendTool } | undefined {
-    if (this.waiting.elsewhere) return undefined;
     const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
     const tool = call && this.toolOf(call);
-    if (call?.status !== "open" || tool?.handler === undefined) return undefined;
+    if (call?.status !== "open" || call.elsewhere || tool?.handler === undefined) return undefined;
     return this.work.has(keyOf({ threadId: this.threadId, toolCallId })) ? undefined : { call, tool };
   }
 

@@ -15,7 +15,7 @@ import { runsElsewhere } from "../../lock/claim.js";
 import { RunnerError } from "../../run/errors.js";
 import { loaded } from "../../run/loaded.js";
 import type { ToolResult } from "../../run/pending-tool-calls.js";
-import { answeredIn } from "../../storage/pending-tool-calls.js";
+import { answeredIn, hasResult } from "../../storage/pending-tool-calls.js";
 import type { Claim, PersistedInput, RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
 import { EventGate } from "../agent/event-gate.js";
 import type { RunStart } from "../history/baseline.js";
@@ -140,7 +140,11 @@ export async function fenceRun(
       prevRunIndex: start.runIndex < 0 ? null : start.runIndex,
       input: persisted,
       fingerprint,
-      ...(plan.is === "continue" && { toolCallIds: answeredIn(end.head).map(({ toolCallId }) => toolCallId) }),
+      ...(plan.is === "continue" && {
+        toolCallIds: answeredIn(end.head)
+          .filter(hasResult(results))
+          .map(({ toolCallId }) => toolCallId),
+      }),
       ...(request.answerId !== undefined && { answerId: request.answerId }),
       title: titleOf(persisted.messages),
       ...(request.waiting === true && { waiting: true }),

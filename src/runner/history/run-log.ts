@@ -1,3 +1,4 @@
+import { RunnerError } from "../../run/errors.js";
 import { lastSeq, sliceChunk } from "../../run/pack.js";
 import type { BaseEvent } from "@ag-ui/client";
 import type { Chunk } from "../../run/types.js";
@@ -10,6 +11,11 @@ const PAGE_EVENTS = 8_192;
 
 /** The record failed, not the store or its keys: it has a wrong shape, or cannot be copied. */
 export const isUnreadable = (error: unknown): boolean => !isNotOfRecord(error);
+
+/** Of what may be missing, where its record is damaged. @throws everything else, which may pass */
+export function unlessDamaged(error: unknown): undefined {
+  if (!RunnerError.is(error, "corrupt-record") || !isUnreadable(error)) throw error;
+}
 
 /** Replaces a run with an unreadable record: only that it is over is known. */
 const standIn = ({ threadId, epoch, first = 0 }: ThreadHead, runIndex: number): RunRow => ({

@@ -53,11 +53,16 @@ export function afterFailure(error: unknown, tries: number, now: number, haveSer
   const code = RunnerError.is(error) ? error.code : "host-failed";
   if (isAnswerOfNow(error))
     return { is: "retry", afterMs: Math.max(backoffMs, retryAfterMs(error.details["retryAfter"], now) ?? 0) };
-  if (PASSING.has(code) || (haveServers && code === "unknown-agent")) return later;
+  const passes = PASSING.has(code) && !isLateAnswer(error);
+  if (passes || (haveServers && code === "unknown-agent")) return later;
   // What loads an agent fails without a network, too.
   if (code === "host-failed" && tries < UNKNOWN_TRIES) return later;
   return { is: "failed", error: { code, message: messageOf(error) }, lasting: !OF_THIS_HOST.has(code) };
 }
+
+/** Somebody else has answered what it answers: no other attempt counts. */
+export const isLateAnswer = (error: unknown): boolean =>
+  RunnerError.is(error, "interrupts-open") && error.details["settled"] !== undefined;
 
 /** Passing errors of a run that waits, which whoever waits for it is to be told of. */
 const TOLD: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>(["cancelled", "interrupts-open", "call-over"]);

@@ -1,3 +1,4 @@
+import type { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
 import { isContinuing, repeatableToolsOf } from "../../run/hosted.js";
 import type { Recoveries, RecoveringAgent } from "../../runner/recoveries.js";
@@ -13,20 +14,17 @@ type Headers = Readonly<Record<string, string>>;
 export interface Recovering {
   /** See `Recoveries.decide`. Errors: what loading the agent threw; the next look asks again. */
   decide(row: RecoveryWaiting, headers: Headers): Promise<void>;
-  /** The run that goes on, as a tab would ask for it; undefined if the thread went on without it: it waits no more. */
-  requestFor(row: RecoveryWaiting): Promise<RunRequest | undefined>;
+  /** The run that goes on, as a tab would ask for it; undefined if it does not go on: it waits no more. Errors: as `decide` */
+  requestFor(row: RecoveryWaiting, headers: Lazy<Headers>): Promise<RunRequest | undefined>;
 }
 
 export const recovering = (agents: AgentRegistry, recoveries: Recoveries): Recovering => ({
   decide: async (row, headers) => {
     await recoveries.decide(row, await agentOf(agents, row, headers));
   },
-  requestFor: async (row) => {
-    const input = await recoveries.input(row);
-    if (input === undefined) {
-      await recoveries.drop(row);
-      return undefined;
-    }
+  requestFor: async (row, headers) => {
+    const input = await recoveries.input(row, async () => agentOf(agents, row, await headers.get()));
+    if (input === undefined) return undefined;
     const { threadId, agentId } = row;
     return { threadId, agentId, input, partial: { stateSet: false } };
   },

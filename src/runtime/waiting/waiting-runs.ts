@@ -16,7 +16,7 @@ import type { Enqueued, EnqueueRequest, WaitingReason, WaitingRun } from "../../
 import { policyOf, type AgentPolicies } from "../agent-policies.js";
 import { hasAll, type Callers } from "../callers.js";
 import { isUnrecorded } from "../unrecorded.js";
-import { afterFailure } from "./failures.js";
+import { afterFailure, isLateAnswer } from "./failures.js";
 import { reasonFor, type Candidate } from "./reason.js";
 import { messagesOf, requestIn } from "./stored-call.js";
 
@@ -379,6 +379,12 @@ export class WaitingRuns {
       return;
     }
     this.parts.logger.warn("[ag-ui-local-runtime] A waiting run cannot start", { threadId, runId }, loggable(error));
+    // Where nobody has said anything with it, nothing is lost: what waits behind it goes on.
+    if (isLateAnswer(error) && row.kind === "run" && messagesOf(row).length === 0) {
+      await this.outbox.remove(threadId, runId);
+      this.known.delete(key);
+      return;
+    }
     this.known.set(key, { ...known, error: after.error });
     if (!after.lasting) return;
     // From here on the log says so, to all hosts.

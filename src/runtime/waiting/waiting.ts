@@ -54,12 +54,14 @@ export async function waitingRuns(core: Core, runner: LocalAgentRunner, network:
       isServer: core.isServer,
       begin: (request, headers) =>
         startUnread(core, request, headers, (admitted, made) => core.startRun(admitted, made)),
-      execute: async (row, headers) => {
-        const request = row.kind === "recovery" ? await (await recovery.get()).requestFor(row) : requestOf(row);
-        // The thread went on without it.
+      execute: async (row, given) => {
+        const headers = new Lazy(() => given ?? newest());
+        const request =
+          row.kind === "recovery" ? await (await recovery.get()).requestFor(row, headers) : requestOf(row);
+        // It does not go on.
         if (request === undefined) return;
         const attempt = row.kind === "recovery" ? row.attempt : undefined;
-        await startUnread(core, request, headers ?? (await newest()), (admitted, made) =>
+        await startUnread(core, request, await headers.get(), (admitted, made) =>
           core.startAs(admitted, made, { waiting: { attempt } }),
         );
       },

@@ -316,14 +316,14 @@ function touch(
   head: ThreadHead | undefined,
 ): void {
   if (thread !== undefined && !isThread(thread)) return;
-  const { threadId, startedAt, endedAt, agentId, status, bytes } = placed;
+  const { threadId, startedAt, endedAt, listedAt = endedAt, agentId, status, bytes } = placed;
   const row: ThreadRecord = thread ?? {
     threadId,
     title: "",
     archived: 0,
     pinned: 0,
-    createdAt: startedAt,
-    updatedAt: endedAt,
+    createdAt: Math.min(startedAt, listedAt),
+    updatedAt: listedAt,
     runCount: 0,
     eventCount: 0,
   };
@@ -334,7 +334,7 @@ function touch(
     ...(row.title === "" && row.named === undefined && { title }),
     ...(isLast && agentId !== undefined && { agentId }),
     ...(isLast && { lastStatus: status }),
-    updatedAt: Math.max(row.updatedAt, endedAt),
+    updatedAt: Math.max(row.updatedAt, listedAt),
     runCount: row.runCount + (isNew ? 1 : 0),
   };
   putThread(tx, named, { events: eventsIn(placed) - (replaced?.eventCount ?? 0), bytes });

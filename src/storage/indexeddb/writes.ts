@@ -59,7 +59,8 @@ export async function touchThread(
   if (thread === undefined || !isThread(thread)) return;
   const eventCount = thread.eventCount + events;
   const all = (thread.bytes ?? 0) + bytes;
-  quietly(tx.objectStore("threads").put({ ...thread, updatedAt, lastStatus, eventCount, bytes: all }));
+  const listed = { updatedAt: Math.max(thread.updatedAt, updatedAt), lastStatus };
+  quietly(tx.objectStore("threads").put({ ...thread, ...listed, eventCount, bytes: all }));
 }
 
 /** Writes that do nothing to waiting runs do not wait for those that do (L15). */
@@ -74,7 +75,7 @@ export const indexedDBWrites = (
   codec: PayloadCodec,
 ): Pick<RunStore, "claim" | "append" | "settle" | "requestStop" | "changeToolCall"> => ({
   claim: async (given) => {
-    const { threadId, runId, startedAt } = given;
+    const { threadId, runId, listedAt = given.startedAt } = given;
     const fingerprint = await digestOf(codec, given.fingerprint);
     const request = { ...given, fingerprint };
     const input = await codec.encode(given.input, placeOfInput(request));
@@ -127,8 +128,8 @@ export const indexedDBWrites = (
         title: "",
         archived: 0,
         pinned: 0,
-        createdAt: startedAt,
-        updatedAt: startedAt,
+        createdAt: listedAt,
+        updatedAt: listedAt,
         runCount: 0,
         eventCount: 0,
       };
@@ -153,7 +154,7 @@ export const indexedDBWrites = (
 
   settle: async (held, settlement) => {
     const { threadId, runIndex } = held;
-    const { status, endedAt } = settlement;
+    const { status, endedAt, listedAt = endedAt } = settlement;
     const chunk = await encodeChunk(codec, settlement.chunk);
     const closing = await codec.encode(settlement.closing, placeOfClosing(threadId, runIndex));
     const derived = await encodeDerived(codec, threadId, runIndex, settlement.derived);
@@ -175,7 +176,7 @@ export const indexedDBWrites = (
       quietly(tx.objectStore("heads").put(settledHead(head, runIndex, settlement)));
       putDerived(tx, derived);
       if (recovery !== undefined) await putRecovery(tx, recovery);
-      await touchThread(tx, threadId, endedAt, status, chunk.firstSeq + chunk.count, settlement.bytes);
+      await touchThread(tx, threadId, listedAt, status, chunk.firstSeq + chunk.count, settlement.bytes);
       return "settled";
     });
   },

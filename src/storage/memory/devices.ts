@@ -123,7 +123,7 @@ function finish(
 /** The thread's row with the run. */
 function touched(
   before: ThreadRow | undefined,
-  { threadId, title, agentId, status, startedAt, endedAt }: PlacedRun,
+  { threadId, title, agentId, status, startedAt, endedAt, listedAt = endedAt }: PlacedRun,
   isLast: boolean,
   isNew: boolean,
 ): ThreadRow {
@@ -132,8 +132,8 @@ function touched(
     title: "",
     archived: false,
     pinned: false,
-    createdAt: startedAt,
-    updatedAt: endedAt,
+    createdAt: Math.min(startedAt, listedAt),
+    updatedAt: listedAt,
     runCount: 0,
   };
   return {
@@ -141,7 +141,7 @@ function touched(
     ...(row.title === "" && { title }),
     ...(isLast && agentId !== undefined && { agentId }),
     ...(isLast && { lastStatus: status }),
-    updatedAt: Math.max(row.updatedAt, endedAt),
+    updatedAt: Math.max(row.updatedAt, listedAt),
     runCount: row.runCount + (isNew ? 1 : 0),
   };
 }

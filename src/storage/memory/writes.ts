@@ -49,7 +49,8 @@ type Writes = Pick<
 >;
 
 function ended(thread: MemoryThread, updatedAt: number, lastStatus: SettledStatus): void {
-  if (thread.row !== undefined) thread.row = { ...thread.row, updatedAt, lastStatus };
+  const { row } = thread;
+  if (row !== undefined) thread.row = { ...row, updatedAt: Math.max(row.updatedAt, updatedAt), lastStatus };
 }
 
 /** The thread, if the claim on it still stands. */
@@ -60,7 +61,7 @@ function heldThread(data: MemoryData, held: Claim): MemoryThread {
 }
 
 function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
-  const { threadId, runId, startedAt } = request;
+  const { threadId, runId, listedAt = request.startedAt } = request;
   const thread = data.threads.get(threadId);
   const same = request.device === undefined ? runOfId(thread, runId, request.fingerprint) : runOfName(thread, request);
   const newest = runOfId(thread, runId);
@@ -84,8 +85,8 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
     title: "",
     archived: false,
     pinned: false,
-    createdAt: startedAt,
-    updatedAt: startedAt,
+    createdAt: listedAt,
+    updatedAt: listedAt,
     runCount: 0,
   };
   const row = claimedThread(before, request);
@@ -117,7 +118,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
 
   settle: async (held, settlement) => {
     const { threadId, runIndex } = held;
-    const { status, endedAt, chunk } = settlement;
+    const { status, endedAt, listedAt = endedAt, chunk } = settlement;
     const row = runOf(data, threadId, runIndex)?.row;
     // This is a retry: the first try was committed.
     if (row?.epoch === held.epoch && row.status === status) return "settled";
@@ -134,7 +135,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     thread.head = settledHead(thread.head, runIndex, settlement);
     data.live.delete(threadId);
     if (settlement.recovery !== undefined) putRecovery(data, settlement.recovery);
-    ended(thread, endedAt, status);
+    ended(thread, listedAt, status);
     return "settled";
   },
 

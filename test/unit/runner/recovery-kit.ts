@@ -143,7 +143,7 @@ export async function startWaiting(
   const recoveries = await runner.recoveries();
   const about = { continues: isContinuing(agent), repeatableTools: repeatableToolsOf(agent) };
   if ((await recoveries.decide(first, about)) === undefined) return undefined;
-  const input = await recoveries.input(first);
+  const input = await recoveries.input(first, async () => about);
   if (input === undefined) return undefined;
   const { agentId, attempt } = first;
   const run = runner.start({ threadId, agentId, agent, input, partial: { stateSet: false }, attempt, waiting: true });

@@ -256,6 +256,22 @@ export function describeDevices(create: () => RunStore): void {
     expect(await contents(store, "t", 3)).toEqual(["all of r1", "from r2"]);
   });
 
+  test("its thread is listed by `listedAt`, and no run moves it down", async () => {
+    const store = create();
+    const ahead = 9_000_000;
+    await store.placeRun(placed("r0", { startedAt: ahead, endedAt: ahead, listedAt: 5_000 }));
+    expect(await store.thread("t")).toMatchObject({ createdAt: 5_000, updatedAt: 5_000 });
+    const base = await headOf(store);
+    const more = { base, prevRunIndex: 0, device: DEVICE, startedAt: ahead, listedAt: 6_000 };
+    const claim = await claimed(store, "t", "r1", more);
+    expect(await store.thread("t")).toMatchObject({ updatedAt: 6_000 });
+    await store.settle(claim, settlement(claim, 0, { endedAt: ahead, listedAt: 7_000 }));
+    expect(await store.thread("t")).toMatchObject({ updatedAt: 7_000 });
+    expect(await store.run("t", 1)).toMatchObject({ startedAt: ahead, endedAt: ahead });
+    await runOn(store, "t", "r2", 1);
+    expect(await store.thread("t")).toMatchObject({ updatedAt: 7_000 });
+  });
+
   test("at the end of the path it is what the next run continues", async () => {
     const store = create();
     const before = await withRuns(store, "t", ["r0"]);

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { AgentRuntime } from "../../../src/runtime/agent-runtime.js";
+import { startHost } from "../../../src/runtime/node.js";
 import type { AgentRuntimeOptions } from "../../../src/runtime/options.js";
-import { makeMemoryRunner } from "../runner/kit.js";
+import { agentOf, counter, makeMemoryRunner } from "../runner/kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
 
 const SYNC = { servers: "ws://127.0.0.1:9222", space: "dev" };
@@ -43,4 +44,15 @@ test("sync takes servers and a name, or a space of another engine, and encryptio
   expect(make({ sync: { space: new MemorySpace(new MemoryServer()) } })).not.toThrow();
   expect(make({ sync: { space: () => new MemorySpace(new MemoryServer()) } })).not.toThrow();
   expect(make({ sync: SYNC, encryption: {} })).not.toThrow();
+});
+
+test("a host with more agents than others take from it is refused", async () => {
+  const agents = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`agent-${at}`, agentOf(counter(1))]));
+  const sync = () => ({ space: new MemorySpace(new MemoryServer()) });
+  await expect(startHost({ agents: agents(1_001), sync: sync() })).rejects.toMatchObject({
+    code: "invalid-input",
+    details: { field: "agents" },
+  });
+  await (await startHost({ agents: agents(1_000), sync: sync() })).close();
 });

@@ -1,4 +1,4 @@
-import type { Message } from "@ag-ui/client";
+import { EventType, type BaseEvent, type Message } from "@ag-ui/client";
 import { filter, firstValueFrom } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Bell } from "../../../src/platform/bell.js";
@@ -64,6 +64,38 @@ test("a run that a server has begun is stopped there, though the connection was 
   await refused;
   at.connect(true);
   await until(async () => expect(await runOf(runtime, "t", "r1")).toMatchObject({ status: "stopped" }));
+});
+
+test("of two answers under one id, the one whose server was not first is told that the thread is busy", async () => {
+  const space = new MemoryServer();
+  const answered: unknown[] = [];
+  const heavy = agentOf(async function* ({ resume = [], threadId, runId }) {
+    if (resume.length > 0) return void answered.push(resume[0]!.payload);
+    const interrupts = [{ id: "i1", reason: "confirm" }];
+    yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } } as BaseEvent;
+  });
+  let isSlow = false;
+  const loseRequest = (body: Uint8Array): boolean => isSlow && new TextDecoder().decode(body).includes('"type":"run"');
+  await server(new MemorySpace(space, { loseRequest }), "Server", { agents: { heavy } });
+  const [phone, laptop] = [device(new MemorySpace(space), "Phone"), device(new MemorySpace(space), "Laptop")];
+  for (const { runtime } of [phone, laptop]) await sees(runtime, "heavy");
+  await ask(phone.runtime, "heavy", "t", "r1");
+  await until(async () => expect(await runOf(laptop.runtime, "t", "r1")).toMatchObject({ status: "finished" }));
+  const answer = async ({ runtime }: typeof phone, payload: string) => {
+    const agent = runtime.agent("heavy", { threadId: "t" });
+    await agent.connectAgent();
+    return agent.runAgent({ runId: "r1", resume: [{ interruptId: "i1", status: "resolved", payload }] });
+  };
+  const claims = (): number => types(space).filter((type) => type === "claim").length;
+  const before = claims();
+  isSlow = true;
+  const first = answer(phone, "yes");
+  // The device's, and the server's.
+  await until(() => expect(claims()).toBe(before + 2));
+  await expect(answer(laptop, "no")).rejects.toMatchObject({ code: "thread-busy" });
+  isSlow = false;
+  await first;
+  expect(answered).toEqual(["yes"]);
 });
 
 /** A device that asks a server, on a clock that is faster than others. */
@@ -142,7 +174,9 @@ test("a server that has died is not waited for for ever, to be told to stop", as
   };
   const lock = { runId: "r1", device: { id: "dead", name: "Dead" }, isClaimed: true };
   const thread = {
-    record: { state: { last: 1, lastRun: 0, active: null, open: {}, lock: { ...lock, asked: { at: 1, fingerprint: "f" } } } },
+    record: {
+      state: { last: 1, lastRun: 0, active: null, open: {}, lock: { ...lock, asked: { at: 1, fingerprint: "f" } } },
+    },
     expects: () => false,
   } as unknown as ThreadSync;
   const context: AskContext = {

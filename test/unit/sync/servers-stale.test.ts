@@ -1,8 +1,10 @@
-import { expect, test } from "vitest";
+import { filter, firstValueFrom } from "rxjs";
+import { expect, onTestFinished, test } from "vitest";
 import { encodeMessage } from "../../../src/sync/messages.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
-import { agentOf, counter, inputOf, user } from "../runner/kit.js";
+import { agentOf, counter, fastClock, freshDb, gated, inputOf, user } from "../runner/kit.js";
 import { until } from "../waiting/kit.js";
+import { deviceOn, ended, say, types } from "./kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
 import { ask, device, sees, server } from "./servers-kit.js";
 
@@ -32,3 +34,32 @@ test("a server that starts executes a request given up long ago only if its devi
   space.told.next(new TextEncoder().encode(JSON.stringify({ type: "here", device: asker })));
   await until(() => expect(executed).toEqual(["new", "old"]));
 });
+
+test.for(["no run", "a run"])(
+  "a request of a host that was closed is taken back a minute later, by the next host (the thread has %s)",
+  async (has) => {
+    const space = new MemoryServer();
+    const { gate } = gated();
+    const agents = { heavy: agentOf(counter(1)) };
+    await server(new MemorySpace(space), "Server", { agents, beforeRequestMiddleware: () => gate });
+    const of = { dbName: freshDb(), clock: fastClock(20) };
+    const first = deviceOn(new MemorySpace(space), "Phone", of);
+    onTestFinished(first.close);
+    if (has === "a run") {
+      await say(first, "t", "r1", agentOf(counter(1)));
+      await until(() => expect(ended(space)).toBe(1));
+    }
+    await firstValueFrom(
+      first.sync.status$.pipe(filter(({ devices }) => devices.some(({ name }) => name === "Server"))),
+    );
+    const before = types(space).length;
+    const agent = agentOf(counter(1));
+    const asked = { threadId: "t", agentId: "heavy", agent, input: inputOf("t", "r2"), placement: "server" } as const;
+    first.runner.start(asked).started.catch(() => undefined);
+    await until(() => expect(types(space).slice(before)).toEqual(["claim"]));
+    await first.close();
+    const second = deviceOn(new MemorySpace(space), "Phone", of);
+    onTestFinished(second.close);
+    await until(() => expect(types(space).slice(before)).toEqual(["claim", "release"]));
+  },
+);

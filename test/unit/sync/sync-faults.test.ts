@@ -1,7 +1,23 @@
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi, type Mock } from "vitest";
+import { systemClock } from "../../../src/platform/clock.js";
+import { RunnerError } from "../../../src/run/errors.js";
 import type { SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
-import { agentOf, counter, gated } from "../runner/kit.js";
-import { deviceOn, device, inStep, MemoryServer, say, sayNow, statusOf } from "./kit.js";
+import { SyncDatabase } from "../../../src/sync/sync-database.js";
+import { agentOf, counter, fastClock, gated } from "../runner/kit.js";
+import {
+  deviceOn,
+  device,
+  ended,
+  inStep,
+  MemoryServer,
+  say,
+  sayNow,
+  sayOffline,
+  shown,
+  statusOf,
+  types,
+  type Device,
+} from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 
 /*
@@ -43,4 +59,140 @@ test("a device that has become outdated says that it leaves: its live run holds 
   await inStep(tablet);
   await eventually(async () => expect((await statusOf(laptop)).devices).toHaveLength(2));
   expect((await statusOf(tablet)).devices.map(({ name }) => name)).not.toContain("Phone");
+});
+
+test.for(["prepare", "device"] as const)(
+  "a database that fails once at the start (%s) is tried again",
+  async (fails) => {
+    const failing = vi.spyOn(SyncDatabase.prototype, fails).mockRejectedValueOnce(new RunnerError("storage-lost"));
+    onTestFinished(() => failing.mockRestore());
+    const phone = device(new MemoryServer(), "Phone");
+    await eventually(() => expect(failing).toHaveBeenCalledTimes(2));
+    await inStep(phone);
+  },
+);
+
+/** Reads of the thread "bad" come upon a record that cannot be read. */
+function damage<Name extends "runNamed" | "thread" | "chunks" | "head">({ store }: Device, name: Name) {
+  const read = store[name].bind(store) as (threadId: string, ...more: unknown[]) => Promise<unknown>;
+  const failing = vi.spyOn(store, name) as unknown as Mock<typeof read>;
+  return failing.mockImplementation(async (threadId, ...more) => {
+    if (threadId === "bad") throw new RunnerError("corrupt-record", { threadId, store: "runs" });
+    return read(threadId, ...more);
+  });
+}
+
+test("a damaged record of one thread stops no other one", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  await say(phone, "bad", "r1", agentOf(counter(1)));
+  await eventually(async () => expect(await laptop.runner.getRun("r1", { threadId: "bad" })).toBeDefined());
+  damage(laptop, "runNamed");
+  await say(phone, "bad", "r2", agentOf(counter(1)));
+  await say(phone, "good", "r1", agentOf(counter(1)));
+  await eventually(async () =>
+    expect(await laptop.runner.getRun("r1", { threadId: "good" })).toMatchObject({ status: "finished" }),
+  );
+});
+
+test("what fails again and again is logged once", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop", { clock: fastClock(50) })];
+  await inStep(phone, laptop);
+  const failing = damage(laptop, "head");
+  await say(phone, "bad", "r1", agentOf(counter(1)));
+  await eventually(() => expect(failing.mock.calls.length).toBeGreaterThan(20));
+  expect(laptop.said.filter((line) => line.includes("not in step"))).toHaveLength(1);
+});
+
+test("a host that starts with a damaged entry in its list keeps all other threads in step", async () => {
+  const server = new MemoryServer();
+  const [phone, first] = [device(server, "Phone"), device(server, "Laptop")];
+  await say(phone, "bad", "r1", agentOf(counter(1)));
+  await eventually(async () => expect(await first.runner.getRun("r1", { threadId: "bad" })).toBeDefined());
+  await first.close();
+  const laptop = device(server, "Laptop", { dbName: first.runner.joinDevices().parts.dbName });
+  damage(laptop, "thread");
+  await say(phone, "bad", "r2", agentOf(counter(1)));
+  await say(phone, "good", "r1", agentOf(counter(1)));
+  await eventually(async () =>
+    expect(await laptop.runner.getRun("r1", { threadId: "good" })).toMatchObject({ status: "finished" }),
+  );
+});
+
+test("a run of which others have a part, and the rest cannot be read here, holds the thread no longer", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  const { gate, letOn } = gated();
+  const running = sayNow(phone, "bad", "r1", agentOf(counter(3, (step) => (step === 2 ? gate : undefined))));
+  const has = async (): Promise<string> =>
+    JSON.stringify(await laptop.runner.getRunEvents("r1", { threadId: "bad" }).catch(() => []));
+  await eventually(async () => expect(await has()).toContain("1 "));
+  phone.space.connect(false);
+  letOn();
+  await running;
+  damage(phone, "chunks");
+  phone.space.connect(true);
+  await eventually(() => expect(types(server)).toContain("abandon"));
+  await say(laptop, "bad", "r2", agentOf(counter(1)));
+  // What was shown stays.
+  expect(await laptop.runner.getRun("r1", { threadId: "bad" })).toMatchObject({ status: "broken" });
+  expect((await shown(laptop, "bad")).messages).toMatchObject([{}, { content: "0 1 " }, {}, { content: "0 " }]);
+  await eventually(() => expect(ended(server)).toBe(1));
+  expect(types(server).filter((type) => type === "abandon")).toHaveLength(1);
+});
+
+test("a run with the longest ids is stopped from another device", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  const threadId = "t".repeat(20_000);
+  const { gate } = gated();
+  const running = sayNow(phone, threadId, "r1", agentOf(counter(3, () => gate)));
+  await eventually(async () => expect(await laptop.runner.isRunning({ threadId })).toBe(true));
+  expect(await laptop.runner.stop({ threadId, runId: "r1" })).toBe(true);
+  await running;
+  expect(await phone.runner.getRun("r1", { threadId })).toMatchObject({ status: "stopped" });
+});
+
+describe("the list of threads", () => {
+  const HOURS_MS = 5 * 3_600_000;
+  const shifted = (byMs: number) => ({ clock: { ...systemClock, now: () => systemClock.now() + byMs } });
+  const timesOf = async ({ store }: Device, threadId: string): Promise<number[]> => {
+    const { createdAt = Infinity, updatedAt = Infinity } = (await store.thread(threadId)) ?? {};
+    return [createdAt, updatedAt];
+  };
+
+  test.for(["as it goes on", "when it is over"])(
+    "does not follow a clock that is ahead (a run that is written down %s)",
+    async (when) => {
+      const server = new MemoryServer();
+      const [phone, laptop] = [device(server, "Phone", shifted(HOURS_MS)), device(server, "Laptop")];
+      await inStep(phone, laptop);
+      if (when === "when it is over") await sayOffline(phone, "t", "r1", agentOf(counter(1)));
+      else await say(phone, "t", "r1", agentOf(counter(1)));
+      const isThere = async () =>
+        expect(await laptop.runner.getRun("r1", { threadId: "t" })).toMatchObject({ status: "finished" });
+      await eventually(isThere);
+      for (const time of await timesOf(laptop, "t")) expect(time).toBeLessThanOrEqual(Date.now());
+      // The run's own times are as its device says.
+      expect((await laptop.runner.getRun("r1", { threadId: "t" }))?.startedAt).toBeGreaterThan(Date.now());
+    },
+  );
+
+  test("has no thread go down because of a clock that is behind", async () => {
+    const server = new MemoryServer();
+    const [phone, laptop] = [device(server, "Phone", shifted(-HOURS_MS)), device(server, "Laptop")];
+    await inStep(phone, laptop);
+    await say(laptop, "t", "r1", agentOf(counter(1)));
+    await eventually(async () => expect(await phone.runner.getRun("r1", { threadId: "t" })).toBeDefined());
+    const [, before] = await timesOf(laptop, "t");
+    await say(phone, "t", "r2", agentOf(counter(1)));
+    const isThere = async () =>
+      expect(await laptop.runner.getRun("r2", { threadId: "t" })).toMatchObject({ status: "finished" });
+    await eventually(isThere);
+    expect((await timesOf(laptop, "t"))[1]).toBeGreaterThanOrEqual(before!);
+  });
 });

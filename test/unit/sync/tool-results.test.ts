@@ -1,6 +1,7 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { expect, test, vi } from "vitest";
 import { RunnerError } from "../../../src/run/errors.js";
+import { decodeMessage } from "../../../src/sync/messages.js";
 import type { ThreadToolCalls } from "../../../src/wire/shapes.js";
 import { agentOf, collect, inputOf, user } from "../runner/kit.js";
 import { device, ended, inStep, MemoryServer, shown, tree, types, type Device } from "./kit.js";
@@ -77,8 +78,8 @@ async function called(count = 1) {
 
 test("a call waits on all devices; what somebody answers on another one is its result, once, and goes on there", async () => {
   const { server, phone, laptop } = await called();
-  expect(await calls(laptop)).toMatchObject({ elsewhere: true, calls: [{ name: "ask", status: "open" }] });
-  expect(await calls(phone)).not.toHaveProperty("elsewhere");
+  expect((await calls(laptop)).calls).toEqual([{ toolCallId: "r1-c1", name: "ask", status: "open", elsewhere: true }]);
+  expect((await calls(phone)).calls).toEqual([{ toolCallId: "r1-c1", name: "ask", status: "open" }]);
   await answer(laptop, "r1-c1", "yes");
   await eventually(async () => expect(await statuses(phone)).toEqual(["answered"]));
   await expect(answer(phone, "r1-c1", "no")).rejects.toMatchObject({ code: "call-over" });
@@ -218,4 +219,59 @@ test("results that lie about their shape say nothing, and hold up nothing", asyn
   write(entry({ ...good, toolCallId: "__proto__" }));
   await answer(laptop, "r1-c1", "yes");
   await eventually(async () => expect((await calls(phone)).calls[0]).toMatchObject({ token: "yes-id" }));
+});
+
+/** Calls a tool, and asks a question besides; answered, it says so. */
+const both = agentOf(async function* ({ runId, threadId, resume }): AsyncGenerator<BaseEvent> {
+  if (resume !== undefined) {
+    const event = { type: EventType.TEXT_MESSAGE_CHUNK, messageId: `${runId}-m`, role: "assistant", delta: "thanks" };
+    return yield event as BaseEvent;
+  }
+  yield { type: EventType.TOOL_CALL_CHUNK, toolCallId: "c", toolCallName: "ask", delta: "{}" } as BaseEvent;
+  const outcome = { type: "interrupt", interrupts: [{ id: "i", reason: "may I?" }] };
+  yield { type: EventType.RUN_FINISHED, threadId, runId, outcome } as BaseEvent;
+});
+
+test("a handler stays with the device that has called, and runs on, where somebody answers a question elsewhere", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  const run = (one: Device, runId: string, more = {}) =>
+    collect(
+      one.runner.run({ threadId: "t", agent: both, input: { ...inputOf("t", runId, []), tools: [ask], ...more } }),
+    );
+  await run(phone, "r1");
+  expect(await phone.runner.claimToolCall({ threadId: "t", toolCallId: "c", token: "tok", once: true }, "tab")).toBe(
+    true,
+  );
+  await eventually(async () => expect(await statuses(laptop)).toEqual(["open"]));
+  await run(laptop, "r2", { resume: [{ interruptId: "i", status: "resolved", payload: "yes" }] });
+  await eventually(async () => expect(await tree(phone, "t")).toMatchObject({ r2: { status: "finished" } }));
+  expect((await calls(laptop)).calls).toMatchObject([{ toolCallId: "c", status: "open", elsewhere: true }]);
+  expect((await calls(phone)).calls).toEqual([{ toolCallId: "c", name: "ask", status: "claimed", token: "tok" }]);
+});
+
+test("what waits on the device that has called goes on where the thread went on without a result", async () => {
+  const { server, phone, laptop } = await called(2);
+  laptop.space.connect(false);
+  await call(laptop, "r2", 0);
+  await answer(phone, "r1-c1", "one");
+  laptop.space.connect(true);
+  await eventually(() => expect(ended(server)).toBe(2));
+  await eventually(async () => expect(await tree(phone, "t")).toEqual(await tree(laptop, "t")));
+  const { toolCalls } = await (await phone.runner.outbox.get()).thread("t");
+  expect(toolCalls).toBeUndefined();
+});
+
+test("a run's end that names a call twice, or too many, is none; an older version is told that it is outdated", async () => {
+  const { server, laptop } = await called();
+  const text = new TextDecoder().decode(server.entries.at(-1)?.body);
+  const decoded = (left: unknown) =>
+    decodeMessage(new TextEncoder().encode(JSON.stringify({ ...(JSON.parse(text) as object), left })));
+  const left = (count: number) => Array.from({ length: count }, (_, at) => ({ toolCallId: `c${at}`, name: "ask" }));
+  expect(decoded(left(2))).toMatchObject({ type: "end", left: left(2) });
+  for (const lie of [[...left(1), ...left(1)], left(1_001), [{ toolCallId: "c" }], "c"])
+    expect(decoded(lie)).toBeUndefined();
+  await answer(laptop, "r1-c1", "yes");
+  expect(JSON.parse(new TextDecoder().decode(server.entries.at(-1)?.body))).toMatchObject({ type: "result", v: 4 });
 });

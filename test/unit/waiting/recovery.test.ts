@@ -1,10 +1,11 @@
 import { EventType, type AbstractAgent, type BaseEvent } from "@ag-ui/client";
+import { openDB } from "idb";
 import { describe, expect, test } from "vitest";
 import type { ThreadRun } from "../../../src/client/thread-run.js";
 import { RunnerError } from "../../../src/run/errors.js";
 import { AgentRuntime } from "../../../src/runtime/agent-runtime.js";
 import type { AgentPolicy } from "../../../src/runtime/agent-policies.js";
-import { agentOf, quiet } from "../runner/kit.js";
+import { agentOf, freshDb, quiet } from "../runner/kit.js";
 import { hostOf, shown, until } from "./kit.js";
 
 /** Fails as often as it is told to, in a way that may pass; then answers. */
@@ -123,6 +124,69 @@ describe("a run that failed in a way that may pass (issue 16)", () => {
       expect(await runtime.waiting.list("t")).toEqual([]);
       expect([recovery(), attempts.length]).toEqual([undefined, 1]);
     }
+  });
+});
+
+describe("a row that somebody has changed in the database", () => {
+  /** @param change of the row, or a row that was not there */
+  async function changed(dbName: string, change: (row: object | undefined) => object): Promise<void> {
+    const db = await openDB(dbName);
+    const [row] = (await db.getAll("waiting")) as object[];
+    await db.put("waiting", change(row));
+    db.close();
+  }
+
+  test("hands the thread to no other agent, also where it says that all is decided", async () => {
+    const dbName = freshDb();
+    const [own, other] = [failing(1, LONG_MS), failing(0)];
+    const agentPolicies = { test: AUTO, other: AUTO };
+    const { connect } = hostOf({ dbName, agents: { test: own.agent, other: other.agent }, agentPolicies });
+    const runtime = connect();
+    const tab = runtime.agent("test", { threadId: "t" });
+    tab.addMessage({ id: "u", role: "user", content: "?" });
+    await tab.runAgent({ runId: "r" }).catch(() => undefined);
+    await until(async () => expect(shown(await runtime.waiting.list("t"))).toEqual(["r~2 retry"]));
+    await changed(dbName, (row) => ({ ...row, agentId: "other" }));
+    expect(await runtime.waiting.retry("t", "r~2")).toBe(true);
+    await until(async () => expect(await runtime.waiting.list("t")).toEqual([]));
+    expect(other.attempts).toEqual([]);
+    expect(await runtime.runner().listRuns("t")).toMatchObject([
+      { runId: "r", recovery: { is: "ask", why: "unreadable" } },
+    ]);
+  });
+
+  test("runs nothing again that was left to a person", async () => {
+    const dbName = freshDb();
+    let attempts = 0;
+    const agent = agentOf(async function* () {
+      attempts++;
+      yield { type: EventType.TOOL_CALL_START, toolCallId: "c", toolCallName: "pay" } as BaseEvent;
+      yield { type: EventType.TOOL_CALL_END, toolCallId: "c" } as BaseEvent;
+      yield { type: EventType.RUN_ERROR, message: "Too many", code: "RATE_LIMITED" } as BaseEvent;
+    });
+    const { connect } = hostOf({ dbName, agents: { test: agent }, agentPolicies: { test: AUTO } });
+    const runtime = connect();
+    const tab = runtime.agent("test", { threadId: "t" });
+    tab.addMessage({ id: "u", role: "user", content: "?" });
+    await tab.runAgent({ runId: "r" }).catch(() => undefined);
+    const note = { is: "ask", why: "tools-started", tools: ["pay"] };
+    await until(async () => expect(await runtime.runner().listRuns("t")).toMatchObject([{ recovery: note }]));
+    await changed(dbName, () => ({
+      kind: "recovery",
+      threadId: "t",
+      position: 0,
+      runId: "r~2",
+      agentId: "test",
+      since: 1,
+      notBefore: 1,
+      attempt: { of: "r", number: 2 },
+      of: "r",
+      ofIndex: 0,
+    }));
+    expect(await runtime.waiting.retry("t", "r~2")).toBe(true);
+    await until(async () => expect(await runtime.waiting.list("t")).toEqual([]));
+    expect(attempts).toBe(1);
+    expect(await runtime.runner().listRuns("t")).toMatchObject([{ runId: "r", recovery: note }]);
   });
 });
 
