@@ -12,7 +12,8 @@ export interface EncryptionApi {
    *
    * @param key a passphrase, or a key as `createEncryptionKey` makes it. A passphrase leaves this tab only as what keys are
    * derived from; in WebKit, which hands no `CryptoKey` to a SharedWorker, as bytes, and no other key can be given there
-   * Resolves when everything can be read. Errors: RunnerError `wrong-key`; `invalid-input` where the host encrypts nothing
+   * Resolves when everything can be read. Errors: RunnerError `wrong-key` (`details.dbName` says of which
+   * database); `locked` if somebody locks it meanwhile; `invalid-input` where the host encrypts nothing
    */
   unlock(key: EncryptionKey): Promise<void>;
   /**
@@ -23,7 +24,7 @@ export interface EncryptionApi {
   /**
    * From now on `next` is the key, and the database is unlocked. What is stored is not encrypted anew.
    *
-   * Errors: RunnerError `wrong-key`, nothing changed.
+   * Errors: RunnerError `wrong-key`, nothing changed; `locked` if somebody locks it meanwhile: the key may have changed.
    */
   changeKey(current: EncryptionKey, next: EncryptionKey): Promise<void>;
 }
@@ -43,7 +44,7 @@ export const encryptionApi = (link: HostLink): EncryptionApi => ({
   },
   lock: async () => {
     try {
-      await link.call("lock");
+      await link.call("lock", { id: randomId() });
     } finally {
       // Whatever fails: this tab must not unlock the next host.
       link.keep(undefined);

@@ -1,5 +1,11 @@
 import type { KeyRing } from "../storage/encryption/key-ring.js";
-import { encryptRecords, fieldOf, type Encrypted, type RecordsOf } from "../storage/indexeddb/encrypt-records.js";
+import {
+  encryptRecords,
+  encryptStores,
+  fieldOf,
+  type Encrypted,
+  type RecordsOf,
+} from "../storage/indexeddb/encrypt-records.js";
 import { placeOfCheckpoint, placeOfMetadata, placeOfValue, placeOfWrite } from "./places.js";
 import { CONTENT, type SaverConnection, type SaverSchema } from "./schema.js";
 import { serializedCodec } from "./serialized.js";
@@ -16,12 +22,12 @@ const RECORDS: { readonly [Name in Content]: RecordsOf<SaverSchema[Name]["value"
 };
 
 /** Encrypts what was saved before the database had a key, or before its data key was changed. */
-export async function encryptRest(connection: SaverConnection, ring: KeyRing, signal: AbortSignal): Promise<void> {
-  const id = await ring.behind();
-  if (id === undefined) return;
+export function encryptRest(connection: SaverConnection, ring: KeyRing, signal: AbortSignal): Promise<boolean> {
   const codec = serializedCodec(ring.codec);
   const encrypt = <Name extends Content>(name: Name): Promise<Encrypted> =>
     encryptRecords({ connection, ring, signal }, name, { payloadsIn: RECORDS[name], codec });
-  for (const name of CONTENT) if ((await encrypt(name)) !== "all") return;
-  await ring.caughtUp(id);
+  return encryptStores(
+    ring,
+    CONTENT.map((name) => () => encrypt(name)),
+  );
 }

@@ -22,6 +22,7 @@ import { equalJson, isRecord } from "../run/json.js";
 import { decoded, isSealed, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
 import { ENCRYPTION, type EncryptionOption } from "../storage/encryption-option.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
+import { refuseLocked } from "../storage/indexeddb/keyless.js";
 import { storedBy, type StoredBy } from "../storage/indexeddb/stored-by.js";
 import { isSerialized, placeOf } from "./checks.js";
 import { configOf, invalid, namesIn, namespaceOf, type CheckpointName } from "./config.js";
@@ -118,6 +119,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     const names = namesIn(config);
     if (names.threadId === undefined) return undefined;
     const stored = await readTuple(this.connection, namespaceOf(names), names.id);
+    if (stored === undefined) await this.refuseLocked();
     return stored && this.tupleOf(stored);
   }
 
@@ -135,10 +137,12 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     const beforeId = namesIn(before).id;
     let left = limit ?? Infinity;
     let after: CheckpointName | undefined;
+    let isEmpty = true;
     do {
       if (left <= 0) return;
       const page = await readPage(this.connection, names, beforeId, after, filter === undefined ? left : Infinity);
       for (const record of page.records) {
+        isEmpty = false;
         if (filter !== undefined && !matches(await this.metadataOf(record), filter)) continue;
         const stored = await readTuple(this.connection, record, record.id);
         // Deleted in the meantime.
@@ -149,6 +153,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
       }
       after = page.last;
     } while (after !== undefined);
+    // The others cannot be decoded without the key.
+    if (isEmpty) await this.refuseLocked();
   }
 
   /**
@@ -210,6 +216,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
       names.threadId === undefined
         ? { seeds: [], writes: [] }
         : await readHistory(this.connection, namespaceOf(names), names.id, options.channels);
+    if (history.seeds.length + history.writes.length === 0) await this.refuseLocked();
     const writes = await Promise.all(history.writes.map((write) => this.writeOf(write)));
     const seeds = await Promise.all(
       history.seeds.map(
@@ -240,6 +247,11 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   close(): Promise<void> {
     this.stored.close();
     return this.connection.close();
+  }
+
+  /** Without the key nobody is told what is not there either. */
+  private refuseLocked(): Promise<void> {
+    return refuseLocked(this.connection, this.stored.codec, KEYS);
   }
 
   private get encoding(): Encoding {

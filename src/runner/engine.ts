@@ -13,6 +13,7 @@ import { isBusy } from "../run/life.js";
 import { loaded } from "../run/loaded.js";
 import { hostChannel, type LockMessage } from "../lock/protocol.js";
 import type { RunRow } from "../storage/run-store.js";
+import type { Passes } from "../storage/encryption/passes.js";
 import type { ThreadChange } from "../wire/shapes.js";
 import { eventLimits } from "./agent/event-limits.js";
 import { Recovery } from "./claim/recovery.js";
@@ -68,8 +69,8 @@ export class RunnerEngine {
   private readonly closed = sharedController();
   private readonly ready: Promise<HeldLock>;
   private opening: Promise<void> | undefined;
-  /** What was stored before the key is encrypted: one call after the other. */
-  private encrypting: Promise<void> = Promise.resolve();
+  /** They encrypt what was stored before the key, or without it. */
+  private readonly passes: Lazy<Passes>;
   private closing: Promise<void> | undefined;
 
   constructor(preset: RunnerPreset, options: LocalAgentRunnerOptions) {
@@ -104,12 +105,12 @@ export class RunnerEngine {
           await this.stopping.endAll("broken");
           if (!deleted) outdated.abort(new RunnerError("outdated", { dbName }));
         },
-        // In the background; what fails is tried again when keys are unlocked next.
-        onKeys: () => {
-          this.encrypting = this.encrypting
-            .then(() => this.parts.store.encryptRest?.(this.closedSignal))
-            .catch(() => undefined);
-        },
+        // Where the code cannot be loaded now, the next unlocking begins them.
+        onKeys: (isLater) =>
+          void this.passes.get().then(
+            (passes) => (isLater ? passes.soon() : passes.begin()),
+            () => undefined,
+          ),
         onGone: (deleted) => void this.beginAnew(deleted),
       }),
     };
@@ -136,6 +137,10 @@ export class RunnerEngine {
     this.outbox = new Lazy(async () => {
       const { Outbox } = await loaded(import("./outbox.js"));
       return new Outbox(this.parts, this.history, this.signals, (holder) => this.recovery.watch(holder));
+    });
+    this.passes = new Lazy(async () => {
+      const { Passes } = await loaded(import("../storage/encryption/passes.js"));
+      return new Passes(async () => (await store.encryptRest?.(signal)) === true, clock, signal);
     });
     this.isLimited = areLimits(limits);
     this.retention = new Lazy(async () => {
@@ -295,6 +300,8 @@ export class RunnerEngine {
   private hear(message: LockMessage): void {
     const { type, threadId, from } = message;
     if (type === "started") this.recovery.watch(from);
+    // It may have been that of a host without the key.
+    if (type === "ended") this.passes.made?.again();
     const own = this.runs.current(threadId);
     if (type === "claim" && own !== undefined && own.is.is !== "claiming" && own.is.is !== "queued") {
       this.parts.channel.post({ type: isBusy(own.is) ? "refused" : "wait", threadId, runId: own.runId });

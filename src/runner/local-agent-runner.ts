@@ -455,6 +455,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     checkOption("runIndex", runIndex, { least: 0, endless: false });
     await this.here(threadId);
     const { store } = this.engine.parts;
+    await store.readable?.();
     const found = runIndex === undefined ? store.runById(threadId, runId) : store.run(threadId, runIndex);
     const [head, run] = await Promise.all([store.head(threadId), found]);
     if (head === undefined || head.deleted === true) throw new RunnerError("unknown-thread", { threadId });

@@ -16,6 +16,12 @@ export interface KeptKey {
   readonly id?: string;
 }
 
+/** A sign-out. */
+export interface LockCall {
+  /** See {@link KeptKey}: somebody may have unlocked the database in between. */
+  readonly id?: string;
+}
+
 /** The key of the database from now on, and the one before. */
 export interface ChangedKey {
   readonly current: SentKey;
@@ -32,6 +38,7 @@ export type LockChanged = (forAll: boolean, isAnew: boolean) => void;
 /** Between hosts of a database. `UNCOUNTED` comes before the other, where its count of locks could not be written. */
 const LOCKED = "locked";
 const UNCOUNTED = "lock not counted";
+const ROTATED = "rotated";
 
 /** Of so many calls it is remembered that they were made. */
 const MOST_CALLS = 100;
@@ -44,6 +51,7 @@ export class Locking {
   /** One change after the other. */
   private last: Promise<unknown> = Promise.resolve();
   private readonly keys: Subscription;
+  private readonly rotations: Subscription;
   /** The encryption has a key. */
   private hasKey = false;
   /** How often keys came or went, and how often when the runner was made. */
@@ -51,6 +59,8 @@ export class Locking {
   private followed: number;
   /** By the id of a call, how often the database had been locked when it came first. */
   private readonly calls = new Map<string, number>();
+  /** By the id of a call that has locked it here, why that may not count elsewhere. Another host would lock it again. */
+  private readonly locked = new Map<string, readonly unknown[]>();
   /** The database's count does not tell which keys were kept since before it was locked: none of them counts here. */
   private isUncounted = false;
 
@@ -63,8 +73,12 @@ export class Locking {
   ) {
     channel.messages$.subscribe((message) => {
       if (message === UNCOUNTED) this.uncounted();
-      if (message === LOCKED) void this.inTurn(() => this.lockHere()).catch(() => undefined);
+      if (message === ROTATED) void encryption.renew();
+      if (message !== LOCKED) return;
+      encryption.stopWaiting();
+      void this.inTurn(() => this.lockHere()).catch(() => undefined);
     });
+    this.rotations = encryption.rotated$.subscribe(() => channel.post(ROTATED));
     this.keys = encryption.unlocked$.subscribe((hasKey) => {
       // A function that had failed gives the key: what goes on here goes on, and tabs that were refused ask again.
       if (hasKey && this.hasKey) return this.changed(false, false);
@@ -88,8 +102,11 @@ export class Locking {
    * Locks the database in all hosts: live runs are stopped, and all tabs have to give the key anew. Also where something
    * fails: nobody who signs out leaves the key behind.
    */
-  lock(): Promise<void> {
+  lock({ id }: LockCall = {}): Promise<void> {
+    this.encryption.stopWaiting();
     return this.inTurn(async () => {
+      const before = id === undefined ? undefined : this.locked.get(id);
+      if (before !== undefined) return throwFirst(before);
       const errors: unknown[] = [];
       const failed = (error: unknown): void => void errors.push(error);
       await this.home.openLocal().catch(failed);
@@ -100,8 +117,9 @@ export class Locking {
         this.channel.post(UNCOUNTED);
       });
       this.channel.post(LOCKED);
+      firstOf(this.locked, id, [...errors]);
       await this.lockHere().catch(failed);
-      if (errors.length > 0) throw errors[0];
+      throwFirst(errors);
     });
   }
 
@@ -119,6 +137,7 @@ export class Locking {
 
   close(): void {
     this.keys.unsubscribe();
+    this.rotations.unsubscribe();
     this.channel.close();
   }
 
@@ -129,7 +148,8 @@ export class Locking {
       const runner = await this.home.openLocal();
       const now = await runner.locks();
       const isKept = locks !== undefined;
-      if ((locks ?? this.firstSeen(id, now)) !== now || (isKept && this.isUncounted)) throw new RunnerError("locked");
+      if ((locks ?? firstOf(this.calls, id, now)) !== now || (isKept && this.isUncounted))
+        throw new RunnerError("locked");
       const before = await stateOf(runner);
       await give();
       // Threads in memory are not encrypted: a new runner would lose them.
@@ -137,16 +157,6 @@ export class Locking {
       else this.followed = this.changes;
       return now;
     });
-  }
-
-  /** How often the database had been locked when the call came first. */
-  private firstSeen(id: string | undefined, now: number): number {
-    if (id === undefined) return now;
-    const seen = this.calls.get(id) ?? now;
-    this.calls.set(id, seen);
-    const [oldest] = this.calls.keys();
-    if (oldest !== undefined && this.calls.size > MOST_CALLS) this.calls.delete(oldest);
-    return seen;
   }
 
   private uncounted(): void {
@@ -189,6 +199,20 @@ export class Locking {
 /** Undefined: nothing is encrypted. A host whose key is wrong cannot read either. */
 const stateOf = (runner: LocalAgentRunner): Promise<LockState | undefined> => runner.lockState().catch(() => "locked");
 
+/** What was first noted of a call. The last calls are remembered. */
+function firstOf<T>(calls: Map<string, T>, id: string | undefined, now: T): T {
+  if (id === undefined) return now;
+  const seen = calls.get(id) ?? now;
+  calls.set(id, seen);
+  const [oldest] = calls.keys();
+  if (oldest !== undefined && calls.size > MOST_CALLS) calls.delete(oldest);
+  return seen;
+}
+
+function throwFirst(errors: readonly unknown[]): void {
+  if (errors.length > 0) throw errors[0];
+}
+
 const checkId = (id: unknown): { readonly id?: string } => (typeof id === "string" ? { id } : {});
 
 /** Errors: RunnerError `invalid-input`. */
@@ -196,6 +220,9 @@ export async function checkKeptKey(given: KeptKey): Promise<KeptKey> {
   const { key, locks, id } = ((given as unknown) ?? {}) as Partial<KeptKey>;
   return { key: await checkKey(key), ...(typeof locks === "number" && { locks }), ...checkId(id) };
 }
+
+/** A tab of an older build gives nothing. */
+export const checkLock = (given: LockCall | undefined): LockCall => checkId(given?.id);
 
 /** Errors: RunnerError `invalid-input`. */
 export async function checkChangedKey(given: ChangedKey): Promise<ChangedKey> {

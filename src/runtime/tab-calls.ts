@@ -22,7 +22,7 @@ import { postAll, untilEnd } from "../wire/watched-port.js";
 import type { CallShape, Seen } from "./call-request.js";
 import type { RuntimeCore } from "./core.js";
 import { filterEvents, filterMessages, filterState, type EventFilter } from "./event-filter.js";
-import type { ChangedKey, KeptKey } from "./locking.js";
+import type { ChangedKey, KeptKey, LockCall } from "./locking.js";
 import type { Admitted } from "./request.js";
 import { runCall } from "./run-call.js";
 import type { WaitingRuns } from "./waiting/waiting-runs.js";
@@ -218,10 +218,15 @@ export const CALLS = {
     WITHOUT_KEYS,
   ),
   /** Locks it in all hosts. */
-  lock: call("encryption/lock: POST encryption/lock", nothing, async (_, { core }) => {
-    await (await core.locking()).lock();
-    return null;
-  }),
+  lock: call(
+    "encryption/lock: POST encryption/lock",
+    async (given: LockCall) => (await locking()).checkLock(given),
+    async (asked, { core }) => {
+      await (await core.locking()).lock(asked);
+      return null;
+    },
+    WITHOUT_KEYS,
+  ),
   /** Returns the same as `unlock`. */
   changeKey: call(
     "encryption/change-key: POST encryption/change-key",

@@ -7,30 +7,30 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 66_500, whole: 103_400 },
-  "./worker": { own: 72_400, whole: 119_800 },
+  ".": { own: 67_600, whole: 104_400 },
+  "./worker": { own: 73_400, whole: 120_800 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
-  serveRuntime: { own: 70_300, whole: 79_400 },
-  "./client": { own: 25_900, whole: 69_800 },
-  connectRuntime: { own: 20_400, whole: 64_300 },
+  serveRuntime: { own: 71_300, whole: 80_400 },
+  "./client": { own: 26_400, whole: 70_300 },
+  connectRuntime: { own: 20_900, whole: 64_800 },
   // The hooks, and the stores below them: about 6 kB more than the connection alone.
-  "connectRuntime, react": { own: 25_700, whole: 70_200 },
+  "connectRuntime, react": { own: 26_200, whole: 70_700 },
   "./react": { own: 10_200, whole: 16_500 },
   // What CopilotKit has of its own is not in it.
   "./copilotkit": { own: 10_900, whole: 19_700 },
   "./vue": { own: 9_800, whole: 21_800 },
   "./svelte": { own: 9_700, whole: 19_600 },
-  "./runtime": { own: 75_600, whole: 87_100 },
+  "./runtime": { own: 76_700, whole: 88_200 },
   // What runs agents comes with `startHost`.
   "./node": { own: 9_200, whole: 9_200 },
-  "./service-worker": { own: 7_200, whole: 7_200 },
+  "./service-worker": { own: 7_600, whole: 7_600 },
   // Nearly all of it is the serializer of LangGraph, with what it can bring back.
-  "./langgraph": { own: 11_300, whole: 238_000 },
+  "./langgraph": { own: 11_800, whole: 238_000 },
   // What asks models, and the AI SDK, come with the first run.
   "./ai": { own: 8_300, whole: 51_300 },
-  "./encryption": { own: 9_900, whole: 13_000 },
+  "./encryption": { own: 10_900, whole: 14_000 },
   // The NATS client comes with the first connection.
-  "./sync": { own: 10_700, whole: 13_700 },
+  "./sync": { own: 11_800, whole: 14_900 },
   "./checkpoint": { own: 12_000, whole: 12_000 },
   "./conformance": { own: 23_900, whole: 65_500 },
 };

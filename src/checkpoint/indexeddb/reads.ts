@@ -22,6 +22,10 @@ export async function newestOf(
   return record === undefined ? null : toMetadata(record);
 }
 
+/** Without the key nobody is told what is not there either. */
+const none = (connection: CheckpointConnection, codec: PayloadCodec): Promise<null> =>
+  refuseLocked(connection, codec, KEYS).then(() => null);
+
 /** The largest count that `getAll` accepts, an unsigned long. */
 const MOST = 2 ** 32 - 1;
 
@@ -31,7 +35,7 @@ export const checkpointReads = (
 ): Pick<StoredCheckpoints, "get" | "newest" | "list" | "lineage"> => ({
   get: async (id) => {
     const record = await connection.read(["states"], (tx) => tx.objectStore("states").get(id));
-    return record === undefined ? null : decodeCheckpoint(codec, id, record);
+    return record === undefined ? none(connection, codec) : decodeCheckpoint(codec, id, record);
   },
 
   newest: async (runId, nodeId) => {
@@ -43,7 +47,7 @@ export const checkpointReads = (
           : await metadata.index("node").getKey(everyPlace(runId, nodeId));
       return id === undefined ? undefined : { id, record: await tx.objectStore("states").get(id) };
     });
-    if (newest === undefined) return null;
+    if (newest === undefined) return none(connection, codec);
     const checkpoint = await decodeCheckpoint(codec, newest.id, newest.record);
     if (checkpoint.runId !== runId || (nodeId !== undefined && checkpoint.nodeId !== nodeId))
       throw corrupt("states", { checkpointId: newest.id });

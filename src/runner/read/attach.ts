@@ -84,6 +84,7 @@ export async function* attach(
   /** Of the last run that the reader was handed, where it ended in an error. */
   let failedIndex: number | undefined;
   let toldRecovery: unknown;
+  let mayRead = false;
   try {
     // A run that is being claimed is running for whoever asks (`isRunning`): a reader that ends must not miss it.
     if (!follow) await context.liveRun(threadId)?.claimed;
@@ -95,6 +96,10 @@ export async function* attach(
       });
       comesBack = false;
       if (next === "again") continue;
+      // A snapshot was decoded.
+      const isDecoded = next !== "end" && "prelude" in next && next.prelude.gone === undefined;
+      if (!mayRead && !isDecoded) await refuseLocked(context, threadId);
+      mayRead = true;
       if (next !== "end") {
         lostRunId = undefined;
         if ("prelude" in next) {
@@ -148,6 +153,15 @@ export async function* attach(
     reading.abort();
     release();
   }
+}
+
+/**
+ * Without the key no reader is told either that there is nothing more. A run that this host goes on with may be read.
+ *
+ * Errors: RunnerError `locked`, `wrong-key`, or a storage code
+ */
+export async function refuseLocked({ parts, liveRun }: AttachContext, threadId: string): Promise<void> {
+  if (liveRun(threadId) === undefined) await parts.store.readable?.();
 }
 
 /** `alone`: nothing before the run is sent. */

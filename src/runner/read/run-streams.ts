@@ -11,7 +11,7 @@ import type { Frame } from "../../wire/shapes.js";
 import { withBase } from "../../wire/frames.js";
 import { threadEvents } from "../../wire/thread-events.js";
 import { ownEvent } from "../agent/accept.js";
-import { feedOf, toFrame, toLiveRunInfo, type AttachContext } from "./attach.js";
+import { feedOf, refuseLocked, toFrame, toLiveRunInfo, type AttachContext } from "./attach.js";
 import { baselineFor, wholeBaseline, type Asked } from "../history/baseline.js";
 import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
 import { tailRun, type TailEnd } from "./tail.js";
@@ -75,6 +75,7 @@ export async function* framesOfRecorded(
   const { signal } = reading;
   try {
     const { store } = context.parts;
+    await refuseLocked(context, threadId);
     // Several runs may have the id: the cursor says which.
     const row = after === undefined ? await store.runById(threadId, runId) : await store.run(threadId, after.runIndex);
     const isThis =

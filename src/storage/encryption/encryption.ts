@@ -1,10 +1,11 @@
 import { BehaviorSubject, Subject, type Observable } from "rxjs";
+import { systemClock } from "../../platform/clock.js";
 import { Lazy } from "../../platform/lazy.js";
 import { RunnerError } from "../../run/errors.js";
 import { checkNames, type Names } from "../../run/options.js";
 import type { LockState } from "../../run/types.js";
 import { keyFailed, toKey } from "./keys.js";
-import { KeyRing, type KeyStore } from "./key-ring.js";
+import { KeyRing, type KeyStore, type OnOpened } from "./key-ring.js";
 
 /** A passphrase, or a key that may wrap and unwrap keys, see {@link createEncryptionKey}. */
 export type EncryptionKey = CryptoKey | string;
@@ -13,10 +14,14 @@ export type EncryptionKey = CryptoKey | string;
 export interface EncryptionOptions {
   /**
    * The key, or a function that is called when it is first needed: while it fails, everything is `locked`, and each use
-   * calls it again. Absent: somebody unlocks it later.
+   * calls it again. So it is where it does not answer within 5 s; its key is used when it comes, unless somebody has
+   * locked or unlocked it meanwhile. Absent: somebody unlocks it later.
    */
   readonly key?: EncryptionKey | (() => EncryptionKey | Promise<EncryptionKey>);
 }
+
+/** How long a function that gives the key is waited for, in ms. A host says hello only after that. */
+const KEY_MS = 5_000;
 
 const NAMES: Names<EncryptionOptions> = { key: true };
 
@@ -30,8 +35,13 @@ export class Encryption {
   private readonly joining = new Set<Promise<unknown>>();
   private readonly states: BehaviorSubject<boolean>;
   private readonly changes = new Subject<void>();
+  private readonly rotations = new Subject<void>();
   /** Undefined: locked. */
   private key: Lazy<CryptoKey> | undefined;
+  /** How often it was locked here. */
+  private forgotten = 0;
+  /** Ends the wait for what a function gives. */
+  private waiting: AbortController | undefined;
 
   /** @throws RunnerError `invalid-input` */
   constructor(options: EncryptionOptions = {}) {
@@ -69,12 +79,30 @@ export class Encryption {
   }
 
   /**
-   * The keys of a database. Its codec can be used at once: it rejects with `locked` as long as there is no key.
+   * Emits after each {@link rotate}: other hosts go on with the data keys that they have until they are told.
    *
-   * @param onOpened called whenever they were unlocked, or others were found
    * @internal
    */
-  ring(store: KeyStore, onOpened?: () => void): KeyRing {
+  get rotated$(): Observable<void> {
+    return this.rotations.asObservable();
+  }
+
+  /**
+   * Another host has rotated. Where the key here does not open the new data keys, those that are open stay.
+   *
+   * @internal
+   */
+  async renew(): Promise<void> {
+    await Promise.allSettled((await this.all()).map((ring) => ring.renew()));
+  }
+
+  /**
+   * The keys of a database. Its codec can be used at once: it rejects with `locked` as long as there is no key.
+   *
+   * @param onOpened called whenever they were unlocked, or others were found, or something was found that is behind
+   * @internal
+   */
+  ring(store: KeyStore, onOpened?: OnOpened): KeyRing {
     const ring = new KeyRing(store, () => this.currentKey(), onOpened);
     this.rings.push(ring);
     return ring;
@@ -119,21 +147,26 @@ export class Encryption {
    * Gives the key. If it is the first one ever, it becomes that of the databases.
    *
    * @returns the key in the form in which it can be given again: from a passphrase, what keys are derived from
-   * Errors: RunnerError `wrong-key`, nothing changed; `invalid-input` for what is no key.
+   * Errors: RunnerError `wrong-key`, nothing changed; `locked` if somebody has locked it since this call began;
+   * `invalid-input` for what is no key.
    */
   async unlock(given: EncryptionKey): Promise<CryptoKey> {
+    const refuse = this.refuseLater();
     const key = await toKey(given);
     for (const ring of await this.all()) await ring.check(key);
+    refuse();
     const before = this.key;
-    this.use(key);
+    const used = this.use(key);
     try {
       // Where none has any, they are made now: the next key that is given must be this one.
       for (const ring of await this.all()) await ring.keys();
     } catch (error) {
+      refuse();
       // Whoever gave it was refused: it must not be used later.
-      this.use(before);
+      if (this.key === used) this.use(before);
       throw error;
     }
+    refuse();
     this.tell();
     return key;
   }
@@ -161,8 +194,18 @@ export class Encryption {
     for (const one of counted) if (one.status === "rejected") throw one.reason;
   }
 
+  /**
+   * Whoever waits for a function that gives the key is refused: a sign-out must not wait for it.
+   *
+   * @internal
+   */
+  stopWaiting(): void {
+    this.waiting?.abort();
+  }
+
   /** @internal */
   forget(): void {
+    this.forgotten++;
     this.use(undefined);
     this.tell();
   }
@@ -171,15 +214,20 @@ export class Encryption {
    * From now on `next` unlocks the databases, and `current` no more. What is stored is not encrypted anew: see
    * {@link rotate}.
    *
-   * Errors: RunnerError `wrong-key`, nothing changed.
+   * Errors: RunnerError `wrong-key`, nothing changed; `locked` if somebody has locked it since this call began: it stays
+   * locked, and the key may have changed. Call again with the same keys.
    */
   async changeKey(current: EncryptionKey, next: EncryptionKey): Promise<CryptoKey> {
+    const refuse = this.refuseLater();
     const [from, to] = await Promise.all([toKey(current), toKey(next)]);
     const rings = await this.all();
     // A call that was cut off may have changed some.
     const done = await Promise.all(rings.map(async (ring) => !(await ring.isOpenedBy(from)) && ring.isOpenedBy(to)));
     if (!done.includes(true)) for (const ring of rings) await ring.check(from);
+    refuse();
+    // All or none: a lock that comes from now on leaves no database with the other key.
     for (const [at, ring] of rings.entries()) if (!done[at]) await ring.change(from, { key: to });
+    refuse();
     this.use(to);
     this.tell();
     this.changes.next();
@@ -190,17 +238,37 @@ export class Encryption {
   async rotate(): Promise<void> {
     const key = await this.currentKey();
     for (const ring of await this.all()) await ring.change(key, { rotates: true });
+    this.rotations.next();
   }
 
   private keyOf(give: () => EncryptionKey | Promise<EncryptionKey>): Lazy<CryptoKey> {
     let hasFailed = false;
+    /** Undefined: it has failed, or was not asked yet. */
+    let asked: Promise<CryptoKey> | undefined;
+    /** It was waited for in vain: it is not asked again meanwhile. */
+    let isLate = false;
+    const ask = (): Promise<CryptoKey> => {
+      const asking = (async () => toKey(await give()))();
+      asking.then(
+        () => {
+          if (isLate) lazy.get().catch(() => undefined);
+          isLate = false;
+        },
+        () => {
+          asked = undefined;
+          isLate = false;
+        },
+      );
+      return asking;
+    };
     const lazy: Lazy<CryptoKey> = new Lazy(async () => {
       let key: CryptoKey;
       try {
-        key = await toKey(await give());
+        key = await this.awaited((asked ??= ask()), isLate);
       } catch (error) {
         hasFailed = true;
-        throw keyFailed(error);
+        isLate = asked !== undefined;
+        throw keyFailed(error, isLate);
       }
       // Whoever was refused meanwhile looks again. Another key may have taken its place, or none.
       if (hasFailed && this.key === lazy) this.states.next(true);
@@ -209,14 +277,39 @@ export class Encryption {
     return lazy;
   }
 
+  /** @param isLate it is not waited for again */
+  private async awaited(asked: Promise<CryptoKey>, isLate: boolean): Promise<CryptoKey> {
+    const over = new AbortController();
+    this.waiting = over;
+    if (isLate) over.abort();
+    const tooLong = systemClock.after(KEY_MS, over.signal).then(() => {
+      throw new Error("The function that gives the key has not answered");
+    });
+    try {
+      return await Promise.race([asked, tooLong]);
+    } finally {
+      over.abort();
+    }
+  }
+
   private async all(): Promise<readonly KeyRing[]> {
     await Promise.all(this.joining);
     return [...this.rings];
   }
 
-  private use(key: CryptoKey | Lazy<CryptoKey> | undefined): void {
+  private use(key: CryptoKey | Lazy<CryptoKey> | undefined): Lazy<CryptoKey> | undefined {
     this.key = key instanceof Lazy || key === undefined ? key : new Lazy(() => key);
+    this.stopWaiting();
     for (const ring of this.rings) ring.forget();
+    return this.key;
+  }
+
+  /** @returns throws a RunnerError `locked` if somebody has locked it since: whoever signs out is not undone */
+  private refuseLater(): () => void {
+    const { forgotten } = this;
+    return () => {
+      if (this.forgotten !== forgotten) throw new RunnerError("locked");
+    };
   }
 
   private tell(): void {

@@ -16,6 +16,8 @@ import { keyIdOf, open, seal, type DataKey } from "./sealed.js";
 
 /** Where a database keeps its keys. */
 export interface KeyStore {
+  /** Says in errors which one has another key: several are unlocked together. */
+  readonly dbName: string;
   /** Unchecked; undefined if there is none. */
   load(): Promise<unknown>;
   /**
@@ -34,9 +36,12 @@ export interface KeyStore {
 export const isSameRecord = (one: unknown, other: KeyRecord | undefined): boolean => {
   const now = checkKeyRecord(one);
   if (now === undefined || other === undefined) return now === other;
-  // Each change of keys writes it with a new vector.
-  return now.locks === other.locks && now.digest.iv.every((byte, at) => byte === other.digest.iv[at]);
+  return now.locks === other.locks && haveSameKeys(now, other);
 };
+
+/** Each change of keys, and of how far they are used, writes the record with a new vector. */
+const haveSameKeys = (one: KeyRecord, other: KeyRecord): boolean =>
+  one.digest.iv.every((byte, at) => byte === other.digest.iv[at]);
 
 /** The keys of one database, in memory. */
 interface OpenKeys {
@@ -49,19 +54,32 @@ interface OpenKeys {
   readonly others: Map<number, Promise<DataKey>>;
 }
 
+/** There may be something to encrypt. `isLater`: more may come, for a while. */
+export type OnOpened = (isLater: boolean) => void;
+
 /** One database's part of an encryption: its keys, once they are unlocked, and its codec. */
 export class KeyRing {
   private opened: Promise<OpenKeys> | undefined;
+  /** The data key that something was last encrypted with. */
+  private sealedBy: number | undefined;
+  /** What was written with an older data key is being said to be there. */
+  private fallingBehind: Promise<void> | undefined;
+  /** What was last opened, or refused, with which key: deriving one takes long, and many reads may need it at once. */
+  private tried: { readonly key: CryptoKey; readonly record: string; readonly keys: Promise<OpenKeys> } | undefined;
 
   constructor(
     private readonly store: KeyStore,
     private readonly key: () => Promise<CryptoKey>,
-    /** Called whenever the keys were unlocked, or others were found. */
-    private readonly onOpened: () => void = () => undefined,
+    /** Called whenever the keys were unlocked, or others were found; `isLater`: something has fallen behind. */
+    private readonly onOpened: OnOpened = () => undefined,
   ) {}
 
   readonly codec: Required<Omit<PayloadCodec, "isPlain">> = {
-    encode: async (value, place) => seal((await this.keys()).current, value, place),
+    encode: async (value, place) => {
+      const { current } = await this.keys();
+      this.sealedBy = current.id;
+      return seal(current, value, place);
+    },
     decode: async (stored, place) => {
       const keys = await this.keys();
       if (!isSealed(stored)) {
@@ -69,7 +87,12 @@ export class KeyRing {
         if (!keys.record.isWhole && !(stored instanceof Uint8Array)) return stored;
         throw new RunnerError("corrupt-record");
       }
-      return open(await this.keyOfId(keyIdOf(stored)), stored, place);
+      const id = keyIdOf(stored);
+      const value = await open(await this.keyOfId(id), stored, place);
+      const { caughtUp, current } = keys.record;
+      // Whoever wrote it had not heard of the newer one.
+      if (caughtUp === current && id !== undefined && id < current) this.fellBehind(id);
+      return value;
     },
     digest: (text) => this.digest(text),
     ready: async () => void (await this.keys()),
@@ -81,10 +104,18 @@ export class KeyRing {
 
   /** Errors: RunnerError `locked`, `wrong-key`, `corrupt-record`, or a storage code. */
   keys(): Promise<OpenKeys> {
-    const opened = (this.opened ??= this.openNow().catch((error: unknown) => {
-      throw RunnerError.is(error) ? error : keyFailed(error);
-    }));
-    opened.catch(() => this.opened === opened && this.forget());
+    const opened = (this.opened ??= this.openNow().then(
+      (keys) => {
+        this.onOpened(false);
+        return keys;
+      },
+      (error: unknown) => {
+        throw RunnerError.is(error) ? error : keyFailed(error);
+      },
+    ));
+    opened.catch(() => {
+      if (this.opened === opened) this.opened = undefined;
+    });
     return opened;
   }
 
@@ -128,7 +159,7 @@ export class KeyRing {
   /** Errors: RunnerError `wrong-key`, if it is not that of the database. A database without keys takes any. */
   async check(key: CryptoKey): Promise<void> {
     const record = await this.load();
-    if (record !== undefined) await unlocked(key, record);
+    if (record !== undefined) await this.unlocked(key, record);
   }
 
   async isOpenedBy(key: CryptoKey): Promise<boolean> {
@@ -143,6 +174,13 @@ export class KeyRing {
 
   forget(): void {
     this.opened = undefined;
+    this.tried = undefined;
+    this.sealedBy = undefined;
+  }
+
+  /** Another host may have changed the keys. */
+  async renew(): Promise<void> {
+    if (this.opened !== undefined) await this.latest();
   }
 
   /** Whether a payload is encrypted with the key of new records. */
@@ -150,26 +188,48 @@ export class KeyRing {
     return isSealed(stored) && keyIdOf(stored) === (await this.keys()).current.id;
   }
 
-  /** The data key of new records, if something may be stored that is not encrypted with it. */
-  async behind(): Promise<number | undefined> {
+  /** The keys, if something may be stored that is not encrypted with the data key of new records. */
+  async behind(): Promise<KeyRecord | undefined> {
     const { record } = await this.keys();
-    return record.caughtUp === record.current ? undefined : record.current;
+    return record.caughtUp === record.current ? undefined : record;
   }
 
   /**
-   * Everything is encrypted with this data key, or a newer one. Nothing is changed if new records have another one by now.
+   * Everything is encrypted with the data key of new records.
    *
-   * @param id that of `behind` before everything was looked at
+   * @param since what `behind` said before everything was looked at
+   * @returns false, nothing changed, if somebody has changed the keys since, or fell behind
    */
-  async caughtUp(id: number): Promise<void> {
+  async caughtUp(since: KeyRecord): Promise<boolean> {
+    // Somebody may have locked it for all meanwhile, which is written there, too.
+    const { record } = await this.latest();
+    return haveSameKeys(record, since) && this.setCaughtUp(record.current);
+  }
+
+  /** @returns false, nothing changed, if somebody changes the keys at the same time */
+  private async setCaughtUp(to: number): Promise<boolean> {
     const opened = this.keys();
     const keys = await opened;
-    const { record } = keys;
-    if (record.current !== id) return;
-    const next = await changedRecord(await this.key(), record, { caughtUp: id });
-    if ((await this.store.replace(record, next)) && this.opened === opened) {
-      this.opened = Promise.resolve({ ...keys, record: next });
-    }
+    const next = await changedRecord(keys.by, keys.record, { caughtUp: to });
+    if (!(await this.store.replace(keys.record, next))) return false;
+    if (this.opened === opened) this.opened = Promise.resolve({ ...keys, record: next });
+    return true;
+  }
+
+  /**
+   * Something is, or may be, encrypted with an older data key, though everything was looked at, or is being: it is looked at
+   * once more. In the background; where it fails, whoever reads it next tries again.
+   */
+  private fellBehind(id: number): void {
+    const again = async (): Promise<void> => {
+      let isSet = false;
+      // Also where it says so already: who is looking at everything now must not say later that all is done.
+      while (!isSet) isSet = await this.setCaughtUp(Math.min(id, (await this.latest()).record.caughtUp));
+      this.onOpened(true);
+    };
+    this.fallingBehind ??= again()
+      .catch(() => undefined)
+      .finally(() => (this.fallingBehind = undefined));
   }
 
   /** Errors: RunnerError `wrong-key`. A database without keys is left alone. */
@@ -199,9 +259,30 @@ export class KeyRing {
       const found = await this.load();
       const record = found ?? (await newRecord(key, (await this.store.content()) === "nothing"));
       if (found === undefined && !(await this.store.replace(undefined, record))) continue;
-      const opened = await unlocked(key, record);
-      this.onOpened();
-      return opened;
+      return this.tryOnce(key, record);
+    }
+  }
+
+  /** Errors: RunnerError `wrong-key`, at once for what was refused before. */
+  private tryOnce(key: CryptoKey, of: KeyRecord): Promise<OpenKeys> {
+    const record = JSON.stringify(of);
+    if (this.tried?.key !== key || this.tried.record !== record) {
+      const tried = { key, record, keys: this.unlocked(key, of) };
+      this.tried = tried;
+      tried.keys.catch((error: unknown) => {
+        if (!RunnerError.is(error, "wrong-key") && this.tried === tried) this.tried = undefined;
+      });
+    }
+    return this.tried.keys;
+  }
+
+  private async unlocked(key: CryptoKey, record: KeyRecord): Promise<OpenKeys> {
+    const { dbName } = this.store;
+    try {
+      return await unlocked(key, record);
+    } catch (error) {
+      if (!RunnerError.is(error, "wrong-key")) throw error;
+      throw new RunnerError("wrong-key", { dbName }, { cause: error.cause });
     }
   }
 
@@ -219,15 +300,25 @@ export class KeyRing {
 
   /** The keys as they are stored now. Where the given key does not open them, those that are open stay. */
   private async latest(): Promise<OpenKeys> {
-    const before = this.opened;
-    const keys = await this.keys();
-    // Unlocking takes long, and any record may name a key that there is not.
-    if (isSameRecord(await this.store.load(), keys.record)) return keys;
-    if (this.opened !== before) return this.keys();
-    const opened = this.openNow();
-    const latest = await opened;
-    if (this.opened === before) this.opened = opened;
-    return latest;
+    for (;;) {
+      const before = this.keys();
+      const keys = await before;
+      // Unlocking takes long, and any record may name a key that there is not.
+      if (isSameRecord(await this.store.load(), keys.record)) return keys;
+      // Others were opened meanwhile, perhaps from an older record.
+      if (this.opened !== before) continue;
+      const opened = this.openNow();
+      const latest = await opened;
+      if (this.opened === before) {
+        this.opened = opened;
+        this.onOpened(false);
+        const { sealedBy } = this;
+        this.sealedBy = undefined;
+        // Who had heard of it before may not have found what was written here until now.
+        if (sealedBy !== undefined && sealedBy < latest.current.id) this.fellBehind(sealedBy);
+      }
+      return latest;
+    }
   }
 }
 

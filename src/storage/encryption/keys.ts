@@ -23,13 +23,14 @@ export type SentKey = CryptoKey | Bytes;
  * The key could not be had this time. No record is at fault: nothing may be taken for unreadable.
  *
  * @param cause stays in this context: its message may hold an address or a token
+ * @param isLate it may still come
  */
-export const keyFailed = (cause: unknown): RunnerError =>
-  new RunnerError(
-    "locked",
-    {},
-    { message: "The database is encrypted, and getting its key failed: it is asked for again at the next use", cause },
-  );
+export function keyFailed(cause: unknown, isLate = false): RunnerError {
+  const what = isLate
+    ? "its key has not come yet: it is used when it comes"
+    : "getting its key failed: it is asked for again at the next use";
+  return new RunnerError("locked", {}, { message: `The database is encrypted, and ${what}`, cause });
+}
 
 /** A key, encrypted. */
 export interface WrappedKey {

@@ -86,10 +86,14 @@ export class DatabaseConnection<Schema extends DBSchema> {
   private opening: Promise<IDBPDatabase<Schema>> | undefined;
   private ended: "closed" | "outdated" | undefined;
   private shared: SharedRead<Schema> | undefined;
-  private readonly clock: Clock;
+  readonly clock: Clock;
 
   constructor(private readonly options: ConnectionOptions<Schema>) {
     this.clock = options.clock ?? systemClock;
+  }
+
+  get dbName(): string {
+    return this.options.dbName;
   }
 
   /** Opens the database. Errors: `storage-unavailable`, `storage-blocked`, `outdated`, `closed`. */

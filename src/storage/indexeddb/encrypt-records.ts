@@ -47,8 +47,32 @@ export interface RecordsOf<Value> {
   readonly changesOf?: (record: Value) => Promise<Partial<Value> | undefined>;
 }
 
-/** How it ended. `plain-left`: something could not be encrypted. */
-export type Encrypted = "all" | "plain-left" | "stopped";
+/**
+ * How it ended. `plain-left`: something has no encrypted form. `later`: something was changed again and again, or is still to
+ * be left alone.
+ */
+export type Encrypted = "all" | "plain-left" | "later" | "stopped";
+
+/**
+ * Encrypts all stores of a database, if something in it may be behind.
+ *
+ * @param begin how it is before that
+ * @returns whether something is left that a later call may encrypt
+ */
+export async function encryptStores(
+  ring: KeyRing,
+  stores: readonly (() => Promise<Encrypted>)[],
+  begin: () => Promise<Encrypted> = async () => "all",
+): Promise<boolean> {
+  const keys = await ring.behind();
+  if (keys === undefined) return false;
+  const ends = new Set<Encrypted>();
+  for (const encrypt of [begin, ...stores]) {
+    ends.add(await encrypt());
+    if (ends.has("stopped")) return false;
+  }
+  return ends.has("later") || (!ends.has("plain-left") && !(await ring.caughtUp(keys)));
+}
 
 interface Database<Schema extends DBSchema> {
   readonly connection: DatabaseConnection<Schema>;
@@ -72,7 +96,7 @@ export async function encryptRecords<Schema extends DBSchema, Name extends Store
       Promise.all([tx.objectStore(store).getAllKeys(range, PIECE), tx.objectStore(store).getAll(range, PIECE)]),
     );
     const piece = await Promise.all(values.map((value) => encrypted(ring, value, records)));
-    if (piece.includes("plain-left")) left = "plain-left";
+    if (piece.includes("plain-left") && left === "all") left = "plain-left";
     if (piece.some((next) => typeof next === "function")) {
       const haveChanged = await connection.write([store], "relaxed", async (tx) => {
         const to = tx.objectStore(store);
@@ -88,7 +112,7 @@ export async function encryptRecords<Schema extends DBSchema, Name extends Store
       });
       if (haveChanged.includes(true)) {
         if (++tries < TRIES) continue;
-        left = "plain-left";
+        left = "later";
       }
     }
     tries = 0;

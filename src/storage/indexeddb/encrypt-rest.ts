@@ -2,7 +2,14 @@ import { isSealed } from "../codec.js";
 import type { KeyRing } from "../encryption/key-ring.js";
 import { answeredIn } from "../pending-tool-calls.js";
 import { isRecord, isText } from "./checks.js";
-import { encryptRecords, fieldOf, type Encrypted, type PayloadIn, type RecordsOf } from "./encrypt-records.js";
+import {
+  encryptRecords,
+  encryptStores,
+  fieldOf,
+  type Encrypted,
+  type PayloadIn,
+  type RecordsOf,
+} from "./encrypt-records.js";
 import {
   placeOfChunk,
   placeOfClosing,
@@ -95,20 +102,16 @@ const recordsIn = (ring: KeyRing): { readonly [Name in Content]: RecordsOf<Runti
 });
 
 /** See `encryptRest` of the store. */
-export async function encryptRest(connection: Connection, ring: KeyRing, signal?: AbortSignal): Promise<void> {
-  const id = await ring.behind();
-  if (id === undefined) return;
-  // Asked before: what such a run writes meanwhile may be behind.
-  let isLeft = await hasPlainRun(connection);
+export async function encryptRest(connection: Connection, ring: KeyRing, signal?: AbortSignal): Promise<boolean> {
   const records = recordsIn(ring);
   const encrypt = <Name extends Content>(name: Name): Promise<Encrypted> =>
     encryptRecords({ connection, ring, signal }, name, records[name]);
-  for (const name of Object.keys(records) as Content[]) {
-    const end = await encrypt(name);
-    if (end === "stopped") return;
-    isLeft ||= end === "plain-left";
-  }
-  if (!isLeft) await ring.caughtUp(id);
+  return encryptStores(
+    ring,
+    (Object.keys(records) as Content[]).map((name) => () => encrypt(name)),
+    // Asked before: what such a run writes meanwhile may be behind.
+    async () => ((await hasPlainRun(connection)) ? "later" : "all"),
+  );
 }
 
 /** Whether a run is live whose host does not encrypt it. */

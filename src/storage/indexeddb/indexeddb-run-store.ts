@@ -1,6 +1,7 @@
 import { DEFAULT_DB_NAME } from "../../platform/names.js";
 import { loaded } from "../../run/loaded.js";
 import type { PayloadCodec } from "../codec.js";
+import type { OnOpened } from "../encryption/key-ring.js";
 import type { EncryptionOption } from "../encryption-option.js";
 import type { DeviceStore } from "../devices.js";
 import type { RunStore } from "../run-store.js";
@@ -19,7 +20,7 @@ import { indexedDBWrites } from "./writes.js";
 export interface IndexedDBRunStoreOptions extends Partial<Omit<ConnectionOptions<RuntimeSchema>, "layout">> {
   readonly encryption?: EncryptionOption | undefined;
   /** Called whenever keys were unlocked: there may be something for `encryptRest`. */
-  readonly onKeys?: (() => void) | undefined;
+  readonly onKeys?: OnOpened | undefined;
   /** In place of `encryption`, for tests. */
   readonly codec?: PayloadCodec;
   /** The epochs of a new database start above it. Default 0; see {@link epochBefore}. */
@@ -99,9 +100,9 @@ export function indexedDBRunStore(options: IndexedDBRunStoreOptions = {}): RunSt
     locks: async () => (await stored.ring?.get())?.locks() ?? 0,
     keyMark: async () => (await stored.ring?.get())?.keyMark(),
     encryptRest: async (signal) => {
-      if (stored.ring === undefined) return;
+      if (stored.ring === undefined) return false;
       const { encryptRest } = await loaded(import("./encrypt-rest.js"));
-      await encryptRest(connection, await stored.ring.get(), signal);
+      return encryptRest(connection, await stored.ring.get(), signal);
     },
     close: () => {
       stored.close();

@@ -20,6 +20,8 @@ export function storedKeys<Schema extends DBSchema>(
     return keys.every(({ length }) => length === 0);
   };
   return {
+    dbName: connection.dbName,
+
     load: () => connection.read([store], async (tx) => (await tx.objectStore(store).getAll(at))[0] as unknown),
 
     replace: (from, to) => {

@@ -4,7 +4,7 @@ import { loaded } from "../../run/loaded.js";
 import type { LockState } from "../../run/types.js";
 import { plainCodec, type PayloadCodec } from "../codec.js";
 import { encryptionOf, type EncryptionOption } from "../encryption-option.js";
-import type { KeyRing } from "../encryption/key-ring.js";
+import type { KeyRing, OnOpened } from "../encryption/key-ring.js";
 import type { DatabaseConnection } from "./database-connection.js";
 import { hasKeys, type KeysAt } from "./keyless.js";
 
@@ -15,12 +15,12 @@ export interface Sealable<Schema extends DBSchema> {
   /** The stores that hold payloads, in the order in which they are encrypted anew. */
   readonly content: readonly StoreNames<Schema>[];
   /**
-   * Encrypts what was stored before, whenever keys were unlocked: in the background, and again at the next time if it
-   * fails.
+   * Encrypts what was stored before, whenever keys were unlocked: in the background. Resolves with whether something is left
+   * that a later pass may encrypt.
    */
-  readonly encryptRest?: (ring: KeyRing, signal: AbortSignal) => Promise<void>;
-  /** Called whenever keys were unlocked, for an owner that does it itself. */
-  readonly onKeys?: (() => void) | undefined;
+  readonly encryptRest?: (ring: KeyRing, signal: AbortSignal) => Promise<boolean>;
+  /** Called whenever keys were unlocked, for an owner that does it itself; `isLater`: something has fallen behind. */
+  readonly onKeys?: OnOpened | undefined;
 }
 
 /** What a database's content is stored by. */
@@ -47,13 +47,16 @@ export function storedBy<Schema extends DBSchema>(
   }
   const encryption = encryptionOf(given);
   const closed = new AbortController();
-  let last: Promise<unknown> = Promise.resolve();
-  const begin = (): void => {
-    onKeys?.();
-    if (encryptRest === undefined) return;
-    last = last
-      .then(async () => closed.signal.aborted || encryptRest(await ring.get(), closed.signal))
-      .catch(() => undefined);
+  const passes =
+    encryptRest &&
+    new Lazy(async () => {
+      const { Passes } = await loaded(import("../encryption/passes.js"));
+      const pass = async (): Promise<boolean> => encryptRest(await ring.get(), closed.signal);
+      return new Passes(pass, connection.clock, closed.signal);
+    });
+  const begin: OnOpened = (isLater) => {
+    onKeys?.(isLater);
+    passes?.get().then((them) => (isLater ? them.soon() : them.begin()), nothing);
   };
   let release = nothing;
   const ring = new Lazy(async () => {

@@ -4,7 +4,7 @@ import { openDB } from "idb";
 import { lastValueFrom, toArray } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { IndexedDBAgentRunner } from "ag-ui-local-runtime";
-import { Encryption } from "ag-ui-local-runtime/encryption";
+import { createEncryptionKey, Encryption } from "ag-ui-local-runtime/encryption";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import type { RuntimeSchema } from "../../../src/storage/indexeddb/schema.js";
 import { agentOf, freshDb, inputOf } from "../runner/kit.js";
@@ -159,6 +159,81 @@ test("a key that came too late for a lock tells nobody that there is one", async
   const states: boolean[] = [];
   encryption.unlocked$.subscribe((state) => states.push(state));
   give(fastKey);
-  await late;
+  await expect(late).rejects.toMatchObject({ code: "locked" });
+  await expect(encryption.currentKey()).rejects.toMatchObject({ code: "locked" });
   expect(states).toEqual([false]);
+});
+
+/** A function that does not answer until `give` is called. Timers pass only as the test says. */
+function silentKey() {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let give = (_key: CryptoKey): void => undefined;
+  const key = vi.fn(() => new Promise<CryptoKey>((resolve) => (give = resolve)));
+  const encryption = new Encryption({ key });
+  const store = indexedDBRunStore({ dbName: freshDb(), encryption });
+  onTestFinished(() => store.close());
+  return { key, encryption, store, give: () => give(fastKey) };
+}
+
+const NOT_COME = { code: "locked", message: expect.stringContaining("has not come") as string };
+
+test("a function that does not answer leaves it locked after 5 s, and its key is used when it comes (L13)", async () => {
+  const { key, encryption, store, give } = silentKey();
+  const states: boolean[] = [];
+  encryption.unlocked$.subscribe((state) => states.push(state));
+  const refused = expect(store.readable!()).rejects.toMatchObject(NOT_COME);
+  await vi.waitFor(() => expect(key).toHaveBeenCalledOnce());
+  await vi.advanceTimersByTimeAsync(5_000);
+  await refused;
+  // From now on at once; nobody is asked for a first key, and the function not again.
+  await expect(store.lockState!()).rejects.toMatchObject(NOT_COME);
+  expect(await encryption.state()).toBe("locked");
+  expect(states).toEqual([true]);
+  give();
+  await vi.waitFor(() => expect(states).toEqual([true, true]));
+  expect(await encryption.state()).toBe("unlocked");
+  await store.readable!();
+  expect(key).toHaveBeenCalledOnce();
+});
+
+test("a function that fails after it did not answer is asked again", async () => {
+  const { key, encryption } = silentKey();
+  let fail = (_error: Error): void => undefined;
+  key.mockImplementationOnce(() => new Promise((_, reject) => (fail = reject)));
+  const refused = expect(encryption.currentKey()).rejects.toMatchObject(NOT_COME);
+  await vi.advanceTimersByTimeAsync(5_000);
+  await refused;
+  fail(new TypeError("no network"));
+  await vi.advanceTimersByTimeAsync(0);
+  key.mockImplementationOnce(async () => fastKey);
+  expect(await encryption.currentKey()).toBe(fastKey);
+});
+
+test("while a function does not answer, somebody unlocks it, and the key that comes later is not used", async () => {
+  const { key, encryption, store, give } = silentKey();
+  const refused = expect(store.readable!()).rejects.toMatchObject({ code: "locked" });
+  await vi.waitFor(() => expect(key).toHaveBeenCalledOnce());
+  const own = await createEncryptionKey();
+  await encryption.unlock(own);
+  await refused;
+  await store.readable!();
+  give();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(await encryption.currentKey()).toBe(own);
+  expect(await encryption.state()).toBe("unlocked");
+});
+
+test("a lock does not wait for a function that does not answer, and the key that comes later does not undo it", async () => {
+  const { key, encryption, store, give } = silentKey();
+  const states: boolean[] = [];
+  encryption.unlocked$.subscribe((state) => states.push(state));
+  const refused = expect(store.readable!()).rejects.toMatchObject({ code: "locked" });
+  await vi.waitFor(() => expect(key).toHaveBeenCalledOnce());
+  await encryption.lock();
+  await refused;
+  give();
+  await vi.advanceTimersByTimeAsync(0);
+  await expect(encryption.currentKey()).rejects.toMatchObject({ code: "locked" });
+  expect(states).toEqual([true, false]);
 });

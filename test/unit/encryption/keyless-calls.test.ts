@@ -1,11 +1,13 @@
 import "fake-indexeddb/auto";
 import { openDB } from "idb";
+import { lastValueFrom, toArray, type Observable } from "rxjs";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { IndexedDBCheckpointStore } from "../../../src/checkpoint/indexeddb/indexeddb-checkpoint-store.js";
 import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import { checkpoint } from "../checkpoint/kit.js";
+import { checkpointOf, metadataOf, opened as openedSaver, threadConfig } from "../langgraph/kit.js";
 import { freshDb } from "../runner/kit.js";
 import { foreignEnd, leaving, request, runOn, settlement, claimed } from "../storage/kit.js";
 import { dumpOf } from "../storage/raw.js";
@@ -26,6 +28,14 @@ async function encrypted(): Promise<string> {
   await store.settle(claim, settlement(claim, 0, { derived: leaving("a", "said", {}), left }));
   await store.close();
   return dbName;
+}
+
+const all = <T>(of: Observable<T>): Promise<T[]> => lastValueFrom(of.pipe(toArray()));
+
+async function every<T>(of: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const one of of) found.push(one);
+  return found;
 }
 
 describe.each([
@@ -66,9 +76,65 @@ describe.each([
     ]) {
       await expect(attempt(), String(attempt)).rejects.toMatchObject({ code: "locked" });
     }
+    // Neither what is not there.
+    for (const attempt of [
+      () => runner.getThread("none"),
+      () => runner.activateRun("none", "r1"),
+      () => all(runner.connect({ threadId: "none" })),
+      () => every(runner.attachRun({ threadId: "t", runId: "none" }, new AbortController().signal)),
+    ]) {
+      await expect(attempt(), String(attempt)).rejects.toMatchObject({ code: "locked" });
+    }
     // By them a middleware decides who may delete it.
     expect(await runner.agentIds("calls")).toBeUndefined();
     expect(await runner.deleteThread("t")).toBe(true);
+  });
+
+  test("tells no reader that a run has ended", async () => {
+    const dbName = await encrypted();
+    const store = indexedDBRunStore({ dbName });
+    const { epoch, activeRunIndex: runIndex } = (await store.head("calls"))!;
+    await store.close();
+    const runner = new IndexedDBAgentRunner({ dbName, ...options() });
+    onTestFinished(() => runner.close());
+    const after = { runIndex, seq: 99, epoch };
+    await expect(all(runner.connect({ threadId: "calls", after }))).rejects.toMatchObject({ code: "locked" });
+    const frames = every(runner.attachRun({ threadId: "calls", runId: "r0", after }, new AbortController().signal));
+    await expect(frames).rejects.toMatchObject({ code: "locked" });
+  });
+
+  test("says of no checkpoint that it is not there", async () => {
+    const dbName = freshDb();
+    const store = new IndexedDBCheckpointStore({ dbName, encryption: new Encryption(encryption) });
+    await store.save(checkpoint("c"));
+    await store.close();
+    const keyless = new IndexedDBCheckpointStore({ dbName, ...options() });
+    onTestFinished(() => keyless.close());
+    for (const attempt of [
+      () => keyless.get("none"),
+      () => keyless.load("none"),
+      () => keyless.load("run", "none"),
+      () => keyless.latest("none"),
+      () => keyless.fork("none"),
+    ]) {
+      await expect(attempt(), String(attempt)).rejects.toMatchObject({ code: "locked" });
+    }
+  });
+
+  test("says of no checkpoint of LangGraph that it is not there", async () => {
+    const dbName = freshDb();
+    const saver = openedSaver(dbName, { encryption: new Encryption(encryption) });
+    const config = await saver.put(threadConfig("t"), checkpointOf({ a: 1 }), metadataOf(0), { a: 1 });
+    const keyless = openedSaver(dbName, options());
+    const none = threadConfig("none");
+    for (const attempt of [
+      () => keyless.getTuple(none),
+      () => every(keyless.list(none)),
+      () => keyless.getDeltaChannelHistory({ config: none, channels: ["a"] }),
+      () => keyless.getDeltaChannelHistory({ config, channels: ["a"] }),
+    ]) {
+      await expect(attempt(), String(attempt)).rejects.toMatchObject({ code: "locked" });
+    }
   });
 
   test("lists no checkpoints", async () => {

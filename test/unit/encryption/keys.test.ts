@@ -1,15 +1,17 @@
 import "fake-indexeddb/auto";
-import { deleteDB } from "idb";
-import { expect, onTestFinished, test } from "vitest";
+import { deleteDB, openDB } from "idb";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { IndexedDBCheckpointStore } from "../../../src/checkpoint/indexeddb/indexeddb-checkpoint-store.js";
 import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import { createEncryptionKey, type KeyRecord } from "../../../src/storage/encryption/keys.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { keyIdOf } from "../../../src/storage/encryption/sealed.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import { checkpoint } from "../checkpoint/kit.js";
 import { freshDb } from "../runner/kit.js";
 import { contents, withRuns } from "../storage/kit.js";
 import { dumpOf } from "../storage/raw.js";
+import { waiting } from "../storage/waiting.suite.js";
 import { encryption, fastKey } from "./fast-key.js";
 import { payloadsIn, restored, sealedDump } from "./kit.js";
 
@@ -129,6 +131,27 @@ test("while one host rotates, another writes with the key it has, and each reads
   }
 });
 
+test("what another host writes with the old key after all was encrypted anew is encrypted anew once it is read", async () => {
+  const dbName = freshDb();
+  const [one, other] = [host(dbName), host(dbName)];
+  await withRuns(other.store, "u", ["r0"]);
+  await one.store.threads({ limit: 9, archived: false });
+  await one.encryption.rotate();
+  const { signal } = new AbortController();
+  await one.store.encryptRest!(signal);
+  // It has not heard of it: it reads nothing of what was encrypted anew.
+  await other.store.addWaiting(waiting("w", { threadId: "v" }), 9);
+  const db = await openDB(dbName);
+  onTestFinished(() => db.close());
+  const keysUsed = async () => new Set(payloadsIn(await dumpOf(db as never)).map(({ bytes }) => keyIdOf(bytes)));
+  expect(await keysUsed()).toEqual(new Set([1, 2]));
+  expect(await one.store.waitingRuns("v")).toMatchObject([{ runId: "w" }]);
+  await vi.waitFor(async () => expect(await db.get("meta", "keys")).toMatchObject({ caughtUp: 1, isWhole: true }));
+  await one.store.encryptRest!(signal);
+  expect(await keysUsed()).toEqual(new Set([2]));
+  expect(await db.get("meta", "keys")).toMatchObject({ caughtUp: 2 });
+});
+
 test("after a rotation everything is encrypted anew, and the old key stays for who uses it", async () => {
   const { store, db, dbName } = await restored(base);
   const other = host(dbName);
@@ -167,6 +190,28 @@ test("after a change of the key another host goes on with what it has, and asks 
   expect(await contents(other.store, "t", 1)).toEqual(["from r0", "from r1"]);
   await expect(contents(host(dbName).store, "t", 0)).rejects.toMatchObject({ code: "wrong-key" });
   expect(await contents(host(dbName, next).store, "u", 2)).toEqual(["from r0", "from r1", "from r2"]);
+});
+
+test("where the log was deleted alone, whoever is refused is told which database has another key", async () => {
+  const dbName = freshDb();
+  const before = new Encryption({ key: fastKey });
+  const checkpoints = new IndexedDBCheckpointStore({ dbName, encryption: before });
+  await checkpoints.save(checkpoint("c"));
+  await checkpoints.close();
+  const own = new Encryption();
+  const store = indexedDBRunStore({ dbName, encryption: own });
+  const left = new IndexedDBCheckpointStore({ dbName, encryption: own });
+  onTestFinished(async () => void (await Promise.all([store.close(), left.close()])));
+  expect(await store.lockState!()).toBe("new");
+  const next = await createEncryptionKey();
+  await expect(own.unlock(next)).rejects.toMatchObject({
+    code: "wrong-key",
+    message: expect.stringContaining(`${dbName}.checkpoints`) as string,
+    details: { dbName: `${dbName}.checkpoints` },
+  });
+  const wrong = new IndexedDBCheckpointStore({ dbName, encryption: { key: next } });
+  onTestFinished(() => wrong.close());
+  await expect(wrong.get("c")).rejects.toMatchObject({ details: { dbName: `${dbName}.checkpoints` } });
 });
 
 test("a database that was not used yet takes part when the key is asked for, changed and rotated", async () => {

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "ag-ui-local-runtime";
 import { Encryption } from "ag-ui-local-runtime/encryption";
 import { isSealed } from "../../../src/storage/codec.js";
+import { KeyRing } from "../../../src/storage/encryption/key-ring.js";
 import { keyIdOf } from "../../../src/storage/encryption/sealed.js";
 import { agentOf, freshDb, inputOf } from "../runner/kit.js";
 import { fastKey } from "./fast-key.js";
@@ -41,6 +42,34 @@ test("nothing that a runner stores can be read but with its key", async () => {
   await expect(read(runner)).rejects.toMatchObject({ code: "locked" });
   await expect(encryption.unlock("wrong")).rejects.toMatchObject({ code: "wrong-key" });
   await encryption.unlock("correct horse");
+  expect(JSON.stringify(await read(runner))).toContain("planted answer");
+});
+
+test("a run that goes on without the key is encrypted once it has ended, without another unlock", async () => {
+  const dbName = freshDb();
+  const plain = runnerWith({ dbName });
+  let letOn = (): void => undefined;
+  const gate = new Promise<void>((resolve) => (letOn = resolve));
+  const waits = agentOf(async function* ({ runId }) {
+    yield { type: EventType.TEXT_MESSAGE_START, messageId: runId, role: "assistant" };
+    await gate;
+    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId: runId, delta: "planted answer" };
+    yield { type: EventType.TEXT_MESSAGE_END, messageId: runId };
+  });
+  const ran = lastValueFrom(plain.run({ threadId: "t", agent: waits, input: inputOf("t", "r") }).pipe(toArray()));
+  await plain.opened;
+  const db = await openDB(dbName);
+  onTestFinished(() => db.close());
+  await vi.waitFor(async () => expect(await db.getAll("chunks")).not.toEqual([]));
+  const passes = vi.spyOn(KeyRing.prototype, "behind");
+  onTestFinished(() => passes.mockRestore());
+  const runner = runnerWith({ dbName, encryption: { key: fastKey } });
+  expect(JSON.stringify(await runner.listThreads())).toContain("t");
+  await vi.waitFor(() => expect(passes).toHaveBeenCalledOnce());
+  letOn();
+  await ran;
+  await vi.waitFor(async () => expect(await db.get("meta", "keys")).toMatchObject({ isWhole: true }));
+  expect(await isFound(dbName, "planted")).toBe(false);
   expect(JSON.stringify(await read(runner))).toContain("planted answer");
 });
 

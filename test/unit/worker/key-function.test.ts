@@ -84,3 +84,63 @@ test("the run that asks for the key when it works again is answered, and not sto
   expect(await runtime.runner().getRun("r", { threadId: "thread" })).toMatchObject({ status: "finished" });
   await is({ is: "connected", encryption: "unlocked" });
 });
+
+/** Timers pass only as the test waits. */
+function silently(): void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+}
+
+test("a host whose function does not answer says hello, and whoever has the key unlocks it (L13)", async () => {
+  const dbName = freshDb();
+  await withThread(dbName);
+  silently();
+  const key = vi.fn(() => new Promise<CryptoKey>(() => undefined));
+  const { runtime, is } = tabOf({ dbName, encryption: { key }, logger: quiet });
+  await vi.waitFor(() => expect(key).toHaveBeenCalled());
+  await vi.advanceTimersByTimeAsync(5_000);
+  await is({ is: "connected", encryption: "locked", error: { code: "locked" } });
+  await runtime.encryption.unlock(fastKey);
+  await is({ is: "connected", encryption: "unlocked" });
+  expect((await runtime.threads.list()).map(({ title }) => title)).toEqual(["a question"]);
+  expect(key).toHaveBeenCalledOnce();
+});
+
+test("a key that comes late unlocks the host", async () => {
+  const dbName = freshDb();
+  await withThread(dbName);
+  silently();
+  let give = (_key: CryptoKey): void => undefined;
+  const key = vi.fn(() => new Promise<CryptoKey>((resolve) => (give = resolve)));
+  const { runtime, is } = tabOf({ dbName, encryption: { key }, logger: quiet });
+  await vi.waitFor(() => expect(key).toHaveBeenCalled());
+  await vi.advanceTimersByTimeAsync(5_000);
+  await is({ is: "connected", encryption: "locked" });
+  give(fastKey);
+  await is({ is: "connected", encryption: "unlocked" });
+  expect((await runtime.threads.list()).map(({ title }) => title)).toEqual(["a question"]);
+});
+
+test("whoever signs out waits for no key, and none that comes later undoes it", async () => {
+  let isSilent = false;
+  let give = (_key: CryptoKey): void => undefined;
+  const key = vi.fn(() => {
+    if (!isSilent) return Promise.reject(new TypeError("planted"));
+    return new Promise<CryptoKey>((resolve) => (give = resolve));
+  });
+  const { runtime, is } = tabOf({ dbName: freshDb(), encryption: { key }, logger: quiet });
+  await is({ is: "connected", encryption: "locked" });
+  silently();
+  isSilent = true;
+  const asked = key.mock.calls.length;
+  const agent = runtime.agent("says", { threadId: "thread" });
+  agent.addMessage({ id: "u", role: "user", content: "a question" });
+  const refused = expect(agent.runAgent()).rejects.toMatchObject({ code: "locked" });
+  while (key.mock.calls.length === asked) await vi.advanceTimersByTimeAsync(0);
+  // No time passes.
+  await runtime.encryption.lock();
+  give(fastKey);
+  await refused;
+  await is({ is: "connected", encryption: "new" });
+  await expect(runtime.threads.list()).rejects.toMatchObject({ code: "locked" });
+});

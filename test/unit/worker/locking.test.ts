@@ -267,6 +267,33 @@ test("an unlock that a tab repeats, since its link ended before the answer, undo
   await one.is("unlocked");
 });
 
+test("a lock that a tab repeats, since its link ended before the answer, locks out nobody who has unlocked it since", async () => {
+  let isHeld: (() => void) | undefined;
+  let locks = 0;
+  const { tab } = serve({
+    beforeRequestMiddleware: async ({ path }) => {
+      if (path.endsWith("/lock") && ++locks === 2) await new Promise<void>((resolve) => (isHeld = resolve));
+    },
+  });
+  const [one, two] = [tab(), tab()];
+  await one.is("new");
+  await one.runtime.encryption.unlock("correct horse");
+  await two.is("unlocked");
+  const locking = one.runtime.encryption.lock();
+  await vi.waitFor(() => expect(isHeld).toBeDefined());
+  await two.is("locked");
+  await two.runtime.encryption.unlock("correct horse");
+  isHeld!();
+  await locking;
+  for (const { is, runtime } of [one, two]) {
+    await is("unlocked");
+    expect(await titles(runtime)).toEqual([]);
+  }
+  // The next sign-out is another one.
+  await one.runtime.encryption.lock();
+  for (const { is } of [one, two]) await is("locked");
+});
+
 test("where the browser stores nothing, unlocking costs no thread in memory, and is over (L13)", async () => {
   const opening = vi.spyOn(indexedDB, "open").mockImplementation(() => {
     throw new DOMException("no storage", "UnknownError");
