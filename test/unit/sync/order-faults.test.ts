@@ -112,7 +112,7 @@ test("a thread that cannot be read again now holds up no other thread", async ()
   await say(phone, "other", "o1", agentOf(counter(1)));
   await eventually(() => expect(ended(server)).toBe(2));
   await inStep(tablet);
-  expect(await tree(tablet, "other")).toHaveProperty("o1");
+  await eventually(async () => expect(await tree(tablet, "other")).toHaveProperty("o1"));
   const { gate, letOn } = gated();
   const { space } = tablet;
   const { entries } = space;
