@@ -14,7 +14,8 @@ import { isAskedRun, isAsker, isErrorData, type AskedRun } from "./asked-run.js"
 
 /**
  * History of the messages: 1, the first. 2: {@link WholeMessage}, and only that one. 3: what names a run by its answer, see
- * `runName`. 4: {@link ResultMessage}. An entry of a later version is not understood, and a device that meets one says that it is outdated.
+ * `runName`. 4: {@link ResultMessage}. An entry of a later version is not understood, and a device that meets one says that it
+ * is outdated.
  */
 const SYNC_VERSION = 4;
 
@@ -175,6 +176,7 @@ const isText = (value: unknown): value is string => typeof value === "string";
 const isIndex = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 /** In ms since the Unix epoch, up to the year 33658: what is listed by it is named by 15 digits. */
 const isTime = (value: unknown): value is number => isIndex(value) && value < 1e15;
+const isSpan = (value: unknown): boolean => Number.isSafeInteger(value) && Math.abs(value as number) < 1e15;
 const isFlag = (value: unknown): value is boolean => typeof value === "boolean";
 const isNullOr = (is: (value: unknown) => boolean) => (value: unknown) => value === null || is(value);
 const isMaybe = (is: (value: unknown) => boolean) => (value: unknown) => value === undefined || is(value);
@@ -212,7 +214,8 @@ function isChunk(value: unknown): boolean {
     firstSeq: isIndex,
     count: isIndex,
     at: isTime,
-    times: isListOf(isTime),
+    // Pairs of a count and the ms after `at`: less than none where a clock was set back, or the end is another device's.
+    times: isListOf(isSpan),
     open: isMaybe(isOpen),
     entries: isListOf(has({ event: isRecord, cuts: isMaybe(isListOf(isIndex)) })),
   })(value);
@@ -345,8 +348,14 @@ export function decodeMessage(body: Uint8Array): SpaceMessage | "newer" | undefi
   }
   if (!isRecord(value) || !isIndex(value["v"])) return undefined;
   if (value["v"] > SYNC_VERSION) return "newer";
-  return weigh(value, { depth: DEEPEST }).depth > DEEPEST ? undefined : messageOf(value);
+  return readable(value);
 }
+
+/** Whether other devices understand it: what they do not would be sent for ever. */
+export const isReadable = (message: SpaceMessage): boolean => readable(message) !== undefined;
+
+const readable = (value: unknown): SpaceMessage | undefined =>
+  weigh(value, { depth: DEEPEST }).depth > DEEPEST ? undefined : messageOf(value);
 
 /** What an entry of this thread says; undefined: nothing. */
 export function messageIn({ seq, body }: Pick<SpaceEntry, "seq" | "body">, threadId: string): SpaceMessage | undefined {

@@ -1,11 +1,11 @@
-import { messageOf } from "../run/errors.js";
+import { messageOf, RunnerError } from "../run/errors.js";
 import type { FedRun } from "../run/run-feed.js";
 import { isUnreadable } from "../runner/history/run-log.js";
 import type { RunnerParts } from "../runner/parts.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { ThreadHead } from "../storage/run-store.js";
-import type { SpaceMessage } from "./messages.js";
+import { isReadable, type SpaceMessage } from "./messages.js";
 import { nextOfLive, nextToSend, readToSend, type Next } from "./outgoing.js";
 import type { ThreadRecord } from "./sync-database.js";
 
@@ -75,8 +75,17 @@ export class Sender {
       if (isOld) continue;
       if (next === undefined) return;
       if (next.is === "sent") thread.skip(next.runIndex);
+      else if (!isReadable(next.message)) this.leaveOut(next.message);
       else if (!(await thread.add(next.message))) return;
     }
+  }
+
+  /** Something in the log that no other device would understand must not keep later runs here. Errors: `corrupt-record` */
+  private leaveOut({ type, threadId }: SpaceMessage): void {
+    const { sent } = this.thread.record();
+    if (type !== "run" && type !== "events" && type !== "end") throw new RunnerError("corrupt-record", { threadId });
+    this.context.parts.logger.warn(`${threadId}: not sent: a run that other devices would not understand`);
+    this.thread.skip(sent);
   }
 
   /** What is to be sent next, by what stands in the log. */

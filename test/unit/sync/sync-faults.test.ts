@@ -1,6 +1,8 @@
+import { EventType, type BaseEvent } from "@ag-ui/client";
 import { describe, expect, onTestFinished, test, vi, type Mock } from "vitest";
 import { systemClock } from "../../../src/platform/clock.js";
 import { RunnerError } from "../../../src/run/errors.js";
+import type { Chunk } from "../../../src/run/types.js";
 import type { SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
 import { agentOf, counter, fastClock, gated } from "../runner/kit.js";
@@ -15,6 +17,7 @@ import {
   sayOffline,
   shown,
   statusOf,
+  tree,
   types,
   type Device,
 } from "./kit.js";
@@ -195,4 +198,47 @@ describe("the list of threads", () => {
     await eventually(isThere);
     expect((await timesOf(laptop, "t"))[1]).toBeGreaterThanOrEqual(before!);
   });
+});
+
+test("a run whose device's clock is set back in the middle is on all devices, and is sent once", async () => {
+  const server = new MemoryServer();
+  let setBack = 0;
+  const clock = { ...systemClock, now: () => systemClock.now() - setBack };
+  const [phone, laptop] = [device(server, "Phone", { clock }), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  phone.space.connect(false);
+  await say(phone, "t", "r1", agentOf(counter(4, (step) => void (setBack = step >= 2 ? 3_600_000 : 0))));
+  phone.space.connect(true);
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  expect(types(server).filter((type) => type === "end")).toHaveLength(2);
+});
+
+test("a run that other devices would not understand is left out, once, and what follows is sent", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "finished" } }));
+  phone.space.connect(false);
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  const { chunks } = phone.store;
+  // Somebody has changed what is stored.
+  vi.spyOn(phone.store, "chunks").mockImplementation(async (threadId, runIndex, ...more) => {
+    const read = await chunks.call(phone.store, threadId, runIndex, ...more);
+    const damaged = (event: BaseEvent): BaseEvent =>
+      event.type === EventType.TEXT_MESSAGE_CONTENT ? ({ ...event, messageId: 7 } as BaseEvent) : event;
+    const changed = (chunk: Chunk): Chunk => ({
+      ...chunk,
+      entries: chunk.entries.map((entry) => ({ ...entry, event: damaged(entry.event) })),
+    });
+    return runIndex === 1 ? read.map(changed) : read;
+  });
+  phone.space.connect(true);
+  await inStep(phone);
+  await say(phone, "other", "o1", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "other")).toHaveProperty("o1"));
+  await say(laptop, "t", "r3", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(phone, "t")).toHaveProperty("r3"));
+  expect(phone.said.join()).toContain("would not understand");
+  expect(types(server).length).toBeLessThan(20);
 });
