@@ -13,7 +13,7 @@ const TOLD = {
 
 export type RestoringReason = keyof typeof TOLD;
 
-/** Everything that the space has of a thread is to be read, or read again. Entries that come meanwhile wait for it. */
+/** Everything that the space has of a thread is to be read, or read again: with the entries that come meanwhile. */
 export class Restoring {
   /** Resolves when it is restored, or `signal` aborts. */
   readonly done: Promise<void>;

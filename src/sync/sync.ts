@@ -440,7 +440,9 @@ export class Sync {
     // It was opened meanwhile, maybe with what was known before.
     if (isPassedOver) return thread?.readUpTo(seq);
     if ((await thread?.take(entry, message)) === false) return this.take(entry);
-    if (thread !== undefined) this.serving?.take(thread);
+    if (thread?.restored === undefined) return thread && this.serving?.take(thread);
+    // What is asked for is known then.
+    void thread.restored.then(() => this.serving?.take(thread));
   }
 
   /** What an entry says; undefined: nothing. Errors: NotUnderstood */

@@ -120,6 +120,11 @@ export class ThreadSync {
     return this.its.unread === true ? undefined : this.unsavedFrom;
   }
 
+  /** Resolves when the thread was read again; undefined where it is not. */
+  get restored(): Promise<void> | undefined {
+    return this.restoring?.done;
+  }
+
   /** What others have added up to now is in the log, but for runs that are live. */
   get isHere(): boolean {
     return this.leaving === undefined && (this.runsAre === "begun" || this.runsAre === "here");
@@ -166,7 +171,13 @@ export class ThreadSync {
    * @returns false where the thread has left this device
    */
   async take(entry: SpaceEntry, message: SpaceMessage | undefined): Promise<boolean> {
-    await this.restoring?.done;
+    const { restoring } = this;
+    if (restoring !== undefined) {
+      // It comes with all others; what comes of other threads must not wait for that.
+      restoring.upTo = Math.max(restoring.upTo, entry.seq);
+      this.unsaved(entry.seq);
+      return true;
+    }
     if ((await this.leaving) === true) return false;
     await this.takeNow(entry, message);
     return true;

@@ -105,6 +105,33 @@ test("a run whose id another device uses meanwhile is sent once that one has end
   await eventually(async () => expect(await tree(phone, "t")).toHaveProperty("after"));
 });
 
+test("a thread that cannot be read again now holds up no other thread", async () => {
+  const server = new MemoryServer();
+  const [phone, tablet] = [device(server, "Phone"), device(server, "Tablet", { keep: "opened" })];
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await say(phone, "other", "o1", agentOf(counter(1)));
+  await eventually(() => expect(ended(server)).toBe(2));
+  await inStep(tablet);
+  await eventually(async () => expect(await tree(tablet, "other")).toHaveProperty("o1"));
+  const { gate, letOn } = gated();
+  const { space } = tablet;
+  const { entries } = space;
+  vi.spyOn(space, "entries").mockImplementation(async function* (...of) {
+    await gate;
+    yield* entries.apply(space, of);
+  });
+  const opened = tree(tablet, "t");
+  await passes(20);
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await say(phone, "other", "o2", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(tablet, "other")).toHaveProperty("o2"));
+  await say(tablet, "other", "o3", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(phone, "other")).toHaveProperty("o3"));
+  letOn();
+  expect(await opened).toHaveProperty("r1");
+  await eventually(async () => expect(await tree(tablet, "t")).toEqual(await tree(phone, "t")));
+});
+
 test("a run that cannot be written down here keeps no later one from the log", async () => {
   const server = new MemoryServer();
   const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
