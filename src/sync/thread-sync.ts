@@ -59,6 +59,8 @@ export class ThreadSync {
   private working: Promise<void> | undefined;
   /** Everything that the space has of it is to be read, or read again. */
   private restoring: Restoring | undefined;
+  /** The entries that are being taken: before the thread is read again, they are. Never rejects. */
+  private taking: Promise<unknown> = Promise.resolve();
   private readonly added = new AddedEntries();
   private readonly read = new ReadOfThread();
   /** The seq of the first entry that is not in the log and the record yet. */
@@ -179,8 +181,15 @@ export class ThreadSync {
       return true;
     }
     if ((await this.leaving) === true) return false;
-    await this.takeNow(entry, message);
+    await this.takeNext(entry, message);
     return true;
+  }
+
+  /** One after the other. */
+  private async takeNext(...of: Parameters<ThreadSync["takeNow"]>): Promise<void> {
+    const taken = this.taking.then(() => this.takeNow(...of));
+    this.taking = taken.catch(() => undefined);
+    await taken;
   }
 
   private async takeNow(entry: SpaceEntry, message: SpaceMessage | undefined): Promise<void> {
@@ -407,6 +416,7 @@ export class ThreadSync {
     if (isLost) await parts.clock.after(LOOK_MS, this.ended.signal);
     const reads = [parts.store.head(threadId), parts.store.thread(threadId).catch(unlessDamaged)] as const;
     const [head, row] = await Promise.all(reads);
+    await this.taking;
     await this.arrivals.giveUp(told);
     this.added.clear();
     this.read.clear();
@@ -615,7 +625,7 @@ export class ThreadSync {
     // Nothing came in between. It may have been read already, or is read again by what this would wait for.
     if (this.its.state.last === last && this.restoring === undefined && !this.ended.signal.aborted) {
       this.added.add(seq, body);
-      await this.takeNow({ is: "entry", thread: this.key, seq, body }, message);
+      await this.takeNext({ is: "entry", thread: this.key, seq, body }, message);
     }
     return seq;
   }

@@ -132,6 +132,48 @@ test("a thread that cannot be read again now holds up no other thread", async ()
   await eventually(async () => expect(await tree(tablet, "t")).toEqual(await tree(phone, "t")));
 });
 
+test("an entry that is being taken when the thread is read again loses nothing of what stands before it", async () => {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  await say(phone, "t", "first", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ first: { status: "finished" } }));
+  const [unwritten, untaken, unread] = [gated(), gated(), gated()];
+  const { store, space } = laptop;
+  const { head, runNamed } = store;
+  const { entries } = space;
+  const writing = vi.spyOn(store, "head").mockImplementation(async (threadId) => {
+    await unwritten.gate;
+    return head.call(store, threadId);
+  });
+  const taking = vi.spyOn(store, "runNamed");
+  const reading = vi.spyOn(space, "entries").mockImplementation(async function* (...of) {
+    await unread.gate;
+    yield* entries.apply(space, of);
+  });
+  // What others add to a thread before it is deleted here, and nobody has seen, brings all of it back.
+  await say(phone, "t", "second", agentOf(counter(1)));
+  await eventually(() => expect(writing).toHaveBeenCalled());
+  let asked = 0;
+  taking.mockImplementation(async (threadId, run) => {
+    if (run.runId === "third" && ++asked === 1) await untaken.gate;
+    return runNamed.call(store, threadId, run);
+  });
+  await say(phone, "t", "third", agentOf(counter(1)));
+  await eventually(() => expect(asked).toBe(1));
+  writing.mockRestore();
+  await laptop.runner.deleteThread("t");
+  unwritten.letOn();
+  // Without the mend it is being read by now.
+  await passes(50);
+  untaken.letOn();
+  await eventually(() => expect(reading).toHaveBeenCalled());
+  await passes(50);
+  unread.letOn();
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  expect(Object.keys(await tree(laptop, "t")).sort()).toEqual(["first", "second", "third"]);
+});
+
 test("a run that cannot be written down here keeps no later one from the log", async () => {
   const server = new MemoryServer();
   const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
