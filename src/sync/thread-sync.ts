@@ -173,6 +173,7 @@ export class ThreadSync {
    * @returns false where the thread has left this device
    */
   async take(entry: SpaceEntry, message: SpaceMessage | undefined): Promise<boolean> {
+    if ((await this.leaving) === true) return false;
     const { restoring } = this;
     if (restoring !== undefined) {
       // It comes with all others; what comes of other threads must not wait for that.
@@ -180,7 +181,6 @@ export class ThreadSync {
       this.unsaved(entry.seq);
       return true;
     }
-    if ((await this.leaving) === true) return false;
     await this.takeNext(entry, message);
     return true;
   }
