@@ -7,14 +7,24 @@ import { SpaceOffline } from "../../../src/sync/space.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, fullDisk, gated, rawAgent, inputOf } from "../runner/kit.js";
-import { device, inStep, makeDevice, MemoryServer, say, shown, statusOf, tree, types, type Device } from "./kit.js";
+import {
+  device,
+  eventually,
+  inStep,
+  makeDevice,
+  MemoryServer,
+  say,
+  shown,
+  statusOf,
+  tree,
+  types,
+  type Device,
+} from "./kit.js";
 
 /*
  * A device that is new in a space, where entries do not say how their thread is listed, or lie; and where what comes cannot
  * be written down.
  */
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 const ghost = { id: "ghost", name: "Ghost" };
 

@@ -7,13 +7,23 @@ import { decodeMessage, encodeMessage } from "../../../src/sync/messages.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, gated, inputOf, makeRunner } from "../runner/kit.js";
-import { device, inStep, makeDevice, MemoryServer, say, shown, statusOf, tree, types, type Device } from "./kit.js";
+import {
+  device,
+  eventually,
+  inStep,
+  makeDevice,
+  MemoryServer,
+  say,
+  shown,
+  statusOf,
+  tree,
+  types,
+  type Device,
+} from "./kit.js";
 
 /*
  * A device that is new in a space: first the list, then a thread when it is opened, the rest in the background or never.
  */
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 /** A space with threads `t0` to `t<count-1>`, of two runs each, `t0` renamed, `t1` archived. */
 async function filled(count = 3) {

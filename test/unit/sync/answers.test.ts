@@ -1,9 +1,7 @@
 import { EventType, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { agentOf, collect, inputOf, user } from "../runner/kit.js";
-import { device, ended, MemoryServer, say, shown, type Device } from "./kit.js";
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
+import { device, ended, eventually, MemoryServer, say, shown, type Device } from "./kit.js";
 
 type Answer = Partial<Pick<RunAgentInput, "resume" | "forwardedProps">>;
 

@@ -11,6 +11,7 @@ import {
   BEGINS,
   device,
   deviceOn,
+  eventually,
   inStep,
   lineOf,
   makeDevice,
@@ -26,8 +27,6 @@ import { MemorySpace } from "./memory-space.js";
  * What a review as a hostile user has found: devices that were away while the entries of a thread were joined, and hosts that
  * end in the middle of that.
  */
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 /** Resolves when nothing is added any more. */
 function still(server: MemoryServer): Promise<void> {

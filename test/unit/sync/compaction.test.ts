@@ -16,6 +16,7 @@ import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
 import {
   BEGINS,
   device,
+  eventually,
   inStep,
   makeDevice,
   MemoryServer,
@@ -30,8 +31,6 @@ import {
 /*
  * The entries of a thread at rest become one, which comes to the same on all devices, whatever they had read before.
  */
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 /** Threads are at rest at once. */
 const hasty: Clock = {

@@ -13,8 +13,11 @@ import { Sync } from "../../../src/sync/sync.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import type { Encryption } from "../../../src/storage/encryption/encryption.js";
 import type { SyncState } from "../../../src/wire/shapes.js";
-import { collect, freshDb, inputOf, makeRunner, rebuild, replay, user } from "../runner/kit.js";
+import { agentOf, collect, counter, freshDb, inputOf, makeRunner, rebuild, replay, user } from "../runner/kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
+
+/** Resolves when it throws no more: it is looked at again and again. */
+export const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 /** Lets other work of this process go on for some tasks. */
 export async function passes(tasks: number): Promise<void> {
@@ -194,5 +197,26 @@ export function lineOf({ seq, body }: MemoryServer["entries"][number]): string[]
 }
 
 export const ended = (server: MemoryServer): number => types(server).filter((type) => type === "end").length;
+
+/** Two devices in step. */
+export async function pair() {
+  const server = new MemoryServer();
+  const [phone, laptop] = [device(server, "Phone"), device(server, "Laptop")];
+  await inStep(phone, laptop);
+  return { server, phone, laptop };
+}
+
+/** Two devices whose thread `t` has one run. */
+export async function bothHave(runId: string) {
+  const { server, phone, laptop } = await pair();
+  await say(phone, "t", runId, agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+  return { server, phone, laptop };
+}
+
+/** The first answer, as a reader sees it now. */
+export async function textOn({ runner }: Device): Promise<unknown> {
+  return (await runner.getThreadMessages("t"))[1]?.content;
+}
 
 export { MemoryServer };

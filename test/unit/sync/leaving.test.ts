@@ -2,13 +2,11 @@ import { expect, test, vi } from "vitest";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
-import { device, inStep, makeDevice, MemoryServer, say, shown, tree, types, type Device } from "./kit.js";
+import { device, eventually, inStep, makeDevice, MemoryServer, say, shown, tree, types, type Device } from "./kit.js";
 
 /*
  * A device with few places: what was not changed for longest leaves it, and comes again when somebody opens it.
  */
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 const IDS = ["t0", "t1", "t2", "t3"] as const;
 

@@ -4,13 +4,11 @@ import { agentOf, collect, counted, counter, fastClock, gated } from "../runner/
 import { Recovery } from "../../../src/runner/claim/recovery.js";
 import { History } from "../../../src/runner/history/history.js";
 import { Mirror } from "../../../src/sync/mirror.js";
-import { BEGINS, device, inStep, MemoryServer, say, tree, types } from "./kit.js";
+import { BEGINS, device, eventually, inStep, MemoryServer, say, tree, types } from "./kit.js";
 
 /*
  * A run that goes on is sent, and shown on other devices, from what its host hands out: the log is written, and not read.
  */
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 async function streaming() {
   const server = new MemoryServer();

@@ -1,13 +1,24 @@
 import { expect, test, vi } from "vitest";
 import { RunnerError } from "../../../src/run/errors.js";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
-import { device, ended, inStep, makeDevice, MemoryServer, minutes, passes, say, sayNow, tree, types } from "./kit.js";
+import {
+  device,
+  ended,
+  eventually,
+  inStep,
+  makeDevice,
+  MemoryServer,
+  minutes,
+  passes,
+  say,
+  sayNow,
+  tree,
+  types,
+} from "./kit.js";
 
 /*
  * What waits to be written down, where one thing waits for another.
  */
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { interval: 5 });
 
 test("a live run ends also where an earlier one, which came back, waits for its end", async () => {
   const server = new MemoryServer();

@@ -1,5 +1,5 @@
 import { openDB } from "idb";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { Lazy } from "../../../src/platform/lazy.js";
 import { syncDbName } from "../../../src/platform/names.js";
 import { isSealed } from "../../../src/storage/codec.js";
@@ -12,10 +12,8 @@ import { KEYS_THREAD } from "../../../src/sync/thread-key.js";
 import type { SyncState } from "../../../src/wire/shapes.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, makeRunner } from "../runner/kit.js";
-import { device, inStep, MemoryServer, say, statusOf } from "./kit.js";
+import { device, eventually, inStep, MemoryServer, say, statusOf } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 const withKey = (key: CryptoKey = fastKey) => ({ encryption: new Encryption({ key }) });
 

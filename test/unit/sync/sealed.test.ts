@@ -18,6 +18,7 @@ import {
   device,
   deviceOn,
   ended,
+  eventually,
   inStep,
   MemoryServer,
   say,
@@ -29,8 +30,6 @@ import {
 } from "./kit.js";
 import { flipped, HostileServer, type Injects, type Stored } from "./hostile-server.js";
 import { MemorySpace } from "./memory-space.js";
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 /** An encryption of a device: all have one of their own. */
 const withKey = (key: CryptoKey | string = fastKey): { readonly encryption: Encryption } => ({

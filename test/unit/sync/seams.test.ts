@@ -5,7 +5,20 @@ import { agentOf, collect, counted, counter, fastClock, freshDb, gated, inputOf 
 import { gatedAgent, until } from "../waiting/kit.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import { SpaceOffline } from "../../../src/sync/space.js";
-import { device, deviceOn, inStep, lineOf, makeDevice, MemoryServer, passes, say, sayNow, tree, types } from "./kit.js";
+import {
+  device,
+  deviceOn,
+  eventually,
+  inStep,
+  lineOf,
+  makeDevice,
+  MemoryServer,
+  passes,
+  say,
+  sayNow,
+  tree,
+  types,
+} from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 import { ask, device as runtimeOn, runOf, sees, server, textsOf } from "./servers-kit.js";
 
@@ -13,7 +26,6 @@ import { ask, device as runtimeOn, runOf, sees, server, textsOf } from "./server
  * What a review as a hostile user has found where devices in step meet tool calls, stops, deletions, and runs that wait.
  */
 
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 10 });
 const story = (space: MemoryServer): string => space.entries.flatMap(lineOf).join("\n");
 const claims = (space: MemoryServer): number => types(space).filter((type) => type === "claim").length;
 /** Resolves when somebody is told to stop a run from now on. */

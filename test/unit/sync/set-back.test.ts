@@ -1,12 +1,10 @@
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import type { SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb } from "../runner/kit.js";
-import { device, deviceOn, inStep, MemoryServer, say, tree } from "./kit.js";
+import { device, deviceOn, eventually, inStep, MemoryServer, say, tree } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 /** It says by its marks which entry stands where, as a space must. */
 class MarkingSpace extends MemorySpace {

@@ -7,9 +7,10 @@ import type { SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
 import { agentOf, counter, fastClock, gated } from "../runner/kit.js";
 import {
-  deviceOn,
   device,
+  deviceOn,
   ended,
+  eventually,
   inStep,
   MemoryServer,
   say,
@@ -26,8 +27,6 @@ import { MemorySpace } from "./memory-space.js";
 /*
  * One device, one thread or one attempt fails: nothing else does.
  */
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 
 /** To whoever reads by it, entries are of a newer version from some time on. */
 class NewerSpace extends MemorySpace {

@@ -4,11 +4,10 @@ import { encodeMessage, messageIn } from "../../../src/sync/messages.js";
 import type { SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { agentOf, counter, gated } from "../runner/kit.js";
-import { device, deviceOn, inStep, lineOf, MemoryServer, passes, say, sayOffline, types } from "./kit.js";
+import { device, deviceOn, eventually, inStep, lineOf, MemoryServer, passes, say, sayOffline, types } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 
 const story = (space: MemoryServer): string => space.entries.flatMap(lineOf).join("\n");
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 const count = (space: MemoryServer, type: string): number => types(space).filter((one) => one === type).length;
 
 /** Entries from this one on come when they are let on. */

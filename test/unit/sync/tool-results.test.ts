@@ -1,12 +1,10 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { RunnerError } from "../../../src/run/errors.js";
 import { decodeMessage } from "../../../src/sync/messages.js";
 import type { ThreadToolCalls } from "../../../src/wire/shapes.js";
 import { agentOf, collect, inputOf, user } from "../runner/kit.js";
-import { device, ended, inStep, MemoryServer, shown, tree, types, type Device } from "./kit.js";
-
-const eventually = (check: () => Promise<void> | void) => vi.waitFor(check, { interval: 5 });
+import { device, ended, eventually, inStep, MemoryServer, shown, tree, types, type Device } from "./kit.js";
 
 /** Calls `ask` as often as it was told to; given results, it says them. */
 const asking = agentOf(async function* ({ messages, runId }): AsyncGenerator<BaseEvent> {
