@@ -7,7 +7,7 @@ import type {
   RunAgentParameters,
   RunAgentResult,
 } from "@ag-ui/client";
-import { defer, finalize, mergeMap, type Observable, tap } from "rxjs";
+import { defer, finalize, mergeMap, type Observable, Subject, tap } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
 import { loaded } from "../run/loaded.js";
@@ -20,6 +20,7 @@ import { tell } from "./apply/hooks.js";
 import { ThreadFollower } from "./follower.js";
 import { attachFrames, runFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
+import { asError } from "./read-until-done.js";
 import { ThreadAgent } from "./thread-agent.js";
 import { busyWith } from "./thread-run.js";
 
@@ -75,6 +76,8 @@ export class LocalAgent extends ThreadAgent {
   private turn: Promise<void> = Promise.resolve();
   /** By run id, what resolves that. */
   private readonly decided = new Map<string, () => void>();
+  /** @hidden Emits why the host was not asked to stop a run. */
+  readonly unstopped$ = new Subject<Error>();
   /** What the pipeline's next `connect` subscribes to. */
   private session$: Observable<BaseEvent> | undefined;
 
@@ -228,6 +231,7 @@ export class LocalAgent extends ThreadAgent {
             return this.runSession(parameters, subscriber).finally(() => this.begun.delete(runId));
           },
           caughtUp: () => this.follower?.caughtUp(),
+          read: () => this.connectAgent(),
           waits: () => {
             takeOut();
             this.waits$.next(runId);
@@ -362,6 +366,8 @@ export class LocalAgent extends ThreadAgent {
     return this.earlier.load(
       (before) => this.link.call("messages", { threadId, before, limit }),
       (page) => {
+        // The caller has set another thread meanwhile.
+        if (threadId !== this.threadId) return;
         this.known.load(page);
         this.putInFront(page);
         const { messages, state } = this;
@@ -461,7 +467,7 @@ export class LocalAgent extends ThreadAgent {
     // Whether it worked shows in the run's end.
     const { threadId, agentId } = this;
     const named = { threadId, runId, ...(agentId !== undefined && { agentId }) };
-    this.link.call("stop", named).catch(() => undefined);
+    this.link.call("stop", named).catch((error: unknown) => this.unstopped$.next(asError(error)));
   }
 
   private startFollower(): ThreadFollower {

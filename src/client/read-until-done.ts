@@ -1,3 +1,4 @@
+import { retry, timer, type Observable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 
 /** Retry backoff of what cannot be read: first and longest wait, in ms. */
@@ -25,5 +26,14 @@ export function readUntilDone(read: () => Promise<void>, failed: (error: Error) 
     clearTimeout(timer);
   };
 }
+
+/** Subscribes again after each error, slower each time. @param failed called with the first of several in a row */
+export const againAfterErrors = <T>(watched$: Observable<T>, failed?: (error: unknown) => void): Observable<T> => {
+  const delay = (error: unknown, count: number): Observable<unknown> => {
+    if (count === 1) failed?.(error);
+    return timer(Math.min(RETRY_MS * 2 ** (count - 1), RETRY_MAX_MS));
+  };
+  return watched$.pipe(retry({ delay, resetOnSuccess: true }));
+};
 
 export const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));

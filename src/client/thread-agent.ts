@@ -1,6 +1,7 @@
 import type { AgentConfig, BaseEvent, MessagesSnapshotEvent, RunAgentInput } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
 import { BehaviorSubject, finalize, mergeMap, Subject, tap, type Observable } from "rxjs";
+import { randomId } from "../platform/ids.js";
 import { checkKind, OBJECT } from "../run/options.js";
 import type { Cursor } from "../run/types.js";
 import { eventsOfFrame } from "../wire/frames.js";
@@ -51,6 +52,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     this.cursor = undefined;
     this.hostState = undefined;
     this.earlier = new EarlierMessages();
+    this.pendingInterrupts = [];
     this.runState$.next({ is: "idle" });
   }
 
@@ -119,8 +121,9 @@ export abstract class ThreadAgent extends ApplyingAgent {
   }
 
   protected eventsOf(frame: Frame): readonly BaseEvent[] {
-    const events = eventsOfFrame(frame);
+    let events = eventsOfFrame(frame);
     if (frame.type === "prelude") {
+      if (this.pendingInterrupts.length > 0) events = withoutInterrupts(events);
       this.known.beginAnew();
       const snapshots = events.filter(({ type }) => type === EventType.MESSAGES_SNAPSHOT);
       this.snapshotsToCome = snapshots.length;
@@ -152,4 +155,15 @@ export abstract class ThreadAgent extends ApplyingAgent {
     const state = threadRunAfter(this.runState$.value, frame);
     if (state !== this.runState$.value) this.runState$.next(state);
   }
+}
+
+/**
+ * The events of a thread whose last run failed, and that has no open interrupts: only RUN_FINISHED tells a reader that those
+ * of another branch are none of this one.
+ */
+function withoutInterrupts(events: readonly BaseEvent[]): readonly BaseEvent[] {
+  const isTold = events.some(({ type }) => type === EventType.RUN_FINISHED);
+  if (isTold || events.at(-1)?.type !== EventType.RUN_ERROR) return events;
+  const ids = { threadId: events[0]?.["threadId"] as unknown, runId: randomId() };
+  return [{ type: EventType.RUN_STARTED, ...ids }, { type: EventType.RUN_FINISHED, ...ids }, ...events];
 }

@@ -1,4 +1,5 @@
 import type { Message, UserMessage } from "@ag-ui/core";
+import { isLive, isRefused } from "./live-agent.js";
 
 /** Of CopilotKit's core (`useCopilotKit().copilotkit`): what starts a run with the page's tools and context. */
 export interface RunsAgents<A> {
@@ -59,6 +60,24 @@ async function branch<A extends HasMessages>(
   messages: HasMessages["messages"],
 ): Promise<void> {
   // They are the agent's own, in the type of its copy of the client, which this entry does not know.
-  agent.setMessages(messages as never[]);
-  await copilotkit.runAgent({ agent });
+  const show = (shown: HasMessages["messages"]): void => agent.setMessages(shown as never[]);
+  if (!isLive(agent)) {
+    show(messages);
+    return void (await copilotkit.runAgent({ agent }));
+  }
+  const { messages: before, pendingInterrupts, threadId } = agent;
+  show(messages);
+  const { messages: cut } = agent;
+  // A branch leaves the run that asked behind; the host knows whether it does.
+  agent.pendingInterrupts = [];
+  try {
+    await copilotkit.runAgent({ agent });
+  } finally {
+    // The core reports it. What is cut here is not to leave the thread with the next message.
+    if (isRefused(agent) && agent.threadId === threadId) {
+      agent.pendingInterrupts = pendingInterrupts;
+      if (agent.messages === cut) show(before);
+      else agent.connectAgent().catch(() => undefined);
+    }
+  }
 }

@@ -12,6 +12,9 @@ export const isLive = (agent: object): agent is LocalAgent => refusals.has(agent
 /** Why the run that the page asked for last did not begin, until another one of the thread does; replays the latest. */
 export const refusalOf = (agent: LocalAgent): Observable<Error | undefined> => refusals.get(agent)!;
 
+/** Whether the run that the page asked for last did not begin. */
+export const isRefused = (agent: LocalAgent): boolean => refusals.get(agent)?.value !== undefined;
+
 /** How many runs the page itself has started that are not over. */
 const ownRuns = new WeakMap<object, number>();
 
@@ -30,6 +33,8 @@ export const runsItself = (agent: object): boolean => (ownRuns.get(agent) ?? 0) 
 export function liveAgent(agent: LocalAgent): LocalAgent {
   const refusal = new BehaviorSubject<Error | undefined>(undefined);
   refusals.set(agent, refusal);
+  /** The thread that it is of. */
+  let refusedIn: string | undefined;
   /** How many runs of the thread the agent has seen begin. */
   let begun = 0;
   agent.run$.pipe(filter(({ is }) => is === "running")).subscribe(() => {
@@ -51,6 +56,7 @@ export function liveAgent(agent: LocalAgent): LocalAgent {
       // It may be another thread than the one that is followed.
       unfollow?.();
       unfollow = undefined;
+      if (refusedIn !== agent.threadId) refusal.next(undefined);
       follow();
       return connectAgent.apply(agent, given);
     },
@@ -65,6 +71,7 @@ export function liveAgent(agent: LocalAgent): LocalAgent {
       tools?.dropUnwanted();
       const before = generation;
       const begunBefore = begun;
+      const { threadId } = agent;
       refusal.next(undefined);
       ownRuns.set(agent, (ownRuns.get(agent) ?? 0) + 1);
       try {
@@ -74,7 +81,10 @@ export function liveAgent(agent: LocalAgent): LocalAgent {
         return tools?.leftOf(result, parameters?.tools) ?? result;
       } catch (error) {
         // How a run fails that has begun, `run$` tells.
-        if (begun === begunBefore) refusal.next(asError(error));
+        if (begun === begunBefore && agent.threadId === threadId) {
+          refusedIn = threadId;
+          refusal.next(asError(error));
+        }
         throw error;
       } finally {
         ownRuns.set(agent, ownRuns.get(agent)! - 1);

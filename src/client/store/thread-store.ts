@@ -4,11 +4,12 @@ import { Subscription, take } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { describeFaults, resumeFaults } from "../../run/interrupts.js";
+import { cloneJson } from "../../run/json.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent, LocalRunParameters } from "../local-agent.js";
 import type { WaitingApi } from "../waiting/waiting-api.js";
 import type { WaitingRun } from "../../wire/waiting-shapes.js";
-import { asError, readUntilDone } from "../read-until-done.js";
+import { againAfterErrors, asError, readUntilDone } from "../read-until-done.js";
 import { busyWith, type ThreadRun } from "../thread-run.js";
 import type { ShownToolCall } from "../tools/frontend-tool-runner.js";
 import { FrontendTools, withTools } from "../tools/frontend-tools.js";
@@ -80,7 +81,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   ): Promise<string> {
     return this.call(async () => {
       const parts = await Promise.all(attachments.map(partOfFile));
-      const message: UserMessage = { id: messageId, role: "user", content: withParts(content, parts) };
+      const message: UserMessage = { id: messageId, role: "user", content: cloneJson(withParts(content, parts)) };
       const { agent } = this;
       // What may wait, waits for these, too.
       if (onBusy !== "queue") {
@@ -140,7 +141,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       const index = this.indexOf(messageId);
       const message = messages[index]!;
       if (message.role !== "user") throw invalidInput("messageId", `"${messageId}" is no message of the user`);
-      return this.branch(options, [...messages.slice(0, index), { ...message, content }]);
+      return this.branch(options, [...messages.slice(0, index), { ...message, content: cloneJson(content) }]);
     });
   }
 
@@ -187,7 +188,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
 
   /** Sets the state that the next run begins with. */
   setState(state: State): void {
-    this.agent.setState(state);
+    this.agent.setState(cloneJson(state));
     this.tell();
   }
 
@@ -247,13 +248,17 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       }),
     );
     following.add(
-      this.waitingRuns.watch(this.threadId).subscribe({
-        next: (waiting) => {
-          this.waiting = waiting.length === 0 ? NONE_WAITS : waiting;
-          this.tell();
-        },
-        // The thread itself tells why nothing can be read of it.
-        error: () => undefined,
+      // The thread itself tells why nothing can be read of it.
+      againAfterErrors(this.waitingRuns.watch(this.threadId)).subscribe((waiting) => {
+        this.waiting = waiting.length === 0 ? NONE_WAITS : waiting;
+        this.tell();
+      }),
+    );
+    following.add(
+      agent.unstopped$.subscribe((error) => {
+        if (!this.isStopping) return;
+        this.isStopping = false;
+        this.failed(error);
       }),
     );
     following.add(
@@ -317,6 +322,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   private runChanged(run: ThreadRun): void {
     this.run = run;
     if (run.is === "idle") this.isStopping = false;
+    // There is nothing before it that would be read.
+    else if (run.runIndex === 0 && this.ownRuns.has(run.runId)) this.status = "ready";
     // Nothing is left of what was shown.
     if (run.is === "idle" && run.gone !== undefined) this.error = undefined;
     this.changed();
@@ -396,9 +403,11 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     change();
     this.tell();
     try {
-      const { resume: _resume, ...kept } = parameters;
+      // A page's framework may have given them as proxies, which cannot be sent.
+      const given = cloneJson(parameters);
+      const { resume: _resume, ...kept } = given;
       this.parameters = kept;
-      const offered = withTools(parameters, this.tools.definitions(agent.agentId));
+      const offered = withTools(given, this.tools.definitions(agent.agentId));
       const inTurn = { ...(onBusy !== undefined && { onBusy }), ...(whenOffline !== undefined && { whenOffline }) };
       const running = agent.runAgent({ ...offered, ...inTurn, runId });
       await Promise.race([begun, running]);

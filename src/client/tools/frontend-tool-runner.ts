@@ -1,11 +1,11 @@
 import type { Message, RunAgentParameters } from "@ag-ui/client";
-import { BehaviorSubject, Observable, of, retry, Subscription, switchMap, timer } from "rxjs";
+import { BehaviorSubject, Observable, of, Subscription, switchMap } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { messageOf, RunnerError, type RunnerErrorCode } from "../../run/errors.js";
 import type { ThreadToolCalls, WaitingToolCall } from "../../wire/shapes.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
-import { asError } from "../read-until-done.js";
+import { againAfterErrors, asError } from "../read-until-done.js";
 import { withTools, type FrontendTool, type OfferedTools, type ToolCallContext } from "./frontend-tools.js";
 import { hasUnanswered, mayWait } from "./may-wait.js";
 
@@ -187,11 +187,7 @@ export class FrontendToolRunner {
   }
 
   private watched(threadId: string): Observable<ThreadToolCalls> {
-    const delay = (error: unknown, count: number): Observable<unknown> => {
-      if (count === 1) this.fail(error);
-      return timer(Math.min(RETRY_MS * 2 ** (count - 1), RETRY_MAX_MS));
-    };
-    return this.runtime.toolCalls.watch(threadId).pipe(retry({ delay, resetOnSuccess: true }));
+    return againAfterErrors(this.runtime.toolCalls.watch(threadId), (error) => this.fail(error));
   }
 
   private take(waiting: ThreadToolCalls): void {

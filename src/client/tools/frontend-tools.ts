@@ -2,6 +2,7 @@ import type { RunAgentParameters } from "@ag-ui/client";
 import type { Tool } from "@ag-ui/core";
 import { Subject, type Observable } from "rxjs";
 import { invalidInput } from "../../run/errors.js";
+import { cloneJson } from "../../run/json.js";
 
 /** What a handler is told of its call. */
 export interface ToolCallContext {
@@ -101,7 +102,8 @@ const keyOf = (name: string, agentId: string | undefined): string => JSON.string
 
 function definitionOf(tool: FrontendTool): Tool {
   const { agentId: _agent, handler: _handler, repeatable: _repeatable, followUp: _followUp, ...definition } = tool;
-  return definition;
+  // A page's framework may have given it as proxies, which cannot be sent.
+  return cloneJson(definition);
 }
 
 /** Parameters of a run with tools in addition to their own, which have precedence. */

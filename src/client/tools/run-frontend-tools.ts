@@ -1,4 +1,4 @@
-import { filter, Subscription, take } from "rxjs";
+import { filter, Subscription, take, tap } from "rxjs";
 import { Lazy } from "../../platform/lazy.js";
 import { loaded } from "../../run/loaded.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
@@ -7,6 +7,8 @@ import { readUntilDone } from "../read-until-done.js";
 import type { FrontendToolRunner, FrontendToolRunnerOptions, ShownToolCall } from "./frontend-tool-runner.js";
 import type { FrontendTools, OfferedTools } from "./frontend-tools.js";
 import { mayWait } from "./may-wait.js";
+
+const NONE: readonly ShownToolCall[] = [];
 
 /**
  * The front-end tool calls of the thread that an agent follows. What runs them is loaded when the page offers a tool, or a
@@ -48,7 +50,12 @@ export class ToolCallsOfAgent {
     };
     life.add(
       mayWait(this.agent)
-        .pipe(filter(Boolean), take(1))
+        .pipe(
+          // What was shown when it ended is over.
+          tap((threadId) => threadId === undefined && changed(NONE)),
+          filter(Boolean),
+          take(1),
+        )
         .subscribe(() => life.add(readUntilDone(read, (error) => this.options.failed?.(error)))),
     );
     return () => life.unsubscribe();

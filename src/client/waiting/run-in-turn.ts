@@ -21,6 +21,8 @@ export interface AgentInTurn {
   readonly attach: () => Promise<RunAgentResult>;
   /** Resolves when everything is shown, where the agent follows its thread; undefined where it does not. */
   readonly caughtUp: () => Promise<void> | undefined;
+  /** Reads what the agent has not read of its thread, to the end of the live run. */
+  readonly read: () => Promise<unknown>;
   /** It waits: its messages are no part of the thread. */
   readonly waits: () => void;
   /** Its messages are part of what the agent shows again. */
@@ -74,7 +76,7 @@ function ended(error: unknown): never {
 }
 
 /** Resolves when an agent that follows its thread shows the run's end. */
-async function shown({ link, run$, caughtUp }: AgentInTurn, threadId: string, runId: string): Promise<void> {
+async function shown({ link, run$, caughtUp, read }: AgentInTurn, threadId: string, runId: string): Promise<void> {
   const isOver = async (run: ThreadRun): Promise<boolean> => {
     if (run.is === "running" && run.runId === runId) return false;
     // Over at its terminal event, which may not be shown yet.
@@ -84,8 +86,9 @@ async function shown({ link, run$, caughtUp }: AgentInTurn, threadId: string, ru
     }
     // It may have been over before it was heard of, or come with a snapshot of what is behind it.
     const known = await link.call("getRun", { threadId, runId });
-    if (known?.status === "running") return false;
-    await caughtUp();
+    if (known?.status === "running" && caughtUp() !== undefined) return false;
+    // The page has ended the following in the middle of it.
+    await (caughtUp() ?? read());
     return true;
   };
   const over$ = run$.pipe(
