@@ -15,6 +15,8 @@ const isStart = (event: unknown): boolean => (event as BaseEvent | undefined)?.t
  */
 export abstract class GeneratorAgent extends AbstractAgent {
   private aborting: AbortController | undefined;
+  /** The first run was aborted before it came here: a middleware or a subscriber delays it. A runner's clone has one. */
+  private abortedEarly = false;
 
   /** The events of one run. What it throws ends the run as errored. */
   protected abstract events(input: RunAgentInput, signal: AbortSignal): AsyncIterable<BaseEvent>;
@@ -24,10 +26,13 @@ export abstract class GeneratorAgent extends AbstractAgent {
       const aborting = new AbortController();
       this.aborting = aborting;
       const { signal } = aborting;
+      if (this.abortedEarly) aborting.abort();
+      this.abortedEarly = false;
       const { threadId, runId } = input;
       let isEnded = false;
       let yielded = 0;
       const drive = async (): Promise<void> => {
+        if (signal.aborted) return subscriber.next({ type: EventType.RUN_STARTED, threadId, runId });
         const iterator = this.events(input, signal)[Symbol.asyncIterator]();
         try {
           let upcoming = iterator.next();
@@ -78,12 +83,15 @@ export abstract class GeneratorAgent extends AbstractAgent {
 
   override abortRun(): void {
     this.aborting?.abort();
+    // While nothing runs, it would abort a later run; after a run, a subscriber may still be at its end.
+    this.abortedEarly = this.isRunning && this.aborting === undefined;
   }
 
   /** The base class copies only its own fields, onto an object that no constructor made. */
   override clone(): this {
     const copy = super.clone() as this;
     copy.aborting = undefined;
+    copy.abortedEarly = false;
     return copy;
   }
 }
