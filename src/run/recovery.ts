@@ -51,7 +51,7 @@ export interface RunEnding {
 export type AskReason =
   /** A tool that must not run twice was started, and its result is not known. */
   | "tools-started"
-  /** Its record cannot be read, or its agent is not there. */
+  /** Its record cannot be read or does not answer what the thread asks, or its agent is not there. */
   | "unreadable";
 /** Why a broken run is not attempted again. */
 export type GiveUpReason =

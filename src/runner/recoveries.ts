@@ -50,6 +50,11 @@ export class Recoveries {
     return this.end(waiting, gaveUp(waiting, "cancelled"));
   }
 
+  /** The thread refuses what it repeats, and would do so each time. @returns false if it does not wait any more */
+  refused(waiting: RecoveryWaiting): Promise<boolean> {
+    return this.end(waiting, UNREADABLE);
+  }
+
   private async end(waiting: RecoveryWaiting, note: RecoveryNote | undefined): Promise<boolean> {
     const isEnded = await this.parts.store.endRecovery(waiting, note);
     if (isEnded) this.signals.waitingChangedHere(waiting.threadId);

@@ -39,12 +39,13 @@ export function refusalFor(
   request: PlacedRequest,
   { start, head }: { readonly start: ThreadBase; readonly head?: ThreadHead },
 ): RunnerError | undefined | Promise<RunnerError | undefined> {
-  const { threadId, input, answered, afterToolCalls } = request;
+  const { threadId, input, answered, afterToolCalls, attempt } = request;
   const { runId, resume } = input;
   if (afterToolCalls === true && !isNextAfterCalls(head, runId))
     return new RunnerError("call-over", { threadId, runId });
   const interruptIds = start.interrupts.map(({ id }) => id);
-  const faults = resumeFaults(start.interrupts, resume, parts.clock.now());
+  // An attempt repeats an answer that was given in time.
+  const faults = resumeFaults(start.interrupts, resume, attempt === undefined ? parts.clock.now() : -Infinity);
   if (faults !== undefined) {
     return new RunnerError(
       "interrupts-open",

@@ -51,6 +51,8 @@ export interface WaitingParts {
     decide(row: RecoveryWaiting, headers: Headers | undefined): Promise<void>;
     /** It does not go on. @returns false if it does not wait any more */
     cancel(row: RecoveryWaiting): Promise<boolean>;
+    /** It is left to a person, since the thread refuses it. @returns false if it does not wait any more */
+    refused(row: RecoveryWaiting): Promise<boolean>;
   };
 }
 
@@ -373,6 +375,14 @@ export class WaitingRuns {
   private async failed(row: WaitingRow, known: Known, error: unknown): Promise<void> {
     const { threadId, runId } = row;
     const key = keyOf(row);
+    // Nobody can add the answers that it lacks, and what waits behind it must go on.
+    if (row.kind === "recovery" && RunnerError.is(error, "interrupts-open")) {
+      const isEnded = await this.parts.recovery.refused(row).catch(() => undefined);
+      if (isEnded !== undefined) {
+        this.known.delete(key);
+        return;
+      }
+    }
     const after = afterFailure(error, known.tries, this.clock.now(), this.parts.haveServers);
     if (after.is === "retry") {
       this.known.set(key, { ...known, retryAt: this.clock.now() + after.afterMs });

@@ -68,6 +68,7 @@ export async function waitingRuns(core: Core, runner: LocalAgentRunner, network:
       recovery: {
         decide: async (row, headers) => (await recovery.get()).decide(row, headers ?? (await newest())),
         cancel: async (row) => (await runner.recoveries()).cancel(row),
+        refused: async (row) => (await runner.recoveries()).refused(row),
       },
     },
     outbox,

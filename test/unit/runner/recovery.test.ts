@@ -218,3 +218,34 @@ test("a thread that went on is not recovered: nothing is started, the record goe
   expect(await storeOf(other).waitingRuns("t")).toEqual([]);
   expect((await other.getRun("r"))?.recovery).toMatchObject({ is: "gave-up", why: "went-on" });
 });
+
+test("an answer that was given in time counts for the attempts, however late they start (issue 16)", async () => {
+  const runner = withPolicy(makeRunner({ dbName: freshDb() }), policy);
+  const expires = Date.now() + 500;
+  const interrupts = [{ id: "i", reason: "confirm", expiresAt: new Date(expires).toISOString() }];
+  const asking = agentOf(async function* ({ threadId, runId }) {
+    yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } };
+  });
+  await collect(runner.run({ threadId: "t", agent: asking, input: inputOf("t", "r1") }));
+  const failing = agentOf(async function* () {
+    yield { type: EventType.RUN_ERROR, message: "Too many", code: "RATE_LIMITED" };
+  });
+  const resume = [{ interruptId: "i", status: "resolved" as const }];
+  const answering = { threadId: "t", agentId: "test", agent: failing, input: { ...inputOf("t", "r2"), resume } };
+  await runner.start(answering).ended;
+  await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(expires));
+  // The second one goes on with an attempt that itself began too late for an answer.
+  await (
+    await startWaiting(runner, "t", failing)
+  )?.ended;
+  const seen = vi.fn();
+  const agent = agentOf(async function* (input) {
+    seen(input.resume);
+    yield* [];
+  });
+  await (
+    await startWaiting(runner, "t", agent)
+  )?.ended;
+  expect(seen).toHaveBeenCalledExactlyOnceWith(resume);
+  expect(await runner.getRun("r2~3")).toMatchObject({ status: "finished" });
+});

@@ -190,6 +190,40 @@ describe("a row that somebody has changed in the database", () => {
   });
 });
 
+test("an attempt that lacks an answer is left to a person, and holds up nothing", async () => {
+  const dbName = freshDb();
+  const interrupts = [{ id: "i", reason: "confirm" }];
+  const agent = agentOf(async function* ({ threadId, runId }) {
+    if (runId === "r2") {
+      yield {
+        type: EventType.RUN_ERROR,
+        message: "Too many",
+        code: "RATE_LIMITED",
+        metadata: { retryAfterMs: LONG_MS },
+      } as BaseEvent;
+    } else {
+      yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } } as BaseEvent;
+    }
+  });
+  const { connect } = hostOf({ dbName, agents: { test: agent }, agentPolicies: { test: AUTO } });
+  const runtime = connect();
+  const tab = runtime.agent("test", { threadId: "t" });
+  await tab.runAgent({ runId: "r1" });
+  await tab.runAgent({ runId: "r2", resume: [{ interruptId: "i", status: "resolved" }] }).catch(() => undefined);
+  await until(async () => expect(shown(await runtime.waiting.list("t"))).toEqual(["r2~2 retry"]));
+  const db = await openDB(dbName);
+  for (const row of (await db.getAll("runs")) as { input: object }[]) {
+    await db.put("runs", { ...row, input: { ...row.input, resume: [] } });
+  }
+  db.close();
+  expect(await runtime.waiting.retry("t", "r2~2")).toBe(true);
+  await until(async () => expect(await runtime.waiting.list("t")).toEqual([]));
+  expect((await runtime.runner().listRuns("t"))[0]).toMatchObject({
+    runId: "r2",
+    recovery: { is: "ask", why: "unreadable" },
+  });
+});
+
 test("policies are checked by name and kind", () => {
   const bad: unknown[] = [
     { recovery: "always" },
