@@ -155,7 +155,7 @@ export class IncomingRun {
     await (why === undefined ? mirror?.letGo() : mirror?.breakOff(why));
   }
 
-  private async place(end: EndMessage): Promise<Written> {
+  private async place(end: EndMessage, arrived: readonly SentChunk[] = this.chunks): Promise<Written> {
     const { parts } = this.context;
     const { run, begun: before } = await this.known();
     const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device } = run;
@@ -164,7 +164,7 @@ export class IncomingRun {
     if (base === undefined) return "later";
     const { prevRunIndex, recorded } = base;
     const chunks = [...before];
-    for (const sent of [...this.chunks, end.chunk]) {
+    for (const sent of [...arrived, end.chunk]) {
       const last = chunks.at(-1);
       const next = last === undefined ? 0 : lastSeq(last) + 1;
       const chunk = sliceChunk({ ...sent, threadId, runIndex: 0, epoch: 0 }, next);
@@ -207,10 +207,11 @@ export class IncomingRun {
 
   /** What came of it is shown as broken; its device may go on with it. */
   private async placeSoFar(): Promise<Written> {
-    const count = this.chunks.length;
-    const placed = await this.place(this.brokenEnd());
+    // More may come meanwhile.
+    const chunks = this.chunks.slice();
+    const placed = await this.place(this.brokenEnd(), chunks);
     if (placed !== "done") return placed;
-    this.chunks.splice(0, count);
+    this.chunks.splice(0, chunks.length);
     this.isOver = false;
     this.begun = true;
     return "done";

@@ -522,6 +522,8 @@ export class Sync {
     const thread = await this.threadOf(threadId);
     if (thread === undefined) return;
     if (activated !== undefined) {
+      // What it knew of the space then, and not what is being read again.
+      await thread.restored;
       const run = await this.options.parts.store.run(threadId, activated);
       if (run !== undefined) thread.note({ activating: { runId: runName(run), knew: thread.record.state.active } });
     }

@@ -1,6 +1,5 @@
 import { abortWith } from "../platform/abort.js";
 import { ringOrSilence } from "../platform/bell.js";
-import { RunnerError } from "../run/errors.js";
 import type { AnsweredCall } from "../runner/parts.js";
 import { pendingIn } from "../storage/pending-tool-calls.js";
 import { CLAIM_MS, type AdmissionsParts } from "./admissions.js";
@@ -11,10 +10,8 @@ import { isEnd, resultsOf } from "./thread-state.js";
 
 /**
  * Tells the other devices the result of a tool call, before it counts here: of several results the first one in the space
- * counts. Where this device is not in step, or others do not know of the call yet, nothing is told: it is sent later,
- * from the log.
- *
- * Errors: RunnerError `call-over` where another device has given one
+ * counts, and resolves when that stands in the log. Where this device is not in step, or others do not know of the call
+ * yet, nothing is told: it is sent later, from the log.
  */
 export async function tellResult(
   { parts: { clock, store }, context, isCurrent, threadOf, moved, closed }: AdmissionsParts,
@@ -35,7 +32,8 @@ export async function tellResult(
       const runId = runName(run);
       const { state } = thread.record;
       if (isEnd(state, runId)) {
-        if (resultsOf(state, runId).includes(toolCallId)) throw new RunnerError("call-over", { threadId, toolCallId });
+        // Maybe this very one, which was told before its host ended: the log decides.
+        if (resultsOf(state, runId).includes(toolCallId)) return void (await Promise.race([thread.settled(), late]));
         const brief = row && { brief: briefOf(row) };
         const message = { type: "result", runId, result, threadId, device, ...brief } as const;
         // While somebody is about to go on, it would not count.

@@ -67,6 +67,8 @@ export class ThreadSync {
   private unsavedFrom: number | undefined;
   /** The same of what is being saved. */
   private savingFrom: number | undefined;
+  /** The seq of the last entry of a run by which another device has added something. */
+  private lastOfOthers = 0;
   /** When it was saved last, by the clock of the host. */
   private savedAt = -Infinity;
   private leaving: Promise<boolean> | undefined;
@@ -147,7 +149,7 @@ export class ThreadSync {
 
   /** Something is still to be written down that waits for nothing but the thread. */
   get isBehind(): boolean {
-    return this.arrivals.areBehind;
+    return this.restoring !== undefined || this.arrivals.areBehind;
   }
 
   /** This device has begun something in it that others do not have to its end. */
@@ -161,7 +163,9 @@ export class ThreadSync {
   get heldBy(): DeviceName | undefined {
     const { lock } = this.its.state;
     const { self, devices } = this.context;
-    if (lock === undefined || lock.device.id === self.id || devices.isAway(lock.device.id)) return undefined;
+    // One that was read again may be over long since.
+    if (this.restoring !== undefined || lock === undefined) return undefined;
+    if (lock.device.id === self.id || devices.isAway(lock.device.id)) return undefined;
     return lock.device;
   }
 
@@ -177,7 +181,7 @@ export class ThreadSync {
     const { restoring } = this;
     if (restoring !== undefined) {
       // It comes with all others; what comes of other threads must not wait for that.
-      restoring.upTo = Math.max(restoring.upTo, entry.seq);
+      restoring.keep(entry, message);
       this.unsaved(entry.seq);
       return true;
     }
@@ -297,6 +301,7 @@ export class ThreadSync {
     const { state, outcome } = folded;
     this.its = recordAfter(before, message, folded, { bytes: body.length, unsent: unsent ?? 0 });
     this.read.take(message, before.state, outcome);
+    if (state.lastRun !== before.state.lastRun) this.addedTo(before, isFromHere);
     if (type === "run") {
       // Another server took this one for dead, and goes on with its run.
       const { attempt, prev } = message;
@@ -349,6 +354,13 @@ export class ThreadSync {
     this.wake();
   }
 
+  /** Something was added to a run. What this device had on its way when people deleted the thread here, they knew. */
+  private addedTo({ deleting, state: { lastRun: before } }: ThreadRecord, isFromHere: boolean): void {
+    const { lastRun } = this.its.state;
+    if (!isFromHere) this.lastOfOthers = lastRun;
+    else if (deleting === before) this.its = { ...this.its, deleting: lastRun };
+  }
+
   /** What is damaged counts as missing: no other thread waits for it (L19). */
   private async readable<T>(read: Promise<T>): Promise<T | undefined> {
     try {
@@ -385,7 +397,8 @@ export class ThreadSync {
     if (type === "active" || type === "deleted") this.its = rest;
     // What others have of a run that is gone here comes back, and so does a thread that others had added to.
     const isGone = type === "abandon" && counts && row === undefined;
-    const isKept = isGone && (before.state.open[message.runId]?.nextSeq ?? 0) > 0;
+    const isToGo = before.deleting !== undefined;
+    const isKept = isGone && !isToGo && (before.state.open[message.runId]?.nextSeq ?? 0) > 0;
     const isRefused = type === "deleted" && !counts && before.state.deleted !== true;
     if (this.restoring !== undefined || (!isKept && !isRefused)) return;
     this.restoreLater("deleted");
@@ -404,19 +417,21 @@ export class ThreadSync {
     return { ...rest, ...(listed !== undefined && { listed }) };
   }
 
-  /** Everything that is in the space comes (back). */
-  private async restore(restoring: Restoring): Promise<void> {
+  /** Everything that is in the space comes (back). @returns the seq up to which it was to be read */
+  private async restore(restoring: Restoring): Promise<number> {
     if (!restoring.isBegun) restoring.before = this.asInLog(restoring.before);
     restoring.isBegun = true;
-    const { why, upTo, told } = restoring;
+    const { why, told } = restoring;
     const { parts } = this.context;
-    const { key, threadId, activating, state: before, unread, revives, listed } = restoring.before;
+    const { key, threadId, state: before, unread, revives, listed } = restoring.before;
     const isLost = why === "lost";
     // Whoever changes each entry must not keep this device busy.
     if (isLost) await parts.clock.after(LOOK_MS, this.ended.signal);
     const reads = [parts.store.head(threadId), parts.store.thread(threadId).catch(unlessDamaged)] as const;
     const [head, row] = await Promise.all(reads);
     await this.taking;
+    restoring.upTo = Math.max(restoring.upTo, this.its.state.last);
+    const { upTo } = restoring;
     await this.arrivals.giveUp(told);
     this.added.clear();
     this.read.clear();
@@ -446,11 +461,12 @@ export class ThreadSync {
       }
       await this.takeNow(entry, message);
     }
+    await this.takeKept(restoring);
     if (this.runsAre === "unread") this.runsAre = "read";
     // What people have done here is told once more.
     const { lastRun, deleted, active } = this.its.state;
-    const { deleting } = restoring.before;
-    if (why === "unread") {
+    const { activating, deleting } = restoring.before;
+    if (!isLost) {
       if (deleting !== undefined && deleting === lastRun) {
         // None of what others have of it comes back.
         await this.arrivals.giveUp(told);
@@ -458,11 +474,20 @@ export class ThreadSync {
       }
       if (activating !== undefined && activating.knew === active) this.note({ activating });
     }
-    if (!isLost) return;
+    if (!isLost) return upTo;
     const runId = activating?.runId ?? before.active;
-    if (head?.deleted === true) {
+    // It may have been deleted since it began to be read.
+    if ((await parts.store.head(threadId))?.deleted === true) {
       if (lastRun > 0 && deleted !== true) this.note({ deleting: lastRun });
     } else if (runId !== null && runId !== active) this.note({ activating: { runId, knew: active } });
+    return upTo;
+  }
+
+  /** What came while the thread was read. */
+  private async takeKept({ kept }: Restoring): Promise<void> {
+    for (let next = kept.shift(); next !== undefined; next = kept.shift()) {
+      await this.takeNow(next.entry, next.message);
+    }
   }
 
   /** What this device has to tell of the thread, beside what the log says. */
@@ -476,20 +501,25 @@ export class ThreadSync {
   /** A host of this device says that it has deleted it. */
   async deletedHere(): Promise<void> {
     const { restoring } = this;
-    const isUnread = restoring?.why === "unread";
-    const known = isUnread ? restoring.before : this.its;
+    // What is being read again is not what people knew.
+    const known = restoring?.before ?? this.its;
     const { lastRun, deleted } = known.state;
     if (lastRun === 0 || deleted === true) return;
     const after = await afterDeletion(this.context, known);
     if (after === "kept") return;
-    if (isUnread && restoring === this.restoring) {
+    if (restoring !== undefined && restoring === this.restoring) {
       // Others are told when all is read, if they have added nothing.
-      restoring.before = { ...known, deleting: lastRun };
-      return this.context.save(this);
+      restoring.before = { ...restoring.before, deleting: lastRun };
+      if (this.its.unread === true) await this.context.save(this);
+      return;
     }
     const first = await this.firstInLog();
     // What other devices have added unseen stays, with all that was in the thread.
-    if (after === "deleted" && !this.arrivals.haveUnseen) return this.note({ deleting: lastRun, first });
+    if (after === "deleted" && !this.arrivals.haveUnseen) {
+      // What of this device was on its way, it knew.
+      const { lastRun: now } = this.its.state;
+      return this.note({ deleting: this.lastOfOthers > lastRun ? lastRun : now, first });
+    }
     this.its = { ...this.its, first };
     if (this.restoring === undefined) this.restoreLater("deleted");
   }
@@ -639,12 +669,14 @@ export class ThreadSync {
       try {
         const { restoring } = this;
         if (restoring !== undefined) {
-          const { upTo } = restoring;
-          await this.restore(restoring);
+          const upTo = await this.restore(restoring);
           if (signal.aborted) return;
           if (restoring.upTo !== upTo && this.its.state.last < restoring.upTo) continue;
+          while (restoring.kept.length > 0) await this.takeKept(restoring);
+          // At once: what comes from now on is taken as it comes.
           this.restoring = undefined;
           restoring.restored();
+          this.context.wrote();
         }
         await this.arrivals.writeDown();
         if ((this.runsAre === "read" || this.runsAre === "begun") && this.restoring === undefined) await this.come();
