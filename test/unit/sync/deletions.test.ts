@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { invalidInput } from "../../../src/run/errors.js";
+import { decodeMessage } from "../../../src/sync/messages.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { agentOf, collect, counter, freshDb, gated, inputOf, makeRunner } from "../runner/kit.js";
 import {
@@ -11,6 +12,7 @@ import {
   lineOf,
   MemoryServer,
   pair,
+  passes,
   say,
   sayOffline,
   shown,
@@ -259,4 +261,44 @@ test.each([
     await eventually(async () =>
       expect([one.name, ...Object.keys(await tree(one, "t"))]).toEqual([one.name, ...expected]),
     );
+});
+
+test("a thread that is deleted while a run of its device streams, and the device is offline, is gone everywhere", async () => {
+  const { phone, laptop } = await pair();
+  const { gate, letOn } = gated();
+  const run = say(phone, "t", "r1", agentOf(counter(6, (n) => (n === 3 ? gate : undefined))));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "running" } }));
+  phone.space.connect(false);
+  const deleting = phone.runner.deleteThread("t");
+  letOn();
+  await Promise.all([deleting, run.catch(() => undefined)]);
+  phone.space.connect(true);
+  await inStep(phone, laptop);
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual({}));
+  expect(await tree(phone, "t")).toEqual({});
+  await passes(50);
+  expect([await tree(phone, "t"), await tree(laptop, "t")]).toEqual([{}, {}]);
+});
+
+test("a thread that is deleted while the end of its run is on its way is gone everywhere", async () => {
+  const { phone, laptop } = await bothHave("r1");
+  const [onItsWay, { gate, letOn }] = [gated(), gated()];
+  const { space } = phone;
+  const { add } = space;
+  const adding = vi.spyOn(space, "add").mockImplementation(async (thread, body, at) => {
+    const message = decodeMessage(body);
+    if (typeof message === "object" && message.type === "end") {
+      onItsWay.letOn();
+      await gate;
+    }
+    return add.call(space, thread, body, at);
+  });
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await onItsWay.gate;
+  await phone.runner.deleteThread("t");
+  letOn();
+  adding.mockRestore();
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual({}));
+  await passes(50);
+  expect([await tree(phone, "t"), await tree(laptop, "t")]).toEqual([{}, {}]);
 });
