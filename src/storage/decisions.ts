@@ -6,6 +6,7 @@ import type {
   Claim,
   ClaimRequest,
   ClaimResult,
+  ListedThread,
   RunClosing,
   RunRow,
   Settlement,
@@ -270,6 +271,10 @@ export const beganAnew = (head: ThreadHead | undefined, before: ThreadHead | und
 /** Whether the head allows the deletion of its thread, asked for by whoever knew it as `before`. */
 export const mayDelete = (head: ThreadHead | undefined, before: ThreadHead | undefined): head is ThreadHead =>
   head !== undefined && head.deleted !== true && head.live === undefined && !beganAnew(head, before);
+
+/** A limit may still remove the thread. */
+export const isAsListed = (row: ListedThread & { readonly pinned: boolean | 0 | 1 }, listed: ListedThread): boolean =>
+  !row.pinned && row.updatedAt === listed.updatedAt && row.runCount === listed.runCount;
 
 /** What remains of a deleted thread. The new epoch invalidates what was read before. */
 export const tombstone = ({ threadId, runCount }: ThreadHead, epoch: number): ThreadHead => ({

@@ -163,10 +163,10 @@ export interface RunStore extends RunReads, WaitingStore, DeviceStore {
    * meanwhile, the next {@link sweep} continues. A thread that only has waiting runs exists.
    *
    * @param before the head when the deletion was asked for: a thread that has begun anew since stays
-   * @param unlessWaiting leaves a thread alone in which runs wait
-   * @returns false, nothing done, if the thread has a live run, does not exist or has begun anew
+   * @param listed by {@link threadsBeyond}: the thread stays if it has changed, was pinned or has waiting runs since
+   * @returns false, nothing done, if the thread has a live run, does not exist, has begun anew or stays
    */
-  deleteThread(threadId: string, before?: ThreadHead, unlessWaiting?: boolean): Promise<boolean>;
+  deleteThread(threadId: string, before?: ThreadHead, listed?: ListedThread): Promise<boolean>;
   /**
    * Cuts off what precedes run `base.runIndex`, a settled and derived run of the active path: the run keeps the messages
    * and state of `base`; its own and all older events are deleted, and so are branches that left the path before it.
@@ -212,14 +212,17 @@ export interface RunStore extends RunReads, WaitingStore, DeviceStore {
    */
   encryptRest?(signal: AbortSignal): Promise<boolean>;
   /**
-   * Ids of threads to delete so that `keep` are left, least recently updated first. Pinned and live ones stay, and those in
+   * Threads to delete so that `keep` are left, least recently updated first. Pinned and live ones stay, and those in
    * which runs wait, so there may be fewer.
    *
    * @param bytes about how many the remaining threads may take, apart from the last updated one; only in memory
    */
-  threadsBeyond(keep: number, bytes?: number): Promise<readonly string[]>;
+  threadsBeyond(keep: number, bytes?: number): Promise<readonly ListedThread[]>;
   close(): Promise<void>;
 }
+
+/** A thread that a limit may remove, as it was when it was found. */
+export type ListedThread = Pick<ThreadRow, "threadId" | "updatedAt" | "runCount">;
 
 /** The run before which a thread is cut, and the thread's content after it. */
 export interface CutBase {

@@ -3,7 +3,7 @@ import { loggable, warnOnce, type Logger } from "../../platform/log.js";
 import { messageOf, RunnerError } from "../../run/errors.js";
 import { quoted } from "../../run/printable.js";
 import { beganAnew } from "../../storage/decisions.js";
-import type { RunRow, ThreadHead } from "../../storage/run-store.js";
+import type { ListedThread, RunRow, ThreadHead } from "../../storage/run-store.js";
 import type { History } from "../history/history.js";
 import { hasNoRecord } from "../history/run-log.js";
 import { here } from "../history/here.js";
@@ -47,7 +47,7 @@ export class Retention {
         if (maxRunsPerThread !== Infinity) {
           await this.cutRuns(threadId, maxRunsPerThread).catch((error: unknown) => this.failed(error, threadId));
         }
-        if (Math.min(maxThreads, maxBytes) !== Infinity) await this.evictThreads(maxThreads, maxBytes);
+        if (Math.min(maxThreads, maxBytes) !== Infinity) await this.evictThreads(threadId, maxThreads, maxBytes);
       })
       .catch((error: unknown) => this.failed(error));
   }
@@ -66,11 +66,11 @@ export class Retention {
   }
 
   /** @returns false where the thread is live or not there, or has begun anew since `asked` */
-  private async delete(threadId: string, asked?: ThreadHead, unlessWaiting?: boolean): Promise<boolean> {
+  private async delete(threadId: string, asked?: ThreadHead, listed?: ListedThread): Promise<boolean> {
     // Also on failure: the thread may be gone and only leftovers remain.
     let isGone: boolean | undefined;
     try {
-      return (isGone = await this.parts.store.deleteThread(threadId, asked, unlessWaiting));
+      return (isGone = await this.parts.store.deleteThread(threadId, asked, listed));
     } finally {
       if (isGone !== false) {
         this.history.forget(threadId);
@@ -151,10 +151,12 @@ export class Retention {
     this.evicted.next({ type: "runs", threadId, runs: lost });
   }
 
-  private async evictThreads(most: number, mostBytes: number): Promise<void> {
-    for (const threadId of await this.parts.store.threadsBeyond(most, mostBytes)) {
-      if (this.isBusy(threadId)) continue;
-      const isGone = await this.delete(threadId, undefined, true).catch((error: unknown) =>
+  private async evictThreads(used: string, most: number, mostBytes: number): Promise<void> {
+    for (const listed of await this.parts.store.threadsBeyond(most, mostBytes)) {
+      const { threadId } = listed;
+      // Just used, whatever a clock says that was set back.
+      if (threadId === used || this.isBusy(threadId)) continue;
+      const isGone = await this.delete(threadId, undefined, listed).catch((error: unknown) =>
         this.failed(error, threadId),
       );
       if (isGone === true) this.evicted.next({ type: "thread", threadId });

@@ -1,6 +1,6 @@
 import type { PayloadCodec } from "../codec.js";
-import { branchesBefore, cutHead, firstOf, mayCut, mayDelete, tombstone } from "../decisions.js";
-import type { RunStore, ThreadHead } from "../run-store.js";
+import { branchesBefore, cutHead, firstOf, isAsListed, mayCut, mayDelete, tombstone } from "../decisions.js";
+import type { ListedThread, RunStore, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, isHead, isIndex, isRecord, isThread } from "./checks.js";
 import { mark, sweepThread } from "./garbage.js";
 import { readHead } from "./heads.js";
@@ -16,7 +16,7 @@ export async function deleteThread(
   connection: Connection,
   threadId: string,
   before?: ThreadHead,
-  unlessWaiting = false,
+  listed?: ListedThread,
 ): Promise<boolean> {
   let epoch: number | undefined;
   let hadWaiting = false;
@@ -24,7 +24,10 @@ export async function deleteThread(
     // This is a retry: the first try was committed.
     if (head?.deleted === true && head.epoch === epoch) return true;
     const waits = await anyWaits(tx, threadId);
-    if (waits && unlessWaiting) return false;
+    if (listed !== undefined) {
+      const record = await tx.objectStore("threads").get(threadId);
+      if (waits || record === undefined || !isThread(record) || !isAsListed(record, listed)) return false;
+    }
     const isNoThread = head === undefined || head.deleted === true;
     if (!isNoThread && !mayDelete(head, before)) return false;
     if (waits) quietly(tx.objectStore("waiting").delete(waitingRange(threadId)));

@@ -107,7 +107,7 @@ export const indexedDBThreads = (
         for (const record of found.flat().sort(byTime).slice(0, read)) {
           if (mayGo(record) && !(await anyWaits(tx, record.threadId))) oldest.push(record);
         }
-        if (oldest.length >= tooMany || read >= all) return oldest.slice(0, tooMany).map(({ threadId }) => threadId);
+        if (oldest.length >= tooMany || read >= all) return oldest.slice(0, tooMany);
       }
     });
   },

@@ -1,5 +1,5 @@
-import { branchesBefore, cutHead, mayCut, mayDelete, tombstone } from "../decisions.js";
-import type { CutBase, RunStore } from "../run-store.js";
+import { branchesBefore, cutHead, isAsListed, mayCut, mayDelete, tombstone } from "../decisions.js";
+import type { CutBase, ListedThread, RunStore } from "../run-store.js";
 import { anyWaits, dropAllWaiting } from "./waiting.js";
 import { leave, removeRun, weigh, type MemoryData } from "./memory-data.js";
 
@@ -34,9 +34,12 @@ function cut(data: MemoryData, threadId: string, epoch: number, base: CutBase): 
 }
 
 export const memoryDeletion = (data: MemoryData): Deletion => ({
-  deleteThread: async (threadId, before, unlessWaiting = false) => {
+  deleteThread: async (threadId, before, listed) => {
     const thread = data.threads.get(threadId);
-    if (unlessWaiting && anyWaits(data, threadId)) return false;
+    if (listed !== undefined) {
+      const row = thread?.row;
+      if (anyWaits(data, threadId) || row === undefined || !isAsListed(row, listed)) return false;
+    }
     if (thread === undefined || thread.head.deleted === true) return dropAllWaiting(data, threadId);
     if (!mayDelete(thread.head, before)) return false;
     dropAllWaiting(data, threadId);
@@ -64,11 +67,11 @@ export const memoryDeletion = (data: MemoryData): Deletion => ({
     if (tooMany <= 0 && tooLarge <= 0) return [];
     threads.sort((a, b) => a.row.updatedAt - b.row.updatedAt || (a.row.threadId < b.row.threadId ? -1 : 1));
     const last = threads.at(-1)?.row;
-    const going: string[] = [];
+    const going: ListedThread[] = [];
     for (const { row, bytes } of threads) {
       if (tooMany <= 0 && (tooLarge <= 0 || row === last)) break;
       if (row.pinned || data.live.has(row.threadId) || anyWaits(data, row.threadId)) continue;
-      going.push(row.threadId);
+      going.push({ threadId: row.threadId, updatedAt: row.updatedAt, runCount: row.runCount });
       tooMany--;
       tooLarge -= bytes;
     }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RunStore } from "../../../src/storage/run-store.js";
-import { claimed, contents, foreignEnd, NOTHING, request, rowsOfRun, runOn, withRuns } from "./kit.js";
+import { claimed, contents, foreignEnd, idsOf, NOTHING, request, rowsOfRun, runOn, withRuns } from "./kit.js";
 
 /** The law of deleting whole threads, part of the law of every RunStore. */
 export function describeDeletion(create: () => RunStore): void {
@@ -106,6 +106,19 @@ export function describeDeletion(create: () => RunStore): void {
     expect(await store.runs("t")).toEqual([]);
   });
 
+  test("a thread that was pinned or used since it was listed for eviction stays", async () => {
+    const store = create();
+    for (const id of ["idle", "pinned", "used"]) await withRuns(store, id, ["r1"]);
+    const listed = await store.threadsBeyond(0);
+    await store.updateThread("pinned", { pinned: true });
+    await runOn(store, "used", "r2", 0);
+    const gone: string[] = [];
+    for (const thread of listed) {
+      if (await store.deleteThread(thread.threadId, undefined, thread)) gone.push(thread.threadId);
+    }
+    expect(gone).toEqual(["idle"]);
+  });
+
   test("idle, unpinned threads beyond the newest are told, the oldest first", async () => {
     const store = create();
     for (let n = 0; n < 5; n++) {
@@ -113,11 +126,11 @@ export function describeDeletion(create: () => RunStore): void {
       if (n !== 1) await store.settleForeign(`t${n}`, "r", "broken", 200 + n, foreignEnd);
     }
     // t1 is live, and its last sign of life is the oldest.
-    expect(await store.threadsBeyond(0)).toEqual(["t0", "t2", "t3", "t4"]);
-    expect(await store.threadsBeyond(2)).toEqual(["t0", "t2", "t3"]);
-    expect(await store.threadsBeyond(4)).toEqual(["t0"]);
-    expect(await store.threadsBeyond(10)).toEqual([]);
+    expect(idsOf(await store.threadsBeyond(0))).toEqual(["t0", "t2", "t3", "t4"]);
+    expect(idsOf(await store.threadsBeyond(2))).toEqual(["t0", "t2", "t3"]);
+    expect(idsOf(await store.threadsBeyond(4))).toEqual(["t0"]);
+    expect(idsOf(await store.threadsBeyond(10))).toEqual([]);
     await store.deleteThread("t0");
-    expect(await store.threadsBeyond(2)).toEqual(["t2", "t3"]);
+    expect(idsOf(await store.threadsBeyond(2))).toEqual(["t2", "t3"]);
   });
 }

@@ -7,7 +7,19 @@ import type { RuntimeSchema } from "../../../src/storage/indexeddb/schema.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
 import { freshDb } from "../runner/kit.js";
 import { failing, loseCommitOver, watchTransactions } from "./idb-spy.js";
-import { baseAt, chunkOf, claimed, contents, delta, NOTHING, rowsOfRun, runOn, settlement, withRuns } from "./kit.js";
+import {
+  baseAt,
+  chunkOf,
+  claimed,
+  contents,
+  delta,
+  idsOf,
+  NOTHING,
+  rowsOfRun,
+  runOn,
+  settlement,
+  withRuns,
+} from "./kit.js";
 import { rawOf } from "./raw.js";
 
 const BULK = ["chunks", "messages", "states", "runs"] as const;
@@ -291,7 +303,7 @@ test("pinned threads count as kept and never go; archived ones go like others", 
     const flags = { pinned: n === 0 || n === 4 ? 1 : 0, archived: n === 1 || n === 3 ? 1 : 0 } as const;
     await db.put("threads", { ...thread, ...flags, updatedAt: n });
   }
-  expect(await store.threadsBeyond(0)).toEqual(["t1", "t2", "t3"]);
-  expect(await store.threadsBeyond(2)).toEqual(["t1", "t2", "t3"]);
-  expect(await store.threadsBeyond(3)).toEqual(["t1", "t2"]);
+  expect(idsOf(await store.threadsBeyond(0))).toEqual(["t1", "t2", "t3"]);
+  expect(idsOf(await store.threadsBeyond(2))).toEqual(["t1", "t2", "t3"]);
+  expect(idsOf(await store.threadsBeyond(3))).toEqual(["t1", "t2"]);
 });

@@ -111,6 +111,9 @@ export async function runOn(
 }
 
 /** What messages a path's rows come to, where none is replaced or put in between. */
+export const idsOf = (threads: readonly { readonly threadId: string }[]): string[] =>
+  threads.map(({ threadId }) => threadId);
+
 export const contents = async (store: RunStore, threadId: string, upTo: number, path?: ReadonlySet<number>) =>
   (await store.messageRows(threadId, upTo, path)).flatMap(({ row }) => row?.message.content ?? []);
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { emptyMemoryData, memoryRunStore } from "../../../src/storage/memory/memory-run-store.js";
-import { chunkOf, claimed, delta, foreignEnd, runOn, settlement, withRuns } from "./kit.js";
+import { chunkOf, claimed, delta, foreignEnd, idsOf, runOn, settlement, withRuns } from "./kit.js";
 import { describeRunStore } from "./run-store.suite.js";
 
 describeRunStore("memory run store", () => memoryRunStore(emptyMemoryData()));
@@ -66,7 +66,7 @@ test("pinned threads count as kept and never go; archived ones go like others", 
     const thread = data.threads.get(`t${n}`)!;
     thread.row = { ...thread.row!, updatedAt: n, pinned: n === 0 || n === 4, archived: n === 1 || n === 3 };
   }
-  expect(await store.threadsBeyond(0)).toEqual(["t1", "t2", "t3"]);
-  expect(await store.threadsBeyond(2)).toEqual(["t1", "t2", "t3"]);
-  expect(await store.threadsBeyond(3)).toEqual(["t1", "t2"]);
+  expect(idsOf(await store.threadsBeyond(0))).toEqual(["t1", "t2", "t3"]);
+  expect(idsOf(await store.threadsBeyond(2))).toEqual(["t1", "t2", "t3"]);
+  expect(idsOf(await store.threadsBeyond(3))).toEqual(["t1", "t2"]);
 });

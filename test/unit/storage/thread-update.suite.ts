@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RunStore } from "../../../src/storage/run-store.js";
-import { claimed, foreignEnd, request, settlement, withRuns } from "./kit.js";
+import { claimed, foreignEnd, idsOf, request, settlement, withRuns } from "./kit.js";
 
 /** The ids of the threads in a list. */
 const listed = async (store: RunStore, archived: boolean, agentId?: string): Promise<string[]> =>
@@ -117,9 +117,9 @@ export function describeThreadUpdates(create: () => RunStore): void {
     const store = create();
     for (const [n, threadId] of ["t0", "t1", "t2"].entries()) await settledAt(store, threadId, 3_000 + n);
     await store.updateThread("t0", { pinned: true });
-    expect(await store.threadsBeyond(2)).toEqual(["t1"]);
+    expect(idsOf(await store.threadsBeyond(2))).toEqual(["t1"]);
     await store.updateThread("t0", { pinned: false });
-    expect(await store.threadsBeyond(2)).toEqual(["t0"]);
+    expect(idsOf(await store.threadsBeyond(2))).toEqual(["t0"]);
   });
 
   test("no update makes a thread, or brings a deleted one back (L1)", async () => {
