@@ -13,17 +13,17 @@ const RETRY_MAX_MS = 30_000;
  */
 export function readUntilDone(read: () => Promise<void>, failed: (error: Error) => void): () => void {
   let isWanted = true;
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let pending: ReturnType<typeof setTimeout> | undefined;
   const next = (pause: number): void =>
     void read().catch((error: unknown) => {
       if (!isWanted) return;
       failed(asError(error));
-      if (!RunnerError.is(error, "closed")) timer = setTimeout(next, pause, Math.min(2 * pause, RETRY_MAX_MS));
+      if (!RunnerError.is(error, "closed")) pending = setTimeout(next, pause, Math.min(2 * pause, RETRY_MAX_MS));
     });
   next(RETRY_MS);
   return () => {
     isWanted = false;
-    clearTimeout(timer);
+    clearTimeout(pending);
   };
 }
 
