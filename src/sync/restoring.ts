@@ -1,6 +1,4 @@
 import { abortWith } from "../platform/abort.js";
-import type { SpaceMessage } from "./messages.js";
-import type { SpaceEntry } from "./space.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 
 /** What the tabs are told of a live run that another device writes, while the thread is read again. */
@@ -15,23 +13,12 @@ const TOLD = {
 
 export type RestoringReason = keyof typeof TOLD;
 
-/** Entries that are kept while a thread is read: where more come, it is read once more. */
-const MOST_KEPT = 1_000;
-
-/** An entry of the thread that came while it is read, and what it says. */
-interface Kept {
-  readonly entry: SpaceEntry;
-  readonly message: SpaceMessage | undefined;
-}
-
 /** Everything that the space has of a thread is to be read, or read again: with the entries that come meanwhile. */
 export class Restoring {
   /** Resolves when it is restored, or `signal` aborts. */
   readonly done: Promise<void>;
   /** What of the thread's entry in the list others are still to be told. */
   untold: ReadonlySet<keyof Listed> = new Set();
-  /** Entries that came meanwhile, in order. They follow what is read. */
-  readonly kept: Kept[] = [];
   /** From then on what is known of the thread is what was read again. */
   isBegun = false;
   private readonly over: AbortController;
@@ -56,12 +43,6 @@ export class Restoring {
 
   get told(): string {
     return TOLD[this.why];
-  }
-
-  /** An entry comes: it is taken behind what is read. */
-  keep(entry: SpaceEntry, message: SpaceMessage | undefined): void {
-    if (this.kept.length < MOST_KEPT) this.kept.push({ entry, message });
-    else this.upTo = Math.max(this.upTo, entry.seq);
   }
 
   restored(): void {

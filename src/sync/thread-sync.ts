@@ -149,7 +149,7 @@ export class ThreadSync {
 
   /** Something is still to be written down that waits for nothing but the thread. */
   get isBehind(): boolean {
-    return this.restoring !== undefined || this.arrivals.areBehind;
+    return this.arrivals.areBehind;
   }
 
   /** This device has begun something in it that others do not have to its end. */
@@ -163,9 +163,7 @@ export class ThreadSync {
   get heldBy(): DeviceName | undefined {
     const { lock } = this.its.state;
     const { self, devices } = this.context;
-    // One that was read again may be over long since.
-    if (this.restoring !== undefined || lock === undefined) return undefined;
-    if (lock.device.id === self.id || devices.isAway(lock.device.id)) return undefined;
+    if (lock === undefined || lock.device.id === self.id || devices.isAway(lock.device.id)) return undefined;
     return lock.device;
   }
 
@@ -181,7 +179,7 @@ export class ThreadSync {
     const { restoring } = this;
     if (restoring !== undefined) {
       // It comes with all others; what comes of other threads must not wait for that.
-      restoring.keep(entry, message);
+      restoring.upTo = Math.max(restoring.upTo, entry.seq);
       this.unsaved(entry.seq);
       return true;
     }
@@ -449,19 +447,13 @@ export class ThreadSync {
     const { signal } = this.ended;
     for await (const entry of wholeThread(this.context, { key, upTo }, signal)) {
       const message = messageIn(entry, threadId);
-      // Entries were joined while they are read.
-      if (
-        message?.type === "whole" &&
-        this.its.state.last > 0 &&
-        isAheadOf(this.its.state.last, message, entry.after)
-      ) {
+      if (this.isJoinedAhead(entry, message)) {
         await this.arrivals.giveUp(told);
         this.read.clear();
         this.its = begun;
       }
       await this.takeNow(entry, message);
     }
-    await this.takeKept(restoring);
     if (this.runsAre === "unread") this.runsAre = "read";
     // What people have done here is told once more.
     const { lastRun, deleted, active } = this.its.state;
@@ -483,11 +475,10 @@ export class ThreadSync {
     return upTo;
   }
 
-  /** What came while the thread was read. */
-  private async takeKept({ kept }: Restoring): Promise<void> {
-    for (let next = kept.shift(); next !== undefined; next = kept.shift()) {
-      await this.takeNow(next.entry, next.message);
-    }
+  /** It stands for entries that were not read, behind some that were: they were joined meanwhile. */
+  private isJoinedAhead({ after }: SpaceEntry, message: SpaceMessage | undefined): boolean {
+    const { last } = this.its.state;
+    return message?.type === "whole" && last > 0 && isAheadOf(last, message, after);
   }
 
   /** What this device has to tell of the thread, beside what the log says. */
@@ -672,8 +663,6 @@ export class ThreadSync {
           const upTo = await this.restore(restoring);
           if (signal.aborted) return;
           if (restoring.upTo !== upTo && this.its.state.last < restoring.upTo) continue;
-          while (restoring.kept.length > 0) await this.takeKept(restoring);
-          // At once: what comes from now on is taken as it comes.
           this.restoring = undefined;
           restoring.restored();
           this.context.wrote();
