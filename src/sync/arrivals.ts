@@ -127,6 +127,14 @@ export class Arrivals {
     this.runs.delete(name);
   }
 
+  /** The thread was deleted while the run was live. @param isGone its log is, so nothing more is written down */
+  cutOff(name: string, isGone: boolean): void {
+    const run = this.waitingRun(name);
+    if (isGone) run?.giveWay();
+    else run?.abandon();
+    this.runs.delete(name);
+  }
+
   /** Nothing of it is written down any more. @param why see {@link IncomingRun.giveUp} */
   async giveUp(why: string | undefined): Promise<void> {
     this.runs.clear();

@@ -343,6 +343,8 @@ export class ThreadSync {
         if (type === "active") this.arrivals.add({ is: "active", message });
         break;
       case "deleted":
+        // Of what was live nothing more comes, unless its device sends it again.
+        for (const live of Object.keys(before.state.open)) this.arrivals.cutOff(live, isFromHere);
         if (type === "deleted") this.arrivals.add({ is: "deleted", message });
         break;
       case "nothing":

@@ -302,3 +302,21 @@ test("a thread that is deleted while the end of its run is on its way is gone ev
   await passes(50);
   expect([await tree(phone, "t"), await tree(laptop, "t")]).toEqual([{}, {}]);
 });
+
+test("a thread that two devices delete while a run of one of them is live begins anew on both", async () => {
+  const { phone, laptop } = await pair();
+  const { gate, letOn } = gated();
+  const run = say(phone, "t", "r1", agentOf(counter(6, (n) => (n === 3 ? gate : undefined))));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "running" } }));
+  phone.space.connect(false);
+  const deleting = phone.runner.deleteThread("t");
+  letOn();
+  await Promise.all([deleting, run.catch(() => undefined)]);
+  await laptop.runner.deleteThread("t");
+  await eventually(async () => expect(await tree(laptop, "t")).toEqual({}));
+  phone.space.connect(true);
+  await inStep(phone, laptop);
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r2"]));
+  expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
+});
