@@ -80,3 +80,47 @@ test("an answer under the id of the run that asked comes to each tab once, to th
   expect(await collect(late)).toEqual(events);
   expect(await collect(late)).toEqual(events);
 });
+
+test("after an open interrupt, another thread of the same agent takes a message", async () => {
+  const one = tabs().agent();
+  await one.runAgent({ runId: "r1" });
+  expect(one.pendingInterrupts).toHaveLength(1);
+  one.threadId = "other";
+  one.setMessages([]);
+  await one.connectAgent();
+  expect(one.pendingInterrupts).toEqual([]);
+  one.addMessage(user("u"));
+  await one.runAgent({ runId: "r2" });
+});
+
+test("a thread whose newest run failed, on a branch that leaves the question, has no open interrupt in any tab", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => void vi.restoreAllMocks());
+  let fails = false;
+  const agents = {
+    asker: agentOf(async function* ({ threadId, runId }) {
+      if (fails) throw new Error("no");
+      const interrupts = [{ id: "ask", reason: "confirm" }];
+      yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } };
+    }),
+  };
+  const host = serveRuntime({ dbName: freshDb(), agents });
+  onTestFinished(() => host.close());
+  const agent = () => {
+    const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
+    onTestFinished(() => runtime.close());
+    return runtime.agent("asker", { threadId: "t" });
+  };
+  const [one, other] = [agent(), agent()];
+  one.addMessage(user("u"));
+  await one.runAgent({ runId: "r1" });
+  await other.connectAgent();
+  expect(other.pendingInterrupts).toHaveLength(1);
+  fails = true;
+  one.setMessages([{ id: "u", role: "user", content: "another question" }]);
+  one.pendingInterrupts = [];
+  await one.runAgent({ runId: "r2" }).catch(() => undefined);
+  await other.connectAgent().catch(() => undefined);
+  expect(other.messages).toEqual(one.messages);
+  expect(other.pendingInterrupts).toEqual([]);
+});
