@@ -47,7 +47,7 @@ export class Retention {
         if (maxRunsPerThread !== Infinity) {
           await this.cutRuns(threadId, maxRunsPerThread).catch((error: unknown) => this.failed(error, threadId));
         }
-        if (Math.min(maxThreads, maxBytes) !== Infinity) await this.evictThreads(threadId, maxThreads, maxBytes);
+        if (Math.min(maxThreads, maxBytes) !== Infinity) await this.evictThreads(maxThreads, maxBytes);
       })
       .catch((error: unknown) => this.failed(error));
   }
@@ -151,11 +151,10 @@ export class Retention {
     this.evicted.next({ type: "runs", threadId, runs: lost });
   }
 
-  private async evictThreads(used: string, most: number, mostBytes: number): Promise<void> {
+  private async evictThreads(most: number, mostBytes: number): Promise<void> {
     for (const listed of await this.parts.store.threadsBeyond(most, mostBytes)) {
       const { threadId } = listed;
-      // Just used, whatever a clock says that was set back.
-      if (threadId === used || this.isBusy(threadId)) continue;
+      if (this.isBusy(threadId)) continue;
       const isGone = await this.delete(threadId, undefined, listed).catch((error: unknown) =>
         this.failed(error, threadId),
       );

@@ -1,10 +1,9 @@
 import { EventType } from "@ag-ui/client";
 import { openDB } from "idb";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Logger } from "../../../src/platform/log.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import { limitsInMemory, type Eviction } from "../../../src/runner/keep/limits.js";
-import { apart } from "../storage/kit.js";
 import { rawOf } from "../storage/raw.js";
 import {
   agentOf,
@@ -100,17 +99,6 @@ describe.each(PRESETS)("%s: limits", (_name, makeRunner) => {
       const events = frames.flatMap(eventsOfFrame);
       expect(ids((await rebuild(events)).messages)).toEqual(conversation(4));
     }
-  });
-
-  test("a thread is not removed for its own run, also after the clock was set back", async () => {
-    const runner = makeRunner({ limits: { maxThreads: 1 } });
-    await run(runner, "r0", "other");
-    const now = vi.spyOn(Date, "now").mockReturnValue(Date.now() - 3_600_000);
-    onTestFinished(() => now.mockRestore());
-    await run(runner, "r1");
-    await apart();
-    await run(runner, "r2");
-    expect(ids(await runner.getThreadMessages("t"))).toEqual(["r1-u", "r1-a", "r2-u", "r2-a"]);
   });
 
   test("the cut keeps the branch that is shown, and later edits still work", async () => {
