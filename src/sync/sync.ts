@@ -440,9 +440,11 @@ export class Sync {
     // It was opened meanwhile, maybe with what was known before.
     if (isPassedOver) return thread?.readUpTo(seq);
     if ((await thread?.take(entry, message)) === false) return this.take(entry);
-    if (thread?.restored === undefined) return thread && this.serving?.take(thread);
-    // What is asked for is known then.
-    void thread.restored.then(() => this.serving?.take(thread));
+    if (thread === undefined) return;
+    const serve = (): void => this.serving?.take(thread);
+    // While it is read again, it is not known what is asked for.
+    if (thread.restored === undefined) serve();
+    else void thread.restored.then(serve);
   }
 
   /** What an entry says; undefined: nothing. Errors: NotUnderstood */

@@ -47,6 +47,8 @@ export async function runInTurn(
     return queued === "free" ? agent.run() : agent.attach();
   }
   agent.waits();
+  const follows = (): boolean => agent.caughtUp() !== undefined;
+  const followed = follows();
   const hooks = subscriber && toldOf(agent, runId, subscriber);
   try {
     const waits = (run: { readonly runId: string }): boolean => run.runId === runId;
@@ -57,7 +59,7 @@ export async function runInTurn(
     ).catch(ended);
     const started = await link.call("getRun", { threadId, runId });
     if (started === undefined) throw new RunnerError("cancelled", { threadId, runId });
-    if (agent.caughtUp() === undefined) {
+    if (!follows() && !followed) {
       hooks?.unsubscribe();
       agent.putBack();
       return await agent.attach();
@@ -75,21 +77,21 @@ function ended(error: unknown): never {
   throw error;
 }
 
-/** Resolves when an agent that follows its thread shows the run's end. */
+/** Resolves when an agent that follows, or followed, its thread shows the run's end. */
 async function shown({ link, run$, caughtUp, read }: AgentInTurn, threadId: string, runId: string): Promise<void> {
+  /** Where the page has ended the following, the agent may have a part of the run: the rest is read. */
+  const toTheEnd = async (): Promise<true> => {
+    await (caughtUp() ?? read());
+    return true;
+  };
   const isOver = async (run: ThreadRun): Promise<boolean> => {
     if (run.is === "running" && run.runId === runId) return false;
     // Over at its terminal event, which may not be shown yet.
-    if (run.is === "idle" && run.last?.runId === runId) {
-      await caughtUp();
-      return true;
-    }
+    if (run.is === "idle" && run.last?.runId === runId) return toTheEnd();
     // It may have been over before it was heard of, or come with a snapshot of what is behind it.
     const known = await link.call("getRun", { threadId, runId });
     if (known?.status === "running" && caughtUp() !== undefined) return false;
-    // The page has ended the following in the middle of it.
-    await (caughtUp() ?? read());
-    return true;
+    return toTheEnd();
   };
   const over$ = run$.pipe(
     concatMap((run) => isOver(run)),

@@ -64,6 +64,26 @@ describe("a run that waits for its turn (L5, L8)", () => {
     open();
   });
 
+  test("is over, with its messages, also where its tab ends its following in the middle of it (L13)", async () => {
+    const { agent, executed, letOn } = gatedAgent();
+    const { connect } = hostOf({ agents: { gated: agent } });
+    const runtime = connect();
+    const live = ask(runtime, "r0");
+    await until(() => expect(executed).toEqual(["r0"]));
+    const queued = runtime.agent("gated", { threadId: "t" });
+    const end = queued.follow();
+    queued.addMessage({ id: "r1-u", role: "user", content: "r1" });
+    const running = queued.runAgent({ runId: "r1", ...queue });
+    await waitFor(runtime, ["r1 busy"]);
+    letOn("r0");
+    await live.running;
+    await until(() => expect(said(queued.messages)).toContain("assistant: "));
+    end();
+    letOn("r1");
+    expect(said((await running).newMessages)).toEqual(["assistant: r1"]);
+    expect(said(queued.messages).slice(-2)).toEqual(["user: r1", "assistant: r1"]);
+  });
+
   test("begins also where its tab is closed in the same turn of the event loop (L11)", async () => {
     const { agent, executed, open } = gatedAgent();
     const { connect } = hostOf({ agents: { gated: agent } });
