@@ -37,6 +37,16 @@ async function loadAll(agent: LocalAgent): Promise<void> {
 }
 
 describe("an agent with a messageLimit", () => {
+  test("that is set to another thread does not get a page of the one before", async () => {
+    const { agent } = await pagedOn(5);
+    await agent.connectAgent();
+    const loading = agent.loadEarlier(3);
+    agent.threadId = "other";
+    agent.setMessages([]);
+    expect(await loading).toHaveLength(3);
+    expect(agent.messages).toEqual([]);
+  });
+
   test("begins with the last messages, and loads the others page by page, each once (L16)", async () => {
     const { runner, agent } = await pagedOn(5);
     await agent.connectAgent();

@@ -1,6 +1,8 @@
 import { EventType, type AbstractAgent, type BaseEvent } from "@ag-ui/client";
 import { IndexedDBAgentRunner } from "ag-ui-local-runtime";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { FrontendTools } from "../../../src/client/tools/frontend-tools.js";
+import { ThreadStore } from "../../../src/client/store/thread-store.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
 import { agentOf, freshDb, gated } from "../runner/kit.js";
 import { callsAre, host, hostOf, runsOf, shows, texts, tool, toolMessages, type Tab } from "./frontend-tools-kit.js";
@@ -309,3 +311,18 @@ test.each(["supersede", "queue", "throw"] as const)(
     expect(await connect().runner().listRuns("t")).toMatchObject([{ status: "finished" }]);
   },
 );
+
+test("a call whose handler ended while nobody looked is not shown on coming back to the thread", async () => {
+  const { gate, letOn } = gated();
+  const tools = new FrontendTools();
+  tools.add(tool("slow", () => gate.then(() => "done")));
+  const store = new ThreadStore(host().connect(), { agentId: "caller", threadId: "t", tools });
+  const leave = store.subscribe(() => undefined);
+  await store.send("slow");
+  await vi.waitFor(() => expect(store.getSnapshot().toolCalls).toMatchObject([{ isHere: true }]));
+  leave();
+  letOn();
+  await vi.waitFor(() => expect(store.agent.messages.at(-1)).toMatchObject({ content: "slow: done" }));
+  onTestFinished(store.subscribe(() => undefined));
+  await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", toolCalls: [] }));
+});
