@@ -263,7 +263,8 @@ test.each([
     );
 });
 
-test("a thread that is deleted while a run of its device streams, and the device is offline, is gone everywhere", async () => {
+/** A thread that its device, which is offline, has deleted while its run was live; the other one shows it. */
+async function deletedWhileLive() {
   const { phone, laptop } = await pair();
   const { gate, letOn } = gated();
   const run = say(phone, "t", "r1", agentOf(counter(6, (n) => (n === 3 ? gate : undefined))));
@@ -272,6 +273,11 @@ test("a thread that is deleted while a run of its device streams, and the device
   const deleting = phone.runner.deleteThread("t");
   letOn();
   await Promise.all([deleting, run.catch(() => undefined)]);
+  return { phone, laptop };
+}
+
+test("a thread that is deleted while a run of its device streams, and the device is offline, is gone everywhere", async () => {
+  const { phone, laptop } = await deletedWhileLive();
   phone.space.connect(true);
   await inStep(phone, laptop);
   await eventually(async () => expect(await tree(laptop, "t")).toEqual({}));
@@ -304,14 +310,7 @@ test("a thread that is deleted while the end of its run is on its way is gone ev
 });
 
 test("a thread that two devices delete while a run of one of them is live begins anew on both", async () => {
-  const { phone, laptop } = await pair();
-  const { gate, letOn } = gated();
-  const run = say(phone, "t", "r1", agentOf(counter(6, (n) => (n === 3 ? gate : undefined))));
-  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "running" } }));
-  phone.space.connect(false);
-  const deleting = phone.runner.deleteThread("t");
-  letOn();
-  await Promise.all([deleting, run.catch(() => undefined)]);
+  const { phone, laptop } = await deletedWhileLive();
   await laptop.runner.deleteThread("t");
   await eventually(async () => expect(await tree(laptop, "t")).toEqual({}));
   phone.space.connect(true);

@@ -1,54 +1,14 @@
-import { EventType, type AbstractAgent, type BaseEvent, type Message } from "@ag-ui/client";
-import { defer, throwError } from "rxjs";
+import { EventType, type BaseEvent, type Message } from "@ag-ui/client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime } from "../../../../src/client/connect-runtime.js";
-import type { ThreadSnapshot } from "../../../../src/client/store/thread-snapshot.js";
 import { ThreadStore } from "../../../../src/client/store/thread-store.js";
 import { RunnerError } from "../../../../src/run/errors.js";
 import { serveRuntime } from "../../../../src/worker/serve-runtime.js";
 import { agentOf, freshDb, gated } from "../../runner/kit.js";
+import { echo, host, idle } from "./thread-store-kit.js";
 
 const said = (messages: readonly Message[]): string[] =>
   messages.map(({ role, content }) => `${role}: ${JSON.stringify(content)}`);
-
-/** Answers with the number of the messages that it was given, then with what it was asked; `wait` holds it. */
-function echo(hold: Promise<void> = Promise.resolve()) {
-  return agentOf(async function* ({ messages, runId }) {
-    const messageId = `${runId}-a`;
-    const { content } = messages.at(-1)!;
-    yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" };
-    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `${messages.length} ` };
-    if (content === "wait") await hold;
-    if (content === "fail") throw new Error("no");
-    yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: String(content) };
-    yield { type: EventType.TEXT_MESSAGE_END, messageId };
-  });
-}
-
-function host(agents: Readonly<Record<string, AbstractAgent>>) {
-  const served = serveRuntime({ dbName: freshDb(), stopGraceMs: 50, agents });
-  onTestFinished(() => served.close());
-  const connect = () => {
-    const runtime = connectRuntime({ hosts: { page: async () => served.connect() } });
-    onTestFinished(() => runtime.close());
-    return runtime;
-  };
-  const open = (agentId: string, threadId = "t", messageLimit?: number) => {
-    const store = new ThreadStore(connect(), {
-      agentId,
-      threadId,
-      ...(messageLimit !== undefined && { messageLimit }),
-    });
-    const seen: ThreadSnapshot[] = [];
-    const stop = store.subscribe(() => void seen.push(store.getSnapshot()));
-    onTestFinished(stop);
-    return { store, seen, stop };
-  };
-  return { connect, open };
-}
-
-const idle = (store: ThreadStore, status = "finished"): Promise<void> =>
-  vi.waitFor(() => expect(store.getSnapshot().run).toMatchObject({ is: "idle", last: { status } }));
 
 describe("a thread", () => {
   test("is loading, then ready, also where it has nothing; tabs show the same", async () => {
@@ -490,77 +450,4 @@ test("a thread that cannot be read says why, and is read again", async () => {
   expect(store.getSnapshot()).toMatchObject({ status: "failed", messages: [] });
   broken = false;
   await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", error: undefined }));
-});
-
-describe("what a page's framework and its connection do", () => {
-  /** As `reactive` of Vue and `$state` of Svelte make them. */
-  const proxied = <T extends object>(value: T): T =>
-    new Proxy(value, {
-      get: (target, key, self) => {
-        const found: unknown = Reflect.get(target, key, self);
-        return typeof found === "object" && found !== null ? proxied(found) : found;
-      },
-    });
-
-  test("proxies may be given as content, parameters and state", async () => {
-    const { open } = host({ echo: echo() });
-    const { store } = open("echo");
-    store.setState(proxied({ deep: { n: 1 } }));
-    await store.send(proxied([{ type: "text" as const, text: "hello" }]), {
-      forwardedProps: proxied({ theme: { dark: true } }),
-    });
-    await idle(store);
-    expect(store.getSnapshot().state).toEqual({ deep: { n: 1 } });
-  });
-
-  test("what waits is shown although its list could not be read at first", async () => {
-    const { gate, letOn } = gated();
-    const { connect } = host({ echo: echo(gate) });
-    const runtime = connect();
-    let failures = 0;
-    const { waiting } = runtime;
-    const watch = waiting.watch.bind(waiting);
-    vi.spyOn(waiting, "watch").mockImplementation((threadId) =>
-      defer(() => (++failures === 1 ? throwError(() => new RunnerError("outdated")) : watch(threadId))),
-    );
-    const store = new ThreadStore(runtime, { agentId: "echo", threadId: "t" });
-    onTestFinished(store.subscribe(() => undefined));
-    await store.send("wait");
-    await store.send("next", { onBusy: "queue" });
-    await vi.waitFor(() => expect(store.getSnapshot().waiting).toHaveLength(1), { timeout: 10_000 });
-    letOn();
-    await vi.waitFor(() => expect(store.getSnapshot().waiting).toEqual([]), { timeout: 10_000 });
-  });
-
-  test("a stop that cannot be asked for is told, and can be tried again", async () => {
-    const { gate, letOn } = gated();
-    const { open } = host({ echo: echo(gate) });
-    const { store } = open("echo");
-    await store.send("wait");
-    const { link } = store.agent as unknown as { link: { call: (...of: unknown[]) => Promise<unknown> } };
-    const call = link.call.bind(link);
-    const calling = vi
-      .spyOn(link, "call")
-      .mockImplementation((name, ...of) =>
-        name === "stop" ? Promise.reject(new Error("no token")) : call(name, ...of),
-      );
-    store.stop();
-    await vi.waitFor(() =>
-      expect(store.getSnapshot()).toMatchObject({ isStopping: false, failure: { message: "no token" } }),
-    );
-    calling.mockRestore();
-    store.stop();
-    await idle(store, "stopped");
-    letOn();
-  });
-
-  test("the first answer of a new thread is shown while it streams, not as loading", async () => {
-    const { gate, letOn } = gated();
-    const { open } = host({ echo: echo(gate) });
-    const { store } = open("echo");
-    await store.send("wait");
-    await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", run: { is: "running" } }));
-    letOn();
-    await idle(store);
-  });
 });
