@@ -1,17 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
-import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import type { SpaceEntry, SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
 import { KEYS_THREAD } from "../../../src/sync/thread-key.js";
-import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter } from "../runner/kit.js";
-import { device, deviceOn, eventually, inStep, MemoryServer, say, shown, tree } from "./kit.js";
+import { device, deviceOn, eventually, inStep, MemoryServer, say, shown, tree, withKey } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 
 /*
  * A server leaves out an entry of a thread: what comes behind it says which one it follows.
  */
-
-const withKey = () => ({ encryption: new Encryption({ key: fastKey }) });
 
 class Leaking extends MemorySpace {
   readonly reads: string[] = [];

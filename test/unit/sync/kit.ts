@@ -11,9 +11,10 @@ import type { RunStore } from "../../../src/storage/run-store.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
 import { Sync } from "../../../src/sync/sync.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
-import type { Encryption } from "../../../src/storage/encryption/encryption.js";
+import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import type { SyncState } from "../../../src/wire/shapes.js";
 import { agentOf, collect, counter, freshDb, inputOf, makeRunner, rebuild, replay, user } from "../runner/kit.js";
+import { fastKey } from "../encryption/fast-key.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
 
 /** Resolves when it throws no more: it is looked at again and again. */
@@ -217,6 +218,22 @@ export async function bothHave(runId: string) {
 /** The first answer, as a reader sees it now. */
 export async function textOn({ runner }: Device): Promise<unknown> {
   return (await runner.getThreadMessages("t"))[1]?.content;
+}
+
+/** An encryption of a device: all have one of their own. */
+export const withKey = (key: CryptoKey | string = fastKey): { readonly encryption: Encryption } => ({
+  encryption: new Encryption({ key }),
+});
+
+/** Resolves when the devices have and show the same of the thread, at its end. */
+export async function same(threadId: string, ...devices: readonly Device[]): Promise<void> {
+  await eventually(async () => {
+    const [first, ...others] = await Promise.all(
+      devices.map(async (one) => ({ tree: await tree(one, threadId), shown: await shown(one, threadId) })),
+    );
+    for (const other of others) expect(other).toEqual(first);
+    expect(JSON.stringify(first!.tree)).not.toContain("running");
+  });
 }
 
 export { MemoryServer };

@@ -12,10 +12,8 @@ import { KEYS_THREAD } from "../../../src/sync/thread-key.js";
 import type { SyncState } from "../../../src/wire/shapes.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, makeRunner } from "../runner/kit.js";
-import { device, eventually, inStep, MemoryServer, say, statusOf } from "./kit.js";
+import { device, eventually, inStep, MemoryServer, say, statusOf, withKey } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
-
-const withKey = (key: CryptoKey = fastKey) => ({ encryption: new Encryption({ key }) });
 
 const keysIn = (server: MemoryServer): number => server.entries.filter(({ thread }) => thread === KEYS_THREAD).length;
 
