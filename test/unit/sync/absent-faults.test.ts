@@ -19,6 +19,7 @@ import {
   tree,
   types,
   type Device,
+  same,
 } from "./kit.js";
 
 /*
@@ -102,7 +103,7 @@ test("a deletion that is a lie takes no thread away for long", async () => {
   await lie("t1");
   letOn();
   await eventually(async () => expect(await listed(phone)).toEqual(["t0", "t1"]));
-  expect(await shown(phone, "t0")).toEqual(await shown(first, "t0"));
+  await same("t0", phone, first);
   await eventually(async () => expect((await statusOf(phone)).toCome).toBeUndefined());
 });
 
@@ -134,7 +135,7 @@ test("a thread that is opened and deleted while the list still comes stays delet
     for await (const entry of lasts.call(phone.space, signal)) if (!isFirst || ++all < 3) yield entry;
   });
   await eventually(async () => expect(await absent(phone)).toEqual(["t0", "t1"]));
-  expect(await shown(phone, "t0")).toEqual(await shown(first, "t0"));
+  await same("t0", phone, first);
   expect(await phone.runner.deleteThread("t0")).toBe(true);
   letOn();
   await eventually(async () => expect(await absent(phone)).toEqual(["t1", "t2"]));
@@ -156,7 +157,7 @@ test("a thread that was read before the list came again is read on, with nothing
     for await (const entry of lasts.call(phone.space, signal)) if (!isFirst || ++all < 3) yield entry;
   });
   await eventually(async () => expect(await absent(phone)).toEqual(["t0", "t1"]));
-  expect(await shown(phone, "t0")).toEqual(await shown(first, "t0"));
+  await same("t0", phone, first);
   await say(first, "t0", "t0-r2", agentOf(counter(2)));
   await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(4));
   // The place of the phone is behind all that.
@@ -164,7 +165,7 @@ test("a thread that was read before the list came again is read on, with nothing
   phone.space.connect(true);
   letOn();
   await eventually(async () => expect(await tree(phone, "t0")).toEqual(await tree(first, "t0")));
-  expect(await shown(phone, "t0")).toEqual(await shown(first, "t0"));
+  await same("t0", phone, first);
 });
 
 test("a thread that begins with a run of which nothing came stays in the list, and keeps no reader waiting", async () => {

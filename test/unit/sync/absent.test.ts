@@ -19,6 +19,7 @@ import {
   tree,
   types,
   type Device,
+  same,
 } from "./kit.js";
 
 /*
@@ -62,8 +63,7 @@ test("the list is there before any thread, and each thread comes when somebody o
   const phone = device(server, "Phone", { keep: "opened" });
   await eventually(async () => expect(await list(phone)).toEqual(await list(first)));
   expect(await absent(phone)).toEqual(["t0", "t1", "t2"]);
-  expect(await tree(phone, "t0")).toEqual(await tree(first, "t0"));
-  expect(await shown(phone, "t0")).toEqual(await shown(first, "t0"));
+  await same("t0", phone, first);
   expect(await absent(phone)).toEqual(["t1", "t2"]);
   expect(await list(phone)).toEqual(await list(first));
   expect((await statusOf(phone)).toCome).toBeUndefined();
@@ -225,7 +225,7 @@ test("a thread whose last entry does not say how it is listed is read at once", 
   await add("nothing", new TextEncoder().encode("not a message"));
   const phone = device(server, "Phone", { keep: "opened" });
   await eventually(async () => expect(await list(phone)).toEqual(await list(first)));
-  expect(await shown(phone, "t1")).toEqual(await shown(first, "t1"));
+  await same("t1", phone, first);
   // The thread of which nothing can be understood is as good as new.
   await say(phone, "nothing", "n1", agentOf(counter(1)));
   await eventually(async () => expect(await tree(first, "nothing")).toEqual(await tree(phone, "nothing")));
@@ -255,7 +255,7 @@ test("a page that was open before the list came shows its thread", async () => {
   expect(await phone.runner.getThreadMessages("t0")).toEqual([]);
   phone.space.connect(true);
   await eventually(async () => expect((await phone.runner.getThread("t0"))?.runCount).toBe(2));
-  expect(await shown(phone, "t0")).toEqual(await shown(first, "t0"));
+  await same("t0", phone, first);
 });
 
 test("a host that does not keep the database in step has its threads read by the one that does", async () => {
@@ -264,7 +264,7 @@ test("a host that does not keep the database in step has its threads read by the
   const phone = device(server, "Phone", { dbName, keep: "opened" });
   await eventually(async () => expect(await absent(phone)).toEqual(["t0"]));
   const beside = device(server, "Phone", { dbName, keep: "opened" });
-  expect(await shown(beside, "t0")).toEqual(await shown(first, "t0"));
+  await same("t0", beside, first);
 });
 
 test("a database that was deleted with all that it listed lists it again", async () => {
@@ -305,7 +305,7 @@ test("with end-to-end encryption, too", async () => {
   const phone = device(server, "Phone", { encryption: encryption(), keep: "opened" });
   await eventually(async () => expect(await list(phone)).toEqual(await list(first)));
   expect(await absent(phone)).toEqual(["t0"]);
-  expect(await shown(phone, "t0")).toEqual(await shown(first, "t0"));
+  await same("t0", phone, first);
   const wire = server.entries.map(({ body }) => new TextDecoder().decode(body)).join("");
   expect(wire).not.toContain("secret");
 });
@@ -319,7 +319,7 @@ test("an entry that lies about how its thread is listed changes nothing for long
   server.add(thread, encodeMessage({ type: "release", threadId: "t0", runId: "x", device: ghost, brief }), seq, "lie");
   const phone = device(server, "Phone", { keep: "opened" });
   await eventually(async () => expect((await phone.runner.getThread("t0"))?.title).toBe("A lie"));
-  expect(await shown(phone, "t0")).toEqual(await shown(first, "t0"));
+  await same("t0", phone, first);
   expect(await phone.runner.getThread("t0")).toMatchObject({ title: "Renamed", archived: false, pinned: false });
   await inStep(phone);
   const said = server.entries.flatMap(({ body }) => decodeMessage(body) ?? []);

@@ -19,6 +19,7 @@ import {
   tree,
   types,
   type Device,
+  same,
 } from "./kit.js";
 
 /*
@@ -48,7 +49,7 @@ test("a thread that one device deletes and another has added to offline stays, w
       r2: { prev: "r1", status: "finished" },
     });
   });
-  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+  await same("t", laptop, phone);
 });
 
 test("a thread that another device adds to before its deletion is heard of stays, with all that was in it", async () => {
@@ -85,7 +86,7 @@ test("a thread stays with all that was in it where the first run of others arriv
   await eventually(async () => expect(Object.keys(await tree(phone, "t"))).toEqual(["r1"]));
   channel.post({ type: "changed", threadId: "t", deleted: true });
   await eventually(async () => expect(Object.keys(await tree(phone, "t"))).toEqual(["r1", "r2"]));
-  expect(await tree(laptop, "t")).toEqual(await tree(phone, "t"));
+  await same("t", laptop, phone);
   channel.close();
 });
 
@@ -98,7 +99,7 @@ test("a deletion does not reach what another device adds before it is heard of",
   await inStep(phone);
   channel.post({ type: "changed", threadId: "t", deleted: true });
   await eventually(async () => expect(Object.keys(await tree(phone, "t"))).toEqual(["r1", "r2"]));
-  expect(await tree(laptop, "t")).toEqual(await tree(phone, "t"));
+  await same("t", laptop, phone);
   channel.close();
 });
 
@@ -115,7 +116,7 @@ test("a deletion that others had added to unseen, and whose host ended, is undon
   await phone.close();
   const again = device(server, "Phone", { dbName });
   await eventually(async () => expect(Object.keys(await tree(again, "t"))).toEqual(["r1", "r2"]));
-  expect(await tree(laptop, "t")).toEqual(await tree(again, "t"));
+  await same("t", laptop, again);
 });
 
 test("what the log's limits have cut off is no deletion", async () => {
@@ -182,7 +183,7 @@ test("a deletion offline of a thread that others have added to does not count, a
     expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
     expect(await tree(phone, "other")).toEqual(await tree(laptop, "other"));
   });
-  expect(await shown(phone, "t")).toEqual(await shown(laptop, "t"));
+  await same("t", phone, laptop);
 });
 
 test("a live run whose thread is deleted, and kept by what another device added unseen, ends on all devices", async () => {
@@ -317,5 +318,5 @@ test("a thread that two devices delete while a run of one of them is live begins
   await inStep(phone, laptop);
   await say(phone, "t", "r2", agentOf(counter(1)));
   await eventually(async () => expect(Object.keys(await tree(laptop, "t"))).toEqual(["r2"]));
-  expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
+  await same("t", phone, laptop);
 });

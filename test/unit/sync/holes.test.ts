@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { SpaceEntry, SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
 import { KEYS_THREAD } from "../../../src/sync/thread-key.js";
 import { agentOf, counter } from "../runner/kit.js";
-import { device, deviceOn, eventually, inStep, MemoryServer, say, shown, tree, withKey } from "./kit.js";
+import { device, deviceOn, eventually, inStep, MemoryServer, say, shown, tree, withKey, same } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 
 /*
@@ -49,7 +49,7 @@ test("an entry that was left out is read with the whole thread, once", async () 
   await eventually(() => expect(server.last).toBe(space.missing));
   await say(phone, "t", "r2", agentOf(counter(3)));
   await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
-  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+  await same("t", laptop, phone);
   expect(await laptop.runner.getThread("t")).toMatchObject({ title: "Named" });
   expect(space.reads).toHaveLength(1);
 });

@@ -2,7 +2,19 @@ import { expect, test, vi } from "vitest";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
-import { device, eventually, inStep, makeDevice, MemoryServer, say, shown, tree, types, type Device } from "./kit.js";
+import {
+  device,
+  eventually,
+  inStep,
+  makeDevice,
+  MemoryServer,
+  say,
+  shown,
+  tree,
+  types,
+  type Device,
+  same,
+} from "./kit.js";
 
 /*
  * A device with few places: what was not changed for longest leaves it, and comes again when somebody opens it.
@@ -66,8 +78,7 @@ test.each([
   expect(await phone.store.runs("t0")).toEqual([]);
   expect(await phone.store.chunks("t0", 0, -1, 10)).toEqual([]);
   expect(server.entries).toHaveLength(before);
-  expect(await shown(phone, "t0")).toEqual(await shown(laptop, "t0"));
-  expect(await tree(phone, "t0")).toEqual(await tree(laptop, "t0"));
+  await same("t0", phone, laptop);
   expect(await absent(phone)).toEqual(["t1"]);
   // It goes on, on both devices.
   await say(phone, "t0", "t0-r3", agentOf(counter(2)));
@@ -109,7 +120,7 @@ test("what others add while a thread leaves is in the list, and in the thread wh
   });
   await leaves(phone, "t0");
   await eventually(async () => expect(await list(phone)).toEqual(await list(laptop)));
-  expect(await tree(phone, "t0")).toEqual(await tree(laptop, "t0"));
+  await same("t0", phone, laptop);
   expect((await phone.runner.getThread("t0"))?.title).toBe("Renamed meanwhile");
 });
 
@@ -125,7 +136,7 @@ test("what was added offline leaves once the others have it, and a pinned thread
   const phone = phoneAgain(server, dbName, { maxThreads: 1 });
   await leaves(phone, "t0", "t2", "t3");
   expect(await tree(laptop, "t0")).toMatchObject({ offline: { prev: "t0-r2", status: "finished" } });
-  expect(await tree(phone, "t0")).toEqual(await tree(laptop, "t0"));
+  await same("t0", phone, laptop);
 });
 
 test("nothing leaves offline", async () => {
@@ -176,7 +187,6 @@ test("a thread that has left is not taken for deleted where what was saved of it
   await dying.close();
   const phone = device(server, "Phone", { dbName, keep: "opened" });
   await inStep(phone);
-  expect(await tree(phone, "t0")).toEqual(await tree(laptop, "t0"));
-  expect(await shown(phone, "t0")).toEqual(await shown(laptop, "t0"));
+  await same("t0", phone, laptop);
   expect(server.entries).toHaveLength(before);
 });

@@ -21,6 +21,7 @@ import {
   textOn,
   tree,
   types,
+  same,
 } from "./kit.js";
 
 /*
@@ -49,7 +50,7 @@ test("answers of the server that are lost double nothing", async () => {
   await say(phone, "t", "r1", agentOf(counter(50)));
   await say(phone, "t", "r2", agentOf(counter(50)));
   await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
-  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+  await same("t", laptop, phone);
 });
 
 test.each(["run", "end"])("requests that are lost while the device is in step are made again (%s)", async (type) => {
@@ -140,7 +141,7 @@ test("a device that is not heard of any more leaves its run broken; when it is b
     });
     expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
   });
-  expect(await shown(phone, "t")).toEqual(await shown(laptop, "t"));
+  await same("t", phone, laptop);
   expect((await shown(laptop, "t")).messages[1]).toMatchObject({ content: counted(6) });
 });
 
@@ -218,7 +219,7 @@ test("a device that falls silent before its first event holds up nothing", async
     expect(Object.keys(await tree(laptop, "t"))).toEqual(["r1", "r2", "r3", "r4"]);
     expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
   });
-  expect(await shown(phone, "t")).toEqual(await shown(laptop, "t"));
+  await same("t", phone, laptop);
 });
 
 test("what a device has of another one that is gone is sent to servers that lost their disk", async () => {
@@ -249,7 +250,7 @@ test("a run whose device is back streams again, in place of the broken one", asy
   second.letOn();
   await run;
   await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "finished" } }));
-  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+  await same("t", laptop, phone);
 });
 
 test.each(["a run that its device begins to send, and abandons", "an entry that says nothing"])(

@@ -15,7 +15,6 @@ import {
   same,
   say,
   sayNow,
-  shown,
   statusOf,
   tree,
   withKey,
@@ -427,7 +426,7 @@ test("an answer under the id of the run that asked goes on where it was broken o
   for (const one of [laptop, phone]) {
     await eventually(async () => expect(await statuses(one)).toEqual(["finished", "finished"]));
   }
-  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+  await same("t", laptop, phone);
 });
 
 test("an entry that nobody can open, first in a log that was made anew, does not end the space", async () => {

@@ -35,6 +35,7 @@ import {
   tree,
   types,
   type Device,
+  same,
 } from "./kit.js";
 
 test("a run on one device is on the other, the same in every event", async () => {
@@ -43,7 +44,7 @@ test("a run on one device is on the other, the same in every event", async () =>
   await eventually(async () => {
     expect(await laptop.runner.listRuns("t")).toMatchObject([{ runId: "r1", status: "finished" }]);
   });
-  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+  await same("t", laptop, phone);
   expect((await shown(laptop, "t")).messages).toEqual([
     user("r1-u"),
     { id: "r1-a", role: "assistant", content: counted(20) },
@@ -144,7 +145,7 @@ test("a stop on one device ends the run on the other", async () => {
   expect(await laptop.runner.stop({ threadId: "t" })).toBe(true);
   await run;
   await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "stopped" } }));
-  expect(await tree(phone, "t")).toEqual(await tree(laptop, "t"));
+  await same("t", phone, laptop);
 });
 
 test("a title, an archived and a pinned thread are the same everywhere; the last change counts", async () => {
@@ -172,7 +173,7 @@ test("a run whose ids are longer than anybody expects arrives, and once", async 
   // That of its message, and what is in it.
   await say(phone, "t", "r1", agentOf(counter(1)), [user("long ".repeat(100_000))]);
   await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r1: { prev: null, status: "finished" } }));
-  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+  await same("t", laptop, phone);
   expect(server.entries.length).toBeLessThan(10);
 });
 
@@ -197,7 +198,7 @@ test("what was there before the device joined is sent", async () => {
   const phone = device(server, "Phone", { dbName });
   const laptop = device(server, "Laptop");
   await eventually(async () => expect(await tree(laptop, "t")).toEqual({ r0: { prev: null, status: "finished" } }));
-  expect(await shown(laptop, "t")).toEqual(await shown(phone, "t"));
+  await same("t", laptop, phone);
 });
 
 test("a claim stands until its run is in the space: nobody else starts in between (L1)", async () => {
