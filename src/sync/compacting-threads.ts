@@ -3,7 +3,7 @@ import { messageOf } from "../run/errors.js";
 import type { RunnerParts } from "../runner/parts.js";
 import type { DeviceName } from "../storage/devices.js";
 import { compact, type ReadEntry } from "./compaction.js";
-import { messageIn, type WholeMessage } from "./messages.js";
+import { messageIn, NotUnderstood, type WholeMessage } from "./messages.js";
 import { briefOf } from "./outgoing.js";
 import { SpaceOffline, type Space } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
@@ -21,6 +21,8 @@ export interface CompactingThreadsParts {
   readonly self: () => DeviceName;
   readonly openOf: (threadId: string) => ThreadSync | undefined;
   readonly isCurrent: () => boolean;
+  /** See ThreadSyncContext. */
+  readonly refuse: (message: string) => void;
   /** Fewer entries of a thread than this are not joined. Default: 64. */
   readonly fewest?: number | undefined;
   readonly closed: AbortSignal;
@@ -69,6 +71,7 @@ export class CompactingThreads {
 
   private failed(threadId: string, error: unknown): void {
     if (error instanceof SpaceOffline || this.of.closed.aborted) return;
+    if (error instanceof NotUnderstood) return this.of.refuse(error.message);
     this.of.parts.logger.warn(`${threadId}: its entries in the space are not joined: ${messageOf(error)}`);
   }
 

@@ -320,6 +320,11 @@ const LARGEST = 256 * 1_024 * 1_024;
 /** Levels of lists and objects in a message: those of an event, and the ones around it. */
 const DEEPEST = 512;
 
+/** What the space says cannot be understood here, and nothing can be sent behind it. The message says what to do. */
+export class NotUnderstood extends Error {}
+
+const NEWER = "Another device has a newer version of this app: reload the page";
+
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const encoder = new TextEncoder();
 
@@ -357,16 +362,20 @@ export const isReadable = (message: SpaceMessage): boolean => readable(message) 
 const readable = (value: unknown): SpaceMessage | undefined =>
   weigh(value, { depth: DEEPEST }).depth > DEEPEST ? undefined : messageOf(value);
 
-/** What an entry of this thread says; undefined: nothing. */
-export function messageIn({ seq, body }: Pick<SpaceEntry, "seq" | "body">, threadId: string): SpaceMessage | undefined {
+/** What an entry says; undefined: nothing. Errors: {@link NotUnderstood} */
+export function understood({ seq, body }: Pick<SpaceEntry, "seq" | "body">): SpaceMessage | undefined {
   const message = decodeMessage(body);
-  const isIts = typeof message === "object" && message.threadId === threadId && isPossibleAt(seq, message);
-  return isIts ? message : undefined;
+  if (message === "newer") throw new NotUnderstood(NEWER);
+  // A whole entry stands for those before it.
+  const isPossible = message?.type !== "whole" || message.upTo < seq;
+  return isPossible ? message : undefined;
 }
 
-/** A whole entry stands for those before it. */
-export const isPossibleAt = (seq: number, message: SpaceMessage): boolean =>
-  message.type !== "whole" || message.upTo < seq;
+/** What an entry of this thread says; undefined: nothing. Errors: {@link NotUnderstood} */
+export function messageIn(entry: Pick<SpaceEntry, "seq" | "body">, threadId: string): SpaceMessage | undefined {
+  const message = understood(entry);
+  return message?.threadId === threadId ? message : undefined;
+}
 
 function messageOf(value: unknown): SpaceMessage | undefined {
   if (!isRecord(value)) return undefined;

@@ -17,7 +17,7 @@ import { Admissions, type AdmissionsParts } from "./admissions.js";
 import { CompactingThreads } from "./compacting-threads.js";
 import { Devices, type StopCall } from "./devices.js";
 import { hasBegunAnew } from "./log-changes.js";
-import { decodeMessage, isPossibleAt, type SpaceMessage } from "./messages.js";
+import { NotUnderstood, understood, type SpaceMessage } from "./messages.js";
 import type { SyncRecords } from "./memory-sync-database.js";
 import { SpaceOffline, type Space, type SpaceEntry, type SpacePlace, type SpaceState } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
@@ -64,10 +64,6 @@ export interface SyncParts {
 /** Its database was closed, or fails: whatever comes next tries again. */
 const quiet = (): void => undefined;
 
-/** What the space says cannot be understood here, and nothing can be sent behind it. The message says what to do. */
-class NotUnderstood extends Error {}
-
-const NEWER = "Another device has a newer version of this app: reload the page";
 const ENCRYPTED =
   "What the devices of this space share is encrypted: give encryption to the runtime of this one, with their key";
 
@@ -109,8 +105,8 @@ export class Sync {
   private anew: "space" | "log" | undefined;
   /** Why nothing can be sent. */
   private failure: string | undefined;
-  /** Another device has a newer version: nothing is read or sent any more. */
-  private isOutdated = false;
+  /** What the space says is not understood here: nothing is read or sent any more. The message says what to do. */
+  private refused: string | undefined;
   /** Ends the reading of now. */
   private session: AbortController | undefined;
   private readonly admissions: Admissions;
@@ -167,6 +163,7 @@ export class Sync {
       self: () => this.self,
       openOf: (threadId) => this.open.get(threadId),
       isCurrent: () => this.isCurrent,
+      refuse: (message) => this.refuse(message),
       fewest: options.compactFrom,
       closed: this.closed.signal,
     });
@@ -177,7 +174,7 @@ export class Sync {
     elsewhere.leave = () => this.sendRest();
     space.state$.subscribe((state) => {
       if (state.is !== "online") this.target = undefined;
-      if (!this.isOutdated) this.state = state;
+      if (this.refused === undefined) this.state = state;
       this.moved.ring();
       // What was read may have been said before the state.
       if (this.isCurrent) this.current();
@@ -290,6 +287,7 @@ export class Sync {
       letGo: (key, threadId, last) => this.absent.list.letGo(key, threadId, last),
       left: (thread) => this.left(thread),
       failed: (why) => this.failed(why),
+      refuse: (message) => this.refuse(message),
       signal,
     };
     const { elsewhere } = this.options;
@@ -319,10 +317,11 @@ export class Sync {
         isOpen = true;
         if (this.anew !== undefined) await this.beginAnew(this.anew);
         this.anew = undefined;
-        await this.read(session.signal);
+        if (this.refused === undefined) await this.read(session.signal);
+        if (this.refused !== undefined) return await this.leaveSpace(this.refused);
       } catch (error) {
         if (!(error instanceof SpaceOffline)) parts.logger.warn(`Devices are not in step: ${String(error)}`);
-        if (error instanceof NotUnderstood) return this.refuse(error.message);
+        if (error instanceof NotUnderstood) return this.leaveSpace(error.message);
         // Somebody has changed what is known of a thread: everything is read again.
         if (RunnerError.is(error, "corrupt-record") && error.details["store"] === "sync") this.anew ??= "log";
         await clock.after(RETRY_MS, signal);
@@ -349,8 +348,14 @@ export class Sync {
     }
   }
 
-  private async refuse(message: string): Promise<void> {
-    this.isOutdated = true;
+  /** A thread has come upon what is not understood here. */
+  private refuse(message: string): void {
+    this.refused = message;
+    this.session?.abort();
+  }
+
+  private async leaveSpace(message: string): Promise<void> {
+    this.refused = message;
     this.target = undefined;
     this.state = { is: "refused", message };
     // Its live runs would hold their threads, and its agents be asked for, as long as it is heard of.
@@ -451,11 +456,9 @@ export class Sync {
   private async understand({ thread: key, seq, body }: SpaceEntry): Promise<SpaceMessage | undefined> {
     // A space that opens them itself leaves nothing of them.
     if (key === KEYS_THREAD && body.length > 0) throw new NotUnderstood(ENCRYPTED);
-    const message = decodeMessage(body);
-    if (message === "newer") throw new NotUnderstood(NEWER);
+    const message = understood({ seq, body });
     // Anybody may have added it; an entry about another thread has nothing to say here.
-    const isPossible = message !== undefined && isPossibleAt(seq, message);
-    const isIts = isPossible && (await this.options.keyOf(message.threadId)) === key;
+    const isIts = message !== undefined && (await this.options.keyOf(message.threadId)) === key;
     return isIts ? message : undefined;
   }
 
@@ -556,14 +559,15 @@ export class Sync {
 
   private threadOf(threadId: string): Promise<ThreadSync | undefined> {
     const { context } = this;
-    if (context === undefined || this.closed.signal.aborted) return Promise.resolve(undefined);
+    const isOver = this.refused !== undefined || this.closed.signal.aborted;
+    if (context === undefined || isOver) return Promise.resolve(undefined);
     const known = this.threads.get(threadId);
     if (known !== undefined) return known;
     const { era } = this;
     const loading = this.forgetting.then(async (): Promise<ThreadSync | undefined> => {
       const key = await this.options.keyOf(threadId);
       const record = await this.recordOf(key, threadId);
-      if (era !== this.era) return this.threadOf(threadId);
+      if (era !== this.era || this.refused !== undefined) return this.threadOf(threadId);
       const thread = new ThreadSync(context, record);
       this.open.set(threadId, thread);
       this.byKey.set(key, thread);

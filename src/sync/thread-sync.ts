@@ -10,7 +10,7 @@ import { Arrivals, type ArrivalsContext } from "./arrivals.js";
 import { freshFor, isFresh } from "./asked-run.js";
 import type { StopCall } from "./devices.js";
 import type { IncomingRun, Written } from "./incoming.js";
-import { encodeMessage, messageIn, type SpaceMessage, type WholeMessage } from "./messages.js";
+import { encodeMessage, messageIn, NotUnderstood, type SpaceMessage, type WholeMessage } from "./messages.js";
 import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
 import { briefOf } from "./outgoing.js";
 import { ReadOfThread } from "./read-of-thread.js";
@@ -44,6 +44,8 @@ export interface ThreadSyncContext extends ArrivalsContext, SenderContext {
   readonly stop: (call: StopCall) => void;
   /** Why nothing can be sent, as it seems; undefined: something was sent. */
   readonly failed: (why: string | undefined) => void;
+  /** What the space says is not understood here: nothing more is read or sent, of no thread. */
+  readonly refuse: (message: string) => void;
   readonly signal: AbortSignal;
 }
 
@@ -684,6 +686,10 @@ export class ThreadSync {
         }
       } catch (error) {
         if (signal.aborted) return;
+        if (error instanceof NotUnderstood) {
+          this.ended.abort();
+          return this.context.refuse(error.message);
+        }
         this.sender.look();
         if (error instanceof SpaceOffline && !this.context.isCurrent()) this.context.unsent(this);
         else if (error instanceof SpaceOffline) {

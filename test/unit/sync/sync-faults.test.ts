@@ -5,7 +5,8 @@ import { RunnerError } from "../../../src/run/errors.js";
 import type { Chunk } from "../../../src/run/types.js";
 import type { SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
-import { agentOf, counter, fastClock, gated } from "../runner/kit.js";
+import { keyOfThread } from "../../../src/sync/thread-key.js";
+import { agentOf, counter, fastClock, freshDb, gated } from "../runner/kit.js";
 import {
   device,
   deviceOn,
@@ -61,6 +62,30 @@ test("a device that has become outdated says that it leaves: its live run holds 
   await inStep(tablet);
   await eventually(async () => expect((await statusOf(laptop)).devices).toHaveLength(2));
   expect((await statusOf(tablet)).devices.map(({ name }) => name)).not.toContain("Phone");
+});
+
+test("a thread that is read again stops the device at what a newer version says, and removes nothing of it", async () => {
+  const server = new MemoryServer();
+  const dbName = freshDb();
+  const phone = device(server, "Phone", { dbName });
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(() => expect(ended(server)).toBe(1));
+  await phone.close();
+  // A newer build of this device has read it, before people went back to this one.
+  const key = await keyOfThread("t");
+  const { seq } = server.entries.at(-1)!;
+  server.add(key, new TextEncoder().encode('{"v":99}'), seq, "newer");
+  const database = new SyncDatabase(dbName, systemClock);
+  const known = (await database.thread(key))!;
+  const last = seq + 1;
+  const place = (await database.place())!;
+  await database.put([{ ...known, unread: true, state: { ...known.state, last } }], { ...place, seq: last });
+  await database.close();
+  const older = device(server, "Phone", { dbName });
+  await eventually(async () => expect(await statusOf(older)).toMatchObject({ is: "refused", isCurrent: false }));
+  await say(older, "t", "r2", agentOf(counter(1)));
+  expect(server.entries.at(-1)).toMatchObject({ seq: last });
+  expect(Object.keys(await tree(older, "t"))).toEqual(["r1", "r2"]);
 });
 
 test.for(["prepare", "device"] as const)(
