@@ -19,7 +19,7 @@ import { cloneJson } from "../run/json.js";
 import { checkTools } from "./check-tools.js";
 import { Answer, type MadeCall } from "./answer.js";
 import type { AiAgentOptions, AiRun, AiToolRun } from "./options.js";
-import { instructionsOf, promptOf } from "./prompt.js";
+import { instructionsOf, PROVIDER_EXECUTED, promptOf } from "./prompt.js";
 import { cutOff, failureOf, type ModelFailure } from "./provider-error.js";
 import { redactor, type Redact } from "./redact.js";
 import { approvalOf, decisionOn, schemaOf, stateEvents, ToolBox, toolSetOf, type Fate } from "./tool-calls.js";
@@ -45,16 +45,16 @@ interface LeftCall {
   readonly text: string;
 }
 
-/** The calls without a result since somebody last wrote. */
-function leftCallsIn(messages: readonly Message[]): LeftCall[] {
+/** The calls without a result: since somebody last wrote, and before that those that `resume` decides on. */
+function leftCallsIn({ messages, resume }: RunAgentInput): LeftCall[] {
   const from = messages.findLastIndex(({ role }) => role === "user" || role === "system" || role === "developer") + 1;
-  const tail = messages.slice(from);
-  const answered = new Set(tail.map((message) => (message.role === "tool" ? message.toolCallId : undefined)));
-  return tail.flatMap((message) =>
+  const answered = new Set(messages.map((message) => (message.role === "tool" ? message.toolCallId : undefined)));
+  return messages.flatMap((message, at) =>
     message.role !== "assistant"
       ? []
       : (message.toolCalls ?? [])
-          .filter(({ id, metadata }) => !answered.has(id) && metadata?.["providerExecuted"] !== true)
+          .filter(({ id, metadata }) => !answered.has(id) && metadata?.[PROVIDER_EXECUTED] !== true)
+          .filter(({ id }) => at >= from || decisionOn(id, resume) !== undefined)
           .map(({ id, function: { name, arguments: text } }) => ({ toolCallId: id, name, text })),
   );
 }
@@ -117,7 +117,7 @@ class ModelRun {
   async *events(): AsyncGenerator<AGUIEvent> {
     const { input, hosted } = this.given;
     await this.prepare();
-    const left = leftCallsIn(input.messages);
+    const left = leftCallsIn(input);
     if (left.length > 0) {
       const waits = yield* this.settle(left.map((call) => ({ ...call, left: call })));
       if (waits) return yield this.finished(waits);

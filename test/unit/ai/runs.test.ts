@@ -276,6 +276,23 @@ describe("issue 16.1: calls that wait", () => {
     expect(lastOf(second.messages)).toBe("ok");
   });
 
+  test("an approval that comes with a further message is carried out, and the model is told of both", async () => {
+    it.server.script({ calls: [{ name: "add", args: { a: 1, b: 2 } }] }, { text: ["ok"] });
+    const options = { model: it.model, tools: { add: { ...add, needsApproval: true } } };
+    const first = await runOf(options, inputOf(asks("add")));
+    const { interrupts } = (first.end as { outcome: { interrupts: { id: string }[] } }).outcome;
+    const resume = [{ interruptId: interrupts[0]!.id, status: "resolved" as const, payload: { approved: true } }];
+    const written: Message[] = [...first.messages, { id: "u9", role: "user", content: "and be quick" }];
+    const second = await runOf(options, inputOf(written, { resume }));
+    expect(resultsIn(second.messages)).toEqual(['call-0: {"sum":3}']);
+    expect(it.server.requests[1]?.body["messages"]).toMatchObject([
+      {},
+      {},
+      { role: "tool", content: '{"sum":3}' },
+      { content: "and be quick" },
+    ]);
+  });
+
   test("somebody writes instead of answering: the model is told that the call has no result", async () => {
     it.server.script({ calls: [{ name: "showOnMap", args: {} }] }, { text: ["fine"] });
     const first = await runOf({ model: it.model }, inputOf(asks("show"), { tools: [showOnMap] }));
