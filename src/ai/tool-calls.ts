@@ -100,7 +100,9 @@ export class ToolBox {
   ): Promise<Fate> {
     const tool = this.tool(name);
     if (tool?.execute === undefined) {
-      return this.pageTools.has(name) ? { is: "page" } : failed(`There is no tool ${name} any more`);
+      // A tool of the agent without `execute` is the page's too.
+      const isOfPage = tool !== undefined || this.pageTools.has(name);
+      return isOfPage ? { is: "page" } : failed(`There is no tool ${name} any more`);
     }
     const proposed = text.trim() === "" ? {} : jsonIn(text);
     if (decision === undefined) {

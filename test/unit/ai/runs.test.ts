@@ -276,6 +276,22 @@ describe("issue 16.1: calls that wait", () => {
     expect(lastOf(second.messages)).toBe("ok");
   });
 
+  test("a tool of the agent that the page runs waits for it, while another call of its step is approved", async () => {
+    const pick: AiTools[string] = { description: "Asks for a place", parameters: { type: "object" } };
+    const tools = { add: { ...add, needsApproval: true }, pick };
+    const calls = [
+      { id: "a", name: "add", args: { a: 1, b: 2 } },
+      { id: "b", name: "pick", args: {} },
+    ];
+    it.server.script({ calls });
+    const first = await runOf({ model: it.model, tools }, inputOf(asks("both")));
+    const { interrupts } = (first.end as { outcome: { interrupts: { id: string }[] } }).outcome;
+    const resume = [{ interruptId: interrupts[0]!.id, status: "resolved" as const, payload: { approved: true } }];
+    const second = await runOf({ model: it.model, tools }, inputOf(first.messages, { resume }));
+    expect(resultsIn(second.messages)).toEqual(['a: {"sum":3}']);
+    expect(second.end).toMatchObject({ outcome: { type: "success", pendingToolCallIds: ["b"] } });
+  });
+
   test("an approval that comes with a further message is carried out, and the model is told of both", async () => {
     it.server.script({ calls: [{ name: "add", args: { a: 1, b: 2 } }] }, { text: ["ok"] });
     const options = { model: it.model, tools: { add: { ...add, needsApproval: true } } };
