@@ -132,9 +132,10 @@ class ModelRun {
     }
     const { maxSteps = MAX_STEPS } = this.options;
     for (let step = 1; ; step++) {
-      const continues = step === 1 && answered?.content ? answered.id : undefined;
-      const answer = yield* this.ask(step, step >= maxSteps, continues);
-      if (answer.calls.length === 0) return yield this.finished(undefined, await this.output(answer.text));
+      const begun = step === 1 && answered?.content ? answered : undefined;
+      const answer = yield* this.ask(step, step >= maxSteps, begun?.id);
+      const text = (begun?.content ?? "") + answer.text;
+      if (answer.calls.length === 0) return yield this.finished(undefined, await this.output(text));
       const waits = yield* this.settle(answer.calls.map((call) => ({ ...call, call })));
       if (waits) return yield this.finished(waits);
     }
@@ -222,7 +223,8 @@ class ModelRun {
       ...(instructions !== undefined && { instructions }),
       ...(hasTools && { tools: toolSet }),
       ...(hasTools && isLast && { toolChoice: "none" as const }),
-      ...(options.output && { output: sdk.Output.object({ schema: schemaOf(options.output) }) }),
+      // A server that enforces a format would begin the object anew.
+      ...(options.output && !goesOn && { output: sdk.Output.object({ schema: schemaOf(options.output) }) }),
       abortSignal: signal,
       // Told by RUN_ERROR. By default the SDK writes it to the console, with headers and all.
       onError: () => undefined,

@@ -1,6 +1,7 @@
 import type { Message } from "@ag-ui/core";
 import { EventType } from "@ag-ui/core";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { aiAgent, type AiTools } from "ag-ui-local-runtime/ai";
 import type { ContinuingAgent, HostedRun } from "../../../src/run/hosted.js";
 import { asks, inputOf, runOf, servedModel } from "./kit.js";
@@ -58,6 +59,15 @@ describe("issue 16.6: an aiAgent goes on with a run that broke", () => {
     expect(sent[2]?.content).toContain("cut off");
     // Nothing of that stays in the thread.
     expect(JSON.stringify(messages)).not.toContain("cut off");
+  });
+
+  test("an object that was cut off is one with what follows, which no format makes begin anew", async () => {
+    it.server.script({ text: ['"Rome"}'] });
+    const cut = asks("where?", { id: "a", role: "assistant", content: '{"city":' });
+    const options = { model: it.model, output: z.object({ city: z.string() }) };
+    const { end } = await runOf(options, inputOf(cut), { hosted: again });
+    expect(end).toMatchObject({ type: EventType.RUN_FINISHED, result: { city: "Rome" } });
+    expect(it.server.requests[0]?.body).not.toHaveProperty("response_format");
   });
 
   test("an answer that was complete is not asked for again", async () => {
