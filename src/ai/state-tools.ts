@@ -31,6 +31,8 @@ export const stateTools = (schema: Readonly<Record<string, unknown>> = {}): Stat
     description: "Replaces the shared state",
     parameters: { type: "object", properties: { state: schema }, required: ["state"] },
     execute: ({ state }, run) => {
+      // Models forget the wrapper; the schema is only theirs to read.
+      if (state === undefined) throw new Error('The arguments must be { "state": … }, with the whole new state');
       run.setState(state);
       return "The state was replaced";
     },

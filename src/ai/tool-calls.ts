@@ -1,5 +1,6 @@
 import type { AGUIEvent, ContentPart, Interrupt, JsonPatchOperation, ResumeEntry } from "@ag-ui/core";
 import { EventType } from "@ag-ui/core";
+import { EventSchemas } from "@ag-ui/core/schemas";
 import { asSchema, jsonSchema, type FlexibleSchema, type Schema, type Tool as SdkTool, type ToolSet } from "ai";
 import { messageOf } from "../run/errors.js";
 import { cloneJson, isRecord } from "../run/json.js";
@@ -223,11 +224,15 @@ export const approvalOf = (runId: string, toolCallId: string, name: string): Int
   },
 });
 
-/** The events by which a tool changes the thread's state. */
+/** The events by which a tool changes the thread's state. Both throw where there is none: it would end the run. */
 export const stateEvents = {
-  snapshot: (state: unknown): AGUIEvent => ({ type: EventType.STATE_SNAPSHOT, snapshot: cloneJson(state) }),
-  delta: (patch: readonly JsonPatchOperation[]): AGUIEvent => ({
-    type: EventType.STATE_DELTA,
-    delta: cloneJson([...patch]),
-  }),
+  snapshot: (state: unknown): AGUIEvent => stateEvent({ type: EventType.STATE_SNAPSHOT, snapshot: cloneJson(state) }),
+  delta: (patch: readonly JsonPatchOperation[]): AGUIEvent =>
+    stateEvent({ type: EventType.STATE_DELTA, delta: cloneJson([...patch]) }),
 };
+
+function stateEvent(event: AGUIEvent): AGUIEvent {
+  const issue = EventSchemas.safeParse(event).error?.issues[0];
+  if (issue !== undefined) throw new Error(`The state cannot be changed so: ${issue.path.join(".")}: ${issue.message}`);
+  return event;
+}

@@ -182,6 +182,26 @@ describe("issue 16.1: an agent of a model", () => {
     expect(JSON.stringify(it.server.requests.at(-1)?.body)).toContain('{\\"list\\":[\\"a\\",\\"b\\"]}');
   });
 
+  test("a state that the model writes wrongly is a tool's error, which it corrects", async () => {
+    it.server.script(
+      { calls: [{ name: "setState", args: { list: ["a"] } }] },
+      { calls: [{ name: "patchState", args: { patch: [{ op: "add", path: "/a~b", value: 1 }] } }] },
+      { calls: [{ name: "patchState", args: { patch: [{ op: "add", path: "/a~0b", value: 1 }] } }] },
+      { text: ["done"] },
+    );
+    const { state, messages } = await runOf(
+      { model: it.model, tools: stateTools() },
+      inputOf(asks("list"), { state: {} }),
+    );
+    expect(resultsIn(messages)).toEqual([
+      expect.stringContaining('Error: The arguments must be { "state": … }'),
+      expect.stringContaining("Error: The state cannot be changed so: delta.0.path"),
+      expect.stringContaining("The state was changed"),
+    ]);
+    expect(state).toEqual({ "a~b": 1 });
+    expect(lastOf(messages)).toBe("done");
+  });
+
   test("wrong options are refused by name", () => {
     const model = it.model;
     expect(() => aiAgent({ model, tool: {} } as never)).toThrow("aiAgent has no option tool");
