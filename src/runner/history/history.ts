@@ -276,10 +276,12 @@ export class History {
    * already.
    */
   private async derive(head: ThreadHead, runIndex: number): Promise<void> {
-    const { threadId, underived: _underived, ...rest } = head;
+    const { threadId, underived = [] } = head;
     const known = this.unwritten.get(keyOf(threadId, runIndex));
     if (known !== undefined) return this.writeDerived(threadId, runIndex, known.closing, known.derived);
-    return this.readAsFar({ ...rest, threadId }, runIndex, (view) =>
+    // The store has all that was derived but these; they are read from memory.
+    const left = underived.filter((before) => before < runIndex && this.unwritten.has(keyOf(threadId, before)));
+    return this.readAsFar({ ...head, underived: left }, runIndex, (view) =>
       this.writeDerived(threadId, runIndex, view.closing(), view.derived()),
     );
   }
