@@ -162,6 +162,7 @@ export async function fenceRun(
       const message = result.is === "gone" ? "The run does not wait any more" : "Another waiting run goes first";
       throw new RunnerError("cancelled", { threadId, runId: input.runId }, { message });
     }
+    recovery.claimed(threadId, input.runId);
     const stateSet = isStateSet(request);
     const { maxPatchOperations: operations, maxCopiedBytes: copied, maxDepth: depth } = parts.eventLimits;
     const stateIsThreads = !stateSet && (plan.is === "continue" || equalJson(start.state, end.base.state));

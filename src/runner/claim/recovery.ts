@@ -163,15 +163,24 @@ export class Recovery {
     }
   }
 
+  /** A run of this id was claimed here: what an earlier claim of it may have left was settled before that. */
+  claimed(threadId: string, runId: string): void {
+    this.owed.delete(keyOf(threadId, { runId }));
+  }
+
   /** Settles a run that nobody executes any more as soon as its end can be written. */
   settleLater(threadId: string, run: GivenUp, end: OwedEnd): void {
     const key = keyOf(threadId, run);
     if (this.owed.has(key)) return;
     this.owed.set(key, end);
-    const isIt = (head: ThreadHead): OrphanVerdict =>
-      isLive(head, run) ? { as: end.as, why: interrupted(end.error) } : undefined;
+    const isOwed = (): boolean => this.owed.get(key) === end;
+    const isIt = (head: ThreadHead): OrphanVerdict => {
+      // Without its index it is told from a run that another host has started under its id by the holder.
+      const isOurs = run.runIndex !== undefined || head.holder === this.parts.hostId;
+      return isOwed() && isOurs && isLive(head, run) ? { as: end.as, why: interrupted(end.error) } : undefined;
+    };
     void this.keepTrying(isIt, [threadId]).finally(() => {
-      this.owed.delete(key);
+      if (isOwed()) this.owed.delete(key);
       this.settled(threadId);
     });
   }

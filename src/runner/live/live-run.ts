@@ -4,7 +4,7 @@ import type { FailurePoint } from "../../run/failure-points.js";
 import type { Attempt } from "../../run/hosted.js";
 import { isAnswer, isThatRun } from "../../run/interrupts.js";
 import { isBusy, Life, type RunLife } from "../../run/life.js";
-import type { RunRow, StopRequest } from "../../storage/run-store.js";
+import type { Claim, RunRow, StopRequest } from "../../storage/run-store.js";
 import type { AcquireContext } from "../claim/acquire.js";
 import type { RunStart } from "../history/baseline.js";
 import type { Execution, ExecutionContext } from "./execution.js";
@@ -211,7 +211,8 @@ export class LiveRun {
 
   private async begin(): Promise<RunRef> {
     let lock: HeldLock | undefined;
-    let fenceSent = false;
+    /** What may stand in the log of this run; without its index until the fence is answered. */
+    let sent: Pick<RunRef, "threadId" | "runId"> | Claim | undefined;
     let asked = 0;
     let isElsewhere = false;
     try {
@@ -251,9 +252,10 @@ export class LiveRun {
         };
         const fencing = fenceRun(this.context, request, async () => {
           await this.reached("claiming.read");
-          fenceSent = true;
+          sent = { threadId: request.threadId, runId: this.runId };
         });
         const result = await fencing.finally(admission);
+        sent = result.is === "fenced" ? result.run.claim : undefined;
         if (result.is === "moved") throw new RunnerError("thread-busy", { threadId: this.threadId });
         if (result.is === "fenced") return await this.execute(Execution, result.run, lock);
         await lock.release();
@@ -264,7 +266,7 @@ export class LiveRun {
       this.life.go({ to: "refuse" });
       await this.reached("claiming.refused");
       // The fence may be committed although its reply, or a later step, failed.
-      if (fenceSent) await this.context.recovery.breakOff(this, "broken", error);
+      if (sent !== undefined) await this.context.recovery.breakOff(sent, "broken", error);
       await lock?.release();
       this.leave();
       throw error;
