@@ -1,16 +1,16 @@
 import { messageOf, RunnerError } from "../run/errors.js";
-import { isUnreadable } from "../runner/history/run-log.js";
+import { isUnreadable, unlessDamaged } from "../runner/history/run-log.js";
 import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow } from "../storage/run-store.js";
 import type { Devices } from "./devices.js";
 import { IncomingRun, type Written } from "./incoming.js";
-import { changeList } from "./log-changes.js";
+import { changeList, mayBeDeleted } from "./log-changes.js";
 import { answerOfSpace, type PendingToolCall } from "../storage/pending-tool-calls.js";
 import type { ActiveMessage, DeletedMessage, ResultMessage, RunMessage, ThreadMessage } from "./messages.js";
 import type { MirrorContext } from "./mirror.js";
 import { namedRun, runName } from "./run-name.js";
-import type { Listed } from "./sync-database.js";
+import type { Listed, ThreadRecord } from "./sync-database.js";
 
 export interface ArrivalsContext extends MirrorContext {
   readonly devices: Devices;
@@ -33,6 +33,7 @@ type Waiting =
 
 /** What other devices have added to a thread, on its way into the log, in the order of the space. */
 export class Arrivals {
+  private readonly threadId: string;
   private readonly waiting: Waiting[] = [];
   /** Those of `waiting` for which something else has to come first. */
   private readonly later = new WeakSet<Waiting>();
@@ -44,9 +45,11 @@ export class Arrivals {
   /** @param forget deletes the thread, as another device did */
   constructor(
     private readonly context: ArrivalsContext,
-    private readonly threadId: string,
+    private readonly record: () => ThreadRecord,
     private readonly forget: () => Promise<Written>,
-  ) {}
+  ) {
+    this.threadId = record().threadId;
+  }
 
   get areWrittenDown(): boolean {
     return this.waiting.length === 0;
@@ -84,9 +87,9 @@ export class Arrivals {
     this.waiting.push(one);
   }
 
-  /** A run begins. */
-  expect(message: RunMessage, isBeside: boolean): void {
-    this.push(new IncomingRun(this.context, message, isBeside));
+  /** A run begins. @param behind the end of the active path then */
+  expect(message: RunMessage, isBeside: boolean, behind: string | null): void {
+    this.push(new IncomingRun(this.context, message, isBeside, behind));
   }
 
   /** It is still to be written down, or to the end. */
@@ -111,9 +114,18 @@ export class Arrivals {
    */
   run(name: string, row: RunRow | undefined, isBeside: boolean): IncomingRun | undefined {
     const known = this.waitingRun(name);
-    if (known !== undefined || row?.device === undefined) return known;
+    if (known !== undefined) return known;
     const before = this.runs.get(name);
-    return this.push(new IncomingRun(this.context, startOf(row, row.device), isBeside, { toStop: before?.toStop }));
+    // Its device was away before anything of it had come.
+    if (row === undefined && before?.isUnseen === true) return this.push(before);
+    if (row?.device === undefined) return undefined;
+    const begun = { toStop: before?.toStop };
+    return this.push(new IncomingRun(this.context, startOf(row, row.device), isBeside, null, begun));
+  }
+
+  /** Nothing of it is in the log, and nobody here knows why: its beginning was read by a host that has ended. */
+  isUnknown(name: string, row: RunRow | undefined): boolean {
+    return row === undefined && !this.runs.has(name) && !this.leftOut.has(name);
   }
 
   /** Nothing more of the run comes. */
@@ -233,16 +245,34 @@ export class Arrivals {
     }
   }
 
-  /** What continues a run that was left out stands behind the one before that. */
+  /**
+   * What continues a run that was left out stands behind the one before that. So does what continues one that was never sent,
+   * since its device cannot read it: what was the end of the active path then is the next best.
+   */
   private async rebase(incoming: IncomingRun): Promise<void> {
-    // Names may lie: one that continues itself ends this, too.
-    for (let left = this.leftOut.size; left > 0; left--) {
-      const { prev } = incoming.run;
-      const before = prev === null ? undefined : this.leftOut.get(prev);
-      if (prev === null || before === undefined || this.expects(prev)) return;
-      if ((await this.context.parts.store.runNamed(this.threadId, namedRun(prev))) !== undefined) return;
-      incoming.run = { ...incoming.run, prev: before };
+    const { store } = this.context.parts;
+    let { prev } = incoming.run;
+    const missing = new Set<string>();
+    while (prev !== null && !(await this.isThere(prev, incoming))) {
+      const before = this.leftOut.get(prev);
+      const head = await store.head(this.threadId);
+      if (before === undefined && mayBeDeleted(head, this.record())) return;
+      missing.add(prev);
+      const end = head && (await store.run(this.threadId, head.activeRunIndex).catch(unlessDamaged));
+      const names = [before, incoming.behind, end && runName(end)];
+      prev = names.find((name) => name !== undefined && (name === null || !missing.has(name))) ?? null;
     }
+    if (prev !== incoming.run.prev) incoming.run = { ...incoming.run, prev };
+  }
+
+  /** The run is in the log, or on its way before this one. */
+  private async isThere(name: string, one: IncomingRun): Promise<boolean> {
+    for (const before of this.waiting) {
+      if (before.is !== "run") continue;
+      if (before.run === one) break;
+      if (runName(before.run.run) === name) return true;
+    }
+    return (await this.context.parts.store.runNamed(this.threadId, namedRun(name))) !== undefined;
   }
 
   /** The result of a tool call. Where the thread has gone on here without it, nobody waits for it. */

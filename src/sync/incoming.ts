@@ -31,12 +31,14 @@ export class IncomingRun {
   /**
    * @param run made of what is in the log, where the run began before what was read now
    * @param isBeside it is not the end of the active path
+   * @param behind the name of the run that was the end of the active path when it began
    * @param begun a part of it is in the log
    */
   constructor(
     private readonly context: MirrorContext,
     public run: RunMessage,
     public isBeside: boolean,
+    readonly behind: string | null,
     begun?: { readonly toStop: boolean | undefined },
   ) {
     this.begun = begun !== undefined;
@@ -107,6 +109,8 @@ export class IncomingRun {
       const isAskedHere = this.run.asker?.id === this.context.self.id;
       if (end !== undefined && (this.isBeside || (!this.begun && !isAskedHere))) return this.place(end);
       if (this.isBeside && isAway && this.chunks.length > 0 && !this.begun) return this.placeSoFar();
+      // Nobody knows whether more of it ever comes.
+      if (this.isBeside && isAway && !this.begun) return "done";
       if (this.isBeside) return "later";
       // One of which nothing came yet may be abandoned, as if it had never been.
       const isEmpty = this.chunks.length === 0 && end === undefined;

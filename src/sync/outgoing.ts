@@ -25,8 +25,8 @@ const ENTRY_EVENTS = 8_192;
 /** What is to be sent next of a thread. */
 export type Next =
   | { readonly is: "message"; readonly message: SpaceMessage }
-  /** This run is in the space, whole. */
-  | { readonly is: "sent"; readonly runIndex: number }
+  /** This run is in the space, whole. `leftOut`: the name of one that cannot be sent. */
+  | { readonly is: "sent"; readonly runIndex: number; readonly leftOut?: string }
   /** Nothing for now. */
   | undefined;
 
@@ -251,7 +251,7 @@ async function nextOfRun(
   const runId = runName(row);
   const open = openRun(record.state, runId, from.device);
   if (open === undefined) {
-    return { is: "message", message: await runMessage(store, row, from) };
+    return { is: "message", message: await runMessage(store, row, record, from) };
   }
   const { nextSeq } = open;
   const chunks = unsent ?? (await store.chunks(from.threadId, runIndex, nextSeq - 1, ENTRY_EVENTS));
@@ -303,13 +303,16 @@ const endMessage = (
   ...from,
 });
 
-async function runMessage(store: Reads, row: RunRow, from: From): Promise<SpaceMessage> {
-  const { threadId } = from;
+async function runMessage(store: Reads, row: RunRow, record: ThreadRecord, from: From): Promise<SpaceMessage> {
+  const { threadId, leftOut = [], state } = record;
   const { runId, runIndex, prevRunIndex, leaves, agentId, parentRunId, startedAt, fingerprint, attempt, asker } = row;
   const { answerId } = row;
+  // What continues a run that others cannot have stands behind the one before that.
   const nameOf = async (index: number | null | undefined): Promise<string | null> => {
-    const run = typeof index === "number" ? await store.run(threadId, index) : undefined;
-    return run === undefined ? null : runName(run);
+    if (typeof index !== "number") return null;
+    const run = await store.run(threadId, index).catch(unlessDamaged);
+    if (run === undefined) return state.active;
+    return leftOut.includes(runName(run)) ? nameOf(run.prevRunIndex) : runName(run);
   };
   const [prev, left, input, thread] = await Promise.all([
     nameOf(prevRunIndex),

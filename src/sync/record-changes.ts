@@ -31,6 +31,14 @@ export function recordAfter(
   return { ...after, listed: { title: message.title, archived: false, pinned: false } };
 }
 
+/** The record without a run to send. @param leftOut its name, where it cannot be sent */
+export function passedOver(record: ThreadRecord, runIndex: number, leftOut: string | undefined): ThreadRecord {
+  // Of what has begun, others have a part.
+  const isUnknown = leftOut !== undefined && (record.state.open[leftOut]?.nextSeq ?? 0) === 0;
+  const left = isUnknown ? { leftOut: [...(record.leftOut ?? []), leftOut] } : {};
+  return { ...record, ...left, sent: runIndex + 1 };
+}
+
 /** @param whole it stands for all entries before it */
 export const grown = (
   { entries, bytes, whole }: NonNullable<ThreadRecord["since"]> = { entries: 0, bytes: 0, whole: 0 },

@@ -1,12 +1,13 @@
 import { messageOf, RunnerError } from "../run/errors.js";
 import type { FedRun } from "../run/run-feed.js";
-import { isUnreadable } from "../runner/history/run-log.js";
+import { isUnreadable, unlessDamaged } from "../runner/history/run-log.js";
 import type { RunnerParts } from "../runner/parts.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { ThreadHead } from "../storage/run-store.js";
 import { isReadable, type SpaceMessage } from "./messages.js";
 import { nextOfLive, nextToSend, readToSend, type Next } from "./outgoing.js";
+import { runName } from "./run-name.js";
 import type { ThreadRecord } from "./sync-database.js";
 
 /** How long nothing is looked for in the log of a thread that another device holds, in ms. */
@@ -33,8 +34,8 @@ export interface SentThread {
   isTaken(): boolean;
   /** What others have changed of the thread's entry in the list is in the log. */
   isListed(): boolean;
-  /** This run is in the space, whole. */
-  skip(runIndex: number): void;
+  /** This run is in the space, whole. @param leftOut the name of one that cannot be sent, if it can be read */
+  skip(runIndex: number, leftOut?: string): void;
   /** @returns false where something else comes first; it rings when that was done */
   add(message: SpaceMessage): Promise<boolean>;
 }
@@ -74,18 +75,19 @@ export class Sender {
       // It was decided by what is not the last entry any more.
       if (isOld) continue;
       if (next === undefined) return;
-      if (next.is === "sent") thread.skip(next.runIndex);
+      if (next.is === "sent") thread.skip(next.runIndex, next.leftOut);
       else if (!isReadable(next.message)) this.leaveOut(next.message);
       else if (!(await thread.add(next.message))) return;
     }
   }
 
   /** Something in the log that no other device would understand must not keep later runs here. Errors: `corrupt-record` */
-  private leaveOut({ type, threadId }: SpaceMessage): void {
+  private leaveOut(message: SpaceMessage): void {
+    const { type, threadId } = message;
     const { sent } = this.thread.record();
     if (type !== "run" && type !== "events" && type !== "end") throw new RunnerError("corrupt-record", { threadId });
     this.context.parts.logger.warn(`${threadId}: not sent: a run that other devices would not understand`);
-    this.thread.skip(sent);
+    this.thread.skip(sent, type === "run" ? runName(message) : message.runId);
   }
 
   /** What is to be sent next, by what stands in the log. */
@@ -100,12 +102,13 @@ export class Sender {
     const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
     const now = parts.clock.now();
     const context = { device: self, starting, isListed, digest, whole, now };
-    const next = await nextToSend(parts.store, read, record, context).catch((error: unknown): Next => {
-      const { sent } = this.thread.record();
+    const next = await nextToSend(parts.store, read, record, context).catch(async (error: unknown): Promise<Next> => {
+      const { threadId, sent } = this.thread.record();
       if (!isUnreadable(error) || head === undefined || sent >= head.runCount) throw error;
       // A record that cannot be read must not keep later runs here.
-      parts.logger.warn(`${record.threadId}: not sent: ${messageOf(error)}`);
-      return { is: "sent", runIndex: sent };
+      parts.logger.warn(`${threadId}: not sent: ${messageOf(error)}`);
+      const row = await parts.store.run(threadId, sent).catch(unlessDamaged);
+      return { is: "sent", runIndex: sent, ...(row && { leftOut: runName(row) }) };
     });
     return { head, next };
   }

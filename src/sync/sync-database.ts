@@ -25,6 +25,8 @@ export interface ThreadRecord {
    * whomever.
    */
   readonly revives?: readonly string[];
+  /** Names of runs that others have nothing of, and will not: they cannot be read here. */
+  readonly leftOut?: readonly string[];
   /** The entry in the list as the space has it. */
   readonly listed?: Listed;
   /** What the space has of it is not here, or not all of it: it is read from its first entry when somebody asks for it. */

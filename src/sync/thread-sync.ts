@@ -14,7 +14,7 @@ import { encodeMessage, messageIn, NotUnderstood, type SpaceMessage, type WholeM
 import { afterDeletion, deleteHere, reconcile } from "./log-changes.js";
 import { briefOf } from "./outgoing.js";
 import { ReadOfThread } from "./read-of-thread.js";
-import { changedHere, firstUnknown, grown, recordAfter } from "./record-changes.js";
+import { changedHere, firstUnknown, grown, passedOver, recordAfter } from "./record-changes.js";
 import { Restoring, type RestoringReason } from "./restoring.js";
 import { namedRun, runName } from "./run-name.js";
 import { Sender, type SenderContext } from "./sender.js";
@@ -89,14 +89,18 @@ export class ThreadSync {
     private its: ThreadRecord,
   ) {
     this.ended = abortWith(context.signal);
-    this.arrivals = new Arrivals(context, its.threadId, () => this.forgetThread());
+    this.arrivals = new Arrivals(
+      context,
+      () => this.its,
+      () => this.forgetThread(),
+    );
     this.sender = new Sender(context, {
       whole: this.read.whole,
       record: () => this.its,
       isOpen: () => this.isInStep() && !this.ended.signal.aborted,
       isTaken: () => this.live !== undefined,
       isListed: () => !this.arrivals.changeList,
-      skip: (runIndex) => (this.its = { ...this.its, sent: runIndex + 1 }),
+      skip: (runIndex, leftOut) => (this.its = passedOver(this.its, runIndex, leftOut)),
       add: async (message) => (await this.add(message)) && this.restoring === undefined,
     });
     if (its.unread === true) this.readAnew(its.state.last);
@@ -314,18 +318,18 @@ export class ThreadSync {
     switch (outcome) {
       case "active-run":
       case "run-beside":
-        if (type === "run" && !isOwn) this.arrivals.expect(message, outcome === "run-beside");
+        if (type === "run" && !isOwn) this.arrivals.expect(message, outcome === "run-beside", before.state.active);
         break;
       case "events":
         if (type !== "events" || isOwn) break;
-        this.incoming(message.runId, row)?.add(
-          newChunks(message.chunks, before.state.open[message.runId]?.nextSeq ?? 0),
-        );
+        if (this.isLacking(name, row)) return this.readAnew(seq);
+        this.incoming(name, row)?.add(newChunks(message.chunks, before.state.open[name]?.nextSeq ?? 0));
         break;
       case "end":
         if (type !== "end" || isOwn) break;
-        this.incoming(message.runId, row)?.finish(message);
-        this.arrivals.isWhole(message.runId);
+        if (this.isLacking(name, row)) return this.readAnew(seq);
+        this.incoming(name, row)?.finish(message);
+        this.arrivals.isWhole(name);
         break;
       case "result":
         // Where this device has given it, and another one was first, that one counts.
@@ -333,9 +337,9 @@ export class ThreadSync {
         break;
       case "abandon":
         if (type !== "abandon" || isOwn) break;
-        this.sendAgain(message.runId, row);
-        this.incoming(message.runId, row)?.abandon();
-        this.arrivals.isWhole(message.runId);
+        this.sendAgain(name, row);
+        this.incoming(name, row)?.abandon();
+        this.arrivals.isWhole(name);
         break;
       case "thread":
         if (type === "thread")
@@ -758,6 +762,12 @@ export class ThreadSync {
   /** The run of an entry; where it began before what was read now, as the log has it. */
   private incoming(name: string, row: RunRow | undefined): IncomingRun | undefined {
     return this.arrivals.run(name, row, this.its.state.active !== name);
+  }
+
+  /** More has come of a run that nobody has written down, since its device was away before anything of it had come. */
+  private isLacking(name: string, row: RunRow | undefined): boolean {
+    const isHere = this.restoring === undefined && this.its.deleting === undefined;
+    return isHere && this.arrivals.isUnknown(name, row);
   }
 
   private async come(): Promise<void> {
