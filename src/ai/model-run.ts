@@ -2,7 +2,6 @@ import type {
   AGUIEvent,
   ContentPart,
   Interrupt,
-  Message,
   RunAgentInput,
   RunFinishedOutcome,
   TokenUsage,

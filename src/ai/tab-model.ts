@@ -41,6 +41,8 @@ export function tabModel(name: string, options: TabModelOptions = {}): LanguageM
     const { signal } = ended;
     // The fields of the options are those of a call, which crosses as data.
     const parts = tabModels().answer({ model: name, call: call as unknown as ModelCall, waitMs, signal });
+    // A generator that nobody asks for more would keep its tab: the signal alone is seen only by who waits.
+    signal.addEventListener("abort", () => void parts.return(), { once: true });
     // So that the call itself fails where no tab begins to answer.
     let first: IteratorResult<ModelPart, void> | undefined;
     try {
@@ -53,6 +55,7 @@ export function tabModel(name: string, options: TabModelOptions = {}): LanguageM
       {
         async pull(controller) {
           try {
+            signal.throwIfAborted();
             const { done, value } = first ?? (await parts.next());
             first = undefined;
             if (done !== true) return controller.enqueue(revived(value));
