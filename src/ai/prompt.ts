@@ -1,6 +1,6 @@
 import type { ContentPart, Context, Message, ToolCall } from "@ag-ui/core";
 import { contentToText } from "@ag-ui/core";
-import type { AssistantModelMessage, FilePart, ModelMessage, ToolModelMessage } from "ai";
+import type { AssistantModelMessage, FilePart, ModelMessage, TextPart, ToolModelMessage } from "ai";
 import { isRecord } from "../run/json.js";
 
 type AssistantParts = Exclude<AssistantModelMessage["content"], string>;
@@ -28,9 +28,12 @@ function optionsIn(encryptedValue: string | undefined): { readonly providerOptio
 }
 
 /** Undefined where the text is no JSON. */
-export function jsonIn(text: string): unknown {
+export const jsonIn = (text: string): unknown => tried(() => JSON.parse(text) as unknown);
+
+/** Undefined where it throws. */
+function tried<T>(make: () => T): T | undefined {
   try {
-    return JSON.parse(text) as unknown;
+    return make();
   } catch {
     return undefined;
   }
@@ -38,32 +41,48 @@ export function jsonIn(text: string): unknown {
 
 const MEDIA = { image: "image/*", audio: "audio/*", video: "video/*", document: "application/octet-stream" } as const;
 
-/** A part of a message as the SDK's file, whose `data` may be bytes, a URL or a provider's id. */
-export function filePart({ type, source }: Exclude<ContentPart, { type: "text" }>): FilePart {
-  const mediaType = source.mimeType ?? MEDIA[type];
-  switch (source.type) {
-    case "data":
-      return { type: "file", mediaType, data: { type: "data", data: source.value } };
-    case "url":
-      return source.value.startsWith("data:")
-        ? { type: "file", mediaType: source.mimeType ?? mediaOf(source.value) ?? mediaType, data: dataIn(source.value) }
-        : { type: "file", mediaType, data: { type: "url", url: new URL(source.value, globalThis.location?.href) } };
-    case "file":
-      return {
-        type: "file",
-        mediaType,
-        data: { type: "reference", reference: { [source.provider ?? "default"]: source.value } },
-      };
+type Media = Exclude<ContentPart, { type: "text" }>;
+/** Bytes, a URL or a provider's id. */
+type FileData = Extract<FilePart["data"], { type: string }>;
+type FileOrText = (Omit<FilePart, "data"> & { readonly data: FileData }) | TextPart;
+
+/** A part of a message as the SDK's file; where it is malformed, a note: the SDK would refuse the thread in each later run. */
+function filePart({ type, source }: Media): FileOrText {
+  const { value, mimeType } = source;
+  // A data URL often stands where its data belongs.
+  const head = DATA_URL.exec(value);
+  const mediaType = mimeType || head?.[1] || MEDIA[type];
+  const data =
+    source.type === "file"
+      ? ({ type: "reference", reference: { [source.provider ?? "default"]: value } } as const)
+      : source.type === "url" || head !== null
+        ? dataAt(value)
+        : bytesIn(value);
+  return data === undefined
+    ? { type: "text", text: `[A part of this message, of type ${type}, cannot be read and was left out]` }
+    : { type: "file", mediaType, data };
+}
+
+/** Its media type, and how its data is written. */
+const DATA_URL = /^data:([^;,]*)[^,]*?(;base64)?,/i;
+
+/** Undefined where it is no URL, or a data URL without data. */
+function dataAt(url: string): FileData | undefined {
+  if (!/^data:/i.test(url)) {
+    const parsed = tried(() => new URL(url, globalThis.location?.href));
+    return parsed && { type: "url", url: parsed };
   }
+  const head = DATA_URL.exec(url);
+  if (head === null) return undefined;
+  const body = url.slice(head[0].length);
+  if (head[2] !== undefined) return bytesIn(body);
+  const text = tried(() => decodeURIComponent(body));
+  return text === undefined ? undefined : { type: "text", text };
 }
 
-const mediaOf = (url: string): string | undefined => /^data:([^;,]+)/.exec(url)?.[1];
-
-function dataIn(url: string): FilePart["data"] {
-  const comma = url.indexOf(",");
-  const [head, body] = [url.slice(0, comma), url.slice(comma + 1)];
-  return head.endsWith(";base64") ? { type: "data", data: body } : { type: "text", text: decodeURIComponent(body) };
-}
+/** Undefined where it is no base64 (of either alphabet), or empty. */
+const bytesIn = (data: string): FileData | undefined =>
+  tried(() => atob(data.replaceAll("-", "+").replaceAll("_", "/"))) ? { type: "data", data } : undefined;
 
 const partsOf = (content: readonly ContentPart[]) =>
   content.map((part) => (part.type === "text" ? ({ type: "text", text: part.text } as const) : filePart(part)));
@@ -71,15 +90,7 @@ const partsOf = (content: readonly ContentPart[]) =>
 function outputOf(content: string | readonly ContentPart[], error: string | undefined): ToolResult["output"] {
   if (typeof content !== "string") {
     if (content.every(({ type }) => type === "text")) return { type: "text", value: contentToText([...content]) };
-    return {
-      type: "content",
-      value: content.map((part) => {
-        if (part.type === "text") return { type: "text", text: part.text };
-        const { data, mediaType } = filePart(part);
-        // `filePart` gives it by its kind.
-        return { type: "file", mediaType, data: data as Extract<FilePart["data"], { type: string }> };
-      }),
-    };
+    return { type: "content", value: partsOf(content) };
   }
   return error === undefined ? { type: "text", value: content } : { type: "error-text", value: content };
 }
@@ -165,10 +176,10 @@ class Prompt {
   private file(content: Readonly<Record<string, unknown>>): void {
     const { mediaType, data, url } = content;
     if (typeof mediaType !== "string") return;
+    const found = typeof data === "string" ? bytesIn(data) : typeof url === "string" ? dataAt(url) : undefined;
+    if (found === undefined) return;
     this.speakOn();
-    if (typeof data === "string") this.turn.push({ type: "file", mediaType, data: { type: "data", data } });
-    else if (typeof url === "string")
-      this.turn.push({ type: "file", mediaType, data: { type: "url", url: new URL(url) } });
+    this.turn.push({ type: "file", mediaType, data: found });
   }
 
   private endTurn(): void {

@@ -1,4 +1,4 @@
-import type { Message } from "@ag-ui/core";
+import type { ContentPart, Message } from "@ag-ui/core";
 import { EventType } from "@ag-ui/core";
 import { MockLanguageModelV4 } from "ai/test";
 import { describe, expect, test } from "vitest";
@@ -71,6 +71,46 @@ describe("issue 16.1: messages to the model", () => {
         { type: "file", mediaType: "application/pdf", data: { type: "reference", reference: { openai: "file-1" } } },
       ],
     });
+  });
+
+  test("a part that is malformed does not fail the thread's runs: the model is told that it is missing", async () => {
+    const image = (type: "data" | "url", value: string): ContentPart => ({
+      type: "image",
+      source: type === "data" ? { type, value, mimeType: "image/png" } : { type, value },
+    });
+    const bad = [
+      image("data", "no base64!"),
+      image("data", ""),
+      image("url", "http://"),
+      image("url", "data:image/png;base64"),
+      image("url", "data:image/png;base64,A"),
+      image("url", "data:text/plain,%zz"),
+    ];
+    const note = { type: "text", text: "[A part of this message, of type image, cannot be read and was left out]" };
+    const model = mock([
+      { type: "text-start", id: "1" },
+      { type: "text-delta", id: "1", delta: "ok" },
+      { type: "text-end", id: "1" },
+    ]);
+    const thread = asks(
+      { id: "u", role: "user", content: [{ type: "text", text: "See" }, ...bad] },
+      { id: "a", role: "assistant", toolCalls: [call("c", "shot")] },
+      { id: "t", role: "tool", toolCallId: "c", content: bad },
+      { id: "f", role: "activity", activityType: "file", content: { mediaType: "image/png", url: "http://" } },
+      "And?",
+    );
+    const { end } = await runOf({ model }, inputOf(thread));
+    expect(end.type).toBe(EventType.RUN_FINISHED);
+    const [user, , tool] = model.doStreamCalls[0]!.prompt;
+    expect(user).toMatchObject({ content: [{ text: "See" }, ...bad.map(() => note)] });
+    expect(tool).toMatchObject({ content: [{ output: { type: "content", value: bad.map(() => note) } }] });
+  });
+
+  test("a data URL where its data belongs is read", () => {
+    const source = { type: "data" as const, value: "data:image/png;base64,AAAA", mimeType: "" };
+    expect(promptOf([{ id: "u", role: "user", content: [{ type: "image", source }] }])).toEqual([
+      { role: "user", content: [{ type: "file", mediaType: "image/png", data: { type: "data", data: "AAAA" } }] },
+    ]);
   });
 
   test("turns: calls are followed by their results, wherever those stand, and one that has none gets one", () => {
