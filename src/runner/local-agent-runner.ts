@@ -1,4 +1,4 @@
-import type { BaseEvent } from "@ag-ui/client";
+import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
 import { mergeMap, type Observable } from "rxjs";
 import type { Clock } from "../platform/clock.js";
 import type { Lazy } from "../platform/lazy.js";
@@ -237,6 +237,17 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     const input = checkInput(weighed.input, leftOut.note);
     leftOut.tell(this.warnOnce);
     return { input, persistedInputMessages };
+  }
+
+  /**
+   * Whether the log has the run that a request asks for. An answer may have the id of the run that asked.
+   *
+   * @internal
+   */
+  async hasRun(threadId: string, given: RunAgentInput): Promise<boolean> {
+    await this.here(threadId);
+    const input = checkInput(given);
+    return this.engine.runs.isKnown({ threadId, input, fingerprint: fingerprint(input) });
   }
 
   /**

@@ -1,9 +1,11 @@
-import type { Interrupt } from "@ag-ui/client";
+import type { Interrupt, RunAgentInput } from "@ag-ui/client";
 import { map, merge, type Observable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
+import { isAnswer } from "../run/interrupts.js";
 import { pendingIn, type PendingToolCalls } from "../storage/pending-tool-calls.js";
 import type { ThreadHead } from "../storage/run-store.js";
 import type { AskedWaiting, WaitingRow, WaitingUpdate } from "../storage/waiting.js";
+import { checkInput, fingerprint } from "./checks.js";
 import type { History } from "./history/history.js";
 import { steadily } from "./history/steadily.js";
 import type { Signals } from "./live/signals.js";
@@ -42,9 +44,10 @@ export class Outbox {
    * @returns `waits`, also if it did before; `exists` if it is in the log already. Errors: RunnerError `thread-busy` where as
    *   many wait as may
    */
-  async add(run: AskedWaiting): Promise<"waits" | "exists"> {
+  async add(run: AskedWaiting, input: RunAgentInput): Promise<"waits" | "exists"> {
     const { threadId, runId } = run;
-    const added = await this.parts.store.addWaiting(run, MAX_WAITING);
+    const answer = isAnswer(input) ? fingerprint(checkInput(input)) : undefined;
+    const added = await this.parts.store.addWaiting(run, MAX_WAITING, answer);
     if (added.is === "full") throw new RunnerError("thread-busy", { threadId, runId, waiting: MAX_WAITING });
     if (added.is === "added") this.signals.waitingChangedHere(threadId);
     return added.is === "exists" ? "exists" : "waits";

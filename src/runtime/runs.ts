@@ -190,8 +190,8 @@ export class RuntimeRuns {
     const { policies, network, home } = this.parts;
     if (network.isOnline || policyOf(policies, agentId).needsNetwork !== true) return;
     const runner = await home.open();
-    const known = runner instanceof LocalAgentRunner ? await runner.getRun(input.runId, { threadId }) : undefined;
-    if (known === undefined) throw new RunnerError("offline", { threadId, agentId });
+    const isKnown = runner instanceof LocalAgentRunner && (await runner.hasRun(threadId, input));
+    if (!isKnown) throw new RunnerError("offline", { threadId, agentId });
   }
 
   /** Runs the agent as it is, without a2ui and mcpApps, and records nothing. */

@@ -37,6 +37,14 @@ export const fenced = (held: Claim, head: ThreadHead | undefined): RunnerError =
   });
 
 /** A run's row in the store's own form. */
+/** Whether the log has a run that is asked for. @param answer see `addWaiting` */
+export const isInLog = (
+  head: ThreadHead | undefined,
+  run: Pick<RunRow, "runIndex" | "fingerprint"> | undefined,
+  answer: string | undefined,
+): boolean =>
+  run !== undefined && run.runIndex >= firstOf(head) && (answer === undefined || run.fingerprint === answer);
+
 type AnyRow = Omit<RunRow, "runId">;
 
 export type ClaimDecision<Row extends AnyRow> =

@@ -57,7 +57,7 @@ export interface WaitingUpdate {
  *
  * - Every operation must be one atomic transaction, idempotent like all writes of the store; what it acknowledges must
  *   survive power loss.
- * - A run id must never be both waiting and in the log: `addWaiting` checks the log, and the claim that starts the run
+ * - A run must never be both waiting and in the log: `addWaiting` checks the log, and the claim that starts the run
  *   removes it from those that wait (`ClaimRequest.waiting`).
  * - The order must be total. New runs are added at the end; recoveries, which the store adds with the end of the broken
  *   run, at the front.
@@ -65,8 +65,11 @@ export interface WaitingUpdate {
  * - An invalid record must be listed with the error `corrupt-record`, if its run id can be read: it can then be removed.
  */
 export interface WaitingStore {
-  /** @param most how many may wait in the thread */
-  addWaiting(run: AskedWaiting, most: number): Promise<Added>;
+  /**
+   * @param most how many may wait in the thread
+   * @param answer the fingerprint of a run that answers another one: a run with its id and another fingerprint is that one
+   */
+  addWaiting(run: AskedWaiting, most: number, answer?: string): Promise<Added>;
   /** The thread's waiting runs in order, at most `limit`. */
   waitingRuns(threadId: string, limit?: number): Promise<readonly WaitingRow[]>;
   isWaiting(threadId: string, runId: string): Promise<boolean>;

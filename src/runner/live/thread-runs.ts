@@ -131,7 +131,11 @@ export class ThreadRuns {
   }
 
   /** The log has a run of this id, which this request can only be attached to or refused for. */
-  private async isKnown({ threadId, input, fingerprint }: CheckedRequest): Promise<boolean> {
+  async isKnown({
+    threadId,
+    input,
+    fingerprint,
+  }: Pick<CheckedRequest, "threadId" | "input" | "fingerprint">): Promise<boolean> {
     const run = await this.context.parts.store.runById(threadId, input.runId, fingerprint);
     return run !== undefined && isThatRun(run, { fingerprint, answers: isAnswer(input) });
   }

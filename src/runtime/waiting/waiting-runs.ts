@@ -32,7 +32,7 @@ const NETWORK_MS = 1_000;
 const TOLD_AFTER_MS = 20;
 
 export interface WaitingParts {
-  readonly runner: Pick<LocalAgentRunner, "checkRequest" | "getRun" | "outbox" | "stop" | "waiting">;
+  readonly runner: Pick<LocalAgentRunner, "checkRequest" | "getRun" | "hasRun" | "outbox" | "stop" | "waiting">;
   readonly network: Network;
   readonly callers: Pick<Callers, "changed$" | "having">;
   readonly policies: AgentPolicies | undefined;
@@ -156,12 +156,12 @@ export class WaitingRuns {
     const { runner, network } = this.parts;
     // Asked again: a host has died, or its answer was lost.
     if (await this.outbox.has(threadId, runId)) return true;
-    const [now, [first], same] = await Promise.all([
+    const [now, [first], isKnown] = await Promise.all([
       this.outbox.thread(threadId),
       this.outbox.list(threadId, 1),
-      runner.getRun(runId, { threadId }),
+      runner.hasRun(threadId, input),
     ]);
-    if (same !== undefined) return false;
+    if (isKnown) return false;
     const live = now.head?.live;
     if (onBusy === "reject" && live !== undefined)
       throw new RunnerError("thread-busy", { threadId, runId: live.runId });
@@ -181,8 +181,8 @@ export class WaitingRuns {
     // Before it is added: its thread may be looked at already.
     this.known.set(key, { ...UNTRIED, headers, isAdding: true });
     try {
-      if ((await this.outbox.add({ threadId, runId, agentId, since, kind: "run", request })) === "exists")
-        return "began";
+      const added = await this.outbox.add({ threadId, runId, agentId, since, kind: "run", request }, input);
+      if (added === "exists") return "began";
     } finally {
       const known = this.known.get(key);
       if (known !== undefined) this.known.set(key, { ...UNTRIED, headers });

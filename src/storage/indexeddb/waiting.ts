@@ -1,13 +1,14 @@
 import { RunnerError } from "../../run/errors.js";
 import { readable } from "../../run/readable.js";
-import { isNotOfRecord, type PayloadCodec } from "../codec.js";
-import { firstOf } from "../decisions.js";
+import { digestOf, isNotOfRecord, type PayloadCodec } from "../codec.js";
+import { isInLog } from "../decisions.js";
 import { type WaitingRow, type WaitingStore } from "../waiting.js";
 import { placeOfMove, positionAtEnd, updatedWaiting, type Placed } from "../waiting-order.js";
 import { checkHead, checkRun, corrupt, isAbsentOr, isAttempt, isIndex, isRecord, isRun, isText } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import { refuseEncrypted } from "./keyless.js";
 import { decodeFailure, encodeFailure } from "./waiting-failure.js";
+import { runOfId } from "./reads.js";
 import { placeOfRequest, storable, toRunRow, withKeys } from "./records.js";
 import { KEYS, type Connection, type Stores, type WaitingRecord, type WriteTransaction } from "./schema.js";
 import { waitingRange } from "./waiting-rows.js";
@@ -32,8 +33,9 @@ export const indexedDBWaiting = (
   connection: Connection,
   codec: PayloadCodec,
 ): Omit<WaitingStore, "waitingThreads" | "clearWaiting"> => ({
-  addWaiting: async (run, most) => {
+  addWaiting: async (run, most, given) => {
     const { threadId, runId } = run;
+    const answer = given === undefined ? given : await digestOf(codec, given);
     const request = await codec.encode(run.request, placeOfRequest(threadId, runId));
     let added: number | undefined;
     return connection.write(withKeys(["heads", "runs", "waiting"], codec), "strict", async (tx) => {
@@ -41,17 +43,14 @@ export const indexedDBWaiting = (
       const store = tx.objectStore("waiting");
       const [head, same, there, count, last] = await Promise.all([
         tx.objectStore("heads").get(threadId),
-        tx.objectStore("runs").index("runId").get([threadId, runId]),
+        runOfId(tx, threadId, runId, answer, given),
         store.index("runId").getKey([threadId, runId]),
         store.count(waitingRange(threadId)),
         store.openKeyCursor(waitingRange(threadId), "prev"),
       ]);
       // This is a retry: the first try was committed.
       if (there !== undefined) return { is: added === there[1] ? "added" : "waits" };
-      const known = checkRun(same);
-      if (known !== undefined && known.runIndex >= firstOf(checkHead(head))) {
-        return { is: "exists" };
-      }
+      if (isInLog(checkHead(head), checkRun(same), answer)) return { is: "exists" };
       if (count >= most) return { is: "full" };
       added = positionAtEnd(last?.primaryKey[1]);
       quietly(store.put({ ...run, request, position: added }));

@@ -1,4 +1,4 @@
-import { firstOf } from "../decisions.js";
+import { isInLog } from "../decisions.js";
 import {
   positionAtFront,
   type NewWaiting,
@@ -59,13 +59,12 @@ export function putRecovery(data: MemoryData, recovery: RecoveryWaiting): void {
 
 /** Every call is synchronous, and so atomic. */
 export const memoryWaiting = (data: MemoryData): WaitingStore => ({
-  addWaiting: async (run, most) => {
+  addWaiting: async (run, most, answer) => {
     const { threadId, runId } = run;
     const rows = listOf(data, threadId);
     if (indexIn(rows, runId) >= 0) return { is: "waits" };
     const thread = data.threads.get(threadId);
-    const known = runOfId(thread, runId)?.row;
-    if (known !== undefined && known.runIndex >= firstOf(thread?.head)) return { is: "exists" };
+    if (isInLog(thread?.head, runOfId(thread, runId, answer)?.row, answer)) return { is: "exists" };
     if (rows.length >= most) return { is: "full" };
     setList(data, threadId, [...rows, placed(run, positionAtEnd(rows.at(-1)?.position))]);
     return { is: "added" };

@@ -69,6 +69,22 @@ export function describeWaiting(create: () => RunStore): void {
     expect(await store.addWaiting(waiting("r0"), 10)).toEqual({ is: "added" });
   });
 
+  test("an answer may wait under the id of the run that asked, until it is in the log itself (L8)", async () => {
+    const store = create();
+    await withRuns(store, "t", ["r0"]);
+    // Runs of the kit have their id for a fingerprint.
+    expect(await store.addWaiting(waiting("r0"), 10, "r0")).toEqual({ is: "exists" });
+    expect(await store.addWaiting(waiting("r0"), 10, "answer")).toEqual({ is: "added" });
+    expect(await store.addWaiting(waiting("r0"), 10, "answer")).toEqual({ is: "waits" });
+    const base = (await store.head("t"))!;
+    const its = { base, prevRunIndex: 0, fingerprint: "answer", answerId: "a", waiting: true };
+    const claim = await claimed(store, "t", "r0", its);
+    await store.settle(claim, settlement(claim, 0));
+    expect(await idsIn(store)).toEqual([]);
+    expect(await store.addWaiting(waiting("r0"), 10, "answer")).toEqual({ is: "exists" });
+    expect(await store.addWaiting(waiting("r0"), 10, "r0")).toEqual({ is: "exists" });
+  });
+
   test("no more wait than may (L19)", async () => {
     const store = create();
     await addAll(store, ["r1", "r2"]);

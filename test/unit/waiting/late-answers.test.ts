@@ -65,3 +65,16 @@ test("with a message of somebody it fails, and waits until somebody decides", as
   expect(reason).toMatchObject({ error: { code: "interrupts-open" } });
   expect(messages).toMatchObject([{ content: "and be quick" }]);
 });
+
+test("under the id of the run that asked, it needs the network and waits for it as under its own (L8)", async () => {
+  const { runtime, executed, online, answer, list } = await asked();
+  const failing = runtime.agent("remote", { threadId: "t" });
+  const resume = [{ interruptId: "i1", status: "resolved" as const, payload: "no" }];
+  await expect(failing.runAgent({ runId: "r1", resume })).rejects.toMatchObject({ code: "offline" });
+  const waiting = answer("remote", "r1");
+  await until(async () => expect(await list()).toEqual(["r1 offline"]));
+  online.set(true);
+  await waiting;
+  expect(executed).toEqual(["r1", "r1"]);
+  expect(await list()).toEqual([]);
+});
