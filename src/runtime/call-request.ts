@@ -8,7 +8,7 @@ export interface Call {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** Parts of the path, not encoded. */
   readonly path: readonly string[];
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly query?: Readonly<Record<string, string>>;
   /** Plain data. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
@@ -21,7 +21,8 @@ export type Seen = `${RequestRoute}: ${Call["method"]} ${string}`;
 
 export type Names = Pick<Asked, "agentId" | "threadId" | "runId">;
 
-export type QueryTypes = Readonly<Record<string, "text" | "number" | "boolean">>;
+/** `place`: a number, or an object as JSON. */
+export type QueryTypes = Readonly<Record<string, "text" | "number" | "boolean" | "place">>;
 
 /** How a call that asks for `G` becomes its request, and how what a middleware makes of that becomes the call. */
 export interface CallShape<G> {
@@ -65,8 +66,13 @@ export function asCall<G>(shape: CallShape<G>, asked: G): { readonly call: Call;
     asked: { route, ...names },
     method,
     path: parts.map((part) => (part.startsWith(":") ? String(fields[part.slice(1)]) : part)),
-    // Numbers, booleans and texts.
-    query: Object.fromEntries(others.filter(([field]) => query[field] !== undefined)) as NonNullable<Call["query"]>,
+    query: Object.fromEntries(
+      others.flatMap(([field, value]) =>
+        query[field] === undefined || value === undefined
+          ? []
+          : [[field, typeof value === "object" ? JSON.stringify(value) : String(value)]],
+      ),
+    ),
     ...((method === "POST" || method === "PATCH") && { body: body?.(asked) ?? Object.fromEntries(others) }),
   };
   return { call, path };
@@ -91,9 +97,7 @@ function requestOf(call: Call, path: string): Request {
   const { method, query = {}, body, headers, signal } = call;
   try {
     const url = new URL(path, globalThis.location?.origin ?? "http://localhost");
-    for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) url.searchParams.set(name, String(value));
-    }
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
     const sent = new Headers(headers);
     const init = { method, headers: sent, ...(signal !== undefined && { signal }) };
     if (body === undefined) return new Request(url, init);

@@ -45,12 +45,23 @@ export async function rewrittenCall<G>(
 /** Without the fields that the middleware left out. */
 function queryOf(request: Admitted, types: QueryTypes): object {
   const { searchParams } = new URL(request.request().url);
-  const fields = Object.entries(types).flatMap(([field, type]): [string, string | number | boolean][] => {
+  const fields = Object.entries(types).flatMap(([field, type]): [string, unknown][] => {
     const text = searchParams.get(field);
-    if (text === null) return [];
-    return [[field, type === "number" ? Number(text) : type === "boolean" ? text === "true" : text]];
+    return text === null ? [] : [[field, valueIn(text, type)]];
   });
   return Object.fromEntries(fields);
+}
+
+/** A value as `asCall` wrote it. What is malformed is refused by the check of the call. */
+function valueIn(text: string, type: QueryTypes[string]): unknown {
+  if (type === "text") return text;
+  if (type === "boolean") return text === "true";
+  if (type === "number" || !text.startsWith("{")) return Number(text);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return Number.NaN;
+  }
 }
 
 /**

@@ -113,7 +113,7 @@ export const CALLS = {
     runner.isRunning({ threadId }),
   ),
   listThreads: call("threads/list: GET threads", checkThreadQuery, (query, { runner }) => runner.listThreads(query), {
-    query: { limit: "number", before: "number", agentId: "text", archived: "boolean" },
+    query: { limit: "number", before: "place", agentId: "text", archived: "boolean" },
   }),
   messages: call(
     "threads/messages: GET threads/:threadId/messages",

@@ -2,6 +2,7 @@ import { transfer } from "comlink";
 import { expect, onTestFinished, test } from "vitest";
 import { HostLink } from "../../../src/client/host-link.js";
 import type { RunnerError } from "../../../src/run/errors.js";
+import type { ThreadPlace } from "../../../src/run/thread-order.js";
 import type { HostApi } from "../../../src/runtime/host-api.js";
 import type { AgentRuntime, BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
@@ -60,6 +61,11 @@ const ROWS = {
     {
       ask: (call) => call("listThreads", { limit: 2, agentId: "counter", archived: false }),
       seen: ["GET", "/threads?limit=2&agentId=counter&archived=false"],
+    },
+    { ask: (call) => call("listThreads", { before: 5 }), seen: ["GET", "/threads?before=5"] },
+    {
+      ask: (call) => call("listThreads", { before: { updatedAt: 5, threadId: "mine" } }),
+      seen: ["GET", `/threads?${new URLSearchParams({ before: '{"updatedAt":5,"threadId":"mine"}' }).toString()}`],
     },
   ],
   messages: [
@@ -306,6 +312,22 @@ test("a middleware keeps a list to an agent", async () => {
   });
   const threads = await connected(runtime).ask(ROWS.listThreads[0]!);
   expect(threads).toEqual([expect.objectContaining({ threadId: "yours", agentId: "other" })]);
+});
+
+test("a middleware that keeps a list to an agent keeps it on its second page", async () => {
+  const runtime = await withThreads(({ request }) => {
+    const url = new URL(request.url);
+    url.searchParams.set("agentId", "other");
+    return new Request(url, request);
+  });
+  const { ask } = connected(runtime);
+  const page = (before?: ThreadPlace | number): Promise<unknown> =>
+    ask({ ...ROWS.listThreads[0]!, ask: (call) => call("listThreads", before === undefined ? {} : { before }) });
+  const [yours] = (await page()) as [ThreadPlace];
+  const { updatedAt, threadId } = yours;
+  expect(await page({ updatedAt: updatedAt + 1, threadId: "" })).toEqual([yours]);
+  expect(await page({ updatedAt, threadId })).toEqual([]);
+  expect(await page(updatedAt + 1)).toEqual([yours]);
 });
 
 test("a middleware changes another thread than was asked for, and otherwise", async () => {
