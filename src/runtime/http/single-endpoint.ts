@@ -112,9 +112,12 @@ function inner(outer: Request, url: URL, method: string, body: unknown): Request
   // These described the envelope.
   for (const name of ["Content-Length", "Content-Encoding", "Content-Type", "Transfer-Encoding"]) headers.delete(name);
   const { signal } = outer;
-  if (body === undefined || method === "GET" || method === "HEAD") return new Request(url, { method, headers, signal });
+  if (method === "GET" || method === "HEAD") return new Request(url, { method, headers, signal });
+  // As its envelope was, which no page sends to another origin without a preflight: also where it has no body.
   headers.set("Content-Type", "application/json");
-  return carrying(body, url, { method, headers, signal });
+  return body === undefined
+    ? new Request(url, { method, headers, signal })
+    : carrying(body, url, { method, headers, signal });
 }
 
 function needed(body: unknown): unknown {

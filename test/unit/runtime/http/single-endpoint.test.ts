@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseRunInput, parseStopBody } from "../../../../src/runtime/http/body.js";
+import { parseRunInput, parseStopBody, requireJson } from "../../../../src/runtime/http/body.js";
 import { matchRoute } from "../../../../src/runtime/http/routes.js";
 import { envelopeElsewhere, envelopeMethod, openEnvelope } from "../../../../src/runtime/http/single-endpoint.js";
 import { times } from "../../property.js";
@@ -102,7 +102,7 @@ describe("an envelope opens to the request of its route", () => {
       const opened = await openEnvelope(post(envelope, JSON_TYPE, url), BASE, MAX);
       expect(opened.route).toEqual(route);
       expect([opened.request.method, opened.request.url]).toEqual([method, `${at}${path}`]);
-      expect(opened.request.headers.get("Content-Type")).toBe(body === undefined ? null : "application/json");
+      expect(opened.request.headers.get("Content-Type")).toBe(method === "GET" ? null : "application/json");
       const text = await opened.request.text();
       expect(text === "" ? undefined : JSON.parse(text)).toEqual(body);
     }
@@ -128,6 +128,15 @@ describe("an envelope opens to the request of its route", () => {
     leaving.abort();
     expect(opened.request.signal.aborted).toBe(true);
   });
+
+  test.each(["/threads/clear", "/threads/t/archive"])(
+    "of a page of another origin too, without a body: %s",
+    async (path) => {
+      const foreign = { ...JSON_TYPE, Origin: "https://page.example" };
+      const { request } = await open({ method: "resource/request", params: { path, httpMethod: "POST" } }, foreign);
+      expect(() => requireJson(request)).not.toThrow();
+    },
+  );
 
   test("with a body that is a text as it is", async () => {
     const opened = await open({ method: "agent/run", params: { agentId }, body: "{not json" });
