@@ -42,6 +42,10 @@ interface OpenText {
 
 interface OpenCall {
   readonly toolCallId: string;
+  readonly name: string;
+  /** The provider's server runs it. */
+  isServers: boolean;
+  isOpen: boolean;
   /** Its arguments came as they were written. */
   hasArgs: boolean;
   /** They are no JSON, and are told when the call is complete. */
@@ -96,7 +100,8 @@ export class Answer {
         this.keep(`reasoning/${part.id}`, part.providerMetadata);
         return yield* this.reasoningEnd(part.id);
       case "tool-input-start":
-        return yield* this.callStart(part.id, part.toolName, part.inputEncoding === "text");
+        yield* this.callStart(part.id, part.toolName, part.providerExecuted === true, part.inputEncoding === "text");
+        return;
       case "tool-input-delta":
         return yield* this.callArgs(part.id, part.delta);
       case "tool-call":
@@ -209,35 +214,50 @@ export class Answer {
     yield { type: EventType.REASONING_END, messageId };
   }
 
-  private *callStart(id: string, toolCallName: string, isHeld: boolean): Generator<AGUIEvent, OpenCall> {
-    const isTaken = id === "" || this.parts.isKnownCall(id);
-    const open = { toolCallId: isTaken ? this.parts.makeId() : id, hasArgs: false, isHeld };
+  private *callStart(id: string, name: string, isServers: boolean, isHeld: boolean): Generator<AGUIEvent, OpenCall> {
+    yield* this.leaveCall(id);
+    const toolCallId = id === "" || this.parts.isKnownCall(id) ? this.parts.makeId() : id;
+    const open = { toolCallId, name, isServers, isOpen: true, hasArgs: false, isHeld };
     this.openCalls.set(id, open);
     const parentMessageId = this.lastText ?? this.mainId;
-    yield { type: EventType.TOOL_CALL_START, toolCallId: open.toolCallId, toolCallName, parentMessageId };
+    yield { type: EventType.TOOL_CALL_START, toolCallId, toolCallName: name, parentMessageId };
     return open;
+  }
+
+  private *callEnd(open: OpenCall, made: Pick<MadeCall, "args" | "invalid">): Generator<AGUIEvent> {
+    open.isOpen = false;
+    const { toolCallId, name, isServers } = open;
+    yield { type: EventType.TOOL_CALL_END, toolCallId, ...(isServers && { metadata: { [PROVIDER_EXECUTED]: true } }) };
+    if (!isServers) this.calls.push({ toolCallId, name, ...made });
+  }
+
+  /** A call that the provider began and never completed: the model is told, and makes it anew. */
+  private *leaveCall(id: string): Generator<AGUIEvent> {
+    const open = this.openCalls.get(id);
+    if (open?.isOpen === true) yield* this.callEnd(open, { args: undefined, invalid: "The call is not complete" });
   }
 
   private *callArgs(id: string, delta: string): Generator<AGUIEvent> {
     const open = this.openCalls.get(id);
-    if (open === undefined || open.isHeld || delta === "") return;
+    if (open?.isOpen !== true || open.isHeld || delta === "") return;
     open.hasArgs = true;
     yield { type: EventType.TOOL_CALL_ARGS, toolCallId: open.toolCallId, delta };
   }
 
   private *call(part: Extract<Part, { type: "tool-call" }>): Generator<AGUIEvent> {
-    const { toolCallId: id, toolName: name, input: args } = part;
-    const open = this.openCalls.get(id) ?? (yield* this.callStart(id, name, false));
+    const { toolCallId: id, toolName, input: args } = part;
+    const isServers = part.providerExecuted === true;
+    const begun = this.openCalls.get(id);
+    const open = begun?.isOpen === true ? begun : yield* this.callStart(id, toolName, isServers, false);
+    open.isServers = isServers;
     const { toolCallId } = open;
     if (!open.hasArgs) {
       const delta = typeof args === "string" ? args : JSON.stringify(args ?? {});
       if (delta !== "") yield { type: EventType.TOOL_CALL_ARGS, toolCallId, delta };
     }
-    const isOwn = part.providerExecuted !== true;
-    this.keep(`call/${id}`, part.providerMetadata);
-    yield* this.encrypted(`call/${id}`, "tool-call", toolCallId);
-    yield { type: EventType.TOOL_CALL_END, toolCallId, ...(!isOwn && { metadata: { [PROVIDER_EXECUTED]: true } }) };
-    if (isOwn) this.calls.push({ toolCallId, name, args, ...(part.invalid === true && { invalid: part.error }) });
+    this.keep(`call/${toolCallId}`, part.providerMetadata);
+    yield* this.encrypted(`call/${toolCallId}`, "tool-call", toolCallId);
+    yield* this.callEnd(open, { args, ...(part.invalid === true && { invalid: part.error }) });
   }
 
   private *result(id: string, output: unknown): Generator<AGUIEvent> {
@@ -259,6 +279,7 @@ export class Answer {
 
   /** What the provider left open is closed; the last text says how the answer ended. */
   private *finish(): Generator<AGUIEvent> {
+    for (const id of this.openCalls.keys()) yield* this.leaveCall(id);
     for (const [id, { isOpen }] of this.reasonings) if (isOpen) yield* this.reasoningEnd(id);
     for (const [id, { isOpen }] of this.texts) if (isOpen) yield* this.textEnd(id);
     const { ending, sources } = this;

@@ -207,6 +207,38 @@ describe("issue 16.1: what providers say beside text", () => {
     ]);
   });
 
+  test("calls of one id in one answer, and a call that never ends, are calls of their own with one result each", async () => {
+    const made = (toolCallId: string, a: number): StreamPart => ({
+      type: "tool-call",
+      toolCallId,
+      toolName: "one",
+      input: `{"a":${a}}`,
+      providerMetadata: { p: { a } },
+    });
+    const begun: StreamPart[] = [
+      { type: "tool-input-start", id: "cut", toolName: "one" },
+      { type: "tool-input-delta", id: "cut", delta: '{"a":' },
+    ];
+    const model = mock([made("0", 1), made("0", 2), made("", 3), made("", 4), ...begun, ...begun], []);
+    const tools = { one: { parameters: {}, execute: (args: unknown) => args } };
+    const { messages, end } = await runOf({ model, tools }, inputOf(asks("go")));
+    expect(end.type).toBe(EventType.RUN_FINISHED);
+    const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
+    const results = messages.flatMap((message) => (message.role === "tool" ? [message.toolCallId] : []));
+    expect(calls.map(({ function: { arguments: text } }) => text)).toEqual([
+      '{"a":1}',
+      '{"a":2}',
+      '{"a":3}',
+      '{"a":4}',
+      '{"a":',
+      '{"a":',
+    ]);
+    expect(calls.map(({ encryptedValue }) => encryptedValue).slice(1, 3)).toEqual(['{"p":{"a":2}}', '{"p":{"a":3}}']);
+    expect(results.toSorted()).toEqual(calls.map(({ id }) => id).toSorted());
+    const contents = messages.flatMap(({ role, content }) => (role === "tool" ? [content] : []));
+    expect(contents.toSorted().slice(0, 2)).toEqual(Array(2).fill("Error: The call is not complete"));
+  });
+
   test("sources stand in the answer's metadata, files are activities, which the model is given back", async () => {
     const model = mock(
       [
