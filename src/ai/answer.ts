@@ -224,17 +224,18 @@ export class Answer {
     return open;
   }
 
-  private *callEnd(open: OpenCall, made: Pick<MadeCall, "args" | "invalid">): Generator<AGUIEvent> {
+  private *callEnd(open: OpenCall, made: Omit<MadeCall, "toolCallId">): Generator<AGUIEvent> {
     open.isOpen = false;
-    const { toolCallId, name, isServers } = open;
+    const { toolCallId, isServers } = open;
     yield { type: EventType.TOOL_CALL_END, toolCallId, ...(isServers && { metadata: { [PROVIDER_EXECUTED]: true } }) };
-    if (!isServers) this.calls.push({ toolCallId, name, ...made });
+    if (!isServers) this.calls.push({ toolCallId, ...made });
   }
 
   /** A call that the provider began and never completed: the model is told, and makes it anew. */
   private *leaveCall(id: string): Generator<AGUIEvent> {
     const open = this.openCalls.get(id);
-    if (open?.isOpen === true) yield* this.callEnd(open, { args: undefined, invalid: "The call is not complete" });
+    if (open?.isOpen !== true) return;
+    yield* this.callEnd(open, { name: open.name, args: undefined, invalid: "The call is not complete" });
   }
 
   private *callArgs(id: string, delta: string): Generator<AGUIEvent> {
@@ -245,10 +246,10 @@ export class Answer {
   }
 
   private *call(part: Extract<Part, { type: "tool-call" }>): Generator<AGUIEvent> {
-    const { toolCallId: id, toolName, input: args } = part;
+    const { toolCallId: id, toolName: name, input: args } = part;
     const isServers = part.providerExecuted === true;
     const begun = this.openCalls.get(id);
-    const open = begun?.isOpen === true ? begun : yield* this.callStart(id, toolName, isServers, false);
+    const open = begun?.isOpen === true ? begun : yield* this.callStart(id, name, isServers, false);
     open.isServers = isServers;
     const { toolCallId } = open;
     if (!open.hasArgs) {
@@ -257,7 +258,7 @@ export class Answer {
     }
     this.keep(`call/${toolCallId}`, part.providerMetadata);
     yield* this.encrypted(`call/${toolCallId}`, "tool-call", toolCallId);
-    yield* this.callEnd(open, { args, ...(part.invalid === true && { invalid: part.error }) });
+    yield* this.callEnd(open, { name, args, ...(part.invalid === true && { invalid: part.error }) });
   }
 
   private *result(id: string, output: unknown): Generator<AGUIEvent> {
