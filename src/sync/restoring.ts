@@ -21,6 +21,8 @@ export class Restoring {
   untold: ReadonlySet<keyof Listed> = new Set();
   /** From then on what is known of the thread is what was read again. */
   isBegun = false;
+  /** What the reading begins with; undefined: it is to begin, or has failed. */
+  from: ThreadRecord | undefined;
   private readonly over: AbortController;
 
   /**

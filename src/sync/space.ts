@@ -34,8 +34,9 @@ export interface Space {
    * SpaceOffline, also where the connection is lost meanwhile
    *
    * @param signal ends it
+   * @param after the seq of an entry of the thread: only those behind it. Default: all
    */
-  entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void>;
+  entries(thread: string, signal: AbortSignal, after?: number): AsyncGenerator<SpaceEntry, void>;
   /**
    * Adds an entry to a thread, unless somebody else was first: a compare-and-set.
    *

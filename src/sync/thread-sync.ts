@@ -423,13 +423,13 @@ export class ThreadSync {
     return { ...rest, ...(listed !== undefined && { listed }) };
   }
 
-  /** Everything that is in the space comes (back). @returns the seq up to which it was to be read */
-  private async restore(restoring: Restoring): Promise<number> {
+  /** From its first entry on: nothing is known of it. @returns the record for that */
+  private async beginRestoring(restoring: Restoring): Promise<ThreadRecord> {
     if (!restoring.isBegun) restoring.before = this.asInLog(restoring.before);
     restoring.isBegun = true;
     const { why, told } = restoring;
     const { parts } = this.context;
-    const { key, threadId, state: before, unread, revives, listed } = restoring.before;
+    const { key, threadId, unread, revives, listed } = restoring.before;
     const isLost = why === "lost";
     // Whoever changes each entry must not keep this device busy.
     if (isLost) await parts.clock.after(LOOK_MS, this.ended.signal);
@@ -437,12 +437,11 @@ export class ThreadSync {
     const [head, row] = await Promise.all(reads);
     await this.taking;
     restoring.upTo = Math.max(restoring.upTo, this.its.state.last);
-    const { upTo } = restoring;
     await this.arrivals.giveUp(told);
     this.added.clear();
     this.read.clear();
     restoring.untold = changedHere(row, listed);
-    const begun: ThreadRecord = {
+    return {
       key,
       threadId,
       state: NO_ENTRIES,
@@ -451,21 +450,38 @@ export class ThreadSync {
       ...(unread === true && { unread }),
       ...(isLost ? { revives: [] } : why === "unread" && revives && { revives }),
     };
-    this.its = begun;
+  }
+
+  /** Everything that is in the space comes (back). @returns the seq up to which it was to be read */
+  private async restore(restoring: Restoring): Promise<number> {
+    const { parts } = this.context;
     const { signal } = this.ended;
-    for await (const entry of wholeThread(this.context, { key, upTo }, signal)) {
-      const message = messageIn(entry, threadId);
-      if (this.isJoinedAhead(entry, message)) {
-        await this.arrivals.giveUp(told);
-        this.read.clear();
-        this.its = begun;
+    let { from } = restoring;
+    // What fails begins anew.
+    restoring.from = undefined;
+    if (from === undefined) this.its = from = await this.beginRestoring(restoring);
+    const { why, told } = restoring;
+    const isLost = why === "lost";
+    let upTo: number;
+    // Of a run that goes on, more comes meanwhile: that is read after what was read.
+    do {
+      ({ upTo } = restoring);
+      const place = { key: this.key, upTo, after: this.its.state.last };
+      for await (const entry of wholeThread(this.context, place, signal)) {
+        const message = messageIn(entry, from.threadId);
+        if (this.isJoinedAhead(entry, message)) {
+          await this.arrivals.giveUp(told);
+          this.read.clear();
+          this.its = from;
+        }
+        await this.takeNow(entry, message);
       }
-      await this.takeNow(entry, message);
-    }
+    } while (restoring.upTo > upTo && this.its.state.last < restoring.upTo && !signal.aborted);
+    restoring.from = from;
     if (this.runsAre === "unread") this.runsAre = "read";
     // What people have done here is told once more.
     const { lastRun, deleted, active } = this.its.state;
-    const { activating, deleting } = restoring.before;
+    const { activating, deleting, state: before } = restoring.before;
     if (!isLost) {
       if (deleting !== undefined && deleting === lastRun) {
         // None of what others have of it comes back.
@@ -476,6 +492,7 @@ export class ThreadSync {
     }
     if (!isLost) return upTo;
     const runId = activating?.runId ?? before.active;
+    const { threadId } = from;
     // It may have been deleted since it began to be read.
     if ((await parts.store.head(threadId))?.deleted === true) {
       if (lastRun > 0 && deleted !== true) this.note({ deleting: lastRun });

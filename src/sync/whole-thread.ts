@@ -12,19 +12,20 @@ interface Context {
 }
 
 /**
- * All entries of a thread that are there now. Whenever the connection is lost they begin again with the first one.
+ * The entries of a thread that are there now, each once, also where the connection is lost meanwhile.
  *
- * @param thread `upTo`: the seq of the last entry that is known to be there, since a server may be behind another
+ * @param thread `upTo`: the seq of the last entry that is known to be there, since a server may be behind another. `after`: of
+ *   the entry behind which they begin, 0: all
  */
 export async function* wholeThread(
   { space, parts }: Context,
-  { key, upTo }: { readonly key: string; readonly upTo: number },
+  { key, upTo, after }: { readonly key: string; readonly upTo: number; readonly after: number },
   signal: AbortSignal,
 ): AsyncGenerator<SpaceEntry, void> {
+  let last = after;
   for (let short = 0; !signal.aborted;) {
-    let last = 0;
     try {
-      for await (const entry of space.entries(key, signal)) {
+      for await (const entry of space.entries(key, signal, last)) {
         yield entry;
         last = entry.seq;
       }

@@ -124,7 +124,9 @@ test("of a thread that ends with what is not whole, the last entry is known, and
   expect(entry).toMatchObject({ thread: "t", seq: last, end, body: bytes("") });
   const waits: number[] = [];
   const clock = { ...systemClock, after: (ms: number) => Promise.resolve(void waits.push(ms)) };
-  const whole = await all(wholeThread({ space, parts: { clock } }, { key: "t", upTo: entry?.seq ?? 0 }, never));
+  const whole = await all(
+    wholeThread({ space, parts: { clock } }, { key: "t", upTo: entry?.seq ?? 0, after: 0 }, never),
+  );
   expect([whole.map(({ seq }) => seq), waits]).toEqual([[last], []]);
   // Who does not say what it follows, or lies, says nothing of what is there.
   const liar = await forge(name, "u", { number: 1, of: 2, base: 1_000, key: "liar" });

@@ -60,7 +60,7 @@ export async function* consume(
   const read = { seq: (selection.opt_start_seq ?? 1) - 1, isWaiting: true };
   try {
     const last = until === "lost" ? Infinity : await lastSeq();
-    if (last === undefined) return;
+    if (last === undefined || last <= read.seq) return;
     if (until === "lost") void missed(read, lastSeq, clock, reading.signal).then(() => reading.abort());
     const next = `$JS.API.CONSUMER.MSG.NEXT.${stream.name}.${name}`;
     const inbox = nats.core.createInbox(stream.inboxPrefix);

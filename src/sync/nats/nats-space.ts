@@ -120,10 +120,10 @@ class NatsSpace implements Space {
     });
   }
 
-  async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+  async *entries(thread: string, signal: AbortSignal, after = 0): AsyncGenerator<SpaceEntry, void> {
     checkThread(thread);
-    const entries = new Entries(0, this.missed);
-    yield* this.present({ are: "of-thread", thread }, signal, (message, log) => entries.take(message, log));
+    const entries = new Entries(after, this.missed);
+    yield* this.present({ are: "of-thread", thread, after }, signal, (message, log) => entries.take(message, log));
   }
 
   async add(thread: string, body: Uint8Array, { last, id, isWhole = false }: NewPlace): Promise<number | undefined> {

@@ -47,11 +47,11 @@ export interface Standing {
   readonly last: number;
 }
 
-/** Messages of the log: all from a seq on, the last one of each thread, or those of one thread. */
+/** Messages of the log: all from a seq on, the last one of each thread, or those of one thread behind a seq. */
 export type Which =
   | { readonly are: "from"; readonly seq: number }
   | { readonly are: "lasts" }
-  | { readonly are: "of-thread"; readonly thread: string };
+  | { readonly are: "of-thread"; readonly thread: string; readonly after: number };
 
 /** A message to publish. */
 export interface NewMessage {
@@ -315,7 +315,12 @@ export class SpaceLog {
       case "lasts":
         return { deliver_policy: DeliverPolicy.LastPerSubject, filter_subject: `${this.threads}*` };
       case "of-thread":
-        return { deliver_policy: DeliverPolicy.All, filter_subject: this.threads + which.thread };
+        return {
+          ...(which.after === 0
+            ? { deliver_policy: DeliverPolicy.All }
+            : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: which.after + 1 }),
+          filter_subject: this.threads + which.thread,
+        };
     }
   }
 

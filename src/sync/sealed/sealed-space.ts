@@ -146,10 +146,10 @@ export class SealedSpace implements Space {
     }
   }
 
-  async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+  async *entries(thread: string, signal: AbortSignal, after?: number): AsyncGenerator<SpaceEntry, void> {
     if (signal.aborted) return;
     this.begunWith();
-    for await (const entry of this.parts.space.entries(thread, signal)) yield await this.opened(entry);
+    for await (const entry of this.parts.space.entries(thread, signal, after)) yield await this.opened(entry);
   }
 
   async add(thread: string, body: Uint8Array, at: NewPlace): Promise<number | undefined> {

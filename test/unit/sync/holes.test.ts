@@ -21,9 +21,9 @@ class Leaking extends MemorySpace {
     }
   }
 
-  override async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+  override async *entries(thread: string, signal: AbortSignal, after?: number): AsyncGenerator<SpaceEntry, void> {
     if (thread !== KEYS_THREAD) this.reads.push(thread);
-    for await (const entry of super.entries(thread, signal)) {
+    for await (const entry of super.entries(thread, signal, after)) {
       if (!this.isLost || entry.seq !== this.missing) yield entry;
     }
   }

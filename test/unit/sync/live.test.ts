@@ -1,10 +1,12 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { agentOf, collect, counted, counter, fastClock, gated } from "../runner/kit.js";
 import { Recovery } from "../../../src/runner/claim/recovery.js";
 import { History } from "../../../src/runner/history/history.js";
 import { Mirror } from "../../../src/sync/mirror.js";
-import { BEGINS, device, eventually, inStep, MemoryServer, say, tree, types } from "./kit.js";
+import type { SpaceEntry, SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
+import { BEGINS, device, deviceOn, eventually, inStep, MemoryServer, same, say, textOn, tree, types } from "./kit.js";
+import { MemorySpace } from "./memory-space.js";
 
 /*
  * A run that goes on is sent, and shown on other devices, from what its host hands out: the log is written, and not read.
@@ -48,6 +50,57 @@ test("a live run is sent and shown without reading it in the log", async () => {
   await run;
   await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
   await has(6);
+});
+
+/** Whenever a thread was read, more of it has come. */
+class GoingOn extends MemorySpace {
+  /** Behind which entries threads were read. */
+  readonly reads: number[] = [];
+  private taken = 0;
+
+  constructor(
+    server: MemoryServer,
+    private readonly steps: { readonly letOn: () => void }[],
+  ) {
+    super(server);
+  }
+
+  override async *read(after: SpacePlace | undefined, signal: AbortSignal): AsyncGenerator<SpaceFrame, void> {
+    for await (const frame of super.read(after, signal)) {
+      yield frame;
+      if (frame.is === "entry") this.taken = frame.seq;
+    }
+  }
+
+  override async *entries(thread: string, signal: AbortSignal, after = 0): AsyncGenerator<SpaceEntry, void> {
+    this.reads.push(after);
+    yield* super.entries(thread, signal, after);
+    const { last } = this.server;
+    const next = this.steps.shift();
+    if (next === undefined) return;
+    next.letOn();
+    await eventually(() => expect(this.taken).toBeGreaterThan(last));
+  }
+}
+
+test("a thread that goes on while it is read is there before it ends, and is read once", async () => {
+  const server = new MemoryServer();
+  const phone = device(server, "Phone", { clock: fastClock(5) });
+  await inStep(phone);
+  const gates = Array.from({ length: 6 }, () => gated());
+  const run = say(phone, "t", "r1", agentOf(counter(6, (step) => gates[step]?.gate)));
+  gates[0]!.letOn();
+  await eventually(() => expect(types(server)).toContain("events"));
+  const space = new GoingOn(server, gates.slice(1, 4));
+  const laptop = deviceOn(space, "Laptop");
+  onTestFinished(laptop.close);
+  await eventually(async () => expect(await textOn(laptop)).toBe(counted(4)));
+  expect(await tree(laptop, "t")).toMatchObject({ r1: { status: "running" } });
+  expect(space.reads.filter((after) => after === 0)).toHaveLength(1);
+  expect(space.reads.length).toBeGreaterThan(3);
+  for (const { letOn } of gates) letOn();
+  await run;
+  await same("t", phone, laptop);
 });
 
 test("a reader of a run that another host of its device ends is told, although nothing more of it comes", async () => {

@@ -47,10 +47,10 @@ export class MemoryServer {
   }
 
   /** The thread's entries up to the one that is the last now; where that is removed meanwhile, up to what stands for it. */
-  *upToNow(thread: string): Generator<Entry, void> {
+  *upToNow(thread: string, after: number): Generator<Entry, void> {
     const its = (entry: Entry): boolean => entry.thread === thread;
     const last = this.entries.findLast(its)?.seq ?? 0;
-    for (let seq = 0; seq < last;) {
+    for (let seq = after; seq < last;) {
       const entry = this.entries.find((one) => its(one) && one.seq > seq);
       if (entry === undefined) return;
       yield entry;
@@ -141,8 +141,8 @@ export class MemorySpace implements Space {
     yield* this.present(() => new Map(entries.map((entry) => [entry.thread, entry])).values(), signal);
   }
 
-  async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
-    yield* this.present(() => this.server.upToNow(thread), signal);
+  async *entries(thread: string, signal: AbortSignal, after = 0): AsyncGenerator<SpaceEntry, void> {
+    yield* this.present(() => this.server.upToNow(thread, after), signal);
   }
 
   private async *present(entries: () => Iterable<Entry>, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {

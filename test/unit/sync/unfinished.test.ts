@@ -27,9 +27,9 @@ class HalfSpace extends MemorySpace {
     for await (const entry of super.lasts(signal)) yield { ...entry, body: NOTHING, end: this.server.last + 1 };
   }
 
-  override async *entries(thread: string, signal: AbortSignal): AsyncGenerator<SpaceEntry, void> {
+  override async *entries(thread: string, signal: AbortSignal, after?: number): AsyncGenerator<SpaceEntry, void> {
     this.reads.push(thread);
-    yield* super.entries(thread, signal);
+    yield* super.entries(thread, signal, after);
   }
 }
 
