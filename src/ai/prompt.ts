@@ -84,8 +84,12 @@ function dataAt(url: string): FileData | undefined {
 const bytesIn = (data: string): FileData | undefined =>
   tried(() => atob(data.replaceAll("-", "+").replaceAll("_", "/"))) ? { type: "data", data } : undefined;
 
-const partsOf = (content: readonly ContentPart[]) =>
-  content.map((part) => (part.type === "text" ? ({ type: "text", text: part.text } as const) : filePart(part)));
+/** Without empty texts, which providers refuse. */
+const partsOf = (content: readonly ContentPart[]): FileOrText[] =>
+  content.flatMap((part): FileOrText[] => {
+    if (part.type !== "text") return [filePart(part)];
+    return part.text === "" ? [] : [{ type: "text", text: part.text }];
+  });
 
 function outputOf(content: string | readonly ContentPart[], error: string | undefined): ToolResult["output"] {
   if (typeof content !== "string") {
@@ -114,10 +118,8 @@ class Prompt {
     switch (message.role) {
       case "user": {
         this.endTurn();
-        const { content } = message;
-        if (content.length > 0) {
-          this.messages.push({ role: "user", content: typeof content === "string" ? content : partsOf(content) });
-        }
+        const content = typeof message.content === "string" ? message.content : partsOf(message.content);
+        if (content.length > 0) this.messages.push({ role: "user", content });
         return;
       }
       case "system":
@@ -186,7 +188,8 @@ class Prompt {
     const { turn, calls } = this;
     this.turn = [];
     this.calls = [];
-    if (turn.length === 0) return;
+    // Thoughts that led to nothing, as of a run that was stopped: servers refuse a message of them alone.
+    if (turn.every(({ type }) => type === "reasoning")) return;
     this.messages.push({ role: "assistant", content: turn });
     if (calls.length === 0) return;
     // Providers refuse a call without a result.

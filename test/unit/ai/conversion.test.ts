@@ -106,6 +106,21 @@ describe("issue 16.1: messages to the model", () => {
     expect(tool).toMatchObject({ content: [{ output: { type: "content", value: bad.map(() => note) } }] });
   });
 
+  test("what servers refuse is left out: empty texts, and thoughts that led to nothing", () => {
+    const empty: ContentPart = { type: "text", text: "" };
+    const image: ContentPart = { type: "image", source: { type: "data", value: "AAAA", mimeType: "image/png" } };
+    const prompt = promptOf([
+      { id: "u1", role: "user", content: [empty, image] },
+      { id: "r", role: "reasoning", content: "Hm" },
+      { id: "u2", role: "user", content: [empty] },
+      { id: "u3", role: "user", content: "Go on" },
+    ]);
+    expect(prompt).toMatchObject([
+      { role: "user", content: [{ type: "file" }] },
+      { role: "user", content: "Go on" },
+    ]);
+  });
+
   test("a data URL where its data belongs is read", () => {
     const source = { type: "data" as const, value: "data:image/png;base64,AAAA", mimeType: "" };
     expect(promptOf([{ id: "u", role: "user", content: [{ type: "image", source }] }])).toEqual([
@@ -156,8 +171,17 @@ describe("issue 16.1: messages to the model", () => {
   });
 
   test("what another agent encrypted is left alone", () => {
-    const [message] = promptOf([{ id: "r", role: "reasoning", content: "x", encryptedValue: "opaque" }]);
-    expect(message).toEqual({ role: "assistant", content: [{ type: "reasoning", text: "x" }] });
+    const [message] = promptOf([
+      { id: "r", role: "reasoning", content: "x", encryptedValue: "opaque" },
+      { id: "a", role: "assistant", content: "y" },
+    ]);
+    expect(message).toEqual({
+      role: "assistant",
+      content: [
+        { type: "reasoning", text: "x" },
+        { type: "text", text: "y" },
+      ],
+    });
   });
 });
 
