@@ -1,11 +1,4 @@
-import type {
-  AGUIEvent,
-  ContentPart,
-  Interrupt,
-  RunAgentInput,
-  RunFinishedOutcome,
-  TokenUsage,
-} from "@ag-ui/core";
+import type { AGUIEvent, ContentPart, Interrupt, RunAgentInput, RunFinishedOutcome, TokenUsage } from "@ag-ui/core";
 import { aggregateTokenUsage, EventType } from "@ag-ui/core";
 import * as sdk from "ai";
 import type { LanguageModel } from "ai";

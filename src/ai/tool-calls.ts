@@ -80,9 +80,10 @@ export class ToolBox {
     try {
       const { needsApproval } = tool;
       // Both kinds of tools are given what either knows.
-      const needs =
+      const needs: unknown =
         typeof needsApproval === "function" ? await needsApproval(call.args as never, run as never) : needsApproval;
-      return { is: needs === true ? "ask" : "execute", args: call.args };
+      // Whatever else than no: to ask too often does no harm.
+      return { is: needs ? "ask" : "execute", args: call.args };
     } catch (error) {
       return failed(error);
     }

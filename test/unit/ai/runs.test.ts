@@ -312,6 +312,13 @@ describe("issue 16.1: calls that wait", () => {
     expect(second.end).toMatchObject({ outcome: { type: "success", pendingToolCallIds: ["b"] } });
   });
 
+  test("a tool whose needsApproval says anything but no waits for its approval", async () => {
+    const needsApproval = (() => "user-approval") as unknown as () => boolean;
+    it.server.script({ calls: [{ name: "add", args: { a: 1, b: 2 } }] });
+    const { end } = await runOf({ model: it.model, tools: { add: { ...add, needsApproval } } }, inputOf(asks("add")));
+    expect(end).toMatchObject({ outcome: { type: "interrupt", interrupts: [{ toolCallId: "call-0" }] } });
+  });
+
   test("an approval that comes with a further message is carried out, and the model is told of both", async () => {
     it.server.script({ calls: [{ name: "add", args: { a: 1, b: 2 } }] }, { text: ["ok"] });
     const options = { model: it.model, tools: { add: { ...add, needsApproval: true } } };
