@@ -87,6 +87,7 @@ class ModelRun {
   private readonly thread: Fold;
   private readonly run: AiRun;
   private readonly usages: TokenUsage[] = [];
+  private readonly lost = new Set<string>();
   private tools!: ToolBox;
   private toolSet!: sdk.ToolSet;
   private model!: LanguageModel;
@@ -166,11 +167,20 @@ class ModelRun {
       model: { ...(provider !== undefined && { provider }), model: modelId },
       ...(continues !== undefined && { continues }),
     });
+    yield* this.read(answer, isLast, continues !== undefined);
+    signal.throwIfAborted();
+    const { ending } = answer;
+    if (ending?.isSaid !== true) throw new Failed(cutOff(ending?.contentType, answer.isEmpty));
+    yield this.noted({ type: EventType.STEP_FINISHED, stepName });
+    return answer;
+  }
+
+  private async *read(answer: Answer, isLast: boolean, goesOn: boolean): AsyncGenerator<AGUIEvent> {
+    const { signal } = this.given;
+    const known = this.lost.size;
+    const request = await this.request(isLast, goesOn);
     // Read once: the SDK's other way keeps all parts of the answer until it ends.
-    const stream = (sdk.experimental_streamTextLowMemory ?? sdk.streamText)(
-      await this.request(isLast, continues !== undefined),
-    ).stream;
-    const reader = stream.getReader();
+    const reader = (sdk.experimental_streamTextLowMemory ?? sdk.streamText)(request).stream.getReader();
     try {
       for (let read = await reader.read(); !read.done; read = await reader.read()) {
         if (signal.aborted) break;
@@ -183,17 +193,33 @@ class ModelRun {
         if (value.type === "abort") throw new DOMException("The model did not answer in time", "TimeoutError");
         for (const event of answer.events(value)) yield this.noted(event);
       }
+    } catch (error) {
+      if (this.lost.size === known) throw error;
     } finally {
       if (answer.usage !== undefined) this.usages.push(answer.usage);
       // Without it a request goes on after its run has failed.
       await reader.cancel().catch(() => undefined);
     }
-    signal.throwIfAborted();
-    const { ending } = answer;
-    if (ending?.isSaid !== true) throw new Failed(cutOff(ending?.contentType, answer.isEmpty));
-    yield this.noted({ type: EventType.STEP_FINISHED, stepName });
-    return answer;
+    // Files could not be had: asked again without them.
+    if (this.lost.size > known) yield* this.read(answer, isLast, goesOn);
   }
+
+  /** Downloads what the model does not read of the web itself. Links die: that of one message must not fail the thread. */
+  private readonly download: sdk.Experimental_DownloadFunction = async (wanted) => {
+    const load = sdk.createDownload();
+    const files = wanted.map(async (one) => {
+      if (one.isUrlSupportedByModel) return null;
+      try {
+        return await load(one);
+      } catch (error) {
+        if (!this.given.signal.aborted) this.lost.add(one.url.href);
+        throw error;
+      }
+    });
+    // All of them: each one that is lost is known afterwards.
+    await Promise.allSettled(files);
+    return Promise.all(files);
+  };
 
   private async request(isLast: boolean, goesOn: boolean): Promise<Parameters<typeof sdk.streamText>[0]> {
     const { options, given, run, toolSet } = this;
@@ -204,7 +230,7 @@ class ModelRun {
     let { messages } = this.thread;
     // Reasoning that was cut off has no signature, and nothing follows it.
     if (hosted?.attempt) messages = messages.slice(0, messages.findLastIndex(({ role }) => role !== "reasoning") + 1);
-    const prompt = promptOf(messages);
+    const prompt = promptOf(messages, this.lost);
     const hasTools = Object.keys(toolSet).length > 0;
     return {
       ...options.settings,
@@ -212,6 +238,7 @@ class ModelRun {
       messages: goesOn ? [...prompt, { role: "user", content: GO_ON }] : prompt,
       // Messages of these roles are those of the thread.
       allowSystemInMessages: true,
+      experimental_download: this.download,
       ...(instructions !== undefined && { instructions }),
       ...(hasTools && { tools: toolSet }),
       ...(hasTools && isLast && { toolChoice: "none" as const }),

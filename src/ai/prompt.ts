@@ -1,4 +1,4 @@
-import type { ContentPart, Context, Message, ToolCall } from "@ag-ui/core";
+import type { ContentPart, Context, Message, ToolCall, ToolMessage } from "@ag-ui/core";
 import { contentToText } from "@ag-ui/core";
 import type { AssistantModelMessage, FilePart, ModelMessage, TextPart, ToolModelMessage } from "ai";
 import { isRecord } from "../run/json.js";
@@ -46,8 +46,11 @@ type Media = Exclude<ContentPart, { type: "text" }>;
 type FileData = Extract<FilePart["data"], { type: string }>;
 type FileOrText = (Omit<FilePart, "data"> & { readonly data: FileData }) | TextPart;
 
-/** A part of a message as the SDK's file; where it is malformed, a note: the SDK would refuse the thread in each later run. */
-function filePart({ type, source }: Media): FileOrText {
+/** URLs whose files could not be had. */
+export type Lost = ReadonlySet<string>;
+
+/** A part of a message as the SDK's file; where it cannot be read, a note: the SDK would refuse the thread in each later run. */
+function filePart({ type, source }: Media, lost: Lost): FileOrText {
   const { value, mimeType } = source;
   // A data URL often stands where its data belongs.
   const head = DATA_URL.exec(value);
@@ -56,7 +59,7 @@ function filePart({ type, source }: Media): FileOrText {
     source.type === "file"
       ? ({ type: "reference", reference: { [source.provider ?? "default"]: value } } as const)
       : source.type === "url" || head !== null
-        ? dataAt(value)
+        ? dataAt(value, lost)
         : bytesIn(value);
   return data === undefined
     ? { type: "text", text: `[A part of this message, of type ${type}, cannot be read and was left out]` }
@@ -66,11 +69,11 @@ function filePart({ type, source }: Media): FileOrText {
 /** Its media type, and how its data is written. */
 const DATA_URL = /^data:([^;,]*)[^,]*?(;base64)?,/i;
 
-/** Undefined where it is no URL, or a data URL without data. */
-function dataAt(url: string): FileData | undefined {
+/** Undefined where it is no URL, a data URL without data, or lost. */
+function dataAt(url: string, lost: Lost): FileData | undefined {
   if (!/^data:/i.test(url)) {
     const parsed = tried(() => new URL(url, globalThis.location?.href));
-    return parsed && { type: "url", url: parsed };
+    return parsed === undefined || lost.has(parsed.href) ? undefined : { type: "url", url: parsed };
   }
   const head = DATA_URL.exec(url);
   if (head === null) return undefined;
@@ -85,16 +88,16 @@ const bytesIn = (data: string): FileData | undefined =>
   tried(() => atob(data.replaceAll("-", "+").replaceAll("_", "/"))) ? { type: "data", data } : undefined;
 
 /** Without empty texts, which providers refuse. */
-const partsOf = (content: readonly ContentPart[]): FileOrText[] =>
+const partsOf = (content: readonly ContentPart[], lost: Lost): FileOrText[] =>
   content.flatMap((part): FileOrText[] => {
-    if (part.type !== "text") return [filePart(part)];
+    if (part.type !== "text") return [filePart(part, lost)];
     return part.text === "" ? [] : [{ type: "text", text: part.text }];
   });
 
-function outputOf(content: string | readonly ContentPart[], error: string | undefined): ToolResult["output"] {
+function outputOf({ content, error }: Pick<ToolMessage, "content" | "error">, lost: Lost): ToolResult["output"] {
   if (typeof content !== "string") {
     if (content.every(({ type }) => type === "text")) return { type: "text", value: contentToText([...content]) };
-    return { type: "content", value: partsOf(content) };
+    return { type: "content", value: partsOf(content, lost) };
   }
   return error === undefined ? { type: "text", value: content } : { type: "error-text", value: content };
 }
@@ -104,9 +107,12 @@ class Prompt {
   readonly messages: ModelMessage[] = [];
   private turn: AssistantPart[] = [];
   private calls: ToolCall[] = [];
-  private readonly results: ReadonlyMap<string, Extract<Message, { role: "tool" }>>;
+  private readonly results: ReadonlyMap<string, ToolMessage>;
 
-  constructor(messages: readonly Message[]) {
+  constructor(
+    messages: readonly Message[],
+    private readonly lost: Lost,
+  ) {
     this.results = new Map(
       messages.flatMap((message) => (message.role === "tool" ? [[message.toolCallId, message] as const] : [])),
     );
@@ -118,7 +124,7 @@ class Prompt {
     switch (message.role) {
       case "user": {
         this.endTurn();
-        const content = typeof message.content === "string" ? message.content : partsOf(message.content);
+        const content = typeof message.content === "string" ? message.content : partsOf(message.content, this.lost);
         if (content.length > 0) this.messages.push({ role: "user", content });
         return;
       }
@@ -178,7 +184,8 @@ class Prompt {
   private file(content: Readonly<Record<string, unknown>>): void {
     const { mediaType, data, url } = content;
     if (typeof mediaType !== "string") return;
-    const found = typeof data === "string" ? bytesIn(data) : typeof url === "string" ? dataAt(url) : undefined;
+    const found =
+      typeof data === "string" ? bytesIn(data) : typeof url === "string" ? dataAt(url, this.lost) : undefined;
     if (found === undefined) return;
     this.speakOn();
     this.turn.push({ type: "file", mediaType, data: found });
@@ -194,8 +201,7 @@ class Prompt {
     if (calls.length === 0) return;
     // Providers refuse a call without a result.
     const content = calls.map(({ id, function: { name } }): ToolResult => {
-      const result = this.results.get(id);
-      const output = result === undefined ? outputOf(NO_RESULT, "lost") : outputOf(result.content, result.error);
+      const output = outputOf(this.results.get(id) ?? { content: NO_RESULT, error: "lost" }, this.lost);
       return { type: "tool-result", toolCallId: id, toolName: name, output };
     });
     this.messages.push({ role: "tool", content });
@@ -203,7 +209,8 @@ class Prompt {
 }
 
 /** A thread's messages as the AI SDK takes them. Activities of others are left out, calls without a result get one. */
-export const promptOf = (messages: readonly Message[]): ModelMessage[] => new Prompt(messages).messages;
+export const promptOf = (messages: readonly Message[], lost: Lost = new Set()): ModelMessage[] =>
+  new Prompt(messages, lost).messages;
 
 /** The instructions: what the agent says, then what the page adds, then the state. */
 export function instructionsOf(

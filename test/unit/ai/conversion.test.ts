@@ -106,6 +106,19 @@ describe("issue 16.1: messages to the model", () => {
     expect(tool).toMatchObject({ content: [{ output: { type: "content", value: bad.map(() => note) } }] });
   });
 
+  test("links that are dead do not fail the thread's runs: the model is told that the files are missing", async () => {
+    const { doStream } = mock([]);
+    const model = new MockLanguageModelV4({ supportedUrls: { "image/*": [/^https:/] }, doStream });
+    const image = (value: string): ContentPart => ({ type: "image", source: { type: "url", value } });
+    const content = ["http://localhost/a.png", "https://a.test/b.png", "blob:http://localhost/c"].map(image);
+    const { end, events } = await runOf({ model }, inputOf([{ id: "u", role: "user", content }]));
+    expect(end.type).toBe(EventType.RUN_FINISHED);
+    expect(events.filter(({ type }) => type === EventType.STEP_STARTED)).toHaveLength(1);
+    expect(model.doStreamCalls.map(({ prompt: [user] }) => user)).toMatchObject([
+      { content: [{ type: "text" }, { type: "file", data: { type: "url" } }, { type: "text" }] },
+    ]);
+  });
+
   test("what servers refuse is left out: empty texts, and thoughts that led to nothing", () => {
     const empty: ContentPart = { type: "text", text: "" };
     const image: ContentPart = { type: "image", source: { type: "data", value: "AAAA", mimeType: "image/png" } };
