@@ -20,7 +20,7 @@ export interface ThreadNow {
   /** Open interrupts; none while a run is live. */
   readonly interrupts: readonly Interrupt[];
   /** Calls of front-end tools that are awaited, or whose results go on first. */
-  readonly toolCalls: PendingToolCalls | undefined;
+  readonly toolCalls: Pick<PendingToolCalls, "calls"> | undefined;
 }
 
 export interface OutboxChange {
@@ -90,12 +90,11 @@ export class Outbox {
       if (head?.live !== undefined) this.watchHolder(head.holder);
       const isIdle = head !== undefined && head.live === undefined && head.deleted !== true;
       const interrupts = isIdle ? (await this.history.base(head)).interrupts : [];
-      const pending = pendingIn(head);
       // Those whose results are for the next message wait for nothing, and another device may never come back.
-      const isAwaited = pending?.calls.some(
+      const calls = pendingIn(head)?.calls.filter(
         ({ status, followUp, elsewhere }) => elsewhere !== true && (status !== "answered" || followUp !== false),
       );
-      return { head, interrupts, toolCalls: isAwaited === true ? pending : undefined };
+      return { head, interrupts, toolCalls: calls === undefined || calls.length === 0 ? undefined : { calls } };
     });
   }
 

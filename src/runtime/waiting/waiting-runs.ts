@@ -79,6 +79,9 @@ const mayWaitAfter = (error: unknown, { onBusy, whenOffline }: EnqueueRequest): 
   (onBusy === "queue" && RunnerError.is(error, "thread-busy")) ||
   (whenOffline === "wait" && RunnerError.is(error, "offline"));
 
+/** Reasons to wait that end with an answer. */
+const FOR_ANSWERS: ReadonlySet<string> = new Set<WaitingReason["is"]>(["interrupts", "tool-calls"]);
+
 const UNTRIED: Known = { tries: 0 };
 const keyOf = ({ threadId, runId }: { readonly threadId: string; readonly runId: string }): string =>
   idKey(threadId, runId);
@@ -167,7 +170,7 @@ export class WaitingRuns {
       throw new RunnerError("thread-busy", { threadId, runId: live.runId });
     const isOffline = this.needsNetwork(agentId) && !network.isOnline;
     if (isOffline && whenOffline === "fail") throw new RunnerError("offline", { threadId, agentId });
-    const alone = this.reasonIn(now, agentId, { kind: "run", resume: input.resume }, { isCall: true });
+    const alone = this.reasonIn(now, agentId, { kind: "run", input }, { isCall: true });
     const isFree = onBusy !== "queue" || (first === undefined && alone.is === "starting");
     return !isFree || isOffline;
   }
@@ -271,10 +274,24 @@ export class WaitingRuns {
     });
   }
 
-  private async reasonOf(first: WaitingRow): Promise<WaitingReason> {
-    const now = await this.outbox.thread(first.threadId);
-    const resume = first.kind === "run" ? requestIn(first)?.input.resume : undefined;
-    return this.reasonIn(now, first.agentId, { ...first, resume }, this.known.get(keyOf(first)));
+  private async reasonOf(row: WaitingRow): Promise<WaitingReason> {
+    return this.reasonAt(row, await this.outbox.thread(row.threadId));
+  }
+
+  /** Why a run would wait if it were the first one. */
+  private reasonAt(row: WaitingRow, now: ThreadNow): WaitingReason {
+    const input = row.kind === "run" ? requestIn(row)?.input : undefined;
+    return this.reasonIn(now, row.agentId, { ...row, input }, this.known.get(keyOf(row)));
+  }
+
+  /** An answer goes ahead of the run that waits for it. @returns whether one does now */
+  private async putAnswerFirst({ threadId, runId }: WaitingRow): Promise<boolean> {
+    const [rows, now] = await Promise.all([this.outbox.list(threadId), this.outbox.thread(threadId)]);
+    const answer = rows.find((row) => {
+      const { is } = this.reasonAt(row, now);
+      return row.kind === "run" && is !== "failed" && !FOR_ANSWERS.has(is);
+    });
+    return answer !== undefined && this.outbox.move(threadId, answer.runId, runId);
   }
 
   private reasonIn(
@@ -291,7 +308,7 @@ export class WaitingRuns {
       // A call that starts its run at once is told by it what it lacks.
       lacksHeaders: isCall || this.headersFor(agentId, here.headers) !== "lacking" ? [] : this.needsHeaders(agentId),
       openInterrupts: now.interrupts,
-      pendingToolCalls: now.toolCalls !== undefined,
+      awaitedCalls: (now.toolCalls?.calls ?? []).map(({ toolCallId }) => toolCallId),
       here,
     });
   }
@@ -334,6 +351,7 @@ export class WaitingRuns {
             return;
           }
           const reason = await this.reasonOf(first);
+          if (FOR_ANSWERS.has(reason.is) && (await this.putAnswerFirst(first))) continue;
           if (first.kind === "recovery" && first.notBefore === undefined && reason.is === "starting") {
             await this.parts.recovery.decide(first, this.known.get(keyOf(first))?.headers);
             continue;

@@ -1,11 +1,12 @@
 import "fake-indexeddb/auto";
-import { EventType, type BaseEvent } from "@ag-ui/client";
+import { EventType, type BaseEvent, type Message } from "@ag-ui/client";
 import { expect, test } from "vitest";
 import { agentOf } from "../runner/kit.js";
 import { hostOf, network, shown, until } from "./kit.js";
 
 /*
- * An answer that waits, while somebody else answers what it answers: only the first one counts.
+ * An answer that waits, while somebody else answers what it answers: only the first one counts. What waits for it stays
+ * behind it.
  */
 
 /** Two agents on one thread, one of which needs the network; the thread has a question by now. */
@@ -77,4 +78,42 @@ test("under the id of the run that asked, it needs the network and waits for it 
   await waiting;
   expect(executed).toEqual(["r1", "r1"]);
   expect(await list()).toEqual([]);
+});
+
+test("it goes ahead of a message that waits for it (L13)", async () => {
+  const { runtime, executed, online, answer, list } = await asked();
+  const next = runtime.agent("local", { threadId: "t" });
+  next.addMessage({ id: "next-u", role: "user", content: "and then?" });
+  const message = next.runAgent({ runId: "next", onBusy: "queue" });
+  await until(async () => expect(await list()).toEqual(["next interrupts"]));
+  const first = answer("remote", "first");
+  await until(async () => expect(await list()).toEqual(["first offline", "next behind"]));
+  online.set(true);
+  await Promise.all([first, message]);
+  expect(executed).toEqual(["r1", "first", "next"]);
+});
+
+test("a run that brings the result of a tool goes ahead of a message that waits for that (L13)", async () => {
+  const executed: string[] = [];
+  const agent = agentOf(async function* ({ runId }) {
+    executed.push(runId);
+    if (runId !== "r1") return;
+    yield { type: EventType.TOOL_CALL_START, toolCallId: "c", toolCallName: "pay" } as BaseEvent;
+    yield { type: EventType.TOOL_CALL_END, toolCallId: "c" } as BaseEvent;
+  });
+  const { connect } = hostOf({ agents: { test: agent } });
+  const runtime = connect();
+  const tools = [{ name: "pay", description: "", parameters: {} }];
+  await runtime.agent("test", { threadId: "t" }).runAgent({ runId: "r1", tools });
+  const list = async (): Promise<string[]> => shown(await runtime.waiting.list("t"));
+  const runIn = async (runId: string, said: Message) => {
+    const its = runtime.agent("test", { threadId: "t" });
+    await its.connectAgent();
+    its.addMessage(said);
+    return its.runAgent({ runId, onBusy: "queue" });
+  };
+  const next = runIn("next", { id: "next-u", role: "user", content: "and then?" });
+  await until(async () => expect(await list()).toEqual(["next tool-calls"]));
+  await Promise.all([runIn("paid", { id: "c-r", role: "tool", toolCallId: "c", content: "yes" }), next]);
+  expect(executed).toEqual(["r1", "paid", "next"]);
 });

@@ -11,11 +11,14 @@ const free: Situation = {
   needsNetwork: false,
   lacksHeaders: [],
   openInterrupts: [],
-  pendingToolCalls: false,
+  awaitedCalls: [],
 };
 const error = { code: "refused", message: "no" } as const;
 const live = { activeRunIndex: 0, live: { runIndex: 0, runId: "r0" } };
 const recovery = { kind: "recovery", ofIndex: 0, notBefore: 2_000 } as const;
+const brings: Partial<Candidate> = {
+  input: { messages: [{ id: "m", role: "tool", toolCallId: "c1", content: "it" }] },
+};
 const asked = [{ id: "i1", reason: "confirm" }];
 
 describe("why the first waiting run of a thread waits", () => {
@@ -25,12 +28,14 @@ describe("why the first waiting run of a thread waits", () => {
     ["somebody must answer", {}, { openInterrupts: asked }, { is: "interrupts", interruptIds: ["i1"] }],
     [
       "it answers itself",
-      { resume: [{ interruptId: "i1", status: "resolved", payload: 1 }] },
+      { input: { messages: [], resume: [{ interruptId: "i1", status: "resolved", payload: 1 }] } },
       { openInterrupts: asked },
       { is: "starting" },
     ],
     ["it goes on with a broken run", { kind: "recovery" }, { openInterrupts: asked }, { is: "starting" }],
-    ["tools run", {}, { pendingToolCalls: true }, { is: "tool-calls" }],
+    ["tools run", {}, { awaitedCalls: ["c1"] }, { is: "tool-calls" }],
+    ["it brings one result of two", brings, { awaitedCalls: ["c1", "c2"] }, { is: "tool-calls" }],
+    ["it brings what the tools gave", brings, { awaitedCalls: ["c1"] }, { is: "starting" }],
     ["no network, which it needs", {}, { online: false, needsNetwork: true }, { is: "offline" }],
     ["no network, which it does not need", {}, { online: false }, { is: "starting" }],
     ["no tab has the key", {}, { lacksHeaders: ["x-key"] }, { is: "headers", names: ["x-key"] }],
