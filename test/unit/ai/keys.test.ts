@@ -4,6 +4,7 @@ import { serveRuntime } from "ag-ui-local-runtime/worker";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { aiAgent, type AiRun } from "ag-ui-local-runtime/ai";
 import { redactor } from "../../../src/ai/redact.js";
+import { expectLinear } from "../linear.js";
 import { freshDb } from "../runner/kit.js";
 import { servedModel } from "./kit.js";
 
@@ -146,3 +147,14 @@ test.each([
 ])("keys in the code of a worker are known by their form: %s", (text, told) => {
   expect(redactor({})(text)).toBe(told);
 });
+
+test.each(["a-", "http://a/", "bearer "])(
+  "a text of many times %j is searched for secrets in linear time (L19)",
+  (text) => {
+    const redact = redactor({});
+    expectLinear(1_000, (n) => {
+      const long = text.repeat(n);
+      return () => void redact(long);
+    });
+  },
+);
