@@ -12,9 +12,9 @@ export interface ModelFailure {
   readonly retryAfterMs?: number;
 }
 
-/** What servers say of a question that is too long. There is no code for it that all of them use. */
+/** What servers, and browsers of their own model, say of a question that is too long. There is no code for it that all of them use. */
 const TOO_LONG =
-  /context.?(?:length|window|size)|too many tokens|prompt is too long|maximum.{0,30}tokens|exceed_context/i;
+  /context.?(?:length|window|size)|too many tokens|(?:prompt|input) is too (?:long|large)|maximum.{0,30}tokens|exceed_context/i;
 
 /** What browsers and Node say where no answer came: its reason (CORS, no server) is told to no script. */
 const UNREACHABLE =

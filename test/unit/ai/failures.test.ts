@@ -90,6 +90,11 @@ describe("issue 16.1: what a model's server does wrong ends the run with what to
     }
   });
 
+  test("the browser's own model says that a conversation is too long", () => {
+    const refused = new DOMException("The input is too large.", "QuotaExceededError");
+    expect(failureOf(refused, String, 0)).toMatchObject({ code: "CONTEXT_LENGTH" });
+  });
+
   test("the SDK retries what may pass, and the run goes on", async () => {
     it.server.script(
       refusal(429, "slow down", { "retry-after-ms": "1" }),
