@@ -51,8 +51,16 @@ async function surely<T>(space: Space, call: () => Promise<T>): Promise<T> {
 }
 
 const lastsOf = (space: Space): Promise<SpaceEntry[]> => surely(space, () => all(space.lasts(never)));
-const entriesOf = (space: Space, thread: string): Promise<SpaceEntry[]> =>
-  surely(space, () => all(space.entries(thread, never)));
+const entriesOf = (space: Space, thread: string, after?: number): Promise<SpaceEntry[]> =>
+  surely(space, () => all(space.entries(thread, never, after)));
+
+/** Behind each entry come those that come after it when all are read. */
+async function expectRests(space: Space, thread: string): Promise<void> {
+  const whole = await entriesOf(space, thread);
+  for (const [at, { seq }] of whole.entries()) {
+    expect(await entriesOf(space, thread, seq)).toEqual(whole.slice(at + 1));
+  }
+}
 
 const byThread = (entries: readonly SpaceEntry[]): SpaceEntry[] =>
   entries.toSorted((one, other) => (one.thread < other.thread ? -1 : 1));
@@ -160,6 +168,7 @@ describe.each([
       ["b", b2, "b2"],
     ]);
     expect(await entriesOf(device, "unknown")).toEqual([]);
+    for (const thread of ["a", "b"]) await expectRests(device, thread);
   });
 
   test("an empty space has nothing to list", async () => {
@@ -222,6 +231,7 @@ describe.each([
     expect(seq).toBe(third - 1);
     await eventually(() => expect(reader.texts).toEqual(["first", "second", "third"]));
     expect(await entriesOf(device, "t")).toEqual(reader.entries);
+    await expectRests(device, "t");
   });
 });
 
