@@ -14,6 +14,8 @@ export interface OpenRun {
   readonly device: DeviceName;
   /** The name of the run that it continues. */
   readonly prev: string | null;
+  /** What was the end of the active path before, where that is another one. */
+  readonly before?: string | null;
   /** The seq of the next event. */
   readonly nextSeq: number;
 }
@@ -144,7 +146,9 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       if (held?.isClaimed === true && runName(held) === name && held.device.id !== device.id) return nothing;
       const { deleted, ...rest } = state;
       const isActive = deleted === true || state.active === null || knew === state.active;
-      const open = { ...state.open, [name]: { device, prev: message.prev, nextSeq: 0 } };
+      const { prev } = message;
+      const before = isActive && state.active !== prev ? { before: state.active } : {};
+      const open = { ...state.open, [name]: { device, prev, ...before, nextSeq: 0 } };
       const lock = held ?? { ...idsOf(message), device };
       return {
         state: { ...rest, open, lastRun: seq, ...(isActive && { active: name, lock }) },
@@ -175,7 +179,8 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       const run = openRun(state, message.runId, message.device);
       if (run === undefined) return nothing;
       // Where nothing of it came, it is as if it had never begun.
-      const active = state.active === message.runId && run.nextSeq === 0 ? run.prev : state.active;
+      const { nextSeq, prev, before: left = prev } = run;
+      const active = state.active === message.runId && nextSeq === 0 ? left : state.active;
       return {
         state: { ...unlocked(state, message.runId), open: without(state.open, message.runId), active },
         outcome: "abandon",

@@ -100,6 +100,27 @@ test("a run that could not be written down, and a restart, do not keep what cont
   await eventually(async () => expect(await tree(tablet, "t")).toMatchObject({ r3: { prev: "r1" } }));
 });
 
+test("a branch of which nothing came, and nothing comes, leaves all where they were", async () => {
+  const { server, phone, laptop } = await bothHave("r1");
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await same("t", phone, laptop);
+  const gone = { threadId: "t", device: { id: "gone", name: "Gone" } };
+  for (const message of [
+    { ...BEGINS, runId: "branch", prev: "r1", knew: "r2", ...gone },
+    { type: "abandon", runId: "branch", ...gone },
+  ] as const) {
+    server.add(await keyOfThread("t"), encodeMessage(message), server.last, `entry ${server.last}`);
+  }
+  // It is read by then.
+  await phone.runner.updateThread("t", { title: "Later" });
+  await eventually(async () => expect(await laptop.runner.getThread("t")).toMatchObject({ title: "Later" }));
+  const tablet = device(server, "Tablet");
+  await say(laptop, "t", "r3", agentOf(counter(1)));
+  await same("t", phone, laptop, tablet);
+  expect(await tree(phone, "t")).toMatchObject({ r3: { prev: "r2" } });
+  expect(lines(await shown(tablet, "t"))).toEqual(["r1-u", "r1-a", "r2-u", "r2-a", "r3-u", "r3-a"]);
+});
+
 test("a branch that has not begun, and whose device is gone, holds up nothing; what comes of it later is there", async () => {
   const { server, phone, laptop } = await bothHave("r1");
   const tablet = device(server, "Tablet");
