@@ -3,6 +3,7 @@ import { RunnerError } from "../run/errors.js";
 import { checkRun } from "../wire/checks.js";
 import type { RunRequest } from "../wire/shapes.js";
 import type { CallShape, Names, QueryTypes } from "./call-request.js";
+import { decoded } from "./http/segments.js";
 import type { Admitted } from "./request.js";
 
 /** A run as the middleware rewrote it. Errors: RunnerError `invalid-input` if it made another call of it. */
@@ -82,14 +83,6 @@ function idsIn(request: Admitted, method: string, path: string): Names | undefin
     if (expected.startsWith(":")) ids[expected.slice(1)] = part;
   }
   return ids;
-}
-
-function decoded(part: string): string | undefined {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return undefined;
-  }
 }
 
 async function bodyOf(request: Admitted): Promise<object> {

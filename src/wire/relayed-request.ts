@@ -1,6 +1,7 @@
 import { RunnerError } from "../run/errors.js";
 import { checkBasePath } from "./base-path.js";
 import { errorResponse } from "./error-response.js";
+import { readBody } from "./read-body.js";
 
 /** A `Request` as data, on its way to the host. */
 export interface RelayedRequest {
@@ -55,52 +56,11 @@ export function refusalOf(error: unknown): Response | undefined {
 }
 
 async function bodyOf(request: Request, maxBodyBytes: number): Promise<ArrayBuffer | undefined> {
-  const { method, signal } = request;
-  if (method === "GET" || method === "HEAD") return undefined;
-  // Older versions of Firefox have no `Request.body`: the size is known only after reading.
-  const stream = request.body as Request["body"] | undefined;
-  if (stream === null) return undefined;
-  if (stream === undefined) {
-    const whole = await request.arrayBuffer();
-    if (whole.byteLength > maxBodyBytes) throw tooLarge(maxBodyBytes);
-    return whole.byteLength > 0 ? whole : undefined;
-  }
-  const reader = stream.getReader();
-  const giveUp = (): void => void reader.cancel(signal.reason).catch(() => undefined);
-  signal.addEventListener("abort", giveUp, { once: true });
-  try {
-    const parts: Uint8Array[] = [];
-    let size = 0;
-    for (;;) {
-      const { done, value } = await reader.read();
-      signal.throwIfAborted();
-      if (done) return joined(parts, size);
-      size += value.byteLength;
-      if (size > maxBodyBytes) {
-        const error = tooLarge(maxBodyBytes);
-        reader.cancel(error).catch(() => undefined);
-        throw error;
-      }
-      parts.push(value);
-    }
-  } finally {
-    signal.removeEventListener("abort", giveUp);
-  }
-}
-
-function tooLarge(maxBodyBytes: number): RunnerError {
+  if (request.method === "GET" || request.method === "HEAD") return undefined;
+  const bytes = await readBody(request, maxBodyBytes);
+  if (bytes !== undefined) return bytes.byteLength > 0 ? bytes.buffer : undefined;
   const message = `The request's body must have at most ${maxBodyBytes} bytes`;
-  return new RunnerError("invalid-input", { field: "body", maxBodyBytes }, { message });
-}
-
-function joined(parts: readonly Uint8Array[], size: number): ArrayBuffer {
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.byteLength;
-  }
-  return whole.buffer;
+  throw new RunnerError("invalid-input", { field: "body", maxBodyBytes }, { message });
 }
 
 /** https://www.rfc-editor.org/rfc/rfc9110#name-tokens */

@@ -3,6 +3,7 @@ import { RunnerError } from "../../run/errors.js";
 import { INPUT, issuesOf, known as describedBy, type Issue } from "../../run/input-shape.js";
 import { flawOf } from "../../run/json.js";
 import type { ThreadUpdate } from "../../run/types.js";
+import { readBody } from "../../wire/read-body.js";
 import { upgradeInput } from "../../wire/protocol-versions.js";
 import { invalidBody, json, payloadTooLarge, unsupportedMediaType } from "./responses.js";
 
@@ -68,34 +69,11 @@ export async function readBytes(request: Request, maxBytes: number): Promise<Uin
   const encoding = request.headers.get("Content-Encoding");
   if (encoding !== null && encoding.trim().toLowerCase() !== "identity") refuse(request, unsupportedMediaType());
   if (Number(request.headers.get("Content-Length")) > maxBytes) refuse(request, payloadTooLarge());
-  // Firefox has no `Request.body`: the size is known only after reading.
-  const body = request.body as Request["body"] | undefined;
   checkUnread(request);
-  if (body === undefined) return wholeBytes(request, maxBytes);
-  if (body === null) return new Uint8Array();
-
-  const reader = body.getReader();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for (;;) {
-    const { done, value } = await reader.read().catch(() => {
-      throw invalidBody("The body ended early");
-    });
-    if (done) break;
-    length += value.byteLength;
-    if (length > maxBytes) {
-      // Not awaited: the sender could delay it.
-      void reader.cancel().catch(() => undefined);
-      throw payloadTooLarge();
-    }
-    chunks.push(value);
-  }
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
+  const bytes = await readBody(request, maxBytes).catch(() => {
+    throw invalidBody("The body ended early");
+  });
+  if (bytes === undefined) throw payloadTooLarge();
   return bytes;
 }
 
@@ -104,14 +82,6 @@ function checkUnread({ bodyUsed, body }: Request): void {
   if (!bodyUsed && (body as Request["body"] | undefined)?.locked !== true) return;
   const message = "beforeRequestMiddleware has read the request's body: it must read that of request.clone()";
   throw new RunnerError("host-failed", { field: "beforeRequestMiddleware" }, { message });
-}
-
-async function wholeBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = await request.arrayBuffer().catch(() => {
-    throw invalidBody("The body ended early");
-  });
-  if (bytes.byteLength > maxBytes) throw payloadTooLarge();
-  return new Uint8Array(bytes);
 }
 
 /** The result of reading a body. */

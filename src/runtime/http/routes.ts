@@ -1,6 +1,6 @@
 import { RunnerError } from "../../run/errors.js";
 import { badRequest, methodNotAllowed } from "./responses.js";
-import { isSegment } from "./segments.js";
+import { decoded, isSegment } from "./segments.js";
 import { parseUrl } from "./url.js";
 
 export type OfAgent = { readonly agentId: string };
@@ -118,14 +118,6 @@ function idsIn(segments: readonly string[], pattern: readonly string[]): Record<
     ids[name] = id;
   }
   return ids;
-}
-
-function decoded(segment: string): string | undefined {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return undefined;
-  }
 }
 
 /**

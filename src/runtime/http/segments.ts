@@ -14,3 +14,12 @@ export function isPlainTarget(target: string): boolean {
   const path = target.split(/[?#]/, 1)[0]!;
   return !/[\0-\x20\x7f\\]/.test(path) && path.split("/").every((segment) => !/^(?:\.|%2e){1,2}$/i.test(segment));
 }
+
+/** Undefined where it is malformed. */
+export function decoded(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}

@@ -5,6 +5,7 @@ import { systemClock, type Clock } from "../../platform/clock.js";
 import { RunnerError } from "../../run/errors.js";
 import type { Cursor } from "../../run/types.js";
 import { sizeOf } from "../../run/size.js";
+import { joined } from "../../wire/read-body.js";
 import { bytesOf, jsonPieces, jsonText } from "./json-pieces.js";
 
 /** An event for a reader over HTTP. */
@@ -272,7 +273,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
       }
     } finally {
       // If an event cannot be encoded, those before it are still sent.
-      if (size > 0) this.#give(controller, joined(pieces, size));
+      if (size > 0) this.#give(controller, pieces.length === 1 ? pieces[0]! : joined(pieces, size));
     }
   }
 
@@ -321,15 +322,4 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
       // A source whose `return` throws has ended.
     }
   }
-}
-
-function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
-  if (pieces.length === 1) return pieces[0]!;
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.byteLength;
-  }
-  return all;
 }
