@@ -2,7 +2,7 @@ import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
 import type { ContinuingAgent, HostedRun } from "../run/hosted.js";
 import { loaded } from "../run/loaded.js";
 import { checkNames } from "../run/options.js";
-import { checkTools } from "./check-tools.js";
+import { checkTools, repeatableIn } from "./check-tools.js";
 import { invalidInput } from "../run/errors.js";
 import { GeneratorAgent } from "../runner/agent/generator-agent.js";
 import { AI_NAMES, type AiAgentOptions, type AiTool } from "./options.js";
@@ -23,7 +23,7 @@ class AiAgent extends GeneratorAgent implements ContinuingAgent {
       ...(debug !== undefined && { debug }),
     });
     this.options = options;
-    this.repeatableTools = repeatableIn(options);
+    this.repeatableTools = repeatableIn(typeof options.tools === "function" ? {} : options.tools, options);
   }
 
   /** The AI SDK is ten times as large as the rest of an agent: it is loaded once a tab has its thread, or by the first run. */
@@ -46,14 +46,6 @@ class AiAgent extends GeneratorAgent implements ContinuingAgent {
     delete copy.hosted;
     return copy;
   }
-}
-
-function repeatableIn({ tools = {}, repeatableTools = [] }: AiAgentOptions): readonly string[] {
-  const named = typeof tools === "function" ? [] : Object.entries(tools);
-  return [
-    ...repeatableTools,
-    ...named.flatMap(([name, tool]) => ("repeatable" in tool && tool.repeatable === true ? [name] : [])),
-  ];
 }
 
 /**

@@ -1,5 +1,5 @@
 import { checkKind, checkNames, OBJECT } from "../run/options.js";
-import { AI_TOOL_NAMES, type AiTools } from "./options.js";
+import { AI_TOOL_NAMES, type AiAgentOptions, type AiTools } from "./options.js";
 
 /** @throws RunnerError `invalid-input` */
 export function checkTools(tools: AiTools | undefined): void {
@@ -12,3 +12,14 @@ export function checkTools(tools: AiTools | undefined): void {
     checkKind(`${within}.parameters`, tool.parameters, AI_TOOL_NAMES.parameters);
   }
 }
+
+/** Names of the tools that may run twice for one call. */
+export const repeatableIn = (
+  tools: AiTools | undefined,
+  { repeatableTools = [] }: Pick<AiAgentOptions, "repeatableTools">,
+): readonly string[] => [
+  ...repeatableTools,
+  ...Object.entries(tools ?? {}).flatMap(([name, tool]) =>
+    "repeatable" in tool && tool.repeatable === true ? [name] : [],
+  ),
+];

@@ -8,7 +8,7 @@ import { messageOf } from "../run/errors.js";
 import { Fold } from "../run/fold.js";
 import type { HostedRun } from "../run/hosted.js";
 import { cloneJson } from "../run/json.js";
-import { checkTools } from "./check-tools.js";
+import { checkTools, repeatableIn } from "./check-tools.js";
 import { Answer, type MadeCall } from "./answer.js";
 import type { AiAgentOptions, AiRun, AiToolRun } from "./options.js";
 import { instructionsOf, PROVIDER_EXECUTED, promptOf } from "./prompt.js";
@@ -140,12 +140,9 @@ class ModelRun {
     const own = typeof tools === "function" ? await tools(this.run) : tools;
     if (typeof tools === "function") checkTools(own);
     const { input } = this.given;
-    const repeatable = Object.entries(own).flatMap(([name, tool]) =>
-      "repeatable" in tool && tool.repeatable ? [name] : [],
-    );
-    const names = new Set([...repeatable, ...(this.options.repeatableTools ?? [])]);
+    const repeatable = new Set(repeatableIn(own, this.options));
     this.toolSet = toolSetOf(own, input.tools);
-    this.tools = new ToolBox(own, new Set(input.tools.map(({ name }) => name)), names);
+    this.tools = new ToolBox(own, new Set(input.tools.map(({ name }) => name)), repeatable);
   }
 
   /** Notes an event in the thread as this run knows it. */

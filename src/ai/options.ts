@@ -31,7 +31,11 @@ export interface AiToolRun extends AiRun {
   readonly toolCallId: string;
   /** The thread's state, as it is now. A copy. */
   readonly state: unknown;
-  /** Replaces the state (STATE_SNAPSHOT). */
+  /**
+   * Replaces the state (STATE_SNAPSHOT).
+   *
+   * @throws Error where it is undefined; nothing was changed then
+   */
   setState(state: unknown): void;
   /**
    * Changes the state by a JSON Patch (STATE_DELTA).

@@ -5,9 +5,8 @@ import { tabLifeLockName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import { guardedEndpoint } from "../wire/endpoint.js";
 import { reply } from "../wire/errors.js";
-import type { CallContext, HostCalls } from "../runtime/host-api.js";
+import type { CallContext, Handlers, HostCalls } from "../runtime/host-api.js";
 import type { HostGone, TabHello } from "../wire/shapes.js";
-import type { Handlers } from "../runtime/host-api.js";
 import { handlersOf, type TabApiParts } from "./tab-api.js";
 
 /** How long a link waits for its tab to name itself, in ms. */

@@ -1,7 +1,7 @@
 import type { RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
 import { INPUT, issuesOf, known as describedBy, type Issue } from "../../run/input-shape.js";
-import { flawOf } from "../../run/json.js";
+import { flawOf, isRecord } from "../../run/json.js";
 import type { ThreadUpdate } from "../../run/types.js";
 import { readBody } from "../../wire/read-body.js";
 import { upgradeInput } from "../../wire/protocol-versions.js";
@@ -298,8 +298,6 @@ function isOptional<T extends keyof Types>(value: unknown, type: T): value is Ty
   return value === undefined || typeof value === type;
 }
 
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined;
-}
+/** Of what was parsed from JSON: undefined where it is no object. */
+export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
+  isRecord(value) ? value : undefined;

@@ -1,5 +1,5 @@
 import { invalidEnvelope, json, methodNotAllowed, notFound } from "./responses.js";
-import { carrying, isJson, mediaTypeOf, readJson } from "./body.js";
+import { carrying, fieldsOf, isJson, mediaTypeOf, readJson } from "./body.js";
 import { matchRoute, methodsOf, pathOf, refuseMethod, type Route } from "./routes.js";
 import { isPlainTarget } from "./segments.js";
 import { parseUrl } from "./url.js";
@@ -129,10 +129,6 @@ function text(params: Fields, field: string): string {
   const value = params[field];
   if (typeof value !== "string" || value.trim() === "") throw invalidEnvelope(`params.${field} must be a text`);
   return value;
-}
-
-function fieldsOf(value: unknown): Fields | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
 }
 
 function methodIn(envelope: Fields): Method | undefined {
