@@ -105,6 +105,11 @@ export class EventGate {
     return result && this.judge(event, result);
   }
 
+  /** There is a message of this id. */
+  has(messageId: string): boolean {
+    return this.fold.list.get(messageId) !== undefined;
+  }
+
   /** An event that the runner adds. */
   note(event: BaseEvent): void {
     this.fold.apply(event);

@@ -1,9 +1,11 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent } from "@ag-ui/client";
+import type { BaseEvent, Message, RunStartedEvent } from "@ag-ui/client";
 import { Observable, type MonoTypeOperatorFunction } from "rxjs";
 import { endsOf } from "../../run/finalize.js";
 import { messageOf } from "../../run/errors.js";
+import { issuesOf, MESSAGE } from "../../run/input-shape.js";
 import { cloneJson, equalJson } from "../../run/json.js";
+import { eventsAdding } from "../../run/new-messages.js";
 import { printable, quoted } from "../../run/printable.js";
 import type { OpenConstructs } from "../../run/types.js";
 
@@ -101,6 +103,8 @@ export interface CourseHost {
   readonly runId: string;
   /** Constructs that the accepted events have left open. */
   readonly open: () => OpenConstructs | undefined;
+  /** The thread, the run so far or the request has a message of this id. */
+  readonly knows: (id: string) => boolean;
   /** Makes the messageId of each tool result that the runner adds. */
   readonly makeId: () => string;
   /** The agent has emitted its terminal event; undefined: its stream continues with another run. */
@@ -128,7 +132,7 @@ export function mustBeEvent(given: unknown, position: number): asserts given is 
  * - An exact repeat of RUN_STARTED, of the terminal event or of the step event directly before it is dropped.
  * - What is still open when the agent itself finishes the run is closed first.
  * - A stream may hold several runs. They are recorded as one, the requested run: only the first RUN_STARTED and the
- *   last terminal event count.
+ *   last terminal event count. Messages that only the input of a later one has are added by events.
  * - RUN_ERROR after RUN_FINISHED replaces it. Any other event after the terminal one is an error; after RUN_ERROR the
  *   run ends with that one, and the rest is ignored.
  */
@@ -236,9 +240,25 @@ export class StreamCourse {
       this.hasBegun = true;
       return [started];
     }
-    if (held.type === EventType.RUN_FINISHED) return [];
-    const left = this.host.open();
-    return endsOf(left && this.chunkOpened.without(left), { status: "errored", ids: this.host.makeId });
+    const left = held.type === EventType.RUN_FINISHED ? undefined : this.host.open();
+    const ends = endsOf(left && this.chunkOpened.without(left), { status: "errored", ids: this.host.makeId });
+    return [...ends, ...this.newIn(started as Partial<RunStartedEvent>)];
+  }
+
+  /** The messages of the input that nobody has named before. */
+  private newIn({ input }: Partial<RunStartedEvent>): readonly BaseEvent[] {
+    // Not checked yet.
+    const named = Array.isArray(input?.messages) ? input.messages : [];
+    const added = new Map<string, Message>();
+    for (const message of named) {
+      const isNew = issuesOf(message, MESSAGE, 1).length === 0 && !this.host.knows(message.id);
+      if (isNew && !added.has(message.id)) added.set(message.id, message);
+    }
+    return [...added.values()].flatMap((message) => {
+      const events = eventsAdding(message);
+      if (events === undefined) this.host.dropped(`${this.place} has a message that no event adds; it was left out`);
+      return events ?? [];
+    });
   }
 
   /** Keeps a copy: the agent may still change the object. */

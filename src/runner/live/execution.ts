@@ -86,6 +86,8 @@ export class Execution {
   /** The agent's terminal event, which is not taken yet. */
   private said: (SaidEnd & { readonly over: AbortController }) | undefined;
   private lastHeard: number;
+  /** Ids of the request's messages. */
+  private asked: ReadonlySet<string> | undefined;
   /** Why the run was given up. */
   private lostTo: RunnerError | undefined;
   /** Receives the lock when the run has ended. */
@@ -148,6 +150,8 @@ export class Execution {
         take: (event) => fenced.gate.weigh(event, (refusal) => this.refuses(refusal)),
         next: (event) => this.accept(event),
         open: () => this.writer.open,
+        // Of the run's own messages some may not be committed yet.
+        knows: (id) => this.knows(id) || fenced.gate.has(id),
         makeId,
         said: (end) => this.hearEnd(end),
         hosted: {
@@ -289,7 +293,7 @@ export class Execution {
       given,
       request: { ...request.input, threadId: request.threadId },
       newMessages: persisted.messages,
-      isKnown: this.knows(),
+      isKnown: (id) => this.knows(id),
       records: this.context.parts.recordInput,
       ...(!stateIsThreads && { state }),
       ...(plan.is === "branch" && { branchMessages: recordedOf(plan, persisted) }),
@@ -301,11 +305,11 @@ export class Execution {
     }
   }
 
-  /** Tests whether the thread or the request has a message of an id. */
-  private knows(): (id: string) => boolean {
+  /** Whether the thread or the request has a message of this id. */
+  private knows(id: string): boolean {
     const { request, fenced } = this.its;
-    const asked = new Set([...request.input.messages, ...fenced.plan.newMessages].map(({ id }) => id));
-    return (id) => asked.has(id) || fenced.recorded.has(id);
+    this.asked ??= new Set([...request.input.messages, ...fenced.plan.newMessages].map((message) => message.id));
+    return this.asked.has(id) || fenced.recorded.has(id);
   }
 
   private settle(end: RunEnd): boolean {

@@ -29,6 +29,7 @@ const sink: PipelineHost = {
   messages: () => [],
   take: (event) => event,
   next: () => undefined,
+  knows: () => false,
   open: () => undefined,
   makeId: () => crypto.randomUUID(),
   said: () => undefined,

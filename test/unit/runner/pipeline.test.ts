@@ -38,6 +38,7 @@ async function run(agent: AbstractAgent, given = input): Promise<BaseEvent[]> {
     take: (event) => event,
     next,
     open,
+    knows: () => false,
     makeId: () => "made-up",
     said: () => undefined,
     dropped: () => undefined,

@@ -31,6 +31,7 @@ async function outcomeOf(make: () => readonly unknown[], isDebugged: boolean): P
       events.push(event);
     },
     open: () => tracker.snapshot(),
+    knows: () => false,
     makeId: () => "made-up",
     said: () => undefined,
     dropped: (message: string) => void dropped.push(message),

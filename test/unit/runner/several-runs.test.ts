@@ -108,6 +108,42 @@ describe("a stream of several runs is recorded as the one that was asked for (L3
     expect({ status, messages }).toEqual({ status: "finished", messages: ["r-u", "broken", "m"] });
   });
 
+  test("messages that only a later run's input has stand where that run begins (L2)", async () => {
+    const image = { type: "image", source: { type: "data", value: "AA==", mimeType: "image/png" } };
+    const named = (runId: string, messages: readonly unknown[]): BaseEvent => ({
+      ...started(runId),
+      input: { ...inputOf("t", runId), messages },
+    });
+    const asks = {
+      id: "asks",
+      role: "assistant",
+      toolCalls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
+    };
+    const { messages, status } = await recorded([
+      named("r0", [user("u0")]),
+      ...answer("a0"),
+      finished("r0"),
+      named("r1", [
+        user("u0"),
+        { id: "a0", role: "assistant", content: "answer" },
+        asks,
+        { id: "res", role: "tool", toolCallId: "c", content: "1" },
+        user("u1"),
+        user("u1"),
+        { id: "bad", role: "poet" },
+      ]),
+      ...answer("a1"),
+      failed(),
+      named("r", [user("u1"), { id: "seen", role: "user", content: [image] }, user("r-u"), user("u2", "")]),
+      ...answer("a2"),
+      finished(),
+    ]);
+    expect({ status, messages }).toEqual({
+      status: "finished",
+      messages: ["u0", "r-u", "a0", "asks", "res", "u1", "a1", "u2", "a2"],
+    });
+  });
+
   test("a failure to begin, and then the run", async () => {
     const { events, status } = await recorded([failed("first"), started(), ...answer(), finished()]);
     expect(types(events)).toEqual([EventType.RUN_STARTED, ...types(answer()), EventType.RUN_FINISHED]);
