@@ -107,7 +107,7 @@ export class CompactingThreads {
   /** @param below the seq of the entry that stands for those before it */
   private async remove(thread: ThreadSync, below: number): Promise<void> {
     await this.of.space.remove?.(thread.key, below);
-    thread.removed();
+    thread.entries.removed();
   }
 
   private async read({ key, record }: ThreadSync): Promise<readonly ReadEntry[]> {

@@ -430,26 +430,26 @@ export class Sync {
     this.target = undefined;
     const lasts = await this.absent.list.read(upTo, (entry) => this.understand(entry), signal);
     await Promise.allSettled(this.loading);
-    for (const thread of this.open.values()) await thread.readUpTo(lasts.get(thread.key) ?? 0);
+    for (const thread of this.open.values()) await thread.entries.readUpTo(lasts.get(thread.key) ?? 0);
   }
 
   private async take(entry: SpaceEntry): Promise<void> {
     const { thread: key, seq } = entry;
     const message = await this.understand(entry);
-    this.byKey.get(key)?.compare(entry, message);
+    this.byKey.get(key)?.entries.compare(entry, message);
     if (message === undefined) return this.skip(entry);
     const { threadId } = message;
     const isPassedOver = !this.threads.has(threadId) && (await this.absent.list.take(entry, message));
     if (isPassedOver && !this.threads.has(threadId)) return;
     const thread = await this.threadOf(threadId);
     // It was opened meanwhile, maybe with what was known before.
-    if (isPassedOver) return thread?.readUpTo(seq);
+    if (isPassedOver) return thread?.entries.readUpTo(seq);
     if ((await thread?.take(entry, message)) === false) return this.take(entry);
     if (thread === undefined) return;
     const serve = (): void => this.serving?.take(thread);
     // While it is read again, it is not known what is asked for.
-    if (thread.restored === undefined) serve();
-    else void thread.restored.then(serve);
+    if (thread.entries.restored === undefined) serve();
+    else void thread.entries.restored.then(serve);
   }
 
   /** What an entry says; undefined: nothing. Errors: NotUnderstood */
@@ -528,11 +528,12 @@ export class Sync {
     if (thread === undefined) return;
     if (activated !== undefined) {
       // What it knew of the space then, and not what is being read again.
-      await thread.restored;
+      await thread.entries.restored;
       const run = await this.options.parts.store.run(threadId, activated);
-      if (run !== undefined) thread.note({ activating: { runId: runName(run), knew: thread.record.state.active } });
+      if (run !== undefined)
+        thread.entries.note({ activating: { runId: runName(run), knew: thread.record.state.active } });
     }
-    if (isDeleted) await thread.deletedHere();
+    if (isDeleted) await thread.entries.deletedHere();
     thread.ring();
   }
 
@@ -624,7 +625,7 @@ export class Sync {
     this.leaving.changed();
     this.compacting.look(thread);
     // What comes from now on is not in it.
-    const { toSave: record } = thread;
+    const { toSave: record } = thread.entries;
     if (this.epoch === undefined) {
       this.epoch = (await this.options.parts.store.head(thread.record.threadId))?.epoch;
       if (this.epoch !== undefined) await this.options.database.setEpoch(this.epoch);
