@@ -11,8 +11,8 @@ import type {
 } from "./schema.js";
 
 /*
- * Checks records before they are trusted: another build, a person or a fault may have written them. Keys need no check:
- * records are looked up by them.
+ * Checks records before they are trusted: another build, a person or a fault may have written them. Parts of keys that
+ * records are looked up by need no check.
  */
 
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -30,6 +30,9 @@ const isSource = (value: unknown): value is ChannelSource =>
 
 export function checkCheckpoint(record: CheckpointRecord): CheckpointRecord {
   const valid =
+    isText(record.threadId) &&
+    isText(record.ns) &&
+    isText(record.id) &&
     (record.parentId === undefined || isText(record.parentId)) &&
     Number.isFinite(record.format) &&
     isStored(record.checkpoint) &&
@@ -47,7 +50,12 @@ export function checkValue(record: ValueRecord | undefined, at: CheckpointRecord
 }
 
 export function checkWrite(record: WriteRecord): WriteRecord {
-  const valid = isText(record.taskPath) && isText(record.channel) && isStored(record.value);
+  const valid =
+    isText(record.taskId) &&
+    Number.isInteger(record.idx) &&
+    isText(record.taskPath) &&
+    isText(record.channel) &&
+    isStored(record.value);
   if (!valid) throw corrupt("writes", { ...record, id: record.checkpointId });
   return record;
 }

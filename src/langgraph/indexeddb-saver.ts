@@ -15,7 +15,19 @@ import {
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Clock } from "../platform/clock.js";
 import { DEFAULT_DB_NAME, langGraphDbName, userDbName } from "../platform/names.js";
-import { checkKind, checkNames, CLOCK, ID, LIST, OBJECT, TEXTS, TIMEOUT, USER, type Names } from "../run/options.js";
+import {
+  checkKind,
+  checkNames,
+  CLOCK,
+  ID,
+  LIST,
+  OBJECT,
+  TEXTS,
+  TIMEOUT,
+  USER,
+  type Check,
+  type Names,
+} from "../run/options.js";
 import { RunnerError } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import { equalJson, isRecord } from "../run/json.js";
@@ -72,6 +84,8 @@ const NAMES: Names<IndexedDBSaverOptions> = {
   clock: CLOCK,
   encryption: ENCRYPTION,
 };
+
+const RECORD: Check = [isRecord, "a plain object"];
 
 const LIST_OPTIONS: Names<CheckpointListOptions> = {
   limit: [(given) => typeof given === "number" && !Number.isNaN(given), "a number"],
@@ -172,7 +186,11 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     newVersions: ChannelVersions,
   ): Promise<RunnableConfig> {
     const names = namesIn(config);
-    for (const [field, given] of Object.entries({ checkpoint, metadata, newVersions })) checkKind(field, given, OBJECT);
+    // What is no such object once it is read again would make the checkpoint, and so its thread, unreadable.
+    for (const [field, given] of Object.entries({ checkpoint, metadata, newVersions })) checkKind(field, given, RECORD);
+    const { channel_values: values = {}, channel_versions: versions } = checkpoint;
+    checkKind("checkpoint.channel_values", values, RECORD);
+    checkKind("checkpoint.channel_versions", versions, RECORD);
     const { id } = namesIn({ configurable: { checkpoint_id: checkpoint.id } });
     if (id === undefined) throw invalid("checkpoint.id", "must be set");
     const name = { ...namespaceOf(names), id };

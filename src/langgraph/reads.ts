@@ -181,35 +181,42 @@ export async function readHistory(
   from: string | undefined,
   channels: readonly string[],
 ): Promise<StoredHistory> {
-  let next = await connection.read(["checkpoints"], async (tx) => {
-    const start = await (from === undefined ? newest(tx, namespace) : one(tx, { ...namespace, id: from }));
-    return start && checkCheckpoint(start).parentId;
+  const start = await connection.read(["checkpoints"], async (tx) => {
+    const found = await (from === undefined ? newest(tx, namespace) : one(tx, { ...namespace, id: from }));
+    return found && checkCheckpoint(found);
   });
+  let next = start?.parentId;
   const open = new Set(channels);
   const seeds: ValueRecord[] = [];
-  const steps: WriteRecord[][] = [];
+  // Parents come from callers and may be cyclic: no checkpoint is passed twice.
+  const steps: Steps = new Map(start && [[start.id, []]]);
   while (next !== undefined && open.size > 0) {
-    const piece = await readAncestors(connection, { ...namespace, id: next }, open);
+    const piece = await readAncestors(connection, { ...namespace, id: next }, open, steps);
     seeds.push(...piece.seeds);
-    steps.push(...piece.steps);
+    for (const [id, writes] of piece.steps) steps.set(id, writes);
     for (const { channel } of piece.seeds) open.delete(channel);
     ({ next } = piece);
   }
-  return { seeds, writes: steps.toReversed().flat() };
+  return { seeds, writes: [...steps.values()].toReversed().flat() };
 }
+
+/** The writes beside each checkpoint, by its id. */
+type Steps = Map<string, readonly WriteRecord[]>;
 
 async function readAncestors(
   connection: SaverConnection,
   start: CheckpointName,
   channels: ReadonlySet<string>,
-): Promise<{ seeds: ValueRecord[]; steps: WriteRecord[][]; next: string | undefined }> {
+  passed: ReadonlyMap<string, unknown>,
+): Promise<{ seeds: ValueRecord[]; steps: Steps; next: string | undefined }> {
   return connection.read(["checkpoints", "values", "writes"], async (tx) => {
     const open = new Set(channels);
     const seeds: ValueRecord[] = [];
-    const steps: WriteRecord[][] = [];
+    const steps: Steps = new Map();
     let next: string | undefined = start.id;
-    while (next !== undefined && open.size > 0 && steps.length < PAGE) {
-      const there = await one(tx, { ...start, id: next });
+    while (next !== undefined && open.size > 0 && steps.size < PAGE) {
+      const isNew = !passed.has(next) && !steps.has(next);
+      const there = isNew ? await one(tx, { ...start, id: next }) : undefined;
       if (there === undefined) return { seeds, steps, next: undefined };
       const record = checkCheckpoint(there);
       const sources = record.channels.filter(({ channel }) => open.has(channel));
@@ -218,7 +225,7 @@ async function readAncestors(
         writesOf(tx, record, open),
       ]);
       seeds.push(...values);
-      steps.push(writes);
+      steps.set(record.id, writes);
       for (const { channel } of sources) open.delete(channel);
       next = record.parentId;
     }

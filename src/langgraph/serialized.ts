@@ -9,14 +9,14 @@ import type { Serialized, StoredValue } from "./schema.js";
  * @throws RunnerError `invalid-input` if the serializer rejects the value
  */
 export async function serialize(serde: SerializerProtocol, field: string, value: unknown): Promise<Serialized> {
-  let made: readonly [unknown, unknown];
+  let type: unknown;
+  let data: unknown;
   try {
     // Serializers pass bytes through: copy them, so that later changes have no effect.
-    made = await serde.dumpsTyped(value instanceof Uint8Array ? new Uint8Array(value) : value);
+    [type, data] = await serde.dumpsTyped(value instanceof Uint8Array ? new Uint8Array(value) : value);
   } catch (error) {
     throw invalid(field, "cannot be serialized", error);
   }
-  const [type, data] = made;
   if (typeof type !== "string" || !ArrayBuffer.isView(data)) throw invalid(field, "was not serialized to bytes");
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   // A view would be stored with its whole buffer.

@@ -59,7 +59,7 @@ export async function prepareCheckpoint(
   metadata: CheckpointMetadata,
   newVersions: ChannelVersions,
 ): Promise<PreparedCheckpoint> {
-  const { channel_values: given = {}, channel_versions: versions = {} } = checkpoint;
+  const { channel_values: given = {}, channel_versions: versions } = checkpoint;
   const channels: ChannelSource[] = [];
   const kept: [string, ChannelVersion][] = [];
   for (const channel of Object.keys(given)) {
@@ -176,7 +176,9 @@ export async function prepareWrites(
   for (const [field, value] of Object.entries({ taskId, taskPath })) {
     if (typeof value !== "string") throw invalid(field, "must be a string");
   }
-  if (writes.some(([channel]) => typeof channel !== "string")) throw invalid("a write's channel", "must be a string");
+  for (const write of writes as readonly unknown[]) {
+    if (!Array.isArray(write) || typeof write[0] !== "string") throw invalid("a write's channel", "must be a string");
+  }
   return Promise.all(
     writes.map(async ([channel, value], n) => {
       const idx = Object.hasOwn(WRITES_IDX_MAP, channel) ? WRITES_IDX_MAP[channel]! : n;

@@ -181,3 +181,22 @@ test.each<[Stores, string, Change]>([
   await saver.deleteThread("t");
   expect(await countsOf(dbName)).toEqual({ checkpoints: 0, values: 0, writes: 0 });
 });
+
+test.each<[Stores, string, Change]>([
+  ["checkpoints", "an id that is no text", (it) => ({ ...it, id: new Uint8Array([255]) })],
+  ["checkpoints", "a namespace that is no text", (it) => ({ ...it, ns: 7 })],
+  ["writes", "a task that is no text", (it) => ({ ...it, taskId: 7 })],
+  ["writes", "a place that is no number", (it) => ({ ...it, idx: "0" })],
+])("a further record in %s with %s is refused (L10)", async (store, _what, change) => {
+  const dbName = freshName();
+  const saver = opened(dbName);
+  await filled(saver);
+  const db = await rawOf(dbName);
+  const [record] = await db.getAll(store);
+  // What no saver wrote has no type of ours.
+  await db.put(store, change({ ...record! }) as SaverSchema[typeof store]["value"]);
+  await expect(listOf(saver.list({}))).rejects.toMatchObject({
+    code: "corrupt-record",
+    details: { store },
+  });
+});

@@ -341,6 +341,22 @@ export function describeSaver(name: string): void {
       expect(await saver.getDeltaChannelHistory({ config: {}, channels: ["a"] })).toEqual({ a: { writes: [] } });
     });
 
+    test("the history of checkpoints that name each other as parents ends (L13)", async () => {
+      const saver = opened();
+      const at = (checkpoint_id: string) => ({ configurable: { thread_id: "t", checkpoint_id } });
+      await put(saver, at("a"), checkpointOf({}, 1, "a"));
+      await put(saver, at("d"), checkpointOf({}, 1, "b"));
+      await put(saver, at("b"), checkpointOf({}, 1, "c"));
+      await put(saver, at("c"), checkpointOf({}, 1, "d"));
+      for (const id of ["a", "b", "c", "d"]) await saver.putWrites(at(id), [["x", id]], "task");
+      const writesBefore = async (id: string) =>
+        (await saver.getDeltaChannelHistory({ config: at(id), channels: ["x"] }))["x"]?.writes.map(
+          ([, , value]) => value,
+        );
+      expect(await writesBefore("a")).toEqual([]);
+      expect(await writesBefore("d")).toEqual(["b", "c"]);
+    });
+
     const someId = nextId();
     /** LangGraph's own writes a text in place of what it cannot serialize. */
     class StrictSerializer extends JsonPlusSerializer {
@@ -351,7 +367,8 @@ export function describeSaver(name: string): void {
     }
     const named = { configurable: { thread_id: "t", checkpoint_id: someId } };
     type Saver = ReturnType<typeof opened>;
-    test.each<[string, (saver: Saver) => Promise<unknown>]>([
+    type WrongInput = [string, (saver: Saver) => Promise<unknown>];
+    test.each<WrongInput>([
       ["thread_id", (saver) => put(saver, { configurable: { thread_id: 7 } }, checkpointOf({}))],
       ["thread_id", (saver) => put(saver, threadConfig(""), checkpointOf({}))],
       ["thread_id", (saver) => put(saver, {}, checkpointOf({}))],
@@ -383,6 +400,29 @@ export function describeSaver(name: string): void {
       ["checkpoint", (saver) => saver.put(threadConfig("t"), undefined as never, {} as never, {})],
       ["metadata", (saver) => saver.put(threadConfig("t"), checkpointOf({}), null as never, {})],
       ["newVersions", (saver) => saver.put(threadConfig("t"), checkpointOf({}), {} as never, undefined as never)],
+      ["metadata", (saver) => saver.put(threadConfig("t"), checkpointOf({}), [] as never, {})],
+      ["metadata", (saver) => saver.put(threadConfig("t"), checkpointOf({}), new Map() as never, {})],
+      ["checkpoint", (saver) => put(saver, threadConfig("t"), Object.assign(new Map(), checkpointOf({})) as never)],
+      ["newVersions", (saver) => saver.put(threadConfig("t"), checkpointOf({}), metadataOf(0), [] as never)],
+      ...[undefined, null, [], "1"].map((channel_versions): WrongInput => {
+        const checkpoint = { ...checkpointOf({}), channel_versions } as never;
+        return ["checkpoint.channel_versions", (saver) => saver.put(threadConfig("t"), checkpoint, metadataOf(0), {})];
+      }),
+      ...[null, [], "ab"].map((channel_values): WrongInput => {
+        const checkpoint = { ...checkpointOf({}), channel_values } as never;
+        return ["checkpoint.channel_values", (saver) => put(saver, threadConfig("t"), checkpoint)];
+      }),
+      ...[null, 7, "ab", {}].map((write): WrongInput => [
+        "a write's channel",
+        (saver) => saver.putWrites(named, [write] as never, "task"),
+      ]),
+      [
+        "the checkpoint",
+        (saver) => {
+          saver.serde = { dumpsTyped: () => Promise.resolve(undefined as never), loadsTyped: () => undefined as never };
+          return put(saver, threadConfig("t"), checkpointOf({}));
+        },
+      ],
       ["writes", (saver) => saver.putWrites(named, undefined as never, "task")],
       ["channels", (saver) => saver.getDeltaChannelHistory({ config: named, channels: "a" as never })],
     ])("a wrong %s is refused before anything is written", async (field, act) => {
