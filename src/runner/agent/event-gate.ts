@@ -7,6 +7,7 @@ import type { PatchBounds } from "../../run/patch-bounds.js";
 import { mayHoldBytes } from "../../run/readable.js";
 import { jsonOf, weigh, type Weight } from "../../run/size.js";
 import type { EventLimits } from "./event-limits.js";
+import { withItsOwner } from "./owners.js";
 
 /** Why an event ends its run. */
 export interface Refusal {
@@ -103,6 +104,11 @@ export class EventGate {
     if (DELTAS.has(event.type)) return undefined;
     const result = this.fold.apply(event);
     return result && this.judge(event, result);
+  }
+
+  /** See {@link withItsOwner}. */
+  owned(event: BaseEvent): BaseEvent {
+    return withItsOwner(event, this.fold.list);
   }
 
   /** There is a message of this id. */

@@ -220,7 +220,7 @@ export class Execution {
     if (accepted.is === "refused") {
       return void this.end({ status: "errored", message: accepted.reason, code: "INVALID_STREAM" });
     }
-    const { event } = accepted;
+    const event = this.its.fenced.gate.owned(accepted.event);
     if (this.refuses(this.its.fenced.gate.admit(event))) return;
     switch (event.type) {
       case EventType.RUN_STARTED:
