@@ -96,6 +96,8 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
   const { store, channel, clock } = parts;
   const deadline = clock.elapsed() + SETTLING_MS;
   for (;;) {
+    // Read before the attempt: a host that was frozen past the deadline tries once more.
+    const isLast = clock.elapsed() >= deadline;
     const lock = await tryClaim(parts, threadId);
     if (lock !== undefined) return lock;
 
@@ -118,7 +120,7 @@ export async function claimThread(parts: ClaimParts, threadId: string, runId: st
         });
       }
     }
-    if (clock.elapsed() >= deadline) throw new RunnerError("thread-busy", { threadId });
+    if (isLast) throw new RunnerError("thread-busy", { threadId });
     if (answer?.type !== "ended") await hear(parts, threadId, ["ended"], RETRY_MS);
   }
 }
