@@ -186,8 +186,8 @@ export class HostLink {
     return { headers: typeof headers === "function" ? await headers() : headers };
   }
 
-  /** @param begin is given a signal that aborts when the result is settled */
-  private async withinDeadline<T>(begin: (settled: AbortSignal) => Promise<T>): Promise<T> {
+  /** @param begin is given a signal that aborts when the result is settled. Errors: its own; RunnerError `timeout` */
+  async withinDeadline<T>(begin: (settled: AbortSignal) => Promise<T>): Promise<T> {
     const { callTimeoutMs } = this.options;
     const settled = new AbortController();
     const answer = begin(settled.signal);

@@ -51,6 +51,8 @@ export interface LocalRunParameters extends RunAgentParameters {
   readonly whenOffline?: WhenOffline;
 }
 
+type Identified = RunAgentParameters & { readonly runId: string };
+
 const turns = new Lazy(() => loaded(import("./waiting/run-in-turn.js")));
 
 const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] });
@@ -125,27 +127,33 @@ export class LocalAgent extends ThreadAgent {
    * connection.
    */
   override async runAgent(given?: LocalRunParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
-    const { onBusy = "reject", whenOffline = "fail", ...parameters } = given ?? {};
+    const { onBusy = "reject", whenOffline = "fail", runId = randomId(), ...others } = given ?? {};
+    const parameters = { ...others, runId };
+    this.ownRuns.ask(runId);
+    try {
+      return await this.runAsked(parameters, subscriber, onBusy, whenOffline);
+    } finally {
+      this.ownRuns.settle(runId);
+    }
+  }
+
+  private async runAsked(
+    parameters: Identified,
+    subscriber: AgentSubscriber | undefined,
+    onBusy: OnBusy,
+    whenOffline: WhenOffline,
+  ): Promise<RunAgentResult> {
     this.keepToThread();
     if (onBusy === "queue" || whenOffline === "wait") {
-      const runId = parameters.runId ?? randomId();
-      const { messages, ...input } = this.prepareRunAgentInput({ ...parameters, runId });
+      const { messages, ...input } = this.prepareRunAgentInput(parameters);
       // What an earlier call takes along, which the host has not answered yet, is no part of this one.
       const others = new Set([...this.inTurn.values()].flatMap((it) => it.input.messages.map(({ id }) => id)));
       const isOthers = ({ id }: Message): boolean => others.has(id) && this.known.isUnsent(id);
       const request = this.requestOf({ ...input, messages: messages.filter((message) => !isOthers(message)) });
       if (request.partial !== undefined) {
-        return this.runInTurn({ run: request, onBusy, whenOffline }, { ...parameters, runId }, subscriber);
+        return this.runInTurn({ run: request, onBusy, whenOffline }, parameters, subscriber);
       }
     }
-    return this.runNow(parameters, subscriber, onBusy);
-  }
-
-  private async runNow(
-    parameters: RunAgentParameters,
-    subscriber: AgentSubscriber | undefined,
-    onBusy: OnBusy,
-  ): Promise<RunAgentResult> {
     const { value: run } = this.runState$;
     if (onBusy !== "supersede" && run.is === "running" && run.runId !== parameters.runId) {
       throw busyWith(this.threadId, run);
@@ -154,14 +162,13 @@ export class LocalAgent extends ThreadAgent {
   }
 
   private async start(
-    parameters: RunAgentParameters,
+    parameters: Identified,
     subscriber: AgentSubscriber | undefined,
     onBusy: OnBusy,
   ): Promise<RunAgentResult> {
-    if (onBusy !== "supersede") return this.runSession(parameters, subscriber);
-    const runId = parameters.runId ?? randomId();
-    this.supersedes.add(runId);
-    return this.runSession({ ...parameters, runId }, subscriber).finally(() => this.supersedes.delete(runId));
+    const { runId } = parameters;
+    if (onBusy === "supersede") this.supersedes.add(runId);
+    return this.runSession(parameters, subscriber).finally(() => this.supersedes.delete(runId));
   }
 
   private runSession(parameters: RunAgentParameters, subscriber: AgentSubscriber | undefined): Promise<RunAgentResult> {
@@ -178,7 +185,7 @@ export class LocalAgent extends ThreadAgent {
 
   private async runInTurn(
     request: EnqueueRequest,
-    parameters: RunAgentParameters & { readonly runId: string },
+    parameters: Identified,
     subscriber: AgentSubscriber | undefined,
   ): Promise<RunAgentResult> {
     const { runId } = parameters;
@@ -214,6 +221,10 @@ export class LocalAgent extends ThreadAgent {
         throw error;
       });
       if (queued !== "free") this.decided.get(runId)?.();
+      if (queued === "waits") {
+        if (this.ownRuns.isAbortAsked(runId)) this.cancel(request.run.threadId, runId);
+        this.ownRuns.settle(runId);
+      }
       const { runInTurn } = await turns.get();
       return await runInTurn(
         {
@@ -324,13 +335,14 @@ export class LocalAgent extends ThreadAgent {
     return super.detachActiveRun();
   }
 
-  /** Stops the run that this agent runs or follows, in whichever host it is. */
+  /** Stops the run that this agent runs, is about to run, or follows, in whichever host it is. */
   override abortRun(): void {
     const { value: run } = this.runState$;
     for (const runId of run.is === "running" ? [run.runId] : this.ownRuns.live) {
       this.ownRuns.askAbort(runId);
       this.requestStop(runId);
     }
+    if (run.is === "idle") this.ownRuns.askAbortOfAll();
   }
 
   /**
@@ -468,6 +480,14 @@ export class LocalAgent extends ThreadAgent {
     const { threadId, agentId } = this;
     const named = { threadId, runId, ...(agentId !== undefined && { agentId }) };
     this.link.call("stop", named).catch((error: unknown) => this.unstopped$.next(asError(error)));
+  }
+
+  /** Of a run that was to be stopped before it was known that it waits. */
+  private cancel(threadId: string, runId: string): void {
+    this.link.call("cancelWaiting", { threadId, runId }).then(
+      (waited) => waited || this.requestStop(runId),
+      (error: unknown) => this.unstopped$.next(asError(error)),
+    );
   }
 
   private startFollower(): ThreadFollower {

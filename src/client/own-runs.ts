@@ -4,10 +4,23 @@ export class OwnRuns {
   private readonly runs: string[] = [];
   private readonly sessions = new Set<Promise<unknown>>();
   private readonly abortAsked = new Set<string>();
+  /** Ids of runs that were asked for, also before they begin. */
+  private readonly asked = new Set<string>();
   /** How many of them were recorded in the log. */
   accepted = 0;
   /** The id of the one that was begun last. */
   last: string | undefined;
+
+  /** A run is asked for: it can be aborted from now on. */
+  ask(runId: string): void {
+    this.asked.add(runId);
+  }
+
+  /** It is over, was refused, or waits in the log. */
+  settle(runId: string): void {
+    this.asked.delete(runId);
+    this.abortAsked.delete(runId);
+  }
 
   begin(runId: string): void {
     this.last = runId;
@@ -27,6 +40,11 @@ export class OwnRuns {
   /** A stop was requested; for a run that is not in the log yet it is requested again once it is. */
   askAbort(runId: string): void {
     this.abortAsked.add(runId);
+  }
+
+  /** All that were asked for are to be stopped once they are in the log. */
+  askAbortOfAll(): void {
+    for (const runId of this.asked) this.askAbort(runId);
   }
 
   isAbortAsked(runId: string): boolean {

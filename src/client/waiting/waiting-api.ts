@@ -11,7 +11,7 @@ export interface WaitingApi {
    * `refused`, or of the storage. While the database is locked, nothing comes.
    */
   watch(threadId?: string): Observable<readonly WaitingRun[]>;
-  /** A thread's waiting runs in order, or those of all threads. Errors: as {@link watch}; RunnerError `locked`. */
+  /** A thread's waiting runs in order, or those of all threads. Errors: as {@link watch}; RunnerError `locked`, or one of the connection. */
   list(threadId?: string): Promise<readonly WaitingRun[]>;
   /**
    * Puts a run before another one of its thread, or (null) at the end; one that had failed is tried again there.
@@ -36,9 +36,16 @@ export function waitingApi(link: HostLink): WaitingApi {
   return {
     watch: (threadId) => read(threadId),
     list: (threadId) =>
-      new Promise((resolve, reject) => {
-        const complete = (): void => reject(new RunnerError("closed"));
-        read(threadId, isHostGone).pipe(take(1)).subscribe({ next: resolve, error: reject, complete });
+      // L13: there may be no host, or none any more.
+      link.withinDeadline(async (settled) => {
+        await link.linked();
+        return new Promise((resolve, reject) => {
+          const complete = (): void => reject(new RunnerError("closed"));
+          const reading = read(threadId, isHostGone)
+            .pipe(take(1))
+            .subscribe({ next: resolve, error: reject, complete });
+          settled.addEventListener("abort", () => reading.unsubscribe(), { once: true });
+        });
       }),
     move: (threadId, runId, before) => link.call("moveWaiting", { threadId, runId, before }),
     cancel: (threadId, runId) => link.call("cancelWaiting", { threadId, runId }),
