@@ -68,21 +68,29 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     this.tools = options.tools ?? new FrontendTools();
     const toolOptions = { parameters: () => this.parameters, failed: (error: Error) => this.failed(error) };
     this.ownToolCalls = new ToolCallsOfAgent(runtime, agent, this.tools, toolOptions);
+    // Also while nobody listens: whoever comes later is not to wait for the end of the run.
+    agent.unstopped$.subscribe((reason) => {
+      if (!this.isStopping) return;
+      this.isStopping = false;
+      this.failed(reason);
+    });
   }
 
   /**
    * Sends a message and starts a run. Resolves with its `runId` once it has begun, or waits for its turn (`onBusy`,
    * `whenOffline`): then its message is in `waiting`. How it ends is told by `run`. Errors: as `runAgent` of a
-   * `LocalAgent`; then the message is not part of the thread.
+   * `LocalAgent`; then the message is not part of the thread. RunnerError `invalid-input` for a `messageId` that it has.
    */
   async send(
     content: Content,
     { attachments = [], messageId = randomId(), onBusy = "reject", whenOffline = "fail", ...options }: SendOptions = {},
   ): Promise<string> {
     return this.call(async () => {
-      const parts = await Promise.all(attachments.map(partOfFile));
+      // Without files at once: a stop in the same tick finds the run.
+      const parts = attachments.length === 0 ? [] : await Promise.all(attachments.map(partOfFile));
       const message: UserMessage = { id: messageId, role: "user", content: cloneJson(withParts(content, parts)) };
       const { agent } = this;
+      this.checkNew(messageId);
       // What may wait, waits for these, too.
       if (onBusy !== "queue") {
         if (onBusy === "reject") this.checkFree();
@@ -255,13 +263,6 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       }),
     );
     following.add(
-      agent.unstopped$.subscribe((error) => {
-        if (!this.isStopping) return;
-        this.isStopping = false;
-        this.failed(error);
-      }),
-    );
-    following.add(
       // A follower tries again by itself; until it succeeds, this asks no host.
       readUntilDone(
         async () => {
@@ -429,6 +430,13 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     let live: Partial<ThreadRun & { readonly is: "running" }> = {};
     this.agent.run$.pipe(take(1)).subscribe((run) => (live = run.is === "running" ? run : {}));
     if (this.sending > 0 || live.runId !== undefined) throw busyWith(threadId, live);
+  }
+
+  /** A message that came although its call failed would be shown twice, and answered again. */
+  private checkNew(messageId: string): void {
+    const has = (messages: readonly Message[]): boolean => messages.some(({ id }) => id === messageId);
+    if (!has(this.agent.messages) && !this.waiting.some(({ messages }) => has(messages))) return;
+    throw invalidInput("messageId", `the thread has a message "${messageId}" already`);
   }
 
   /** As the host does: the client's class would refuse it with an error that has no code. */

@@ -77,3 +77,47 @@ test("the first answer of a new thread is shown while it streams, not as loading
   letOn();
   await idle(store);
 });
+
+test("a stop that could not be asked for while nobody listened is told to whoever comes later", async () => {
+  const { gate, letOn } = gated();
+  onTestFinished(letOn);
+  const { open } = host({ echo: echo(gate) });
+  const { store, stop } = open("echo");
+  await store.send("wait");
+  const { link } = store.agent as unknown as { link: { call: (...of: unknown[]) => Promise<unknown> } };
+  const call = link.call.bind(link);
+  let refuse!: (error: Error) => void;
+  const refused = new Promise((_, reject) => (refuse = reject));
+  vi.spyOn(link, "call").mockImplementation((name, ...of) => (name === "stop" ? refused : call(name, ...of)));
+  store.stop();
+  expect(store.getSnapshot().isStopping).toBe(true);
+  stop();
+  refuse(new Error("no token"));
+  await refused.catch(() => undefined);
+  onTestFinished(store.subscribe(() => undefined));
+  await vi.waitFor(() =>
+    expect(store.getSnapshot()).toMatchObject({ isStopping: false, error: { message: "no token" } }),
+  );
+});
+
+test("a message under an id that the thread has is refused: it would be shown twice", async () => {
+  const { gate, letOn } = gated();
+  const { open } = host({ echo: echo(gate) });
+  const { store } = open("echo");
+  await store.send("wait", { messageId: "m" });
+  const known = { code: "invalid-input", details: { field: "messageId" } };
+  await expect(store.send("wait", { messageId: "m", onBusy: "queue" })).rejects.toMatchObject(known);
+  await store.send("next", { messageId: "n", onBusy: "queue" });
+  await vi.waitFor(() => expect(store.getSnapshot().waiting).toHaveLength(1));
+  await expect(store.send("next", { messageId: "n", onBusy: "queue" })).rejects.toMatchObject(known);
+  letOn();
+  await vi.waitFor(() => expect(store.getSnapshot().messages).toHaveLength(4));
+  await idle(store);
+  await expect(store.send("again", { messageId: "n" })).rejects.toMatchObject(known);
+  expect(
+    store
+      .getSnapshot()
+      .messages.filter(({ role }) => role === "user")
+      .map(({ id }) => id),
+  ).toEqual(["m", "n"]);
+});
