@@ -35,6 +35,9 @@ export const emptyThreadList: ThreadListSnapshot = {
   error: undefined,
 };
 
+/** How many threads the host lists at a time. */
+const MAX_PAGE = 500;
+
 /** The list of threads for a front end of any framework: read while somebody listens, and kept by the changes of all tabs. */
 export class ThreadListStore extends Store<ThreadListSnapshot> {
   private readonly threads = new Map<string, ThreadSummary>();
@@ -150,8 +153,10 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
   }
 
   private async readPage(generation: number): Promise<void> {
-    const { limit = 50, agentId, archived } = this.options;
+    const { limit: perPage = 50, agentId, archived } = this.options;
     const { oldest } = this;
+    // Read again, it has about as much as before: what somebody scrolled to is not to go away.
+    const limit = oldest === undefined ? Math.max(perPage, Math.min(this.threads.size + 1, MAX_PAGE)) : perPage;
     this.told.clear();
     const page = await this.api.list({
       limit,

@@ -146,6 +146,22 @@ describe("pages and changes", () => {
     expect(titles()).toEqual(["d", "c", "b", "a", "e"]);
   });
 
+  test("a list that is read again, by the next host, keeps the pages that were loaded", async () => {
+    const all = ["a", "b", "c", "d", "e", "f"].map((id, n) => summary(id, 9 - n));
+    const { store, titles, changes$ } = listing(all);
+    await vi.waitFor(() => expect(titles()).toEqual(["a", "b"]));
+    await store.loadMore();
+    all.splice(1, 1);
+    changes$.next({ type: "anew" });
+    await vi.waitFor(() => expect(titles()).not.toContain("b"));
+    expect(titles().slice(0, 3)).toEqual(["a", "c", "d"]);
+    while (store.getSnapshot().hasMore) await store.loadMore();
+    all.splice(0, 1);
+    changes$.next({ type: "anew" });
+    await vi.waitFor(() => expect(titles()).toEqual(["c", "d", "e", "f"]));
+    expect(store.getSnapshot().hasMore).toBe(false);
+  });
+
   test("a thread that is renamed while its page is read has its new name", async () => {
     const all = [summary("a", 4), summary("b", 3), summary("c", 2), summary("d", 1)];
     const { store, titles, changes$ } = listing(all, (n) => {
