@@ -29,8 +29,11 @@ export function answerServiceWorker(
   // Else the browser holds messages back until the document has loaded.
   container.startMessages();
   const end = (): void => container.removeEventListener("message", listen);
-  runtime.status$?.subscribe({ complete: end });
-  return end;
+  const closing = runtime.status$?.subscribe({ complete: end });
+  return () => {
+    end();
+    closing?.unsubscribe();
+  };
 }
 
 const ownContainer = (): ServiceWorkerContainer | undefined =>

@@ -1,3 +1,4 @@
+import { BehaviorSubject } from "rxjs";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import { defaultLocks } from "../../../src/platform/locks.js";
@@ -8,6 +9,7 @@ import { relay as relayToHost } from "../../../src/client/runtime-fetch.js";
 import { MAX_BODY_BYTES } from "../../../src/wire/relayed-request.js";
 import { RELAY_PROTOCOL } from "../../../src/wire/service-worker-words.js";
 import { relayRuntime } from "../../../src/service-worker/relay-runtime.js";
+import type { RuntimeStatus } from "../../../src/wire/shapes.js";
 import { answering, openBody } from "../client/fetch-kit.js";
 import { FakePage, serviceWorkerOf } from "./kit.js";
 
@@ -169,6 +171,14 @@ describe("pages", () => {
       ]);
       await vi.waitFor(() => expect(isAwake()).toBe(false));
     }
+  });
+
+  test("that answer no more hold on to nothing of their connection", () => {
+    const status$ = new BehaviorSubject<RuntimeStatus>({ is: "connecting" });
+    const end = new FakePage("page").answer({ relay: never, status$ });
+    expect(status$.observed).toBe(true);
+    end();
+    expect(status$.observed).toBe(false);
   });
 
   test("that answer no more hear nothing", async () => {
