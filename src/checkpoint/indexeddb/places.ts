@@ -1,6 +1,10 @@
 import type { CheckpointMetadata } from "../checkpoint.js";
 import type { CheckpointPlace } from "../checkpoint-store.js";
+import { isCount } from "../checks.js";
 import type { MetadataRecord, Place } from "./schema.js";
+
+/** The largest count that `getAll` and `advance` accept, an unsigned long. */
+export const MOST = 2 ** 32 - 1;
 
 /*
  * The indexes end in the place. An array is greater than every number, so [] sorts after the turns of a timestamp and
@@ -40,11 +44,13 @@ export function placesBetween(
   return IDBKeyRange.bound(first ?? [...ids], last ?? behind(ids), first !== undefined, last !== undefined);
 }
 
-/** The turn in an index key; -1 if it has no valid one. */
+/** The turn; -1 if it is none that another one can follow. */
+export const turnOf = (turn: unknown): number => (typeof turn === "number" && isCount(turn + 1) ? turn : -1);
+
+/** The turn in an index key; -1 as in {@link turnOf}. */
 export function turnIn(key: IDBValidKey | undefined): number {
   const place: unknown = Array.isArray(key) ? key.at(-1) : undefined;
-  const turn: unknown = Array.isArray(place) ? place[1] : undefined;
-  return Number.isSafeInteger(turn) ? Math.max(negative(Number(turn)), -1) : -1;
+  return turnOf(Array.isArray(place) ? negative(Number(place[1])) : undefined);
 }
 
 /** The public part of a checked record. */

@@ -1,6 +1,6 @@
 import type { StoredCheckpoints } from "../checked-store.js";
 import type { PruneRange } from "../checks.js";
-import { behind, everyPlace, placesBetween } from "./places.js";
+import { behind, everyPlace, MOST, placesBetween } from "./places.js";
 import { STORES, type CheckpointConnection, type CheckpointRead, type CheckpointWrite } from "./schema.js";
 import { BATCH, removeOldest } from "./writes.js";
 
@@ -17,7 +17,7 @@ async function goingOf(
     olderThan === Infinity ? everyPlace(runId) : placesBetween([runId], { timestamp: olderThan }, undefined);
   const index = tx.objectStore("metadata").index("run");
   let first = await index.openKeyCursor(everyPlace(runId));
-  if (keep > 0) first = (await first?.advance(keep)) ?? null;
+  if (keep > 0) first = (await first?.advance(Math.min(keep, MOST))) ?? null;
   if (first === null || older === undefined) return undefined;
   const from = indexedDB.cmp(first.key, older.lower) > 0 ? first.key : undefined;
   const range = from === undefined ? older : IDBKeyRange.bound(from, behind([runId]));

@@ -4,7 +4,7 @@ import type { StoredCheckpoints } from "../checked-store.js";
 import type { CheckpointMetadata } from "../checkpoint.js";
 import type { LineageStep } from "../checkpoint-store.js";
 import { checkMetadata, checkOriginRecord, corrupt, decodeCheckpoint } from "./checks.js";
-import { everyPlace, placesBetween, toMetadata } from "./places.js";
+import { everyPlace, MOST, placesBetween, toMetadata } from "./places.js";
 import {
   KEYS,
   type CheckpointConnection,
@@ -25,9 +25,6 @@ export async function newestOf(
 /** Without the key nobody is told what is not there either. */
 const none = (connection: CheckpointConnection, codec: PayloadCodec): Promise<null> =>
   refuseLocked(connection, codec, KEYS).then(() => null);
-
-/** The largest count that `getAll` accepts, an unsigned long. */
-const MOST = 2 ** 32 - 1;
 
 export const checkpointReads = (
   connection: CheckpointConnection,

@@ -5,10 +5,10 @@ import { refuseEncrypted } from "../../storage/indexeddb/keyless.js";
 import type { StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
 import type { SaveIfResult } from "../checkpoint-store.js";
-import { isCount, refuseUnstorable } from "../checks.js";
+import { refuseUnstorable } from "../checks.js";
 import { metadataOf } from "../derive.js";
 import { placeOfCheckpoint } from "./checks.js";
-import { everyPlace, placeOf, placesAt, turnIn } from "./places.js";
+import { everyPlace, placeOf, placesAt, turnIn, turnOf } from "./places.js";
 import { newestOf } from "./reads.js";
 import { KEYS, STORES, TURNS, type CheckpointConnection, type CheckpointWrite, type StateRecord } from "./schema.js";
 
@@ -36,7 +36,7 @@ async function nextTurn(tx: CheckpointWrite, { runId, graphId, timestamp }: Chec
     metadata.index("run").openKeyCursor(placesAt([runId], timestamp)),
     metadata.index("graph").openKeyCursor(placesAt([graphId], timestamp)),
   ]);
-  const last = given !== undefined && "turn" in given && isCount(given.turn) ? given.turn : -1;
+  const last = given !== undefined && "turn" in given ? turnOf(given.turn) : -1;
   const turn = Math.max(last, turnIn(inRun?.key), turnIn(inGraph?.key)) + 1;
   quietly(origins.put({ runId: TURNS, turn }));
   return turn;

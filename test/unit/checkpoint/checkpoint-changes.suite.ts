@@ -263,6 +263,12 @@ export function describeCheckpointChanges(open: () => LocalCheckpointStore): voi
       expect([await listed(store, "graph"), await listed(store, "other")]).toEqual([["e"], ["z"]]);
     });
 
+    test("keeps as many as it is told to, however many these are", async () => {
+      const store = await five();
+      expect(await store.prune({ keep: 2 ** 40 })).toBe(0);
+      expect(await store.prune({ keep: Number.MAX_SAFE_INTEGER, runId: "run" })).toBe(0);
+    });
+
     test("prunes also what takes several transactions", async () => {
       const store = open();
       const many = Array.from({ length: 300 }, (_, n) => checkpoint(`${n}`, { timestamp: n, runId: "long" }));

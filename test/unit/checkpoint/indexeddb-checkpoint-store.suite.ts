@@ -228,6 +228,19 @@ export function describeCheckpointFaults(name: string): void {
         },
       );
 
+      test.each([Number.MAX_SAFE_INTEGER, Infinity, NaN, "7"])(
+        "(a counter of turns at %s) does no harm to what is saved",
+        async (turn) => {
+          const dbName = freshName();
+          const store = openedStore(dbName);
+          await store.save(checkpoint("a"));
+          const db = await rawOf(dbName);
+          await db.put("origins", { runId: "", turn } as never);
+          for (const id of ["b", "c"]) await store.save(checkpoint(id));
+          expect((await store.list("graph")).map(({ id }) => id)).toEqual(["c", "b", "a"]);
+        },
+      );
+
       test("of a fork's source is told, and nothing is written", async () => {
         const dbName = freshName();
         const store = openedStore(dbName);
