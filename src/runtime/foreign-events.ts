@@ -1,7 +1,7 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { map, Observable, type Subscribable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
-import { mustBeEvent } from "../runner/agent/lifecycle.js";
+import { mustBeEvent } from "../runner/agent/valid-stream.js";
 
 /**
  * The events of a third-party runner. CopilotKit's runtime awaits what `run` and `connect` return, so a Promise of

@@ -31,9 +31,10 @@ import {
 import { messageOf } from "../../run/errors.js";
 import { tellHosted, type HostedRun } from "../../run/hosted.js";
 import { cloneJson } from "../../run/json.js";
-import { InvalidStream, StreamCourse, tidyLifecycle, type CourseHost } from "./lifecycle.js";
+import { StreamCourse, tidyLifecycle, type CourseHost } from "./lifecycle.js";
 import { RepeatedDeltas } from "./repeated-deltas.js";
 import { runningAgents } from "./running.js";
+import { InvalidStream } from "./valid-stream.js";
 
 /** Protected or private members of AbstractAgent that the pipeline uses, or replaces on one instance. */
 interface Inner {

@@ -2,7 +2,7 @@ import { AbstractAgent, type BaseEvent, type RunAgentInput } from "@ag-ui/client
 import { EventType } from "@ag-ui/core";
 import { Observable } from "rxjs";
 import { nextTask } from "../../platform/clock.js";
-import { mustBeEvent, returns } from "./lifecycle.js";
+import { mustBeEvent, returns } from "./valid-stream.js";
 
 /** How long an agent may yield before other tasks of its host (messages, storage, stops) get a turn, in ms. */
 const SLICE_MS = 8;

@@ -5,9 +5,10 @@ import { endsOf } from "../../run/finalize.js";
 import { messageOf } from "../../run/errors.js";
 import { issuesOf, MESSAGE } from "../../run/input-shape.js";
 import { cloneJson, equalJson } from "../../run/json.js";
-import { eventsAdding } from "../../run/new-messages.js";
-import { printable, quoted } from "../../run/printable.js";
+import { printable } from "../../run/printable.js";
 import type { OpenConstructs } from "../../run/types.js";
+import { eventsAdding } from "./adding.js";
+import { InvalidStream, mustBeEvent, returns } from "./valid-stream.js";
 
 const TYPES: ReadonlySet<unknown> = new Set(Object.values(EventType));
 const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
@@ -80,9 +81,6 @@ function awaitedAfter({ outcome }: BaseEvent): ReadonlySet<unknown> {
   return new Set([...asked, ...ids(pendingToolCallIds)]);
 }
 
-/** RUN_FINISHED events that stand for the return of an agent's function, which did not yield them. */
-export const returns = new WeakSet<BaseEvent>();
-
 /**
  * The terminal event that an agent has emitted. A failure or another run may still follow, so it is taken when the
  * stream ends or, earlier, when `take` is called.
@@ -111,20 +109,6 @@ export interface CourseHost {
   readonly said: (end: SaidEnd | undefined) => void;
   /** The agent emitted something that AG-UI does not know; it is left out. */
   readonly dropped: (message: string) => void;
-}
-
-/** The stream of an agent was rejected: it violates AG-UI. */
-export class InvalidStream extends Error {}
-
-/**
- * @param position its index in the stream
- * @throws InvalidStream where it is not an event
- */
-export function mustBeEvent(given: unknown, position: number): asserts given is BaseEvent {
-  const isObject = typeof given === "object" && given !== null;
-  if (isObject && "type" in given && typeof given.type === "string") return;
-  const what = Array.isArray(given) ? "array" : given === null ? "null" : quoted(given);
-  throw new InvalidStream(`event ${position} is not an AG-UI event: it has no type (it is ${what})`);
 }
 
 /**

@@ -3,7 +3,7 @@ import { messageOf } from "../../run/errors.js";
 import type { AskedStatus, RunLife } from "../../run/life.js";
 import type { RunErrorCode } from "../../run/run-error-codes.js";
 import { BrokenConnection } from "../agent/agent-pipeline.js";
-import { InvalidStream } from "../agent/lifecycle.js";
+import { InvalidStream } from "../agent/valid-stream.js";
 import type { OrphanEnd } from "../claim/recovery.js";
 
 /*

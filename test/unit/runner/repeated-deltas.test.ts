@@ -4,7 +4,7 @@ import { concat, from, of, throwError } from "rxjs";
 import { expect, test, vi } from "vitest";
 import { OpenConstructTracker } from "../../../src/run/open-constructs.js";
 import { runAgent } from "../../../src/runner/agent/agent-pipeline.js";
-import { InvalidStream } from "../../../src/runner/agent/lifecycle.js";
+import { InvalidStream } from "../../../src/runner/agent/valid-stream.js";
 import { RepeatedDeltas } from "../../../src/runner/agent/repeated-deltas.js";
 import { hostileEvents, type Hostile } from "../hostile/hostile-events.js";
 import { times } from "../property.js";
