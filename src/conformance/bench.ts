@@ -132,7 +132,7 @@ export class Bench {
   }
 
   async close(): Promise<void> {
-    for (const runner of this.alive) await this.destroy(runner);
+    await Promise.all([...this.alive].map((runner) => this.destroy(runner)));
   }
 
   private async destroy(runner: AgentRunner): Promise<void> {

@@ -23,7 +23,7 @@ export interface RecordedEvent {
 
 /**
  * What a runner may have beyond the contract: more ways to connect, reads of the log, and resets. Cases of level
- * "full" use these names; if a runner lacks one, the case is skipped with that reason.
+ * "full" use these names; for a runner that lacks one, skip the case with that reason.
  */
 export interface FullAgentRunner extends AgentRunner {
   connect(request: ThreadConnectRequest): Observable<BaseEvent>;

@@ -1,3 +1,4 @@
+import { systemClock } from "../platform/clock.js";
 import { fail } from "./expect.js";
 
 /** Polling interval of conditions, in ms. */
@@ -10,15 +11,13 @@ export class Patience {
 
   /** @param what what was awaited, for the message */
   async within<T>(promise: PromiseLike<T>, what: string): Promise<T> {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<"late">((resolve) => {
-      timer = setTimeout(() => resolve("late"), this.ms);
-    });
+    const over = new AbortController();
+    const late = systemClock.after(this.ms, over.signal).then(() => "late" as const);
     try {
       const first = await Promise.race([promise.then((value) => ({ value })), late]);
       return first === "late" ? fail(`did not happen within ${this.ms} ms: ${what}`) : first.value;
     } finally {
-      clearTimeout(timer);
+      over.abort();
     }
   }
 
@@ -26,8 +25,7 @@ export class Patience {
   async until(holds: () => boolean | PromiseLike<boolean>, what: string): Promise<void> {
     const over = new AbortController();
     const look = async (): Promise<void> => {
-      while (!over.signal.aborted && !(await holds()))
-        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+      while (!over.signal.aborted && !(await holds())) await systemClock.after(LOOK_EVERY_MS);
     };
     try {
       await this.within(look(), what);

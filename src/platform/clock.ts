@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 /** The longest delay of a timer, in ms; longer ones fire at once. */
-const LONGEST_MS = 2 ** 31 - 1;
+export const LONGEST_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),

@@ -130,6 +130,20 @@ describe("another store that is taken for the same one fails the cases of severa
   });
 });
 
+test.each([Infinity, 2 ** 40])("a patience of %s ms is not over at once", async (patienceMs) => {
+  const slow = async (): Promise<AgentRunner> => (await new Promise((resolve) => setTimeout(resolve, 20)), create());
+  await expect(described({ create: slow, patienceMs }).tests.get("run.order")!()).resolves.toBeUndefined();
+});
+
+test("a runner that cannot be destroyed either fails for what its case is about", async () => {
+  const destroy = (): Promise<void> => Promise.reject(new Error("not destroyed"));
+  const failing = described({ create: () => broken(create(), BROKEN["is never running"]!), destroy, patienceMs: 300 });
+  await expect(failing.tests.get("is-running.follows-the-run")!()).rejects.toThrow(
+    "must be true while the run is live",
+  );
+  await expect(described({ create, destroy }).tests.get("run.order")!()).rejects.toThrow("not destroyed");
+});
+
 test("no case of level core is passed by all broken runners: each can fail", async () => {
   const failed = new Set<string>();
   for (const breaks of Object.values(BROKEN)) {
@@ -178,6 +192,19 @@ describe("the list of cases", () => {
     const count = (level: "core" | "full"): number => described({ create, reopen: create, level }).tests.size;
     expect(count("full")).toBe(CONFORMANCE_CASES.length);
     expect(count("core")).toBe(CONFORMANCE_CASES.filter(({ level }) => level === "core").length);
+  });
+
+  test.each([
+    ["level", { level: "Core" }],
+    ["patienceMs", { patienceMs: NaN }],
+    ["patienceMs", { patienceMs: 0 }],
+    ["skip", { skip: "run.order" }],
+    ["framework.it", { framework: { describe: () => undefined } }],
+  ])("a wrong %s is refused: %j", (field, options) => {
+    const given = { create, framework: { describe: () => undefined, it: () => undefined }, ...options };
+    expect(() => describeAgentRunner("it", given as never)).toThrow(
+      expect.objectContaining({ code: "invalid-input", details: { field } }),
+    );
   });
 
   test("a framework without globals must be handed over", () => {
