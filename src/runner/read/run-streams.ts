@@ -25,20 +25,10 @@ export const eventsOfRun = (context: AttachContext, run: LiveRun, asked: Asked):
   new Observable<BaseEvent>((subscriber) =>
     // Without a subscriber, a refusal is not reported and is no unhandled rejection.
     pump(subscriber, async (signal) => {
-      const ref = await run.started;
-      const base = await baselineFor(context, run, asked);
-      const chunks = tailRun(context, ref, feedOfRun(context, run, ref), -1, signal);
-      for (let next = await chunks.next(); ; next = await chunks.next()) {
-        if (next.done !== true) {
-          const events = unpackChunk(next.value).map(({ event }) => event);
-          const isFirst = next.value.firstSeq === 0;
-          for (const event of isFirst ? withBase(base, events) : events) subscriber.next(ownEvent(event));
-          continue;
-        }
-        const failure = failureOf(run, next.value);
-        if (failure !== undefined) throw failure.error;
-        if (next.value === undefined && !signal.aborted) throw deleted(ref);
-        return;
+      for await (const frame of framesOfRun(context, run, asked, signal)) {
+        if (frame.type !== "chunk") continue;
+        const events = unpackChunk(frame.chunk).map(({ event }) => event);
+        for (const event of withBase(frame.base, events)) subscriber.next(ownEvent(event));
       }
     }),
   );
