@@ -41,7 +41,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   private run: ThreadRun = { is: "idle" };
   /** Calls whose run has not begun. */
   private sending = 0;
-  private isStopping = false;
+  /** The run whose stop was requested here. */
+  private stopping: string | undefined;
   private isLoading = false;
   private error: Error | undefined;
   private settling: Promise<void> | undefined;
@@ -71,7 +72,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     // Also while nobody listens: whoever comes later is not to wait for the end of the run.
     agent.unstopped$.subscribe((reason) => {
       if (!this.isStopping) return;
-      this.isStopping = false;
+      this.stopping = undefined;
       this.failed(reason);
     });
   }
@@ -189,7 +190,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
 
   /** Stops the live run, in whichever tab or host it is. */
   stop(): void {
-    if (this.run.is === "running") this.isStopping = true;
+    if (this.run.is === "running") this.stopping = this.run.runId;
     this.agent.abortRun();
     this.tell();
   }
@@ -315,6 +316,11 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     return call !== undefined && tools.find(call.function.name, agent.agentId) !== undefined;
   }
 
+  /** Another run may have begun without the end of that one being seen. */
+  private get isStopping(): boolean {
+    return this.run.is === "running" && this.run.runId === this.stopping;
+  }
+
   private failed(error: Error): void {
     this.error = error;
     this.tell();
@@ -322,7 +328,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
 
   private runChanged(run: ThreadRun): void {
     this.run = run;
-    if (run.is === "idle") this.isStopping = false;
+    if (run.is === "idle") this.stopping = undefined;
     // There is nothing before it that would be read.
     else if (run.runIndex === 0 && this.ownRuns.has(run.runId)) this.status = "ready";
     // Nothing is left of what was shown.

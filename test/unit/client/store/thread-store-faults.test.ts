@@ -1,6 +1,7 @@
-import { defer, throwError } from "rxjs";
+import { defer, throwError, type BehaviorSubject } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { ThreadStore } from "../../../../src/client/store/thread-store.js";
+import type { ThreadRun } from "../../../../src/client/thread-run.js";
 import { RunnerError } from "../../../../src/run/errors.js";
 import { gated } from "../../runner/kit.js";
 import { echo, host, idle } from "./thread-store-kit.js";
@@ -98,6 +99,25 @@ test("a stop that could not be asked for while nobody listened is told to whoeve
   await vi.waitFor(() =>
     expect(store.getSnapshot()).toMatchObject({ isStopping: false, error: { message: "no token" } }),
   );
+});
+
+test("a run that takes the place of one that was to be stopped is not shown as stopping", async () => {
+  const { gate, letOn } = gated();
+  onTestFinished(letOn);
+  const { open } = host({ echo: echo(gate) });
+  const { store } = open("echo");
+  await store.send("wait");
+  const { link, runState$ } = store.agent as unknown as {
+    link: { call: (...of: unknown[]) => Promise<unknown> };
+    runState$: BehaviorSubject<ThreadRun>;
+  };
+  vi.spyOn(link, "call").mockImplementation(() => new Promise(() => undefined));
+  store.stop();
+  expect(store.getSnapshot().isStopping).toBe(true);
+  // As a snapshot tells it, of a thread that went on while this tab slept.
+  runState$.next({ is: "running", runId: "next", runIndex: 1 });
+  await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ run: { runId: "next" }, isStopping: false }));
+  vi.restoreAllMocks();
 });
 
 test("a message under an id that the thread has is refused: it would be shown twice", async () => {
