@@ -156,7 +156,8 @@ export class FrontendToolRunner {
   }
 
   /**
-   * Gives a call its result, in place of a handler. Errors: RunnerError `call-over` if it has one, or the thread went on.
+   * Gives a call its result, in place of a handler. Errors: RunnerError `call-over` if it has one, or the thread went on;
+   * `invalid-input` for what is no JSON.
    *
    * @param result as a handler returns it
    * @returns the id of the message with the result
@@ -166,7 +167,7 @@ export class FrontendToolRunner {
     const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
     const followUp = (call && this.toolOf(call))?.followUp !== false;
     const token = randomId();
-    const given = { token, by: "user", content: textOf(result), followUp } as const;
+    const given = { token, by: "user", content: givenText(result), followUp } as const;
     await this.runtime.toolCalls.answer({ threadId, toolCallId, ...given });
     this.answeredHere({ threadId, toolCallId }, followUp);
     return token;
@@ -421,6 +422,15 @@ function argumentsIn(messages: readonly Message[], toolCallId: string, name: str
 
 const textOf = (result: unknown): string =>
   typeof result === "string" ? result : result === undefined ? "" : (JSON.stringify(result) ?? "");
+
+/** As {@link textOf}. @throws RunnerError `invalid-input` */
+function givenText(result: unknown): string {
+  try {
+    return textOf(result);
+  } catch (cause) {
+    throw new RunnerError("invalid-input", { field: "result" }, { message: "result must be text or JSON", cause });
+  }
+}
 
 /** Repeats what the host did not answer, until it says yes or no. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {

@@ -97,6 +97,20 @@ describe("a call of a front-end tool", () => {
     for (const one of [a, b]) await shows(one, said);
   });
 
+  test("an answer that is no JSON is refused, and the call still waits", async () => {
+    const { tab } = host();
+    const one = tab(tool("a"));
+    await one.store.send("a");
+    await callsAre(one, "open");
+    const { toolCallId } = one.store.getSnapshot().toolCalls[0]!;
+    const circle: { self?: unknown } = {};
+    circle.self = circle;
+    const refused = { code: "invalid-input", details: { field: "result" } };
+    await expect(one.store.answerToolCall(toolCallId, circle)).rejects.toMatchObject(refused);
+    await one.store.answerToolCall(toolCallId, "yes");
+    await shows(one, "a: yes");
+  });
+
   test("an answer of a person takes the place of a handler, whose signal aborts", async () => {
     const { tab } = host();
     const aborted = vi.fn();
