@@ -79,7 +79,8 @@ function useSnapshot<Snapshot>(
       onCleanup(now.subscribe(take));
       take();
     },
-    { immediate: true },
+    // At once: what is shown and what is done with it are never of two threads.
+    { immediate: true, flush: "sync" },
   );
   return snapshot;
 }

@@ -40,6 +40,8 @@ test("a chat in Vue: messages, list of threads, status; another thread; what a c
   await vi.waitFor(() => expect(chat.value.threadId).toBe(first));
   await vi.waitFor(() => expect(lines().slice(0, 2)).toEqual(said));
   threadId.value = undefined;
+  // Not the messages of the one with the calls of the other.
+  expect(chat.value.messages).toEqual([]);
   await vi.waitFor(() => expect(lines()).toEqual(["ready: hello; connected"]));
   expect(chat.value.threadId).not.toBe(first);
   app.unmount();
