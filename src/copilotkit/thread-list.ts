@@ -33,6 +33,8 @@ export function ThreadList({ threadId, onOpen, onNew, className, ...given }: Thr
   const listId = useId();
   const newThread = useRef<HTMLButtonElement>(null);
 
+  // The row goes away, and with it the focus.
+  const keepFocus = (): void => newThread.current?.focus();
   const row = (thread: ThreadSummary): ReactNode =>
     createElement(ThreadRow, {
       key: thread.threadId,
@@ -41,11 +43,13 @@ export function ThreadList({ threadId, onOpen, onNew, className, ...given }: Thr
       isOpen: thread.threadId === threadId,
       open: () => onOpen(thread.threadId),
       rename: list.rename,
-      archive: list.archive,
+      archive: async (id, to) => {
+        await list.archive(id, to);
+        keepFocus();
+      },
       remove: async () => {
         await list.delete(thread.threadId);
-        // The row is gone, and with it the focus.
-        newThread.current?.focus();
+        keepFocus();
         if (thread.threadId === threadId) onNew();
       },
     });

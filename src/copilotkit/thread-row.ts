@@ -9,7 +9,7 @@ interface ThreadRowProps {
   readonly isOpen: boolean;
   readonly open: () => void;
   readonly rename: ThreadList["rename"];
-  readonly archive: ThreadList["archive"];
+  readonly archive: (threadId: string, archived: boolean) => Promise<void>;
   readonly remove: () => Promise<void>;
 }
 

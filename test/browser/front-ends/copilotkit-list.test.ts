@@ -1,0 +1,36 @@
+import { createElement as h } from "react";
+import { createRoot } from "react-dom/client";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { ThreadList } from "../../../src/copilotkit/thread-list.js";
+import { RuntimeProvider } from "../../../src/react/index.js";
+import { pageRuntime, root } from "./kit.js";
+
+const button = (element: HTMLElement, label: string): HTMLButtonElement =>
+  element.querySelector(`[aria-label="${label}"]`)!;
+
+test("the focus stays in the list when the row that had it goes away", async () => {
+  const runtime = pageRuntime();
+  for (const threadId of ["one", "two"]) {
+    const agent = runtime.agent("echo", { threadId });
+    agent.addMessage({ id: threadId, role: "user", content: threadId });
+    await agent.runAgent();
+  }
+  const element = root();
+  const mounted = createRoot(element);
+  onTestFinished(() => mounted.unmount());
+  const nothing = (): void => undefined;
+  const list = h(ThreadList, { threadId: undefined, onOpen: nothing, onNew: nothing });
+  mounted.render(h(RuntimeProvider, { runtime }, list));
+  const newThread = (): Element => element.querySelector(".agui-thread-new")!;
+  for (const [label, then] of [["Archive one"], ["Delete two", "Really delete two"]] as const) {
+    await vi.waitFor(() => expect(button(element, label)).not.toBeNull());
+    button(element, label).focus();
+    button(element, label).click();
+    if (then !== undefined) {
+      await vi.waitFor(() => expect(button(element, then)).not.toBeNull());
+      button(element, then).click();
+    }
+    await vi.waitFor(() => expect(button(element, label)).toBeNull());
+    await vi.waitFor(() => expect(document.activeElement).toBe(newThread()));
+  }
+});
