@@ -3,18 +3,21 @@ import type { Checkpoint, CheckpointMetadata, CheckpointState } from "./checkpoi
 import type { CheckpointPatch } from "./checkpoint-store.js";
 import { hasFields } from "./checks.js";
 
-/** The metadata of a checkpoint to be saved. */
-export const metadataOf = (checkpoint: Checkpoint, turn: number): CheckpointMetadata => ({
-  id: checkpoint.id,
-  runId: checkpoint.runId,
-  graphId: checkpoint.graphId,
-  nodeId: checkpoint.nodeId,
-  timestamp: checkpoint.timestamp,
-  stateSize: sizeOf(checkpoint.state),
-  hasMemorySnapshot: checkpoint.memorySnapshot !== undefined,
-  turn,
-  ...(checkpoint.forkedFrom !== undefined && { forkedFrom: checkpoint.forkedFrom }),
-});
+/** The metadata of a checkpoint to be saved. They are not encrypted: of its content only the size is in them. */
+export function metadataOf(checkpoint: Checkpoint, turn: number): CheckpointMetadata {
+  const { id, runId, graphId, nodeId, timestamp, state, memorySnapshot, forkedFrom } = checkpoint;
+  return {
+    id,
+    runId,
+    graphId,
+    nodeId,
+    timestamp,
+    stateSize: sizeOf(state),
+    hasMemorySnapshot: memorySnapshot !== undefined,
+    turn,
+    ...(forkedFrom && { forkedFrom: { checkpointId: forkedFrom.checkpointId, runId: forkedFrom.runId } }),
+  };
+}
 
 // A spread defines keys instead of setting them, so "__proto__" is an ordinary key.
 const merged = (own: unknown, patch: unknown): unknown =>

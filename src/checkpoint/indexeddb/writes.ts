@@ -44,7 +44,8 @@ async function nextTurn(tx: CheckpointWrite, { runId, graphId, timestamp }: Chec
 
 async function put(tx: CheckpointWrite, draft: Draft, token?: string): Promise<void> {
   const { checkpoint, state } = draft;
-  const { id, runId, forkedFrom } = checkpoint;
+  const { turn: _, ...listed } = draft.metadata;
+  const { id, runId, forkedFrom } = listed;
   const metadata = tx.objectStore("metadata");
   const [there, turn] = await Promise.all([metadata.get(id), nextTurn(tx, checkpoint)]);
   try {
@@ -54,7 +55,6 @@ async function put(tx: CheckpointWrite, draft: Draft, token?: string): Promise<v
       ? refuseUnstorable("checkpoint", error)
       : error;
   }
-  const { turn: _, ...listed } = draft.metadata;
   quietly(metadata.put({ ...listed, place: placeOf(checkpoint, turn), ...(token !== undefined && { token }) }));
   if (forkedFrom !== undefined) quietly(tx.objectStore("origins").put({ runId, from: forkedFrom }));
   // The overwritten checkpoint may have been the last one of another run.

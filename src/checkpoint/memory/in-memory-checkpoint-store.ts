@@ -101,9 +101,10 @@ class Memory implements StoredCheckpoints {
   async close(): Promise<void> {}
 
   #put(checkpoint: Checkpoint): void {
-    const { id, runId, forkedFrom } = checkpoint;
     const turn = this.#turns++;
-    const entry: Entry = { checkpoint, turn, metadata: metadataOf(checkpoint, turn) };
+    const metadata = metadataOf(checkpoint, turn);
+    const { id, runId, forkedFrom } = metadata;
+    const entry: Entry = { checkpoint, turn, metadata };
     const before = this.#byId.get(id);
     this.#byId.set(id, entry);
     this.#eachOrder(entry, (order, key) => order.add(key, entry));

@@ -186,6 +186,15 @@ export function describeCheckpointChanges(open: () => LocalCheckpointStore): voi
       expect(await open().lineage("missing")).toEqual([]);
     });
 
+    test("metadata, which are not encrypted, hold nothing of an origin but its ids", async () => {
+      const forkedFrom = { checkpointId: "a", runId: "run", why: "private" };
+      const store = await filled(checkpoint("a"), checkpoint("b", { runId: "fork", forkedFrom }));
+      expect(await store.get("b")).toMatchObject({ forkedFrom });
+      const origin = { checkpointId: "a", runId: "run" };
+      expect((await store.list("graph", { runId: "fork" }))[0]?.forkedFrom).toEqual(origin);
+      expect((await store.lineage("b"))[1]).toEqual({ ...origin, metadata: expect.anything() });
+    });
+
     test("comes to an end though runs say that they come from one another", async () => {
       const store = await filled(
         checkpoint("a", { runId: "1", forkedFrom: { checkpointId: "b", runId: "2" } }),
