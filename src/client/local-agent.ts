@@ -201,6 +201,8 @@ export class LocalAgent extends ThreadAgent {
       if (this.takeOutUnsent(ids)) tellChanged();
     };
     const putBack = (): void => {
+      // The page has set another one.
+      if (this.threadId !== request.run.threadId) return;
       const there = new Set(this.messages.map(({ id }) => id));
       const missing = held.filter(({ id }) => !there.has(id));
       if (missing.length === 0) return;
@@ -230,6 +232,7 @@ export class LocalAgent extends ThreadAgent {
         {
           link: this.link,
           run$: this.run$,
+          threadId: () => this.threadId,
           messages: () => this.messages,
           subscribe: (hooks) => this.subscribe(hooks),
           // The host has said that it may begin: what this agent shows may be behind.

@@ -1,10 +1,11 @@
 import type { AgentSubscriber, BaseEvent, Message, RunAgentResult, RunFinishedEvent } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
-import { concatMap, filter, firstValueFrom, type Observable } from "rxjs";
+import { concatMap, filter, firstValueFrom, lastValueFrom, type Observable } from "rxjs";
 import { RunnerError } from "../../run/errors.js";
 import { messageIdsOf } from "../../run/message-ids.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { Enqueued } from "../../wire/waiting-shapes.js";
+import { attachFrames, runFrames } from "../frames.js";
 import type { HostLink } from "../host-link.js";
 import type { ThreadRun } from "../thread-run.js";
 import { waitingApi } from "./waiting-api.js";
@@ -13,6 +14,8 @@ import { waitingApi } from "./waiting-api.js";
 export interface AgentInTurn {
   readonly link: HostLink;
   readonly run$: Observable<ThreadRun>;
+  /** Of its thread: the page may set another one at any time. */
+  readonly threadId: () => string;
   readonly messages: () => readonly Message[];
   readonly subscribe: (subscriber: AgentSubscriber) => { unsubscribe: () => void };
   /** Runs it now. */
@@ -36,13 +39,22 @@ export interface AgentInTurn {
  */
 export async function runInTurn(
   agent: AgentInTurn,
-  { threadId, input }: RunRequest,
+  request: RunRequest,
   queued: Enqueued,
   subscriber?: AgentSubscriber,
 ): Promise<RunAgentResult> {
   const { link } = agent;
+  const { threadId, agentId, input } = request;
   const { runId } = input;
+  const ofRun$ = attachFrames(link, { threadId, agentId, runId });
+  /** Where the page has set another thread: the run goes on in its own, and is not shown. */
+  const unseen = async (frames$ = ofRun$): Promise<RunAgentResult> => {
+    await lastValueFrom(frames$, { defaultValue: undefined });
+    return resultOf(agent, threadId, runId, input.messages);
+  };
+  const isLeft = (): boolean => agent.threadId() !== threadId;
   if (queued !== "waits") {
+    if (isLeft()) return unseen(queued === "free" ? runFrames(link, request, () => undefined) : ofRun$);
     agent.putBack();
     return queued === "free" ? agent.run() : agent.attach();
   }
@@ -59,12 +71,14 @@ export async function runInTurn(
     ).catch(ended);
     const started = await link.call("getRun", { threadId, runId });
     if (started === undefined) throw new RunnerError("cancelled", { threadId, runId });
+    if (isLeft()) return await unseen();
     if (!follows() && !followed) {
       hooks?.unsubscribe();
       agent.putBack();
       return await agent.attach();
     }
     await shown(agent, threadId, runId);
+    if (isLeft()) return await unseen();
     return await resultOf(agent, threadId, runId, input.messages);
   } finally {
     hooks?.unsubscribe();
@@ -77,8 +91,12 @@ function ended(error: unknown): never {
   throw error;
 }
 
-/** Resolves when an agent that follows, or followed, its thread shows the run's end. */
-async function shown({ link, run$, caughtUp, read }: AgentInTurn, threadId: string, runId: string): Promise<void> {
+/** Resolves when an agent that follows, or followed, its thread shows the run's end, or was set to another thread. */
+async function shown(
+  { link, run$, threadId: now, caughtUp, read }: AgentInTurn,
+  threadId: string,
+  runId: string,
+): Promise<void> {
   /** Where the page has ended the following, the agent may have a part of the run: the rest is read. */
   const toTheEnd = async (): Promise<true> => {
     await (caughtUp() ?? read());
@@ -90,6 +108,7 @@ async function shown({ link, run$, caughtUp, read }: AgentInTurn, threadId: stri
     if (run.is === "idle" && run.last?.runId === runId) return toTheEnd();
     // It may have been over before it was heard of, or come with a snapshot of what is behind it.
     const known = await link.call("getRun", { threadId, runId });
+    if (now() !== threadId) return true;
     if (known?.status === "running" && caughtUp() !== undefined) return false;
     return toTheEnd();
   };

@@ -1,8 +1,9 @@
 import { EventType, type Message, type RunAgentInput } from "@ag-ui/client";
 import { connectRuntime } from "ag-ui-local-runtime/client";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
-import { expect, onTestFinished, test } from "vitest";
-import { agentOf, freshDb } from "../runner/kit.js";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { agentOf, freshDb, user } from "../runner/kit.js";
+import { gatedAgent, hostOf } from "../waiting/kit.js";
 
 const idsOf = (messages: readonly Message[]): string[] => messages.map(({ id }) => id);
 
@@ -69,4 +70,51 @@ test("an agent that is set to another thread knows nothing of how the runs of th
   agent.setMessages([]);
   await agent.connectAgent();
   expect(known.at(-1)).toEqual({ is: "idle" });
+});
+
+test("a run that may wait goes on in its thread, and is not shown in the one that was set meanwhile", async () => {
+  const { agent: gated, open } = gatedAgent();
+  open();
+  const { connect } = hostOf({ agents: { a: gated } });
+  const runtime = connect();
+  const agent = runtime.agent("a", { threadId: "t" });
+  agent.addMessage(user("u", "hello"));
+  const running = agent.runAgent({ runId: "r", onBusy: "queue" });
+  agent.threadId = "other";
+  agent.setMessages([]);
+  agent.addMessage(user("v", "and here?"));
+  expect(await running).toEqual({ result: undefined, newMessages: [] });
+  expect(idsOf(agent.messages)).toEqual(["v"]);
+  expect(idsOf(await runtime.runner().getThreadMessages("t"))).toEqual(["u", "r-a"]);
+  await agent.runAgent({ runId: "o" });
+  expect(idsOf(await runtime.runner().getThreadMessages("other"))).toEqual(["v", "o-a"]);
+});
+
+test("a run that waits settles also where its agent shows another thread by then", async () => {
+  const { agent: gated, executed, letOn, open } = gatedAgent();
+  onTestFinished(open);
+  const { connect } = hostOf({ agents: { a: gated } });
+  const runtime = connect();
+  const first = connect().agent("a", { threadId: "t" });
+  first.addMessage(user("u", "one"));
+  const live = first.runAgent({ runId: "live" });
+  await vi.waitFor(() => expect(executed).toEqual(["live"]));
+  const agent = runtime.agent("a", { threadId: "t" });
+  let unfollow = agent.follow();
+  await vi.waitFor(() => expect(idsOf(agent.messages)).toContain("u"));
+  agent.addMessage(user("w", "two"));
+  const waits = agent.runAgent({ runId: "waits", onBusy: "queue" });
+  await vi.waitFor(async () => expect(await runtime.waiting.list("t")).toHaveLength(1));
+  unfollow();
+  agent.threadId = "other";
+  agent.setMessages([]);
+  unfollow = agent.follow();
+  onTestFinished(() => unfollow());
+  letOn("live");
+  await live;
+  await vi.waitFor(() => expect(executed).toEqual(["live", "waits"]));
+  letOn("waits");
+  expect(await waits).toMatchObject({ newMessages: [] });
+  expect(agent.messages).toEqual([]);
+  expect(idsOf(await runtime.runner().getThreadMessages("t"))).toEqual(["u", "live-a", "w", "waits-a"]);
 });
