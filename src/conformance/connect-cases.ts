@@ -2,21 +2,10 @@ import { cases } from "./case.js";
 import { expectSame, expectThat } from "./expect.js";
 import { answering, answerId, FIRST_PART, held, say, SECOND_PART } from "./good-agents.js";
 import { Gate } from "./patience.js";
-import type { Recording } from "./recording.js";
-import { untilHeld, heldRun } from "./steps.js";
+import { heldRun, mustHaveRebuilt, untilHeld } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
-import { mustAgree, mustBeValid, rebuild, textOf } from "./view.js";
-
-/** A connection must rebuild what the tab of the runs has. */
-async function mustHaveRebuilt(connection: Recording, tab: Tab): Promise<void> {
-  const events = await connection.all();
-  mustBeValid(connection.name, events);
-  mustAgree(connection.name, await rebuild(connection.name, events), tab.view);
-}
-
-const hasText = (text: string) => (event: { readonly [key: string]: unknown }) =>
-  typeof event["delta"] === "string" && event["delta"].includes(text);
+import { hasText, mustBeValid, textOf } from "./view.js";
 
 export const connectCases = cases([
   {
@@ -47,11 +36,7 @@ export const connectCases = cases([
     title: "connect during a run gives the history, then the live run, then completes",
     says: "connect() of a thread with a live run must hand out the runs before it, what the run has emitted, what it goes on to emit, and complete with it.",
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      await tab.turn(answering("one"), "first");
-      const { agent, goOn } = held();
-      const run = tab.thread.run(agent, tab.ask("second"));
-      await untilHeld(run);
+      const { tab, run, goOn } = await heldRun(bench, "one");
       const connection = tab.thread.connect("a connection during the run");
       await connection.saw(hasText(FIRST_PART), "what the live run has said so far, while it runs");
       expectThat(connection.end === undefined, "connect() must not complete before the live run ends");

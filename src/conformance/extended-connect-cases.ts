@@ -1,5 +1,4 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent } from "@ag-ui/client";
 import { mergeMap, tap } from "rxjs";
 import type { Cursor } from "../run/types.js";
 import type { ThreadConnectRequest } from "../run/contract.js";
@@ -9,9 +8,9 @@ import { expectSame, expectThat, shown } from "./expect.js";
 import { having } from "./full-runner.js";
 import { answering, FIRST_PART, held, SECOND_PART } from "./good-agents.js";
 import type { Recording } from "./recording.js";
-import { untilHeld } from "./steps.js";
+import { heldRun, mustHaveRebuilt, untilHeld } from "./steps.js";
 import { Tab } from "./tab.js";
-import { isTerminal, joined, mustAgree, mustBeOneRun, mustBeValid, rebuild } from "./view.js";
+import { hasText, isTerminal, joined, mustAgree, mustBeOneRun, mustBeValid, rebuild } from "./view.js";
 
 /** Records a connect with options beyond the contract. */
 function connecting(bench: Bench, name: string, request: ThreadConnectRequest): Recording {
@@ -19,9 +18,6 @@ function connecting(bench: Bench, name: string, request: ThreadConnectRequest): 
   const { runner } = bench;
   return bench.record(name, () => runner.connect(request));
 }
-
-const isText = (text: string) => (event: BaseEvent) =>
-  typeof event["delta"] === "string" && event["delta"].includes(text);
 
 export const extendedConnectCases = cases([
   {
@@ -34,10 +30,9 @@ export const extendedConnectCases = cases([
       await tab.turn(answering("one"), "first");
       const { threadId } = tab.thread;
       const name = "a snapshot";
-      const idle = await connecting(bench, name, { threadId, replay: "snapshot" }).all();
-      mustBeValid(name, idle);
-      mustAgree(name, await rebuild(name, idle), tab.view);
-      const types = idle.map(({ type }) => type);
+      const idle = connecting(bench, name, { threadId, replay: "snapshot" });
+      await mustHaveRebuilt(idle, tab);
+      const types = idle.events.map(({ type }) => type);
       expectThat(types.includes(EventType.MESSAGES_SNAPSHOT), `${name} must have one`, `it is ${shown(types)}`);
       expectThat(
         !types.includes(EventType.TEXT_MESSAGE_CONTENT),
@@ -51,8 +46,7 @@ export const extendedConnectCases = cases([
       await live.saw(({ type }) => type === EventType.MESSAGES_SNAPSHOT, "the messages so far");
       goOn.open();
       await tab.take(await run.all());
-      mustBeValid(live.name, await live.all());
-      mustAgree(live.name, await rebuild(live.name, live.events), tab.view);
+      await mustHaveRebuilt(live, tab);
     },
   },
   {
@@ -61,15 +55,10 @@ export const extendedConnectCases = cases([
     title: "connect with replay last-run gives that run's events and nothing before",
     says: 'connect({ replay: "last-run" }) must hand out the last run from its first event to its end, live or settled, and no other.',
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      await tab.turn(answering("one"), "first");
+      const { tab, input, run, goOn } = await heldRun(bench, "one");
       const { threadId } = tab.thread;
-      const input = tab.ask("second");
-      const { agent, goOn } = held();
-      const run = tab.thread.run(agent, input);
-      await untilHeld(run);
       const live = connecting(bench, "the live last run", { threadId, replay: "last-run" });
-      await live.saw(isText(FIRST_PART), "what the run has said so far");
+      await live.saw(hasText(FIRST_PART), "what the run has said so far");
       goOn.open();
       const own = joined(await run.all());
       const settled = connecting(bench, "the settled last run", { threadId, replay: "last-run" });
@@ -87,12 +76,8 @@ export const extendedConnectCases = cases([
     says: "connect({ after }) with a cursor of connectWithCursor() must go on right behind what was handed out with it, also in the middle of a run.",
     async check(bench) {
       const runner = having(bench, "connectWithCursor");
-      const tab = new Tab(bench.thread());
-      await tab.turn(answering("one"), "first");
+      const { tab, run, goOn } = await heldRun(bench, "one");
       const { threadId } = tab.thread;
-      const { agent, goOn } = held();
-      const run = tab.thread.run(agent, tab.ask("second"));
-      await untilHeld(run);
       let cursor: Cursor | undefined;
       const before = bench.record("a connection with cursors", () =>
         runner.connectWithCursor({ threadId }).pipe(
@@ -100,14 +85,14 @@ export const extendedConnectCases = cases([
           mergeMap(({ events }) => events),
         ),
       );
-      await before.saw(isText(FIRST_PART), "what the run has said so far");
+      await before.saw(hasText(FIRST_PART), "what the run has said so far");
       before.unsubscribe();
       expectThat(cursor !== undefined, "each part must have the cursor behind it");
       goOn.open();
       await tab.take(await run.all());
       const rest = await connecting(bench, "the connection from the cursor", { threadId, after: cursor }).all();
       const name = "what was handed out before the cursor and after it";
-      expectThat(rest.some(isText(SECOND_PART)), "what came after the cursor must be handed out");
+      expectThat(rest.some(hasText(SECOND_PART)), "what came after the cursor must be handed out");
       mustBeValid(name, [...before.events, ...rest]);
       mustAgree(name, await rebuild(name, [...before.events, ...rest]), tab.view);
     },

@@ -2,19 +2,13 @@ import { EventType } from "@ag-ui/core";
 import type { AGUIEvent } from "@ag-ui/core";
 import { cases } from "./case.js";
 import { expectSame, expectThat, shown } from "./expect.js";
-import { answerId, say } from "./good-agents.js";
+import { say } from "./good-agents.js";
 import { mustHold } from "./misbehaving-cases.js";
-import { SAID } from "./misbehaving/agent.js";
-import { scriptedAgent } from "./scripted-agent.js";
+import { afterAnswer, SAID } from "./misbehaving/agent.js";
 
 /** An agent that emits text, then these events, and finishes. */
-const emitting = (event: AGUIEvent) => (): ReturnType<typeof scriptedAgent> =>
-  scriptedAgent(async ({ input, emit }) => {
-    const id = answerId(input);
-    emit(say.started(input), say.textStart(id), say.text(id, SAID), say.textEnd(id));
-    await Promise.resolve();
-    emit(event, say.finished(input));
-  });
+const emitting = (event: AGUIEvent): ReturnType<typeof afterAnswer> =>
+  afterAnswer(({ input, emit }) => emit(event, say.finished(input)));
 
 const patch = (delta: readonly object[]): AGUIEvent =>
   ({ type: EventType.STATE_DELTA, delta: [...delta] }) as AGUIEvent;

@@ -2,14 +2,11 @@ import { freshId } from "./bench.js";
 import { cases } from "./case.js";
 import { expectThat, shown } from "./expect.js";
 import { answering, FIRST_PART, held, SECOND_PART } from "./good-agents.js";
-import { mustBeRefused, mustTakeAnother, untilHeld, heldRun } from "./steps.js";
+import { heldRun, mustBeRefused, mustHaveRebuilt, mustTakeAnother, untilHeld } from "./steps.js";
 import { Tab } from "./tab.js";
-import { mustAgree, mustBeOneRun, mustBeValid, rebuild } from "./view.js";
+import { hasText, mustBeOneRun } from "./view.js";
 
 const needs = "reopen" as const;
-const hasText = (text: string) => (event: { readonly [key: string]: unknown }) =>
-  typeof event["delta"] === "string" && event["delta"].includes(text);
-
 export const otherHostCases = cases([
   {
     id: "store.replay",
@@ -47,9 +44,7 @@ export const otherHostCases = cases([
       await connection.saw(hasText(FIRST_PART), "what the live run has said, while it runs");
       goOn.open();
       await tab.take(await run.all());
-      const events = await connection.all();
-      mustBeValid(connection.name, events);
-      mustAgree(connection.name, await rebuild(connection.name, events), tab.view);
+      await mustHaveRebuilt(connection, tab);
       await bench.patience.until(async () => !(await other.isRunning()), "the other runner sees the end of the run");
     },
   },

@@ -1,11 +1,11 @@
 import { EventType } from "@ag-ui/core";
-import type { BaseEvent, Message } from "@ag-ui/client";
+import type { Message } from "@ag-ui/client";
 import type { Bench } from "./bench.js";
 import { cases } from "./case.js";
 import { expectSame, expectThat, shown } from "./expect.js";
 import { having } from "./full-runner.js";
 import { answering, answerId, FIRST_PART, held, say } from "./good-agents.js";
-import { mustTakeAnother, untilHeld, heldRun } from "./steps.js";
+import { heldRun, mustTakeAnother } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
 import { mustAgree, mustBeOneRun, mustBeValid, rebuild } from "./view.js";
@@ -24,6 +24,8 @@ async function filledThread(bench: Bench): Promise<{ readonly tab: Tab; readonly
   await tab.take(await tab.thread.run(answering("three, four"), second).all());
   return { tab, runIds: [first.runId, second.runId] };
 }
+
+const idsOf = (runs: readonly { readonly runId: string }[]): unknown => runs.map(({ runId }) => runId);
 
 const plain = (messages: readonly Message[]): unknown =>
   messages.map(({ id, role, content }) => ({ id, role, content }));
@@ -58,34 +60,15 @@ export const readsCases = cases([
       const { threadId } = tab.thread;
       const newest = [failing.runId, ...runIds.toReversed()];
       const all = await runner.listRuns(threadId);
-      expectSame(
-        all.map(({ runId }) => runId),
-        newest,
-        "listRuns() must give all runs, newest first",
-      );
-      expectSame(
-        all.map(({ status }) => status),
-        ["errored", "finished", "finished"],
-        "listRuns() must say how runs ended",
-      );
+      expectSame(idsOf(all), newest, "listRuns() must give all runs, newest first");
+      const statuses = all.map(({ status }) => status);
+      expectSame(statuses, ["errored", "finished", "finished"], "listRuns() must say how runs ended");
       const first = await runner.listRuns(threadId, { limit: 2 });
-      expectSame(
-        first.map(({ runId }) => runId),
-        newest.slice(0, 2),
-        "limit must be kept",
-      );
+      expectSame(idsOf(first), newest.slice(0, 2), "limit must be kept");
       const rest = await runner.listRuns(threadId, { before: first.at(-1)!.runIndex });
-      expectSame(
-        rest.map(({ runId }) => runId),
-        newest.slice(2),
-        "before must go on where the page before ended",
-      );
+      expectSame(idsOf(rest), newest.slice(2), "before must go on where the page before ended");
       const errored = await runner.listRuns(threadId, { status: "errored" });
-      expectSame(
-        errored.map(({ runId }) => runId),
-        [failing.runId],
-        "status must be kept",
-      );
+      expectSame(idsOf(errored), [failing.runId], "status must be kept");
       expectSame(await runner.listRuns(bench.thread().threadId), [], "an unknown thread must have no runs");
     },
   },
@@ -96,11 +79,8 @@ export const readsCases = cases([
     says: "getRun() must say running while the run is live and stopped when it was stopped; undefined for an unknown run.",
     async check(bench) {
       const runner = having(bench, "getRun");
-      const tab = new Tab(bench.thread());
+      const { tab, input, run } = await heldRun(bench);
       const { threadId } = tab.thread;
-      const input = tab.ask("hello");
-      const run = tab.thread.run(held().agent, input);
-      await untilHeld(run);
       const live = await runner.getRun(input.runId, { threadId });
       expectSame(live?.status, "running", "getRun() must say that a live run is running");
       await tab.thread.stop();
@@ -125,24 +105,14 @@ export const readsCases = cases([
       const events = all.map(({ event }) => event);
       mustBeOneRun("what getRunEvents() gives", events, { threadId, runId: runIds[0]! });
       mustBeValid("what getRunEvents() gives", events);
-      expectSame(
-        all.map(({ seq }) => seq),
-        all.map((_, n) => n),
-        "seq must be 0, 1, 2 … without a gap",
-      );
+      const isGapless = all.every(({ seq }, n) => seq === n);
+      expectThat(isGapless, "seq must be 0, 1, 2 … without a gap", shown(all.map(({ seq }) => seq)));
       const times = all.map(({ at }) => at);
-      expectThat(
-        times.every((at, n) => at > 0 && at >= (times[n - 1] ?? 0)),
-        "times must not go back",
-        shown(times),
-      );
-      const isText = ({ type }: BaseEvent): boolean => type === EventType.TEXT_MESSAGE_CONTENT;
-      const texts = all.filter(({ event }) => isText(event));
-      expectSame(
-        texts.map(({ event }) => event["delta"]),
-        ["one, ", "two"],
-        "each event must be given as it was emitted",
-      );
+      const isForward = times.every((at, n) => at > 0 && at >= (times[n - 1] ?? 0));
+      expectThat(isForward, "times must not go back", shown(times));
+      const texts = all.filter(({ event }) => event.type === EventType.TEXT_MESSAGE_CONTENT);
+      const deltas = texts.map(({ event }) => event["delta"]);
+      expectSame(deltas, ["one, ", "two"], "each event must be given as it was emitted");
       const ofType = await runner.getRunEvents(runIds[0]!, { threadId, types: [EventType.TEXT_MESSAGE_CONTENT] });
       expectSame(ofType, texts, "types must be kept");
       const page = await runner.getRunEvents(runIds[0]!, { threadId, after: 1, limit: 2 });
@@ -234,9 +204,7 @@ export const readsCases = cases([
     says: "destroy() must end the live runs of its runner; a run asked for after it must be refused, thrown or as an error.",
     async check(bench) {
       const runner = having(bench, "destroy");
-      const tab = new Tab(bench.thread());
-      const run = tab.thread.run(held().agent, tab.ask("hello"));
-      await untilHeld(run);
+      const { tab, run } = await heldRun(bench);
       await bench.patience.within(Promise.resolve(runner.destroy()), "destroy() resolves");
       await run.whenEnded();
       const { agent, called } = held();

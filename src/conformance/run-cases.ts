@@ -1,5 +1,4 @@
 import { EventType } from "@ag-ui/core";
-import type { AbstractAgent } from "@ag-ui/client";
 import { cases } from "./case.js";
 import { expectSame, expectThat } from "./expect.js";
 import { FOLLOW_UPS, followUps } from "./follow-ups.js";
@@ -8,9 +7,7 @@ import type { Recording } from "./recording.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { mustBeRefused, mustTakeAnother, untilHeld, heldRun } from "./steps.js";
 import { Tab } from "./tab.js";
-import { joined, mustBeOneRun, textOf } from "./view.js";
-
-const hasText = (text: string) => (event: { readonly [key: string]: unknown }) => event["delta"] === text;
+import { hasText, joined, mustBeOneRun, textOf } from "./view.js";
 
 export const runCases = cases([
   {
@@ -92,14 +89,11 @@ export const runCases = cases([
     title: "a second run of a busy thread is refused at once",
     says: 'A run of a thread with a live run must be refused (thrown or as an error) with the message "Thread already running", and must leave the live run alone.',
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      const input = tab.ask("hello");
-      const [first, second] = [held(), held()];
-      const run = tab.thread.run(first.agent, input);
-      await untilHeld(run);
+      const { tab, input, run, goOn } = await heldRun(bench);
+      const second = held();
       await mustBeRefused(tab.thread.run(second.agent, tab.inputOf([])), second.called);
       await tab.thread.mustBeRunning();
-      first.goOn.open();
+      goOn.open();
       const events = await run.all();
       mustBeOneRun("the first run", events, input);
       await tab.take(events);
@@ -131,14 +125,11 @@ export const runCases = cases([
     title: "a live run asked for again is not started a second time",
     says: "A run asked for again under the id of the live run must be refused or joined: one agent works, and the thread stays busy until it ends.",
     async check(bench) {
-      const tab = new Tab(bench.thread());
-      const input = tab.ask("hello");
-      const [first, again] = [held(), held()];
-      const run = tab.thread.run(first.agent, input);
-      await untilHeld(run);
+      const { tab, input, run, goOn } = await heldRun(bench);
+      const again = held();
       const second = tab.thread.run(again.agent, structuredClone(input));
       await tab.thread.mustBeRunning();
-      first.goOn.open();
+      goOn.open();
       mustBeOneRun("the first run", await run.all(), input);
       const end = await second.whenEnded();
       if (end.is === "completed") {
@@ -212,9 +203,7 @@ export const runCases = cases([
         const input = tab.inputOf([]);
         asked.push(input.runId);
         // No text: these runs are as short as possible.
-        const agent: AbstractAgent = scriptedAgent((stage) =>
-          stage.emit(say.started(stage.input), say.finished(stage.input)),
-        );
+        const agent = scriptedAgent(({ emit }) => emit(say.started(input), say.finished(input)));
         await tab.thread.run(agent, input).all();
       }
       const starts = (await tab.thread.replay()).filter((event) => event.type === EventType.RUN_STARTED);

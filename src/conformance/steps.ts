@@ -6,18 +6,21 @@ import { answering, FIRST_PART, held, type HeldAgent } from "./good-agents.js";
 import type { Gate } from "./patience.js";
 import type { Recording } from "./recording.js";
 import { Tab } from "./tab.js";
-import { mustBeOneRun } from "./view.js";
-
-const hasText = (text: string) => (event: { readonly [key: string]: unknown }) => event["delta"] === text;
+import { hasText, mustAgree, mustBeOneRun, mustBeValid, rebuild } from "./view.js";
 
 /** Waits until a held agent pauses. */
 export async function untilHeld(run: Recording): Promise<void> {
   await run.saw(hasText(FIRST_PART), "the first part of the answer while the agent works");
 }
 
-/** A run of a new thread, asked "hello", whose agent has emitted its first part and pauses. */
-export async function heldRun(bench: Bench): Promise<HeldAgent & HeldRun> {
+/**
+ * A run of a new thread, asked "hello", whose agent has emitted its first part and pauses.
+ *
+ * @param earlier what a run before it has answered
+ */
+export async function heldRun(bench: Bench, earlier?: string): Promise<HeldAgent & HeldRun> {
   const tab = new Tab(bench.thread());
+  if (earlier !== undefined) await tab.turn(answering(earlier), "first");
   const input = tab.ask("hello");
   const agent = held();
   const run = tab.thread.run(agent.agent, input);
@@ -29,6 +32,13 @@ interface HeldRun {
   readonly tab: Tab;
   readonly input: RunAgentInput;
   readonly run: Recording;
+}
+
+/** A connection must rebuild what the tab of the runs has. */
+export async function mustHaveRebuilt(connection: Recording, tab: Tab): Promise<void> {
+  const events = await connection.all();
+  mustBeValid(connection.name, events);
+  mustAgree(connection.name, await rebuild(connection.name, events), tab.view);
 }
 
 /** The refusal of the contract, thrown or as an error; nothing was started. */

@@ -10,7 +10,7 @@ import { Gate } from "./patience.js";
 import { mustTakeAnother, untilHeld, heldRun } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
-import { mustBeClosed, mustBeOneRun, mustBeValid, NOTHING } from "./view.js";
+import { hasText, mustBeClosed, mustBeOneRun, mustBeValid, NOTHING } from "./view.js";
 
 export const stopCases = cases([
   {
@@ -95,11 +95,7 @@ export const stopCases = cases([
       expectThat(!aborted.isOpen, "the live run's agent must not be asked to stop");
       goOn.open();
       const events = await run.all();
-      expectThat(
-        events.some((event) => event["delta"] === SECOND_PART),
-        "the live run must come to its own end",
-        run.account(),
-      );
+      expectThat(events.some(hasText(SECOND_PART)), "the live run must come to its own end", run.account());
     },
   },
   {
@@ -178,7 +174,7 @@ export const stopCases = cases([
         const tab = new Tab(bench.thread());
         const scene = { history: NOTHING, over: new Gate(), done: new Gate() };
         const run = tab.thread.run(make(scene), tab.ask("please"));
-        await run.saw((event) => event["delta"] === SAID, "what the agent said before it was stopped");
+        await run.saw(hasText(SAID), "what the agent said before it was stopped");
         await tab.thread.stop();
         const end = (await run.all()).at(-1);
         scene.over.open();

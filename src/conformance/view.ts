@@ -157,6 +157,10 @@ export function textOf(view: View, messageId: string): string | undefined {
   return typeof content === "string" ? content : undefined;
 }
 
+/** Whether an event has this text in its delta. */
+export const hasText = (text: string) => (event: BaseEvent) =>
+  typeof event["delta"] === "string" && event["delta"].includes(text);
+
 /** Joins adjacent deltas of a message: how text is split is free. */
 export function joined(events: readonly BaseEvent[]): BaseEvent[] {
   const all: BaseEvent[] = [];

@@ -1,6 +1,8 @@
 import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
-import type { EventType } from "@ag-ui/core";
+import type { AGUIEvent, EventType } from "@ag-ui/core";
+import { answerId, say } from "../good-agents.js";
 import type { Gate } from "../patience.js";
+import { scriptedAgent, type Script } from "../scripted-agent.js";
 import type { View } from "../view.js";
 
 /** What a misbehaving agent may know of its run from outside. */
@@ -47,6 +49,25 @@ export interface MisbehavingAgent<Name extends string = string> {
 
 /** What these agents have said when they begin to misbehave. */
 export const SAID = "said so far";
+
+/** All that an agent says which answers properly, but its end. */
+export function answer(input: RunAgentInput): AGUIEvent[] {
+  const id = answerId(input);
+  return [say.textStart(id), say.text(id, SAID), say.textEnd(id)];
+}
+
+/** An agent that has answered, and then does what `work` does. */
+export const afterAnswer =
+  (work: Script = () => {}): (() => AbstractAgent) =>
+  () =>
+    scriptedAgent(async (stage) => {
+      stage.emit(say.started(stage.input), ...answer(stage.input));
+      await Promise.resolve();
+      await work(stage);
+    });
+
+/** Never resolves. */
+export const never = (): Promise<never> => new Promise(() => {});
 
 /** Keeps the names as literal types. */
 export const agents = <const Name extends string>(

@@ -1,22 +1,9 @@
 import { EventType } from "@ag-ui/core";
-import type { AbstractAgent, BaseEvent } from "@ag-ui/client";
+import type { BaseEvent } from "@ag-ui/client";
 import { expectSame, expectThat } from "../expect.js";
 import { answerId, say } from "../good-agents.js";
-import { scriptedAgent, type Stage } from "../scripted-agent.js";
-import { agents, SAID } from "./agent.js";
-
-const never = (): Promise<never> => new Promise(() => {});
-
-/** An agent that has said something, and then does what `work` does. */
-function afterSaying(work: (stage: Stage, answer: string) => void | Promise<void>): () => AbstractAgent {
-  return () =>
-    scriptedAgent(async (stage) => {
-      const id = answerId(stage.input);
-      stage.emit(say.started(stage.input), say.textStart(id), say.text(id, SAID), say.textEnd(id));
-      await Promise.resolve();
-      await work(stage, id);
-    });
-}
+import { scriptedAgent } from "../scripted-agent.js";
+import { afterAnswer, agents, answer, never, SAID } from "./agent.js";
 
 /** An event that the types do not allow. */
 const wrong = (event: { readonly type: string; readonly [key: string]: unknown }): BaseEvent =>
@@ -36,7 +23,7 @@ export const BREAKING_PROTOCOL = agents([
       const late = replay.some((event) => event["messageId"] === "too-late");
       expectThat(!late, "what an agent emits after its terminal event must not be on replay");
     },
-    make: afterSaying(({ input, emit }) => {
+    make: afterAnswer(({ input, emit }) => {
       emit(say.finished(input));
       emit(say.textStart("too-late"), say.text("too-late", "too late"), say.textEnd("too-late"));
     }),
@@ -46,7 +33,7 @@ export const BREAKING_PROTOCOL = agents([
     does: "emits events after its RUN_ERROR",
     ends: EventType.RUN_ERROR,
     keeps: SAID,
-    make: afterSaying(({ input, emit }) => {
+    make: afterAnswer(({ input, emit }) => {
       emit(say.failed("out of tokens"));
       emit(say.textStart("too-late"), say.text("too-late", "too late"), say.textEnd("too-late"), say.finished(input));
     }),
@@ -55,7 +42,7 @@ export const BREAKING_PROTOCOL = agents([
     name: "two-terminals",
     does: "emits RUN_FINISHED and then RUN_ERROR",
     keeps: SAID,
-    make: afterSaying(({ input, emit }) => {
+    make: afterAnswer(({ input, emit }) => {
       emit(say.finished(input));
       emit(say.failed("after the end"));
     }),
@@ -65,19 +52,18 @@ export const BREAKING_PROTOCOL = agents([
     does: "emits the same RUN_FINISHED twice",
     ends: EventType.RUN_FINISHED,
     keeps: SAID,
-    make: afterSaying(({ input, emit }) => emit(say.finished(input), say.finished(input))),
+    make: afterAnswer(({ input, emit }) => emit(say.finished(input), say.finished(input))),
   },
   {
     name: "restates-an-earlier-run",
     does: "restates an earlier run before the one that was asked for",
     make: () =>
       scriptedAgent(async ({ input, emit }) => {
-        const id = answerId(input);
         const earlier = { threadId: input.threadId, runId: `${input.runId}-earlier` };
         const messages = [...structuredClone(input.messages), { ...RESTATED }];
         emit(say.started(earlier), { type: EventType.MESSAGES_SNAPSHOT, messages }, say.finished(earlier));
         await Promise.resolve();
-        emit(say.started(input), say.textStart(id), say.text(id, SAID), say.textEnd(id), say.finished(input));
+        emit(say.started(input), ...answer(input), say.finished(input));
       }),
   },
   {
@@ -85,7 +71,7 @@ export const BREAKING_PROTOCOL = agents([
     does: "never completes after its RUN_FINISHED",
     ends: EventType.RUN_FINISHED,
     keeps: SAID,
-    make: afterSaying(async ({ input, emit }) => {
+    make: afterAnswer(async ({ input, emit }) => {
       emit(say.finished(input));
       await never();
     }),
@@ -95,8 +81,7 @@ export const BREAKING_PROTOCOL = agents([
     does: "emits the same RUN_STARTED twice",
     make: () =>
       scriptedAgent(async ({ input, emit }) => {
-        const id = answerId(input);
-        emit(say.started(input), say.started(input), say.textStart(id), say.text(id, SAID), say.textEnd(id));
+        emit(say.started(input), say.started(input), ...answer(input));
         await Promise.resolve();
         emit(say.finished(input));
       }),
@@ -108,9 +93,8 @@ export const BREAKING_PROTOCOL = agents([
     keeps: SAID,
     make: () =>
       scriptedAgent(async ({ input, emit }) => {
-        const id = answerId(input);
         const ids = { threadId: "another-thread", runId: "another-run" };
-        emit(say.started(ids), say.textStart(id), say.text(id, SAID), say.textEnd(id));
+        emit(say.started(ids), ...answer(input));
         await Promise.resolve();
         emit(say.finished(ids));
       }),
@@ -120,21 +104,21 @@ export const BREAKING_PROTOCOL = agents([
     does: "emits the content of a message that it never started",
     ends: EventType.RUN_ERROR,
     keeps: SAID,
-    make: afterSaying(({ input, emit }) => emit(say.text("never-started", "?"), say.finished(input))),
+    make: afterAnswer(({ input, emit }) => emit(say.text("never-started", "?"), say.finished(input))),
   },
   {
     name: "ends-a-message-twice",
     does: "ends a message twice",
     ends: EventType.RUN_ERROR,
     keeps: SAID,
-    make: afterSaying(({ input, emit }, answer) => emit(say.textEnd(answer), say.finished(input))),
+    make: afterAnswer(({ input, emit }) => emit(say.textEnd(answerId(input)), say.finished(input))),
   },
   {
     name: "malformed-event",
     does: "emits an event with a field of the wrong type",
     ends: EventType.RUN_ERROR,
     keeps: SAID,
-    make: afterSaying(({ input, emit }) =>
+    make: afterAnswer(({ input, emit }) =>
       emit(wrong({ type: EventType.TEXT_MESSAGE_START, messageId: 7, role: "assistant" }), say.finished(input)),
     ),
   },
@@ -142,13 +126,13 @@ export const BREAKING_PROTOCOL = agents([
     name: "unknown-event-type",
     does: "emits an event of a type that AG-UI does not know",
     keeps: SAID,
-    make: afterSaying(({ input, emit }) => emit(wrong({ type: "BREW_COFFEE", cups: 2 }), say.finished(input))),
+    make: afterAnswer(({ input, emit }) => emit(wrong({ type: "BREW_COFFEE", cups: 2 }), say.finished(input))),
   },
   {
     name: "event-that-cannot-be-cloned",
     does: "emits an event with a function in it",
     keeps: SAID,
-    make: afterSaying(({ input, emit }) =>
+    make: afterAnswer(({ input, emit }) =>
       emit({ type: EventType.CUSTOM, name: "callback", value: { call: () => 1 } }, say.finished(input)),
     ),
   },
@@ -156,7 +140,7 @@ export const BREAKING_PROTOCOL = agents([
     name: "patch-that-does-not-apply",
     does: "emits a STATE_DELTA that applies to no state it ever had",
     keeps: SAID,
-    make: afterSaying(({ input, emit }) =>
+    make: afterAnswer(({ input, emit }) =>
       emit(
         say.state({ there: 1 }),
         { type: EventType.STATE_DELTA, delta: [{ op: "replace", path: "/not/there", value: 2 }] },

@@ -3,7 +3,7 @@ import type { BaseEvent } from "@ag-ui/client";
 import { expectSame } from "../expect.js";
 import { answerId, say } from "../good-agents.js";
 import { scriptedAgent } from "../scripted-agent.js";
-import { agents, SAID } from "./agent.js";
+import { agents, answer, SAID } from "./agent.js";
 
 /** How many deltas come at once. */
 const MANY = 10_000;
@@ -65,13 +65,12 @@ export const CARELESS = agents([
     keeps: SAID,
     make: () =>
       scriptedAgent(async ({ input, emit }) => {
-        const id = answerId(input);
         emit(say.started(input));
         for (const message of input.messages) if (message.role === "user") message.content = "words in your mouth";
         input.messages.push({ id: "made-up", role: "user", content: "never said" });
         if (typeof input.state === "object" && input.state !== null) Object.assign(input.state, { list: "gone" });
         await Promise.resolve();
-        emit(say.textStart(id), say.text(id, SAID), say.textEnd(id), say.finished(input));
+        emit(...answer(input), say.finished(input));
       }),
   },
   {
@@ -81,8 +80,7 @@ export const CARELESS = agents([
     keeps: SAID,
     make: () =>
       scriptedAgent(async ({ input, emit }) => {
-        const id = answerId(input);
-        for (const event of [say.started(input), say.textStart(id), say.text(id, SAID), say.textEnd(id)]) {
+        for (const event of [say.started(input), ...answer(input)]) {
           emit(frozen(event));
           await Promise.resolve();
         }

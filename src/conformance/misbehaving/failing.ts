@@ -1,7 +1,7 @@
 import { EventType } from "@ag-ui/core";
-import { answerId, say } from "../good-agents.js";
+import { say } from "../good-agents.js";
 import { scriptedAgent } from "../scripted-agent.js";
-import { agents, SAID } from "./agent.js";
+import { afterAnswer, agents, answer, SAID } from "./agent.js";
 
 /** Agents that fail or end before they have properly begun, or in the middle of an activity. */
 export const FAILING = agents([
@@ -61,8 +61,7 @@ export const FAILING = agents([
     does: "answers and completes without RUN_STARTED",
     make: () =>
       scriptedAgent(async ({ input, emit }) => {
-        const id = answerId(input);
-        emit(say.textStart(id), say.text(id, SAID), say.textEnd(id));
+        emit(...answer(input));
         await Promise.resolve();
         emit(say.finished(input));
       }),
@@ -71,11 +70,6 @@ export const FAILING = agents([
     name: "completes-without-terminal",
     does: "answers and completes without a terminal event",
     keeps: SAID,
-    make: () =>
-      scriptedAgent(async ({ input, emit }) => {
-        const id = answerId(input);
-        emit(say.started(input), say.textStart(id), say.text(id, SAID), say.textEnd(id));
-        await Promise.resolve();
-      }),
+    make: afterAnswer(),
   },
 ]);

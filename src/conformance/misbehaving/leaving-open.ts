@@ -1,7 +1,7 @@
 import { EventType, type AGUIEvent } from "@ag-ui/core";
 import { expectThat, shown } from "../expect.js";
 import { answerId, say } from "../good-agents.js";
-import { scriptedAgent, type Stage } from "../scripted-agent.js";
+import { scriptedAgent, type Script, type Stage } from "../scripted-agent.js";
 import { agents, SAID, type MisbehavingAgent } from "./agent.js";
 
 const reasoning = (): AGUIEvent[] => [
@@ -63,6 +63,16 @@ const keeps = (construct: Construct): Pick<MisbehavingAgent, "keeps" | "check"> 
   },
 });
 
+/** An agent that opens a construct, and then does what `work` does. */
+const afterOpening =
+  (construct: Construct, work: Script = () => {}): MisbehavingAgent["make"] =>
+  () =>
+    scriptedAgent(async (stage) => {
+      stage.emit(say.started(stage.input), ...OPENINGS[construct](stage));
+      await Promise.resolve();
+      await work(stage);
+    });
+
 /** Agents whose stream ends, one way or another, with something open. */
 export const LEAVING_OPEN = agents([
   ...each<"errors-in">((construct) => ({
@@ -70,33 +80,21 @@ export const LEAVING_OPEN = agents([
     does: `fails with ${ARTICLE[construct]}`,
     ends: EventType.RUN_ERROR,
     ...keeps(construct),
-    make: () =>
-      scriptedAgent(async (stage) => {
-        stage.emit(say.started(stage.input), ...OPENINGS[construct](stage));
-        await Promise.resolve();
-        throw new Error("boom");
-      }),
+    make: afterOpening(construct, () => {
+      throw new Error("boom");
+    }),
   })),
   ...each<"ends-without-terminal-in">((construct) => ({
     name: `ends-without-terminal-in-${construct}`,
     does: `completes without a terminal event, with ${ARTICLE[construct]}`,
     ...keeps(construct),
-    make: () =>
-      scriptedAgent(async (stage) => {
-        stage.emit(say.started(stage.input), ...OPENINGS[construct](stage));
-        await Promise.resolve();
-      }),
+    make: afterOpening(construct),
   })),
   ...each<"finishes-in">((construct) => ({
     name: `finishes-in-${construct}`,
     does: `emits RUN_FINISHED with ${ARTICLE[construct]}`,
     ...keeps(construct),
-    make: () =>
-      scriptedAgent(async (stage) => {
-        stage.emit(say.started(stage.input), ...OPENINGS[construct](stage));
-        await Promise.resolve();
-        stage.emit(say.finished(stage.input));
-      }),
+    make: afterOpening(construct, ({ input, emit }) => emit(say.finished(input))),
   })),
   ...each<"reports-error-in">((construct) => ({
     name: `reports-error-in-${construct}`,
@@ -108,11 +106,6 @@ export const LEAVING_OPEN = agents([
       const message = outcome.events.at(-1)?.["message"];
       expectThat(message === "its own words", "the agent's own RUN_ERROR must be kept", `it says ${shown(message)}`);
     },
-    make: () =>
-      scriptedAgent(async (stage) => {
-        stage.emit(say.started(stage.input), ...OPENINGS[construct](stage));
-        await Promise.resolve();
-        stage.emit(say.failed("its own words"));
-      }),
+    make: afterOpening(construct, ({ emit }) => emit(say.failed("its own words"))),
   })),
 ]);
