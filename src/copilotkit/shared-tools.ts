@@ -271,7 +271,11 @@ export class SharedTools {
   }
 
   private inTurn(args: unknown, context: ToolCallContext): Promise<unknown> {
-    const result = this.turn.then(() => this.execute(args, context));
+    const result = this.turn.then(() => {
+      // Somebody has answered the call while another handler ran, or the thread went on.
+      context.signal.throwIfAborted();
+      return this.execute(args, context);
+    });
     this.turn = result.catch(() => undefined);
     return result;
   }

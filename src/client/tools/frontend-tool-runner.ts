@@ -169,6 +169,8 @@ export class FrontendToolRunner {
     const token = randomId();
     const given = { token, by: "user", content: givenText(result), followUp } as const;
     await this.runtime.toolCalls.answer({ threadId, toolCallId, ...given });
+    const work = this.work.get(keyOf({ threadId, toolCallId }));
+    if (work !== undefined) this.abandon(work);
     this.answeredHere({ threadId, toolCallId }, followUp);
     return token;
   }
