@@ -3,21 +3,27 @@ import type { Checkpoint, CheckpointMetadata, CheckpointState } from "./checkpoi
 import type { CheckpointPatch } from "./checkpoint-store.js";
 import { hasFields } from "./checks.js";
 
-/** The metadata of a checkpoint to be saved. They are not encrypted: of its content only the size is in them. */
-export function metadataOf(checkpoint: Checkpoint, turn: number): CheckpointMetadata {
-  const { id, runId, graphId, nodeId, timestamp, state, memorySnapshot, forkedFrom } = checkpoint;
-  return {
-    id,
-    runId,
-    graphId,
-    nodeId,
-    timestamp,
-    stateSize: sizeOf(state),
-    hasMemorySnapshot: memorySnapshot !== undefined,
-    turn,
-    ...(forkedFrom && { forkedFrom: { checkpointId: forkedFrom.checkpointId, runId: forkedFrom.runId } }),
-  };
-}
+/** Metadata without the place that the store gives. */
+export type Listed = Omit<CheckpointMetadata, "turn">;
+
+/** Picks the known fields. They are not encrypted. */
+export const listed = ({ forkedFrom, ...of }: Listed): Listed => ({
+  id: of.id,
+  runId: of.runId,
+  graphId: of.graphId,
+  nodeId: of.nodeId,
+  timestamp: of.timestamp,
+  stateSize: of.stateSize,
+  hasMemorySnapshot: of.hasMemorySnapshot,
+  ...(forkedFrom && { forkedFrom: { checkpointId: forkedFrom.checkpointId, runId: forkedFrom.runId } }),
+});
+
+export const metadataOf = (checkpoint: Checkpoint): Listed =>
+  listed({
+    ...checkpoint,
+    stateSize: sizeOf(checkpoint.state),
+    hasMemorySnapshot: checkpoint.memorySnapshot !== undefined,
+  });
 
 // A spread defines keys instead of setting them, so "__proto__" is an ordinary key.
 const merged = (own: unknown, patch: unknown): unknown =>

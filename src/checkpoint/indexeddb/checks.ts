@@ -11,7 +11,7 @@ export const corrupt = (store: CheckpointStores, at: { checkpointId: string } | 
 const isPlaceOf = (place: unknown, timestamp: number): boolean =>
   Array.isArray(place) && place.length === 2 && place[0] === -timestamp && isCount(-place[1]);
 
-export const isMetadata = (record: MetadataRecord): boolean =>
+const isMetadata = (record: MetadataRecord): boolean =>
   isId(record.id) &&
   isId(record.graphId) &&
   isId(record.runId) &&
@@ -22,9 +22,7 @@ export const isMetadata = (record: MetadataRecord): boolean =>
   typeof record.hasMemorySnapshot === "boolean" &&
   (record.forkedFrom === undefined || isOrigin(record.forkedFrom));
 
-export function checkMetadata(record: MetadataRecord): MetadataRecord;
-export function checkMetadata(record: MetadataRecord | undefined): MetadataRecord | undefined;
-export function checkMetadata(record: MetadataRecord | undefined): MetadataRecord | undefined {
+export function checkMetadata<T extends MetadataRecord | undefined>(record: T): T {
   if (record === undefined || isMetadata(record)) return record;
   throw corrupt("metadata", { checkpointId: record.id });
 }

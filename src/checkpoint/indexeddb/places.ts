@@ -1,6 +1,7 @@
 import type { CheckpointMetadata } from "../checkpoint.js";
 import type { CheckpointPlace } from "../checkpoint-store.js";
 import { isCount } from "../checks.js";
+import { listed } from "../derive.js";
 import type { MetadataRecord, Place } from "./schema.js";
 
 /** The largest count that `getAll` and `advance` accept, an unsigned long. */
@@ -55,13 +56,6 @@ export function turnIn(key: IDBValidKey | undefined): number {
 
 /** The public part of a checked record. */
 export const toMetadata = (record: MetadataRecord): CheckpointMetadata => ({
-  id: record.id,
-  runId: record.runId,
-  graphId: record.graphId,
-  nodeId: record.nodeId,
-  timestamp: record.timestamp,
-  stateSize: record.stateSize,
-  hasMemorySnapshot: record.hasMemorySnapshot,
+  ...listed(record),
   turn: negative(record.place[1]),
-  ...(record.forkedFrom !== undefined && { forkedFrom: record.forkedFrom }),
 });

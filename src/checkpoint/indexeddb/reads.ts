@@ -64,8 +64,8 @@ export const checkpointReads = (
         return index.getAll(range, Math.min(limit, MOST));
       const page: MetadataRecord[] = [];
       let cursor = await index.openCursor(range, "prev");
-      while (cursor !== null && page.unshift(cursor.value) < limit) cursor = await cursor.continue();
-      return page;
+      while (cursor !== null && page.push(cursor.value) < limit) cursor = await cursor.continue();
+      return page.toReversed();
     });
     return records.map((record) => toMetadata(checkMetadata(record)));
   },

@@ -2,7 +2,8 @@ import type { DBSchema, IDBPDatabase, IDBPTransaction, StoreNames } from "idb";
 import type { DatabaseConnection, DatabaseLayout } from "../../storage/indexeddb/database-connection.js";
 import type { KeyRecord } from "../../storage/encryption/keys.js";
 import type { KeysAt } from "../../storage/indexeddb/keyless.js";
-import type { CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
+import type { CheckpointOrigin } from "../checkpoint.js";
+import type { Listed } from "../derive.js";
 
 /**
  * A checkpoint's sort position: timestamp and turn, both negated, so that keys sort newest first and a page is one
@@ -11,7 +12,7 @@ import type { CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
 export type Place = [number, number];
 
 /** Listed metadata. The state is in another store, so that lists do not read it. */
-export interface MetadataRecord extends Omit<CheckpointMetadata, "turn"> {
+export interface MetadataRecord extends Listed {
   place: Place;
   /** The `saveIf` call that wrote it, so that a retry recognizes its own write. */
   token?: string;

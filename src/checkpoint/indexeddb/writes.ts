@@ -3,10 +3,10 @@ import type { PayloadCodec } from "../../storage/codec.js";
 import { quietly } from "../../storage/indexeddb/database-connection.js";
 import { refuseEncrypted } from "../../storage/indexeddb/keyless.js";
 import type { StoredCheckpoints } from "../checked-store.js";
-import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
+import type { Checkpoint } from "../checkpoint.js";
 import type { SaveIfResult } from "../checkpoint-store.js";
 import { refuseUnstorable } from "../checks.js";
-import { metadataOf } from "../derive.js";
+import { metadataOf, type Listed } from "../derive.js";
 import { placeOfCheckpoint } from "./checks.js";
 import { everyPlace, placeOf, placesAt, turnIn, turnOf } from "./places.js";
 import { newestOf } from "./reads.js";
@@ -14,21 +14,20 @@ import { KEYS, STORES, TURNS, type CheckpointConnection, type CheckpointWrite, t
 
 /** A checkpoint with everything computed before its transaction opens. */
 interface Draft {
-  readonly checkpoint: Checkpoint;
-  readonly metadata: CheckpointMetadata;
+  readonly metadata: Listed;
   readonly state: StateRecord;
 }
 
 async function draftOf(codec: PayloadCodec, checkpoint: Checkpoint): Promise<Draft> {
   const state = { id: checkpoint.id, checkpoint: await codec.encode(checkpoint, placeOfCheckpoint(checkpoint.id)) };
-  return { checkpoint, metadata: metadataOf(checkpoint, 0), state };
+  return { metadata: metadataOf(checkpoint), state };
 }
 
 /**
  * The next turn: higher than every issued one, and higher than those in the index at this timestamp, in the run and in the
  * graph, so that a wrong counter does no harm.
  */
-async function nextTurn(tx: CheckpointWrite, { runId, graphId, timestamp }: Checkpoint): Promise<number> {
+async function nextTurn(tx: CheckpointWrite, { runId, graphId, timestamp }: Listed): Promise<number> {
   const metadata = tx.objectStore("metadata");
   const origins = tx.objectStore("origins");
   const [given, inRun, inGraph] = await Promise.all([
@@ -42,12 +41,10 @@ async function nextTurn(tx: CheckpointWrite, { runId, graphId, timestamp }: Chec
   return turn;
 }
 
-async function put(tx: CheckpointWrite, draft: Draft, token?: string): Promise<void> {
-  const { checkpoint, state } = draft;
-  const { turn: _, ...listed } = draft.metadata;
-  const { id, runId, forkedFrom } = listed;
-  const metadata = tx.objectStore("metadata");
-  const [there, turn] = await Promise.all([metadata.get(id), nextTurn(tx, checkpoint)]);
+async function put(tx: CheckpointWrite, { metadata, state }: Draft, token?: string): Promise<void> {
+  const { id, runId, forkedFrom } = metadata;
+  const store = tx.objectStore("metadata");
+  const [there, turn] = await Promise.all([store.get(id), nextTurn(tx, metadata)]);
   try {
     quietly(tx.objectStore("states").put(state));
   } catch (error) {
@@ -55,7 +52,7 @@ async function put(tx: CheckpointWrite, draft: Draft, token?: string): Promise<v
       ? refuseUnstorable("checkpoint", error)
       : error;
   }
-  quietly(metadata.put({ ...listed, place: placeOf(checkpoint, turn), ...(token !== undefined && { token }) }));
+  quietly(store.put({ ...metadata, place: placeOf(metadata, turn), ...(token !== undefined && { token }) }));
   if (forkedFrom !== undefined) quietly(tx.objectStore("origins").put({ runId, from: forkedFrom }));
   // The overwritten checkpoint may have been the last one of another run.
   if (there !== undefined && there.runId !== runId) await forgetEmpty(tx, there.runId);

@@ -102,7 +102,7 @@ class Memory implements StoredCheckpoints {
 
   #put(checkpoint: Checkpoint): void {
     const turn = this.#turns++;
-    const metadata = metadataOf(checkpoint, turn);
+    const metadata = { ...metadataOf(checkpoint), turn };
     const { id, runId, forkedFrom } = metadata;
     const entry: Entry = { checkpoint, turn, metadata };
     const before = this.#byId.get(id);

@@ -69,10 +69,7 @@ async function open(kind: Kind, dbName: string): Promise<Filled> {
   const db = await openDB(`${dbName}.checkpoints`);
   // As the store itself would write them: 100,000 strict transactions would take minutes.
   const fill = async (checkpoints: readonly Checkpoint[]): Promise<void> => {
-    const listed = checkpoints.map((it) => {
-      const { turn: _, ...metadata } = metadataOf(it, 0);
-      return { ...metadata, place: placeOf(it, 0) };
-    });
+    const listed = checkpoints.map((it) => ({ ...metadataOf(it), place: placeOf(it, 0) }));
     await put(db, "metadata", listed);
     await put(
       db,
