@@ -14,6 +14,7 @@ import type { KeptKey } from "../runtime/locking.js";
 import type { CallContext, HostApi, HostCalls } from "../runtime/host-api.js";
 import type { KeyForm } from "../run/types.js";
 import type { HostKind, RuntimeStatus, StatusFrame, Survives } from "../wire/shapes.js";
+import { backoff } from "./read-until-done.js";
 import { startHost, type HostFactories, type StartedHost } from "./start-host.js";
 
 /** Where the host is, and how the tab connects to it. */
@@ -58,9 +59,6 @@ type Result<C extends Name> = ReturnType<HostApi[C]>;
 const SHORT_LIFE_MS = 1_000;
 const RESTART_MS = 100;
 const RESTART_MAX_MS = 5_000;
-/** Reconnect backoff while no call is pending: first and longest wait, in ms. */
-const RETRY_MS = 1_000;
-const RETRY_MAX_MS = 30_000;
 
 /** Whether another try is pointless. */
 const isFinal = (code: RunnerErrorCode): boolean =>
@@ -283,8 +281,7 @@ export class HostLink {
 
   /** Reconnects while no call is pending. */
   private tryLater(attempt: AbortController): void {
-    const pause = Math.min(RETRY_MS * 2 ** this.failures++, RETRY_MAX_MS);
-    void systemClock.after(pause, this.closed.signal).then(() => {
+    void systemClock.after(backoff(++this.failures), this.closed.signal).then(() => {
       if (this.ended === attempt && !this.closed.signal.aborted) this.begin();
     });
   }

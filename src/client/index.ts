@@ -38,8 +38,8 @@ export {
   type ThreadStoreOptions,
 } from "./store/thread-snapshot.js";
 export { ThreadStore } from "./store/thread-store.js";
-export { FrontendTools, type FrontendTool, type ToolCallContext } from "./tools/frontend-tools.js";
-export type { FrontendToolRunnerOptions, ShownToolCall } from "./tools/frontend-tool-runner.js";
+export { FrontendTools, type FrontendTool, type ShownToolCall, type ToolCallContext } from "./tools/frontend-tools.js";
+export type { FrontendToolRunnerOptions } from "./tools/frontend-tool-runner.js";
 export { runFrontendTools } from "./tools/run-frontend-tools.js";
 export type { ToolCallsApi } from "./tools/tool-calls-api.js";
 export type { WaitingApi } from "./waiting/waiting-api.js";

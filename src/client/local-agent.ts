@@ -20,6 +20,7 @@ import { tell } from "./apply/hooks.js";
 import { ThreadFollower } from "./follower.js";
 import { attachFrames, runFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
+import { nothingNew } from "./own-runs.js";
 import { asError } from "./read-until-done.js";
 import { ThreadAgent } from "./thread-agent.js";
 import { busyWith } from "./thread-run.js";
@@ -54,8 +55,6 @@ export interface LocalRunParameters extends RunAgentParameters {
 type Identified = RunAgentParameters & { readonly runId: string };
 
 const turns = new Lazy(() => loaded(import("./waiting/run-in-turn.js")));
-
-const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] });
 
 /**
  * An agent that runs in the host, for any AG-UI front end. Its messages and state are those of the thread, whoever runs

@@ -1,3 +1,8 @@
+import type { RunAgentResult } from "@ag-ui/client";
+
+/** What `runAgent` and `connectAgent` resolve with where they brought nothing. */
+export const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] });
+
 /** The runs that an agent started itself, and the sessions of its pipeline. */
 export class OwnRuns {
   /** Ids of runs that are not over; an id may occur twice: the answer to an interrupt may reuse it. */

@@ -1,9 +1,12 @@
 import { retry, timer, type Observable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 
-/** Retry backoff of what cannot be read: first and longest wait, in ms. */
+/** Retry backoff of what a host did not do: first and longest wait, in ms. */
 const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
+
+/** The wait after so many failures in a row, at least 1. */
+export const backoff = (failures: number): number => Math.min(RETRY_MS * 2 ** (failures - 1), RETRY_MAX_MS);
 
 /**
  * Calls `read` until it succeeds. Not once the connection is closed.
@@ -14,13 +17,13 @@ const RETRY_MAX_MS = 30_000;
 export function readUntilDone(read: () => Promise<void>, failed: (error: Error) => void): () => void {
   let isWanted = true;
   let pending: ReturnType<typeof setTimeout> | undefined;
-  const next = (pause: number): void =>
+  const next = (failures: number): void =>
     void read().catch((error: unknown) => {
       if (!isWanted) return;
       failed(asError(error));
-      if (!RunnerError.is(error, "closed")) pending = setTimeout(next, pause, Math.min(2 * pause, RETRY_MAX_MS));
+      if (!RunnerError.is(error, "closed")) pending = setTimeout(next, backoff(failures), failures + 1);
     });
-  next(RETRY_MS);
+  next(1);
   return () => {
     isWanted = false;
     clearTimeout(pending);
@@ -31,7 +34,7 @@ export function readUntilDone(read: () => Promise<void>, failed: (error: Error) 
 export const againAfterErrors = <T>(watched$: Observable<T>, failed?: (error: unknown) => void): Observable<T> => {
   const delay = (error: unknown, count: number): Observable<unknown> => {
     if (count === 1) failed?.(error);
-    return timer(Math.min(RETRY_MS * 2 ** (count - 1), RETRY_MAX_MS));
+    return timer(backoff(count));
   };
   return watched$.pipe(retry({ delay, resetOnSuccess: true }));
 };

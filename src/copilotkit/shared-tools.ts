@@ -1,8 +1,9 @@
 import type { Message, RunAgentParameters, RunAgentResult } from "@ag-ui/client";
 import { defer, distinctUntilChanged, firstValueFrom, interval, map, skip, startWith } from "rxjs";
 import type { FrontendTool, LocalAgent, RuntimeConnection, ShownToolCall, ToolCallContext } from "../client/index.js";
-import type { OfferedTools } from "../client/tools/frontend-tools.js";
+import { NO_CALLS, type OfferedTools } from "../client/tools/frontend-tools.js";
 import { ToolCallsOfAgent } from "../client/tools/run-frontend-tools.js";
+import { nothingNew } from "../client/own-runs.js";
 import { asError } from "../client/read-until-done.js";
 import { randomId } from "../platform/ids.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
@@ -63,8 +64,6 @@ const QUIET: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>([
   "thread-busy",
 ]);
 
-const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] });
-
 const isQuestion = (tool: CopilotKitTool | undefined): boolean => tool?.type === "human-in-the-loop";
 
 /** By agent. They stay: a call that was left to them is not CopilotKit's, though its chat is gone. */
@@ -85,7 +84,7 @@ export class SharedTools {
   private onError: SharedToolsOptions["onError"];
   private readonly calls: ToolCallsOfAgent;
   private readonly listeners = new Set<() => void>();
-  private shown: readonly ShownToolCall[] = [];
+  private shown = NO_CALLS;
   /** By run id: what CopilotKit is given in place of a run. */
   private readonly handed = new Map<string, RunAgentResult>();
   /** By tool call id: the handlers that CopilotKit runs. */

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from "react";
 import type { LocalAgent, ShownToolCall } from "../client/index.js";
+import { NO_CALLS } from "../client/tools/frontend-tools.js";
 import { useRuntime } from "../react/index.js";
 import { isLive } from "./live-agent.js";
 import { shareQuestions } from "./questions.js";
@@ -14,7 +15,6 @@ export interface SharedToolCalls {
   readonly runAgain: (toolCallId: string) => Promise<void>;
 }
 
-const NO_CALLS: readonly ShownToolCall[] = [];
 const never = (): (() => void) => () => undefined;
 const noCalls = (): readonly ShownToolCall[] => NO_CALLS;
 

@@ -1,5 +1,5 @@
 import { createContext, createElement, useContext, useMemo, useSyncExternalStore, type ReactNode } from "react";
-import { RuntimeStores, type RuntimeConnection, type RuntimeStatus } from "../client/index.js";
+import { RuntimeStores, type ReadableStore, type RuntimeConnection, type RuntimeStatus } from "../client/index.js";
 
 /** Of {@link RuntimeProvider}. */
 export interface RuntimeProviderProps {
@@ -40,6 +40,19 @@ export function useStores(): RuntimeStores | undefined {
   if (stores === undefined)
     throw new Error("Put a <RuntimeProvider runtime={…}> around components that use its hooks.");
   return stores === "server" ? undefined : stores;
+}
+
+/** @internal Where there is no store, nobody is told of changes. */
+export const nobody = (): (() => void) => () => undefined;
+
+/** @internal What a store shows; `empty` on a server. */
+export function useSnapshot<Snapshot>(store: ReadableStore<Snapshot> | undefined, empty: Snapshot): Snapshot {
+  const nothing = (): Snapshot => empty;
+  return useSyncExternalStore(
+    store?.subscribe ?? nobody,
+    store?.getSnapshot ?? nothing,
+    store?.getServerSnapshot ?? nothing,
+  );
 }
 
 /** The connection that the provider was given; undefined on a server. */

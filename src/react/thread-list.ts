@@ -1,4 +1,4 @@
-import { useMemo, useSyncExternalStore } from "react";
+import { useMemo } from "react";
 import {
   emptyThreadList,
   threadListActions,
@@ -6,23 +6,16 @@ import {
   type ThreadListOptions,
   type ThreadListSnapshot,
 } from "../client/index.js";
-import { useStores } from "./provider.js";
+import { useSnapshot, useStores } from "./provider.js";
 
 /** A list of threads as it is shown now, and what can be done with it. The functions stay the same for a list. */
 export interface ThreadList extends ThreadListSnapshot, ThreadListActions {}
-
-const empty = (): ThreadListSnapshot => emptyThreadList;
-const nobody = (): (() => void) => () => undefined;
 
 /** The threads, newest first, kept up to date by the changes of all tabs. */
 export function useThreads(options: ThreadListOptions = {}): ThreadList {
   // The same store for the same options.
   const store = useStores()?.threadList(options);
-  const snapshot = useSyncExternalStore(
-    store?.subscribe ?? nobody,
-    store?.getSnapshot ?? empty,
-    store?.getServerSnapshot ?? empty,
-  );
+  const snapshot = useSnapshot(store, emptyThreadList);
   const actions = useMemo(() => threadListActions(store), [store]);
   return useMemo(() => ({ ...snapshot, ...actions }), [snapshot, actions]);
 }

@@ -17,7 +17,7 @@ import {
   type ThreadStoreOptions,
 } from "../client/index.js";
 import { randomId } from "../platform/ids.js";
-import { useStores } from "./provider.js";
+import { nobody, useSnapshot, useStores } from "./provider.js";
 
 /** Which agent runs, and how a thread is read. */
 export interface UseThreadOptions extends Pick<ThreadStoreOptions, "agentId" | "messageLimit"> {
@@ -32,8 +32,6 @@ export interface UseThreadOptions extends Pick<ThreadStoreOptions, "agentId" | "
 export interface Thread extends ThreadSnapshot, ThreadActions {}
 
 const EMPTY = emptyThread("");
-const empty = (): ThreadSnapshot => EMPTY;
-const nobody = (): (() => void) => () => undefined;
 
 /** The id of a thread that does not exist yet; another one once the app has taken it for its thread. */
 function useFreshId(threadId: string | undefined): string {
@@ -65,11 +63,7 @@ function useStore(threadId: string | undefined, { agentId, messageLimit }: UseTh
  */
 export function useThread(threadId: string | undefined, options: UseThreadOptions): Thread {
   const store = useStore(threadId, options);
-  const snapshot = useSyncExternalStore(
-    store?.subscribe ?? nobody,
-    store?.getSnapshot ?? empty,
-    store?.getServerSnapshot ?? empty,
-  );
+  const snapshot = useSnapshot(store, EMPTY);
   // The store's own status: while a page is hydrated, the hook still shows what the server did.
   const isLoading = threadId !== undefined && store?.getSnapshot().status === "loading";
   if (options.suspense === true && isLoading) throw store.settled();

@@ -3,8 +3,7 @@ import type { RunAgentParameters } from "@ag-ui/client";
 import type { WaitingRun } from "../../wire/waiting-shapes.js";
 import type { LocalAgentConfig, LocalRunParameters } from "../local-agent.js";
 import type { RunFailure, ThreadRun } from "../thread-run.js";
-import type { ShownToolCall } from "../tools/frontend-tool-runner.js";
-import type { FrontendTools } from "../tools/frontend-tools.js";
+import { NO_CALLS, type FrontendTools, type ShownToolCall } from "../tools/frontend-tools.js";
 
 /** A thread as it is shown now. Messages that did not change are the same objects as before. */
 export interface ThreadSnapshot {
@@ -61,7 +60,6 @@ export interface SendOptions extends RunOptions, Pick<LocalRunParameters, "onBus
 }
 
 export const NO_INTERRUPTS: readonly Interrupt[] = [];
-export const NO_CALLS: readonly ShownToolCall[] = [];
 export const NONE_WAITS: readonly WaitingRun[] = [];
 
 /** A thread that nothing is known of yet. */

@@ -11,14 +11,12 @@ import type { WaitingApi } from "../waiting/waiting-api.js";
 import type { WaitingRun } from "../../wire/waiting-shapes.js";
 import { againAfterErrors, asError, readUntilDone } from "../read-until-done.js";
 import { busyWith, type ThreadRun } from "../thread-run.js";
-import type { ShownToolCall } from "../tools/frontend-tool-runner.js";
-import { FrontendTools, withTools } from "../tools/frontend-tools.js";
+import { FrontendTools, NO_CALLS, withTools, type ShownToolCall } from "../tools/frontend-tools.js";
 import { ToolCallsOfAgent } from "../tools/run-frontend-tools.js";
 import { partOfFile } from "./attachments.js";
 import { sameList, Store } from "./store.js";
 import {
   emptyThread,
-  NO_CALLS,
   NO_INTERRUPTS,
   NONE_WAITS,
   type RunOptions,

@@ -5,27 +5,16 @@ import { messageOf, RunnerError, type RunnerErrorCode } from "../../run/errors.j
 import type { ThreadToolCalls, WaitingToolCall } from "../../wire/shapes.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
-import { againAfterErrors, asError } from "../read-until-done.js";
-import { withTools, type FrontendTool, type OfferedTools, type ToolCallContext } from "./frontend-tools.js";
+import { againAfterErrors, asError, backoff } from "../read-until-done.js";
+import {
+  NO_CALLS,
+  withTools,
+  type FrontendTool,
+  type OfferedTools,
+  type ShownToolCall,
+  type ToolCallContext,
+} from "./frontend-tools.js";
 import { hasUnanswered, mayWait } from "./may-wait.js";
-
-/** A tool call that waits for the front end, as a page shows it. */
-export interface ShownToolCall {
-  readonly toolCallId: string;
-  readonly name: string;
-  /**
-   * - `open`: waits for a tab that offers the tool, or for an answer. Of a run of another device: for a tab there.
-   * - `running`: a handler runs; `isHere`: in this tab.
-   * - `interrupted`: its tab has died in the middle of a handler that must not run twice: run it again, or answer it.
-   * - `answered`: has its result; the agent goes on when all have theirs.
-   */
-  readonly status: "open" | "running" | "interrupted" | "answered";
-  readonly isHere: boolean;
-  /** A run of another device has called: tabs there run the handler. Here somebody may answer, or have it run here. */
-  readonly elsewhere?: true;
-  /** Of one that is answered: the id that the message with its result has. */
-  readonly resultId?: string;
-}
 
 /** Another tab that gave the last result starts the next run; after this time (ms) it is taken for gone. */
 const GO_ON_MS = 1_500;
@@ -34,11 +23,10 @@ const GO_ON_BARE_MS = 15_000;
 /** The tab that started the run comes first: how long the others leave its calls to it, if they are shown, or hidden. In ms. */
 const LEAVE_MS = 300;
 const LEAVE_HIDDEN_MS = 1_500;
-/** Backoff of what the host did not answer: first and longest wait, in ms. */
+/** When it is looked again, after what may pass soon, and later, in ms. */
 const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 
-const NO_CALLS: readonly ShownToolCall[] = [];
 const NONE: ThreadToolCalls = { calls: [] };
 
 /** Asking again does not help. */
@@ -436,12 +424,12 @@ function givenText(result: unknown): string {
 
 /** Repeats what the host did not answer, until it says yes or no. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
-  for (let pause = RETRY_MS; ; pause = Math.min(2 * pause, RETRY_MAX_MS)) {
+  for (let failures = 1; ; failures++) {
     try {
       return await work();
     } catch (error) {
       if (RunnerError.is(error) && FINAL.has(error.code)) throw error;
-      await new Promise((resolve) => setTimeout(resolve, pause));
+      await new Promise((resolve) => setTimeout(resolve, backoff(failures)));
     }
   }
 }

@@ -4,6 +4,27 @@ import { Subject, type Observable } from "rxjs";
 import { invalidInput } from "../../run/errors.js";
 import { cloneJson } from "../../run/json.js";
 
+/** A tool call that waits for the front end, as a page shows it. */
+export interface ShownToolCall {
+  readonly toolCallId: string;
+  readonly name: string;
+  /**
+   * - `open`: waits for a tab that offers the tool, or for an answer. Of a run of another device: for a tab there.
+   * - `running`: a handler runs; `isHere`: in this tab.
+   * - `interrupted`: its tab has died in the middle of a handler that must not run twice: run it again, or answer it.
+   * - `answered`: has its result; the agent goes on when all have theirs.
+   */
+  readonly status: "open" | "running" | "interrupted" | "answered";
+  readonly isHere: boolean;
+  /** A run of another device has called: tabs there run the handler. Here somebody may answer, or have it run here. */
+  readonly elsewhere?: true;
+  /** Of one that is answered: the id that the message with its result has. */
+  readonly resultId?: string;
+}
+
+/** The same list each time: whoever compares lists need not look into it. */
+export const NO_CALLS: readonly ShownToolCall[] = [];
+
 /** What a handler is told of its call. */
 export interface ToolCallContext {
   readonly threadId: string;

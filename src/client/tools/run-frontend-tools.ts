@@ -4,11 +4,9 @@ import { loaded } from "../../run/loaded.js";
 import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
 import { readUntilDone } from "../read-until-done.js";
-import type { FrontendToolRunner, FrontendToolRunnerOptions, ShownToolCall } from "./frontend-tool-runner.js";
-import type { FrontendTools, OfferedTools } from "./frontend-tools.js";
+import type { FrontendToolRunner, FrontendToolRunnerOptions } from "./frontend-tool-runner.js";
+import { NO_CALLS, type FrontendTools, type OfferedTools, type ShownToolCall } from "./frontend-tools.js";
 import { mayWait } from "./may-wait.js";
-
-const NONE: readonly ShownToolCall[] = [];
 
 /**
  * The front-end tool calls of the thread that an agent follows. What runs them is loaded when the page offers a tool, or a
@@ -52,7 +50,7 @@ export class ToolCallsOfAgent {
       mayWait(this.agent)
         .pipe(
           // What was shown when it ended is over.
-          tap((threadId) => threadId === undefined && changed(NONE)),
+          tap((threadId) => threadId === undefined && changed(NO_CALLS)),
           filter(Boolean),
           take(1),
         )
