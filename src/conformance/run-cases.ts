@@ -76,11 +76,7 @@ export const runCases = cases([
       mustBeOneRun("the replay", replay, input);
       await tab.take(replay);
       const text = textOf(tab.view, answerId(input));
-      expectSame(
-        text,
-        FIRST_PART + SECOND_PART,
-        "the replay must hold all that the agent said after the unsubscribing",
-      );
+      expectSame(text, FIRST_PART + SECOND_PART, "the replay must hold all that the agent said");
     },
   },
   {
@@ -169,11 +165,7 @@ export const runCases = cases([
       await other.thread.mustBeRunning();
       second.goOn.open();
       const events = await runs[1].all();
-      expectThat(
-        events.some(hasText(SECOND_PART)),
-        "the other thread's run must come to its own end",
-        runs[1].account(),
-      );
+      expectThat(events.some(hasText(SECOND_PART)), "the other run must come to its own end", runs[1].account());
       await one.thread.mustBeFree("after its stop");
     },
   },
@@ -207,11 +199,8 @@ export const runCases = cases([
         await tab.thread.run(agent, input).all();
       }
       const starts = (await tab.thread.replay()).filter((event) => event.type === EventType.RUN_STARTED);
-      expectSame(
-        starts.map((event) => event["runId"]),
-        asked,
-        "the replay must have all runs in their order",
-      );
+      const order = starts.map((event) => event["runId"]);
+      expectSame(order, asked, "the replay must have all runs in their order");
     },
   },
 ]);

@@ -1,9 +1,11 @@
 import { EventType } from "@ag-ui/core";
 import type { Interrupt, RunAgentInput } from "@ag-ui/client";
-import { RunnerError } from "../run/errors.js";
+import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { cases } from "./case.js";
 import { expectSame, expectThat, shown } from "./expect.js";
 import { answering, held, say } from "./good-agents.js";
+import type { Gate } from "./patience.js";
+import type { Recording } from "./recording.js";
 import { heldRun } from "./steps.js";
 import { scriptedAgent } from "./scripted-agent.js";
 import { Tab } from "./tab.js";
@@ -25,12 +27,11 @@ function patching(value: unknown, seen: RunAgentInput[] = []): ReturnType<typeof
 }
 
 /** Records its input and finishes. */
-function noting(seen: RunAgentInput[]): ReturnType<typeof scriptedAgent> {
-  return scriptedAgent(({ input, emit }) => {
+const noting = (seen: RunAgentInput[]): ReturnType<typeof scriptedAgent> =>
+  scriptedAgent(({ input, emit }) => {
     seen.push(structuredClone(input));
     emit(say.started(input), say.finished(input));
   });
-}
 
 const INTERRUPT: Interrupt = { id: "approval", reason: "needs a person" };
 
@@ -40,6 +41,16 @@ function asking(...ids: readonly string[]): ReturnType<typeof scriptedAgent> {
     const interrupts = ids.map((id) => ({ ...INTERRUPT, id }));
     emit(say.started(input), { ...say.finished(input), outcome: { type: "interrupt", interrupts } });
   });
+}
+
+/** The error with which a run must be refused, its agent not started. */
+async function refusalOf(run: Recording, called: Gate, code: RunnerErrorCode): Promise<RunnerError> {
+  const end = await run.whenEnded();
+  const error = end.is === "completed" ? undefined : end.error;
+  const how = end.is === "completed" ? run.account() : shown(String(error));
+  expectThat(RunnerError.is(error, code), `it must be refused with the code "${code}"`, how);
+  expectThat(!called.isOpen, "the agent of a refused run must not be started");
+  return error;
 }
 
 export const truthCases = cases([
@@ -178,20 +189,12 @@ export const truthCases = cases([
       const tab = new Tab(bench.thread());
       await tab.turn(asking(INTERRUPT.id), "may I?");
       const open = await tab.mustBeOnReplay();
-      expectSame(
-        open.interrupts.map(({ id }) => id),
-        [INTERRUPT.id],
-        "the interrupt must be open on replay",
-      );
-
-      let resume: RunAgentInput["resume"];
-      const resumed = scriptedAgent(({ input, emit }) => {
-        resume = structuredClone(input.resume);
-        emit(say.started(input), say.finished(input));
-      });
+      const ids = open.interrupts.map(({ id }) => id);
+      expectSame(ids, [INTERRUPT.id], "the interrupt must be open on replay");
+      const seen: RunAgentInput[] = [];
       const answer = [{ interruptId: INTERRUPT.id, status: "resolved" as const, payload: { yes: true } }];
-      await tab.take(await tab.thread.run(resumed, tab.ask(undefined, { resume: answer })).all());
-      expectSame(resume, answer, "the agent must be given input.resume");
+      await tab.take(await tab.thread.run(noting(seen), tab.ask(undefined, { resume: answer })).all());
+      expectSame(seen[0]?.resume, answer, "the agent must be given input.resume");
       const view = await tab.mustBeOnReplay();
       expectSame(view.interrupts, [], "no interrupt may be open after the run that resumed it");
     },
@@ -210,13 +213,8 @@ export const truthCases = cases([
         const { agent, called, goOn } = held();
         goOn.open();
         const run = tab.thread.run(agent, tab.ask(undefined, resume && { resume }));
-        const end = await run.whenEnded();
-        const error = end.is === "completed" ? undefined : end.error;
-        const isRefused = RunnerError.is(error, "interrupts-open");
-        const how = end.is === "completed" ? run.account() : shown(String(error));
-        expectThat(isRefused, 'it must be refused with the code "interrupts-open"', how);
-        expectSame(error.details["interruptIds"], ["one", "two"], "the error must name what is open");
-        expectThat(!called.isOpen, "the agent of a refused run must not be started");
+        const { details } = await refusalOf(run, called, "interrupts-open");
+        expectSame(details["interruptIds"], ["one", "two"], "the error must name what is open");
       }
       expectSame(await tab.mustBeOnReplay(), before, "nothing of a refused run may be recorded");
       const resume = [one, { interruptId: "two", status: "cancelled" as const }];
@@ -279,11 +277,7 @@ export const truthCases = cases([
       const { agent, called, goOn } = held();
       goOn.open();
       const again = tab.thread.run(agent, tab.ask("something else", { runId: input.runId }));
-      const end = await again.whenEnded();
-      const refused = end.is !== "completed" && RunnerError.is(end.error, "run-exists");
-      const how = end.is === "completed" ? again.account() : shown(String(end.error));
-      expectThat(refused, 'a known run id with another input must be refused with code "run-exists"', how);
-      expectThat(!called.isOpen, "the agent of a refused run must not be started");
+      await refusalOf(again, called, "run-exists");
       await tab.thread.mustBeFree("after a refused run");
     },
   },

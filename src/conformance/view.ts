@@ -79,12 +79,7 @@ export function mustBeValid(name: string, events: readonly BaseEvent[]): void {
   let reason: unknown;
   from([...events])
     .pipe(verifyEvents())
-    .subscribe({
-      next: () => passed++,
-      error: (error: unknown) => {
-        reason = error;
-      },
-    });
+    .subscribe({ next: () => passed++, error: (error: unknown) => (reason = error) });
   if (reason === undefined) return;
   const types = events.map((event) => event.type);
   fail(`verifyEvents must accept ${name}`, `at event ${passed} of ${shown(types)} it says: ${messageOf(reason)}`);
@@ -105,11 +100,7 @@ export function mustBeOneRun(
   expectThat(count(EventType.RUN_STARTED) === 1, `${name} must have one RUN_STARTED`, `it is ${shown(types)}`);
   const ends = events.filter(isTerminal);
   expectThat(ends.length === 1, `${name} must have exactly one terminal event`, `it is ${shown(types)}`);
-  expectThat(
-    isTerminal(events.at(-1)!),
-    `the terminal event of ${name} must be its last event`,
-    `it is ${shown(types)}`,
-  );
+  expectThat(ends[0] === events.at(-1), `the terminal event of ${name} must be its last`, `it is ${shown(types)}`);
   for (const event of [events[0]!, ends[0]!]) {
     if (event.type === EventType.RUN_ERROR) continue;
     const named = { threadId: event["threadId"], runId: event["runId"] };
@@ -135,11 +126,8 @@ export function mustBeClosed(name: string, events: readonly BaseEvent[]): void {
       if (event.type === start) open.add(event[id]);
       else if (ends.includes(event.type)) open.delete(event[id]);
     }
-    expectThat(
-      open.size === 0,
-      `${name} must close what it opened before its terminal event`,
-      `open by ${start}: ${shown([...open])}`,
-    );
+    const rule = `${name} must close what it opened before its terminal event`;
+    expectThat(open.size === 0, rule, `open by ${start}: ${shown([...open])}`);
   }
 }
 

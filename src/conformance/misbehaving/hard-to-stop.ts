@@ -85,11 +85,7 @@ export const HARD_TO_STOP = allStopped([
       })(),
     check: ({ view, input }) => {
       const said = JSON.stringify(view.messages.find((message) => message.id === answerId(input)));
-      expectThat(
-        !said.includes("much too late"),
-        "what an agent emits after its run is over must not be recorded",
-        said,
-      );
+      expectThat(!said.includes("much too late"), "nothing may be recorded after the end of a run", said);
     },
   },
 ]);
