@@ -5,7 +5,7 @@ import type { DeviceName } from "../storage/devices.js";
 import type { RunRow } from "../storage/run-store.js";
 import type { Devices } from "./devices.js";
 import { IncomingRun, type Written } from "./incoming.js";
-import { changeList, mayBeDeleted } from "./log-changes.js";
+import { changeList, isFromBefore } from "./log-changes.js";
 import { answerOfSpace, type PendingToolCall } from "../storage/pending-tool-calls.js";
 import type { ActiveMessage, DeletedMessage, ResultMessage, RunMessage, ThreadMessage } from "./messages.js";
 import type { MirrorContext } from "./mirror.js";
@@ -256,7 +256,7 @@ export class Arrivals {
     while (prev !== null && !(await this.isThere(prev, incoming))) {
       const before = this.leftOut.get(prev);
       const head = await store.head(this.threadId);
-      if (before === undefined && mayBeDeleted(head, this.record())) return;
+      if (before === undefined && isFromBefore(head, this.record())) return;
       missing.add(prev);
       const end = head && (await store.run(this.threadId, head.activeRunIndex).catch(unlessDamaged));
       const names = [before, incoming.behind, end && runName(end)];
@@ -265,11 +265,12 @@ export class Arrivals {
     if (prev !== incoming.run.prev) incoming.run = { ...incoming.run, prev };
   }
 
-  /** The run is in the log, or on its way before this one. */
+  /** The run is in the log, or on its way: before this one, unless the thread was deleted. */
   private async isThere(name: string, one: IncomingRun): Promise<boolean> {
+    const { wasDeleted } = this.record().state;
     for (const before of this.waiting) {
       if (before.is !== "run") continue;
-      if (before.run === one) break;
+      if (before.run === one && wasDeleted !== true) break;
       if (runName(before.run.run) === name) return true;
     }
     return (await this.context.parts.store.runNamed(this.threadId, namedRun(name))) !== undefined;

@@ -66,9 +66,12 @@ export async function afterDeletion(
 /** It was deleted since its first run was this one: what limits have cut off was not. */
 const beginsLater = ({ cut, first = 0 }: ThreadHead, known: number): boolean => cut !== true && first > known;
 
-/** Hosts of this device may have deleted the thread, which others are still to be told: what is missing here may be there. */
-export const mayBeDeleted = (head: ThreadHead | undefined, { deleting, first = 0 }: ThreadRecord): boolean =>
-  deleting !== undefined || head?.deleted === true || (head !== undefined && beginsLater(head, first));
+/** The thread was deleted, here or elsewhere: what is missing may be there, or may come again. */
+export const isFromBefore = (head: ThreadHead | undefined, { state, deleting, first = 0 }: ThreadRecord): boolean =>
+  state.wasDeleted === true ||
+  deleting !== undefined ||
+  head?.deleted === true ||
+  (head !== undefined && beginsLater(head, first));
 
 /**
  * Whether hosts of this device have deleted the thread while nobody looked, and nothing but what they have added since is in

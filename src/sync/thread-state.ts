@@ -46,6 +46,8 @@ export interface ThreadState {
   /** Ids of the tool calls of a run that have their results. */
   readonly results?: { readonly of: string; readonly toolCallIds: readonly string[] };
   readonly deleted?: true;
+  /** It was deleted before: of what was added unseen, the runs that it continues come again, maybe behind it. */
+  readonly wasDeleted?: true;
   readonly title?: string;
   readonly archived?: boolean;
   readonly pinned?: boolean;
@@ -213,7 +215,7 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       return nothing;
     case "deleted":
       if (message.knew !== state.lastRun) return nothing;
-      return { state: { ...NO_ENTRIES, last: seq, lastRun: seq, deleted: true }, outcome: "deleted" };
+      return { state: { ...NO_ENTRIES, last: seq, lastRun: seq, deleted: true, wasDeleted: true }, outcome: "deleted" };
   }
 }
 

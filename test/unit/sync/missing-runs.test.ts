@@ -80,6 +80,28 @@ test.for([
   await eventually(async () => expect(await tree(watch, "t")).toEqual({}));
 });
 
+test("what was added unseen to a deleted thread waits for the runs that it continues: they are sent again behind it", async () => {
+  const { server, phone } = await bothHave("r1");
+  const first = server.entries.slice();
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(2));
+  const second = server.entries.slice(first.length);
+  const other = new MemoryServer();
+  const key = await keyOfThread("t");
+  const add = (body: Uint8Array) => other.add(key, body, other.last, `entry ${other.last}`);
+  for (const { body } of first) add(body);
+  const knew = other.last;
+  add(encodeMessage({ type: "deleted", knew, threadId: "t", device: { id: "gone", name: "Gone" } }));
+  for (const { body } of second) add(body);
+  const tablet = device(other, "Tablet");
+  await inStep(tablet);
+  const seq = other.last;
+  await eventually(async () => expect((await tablet.database.thread(key))?.state.last ?? seq).toBe(seq));
+  for (const { body } of first) add(body);
+  const [late, both] = [device(other, "Late"), { r1: { prev: null }, r2: { prev: "r1" } }];
+  for (const one of [tablet, late]) await eventually(async () => expect(await tree(one, "t")).toMatchObject(both));
+});
+
 test("a run that could not be written down, and a restart, do not keep what continues it", async () => {
   const { server, phone, laptop } = await pair();
   await laptop.close();
