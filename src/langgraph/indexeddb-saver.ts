@@ -15,19 +15,7 @@ import {
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Clock } from "../platform/clock.js";
 import { DEFAULT_DB_NAME, langGraphDbName, userDbName } from "../platform/names.js";
-import {
-  checkKind,
-  checkNames,
-  CLOCK,
-  ID,
-  LIST,
-  OBJECT,
-  TEXTS,
-  TIMEOUT,
-  USER,
-  type Check,
-  type Names,
-} from "../run/options.js";
+import { checkKind, checkNames, CLOCK, ID, LIST, OBJECT, TEXTS, TIMEOUT, USER, type Names } from "../run/options.js";
 import { RunnerError } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import { equalJson, isRecord } from "../run/json.js";
@@ -85,7 +73,7 @@ const NAMES: Names<IndexedDBSaverOptions> = {
   encryption: ENCRYPTION,
 };
 
-const RECORD: Check = [isRecord, "a plain object"];
+const RECORD = [isRecord, "a plain object"] as const;
 
 const LIST_OPTIONS: Names<CheckpointListOptions> = {
   limit: [(given) => typeof given === "number" && !Number.isNaN(given), "a number"],
@@ -186,7 +174,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     newVersions: ChannelVersions,
   ): Promise<RunnableConfig> {
     const names = namesIn(config);
-    // What is no such object once it is read again would make the checkpoint, and so its thread, unreadable.
+    // Anything else would be saved, and make the thread unreadable.
     for (const [field, given] of Object.entries({ checkpoint, metadata, newVersions })) checkKind(field, given, RECORD);
     const { channel_values: values = {}, channel_versions: versions } = checkpoint;
     checkKind("checkpoint.channel_values", values, RECORD);
