@@ -7,7 +7,7 @@ import type {
   RunAgentParameters,
   RunAgentResult,
 } from "@ag-ui/client";
-import { defer, finalize, mergeMap, type Observable, Subject, tap } from "rxjs";
+import { defer, finalize, lastValueFrom, mergeMap, type Observable, Subject, tap } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
 import { loaded } from "../run/loaded.js";
@@ -242,6 +242,14 @@ export class LocalAgent extends ThreadAgent {
             this.pendingInterrupts = [];
             this.begun.add(runId);
             return this.runSession(parameters, subscriber).finally(() => this.begun.delete(runId));
+          },
+          runUnseen: (is) => {
+            const { threadId, agentId } = request.run;
+            const frames$ =
+              is === "free"
+                ? runFrames(this.link, request.run, () => undefined)
+                : attachFrames(this.link, { threadId, agentId, runId });
+            return lastValueFrom(frames$, { defaultValue: undefined });
           },
           caughtUp: () => this.follower?.caughtUp(),
           read: () => this.connectAgent(),

@@ -15,8 +15,11 @@ import { sharedController } from "../platform/abort.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import type { ModelCall, ModelFrame, ModelPart, OfferNews, OfferOrder } from "../wire/model-frames.js";
 import { sendFrames } from "../wire/send-frames.js";
-import { backoff } from "./read-until-done.js";
 import type { PageModel } from "./page-model.js";
+
+/** Retry backoff of an offer that the host did not take: first and longest wait, in ms. */
+const RETRY_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
 
 /** Codes after which the same offer fails again. */
 const FINAL: ReadonlySet<string> = new Set(["refused", "invalid-input", "closed"]);
@@ -54,7 +57,7 @@ export function serveModel(model: PageModel, offerTo: OfferTo, failed: (error: u
       delay: (error: unknown, times) => {
         failed(error);
         if (RunnerError.is(error) && FINAL.has(error.code)) return EMPTY;
-        return timer(backoff(times));
+        return timer(Math.min(RETRY_MS * 2 ** (times - 1), RETRY_MAX_MS));
       },
       resetOnSuccess: true,
     }),

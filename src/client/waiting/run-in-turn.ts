@@ -1,11 +1,10 @@
 import type { AgentSubscriber, BaseEvent, Message, RunAgentResult, RunFinishedEvent } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
-import { concatMap, filter, firstValueFrom, lastValueFrom, type Observable } from "rxjs";
+import { concatMap, filter, firstValueFrom, type Observable } from "rxjs";
 import { RunnerError } from "../../run/errors.js";
 import { messageIdsOf } from "../../run/message-ids.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { Enqueued } from "../../wire/waiting-shapes.js";
-import { attachFrames, runFrames } from "../frames.js";
 import type { HostLink } from "../host-link.js";
 import type { ThreadRun } from "../thread-run.js";
 import { waitingApi } from "./waiting-api.js";
@@ -22,6 +21,8 @@ export interface AgentInTurn {
   readonly run: () => Promise<RunAgentResult>;
   /** Reads the run, which was started by a host. */
   readonly attach: () => Promise<RunAgentResult>;
+  /** Resolves at the end of the run, which is started where it is `free`. */
+  readonly runUnseen: (queued: Enqueued) => Promise<unknown>;
   /** Resolves when everything is shown, where the agent follows its thread; undefined where it does not. */
   readonly caughtUp: () => Promise<void> | undefined;
   /** Reads what the agent has not read of its thread, to the end of the live run. */
@@ -44,17 +45,16 @@ export async function runInTurn(
   subscriber?: AgentSubscriber,
 ): Promise<RunAgentResult> {
   const { link } = agent;
-  const { threadId, agentId, input } = request;
+  const { threadId, input } = request;
   const { runId } = input;
-  const ofRun$ = attachFrames(link, { threadId, agentId, runId });
   /** Where the page has set another thread: the run goes on in its own, and is not shown. */
-  const unseen = async (frames$ = ofRun$): Promise<RunAgentResult> => {
-    await lastValueFrom(frames$, { defaultValue: undefined });
+  const unseen = async (): Promise<RunAgentResult> => {
+    await agent.runUnseen(queued);
     return resultOf(agent, threadId, runId, input.messages);
   };
   const isLeft = (): boolean => agent.threadId() !== threadId;
   if (queued !== "waits") {
-    if (isLeft()) return unseen(queued === "free" ? runFrames(link, request, () => undefined) : ofRun$);
+    if (isLeft()) return unseen();
     agent.putBack();
     return queued === "free" ? agent.run() : agent.attach();
   }
