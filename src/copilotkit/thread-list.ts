@@ -66,8 +66,13 @@ export function ThreadList({ threadId, onOpen, onNew, className, ...given }: Thr
     list.hasMore &&
       createElement(
         "button",
-        // A failure is told by `error`.
-        { type: "button", disabled: list.isLoadingMore, onClick: () => void list.loadMore().catch(() => undefined) },
+        {
+          type: "button",
+          // Not `disabled`: the focus stays on it.
+          "aria-disabled": list.isLoadingMore,
+          // A failure is told by `error`.
+          onClick: () => void list.loadMore().catch(() => undefined),
+        },
         labels.more,
       ),
     createElement(

@@ -8,6 +8,28 @@ import { pageRuntime, root } from "./kit.js";
 const button = (element: HTMLElement, label: string): HTMLButtonElement =>
   element.querySelector(`[aria-label="${label}"]`)!;
 
+test("the focus stays on the button while it loads more", async () => {
+  const runtime = pageRuntime();
+  for (const threadId of ["one", "two", "three"]) {
+    const agent = runtime.agent("echo", { threadId });
+    agent.addMessage({ id: threadId, role: "user", content: threadId });
+    await agent.runAgent();
+  }
+  const element = root();
+  const mounted = createRoot(element);
+  onTestFinished(() => mounted.unmount());
+  const nothing = (): void => undefined;
+  const list = h(ThreadList, { threadId: undefined, limit: 1, onOpen: nothing, onNew: nothing });
+  mounted.render(h(RuntimeProvider, { runtime }, list));
+  const more = (): HTMLButtonElement | undefined =>
+    [...element.querySelectorAll("button")].find(({ textContent }) => textContent === "Show more");
+  await vi.waitFor(() => expect(more()).toBeDefined());
+  more()!.focus();
+  more()!.click();
+  await vi.waitFor(() => expect(element.querySelectorAll("li")).toHaveLength(2));
+  expect(document.activeElement).toBe(more());
+});
+
 test("the focus stays in the list when the row that had it goes away", async () => {
   const runtime = pageRuntime();
   for (const threadId of ["one", "two"]) {
