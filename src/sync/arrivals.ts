@@ -1,5 +1,5 @@
 import { messageOf, RunnerError } from "../run/errors.js";
-import { isUnreadable, unlessDamaged } from "../runner/history/run-log.js";
+import { isUnreadable } from "../runner/history/run-log.js";
 import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow } from "../storage/run-store.js";
@@ -40,15 +40,18 @@ export class Arrivals {
   /** By name: runs of which more may come. */
   private readonly runs = new Map<string, IncomingRun>();
   /** By name: runs of which nothing is in the log, though they were read to the end, with those that they continue. */
-  private readonly leftOut = new Map<string, string | null>();
+  private readonly leftOut: Map<string, string | null>;
 
-  /** @param forget deletes the thread, as another device did */
+  /** @param forget deletes the thread, as another device did. @param lacks it is remembered that a run is not in the log */
   constructor(
     private readonly context: ArrivalsContext,
     private readonly record: () => ThreadRecord,
     private readonly forget: () => Promise<Written>,
+    private readonly lacks: (name: string, prev: string | null) => void,
   ) {
-    this.threadId = record().threadId;
+    const { threadId, lacks: known } = record();
+    this.threadId = threadId;
+    this.leftOut = new Map(known);
   }
 
   get areWrittenDown(): boolean {
@@ -87,14 +90,15 @@ export class Arrivals {
     this.waiting.push(one);
   }
 
-  /** A run begins. @param behind the end of the active path then */
-  expect(message: RunMessage, isBeside: boolean, behind: string | null): void {
-    this.push(new IncomingRun(this.context, message, isBeside, behind));
+  /** A run begins, or is sent again, maybe by another device that has it whole. @param behind the end of the active path then */
+  expect(message: RunMessage, isBeside: boolean, behind: string | null, row: RunRow | undefined): void {
+    const isCopy = row?.device !== undefined && row.device.id !== message.device.id && row.status === "broken";
+    this.push(new IncomingRun(this.context, message, isBeside, behind, isCopy ? { toStop: undefined } : undefined));
   }
 
   /** It is still to be written down, or to the end. */
   expects(name: string): boolean {
-    return this.waiting.some((one) => one.is === "run" && runName(one.run.run) === name);
+    return this.named(name) !== undefined;
   }
 
   /** What comes of it is added to what is still to be written down. */
@@ -164,11 +168,12 @@ export class Arrivals {
       const waits: boolean = isBlocked && one.is !== "thread" && !(one.is === "run" && one.run.isLive);
       const written: Written = waits ? "blocked" : await this.writeIfValid(one);
       // Something may have come meanwhile for a run that was broken off.
-      const isDone: boolean = written === "done" && !(one.is === "run" && one.run.hasMore);
-      if (isDone && one.is === "run" && one.run.isLeftOut) this.leftOut.set(runName(one.run.run), one.run.run.prev);
+      const isOver: boolean = written === "done" || written === "nothing";
+      const isDone: boolean = isOver && !(one.is === "run" && one.run.hasMore);
+      if (isDone && written === "done" && one.is === "run" && one.run.isLeftOut) this.leaveOut(one.run.run);
       if (isDone) this.waiting.splice(this.waiting.indexOf(one), 1);
       if (isDone || (one.is === "run" && one.run.isLive)) this.context.wrote();
-      isBlocked ||= written === "blocked" || (written === "done" && !isDone);
+      isBlocked ||= written === "blocked" || (isOver && !isDone);
       if (written === "later") this.later.add(one);
       else this.later.delete(one);
     }
@@ -188,6 +193,11 @@ export class Arrivals {
     return run;
   }
 
+  private named(name: string | null): IncomingRun | undefined {
+    for (const one of this.waiting) if (one.is === "run" && runName(one.run.run) === name) return one.run;
+    return undefined;
+  }
+
   private waitingRun(name: string): IncomingRun | undefined {
     const known = this.runs.get(name);
     return this.waiting.some((one) => one.is === "run" && one.run === known) ? known : undefined;
@@ -203,6 +213,7 @@ export class Arrivals {
       if (one.is === "run") {
         await one.run.giveUp("A part of it cannot be read").catch(() => undefined);
         one.run.giveWay();
+        this.runs.delete(runName(one.run.run));
       }
       return "done";
     }
@@ -241,39 +252,57 @@ export class Arrivals {
       case "result":
         return this.writeResult(one.message, this.waiting[0] === one);
       case "deleted":
-        return this.waiting[0] === one ? this.forget() : "later";
+        return this.writeDeletion(one);
     }
   }
 
+  /** What waits for something before it goes with the thread. */
+  private async writeDeletion(one: Waiting): Promise<Written> {
+    const before = this.waiting.slice(0, this.waiting.indexOf(one));
+    if (!before.every((other) => this.later.has(other))) return "later";
+    const written = await this.forget();
+    if (written === "done") this.waiting.splice(0, before.length);
+    return written;
+  }
+
+  /** Nothing of the run is in the log, and nothing more of it comes. */
+  private leaveOut(run: RunMessage): void {
+    const name = runName(run);
+    if (!this.leftOut.has(name)) this.lacks(name, run.prev);
+    this.leftOut.set(name, run.prev);
+  }
+
   /**
-   * What continues a run that was left out stands behind the one before that. So does what continues one that was never sent,
-   * since its device cannot read it: what was the end of the active path then is the next best.
+   * What continues a run that was left out stands behind the one before that. So does what continues one that was never sent:
+   * what was the end of the active path then is the next best, unless limits have cut off what came before here.
    */
   private async rebase(incoming: IncomingRun): Promise<void> {
-    const { store } = this.context.parts;
     let { prev } = incoming.run;
+    // Names may lie: one that continues itself ends this, too.
     const missing = new Set<string>();
     while (prev !== null && !(await this.isThere(prev, incoming))) {
-      const before = this.leftOut.get(prev);
-      const head = await store.head(this.threadId);
-      if (before === undefined && isFromBefore(head, this.record())) return;
+      let before = this.leftOut.get(prev);
+      if (before === undefined) {
+        const { behind } = incoming;
+        const head = await this.context.parts.store.head(this.threadId);
+        // It may come yet: of a deleted thread, or where the servers have lost what came first, it is sent again.
+        if (behind === null || isFromBefore(head, this.record())) return;
+        before = head?.cut === true ? null : behind;
+      }
       missing.add(prev);
-      const end = head && (await store.run(this.threadId, head.activeRunIndex).catch(unlessDamaged));
-      const names = [before, incoming.behind, end && runName(end)];
-      prev = names.find((name) => name !== undefined && (name === null || !missing.has(name))) ?? null;
+      prev = before === null || missing.has(before) ? null : before;
     }
     if (prev !== incoming.run.prev) incoming.run = { ...incoming.run, prev };
   }
 
-  /** The run is in the log, or on its way: before this one, unless the thread was deleted. */
+  /** The run is in the log, or on its way, and does not wait for this one. */
   private async isThere(name: string, one: IncomingRun): Promise<boolean> {
-    const { wasDeleted } = this.record().state;
-    for (const before of this.waiting) {
-      if (before.is !== "run") continue;
-      if (before.run === one && wasDeleted !== true) break;
-      if (runName(before.run.run) === name) return true;
+    const passed = new Set<IncomingRun>();
+    for (let at = this.named(name); at !== undefined && !passed.has(at); at = this.named(at.run.prev)) {
+      if (at === one) return false;
+      passed.add(at);
     }
-    return (await this.context.parts.store.runNamed(this.threadId, namedRun(name))) !== undefined;
+    return passed.size > 0 || (await this.context.parts.store.runNamed(this.threadId, namedRun(name))) !== undefined;
   }
 
   /** The result of a tool call. Where the thread has gone on here without it, nobody waits for it. */

@@ -12,8 +12,11 @@ import { runName } from "./run-name.js";
 /** Events fetched from the log at a time. */
 const PAGE_EVENTS = 8_192;
 
-/** How an attempt to write something down ended: it is there; it waits for something else to come; or for the thread. */
-export type Written = "done" | "later" | "blocked";
+/**
+ * How an attempt to write something down ended: it is there; there is nothing to write, though something may come yet; it
+ * waits for something else to come; or for the thread.
+ */
+export type Written = "done" | "nothing" | "later" | "blocked";
 
 /** A run of another device on its way into the log. */
 export class IncomingRun {
@@ -109,8 +112,7 @@ export class IncomingRun {
       const isAskedHere = this.run.asker?.id === this.context.self.id;
       if (end !== undefined && (this.isBeside || (!this.begun && !isAskedHere))) return this.place(end);
       if (this.isBeside && isAway && this.chunks.length > 0 && !this.begun) return this.placeSoFar();
-      // Nobody knows whether more of it ever comes.
-      if (this.isBeside && isAway && !this.begun) return "done";
+      if (this.isBeside && isAway && !this.begun) return "nothing";
       if (this.isBeside) return "later";
       // One of which nothing came yet may be abandoned, as if it had never been.
       const isEmpty = this.chunks.length === 0 && end === undefined;

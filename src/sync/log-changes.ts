@@ -67,8 +67,11 @@ export async function afterDeletion(
 const beginsLater = ({ cut, first = 0 }: ThreadHead, known: number): boolean => cut !== true && first > known;
 
 /** The thread was deleted, here or elsewhere: what is missing may be there, or may come again. */
-export const isFromBefore = (head: ThreadHead | undefined, { state, deleting, first = 0 }: ThreadRecord): boolean =>
-  state.wasDeleted === true ||
+export const isFromBefore = (
+  head: ThreadHead | undefined,
+  { wasDeleted, deleting, first = 0 }: ThreadRecord,
+): boolean =>
+  wasDeleted === true ||
   deleting !== undefined ||
   head?.deleted === true ||
   (head !== undefined && beginsLater(head, first));

@@ -42,6 +42,8 @@ interface SendContext {
   readonly whole: ReadonlySet<string>;
   /** Ms since the Unix epoch. */
   readonly now: number;
+  /** A device is not heard of any more. */
+  readonly isAway: (deviceId: string) => boolean;
   /** A fingerprint as other devices may know it. */
   readonly digest: (fingerprint: string) => Promise<string> | string;
 }
@@ -140,7 +142,7 @@ async function unlisted(
   store: Reads,
   { head, sending }: Awaited<ReturnType<typeof readToSend>>,
   record: ThreadRecord,
-  { device, starting, isListed, digest, whole, now }: SendContext,
+  { device, starting, isListed, digest, whole, now, isAway }: SendContext,
 ): Promise<Next> {
   const { threadId, state, sent, activating, deleting } = record;
   const from = { threadId, device };
@@ -175,20 +177,23 @@ async function unlisted(
   const runIndex = sent;
   if (runIndex < head.runCount) {
     const row = sending?.row ?? (await store.run(threadId, runIndex));
+    // What is left of it cannot be read.
+    if (row === undefined) return { is: "sent", runIndex };
+    const name = runName(row);
+    const begunBy = Object.hasOwn(state.open, name) ? state.open[name]?.device.id : undefined;
+    const isOver = row.status !== "running" && row.status !== "broken";
+    // The servers have lost the rest of another device's run: that device sends it again, or is away.
+    const isCutOff = row.device !== undefined && isOver && begunBy !== undefined && begunBy !== device.id;
+    if (isCutOff && !isAway(begunBy)) return undefined;
+    const isOthers = row.device !== undefined && begunBy !== device.id && record.revives?.includes(name) !== false;
+    // It is another device's, or others have it.
+    const isSent = (isOthers && !isCutOff) || whole.has(runKey(row)) || (head.cut === true && runIndex === head.first);
+    if (isSent) return { is: "sent", runIndex };
     // Another device has a run of this name: a server that was faster, or one that nobody here knew of.
-    if (
-      row?.device === undefined &&
-      row !== undefined &&
-      lock?.isClaimed === true &&
-      runName(lock) === runName(row) &&
-      lock.device.id !== device.id
-    )
-      return undefined;
-    const isBegun = row !== undefined && openRun(state, runName(row), device) !== undefined;
-    const isOthers = row?.device !== undefined && !isBegun && record.revives?.includes(runName(row)) !== false;
-    // What is left of it cannot be read, or it is another device's, or others have it.
-    if (row === undefined || isOthers || whole.has(runKey(row)) || (head.cut === true && runIndex === head.first)) {
-      return { is: "sent", runIndex };
+    if (lock?.isClaimed === true && runName(lock) === name && lock.device.id !== device.id) {
+      if (!isOver || !isAway(lock.device.id)) return undefined;
+      const { runId, answerId } = row;
+      return { is: "message", message: { type: "claim", runId, ...(answerId !== undefined && { answerId }), ...from } };
     }
     const next = await nextOfRun(store, row, sending?.chunks, record, from);
     if (next?.is !== "message" || next.message.type !== "run") return next;
@@ -308,15 +313,15 @@ async function runMessage(store: Reads, row: RunRow, record: ThreadRecord, from:
   const { runId, runIndex, prevRunIndex, leaves, agentId, parentRunId, startedAt, fingerprint, attempt, asker } = row;
   const { answerId } = row;
   // What continues a run that others cannot have stands behind the one before that.
-  const nameOf = async (index: number | null | undefined): Promise<string | null> => {
+  const nameOf = async (index: number | null | undefined, unknown: string | null): Promise<string | null> => {
     if (typeof index !== "number") return null;
     const run = await store.run(threadId, index).catch(unlessDamaged);
-    if (run === undefined) return state.active;
-    return leftOut.includes(runName(run)) ? nameOf(run.prevRunIndex) : runName(run);
+    if (run === undefined) return unknown;
+    return leftOut.includes(runName(run)) ? nameOf(run.prevRunIndex, unknown) : runName(run);
   };
   const [prev, left, input, thread] = await Promise.all([
-    nameOf(prevRunIndex),
-    nameOf(leaves),
+    nameOf(prevRunIndex, state.active),
+    nameOf(leaves, null),
     store.input(threadId, runIndex),
     rowOf(store, threadId),
   ]);

@@ -23,8 +23,8 @@ export function recordAfter(
     ...(isDeleted ? unlisted : before),
     state,
     since: grown(before.since, bytes),
-    ...sentBy(before, message),
-    ...(isDeleted && { sent: Math.max(before.sent, unsent) }),
+    ...(outcome !== "nothing" && sentBy(before, message)),
+    ...(isDeleted && { sent: Math.max(before.sent, unsent), wasDeleted: true }),
   };
   if (outcome === "thread" && message.type === "thread") return { ...after, listed: changed(listed, message) };
   if (message.type !== "run" || after.listed !== undefined) return after;
@@ -69,10 +69,14 @@ export async function firstUnknown(
 }
 
 /** Which runs were sent since everything is sent. */
-const sentBy = ({ revives }: ThreadRecord, message: SpaceMessage): Pick<ThreadRecord, "revives"> =>
-  revives === undefined || message.type !== "run" || revives.includes(runName(message))
-    ? {}
-    : { revives: [...revives, runName(message)] };
+function sentBy({ revives, leftOut }: ThreadRecord, message: SpaceMessage): Pick<ThreadRecord, "revives" | "leftOut"> {
+  if (message.type !== "run") return {};
+  const name = runName(message);
+  return {
+    ...(revives !== undefined && !revives.includes(name) && { revives: [...revives, name] }),
+    ...(leftOut?.includes(name) && { leftOut: leftOut.filter((one) => one !== name) }),
+  };
+}
 
 const changed = (before: Listed | undefined, { title, archived, pinned }: ThreadMessage): Listed => ({
   title: title ?? before?.title ?? "",

@@ -5,6 +5,7 @@ import type { RunnerParts } from "../runner/parts.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { ThreadHead } from "../storage/run-store.js";
+import type { Devices } from "./devices.js";
 import { isReadable, type SpaceMessage } from "./messages.js";
 import { nextOfLive, nextToSend, readToSend, type Next } from "./outgoing.js";
 import { runName } from "./run-name.js";
@@ -16,6 +17,7 @@ const LOOK_MS = 1_000;
 export interface SenderContext {
   readonly parts: RunnerParts;
   readonly self: DeviceName;
+  readonly devices: Devices;
   /** Runs that a host of this device is about to start now: see `idKey`. */
   readonly starting: () => ReadonlySet<string>;
   /** The run that a host of this context executes in the thread. */
@@ -101,7 +103,8 @@ export class Sender {
     const isListed = this.thread.isListed();
     const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
     const now = parts.clock.now();
-    const context = { device: self, starting, isListed, digest, whole, now };
+    const isAway = (id: string): boolean => this.context.devices.isAway(id);
+    const context = { device: self, starting, isListed, digest, whole, now, isAway };
     const next = await nextToSend(parts.store, read, record, context).catch(async (error: unknown): Promise<Next> => {
       const { threadId, sent } = this.thread.record();
       if (!isUnreadable(error) || head === undefined || sent >= head.runCount) throw error;

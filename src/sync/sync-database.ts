@@ -27,6 +27,10 @@ export interface ThreadRecord {
   readonly revives?: readonly string[];
   /** Names of runs that others have nothing of, and will not: they cannot be read here. */
   readonly leftOut?: readonly string[];
+  /** Names of runs of others that this device has nothing of, and will not; each with that of the run that it continues. */
+  readonly lacks?: readonly (readonly [name: string, prev: string | null])[];
+  /** It was deleted once: of what was added unseen, the runs that it continues come again, maybe behind it. */
+  readonly wasDeleted?: true;
   /** The entry in the list as the space has it. */
   readonly listed?: Listed;
   /** What the space has of it is not here, or not all of it: it is read from its first entry when somebody asks for it. */

@@ -667,7 +667,11 @@ export class Sync {
     if (!isSame) this.tell();
     if (this.isCurrent) this.serving?.current();
     // A device that is away holds up nothing any more.
-    for (const thread of this.open.values()) if (!thread.isWrittenDown) thread.ring();
+    for (const thread of this.open.values()) {
+      // After the servers have lost something, it may hold what this device has to send.
+      const isHeldUp = thread.record.revives !== undefined && thread.record.state.lock !== undefined;
+      if (!thread.isWrittenDown || isHeldUp) thread.ring();
+    }
   }
 
   private tell(): void {

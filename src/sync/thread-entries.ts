@@ -69,6 +69,7 @@ export class ThreadEntries {
       context,
       () => this.record,
       () => this.forgetThread(),
+      (name, prev) => (this.record = { ...this.record, lacks: [...(this.record.lacks ?? []), [name, prev]] }),
     );
   }
 
@@ -129,8 +130,13 @@ export class ThreadEntries {
   async readUpTo(last: number): Promise<void> {
     const { restoring } = this;
     if (restoring !== undefined) restoring.upTo = Math.max(last, restoring.upTo);
-    else if (this.record.state.last < last) this.readAnew(last);
+    else if (this.record.state.last < last) return this.readAgain(last);
     if (this.record.unread === true) await this.hooks.save();
+  }
+
+  private async readAgain(upTo: number): Promise<void> {
+    this.readAnew(upTo);
+    await this.hooks.save();
   }
 
   readAnew(upTo: number): void {
@@ -221,16 +227,16 @@ export class ThreadEntries {
     switch (outcome) {
       case "active-run":
       case "run-beside":
-        if (type === "run" && !isOwn) this.arrivals.expect(message, outcome === "run-beside", before.state.active);
+        if (type === "run" && !isOwn) this.arrivals.expect(message, outcome === "run-beside", before.state.active, row);
         break;
       case "events":
         if (type !== "events" || isOwn) break;
-        if (this.isLacking(name, row)) return this.readAnew(seq);
+        if (this.isLacking(name, row)) return this.readAgain(seq);
         this.incoming(name, row)?.add(newChunks(message.chunks, before.state.open[name]?.nextSeq ?? 0));
         break;
       case "end":
         if (type !== "end" || isOwn) break;
-        if (this.isLacking(name, row)) return this.readAnew(seq);
+        if (this.isLacking(name, row)) return this.readAgain(seq);
         this.incoming(name, row)?.finish(message);
         this.arrivals.isWhole(name);
         break;

@@ -14,8 +14,6 @@ export interface OpenRun {
   readonly device: DeviceName;
   /** The name of the run that it continues. */
   readonly prev: string | null;
-  /** What was the end of the active path before, where that is another one. */
-  readonly before?: string | null;
   /** The seq of the next event. */
   readonly nextSeq: number;
 }
@@ -46,8 +44,6 @@ export interface ThreadState {
   /** Ids of the tool calls of a run that have their results. */
   readonly results?: { readonly of: string; readonly toolCallIds: readonly string[] };
   readonly deleted?: true;
-  /** It was deleted before: of what was added unseen, the runs that it continues come again, maybe behind it. */
-  readonly wasDeleted?: true;
   readonly title?: string;
   readonly archived?: boolean;
   readonly pinned?: boolean;
@@ -148,9 +144,7 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       if (held?.isClaimed === true && runName(held) === name && held.device.id !== device.id) return nothing;
       const { deleted, ...rest } = state;
       const isActive = deleted === true || state.active === null || knew === state.active;
-      const { prev } = message;
-      const before = isActive && state.active !== prev ? { before: state.active } : {};
-      const open = { ...state.open, [name]: { device, prev, ...before, nextSeq: 0 } };
+      const open = { ...state.open, [name]: { device, prev: message.prev, nextSeq: 0 } };
       const lock = held ?? { ...idsOf(message), device };
       return {
         state: { ...rest, open, lastRun: seq, ...(isActive && { active: name, lock }) },
@@ -181,8 +175,7 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       const run = openRun(state, message.runId, message.device);
       if (run === undefined) return nothing;
       // Where nothing of it came, it is as if it had never begun.
-      const { nextSeq, prev, before: left = prev } = run;
-      const active = state.active === message.runId && nextSeq === 0 ? left : state.active;
+      const active = state.active === message.runId && run.nextSeq === 0 ? run.prev : state.active;
       return {
         state: { ...unlocked(state, message.runId), open: without(state.open, message.runId), active },
         outcome: "abandon",
@@ -215,7 +208,7 @@ export function fold(before: ThreadState, seq: number, message: SpaceMessage): F
       return nothing;
     case "deleted":
       if (message.knew !== state.lastRun) return nothing;
-      return { state: { ...NO_ENTRIES, last: seq, lastRun: seq, deleted: true, wasDeleted: true }, outcome: "deleted" };
+      return { state: { ...NO_ENTRIES, last: seq, lastRun: seq, deleted: true }, outcome: "deleted" };
   }
 }
 

@@ -1,9 +1,10 @@
 import { expect, test, vi } from "vitest";
+import { systemClock } from "../../../src/platform/clock.js";
 import { RunnerError } from "../../../src/run/errors.js";
 import { EventType } from "@ag-ui/client";
-import { decodeMessage, encodeMessage, type SpaceMessage } from "../../../src/sync/messages.js";
+import { decodeMessage, encodeMessage, type SentChunk, type SpaceMessage } from "../../../src/sync/messages.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
-import { agentOf, counter, freshDb } from "../runner/kit.js";
+import { agentOf, counter, fastClock, freshDb, gated } from "../runner/kit.js";
 import {
   BEGINS,
   bothHave,
@@ -14,6 +15,7 @@ import {
   pair,
   same,
   say,
+  sayNow,
   shown,
   tree,
   types,
@@ -52,6 +54,14 @@ test.for(["run", "chunks"] as const)(
   },
 );
 
+/** All of a run of which nobody says anything. */
+function wholeOf(runId: string): SentChunk {
+  const entries = [EventType.RUN_STARTED, EventType.RUN_FINISHED].map((type) => ({
+    event: { type, threadId: "t", runId },
+  }));
+  return { firstSeq: 0, count: 2, at: 1, times: [2, 0], entries };
+}
+
 /** The same entries, but for those that begin with this run. */
 async function withoutRun(server: MemoryServer, runId: string): Promise<MemoryServer> {
   const other = new MemoryServer();
@@ -64,21 +74,70 @@ async function withoutRun(server: MemoryServer, runId: string): Promise<MemorySe
   return other;
 }
 
-test.for([
-  { lost: "r1", trees: { r2: { prev: null, status: "finished" }, r3: { prev: "r2", status: "finished" } } },
-  { lost: "r2", trees: { r1: { prev: null, status: "finished" }, r3: { prev: "r1", status: "finished" } } },
-])("a run whose base ($lost) nobody has sent waits for nothing, and holds up no deletion", async ({ lost, trees }) => {
+test("a run whose base nobody has sent waits for nothing, and holds up no deletion", async () => {
   const { server, phone } = await bothHave("r1");
   await say(phone, "t", "r2", agentOf(counter(1)));
   await say(phone, "t", "r3", agentOf(counter(1)));
   await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(3));
-  const other = await withoutRun(server, lost);
+  const other = await withoutRun(server, "r2");
   const [tablet, watch] = [device(other, "Tablet"), device(other, "Watch")];
-  for (const one of [tablet, watch]) await eventually(async () => expect(await tree(one, "t")).toEqual(trees));
+  const behind = { r1: { prev: null, status: "finished" }, r3: { prev: "r1", status: "finished" } };
+  for (const one of [tablet, watch]) await eventually(async () => expect(await tree(one, "t")).toEqual(behind));
   await same("t", tablet, watch);
   await tablet.runner.deleteThread("t");
   await eventually(async () => expect(await tree(watch, "t")).toEqual({}));
 });
+
+test("runs that continue each other hold up no deletion", async () => {
+  const { server, phone, laptop } = await bothHave("r1");
+  const key = await keyOfThread("t");
+  const liar = { ...BEGINS, threadId: "t", device: { id: "liar", name: "Liar" } };
+  for (const [runId, prev] of [
+    ["a", "b"],
+    ["b", "a"],
+  ] as const) {
+    server.add(key, encodeMessage({ ...liar, runId, prev }), server.last, `entry ${server.last}`);
+  }
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r2: { status: "finished" } }));
+  const knew = types(server).lastIndexOf("end") + 1;
+  const gone = { threadId: "t", device: { id: "gone", name: "Gone" } };
+  server.add(key, encodeMessage({ type: "deleted", knew, ...gone }), server.last, "deletion");
+  for (const one of [phone, laptop]) await eventually(async () => expect(await tree(one, "t")).toEqual({}));
+});
+
+test("the first runs of a thread may come behind what continues them, where the servers have lost them", async () => {
+  const { server, phone } = await bothHave("r1");
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(2));
+  const other = await withoutRun(server, "r1");
+  const tablet = device(other, "Tablet");
+  await inStep(tablet);
+  const key = await keyOfThread("t");
+  for (const { body } of (await withoutRun(server, "r2")).entries)
+    other.add(key, body, other.last, `late ${other.last}`);
+  const both = { r1: { prev: null }, r2: { prev: "r1" } };
+  for (const one of [tablet, device(other, "Late")]) {
+    await eventually(async () => expect(await tree(one, "t")).toMatchObject(both));
+  }
+});
+
+test.for(["claim", "run"] as const)(
+  "a run that its device only began (its %s) before the servers lost the rest, and that others have, is sent by them",
+  async (lastOne) => {
+    const { server, phone, laptop: first } = await bothHave("r1");
+    const dbName = first.runner.joinDevices().parts.dbName;
+    await phone.close();
+    await say(first, "t", "r2", agentOf(counter(1)));
+    await first.close();
+    server.entries = server.entries.slice(0, types(server).indexOf(lastOne) + 1);
+    const clock = fastClock(100);
+    const [laptop, tablet] = [device(server, "Laptop", { dbName, clock }), device(server, "Tablet", { clock })];
+    const both = { r1: { prev: null, status: "finished" }, r2: { prev: "r1", status: "finished" } };
+    for (const one of [laptop, tablet]) await eventually(async () => expect(await tree(one, "t")).toEqual(both));
+    await same("t", laptop, tablet);
+  },
+);
 
 test("what was added unseen to a deleted thread waits for the runs that it continues: they are sent again behind it", async () => {
   const { server, phone } = await bothHave("r1");
@@ -122,27 +181,6 @@ test("a run that could not be written down, and a restart, do not keep what cont
   await eventually(async () => expect(await tree(tablet, "t")).toMatchObject({ r3: { prev: "r1" } }));
 });
 
-test("a branch of which nothing came, and nothing comes, leaves all where they were", async () => {
-  const { server, phone, laptop } = await bothHave("r1");
-  await say(phone, "t", "r2", agentOf(counter(1)));
-  await same("t", phone, laptop);
-  const gone = { threadId: "t", device: { id: "gone", name: "Gone" } };
-  for (const message of [
-    { ...BEGINS, runId: "branch", prev: "r1", knew: "r2", ...gone },
-    { type: "abandon", runId: "branch", ...gone },
-  ] as const) {
-    server.add(await keyOfThread("t"), encodeMessage(message), server.last, `entry ${server.last}`);
-  }
-  // It is read by then.
-  await phone.runner.updateThread("t", { title: "Later" });
-  await eventually(async () => expect(await laptop.runner.getThread("t")).toMatchObject({ title: "Later" }));
-  const tablet = device(server, "Tablet");
-  await say(laptop, "t", "r3", agentOf(counter(1)));
-  await same("t", phone, laptop, tablet);
-  expect(await tree(phone, "t")).toMatchObject({ r3: { prev: "r2" } });
-  expect(lines(await shown(tablet, "t"))).toEqual(["r1-u", "r1-a", "r2-u", "r2-a", "r3-u", "r3-a"]);
-});
-
 test("a branch that has not begun, and whose device is gone, holds up nothing; what comes of it later is there", async () => {
   const { server, phone, laptop } = await bothHave("r1");
   const tablet = device(server, "Tablet");
@@ -165,11 +203,7 @@ test("a branch that has not begun, and whose device is gone, holds up nothing; w
   const again = device(server, "Watch", { dbName });
   await inStep(again);
   // Its device has it, after all.
-  const entries = [EventType.RUN_STARTED, EventType.RUN_FINISHED].map((type) => ({
-    event: { type, threadId: "t", runId: "beside" },
-  }));
-  const chunk = { firstSeq: 0, count: 2, at: 1, times: [2, 0], entries };
-  add({ type: "end", runId: "beside", status: "finished", endedAt: 1, chunk, ...gone });
+  add({ type: "end", runId: "beside", status: "finished", endedAt: 1, chunk: wholeOf("beside"), ...gone });
   const other = device(server, "Other");
   for (const one of [phone, laptop, again, other]) {
     await eventually(async () => expect(await tree(one, "t")).toMatchObject({ beside: { prev: null } }));
@@ -177,4 +211,54 @@ test("a branch that has not begun, and whose device is gone, holds up nothing; w
   await same("t", phone, laptop, again, other);
   await laptop.runner.deleteThread("t");
   await eventually(async () => expect(await tree(phone, "t")).toEqual({}));
+});
+
+test("a host that ends while it reads again what it lacks reads it later, and sends what it has", async () => {
+  const { server, phone, laptop } = await bothHave("r1");
+  const tablet = device(server, "Tablet");
+  await inStep(tablet);
+  const gone = { threadId: "t", device: { id: await tablet.database.device("none"), name: "Tablet" } };
+  await tablet.close();
+  const key = await keyOfThread("t");
+  const add = (message: SpaceMessage) =>
+    server.add(key, encodeMessage(message), server.last, `entry ${server.entries.length}`);
+  add({ ...BEGINS, runId: "beside", ...gone });
+  await say(phone, "t", "r2", agentOf(counter(1)));
+  await same("t", phone, laptop);
+  const dbName = freshDb();
+  let watch = device(server, "Watch", { dbName, clock: fastClock(100) });
+  await same("t", watch, phone);
+  await eventually(async () => expect((await watch.database.place())?.seq).toBe(server.last));
+  await eventually(async () => expect(await watch.database.thread(key)).not.toHaveProperty("unread"));
+  await watch.close();
+  watch = device(server, "Watch", { dbName });
+  await inStep(watch);
+  // What the space has of a thread is slow to come.
+  const { entries } = watch.space;
+  vi.spyOn(watch.space, "entries").mockImplementation(async function* (thread, signal) {
+    await systemClock.after(Infinity, signal);
+    yield* entries.call(watch.space, thread, signal);
+  });
+  add({ type: "end", runId: "beside", status: "finished", endedAt: 1, chunk: wholeOf("beside"), ...gone });
+  await say(phone, "u", "u1", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(watch, "u")).toMatchObject({ u1: { status: "finished" } }));
+  await eventually(async () => expect((await watch.database.place())?.seq).toBe(server.last));
+  await watch.close();
+  watch = device(server, "Watch", { dbName });
+  await eventually(async () => expect(await tree(watch, "t")).toMatchObject({ beside: { prev: null } }));
+  await say(watch, "t", "w1", agentOf(counter(1)));
+  await same("t", phone, watch);
+});
+
+test("a run that was left out is not taken up in the middle", async () => {
+  const { phone, laptop } = await bothHave("r1");
+  vi.spyOn(laptop.store, "claim").mockRejectedValueOnce(new RunnerError("invalid-input"));
+  const { gate, letOn } = gated();
+  const going = sayNow(phone, "t", "r2", agentOf(counter(6, (step) => (step === 3 ? gate : undefined))));
+  await eventually(() => expect(laptop.said.join()).toContain("left out"));
+  letOn();
+  await going;
+  await say(phone, "t", "r3", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r3: { prev: "r1" } }));
+  expect(lines(await shown(laptop, "t"))).toEqual(["r1-u", "r1-a", "r3-u", "r3-a"]);
 });

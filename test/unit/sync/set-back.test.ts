@@ -3,7 +3,7 @@ import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import type { SpaceFrame, SpacePlace } from "../../../src/sync/space.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb } from "../runner/kit.js";
-import { device, deviceOn, eventually, inStep, MemoryServer, say, tree } from "./kit.js";
+import { device, deviceOn, eventually, inStep, MemoryServer, same, say, tree } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 
 /** It says by its marks which entry stands where, as a space must. */
@@ -28,11 +28,11 @@ test.each([false, true])(
     await say(phone, "t", "r1", agentOf(counter(1)));
     await eventually(async () => expect((await phone.database.place())?.seq).toBe(server.last));
     await inStep(phone);
-    const backup = server.entries.slice();
     const dbName = freshDb();
     const laptop = deviceOn(new MarkingSpace(server), "Laptop", { dbName, ...options() });
     await inStep(laptop);
-    await eventually(async () => expect(await tree(laptop, "t")).toEqual(await tree(phone, "t")));
+    await same("t", laptop, phone);
+    const backup = server.entries.slice();
     await phone.close();
     await say(laptop, "t", "lost", agentOf(counter(1)));
     await eventually(async () => expect((await laptop.database.place())?.seq).toBe(server.last));
