@@ -1,9 +1,13 @@
 /**
  * The whole body of a request; undefined where it has more than `maxBytes`: then no more of it is read.
  *
- * Errors: the body's own; the reason of the request's signal.
+ * Errors: the body's own; the reason of `signal`, which ends the reading.
  */
-export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+export async function readBody(
+  request: Request,
+  maxBytes: number,
+  signal?: AbortSignal,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
   // Older versions of Firefox have no `Request.body`: the size is known only after reading.
   const body = request.body as Request["body"] | undefined;
   if (body === null) return new Uint8Array();
@@ -11,16 +15,15 @@ export async function readBody(request: Request, maxBytes: number): Promise<Uint
     const whole = new Uint8Array(await request.arrayBuffer());
     return whole.byteLength > maxBytes ? undefined : whole;
   }
-  const { signal } = request;
   const reader = body.getReader();
-  const giveUp = (): void => void reader.cancel(signal.reason).catch(() => undefined);
-  signal.addEventListener("abort", giveUp, { once: true });
+  const giveUp = (): void => void reader.cancel(signal?.reason).catch(() => undefined);
+  signal?.addEventListener("abort", giveUp, { once: true });
   try {
     const pieces: Uint8Array[] = [];
     let size = 0;
     for (;;) {
       const { done, value } = await reader.read();
-      signal.throwIfAborted();
+      signal?.throwIfAborted();
       if (done) return joined(pieces, size);
       size += value.byteLength;
       if (size > maxBytes) {
@@ -31,7 +34,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<Uint
       pieces.push(value);
     }
   } finally {
-    signal.removeEventListener("abort", giveUp);
+    signal?.removeEventListener("abort", giveUp);
   }
 }
 

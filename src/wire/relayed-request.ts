@@ -57,7 +57,7 @@ export function refusalOf(error: unknown): Response | undefined {
 
 async function bodyOf(request: Request, maxBodyBytes: number): Promise<ArrayBuffer | undefined> {
   if (request.method === "GET" || request.method === "HEAD") return undefined;
-  const bytes = await readBody(request, maxBodyBytes);
+  const bytes = await readBody(request, maxBodyBytes, request.signal);
   if (bytes !== undefined) return bytes.byteLength > 0 ? bytes.buffer : undefined;
   const message = `The request's body must have at most ${maxBodyBytes} bytes`;
   throw new RunnerError("invalid-input", { field: "body", maxBodyBytes }, { message });
