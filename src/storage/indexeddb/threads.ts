@@ -1,4 +1,4 @@
-import type { RunStore, ThreadRow } from "../run-store.js";
+import type { ListedThread, RunStore, ThreadRow } from "../run-store.js";
 import { isNotOfRecord, type PayloadCodec } from "../codec.js";
 import { checkThread, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
@@ -103,9 +103,11 @@ export const indexedDBThreads = (
       for (let read = tooMany + live.size; ; read *= 2) {
         const found = await Promise.all(kinds.map((kind) => byAge.getAll(kind, read)));
         // No unread thread is older than these.
-        const oldest: ThreadRecord[] = [];
+        const oldest: ListedThread[] = [];
         for (const record of found.flat().sort(byTime).slice(0, read)) {
-          if (mayGo(record) && !(await anyWaits(tx, record.threadId))) oldest.push(record);
+          const { threadId, updatedAt, runCount } = record;
+          // The title is not decoded.
+          if (mayGo(record) && !(await anyWaits(tx, threadId))) oldest.push({ threadId, updatedAt, runCount });
         }
         if (oldest.length >= tooMany || read >= all) return oldest.slice(0, tooMany);
       }
