@@ -336,8 +336,8 @@ async function snapshot(
   named: boolean,
 ): Promise<Prelude | undefined> {
   const { threadId } = head;
-  // What the reader holds may begin later than this snapshot, or be of another branch, whose reasoning would stay.
-  const forget = holds;
+  // What the reader holds may begin later than this snapshot does.
+  const forget = holds && limit !== undefined;
   if (head.live === undefined) {
     const end =
       limit === undefined ? endOf(await history.base(head)) : await history.endAt(head, head.activeRunIndex, limit);

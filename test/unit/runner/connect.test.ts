@@ -156,22 +156,6 @@ describe.each(PRESETS)("connect of %s", (_name, make) => {
     expect(await rebuild(seen)).toEqual(await rebuild(await replay(runner, "t")));
   });
 
-  test("whoever shows the reasoning of a branch that was left does not keep it (L2)", async () => {
-    const runner = make();
-    await run(runner, "r1");
-    const thinks = agentOf(async function* () {
-      yield { type: EventType.REASONING_MESSAGE_START, messageId: "thought", role: "reasoning" };
-      yield { type: EventType.REASONING_MESSAGE_CONTENT, messageId: "thought", delta: "hm" };
-      yield { type: EventType.REASONING_MESSAGE_END, messageId: "thought" };
-    });
-    await collect(runner.run({ threadId: "t", agent: thinks, input: inputOf("t", "r2") }));
-    const { cursor } = await lastValueFrom(runner.connectWithCursor({ threadId: "t" }));
-    const held = await rebuild(await replay(runner, "t"));
-    await runner.activateRun("t", "r1");
-    const after = await collect(runner.connect({ threadId: "t", after: cursor }).pipe(verifyEvents()));
-    expect(await rebuild(after, held.messages)).toEqual(await rebuild(await replay(runner, "t")));
-  });
-
   test("that follows is told of a thread that was deleted, and goes on with the new one", async () => {
     const runner = make();
     await run(runner, "r1");
