@@ -8,9 +8,10 @@ import { pageRuntime, root } from "./kit.js";
 const button = (element: HTMLElement, label: string): HTMLButtonElement =>
   element.querySelector(`[aria-label="${label}"]`)!;
 
-test("the focus stays on the button while it loads more", async () => {
+/** A list of threads on the page. @param limit how many it shows at first */
+async function listOf(threadIds: readonly string[], limit?: number): Promise<HTMLElement> {
   const runtime = pageRuntime();
-  for (const threadId of ["one", "two", "three"]) {
+  for (const threadId of threadIds) {
     const agent = runtime.agent("echo", { threadId });
     agent.addMessage({ id: threadId, role: "user", content: threadId });
     await agent.runAgent();
@@ -19,8 +20,13 @@ test("the focus stays on the button while it loads more", async () => {
   const mounted = createRoot(element);
   onTestFinished(() => mounted.unmount());
   const nothing = (): void => undefined;
-  const list = h(ThreadList, { threadId: undefined, limit: 1, onOpen: nothing, onNew: nothing });
-  mounted.render(h(RuntimeProvider, { runtime }, list));
+  const shown = { threadId: undefined, onOpen: nothing, onNew: nothing, ...(limit !== undefined && { limit }) };
+  mounted.render(h(RuntimeProvider, { runtime }, h(ThreadList, shown)));
+  return element;
+}
+
+test("the focus stays on the button while it loads more", async () => {
+  const element = await listOf(["one", "two", "three"], 1);
   const more = (): HTMLButtonElement | undefined =>
     [...element.querySelectorAll("button")].find(({ textContent }) => textContent === "Show more");
   await vi.waitFor(() => expect(more()).toBeDefined());
@@ -31,18 +37,7 @@ test("the focus stays on the button while it loads more", async () => {
 });
 
 test("the focus stays in the list when the row that had it goes away", async () => {
-  const runtime = pageRuntime();
-  for (const threadId of ["one", "two"]) {
-    const agent = runtime.agent("echo", { threadId });
-    agent.addMessage({ id: threadId, role: "user", content: threadId });
-    await agent.runAgent();
-  }
-  const element = root();
-  const mounted = createRoot(element);
-  onTestFinished(() => mounted.unmount());
-  const nothing = (): void => undefined;
-  const list = h(ThreadList, { threadId: undefined, onOpen: nothing, onNew: nothing });
-  mounted.render(h(RuntimeProvider, { runtime }, list));
+  const element = await listOf(["one", "two"]);
   const newThread = (): Element => element.querySelector(".agui-thread-new")!;
   for (const [label, then] of [["Archive one"], ["Delete two", "Really delete two"]] as const) {
     await vi.waitFor(() => expect(button(element, label)).not.toBeNull());

@@ -19,6 +19,7 @@ import {
   shown,
   tree,
   types,
+  type Device,
 } from "./kit.js";
 
 /*
@@ -62,15 +63,48 @@ function wholeOf(runId: string): SentChunk {
   return { firstSeq: 0, count: 2, at: 1, times: [2, 0], entries };
 }
 
-/** The same entries, but for those that begin with this run. */
+/** Two devices that have a run, and what a third one, which has left, is to add: `gone` says of whom. */
+async function withOneGone() {
+  const devices = await bothHave("r1");
+  const { server } = devices;
+  const tablet = device(server, "Tablet");
+  await inStep(tablet);
+  const gone = { threadId: "t", device: { id: await tablet.database.device("none"), name: "Tablet" } };
+  await tablet.close();
+  const key = await keyOfThread("t");
+  const add = (message: SpaceMessage) =>
+    server.add(key, encodeMessage(message), server.last, `entry ${server.entries.length}`);
+  return { ...devices, gone, key, add };
+}
+
+/** Resolves when the device has read all that is there now. */
+async function hasRead(reader: Device, server: MemoryServer): Promise<void> {
+  const other = device(server, "Other");
+  const threadId = `after ${server.last}`;
+  await say(other, threadId, "r1", agentOf(counter(1)));
+  await eventually(async () => expect(await tree(reader, threadId)).toMatchObject({ r1: { status: "finished" } }));
+}
+
+/** Adds entries to the thread, behind its last one. */
+async function addAll(server: MemoryServer, entries: readonly { readonly body: Uint8Array }[]): Promise<void> {
+  const key = await keyOfThread("t");
+  for (const { body } of entries) {
+    const last = server.entries.findLast(({ thread }) => thread === key)?.seq ?? 0;
+    server.add(key, body, last, `entry ${server.last}`);
+  }
+}
+
+/** The same entries, but for those of this run. */
 async function withoutRun(server: MemoryServer, runId: string): Promise<MemoryServer> {
   const other = new MemoryServer();
-  const key = await keyOfThread("t");
-  for (const { body } of server.entries) {
+  const isIts = (body: Uint8Array): boolean => {
     const message = decodeMessage(body);
-    if (typeof message !== "object" || ("runId" in message && message.runId === runId)) continue;
-    other.add(key, body, other.entries.length, `entry ${other.entries.length}`);
-  }
+    return typeof message === "object" && "runId" in message && message.runId === runId;
+  };
+  await addAll(
+    other,
+    server.entries.filter(({ body }) => !isIts(body)),
+  );
   return other;
 }
 
@@ -90,19 +124,20 @@ test("a run whose base nobody has sent waits for nothing, and holds up no deleti
 
 test("runs that continue each other hold up no deletion", async () => {
   const { server, phone, laptop } = await bothHave("r1");
-  const key = await keyOfThread("t");
   const liar = { ...BEGINS, threadId: "t", device: { id: "liar", name: "Liar" } };
-  for (const [runId, prev] of [
-    ["a", "b"],
-    ["b", "a"],
-  ] as const) {
-    server.add(key, encodeMessage({ ...liar, runId, prev }), server.last, `entry ${server.last}`);
-  }
+  const said = [
+    { ...liar, runId: "a", prev: "b" },
+    { ...liar, runId: "b", prev: "a" },
+  ].map(encodeMessage);
+  await addAll(
+    server,
+    said.map((body) => ({ body })),
+  );
   await say(phone, "t", "r2", agentOf(counter(1)));
   await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r2: { status: "finished" } }));
   const knew = types(server).lastIndexOf("end") + 1;
   const gone = { threadId: "t", device: { id: "gone", name: "Gone" } };
-  server.add(key, encodeMessage({ type: "deleted", knew, ...gone }), server.last, "deletion");
+  await addAll(server, [{ body: encodeMessage({ type: "deleted", knew, ...gone }) }]);
   for (const one of [phone, laptop]) await eventually(async () => expect(await tree(one, "t")).toEqual({}));
 });
 
@@ -112,10 +147,8 @@ test("the first runs of a thread may come behind what continues them, where the 
   await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(2));
   const other = await withoutRun(server, "r1");
   const tablet = device(other, "Tablet");
-  await inStep(tablet);
-  const key = await keyOfThread("t");
-  for (const { body } of (await withoutRun(server, "r2")).entries)
-    other.add(key, body, other.last, `late ${other.last}`);
+  await hasRead(tablet, other);
+  await addAll(other, (await withoutRun(server, "r2")).entries);
   const both = { r1: { prev: null }, r2: { prev: "r1" } };
   for (const one of [tablet, device(other, "Late")]) {
     await eventually(async () => expect(await tree(one, "t")).toMatchObject(both));
@@ -146,17 +179,13 @@ test("what was added unseen to a deleted thread waits for the runs that it conti
   await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(2));
   const second = server.entries.slice(first.length);
   const other = new MemoryServer();
-  const key = await keyOfThread("t");
-  const add = (body: Uint8Array) => other.add(key, body, other.last, `entry ${other.last}`);
-  for (const { body } of first) add(body);
+  await addAll(other, first);
   const knew = other.last;
-  add(encodeMessage({ type: "deleted", knew, threadId: "t", device: { id: "gone", name: "Gone" } }));
-  for (const { body } of second) add(body);
+  const deletion = encodeMessage({ type: "deleted", knew, threadId: "t", device: { id: "gone", name: "Gone" } });
+  await addAll(other, [{ body: deletion }, ...second]);
   const tablet = device(other, "Tablet");
-  await inStep(tablet);
-  const seq = other.last;
-  await eventually(async () => expect((await tablet.database.thread(key))?.state.last ?? seq).toBe(seq));
-  for (const { body } of first) add(body);
+  await hasRead(tablet, other);
+  await addAll(other, first);
   const [late, both] = [device(other, "Late"), { r1: { prev: null }, r2: { prev: "r1" } }];
   for (const one of [tablet, late]) await eventually(async () => expect(await tree(one, "t")).toMatchObject(both));
 });
@@ -182,14 +211,7 @@ test("a run that could not be written down, and a restart, do not keep what cont
 });
 
 test("a branch that has not begun, and whose device is gone, holds up nothing; what comes of it later is there", async () => {
-  const { server, phone, laptop } = await bothHave("r1");
-  const tablet = device(server, "Tablet");
-  await inStep(tablet);
-  const gone = { threadId: "t", device: { id: await tablet.database.device("none"), name: "Tablet" } };
-  await tablet.close();
-  const key = await keyOfThread("t");
-  const add = (message: SpaceMessage) =>
-    server.add(key, encodeMessage(message), server.entries.at(-1)!.seq, `entry ${server.entries.length}`);
+  const { server, phone, laptop, gone, add } = await withOneGone();
   add({ ...BEGINS, runId: "beside", ...gone });
   add({ ...BEGINS, runId: "never", ...gone });
   await say(phone, "t", "r2", agentOf(counter(1)));
@@ -214,14 +236,7 @@ test("a branch that has not begun, and whose device is gone, holds up nothing; w
 });
 
 test("a host that ends while it reads again what it lacks reads it later, and sends what it has", async () => {
-  const { server, phone, laptop } = await bothHave("r1");
-  const tablet = device(server, "Tablet");
-  await inStep(tablet);
-  const gone = { threadId: "t", device: { id: await tablet.database.device("none"), name: "Tablet" } };
-  await tablet.close();
-  const key = await keyOfThread("t");
-  const add = (message: SpaceMessage) =>
-    server.add(key, encodeMessage(message), server.last, `entry ${server.entries.length}`);
+  const { server, phone, laptop, gone, key, add } = await withOneGone();
   add({ ...BEGINS, runId: "beside", ...gone });
   await say(phone, "t", "r2", agentOf(counter(1)));
   await same("t", phone, laptop);
