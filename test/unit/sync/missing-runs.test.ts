@@ -178,16 +178,21 @@ test("what was added unseen to a deleted thread waits for the runs that it conti
   await say(phone, "t", "r2", agentOf(counter(1)));
   await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(2));
   const second = server.entries.slice(first.length);
+  // Nothing is left of what was deleted.
   const other = new MemoryServer();
-  await addAll(other, first);
-  const knew = other.last;
-  const deletion = encodeMessage({ type: "deleted", knew, threadId: "t", device: { id: "gone", name: "Gone" } });
-  await addAll(other, [{ body: deletion }, ...second]);
+  const deletion = { type: "deleted", knew: 0, threadId: "t", device: { id: "gone", name: "Gone" } } as const;
+  await addAll(other, [{ body: encodeMessage(deletion) }]);
+  const fresh = device(other, "Fresh");
+  await say(fresh, "t", "n1", agentOf(counter(1)));
+  await eventually(() => expect(types(other)).toContain("end"));
+  await addAll(other, second);
   const tablet = device(other, "Tablet");
   await hasRead(tablet, other);
   await addAll(other, first);
-  const [late, both] = [device(other, "Late"), { r1: { prev: null }, r2: { prev: "r1" } }];
-  for (const one of [tablet, late]) await eventually(async () => expect(await tree(one, "t")).toMatchObject(both));
+  const all = { n1: { prev: null }, r1: { prev: null }, r2: { prev: "r1" } };
+  for (const one of [fresh, tablet, device(other, "Late")]) {
+    await eventually(async () => expect(await tree(one, "t")).toMatchObject(all));
+  }
 });
 
 test("a run that could not be written down, and a restart, do not keep what continues it", async () => {
