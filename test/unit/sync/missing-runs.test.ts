@@ -94,16 +94,18 @@ async function addAll(server: MemoryServer, entries: readonly { readonly body: U
   }
 }
 
+/** Of which run an entry is. */
+function runIdOf(body: Uint8Array): string | undefined {
+  const message = decodeMessage(body);
+  return typeof message === "object" && "runId" in message ? message.runId : undefined;
+}
+
 /** The same entries, but for those of this run. */
 async function withoutRun(server: MemoryServer, runId: string): Promise<MemoryServer> {
   const other = new MemoryServer();
-  const isIts = (body: Uint8Array): boolean => {
-    const message = decodeMessage(body);
-    return typeof message === "object" && "runId" in message && message.runId === runId;
-  };
   await addAll(
     other,
-    server.entries.filter(({ body }) => !isIts(body)),
+    server.entries.filter(({ body }) => runIdOf(body) !== runId),
   );
   return other;
 }
@@ -122,23 +124,35 @@ test("a run whose base nobody has sent waits for nothing, and holds up no deleti
   await eventually(async () => expect(await tree(watch, "t")).toEqual({}));
 });
 
-test("runs that continue each other hold up no deletion", async () => {
+test("runs that say that they continue each other are written down", async () => {
   const { server, phone, laptop } = await bothHave("r1");
-  const liar = { ...BEGINS, threadId: "t", device: { id: "liar", name: "Liar" } };
-  const said = [
-    { ...liar, runId: "a", prev: "b" },
-    { ...liar, runId: "b", prev: "a" },
-  ].map(encodeMessage);
-  await addAll(
-    server,
-    said.map((body) => ({ body })),
-  );
+  const liar = { threadId: "t", device: { id: "liar", name: "Liar" } };
+  const said = (runId: string, prev: string): readonly SpaceMessage[] => [
+    { ...BEGINS, runId, prev, ...liar },
+    { type: "end", runId, status: "finished", endedAt: 1, chunk: wholeOf(runId), ...liar },
+  ];
+  const bodies = [...said("a", "b"), ...said("b", "a")].map((message) => ({ body: encodeMessage(message) }));
+  await addAll(server, bodies);
+  // Who comes later reads both before it writes one down.
+  for (const one of [phone, laptop, device(server, "Late")]) {
+    const both = { a: { status: "finished" }, b: { status: "finished" } };
+    await eventually(async () => expect(await tree(one, "t")).toMatchObject(both));
+  }
+});
+
+test("a deletion takes along what waits for runs that nobody sends", async () => {
+  const { server, phone } = await bothHave("r1");
   await say(phone, "t", "r2", agentOf(counter(1)));
-  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r2: { status: "finished" } }));
-  const knew = types(server).lastIndexOf("end") + 1;
-  const gone = { threadId: "t", device: { id: "gone", name: "Gone" } };
-  await addAll(server, [{ body: encodeMessage({ type: "deleted", knew, ...gone }) }]);
-  for (const one of [phone, laptop]) await eventually(async () => expect(await tree(one, "t")).toEqual({}));
+  await eventually(() => expect(types(server).filter((type) => type === "end")).toHaveLength(2));
+  const other = await withoutRun(server, "r1");
+  const tablet = device(other, "Tablet");
+  await hasRead(tablet, other);
+  const knew = other.entries.findLast(({ body }) => runIdOf(body) === "r2")!.seq;
+  const deletion = { type: "deleted", knew, threadId: "t", device: { id: "gone", name: "Gone" } } as const;
+  await addAll(other, [{ body: encodeMessage(deletion) }]);
+  const { last } = other;
+  // Nothing is left to be written down.
+  await eventually(async () => expect((await tablet.database.place())?.seq).toBeGreaterThanOrEqual(last));
 });
 
 test("the first runs of a thread may come behind what continues them, where the servers have lost them", async () => {
