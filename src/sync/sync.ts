@@ -88,6 +88,8 @@ export class Sync {
   private devices: Devices | undefined;
   private context: ThreadSyncContext | undefined;
   private place: SpacePlace | undefined;
+  /** The place that was saved last. */
+  private kept: SpacePlace | undefined;
   /** The log that was read last. */
   private log: string | undefined;
   private isSaving = false;
@@ -374,7 +376,7 @@ export class Sync {
   }
 
   private async lookAtLog(): Promise<void> {
-    this.place = await this.options.database.place();
+    this.place = this.kept = await this.options.database.place();
     this.revives = await this.options.database.revives();
     const [first] = await this.options.parts.store.heads(undefined);
     this.epoch = await this.options.database.epoch();
@@ -632,8 +634,16 @@ export class Sync {
     }
     // It is about what was there before the space or the log began anew.
     if (this.open.get(record.threadId) !== thread) return;
-    await this.options.database.put([record], this.placeWith(thread));
+    await this.put([record], thread);
     if (thread.firstUnsavedThen === undefined) this.unsaved.delete(thread);
+    // The last entry may have been taken meanwhile: no other save comes behind this one.
+    if (this.isCurrent) void this.savePlace();
+  }
+
+  private async put(records: readonly ThreadRecord[], saved?: ThreadSync): Promise<void> {
+    const place = this.placeWith(saved);
+    await this.options.database.put(records, place);
+    this.kept = place;
   }
 
   /** Everything up to here is in the log, or is known to be read yet. @param saved a thread whose record is saved with it */
@@ -649,10 +659,15 @@ export class Sync {
 
   /** What is passed over, no thread saves. */
   private async savePlace(): Promise<void> {
-    if (this.isSaving || this.unsaved.size > 0) return;
+    if (this.isSaving) return;
     this.isSaving = true;
-    await this.options.database.put([], this.placeWith()).catch(quiet);
-    this.isSaving = false;
+    try {
+      while (this.unsaved.size === 0 && this.place !== this.kept) await this.put([]);
+    } catch {
+      // It is saved with what comes next.
+    } finally {
+      this.isSaving = false;
+    }
   }
 
   private failed(why: string | undefined): void {

@@ -1,8 +1,10 @@
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { RunnerError } from "../../../src/run/errors.js";
+import type { SpaceFrame } from "../../../src/sync/space.js";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
 import {
   device,
+  deviceOn,
   ended,
   eventually,
   inStep,
@@ -15,6 +17,7 @@ import {
   tree,
   types,
 } from "./kit.js";
+import { MemorySpace } from "./memory-space.js";
 
 /*
  * What waits to be written down, where one thing waits for another.
@@ -93,6 +96,29 @@ test("what could not be saved once is saved later, and the place in the space do
   await inStep(again);
   await say(again, "t", "last", agentOf(counter(1)));
   await eventually(async () => expect(await tree(phone, "t")).toHaveProperty("last"));
+});
+
+test("the place in the space is saved up to the last entry, also where that came while the one before was being saved", async () => {
+  const server = new MemoryServer();
+  class SlowToRead extends MemorySpace {
+    override async *read(...from: Parameters<MemorySpace["read"]>): AsyncGenerator<SpaceFrame, void> {
+      for await (const frame of super.read(...from)) {
+        await passes(50);
+        yield frame;
+      }
+    }
+  }
+  const phone = deviceOn(new SlowToRead(server), "Phone");
+  onTestFinished(phone.close);
+  await inStep(phone);
+  const { database } = phone;
+  const { put } = database;
+  vi.spyOn(database, "put").mockImplementation(async (records, place) => {
+    if (records.length === 0) await passes(200);
+    return put.call(database, records, place);
+  });
+  await say(phone, "t", "r1", agentOf(counter(1)));
+  await eventually(async () => expect((await database.place())?.seq).toBe(server.last));
 });
 
 test("a run whose id another device uses meanwhile is sent once that one has ended, and not over and over before", async () => {
