@@ -11,7 +11,7 @@ import { cloneJson } from "../run/json.js";
 import { checkTools, repeatableIn } from "./check-tools.js";
 import { Answer, type MadeCall } from "./answer.js";
 import type { AiAgentOptions, AiRun, AiToolRun } from "./options.js";
-import { instructionsOf, PROVIDER_EXECUTED, promptOf } from "./prompt.js";
+import { instructionsOf, PROVIDER_EXECUTED, promptOf, refusedTypes } from "./prompt.js";
 import { cutOff, failureOf, type ModelFailure } from "./provider-error.js";
 import { redactor, type Redact } from "./redact.js";
 import { approvalOf, decisionOn, schemaOf, stateEvents, ToolBox, toolSetOf, type Fate } from "./tool-calls.js";
@@ -191,13 +191,14 @@ class ModelRun {
         for (const event of answer.events(value)) yield this.noted(event);
       }
     } catch (error) {
+      for (const type of refusedTypes(error, request.messages ?? [])) this.lost.add(type);
       if (this.lost.size === known) throw error;
     } finally {
       if (answer.usage !== undefined) this.usages.push(answer.usage);
       // Without it a request goes on after its run has failed.
       await reader.cancel().catch(() => undefined);
     }
-    // Files could not be had: asked again without them.
+    // Files could not be had, or are of a type that the provider does not take: asked again without them.
     if (this.lost.size > known) yield* this.read(answer, isLast, goesOn);
   }
 

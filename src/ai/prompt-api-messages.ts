@@ -1,14 +1,13 @@
 import type { LanguageModelV4FilePart, LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { invalidInput } from "../run/errors.js";
+import { leftOut } from "./left-out.js";
 import type { PromptApiContent, PromptApiMessage } from "./prompt-api.js";
 
 const text = (value: string): PromptApiContent => ({ type: "text", value });
 
 /**
  * A prompt of the AI SDK in the messages of the browser's model: it takes one system message, first; tool calls and their
- * results are told as text; an assistant message at the end is gone on with.
- *
- * @throws RunnerError `invalid-input` for a file that it cannot read
+ * results are told as text; a file that it cannot read is left out, and it is told so; an assistant message at the end is
+ * gone on with.
  */
 export function promptApiMessages(prompt: LanguageModelV4Prompt): readonly PromptApiMessage[] {
   const system = prompt.flatMap((message) => (message.role === "system" ? [message.content] : []));
@@ -56,13 +55,10 @@ function messageOf(message: LanguageModelV4Message): PromptApiMessage[] {
   }
 }
 
-/** @throws RunnerError `invalid-input` */
 function contentOf({ mediaType, data }: LanguageModelV4FilePart): PromptApiContent {
   if (data.type === "text") return text(data.text);
   const kind = (["image", "audio"] as const).find((one) => mediaType === one || mediaType.startsWith(`${one}/`));
-  if (kind === undefined || data.type !== "data") {
-    throw invalidInput("prompt", `The browser's language model reads no file of type ${mediaType}`);
-  }
+  if (kind === undefined || data.type !== "data") return text(leftOut(mediaType));
   const bytes = data.data;
   return {
     type: kind,

@@ -133,11 +133,16 @@ class BrowserModel implements PromptApiModel {
       warnings.push({ type: "unsupported", feature: "responseFormat", details: "JSON without a schema" });
     }
     const { session, rest } = await this.sessionFor(messages, signal);
-    const texts = session.promptStreaming(rest, {
-      ...(signal !== undefined && { signal }),
-      ...(schema !== undefined && { responseConstraint: schema }),
-    });
-    return { stream: partsOf(texts.getReader(), warnings, (answer) => this.leave(session, messages, answer)) };
+    try {
+      const texts = session.promptStreaming(rest, {
+        ...(signal !== undefined && { signal }),
+        ...(schema !== undefined && { responseConstraint: schema }),
+      });
+      return { stream: partsOf(texts.getReader(), warnings, (answer) => this.leave(session, messages, answer)) };
+    } catch (error) {
+      session.destroy();
+      throw error;
+    }
   }
 
   async doGenerate(call: LanguageModelV4CallOptions) {

@@ -1,7 +1,9 @@
 import type { ContentPart, Context, Message, ToolCall, ToolMessage } from "@ag-ui/core";
 import { contentToText } from "@ag-ui/core";
 import type { AssistantModelMessage, FilePart, ModelMessage, TextPart, ToolModelMessage } from "ai";
+import { messageOf } from "../run/errors.js";
 import { isRecord } from "../run/json.js";
+import { leftOut } from "./left-out.js";
 
 type AssistantParts = Exclude<AssistantModelMessage["content"], string>;
 type AssistantPart = AssistantParts[number];
@@ -46,10 +48,10 @@ type Media = Exclude<ContentPart, { type: "text" }>;
 type FileData = Extract<FilePart["data"], { type: string }>;
 type FileOrText = (Omit<FilePart, "data"> & { readonly data: FileData }) | TextPart;
 
-/** URLs whose files could not be had. */
+/** URLs whose files could not be had, and media types that the provider does not take. */
 export type Lost = ReadonlySet<string>;
 
-/** A part of a message as the SDK's file; where it cannot be read, a note: the SDK would refuse the thread in each later run. */
+/** A part of a message as the SDK's file; where it cannot be read, a note. */
 function filePart({ type, source }: Media, lost: Lost): FileOrText {
   const { value, mimeType } = source;
   // A data URL often stands where its data belongs.
@@ -61,8 +63,8 @@ function filePart({ type, source }: Media, lost: Lost): FileOrText {
       : source.type === "url" || head !== null
         ? dataAt(value, lost)
         : bytesIn(value);
-  return data === undefined
-    ? { type: "text", text: `[A part of this message, of type ${type}, cannot be read and was left out]` }
+  return data === undefined || lost.has(mediaType)
+    ? { type: "text", text: leftOut(type) }
     : { type: "file", mediaType, data };
 }
 
@@ -186,7 +188,7 @@ class Prompt {
     if (typeof mediaType !== "string") return;
     const found =
       typeof data === "string" ? bytesIn(data) : typeof url === "string" ? dataAt(url, this.lost) : undefined;
-    if (found === undefined) return;
+    if (found === undefined || this.lost.has(mediaType)) return;
     this.speakOn();
     this.turn.push({ type: "file", mediaType, data: found });
   }
@@ -211,6 +213,20 @@ class Prompt {
 /** A thread's messages as the AI SDK takes them. Activities of others are left out, calls without a result get one. */
 export const promptOf = (messages: readonly Message[], lost: Lost = new Set()): ModelMessage[] =>
   new Prompt(messages, lost).messages;
+
+/** Media types of files that a provider has refused: its error names one, or none. */
+export function refusedTypes(error: unknown, messages: readonly ModelMessage[]): readonly string[] {
+  if ((error as Partial<Error> | null)?.name !== "AI_UnsupportedFunctionalityError") return [];
+  const types = messages.flatMap(({ content }) => (typeof content === "string" ? [] : content.flatMap(typesIn)));
+  const named = types.filter((type) => messageOf(error).includes(type));
+  return named.length > 0 ? named : types;
+}
+
+function typesIn(part: Exclude<ModelMessage["content"], string>[number]): string[] {
+  if (part.type === "file") return [part.mediaType];
+  if (part.type !== "tool-result" || part.output.type !== "content") return [];
+  return part.output.value.flatMap((value) => (value.type === "file" ? [value.mediaType] : []));
+}
 
 /** The instructions: what the agent says, then what the page adds, then the state. */
 export function instructionsOf(

@@ -30,8 +30,8 @@ export interface StoredCheckpoints {
   newest(runId: string, nodeId: string | undefined): Promise<Checkpoint | null>;
   list(graphId: string, range: ListRange): Promise<CheckpointMetadata[]>;
   delete(id: string): Promise<void>;
-  /** @param durability of each transaction */
-  prune(range: PruneRange, durability: "strict" | "relaxed"): Promise<number>;
+  deleteRun(runId: string): Promise<number>;
+  prune(range: PruneRange): Promise<number>;
   lineage(id: string): Promise<LineageStep[]>;
   close(): Promise<void>;
 }
@@ -104,12 +104,11 @@ export class CheckedStore implements LocalCheckpointStore {
 
   async deleteRun(runId: string): Promise<number> {
     checkText("runId", runId);
-    return this.#stored.prune({ runId, keep: 0, olderThan: Infinity }, "strict");
+    return this.#stored.deleteRun(runId);
   }
 
   async prune(query: PruneQuery): Promise<number> {
-    // Relaxed: records that a power loss restores are pruned by the next call.
-    return this.#stored.prune(checkPruneQuery(query), "relaxed");
+    return this.#stored.prune(checkPruneQuery(query));
   }
 
   async lineage(checkpointId: string): Promise<LineageStep[]> {

@@ -8,7 +8,7 @@ import { ENCRYPTION, type EncryptionOption } from "../../storage/encryption-opti
 import { DatabaseConnection } from "../../storage/indexeddb/database-connection.js";
 import { storedBy, type StoredBy } from "../../storage/indexeddb/stored-by.js";
 import { CheckedStore } from "../checked-store.js";
-import { prune } from "./prune.js";
+import { checkpointPruning } from "./prune.js";
 import { checkpointReads } from "./reads.js";
 import { checkpointLayout, KEYS } from "./schema.js";
 import { checkpointWrites } from "./writes.js";
@@ -71,7 +71,7 @@ export class IndexedDBCheckpointStore extends CheckedStore {
       {
         ...checkpointReads(connection, codec),
         ...checkpointWrites(connection, codec),
-        prune: (...range) => prune(connection, ...range),
+        ...checkpointPruning(connection, codec),
         close: () => {
           stored.close();
           return connection.close();

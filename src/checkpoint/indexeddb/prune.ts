@@ -1,7 +1,9 @@
 import type { StoredCheckpoints } from "../checked-store.js";
 import type { PruneRange } from "../checks.js";
+import { refuseLocked } from "../../storage/indexeddb/keyless.js";
+import type { PayloadCodec } from "../../storage/codec.js";
 import { behind, everyPlace, MOST, placesBetween } from "./places.js";
-import { STORES, type CheckpointConnection, type CheckpointRead, type CheckpointWrite } from "./schema.js";
+import { KEYS, STORES, type CheckpointConnection, type CheckpointRead, type CheckpointWrite } from "./schema.js";
 import { BATCH, removeOldest } from "./writes.js";
 
 /** Runs read per transaction: saves would wait for a longer read. */
@@ -63,17 +65,24 @@ async function pruneRun(
   }
 }
 
-export async function prune(
+export const checkpointPruning = (
   connection: CheckpointConnection,
-  ...[query, durability]: Parameters<StoredCheckpoints["prune"]>
-): Promise<number> {
-  if (query.runId !== undefined) return pruneRun(connection, query.runId, query, durability);
-  let removed = 0;
-  let after: string | undefined;
-  do {
-    const { runIds, next } = await goingRuns(connection, query, after);
-    for (const runId of runIds) removed += await pruneRun(connection, runId, query, durability);
-    after = next;
-  } while (after !== undefined);
-  return removed;
-}
+  codec: PayloadCodec,
+): Pick<StoredCheckpoints, "deleteRun" | "prune"> => ({
+  // Like a thread, a run that somebody names is deleted without the key, too.
+  deleteRun: (runId) => pruneRun(connection, runId, { runId, keep: 0, olderThan: Infinity }, "strict"),
+
+  prune: async (query) => {
+    await refuseLocked(connection, codec, KEYS);
+    // Relaxed: records that a power loss restores are pruned by the next call.
+    if (query.runId !== undefined) return pruneRun(connection, query.runId, query, "relaxed");
+    let removed = 0;
+    let after: string | undefined;
+    do {
+      const { runIds, next } = await goingRuns(connection, query, after);
+      for (const runId of runIds) removed += await pruneRun(connection, runId, query, "relaxed");
+      after = next;
+    } while (after !== undefined);
+    return removed;
+  },
+});

@@ -74,6 +74,10 @@ class Memory implements StoredCheckpoints {
     this.#unlink(entry);
   }
 
+  deleteRun(runId: string): Promise<number> {
+    return this.prune({ runId, keep: 0, olderThan: Infinity });
+  }
+
   async prune({ runId, keep, olderThan }: PruneRange): Promise<number> {
     const runs = runId === undefined ? this.#runs.keys() : [runId];
     const goes = runs.flatMap((run) => {

@@ -1,4 +1,9 @@
-import type { LanguageModelV4CallOptions, LanguageModelV4Prompt, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4FilePart,
+  LanguageModelV4Prompt,
+  LanguageModelV4StreamPart,
+} from "@ai-sdk/provider";
 import { streamText } from "ai";
 import { firstValueFrom } from "rxjs";
 import { expect, test, vi } from "vitest";
@@ -155,6 +160,27 @@ test("a call that is stopped ends, and its session with it", async () => {
   ended.abort();
   await expect(rest).rejects.toThrow(/abort/i);
   expect(api.alive).toBe(0);
+});
+
+test("a call that the browser refuses leaves no session behind", async () => {
+  const api = new ScriptedPromptApi("available");
+  api.says = () => {
+    throw new TypeError("responseConstraint is not supported");
+  };
+  await expect(parts(promptApiModel({ api }), [user("a")])).rejects.toThrow(/not supported/);
+  expect(api.alive).toBe(0);
+});
+
+test("a file that it cannot read does not fail the thread's runs: the model is told that it is missing", async () => {
+  const api = new ScriptedPromptApi("available");
+  const file = (mediaType: string, data: object) => ({ type: "file", mediaType, data }) as LanguageModelV4FilePart;
+  const content = [
+    file("application/pdf", { type: "data", data: "AAAA" }),
+    file("image/png", { type: "reference", reference: {} }),
+  ];
+  await parts(promptApiModel({ api }), [{ role: "user", content }]);
+  const note = (type: string) => `[A part of this message, of type ${type}, cannot be read and was left out]`;
+  expect(api.prompts).toEqual([` >> user: ${note("application/pdf")} ${note("image/png")}`]);
 });
 
 test("what the model does not have is a warning; a schema constrains it", async () => {

@@ -45,6 +45,25 @@ test("issue 16.1: tools of an MCP server over HTTP; its client is closed with th
   expect(closed).toBe(1);
 });
 
+test("files of a type that a provider does not take do not fail the thread's runs: the model is told that they are missing", async () => {
+  it.server.script({ text: ["I see one"] });
+  const file = (mimeType: string) => ({
+    type: "document" as const,
+    source: { type: "data" as const, value: "AAAA", mimeType },
+  });
+  const image = { type: "image" as const, source: { type: "data" as const, value: "AAAA", mimeType: "image/png" } };
+  const thread = asks(
+    { id: "u", role: "user", content: [file("application/zip"), image, file("application/x-tar")] },
+    "And?",
+  );
+  const { end } = await runOf({ model: it.model }, inputOf(thread));
+  expect(end.type).toBe(EventType.RUN_FINISHED);
+  const note = { type: "text", text: "[A part of this message, of type document, cannot be read and was left out]" };
+  expect(it.server.requests.map(({ body }) => body["messages"])).toMatchObject([
+    [{ content: [note, { type: "image_url" }, note] }, { content: "And?" }],
+  ]);
+});
+
 test("issue 16: another mock of model servers, written by others, gives the same conversation", async () => {
   const mock = new LLMock({ port: 0 });
   mock.on({ hasToolResult: true }, { content: "It is 3" });

@@ -147,4 +147,24 @@ describe.each([
     await expect(keyless.list("graph")).rejects.toMatchObject({ code: "locked" });
     await expect(keyless.lineage("c")).rejects.toMatchObject({ code: "locked" });
   });
+
+  test("prunes no checkpoints; like a thread, one that is named can be deleted", async () => {
+    const dbName = freshDb();
+    const store = new IndexedDBCheckpointStore({ dbName, encryption: new Encryption(encryption) });
+    const keyless = new IndexedDBCheckpointStore({ dbName, ...options() });
+    onTestFinished(async () => (await store.close(), keyless.close()));
+    for (const id of ["c1", "c2", "c3"]) await store.save(checkpoint(id));
+    const { runId } = checkpoint("c1");
+    for (const attempt of [
+      () => keyless.prune({ keep: 1 }),
+      () => keyless.prune({ keep: 0, evenLast: true, runId }),
+      () => keyless.prune({ keep: 1, runId: "none" }),
+    ]) {
+      await expect(attempt(), String(attempt)).rejects.toMatchObject({ code: "locked" });
+    }
+    await keyless.delete("c1");
+    expect(await store.list("graph")).toMatchObject([{ id: "c3" }, { id: "c2" }]);
+    expect(await keyless.deleteRun(runId)).toBe(2);
+    expect(await store.list("graph")).toEqual([]);
+  });
 });
