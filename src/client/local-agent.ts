@@ -61,8 +61,6 @@ const turns = new Lazy(() => loaded(import("./waiting/run-in-turn.js")));
  * it, as far as this agent has read: by its own runs, by {@link connectAgent}, or all the time by {@link follow}.
  */
 export class LocalAgent extends ThreadAgent {
-  /** How far the own run was read. */
-  private ownCursor: Cursor | undefined;
   private follower: ThreadFollower | undefined;
   private follows = 0;
   /** Number of own runs and readings that stream now: meanwhile the follower has no attachment. */
@@ -172,12 +170,14 @@ export class LocalAgent extends ThreadAgent {
 
   private runSession(parameters: RunAgentParameters, subscriber: AgentSubscriber | undefined): Promise<RunAgentResult> {
     const { accepted } = this.ownRuns;
+    this.keepToThread();
+    const { threadId } = this;
     return this.session(async () => {
       try {
         return await super.runAgent(parameters, subscriber);
       } finally {
         // A run that was refused, or is in no log, took no changes along.
-        if (this.ownRuns.accepted !== accepted) this.known.show(this.messages, "all");
+        if (this.ownRuns.accepted !== accepted && this.isOf(threadId)) this.known.show(this.messages, "all");
       }
     });
   }
@@ -238,6 +238,7 @@ export class LocalAgent extends ThreadAgent {
           run: () => this.start(parameters, subscriber, request.onBusy),
           attach: async () => {
             await this.ownRuns.sessionsEnded();
+            if (this.threadId !== request.run.threadId) return nothingNew();
             // The run is there: what this agent knows to be open is no reason to refuse it.
             this.pendingInterrupts = [];
             this.begun.add(runId);
@@ -302,10 +303,11 @@ export class LocalAgent extends ThreadAgent {
    * own run, so a hook of that run must not await it.
    */
   override async connectAgent(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
+    const isOther = this.keepToThread();
     const { follower } = this;
     if (follower !== undefined) {
       // It reads already; what was removed here, or missed by detaching, comes with a snapshot.
-      if (follower.isLeft || this.known.lacks(this.messages)) {
+      if (isOther || follower.isLeft || this.known.lacks(this.messages)) {
         this.cursor = undefined;
         follower.restart();
       }
@@ -315,16 +317,15 @@ export class LocalAgent extends ThreadAgent {
       await Promise.race([follower.caughtUp(), left]).finally(() => this.waiting.delete(leave));
       return nothingNew();
     }
-    this.keepToThread();
     // An active own run works on the messages that it began with: it and a reading would overwrite one another.
     const before = this.ownRuns.sessionsEnded();
-    const { detached } = this;
+    const { detached, threadId } = this;
     const release = this.hold();
     this.readings++;
     return this.session(async () => {
       try {
         await before;
-        if (this.detached !== detached) return nothingNew();
+        if (this.detached !== detached || !this.isOf(threadId)) return nothingNew();
         if (this.known.lacks(this.messages)) this.cursor = undefined;
         const result = await super.connectAgent(parameters, subscriber);
         this.known.show(this.messages, "told");
@@ -345,14 +346,14 @@ export class LocalAgent extends ThreadAgent {
     return super.detachActiveRun();
   }
 
-  /** Stops the run that this agent runs, is about to run, or follows, in whichever host it is. */
+  /** Stops the run that this agent runs or follows, in whichever host it is, and those that it is about to run. */
   override abortRun(): void {
     const { value: run } = this.runState$;
-    for (const runId of run.is === "running" ? [run.runId] : this.ownRuns.live) {
-      this.ownRuns.askAbort(runId);
-      this.requestStop(runId);
+    this.ownRuns.askAbortOfAll();
+    // Those that wait for the live one, or take its place, would begin behind it.
+    for (const runId of new Set([...(run.is === "running" ? [run.runId] : []), ...this.ownRuns.live])) {
+      this.requestStop(this.toldOf, runId);
     }
-    if (run.is === "idle") this.ownRuns.askAbortOfAll();
   }
 
   /**
@@ -363,7 +364,7 @@ export class LocalAgent extends ThreadAgent {
    */
   follow(): () => void {
     this.follows++;
-    if (this.follower === undefined) this.keepToThread();
+    if (this.keepToThread()) this.follower?.restart();
     this.follower ??= this.startFollower();
     let ended = false;
     return () => {
@@ -402,9 +403,12 @@ export class LocalAgent extends ThreadAgent {
     return defer(() => {
       const { runId } = input;
       const request = this.requestOf(input);
+      const { threadId } = request;
       const release = this.hold();
       this.ownRuns.begin(runId);
+      this.unanswered.add(runId);
       const before = this.cursor;
+      let cursor: Cursor | undefined;
       const overlaps = this.readings > 0;
       /**
        * `gap`: before it are runs that this agent has not read, or was reading when it began; or it rewrote the part of
@@ -416,10 +420,12 @@ export class LocalAgent extends ThreadAgent {
         run = accepted;
         this.decided.get(runId)?.();
         if (run.unrecorded !== true) this.ownRuns.accepted++;
-        if (this.ownRuns.isAbortAsked(runId)) this.requestStop(runId);
+        if (this.ownRuns.isAbortAsked(runId)) this.requestStop(threadId, runId);
+        this.unanswered.delete(runId);
+        this.left$.next();
       };
       const frames$ = this.begun.has(runId)
-        ? attachFrames(this.link, { threadId: request.threadId, agentId: request.agentId, runId }).pipe(
+        ? attachFrames(this.link, { threadId, agentId: request.agentId, runId }).pipe(
             tap((frame) => frame.type === "run" && accept(frame.run)),
           )
         : runFrames(this.link, request, accept);
@@ -433,18 +439,19 @@ export class LocalAgent extends ThreadAgent {
           // Where it begins the thread, what this agent has read was deleted.
           const isNext = !overlaps && run.runIndex === last + 1 && (last < 0 || run.begins !== true);
           settled = isNext && !this.earlier.isMoved ? "whole" : "gap";
-          this.cursor = settled === "whole" ? this.ownCursor : undefined;
+          this.cursor = settled === "whole" ? cursor : undefined;
         }),
         mergeMap((frame) => {
           if (run?.unrecorded === true) return this.foreignEventsOf(frame);
-          this.ownCursor = cursorBehind(frame, this.ownCursor);
+          cursor = cursorBehind(frame, cursor);
           return this.eventsOf(frame);
         }),
         // A middleware gets each event by itself.
         this.hasMiddlewares ? mergeMap((event) => this.joined.eventsOf(event)) : this.joined.before(),
         finalize(() => {
           this.ownRuns.end(runId);
-          const isRecorded = run !== undefined && run.unrecorded !== true;
+          this.unanswered.delete(runId);
+          const isRecorded = run !== undefined && run.unrecorded !== true && this.toldOf === threadId;
           if (isRecorded && settled === "no") this.leftMidRun();
           // Only a snapshot puts what is missing into its place, and removes what a branch leaves behind.
           if (isRecorded && (settled !== "whole" || request.partial === undefined)) this.follower?.restart();
@@ -470,9 +477,14 @@ export class LocalAgent extends ThreadAgent {
     }
   }
 
-  /** Runs a session of the pipeline; its `newMessages` leave out earlier ones that were loaded meanwhile. */
+  /**
+   * Runs a session of the pipeline; its `newMessages` leave out earlier ones that were loaded meanwhile, and those of
+   * another thread.
+   */
   private async session(work: () => Promise<RunAgentResult>): Promise<RunAgentResult> {
+    const { threadId } = this;
     const result = await this.ownRuns.session(work);
+    if (!this.isOf(threadId)) return { ...result, newMessages: [] };
     return { ...result, newMessages: result.newMessages.filter(({ id }) => !this.earlier.isLoaded(id)) };
   }
 
@@ -485,9 +497,14 @@ export class LocalAgent extends ThreadAgent {
     };
   }
 
-  private requestStop(runId: string): void {
+  /** Whether what the agent knows, and what it shows, is of this thread. */
+  private isOf(threadId: string): boolean {
+    return this.toldOf === threadId && this.threadId === threadId;
+  }
+
+  private requestStop(threadId: string, runId: string): void {
     // Whether it worked shows in the run's end.
-    const { threadId, agentId } = this;
+    const { agentId } = this;
     const named = { threadId, runId, ...(agentId !== undefined && { agentId }) };
     this.link.call("stop", named).catch((error: unknown) => this.unstopped$.next(asError(error)));
   }
@@ -495,17 +512,20 @@ export class LocalAgent extends ThreadAgent {
   /** Of a run that was to be stopped before it was known that it waits. */
   private cancel(threadId: string, runId: string): void {
     this.link.call("cancelWaiting", { threadId, runId }).then(
-      (waited) => waited || this.requestStop(runId),
+      (waited) => waited || this.requestStop(threadId, runId),
       (error: unknown) => this.unstopped$.next(asError(error)),
     );
   }
 
   private startFollower(): ThreadFollower {
     return new ThreadFollower({
-      frames: (after) => this.framesAfter(after, true),
+      frames: (after) => this.framesAfter(this.keepToThread() ? undefined : after, true),
       linkedAnew: (signal) => this.link.linkedAnew(signal),
-      // During a reading the cursor is in the middle of a run.
-      cursor: () => (this.readings > 0 ? undefined : this.cursor),
+      cursor: () => {
+        this.keepToThread();
+        // During a reading the cursor is in the middle of a run.
+        return this.readings > 0 ? undefined : this.cursor;
+      },
       isHeld: () => this.holds > 0,
       cut: () => this.leftMidRun(),
       note: (frame) => this.noteRun(frame),
@@ -519,6 +539,8 @@ export class LocalAgent extends ThreadAgent {
       session: async (events$, isWanted) => {
         await this.ownRuns.sessionsEnded();
         if (!isWanted()) return;
+        // It was read of a thread that the page has left: the follower goes on with the one that it has set.
+        if (!this.isOf(this.toldOf)) return events$.subscribe().unsubscribe();
         this.session$ = events$;
         this.readings++;
         try {

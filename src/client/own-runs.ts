@@ -42,14 +42,9 @@ export class OwnRuns {
     return [...this.runs];
   }
 
-  /** A stop was requested; for a run that is not in the log yet it is requested again once it is. */
-  askAbort(runId: string): void {
-    this.abortAsked.add(runId);
-  }
-
-  /** All that were asked for are to be stopped once they are in the log. */
+  /** A stop was requested of all; for a run that is not in the log yet it is requested again once it is. */
   askAbortOfAll(): void {
-    for (const runId of this.asked) this.askAbort(runId);
+    for (const runId of [...this.asked, ...this.runs]) this.abortAsked.add(runId);
   }
 
   isAbortAsked(runId: string): boolean {

@@ -1,6 +1,13 @@
-import type { AgentConfig, BaseEvent, MessagesSnapshotEvent, RunAgentInput } from "@ag-ui/client";
+import type {
+  AgentConfig,
+  AgentStateMutation,
+  AgentSubscriber,
+  BaseEvent,
+  MessagesSnapshotEvent,
+  RunAgentInput,
+} from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
-import { BehaviorSubject, finalize, mergeMap, Subject, tap, type Observable } from "rxjs";
+import { BehaviorSubject, filter, finalize, mergeMap, Subject, takeUntil, takeWhile, tap, type Observable } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { checkKind, OBJECT } from "../run/options.js";
 import type { Cursor } from "../run/types.js";
@@ -27,6 +34,10 @@ export abstract class ThreadAgent extends ApplyingAgent {
   protected cursor: Cursor | undefined;
   protected messageLimit: number | undefined;
   protected historyByRun: boolean | undefined;
+  /** Emits when the agent is of another thread, or might leave a run that it could not leave before. */
+  protected readonly left$ = new Subject<void>();
+  /** Ids of own runs that the host has not answered: whether one is refused, its caller has to know. */
+  protected readonly unanswered = new Set<string>();
   /** By run id, what a run that may wait was asked for with. */
   protected readonly inTurn = new Map<string, RunRequest>();
   /** @hidden Emits the ids of this agent's runs that begin to wait in the log. */
@@ -44,9 +55,13 @@ export abstract class ThreadAgent extends ApplyingAgent {
     checkKind("link", link, OBJECT);
   }
 
-  /** What is known of another thread does not apply: the current one is sent whole, and read from its beginning. */
-  protected keepToThread(): void {
-    if (this.toldOf === this.threadId) return;
+  /**
+   * What is known of another thread does not apply: the current one is sent whole, and read from its beginning.
+   *
+   * @returns whether it is another one than before
+   */
+  protected keepToThread(): boolean {
+    if (this.toldOf === this.threadId) return false;
     this.toldOf = this.threadId;
     this.known = new KnownMessages();
     this.cursor = undefined;
@@ -54,12 +69,30 @@ export abstract class ThreadAgent extends ApplyingAgent {
     this.earlier = new EarlierMessages();
     this.pendingInterrupts = [];
     this.runState$.next({ is: "idle" });
+    this.left$.next();
+    return true;
+  }
+
+  /** What streams is of its own thread: it ends here once the page has set another one, and goes on in the host. */
+  protected override apply(
+    input: RunAgentInput,
+    events$: Observable<BaseEvent>,
+    subscribers: AgentSubscriber[],
+  ): Observable<AgentStateMutation> {
+    const { threadId, runId } = input;
+    const left$ = this.left$.pipe(filter(() => this.toldOf !== threadId && !this.unanswered.has(runId)));
+    const own$ = events$.pipe(
+      takeUntil(left$),
+      takeWhile(() => this.threadId === threadId),
+    );
+    return super.apply(input, own$, subscribers);
   }
 
   protected requestOf(input: RunAgentInput): RunRequest {
+    // The page may have set another thread while hooks were awaited.
+    const { threadId } = input;
     const known = this.inTurn.get(input.runId);
-    if (known !== undefined) return known;
-    const { threadId } = this;
+    if (known?.threadId === threadId) return known;
     const agentId = this.agentId!;
     const after = {
       ...(input.runId === this.afterToolCalls && { afterToolCalls: true as const }),
@@ -99,6 +132,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
 
   /** Everything that this agent has not seen, up to the end of the live run. */
   protected historyEvents(): Observable<BaseEvent> {
+    const { toldOf } = this;
     return this.framesAfter(this.cursor, false).pipe(
       tap((frame) => {
         this.noteRun(frame);
@@ -106,6 +140,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
       }),
       mergeMap((frame) => this.eventsOf(frame)),
       finalize(() => {
+        if (this.toldOf !== toldOf) return;
         if (this.earlier.isMoved) this.cursor = undefined;
         if (this.runState$.value.is === "running") this.leftMidRun();
       }),

@@ -142,6 +142,8 @@ export abstract class ApplyingAgent extends AbstractAgent {
     };
     return mutations$.pipe(
       tap(({ messages, state }) => {
+        // A hook was awaited, and the page has set another thread meanwhile.
+        if (this.threadId !== input.threadId) return;
         if (messages !== undefined) {
           this.messages = placing.place(messages, this.messages);
           changed("onMessagesChanged");

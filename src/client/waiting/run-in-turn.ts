@@ -50,18 +50,21 @@ export async function runInTurn(
   /** Where the page has set another thread: the run goes on in its own, and is not shown. */
   const unseen = async (): Promise<RunAgentResult> => {
     await agent.runUnseen(queued);
-    return resultOf(agent, threadId, runId, input.messages);
+    const { result } = await resultOf(agent, threadId, runId, input.messages);
+    return { result, newMessages: [] };
   };
   const isLeft = (): boolean => agent.threadId() !== threadId;
-  if (queued !== "waits") {
+  const seen = async (run: () => Promise<RunAgentResult>): Promise<RunAgentResult> => {
     if (isLeft()) return unseen();
     agent.putBack();
-    return queued === "free" ? agent.run() : agent.attach();
-  }
+    const result = await run();
+    return isLeft() ? unseen() : result;
+  };
+  if (queued !== "waits") return seen(queued === "free" ? agent.run : agent.attach);
   agent.waits();
   const follows = (): boolean => agent.caughtUp() !== undefined;
   const followed = follows();
-  const hooks = subscriber && toldOf(agent, runId, subscriber);
+  const hooks = subscriber && toldOf(agent, request, subscriber);
   try {
     const waits = (run: { readonly runId: string }): boolean => run.runId === runId;
     await firstValueFrom(
@@ -74,8 +77,7 @@ export async function runInTurn(
     if (isLeft()) return await unseen();
     if (!follows() && !followed) {
       hooks?.unsubscribe();
-      agent.putBack();
-      return await agent.attach();
+      return await seen(agent.attach);
     }
     await shown(agent, threadId, runId);
     if (isLeft()) return await unseen();
@@ -103,6 +105,8 @@ async function shown(
     return true;
   };
   const isOver = async (run: ThreadRun): Promise<boolean> => {
+    // A run of another thread may have the same id.
+    if (now() !== threadId) return true;
     if (run.is === "running" && run.runId === runId) return false;
     // Over at its terminal event, which may not be shown yet.
     if (run.is === "idle" && run.last?.runId === runId) return toTheEnd();
@@ -146,9 +150,12 @@ async function resultOf(
 }
 
 /** Tells a subscriber of one run of those that an agent follows. */
-function toldOf({ run$, subscribe }: AgentInTurn, runId: string, subscriber: AgentSubscriber) {
+function toldOf({ run$, subscribe, threadId: now }: AgentInTurn, request: RunRequest, subscriber: AgentSubscriber) {
+  const { threadId, input } = request;
   let isIts = false;
-  const runs = run$.subscribe((run) => (isIts = (run.is === "running" ? run : run.last)?.runId === runId));
+  const runs = run$.subscribe((run) => {
+    isIts = now() === threadId && (run.is === "running" ? run : run.last)?.runId === input.runId;
+  });
   const hooks = Object.entries(subscriber as Readonly<Record<string, unknown>>).map(([name, hook]) => [
     name,
     typeof hook === "function"

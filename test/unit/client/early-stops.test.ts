@@ -88,6 +88,27 @@ test("one that waits is not cancelled by a later stop", async () => {
   expect(executed).toEqual(["live", "waits"]);
 });
 
+test.each(["supersede", "queue"] as const)("a stop behind a call with %s stops that run, too (L11)", async (onBusy) => {
+  const { agent: gatedOne, open } = gatedAgent();
+  onTestFinished(open);
+  const runtime = hostOf({ agents: { a: gatedOne } }).connect();
+  const agent = runtime.agent("a", { threadId: "t" });
+  onTestFinished(agent.follow());
+  const other = runtime.agent("a", { threadId: "t" });
+  other.addMessage(user("u", "one"));
+  const live = other.runAgent({ runId: "live" });
+  await vi.waitFor(() => expect(how(agent)).toMatchObject({ is: "running", runId: "live" }));
+  agent.addMessage(user("v", "two"));
+  const asked = agent.runAgent({ runId: "asked", onBusy }).catch((error: unknown) => error);
+  agent.abortRun();
+  await Promise.all([live, asked]);
+  expect(await runtime.waiting.list("t")).toEqual([]);
+  expect((await runtime.threads.get("t"))?.live).toBeUndefined();
+  const run = await runtime.runner().getRun("asked", { threadId: "t" });
+  // It was cancelled while it waited, or stopped once it had begun.
+  expect(["cancelled", "stopped"]).toContain(run?.status ?? "cancelled");
+});
+
 test("without a host, the list of what waits says so (L13)", async () => {
   const runtime = connectRuntime({ hosts: {} });
   onTestFinished(() => runtime.close());
