@@ -431,9 +431,11 @@ test("a server that closes in the middle of a run tells what came of it first, h
 
 test("a server that closes while its connection is lost waits for another one, and tells what came of its run", async () => {
   const space = new MemoryServer();
+  const { gate: waits, letOn: wait } = gated();
   const { gate: ended, letOn: end } = gated();
   const heavy = agentOf(async function* (input, context) {
     yield* counter(2)(input, context);
+    wait();
     await whenAborted(context.signal);
     end();
   });
@@ -443,6 +445,7 @@ test("a server that closes while its connection is lost waits for another one, a
   await sees(phone.runtime, "heavy");
   const asked = ask(phone.runtime, "heavy", "t", "r1").catch(() => undefined);
   await until(() => expect(types(space)).toContain("events"));
+  await waits;
   at.connect(false);
   await firstValueFrom(host.status$.pipe(filter(({ is }) => is === "offline")));
   const closing = host.close();

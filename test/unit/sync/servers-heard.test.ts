@@ -95,12 +95,12 @@ test("a server goes on with a broken run without the headers that its agent need
   const clock = fastClock(50);
   const executed: string[] = [];
   const agent = agentOf(async function* ({ runId }, { signal }) {
-    executed.push(runId);
+    const isFirst = executed.push(runId) === 1;
     const messageId = `${runId}-a`;
     yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
     yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: "said" } as BaseEvent;
     // The first one never comes to its end.
-    if (executed.length === 1) await whenAborted(signal);
+    if (isFirst) await whenAborted(signal);
     yield { type: EventType.TEXT_MESSAGE_END, messageId } as BaseEvent;
   });
   const agentPolicies = { heavy: { placement: "server", recovery: "auto", needsHeaders: ["x-key"] } } as const;

@@ -181,12 +181,12 @@ describe("a server that dies", () => {
     const stopped: string[] = [];
     const agents = (name: string) => ({
       heavy: agentOf(async function* (input, { signal }) {
-        executed.push(`${name} ${input.runId}`);
+        const isFirst = executed.push(`${name} ${input.runId}`) === 1;
         const messageId = `${input.runId}-${name}`;
         yield { type: EventType.TEXT_MESSAGE_START, messageId, role: "assistant" } as BaseEvent;
         yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId, delta: `by ${name}` } as BaseEvent;
         // The first one that executes it never comes to its end.
-        if (executed.length === 1) {
+        if (isFirst) {
           await whenAborted(signal);
           stopped.push(input.runId);
         }
