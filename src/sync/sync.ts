@@ -7,7 +7,6 @@ import { isSameDatabase } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
 import { Recovery } from "../runner/claim/recovery.js";
 import { History } from "../runner/history/history.js";
-import { unlessDamaged } from "../runner/history/run-log.js";
 import type { ElsewhereParts, RunnerParts } from "../runner/parts.js";
 import { equalJson } from "../run/json.js";
 import type { DeviceName } from "../storage/devices.js";
@@ -16,17 +15,18 @@ import { AbsentThreads } from "./absent-threads.js";
 import { Admissions, type AdmissionsParts } from "./admissions.js";
 import { CompactingThreads } from "./compacting-threads.js";
 import { Devices, type StopCall } from "./devices.js";
-import { hasBegunAnew } from "./log-changes.js";
 import { NotUnderstood, understood, type SpaceMessage } from "./messages.js";
 import type { SyncRecords } from "./memory-sync-database.js";
-import { SpaceOffline, type Space, type SpaceEntry, type SpacePlace, type SpaceState } from "./space.js";
-import type { ThreadRecord } from "./sync-database.js";
+import { SpaceOffline, type Space, type SpaceEntry, type SpaceState } from "./space.js";
 import { KEYS_THREAD } from "./thread-key.js";
 import { LeavingThreads } from "./leaving-threads.js";
 import { runName } from "./run-name.js";
+import { OpenThreads } from "./open-threads.js";
+import { openedRecord } from "./opened-record.js";
+import { SavedPlace } from "./saved-place.js";
 import { Serving, type ServerParts } from "./serving.js";
 import { tellResult } from "./tell-result.js";
-import { ThreadSync, type ThreadSyncContext } from "./thread-sync.js";
+import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
 import { NO_ENTRIES } from "./thread-state.js";
 
 /** Pause after a failure that nobody expected, in ms. */
@@ -74,31 +74,21 @@ const ENCRYPTED =
  */
 export class Sync {
   private readonly closed = sharedController();
-  private readonly threads = new Map<string, Promise<ThreadSync | undefined>>();
-  private readonly loading = new Set<Promise<unknown>>();
-  private readonly open = new Map<string, ThreadSync>();
-  private readonly byKey = new Map<string, ThreadSync>();
+  private readonly threads: OpenThreads;
   /** Threads that may have something that is to be sent. */
   private readonly unsent = new Set<string>();
-  private readonly unsaved = new Set<ThreadSync>();
   private readonly moved = new Bell();
   private readonly status: BehaviorSubject<SyncState>;
   private readonly running: Promise<void>;
   private self: DeviceName;
   private devices: Devices | undefined;
   private context: ThreadSyncContext | undefined;
-  private place: SpacePlace | undefined;
-  /** The place that was saved last. */
-  private kept: SpacePlace | undefined;
+  private readonly place: SavedPlace;
   /** The log that was read last. */
   private log: string | undefined;
-  private isSaving = false;
   /** The last entry when the connection was made. */
   private target: number | undefined;
   private readonly held: HeldLock[] = [];
-  private forgetting: Promise<void> = Promise.resolve();
-  /** How often the space began anew. */
-  private era = 0;
   /** The servers have lost what they had: every device sends all that it has. */
   private revives = false;
   /** An epoch of the log. */
@@ -123,16 +113,26 @@ export class Sync {
     const { parts, elsewhere, space, deviceName } = options;
     this.self = { id: "", name: deviceName };
     this.status = new BehaviorSubject<SyncState>({ is: "connecting", isCurrent: false, devices: [] });
+    const { database } = options;
+    this.place = new SavedPlace((records, place) => database.put(records, place));
+    this.threads = new OpenThreads({
+      keyOf: options.keyOf,
+      recordOf: (key, threadId) => openedRecord(this.knowing, key, threadId),
+      context: () => (this.refused !== undefined || this.closed.signal.aborted ? undefined : this.context),
+      opened: (thread) => this.compacting.look(thread),
+    });
+    const threadOf = (threadId: string) => this.threads.open(threadId);
+    const openOf = (threadId: string) => this.threads.get(threadId);
     this.absent = new AbsentThreads({
       parts,
       space,
-      database: options.database,
+      database,
       keep: options.keep ?? "all",
-      threadOf: (threadId) => this.threadOf(threadId),
-      openOf: (threadId) => this.open.get(threadId),
+      threadOf,
+      openOf,
       state: () => this.state,
       isCurrent: () => this.isCurrent,
-      isListed: () => this.place !== undefined,
+      isListed: () => this.place.now !== undefined,
       revives: () => this.revives,
       listChanged: options.listChanged,
       counted: () => this.tell(),
@@ -144,7 +144,7 @@ export class Sync {
       context: () => this.context,
       state: () => this.state.is,
       isCurrent: () => this.isCurrent,
-      threadOf: (threadId) => this.threadOf(threadId),
+      threadOf,
       absent: this.absent,
       moved: this.moved,
       closed: this.closed.signal,
@@ -155,7 +155,7 @@ export class Sync {
       parts,
       maxThreads: options.maxThreads ?? Infinity,
       used: elsewhere.used,
-      threadOf: (threadId) => this.threadOf(threadId),
+      threadOf,
       isCurrent: () => this.isCurrent,
       closed: this.closed.signal,
     });
@@ -163,7 +163,7 @@ export class Sync {
       parts,
       space,
       self: () => this.self,
-      openOf: (threadId) => this.open.get(threadId),
+      openOf,
       isCurrent: () => this.isCurrent,
       refuse: (message) => this.refuse(message),
       fewest: options.compactFrom,
@@ -171,8 +171,8 @@ export class Sync {
     });
     elsewhere.fetch = (threadId) => this.absent.fetch(threadId);
     elsewhere.admit = (request) => this.admissions.admit(request);
-    elsewhere.advanced = (threadId) => this.open.get(threadId)?.ring();
-    elsewhere.written = (threadId) => this.open.get(threadId)?.live;
+    elsewhere.advanced = (threadId) => this.threads.get(threadId)?.ring();
+    elsewhere.written = (threadId) => this.threads.get(threadId)?.live;
     elsewhere.leave = () => this.sendRest();
     space.state$.subscribe((state) => {
       if (state.is !== "online") this.target = undefined;
@@ -193,7 +193,7 @@ export class Sync {
 
   /** Everything was read, and the connection is there. */
   private get isCurrent(): boolean {
-    return this.state.is === "online" && this.target !== undefined && (this.place?.seq ?? 0) >= this.target;
+    return this.state.is === "online" && this.target !== undefined && (this.place.now?.seq ?? 0) >= this.target;
   }
 
   /** The device was heard of since this host is here, and is not any more. */
@@ -212,7 +212,7 @@ export class Sync {
     this.devices?.leave();
     this.closed.abort();
     await this.running;
-    for (const thread of this.open.values()) await thread.end();
+    for (const thread of this.threads.all) await thread.end();
     await this.options.space.close();
     this.options.parts.channel.close();
     for (const lock of this.held) await lock.release();
@@ -227,7 +227,7 @@ export class Sync {
     const late = clock.after(LEAVE_MS, until.signal).then(() => until.abort());
     for (;;) {
       const seen = this.moved.count;
-      const ours = [...this.open.values()].filter(({ isOurs }) => isOurs);
+      const ours = this.threads.all.filter(({ isOurs }) => isOurs);
       if (ours.length === 0) break;
       if (this.isCurrent) await Promise.race([Promise.all(ours.map((thread) => thread.settled())), late]);
       // Where the connection is lost now, the next host sends a log on disk.
@@ -263,7 +263,7 @@ export class Sync {
         clock,
         stop,
         moved: this.moved,
-        openOf: (threadId) => this.open.get(threadId),
+        openOf: (threadId) => this.threads.get(threadId),
         isAway: (id) => devices.isAway(id),
         isOnline: (id) => devices.isOnline(id),
         isCurrent: () => this.isCurrent,
@@ -283,7 +283,7 @@ export class Sync {
       wrote: () => this.moved.ring(),
       stop: this.options.stop,
       live: (threadId) => this.options.elsewhere.live?.(threadId),
-      unsaved: (thread) => void this.unsaved.add(thread),
+      unsaved: (thread) => this.place.add(thread),
       save: (thread) => this.save(thread),
       unsent: ({ record }) => void this.unsent.add(record.threadId),
       letGo: (key, threadId, last) => this.absent.list.letGo(key, threadId, last),
@@ -294,7 +294,7 @@ export class Sync {
     };
     const { elsewhere } = this.options;
     const hearing = parts.channel.messages$.subscribe(({ type, threadId, runId, runIndex, deleted }) => {
-      const mirrored = this.open.get(threadId)?.live?.runId;
+      const mirrored = this.threads.get(threadId)?.live?.runId;
       const isMirrored = mirrored !== undefined && (type === "claim" || (type === "stop" && runId === mirrored));
       if (isMirrored) {
         parts.channel.post({ type: type === "claim" ? "refused" : "stop-ack", threadId, runId: mirrored });
@@ -364,7 +364,7 @@ export class Sync {
     this.devices?.leave();
     this.devices = undefined;
     this.tell();
-    for (const thread of this.open.values()) await thread.end();
+    for (const thread of this.threads.all) await thread.end();
     // A newer build of this origin goes on.
     for (const lock of this.held.splice(0)) await lock.release();
   }
@@ -376,7 +376,7 @@ export class Sync {
   }
 
   private async lookAtLog(): Promise<void> {
-    this.place = this.kept = await this.options.database.place();
+    this.place.begin(await this.options.database.place());
     this.revives = await this.options.database.revives();
     const [first] = await this.options.parts.store.heads(undefined);
     this.epoch = await this.options.database.epoch();
@@ -386,28 +386,29 @@ export class Sync {
   }
 
   private async read(signal: AbortSignal): Promise<void> {
-    for await (const frame of this.options.space.read(this.place, signal)) {
+    for await (const frame of this.options.space.read(this.place.now, signal)) {
       if (frame.is === "begins") {
         // The last entries may be lost, too: of a power failure, or an older backup.
         const isSame = await this.isOf(frame.log);
-        const isOther = this.place !== undefined && (this.place.log !== frame.log || frame.last < this.place.seq);
+        const { now } = this.place;
+        const isOther = now !== undefined && (now.log !== frame.log || frame.last < now.seq);
         if (isOther || !isSame) {
           this.anew = "space";
           return;
         }
-        if (this.place === undefined && frame.last > 0 && this.absent.list.isAble) {
+        if (now === undefined && frame.last > 0 && this.absent.list.isAble) {
           await this.list(frame.last, signal);
-          this.place = { log: frame.log, seq: frame.last };
-          await this.options.database.put([], this.place);
+          this.place.now = { log: frame.log, seq: frame.last };
+          await this.options.database.put([], this.place.now);
           return;
         }
-        this.place ??= { log: frame.log, seq: 0 };
+        this.place.now ??= { log: frame.log, seq: 0 };
         this.target = frame.last;
       } else {
         if (frame.is === "entry") await this.take(frame);
         // A host that ends may not have taken it.
         if (signal.aborted) return;
-        this.place = { log: this.place?.log ?? "", seq: frame.seq, mark: frame.mark };
+        this.place.now = { log: this.place.now?.log ?? "", seq: frame.seq, mark: frame.mark };
       }
       this.moved.ring();
       if (this.isCurrent) this.current();
@@ -420,8 +421,8 @@ export class Sync {
     this.log = log;
     if (before !== undefined) return before === log;
     // Threads that were opened before it began: the log may have been made anew in between, with other keys.
-    await Promise.allSettled(this.loading);
-    for (const { key, record } of this.open.values()) {
+    await this.threads.settled();
+    for (const { key, record } of this.threads.all) {
       if ((await this.options.keyOf(record.threadId)) !== key) return false;
     }
     return true;
@@ -431,19 +432,19 @@ export class Sync {
   private async list(upTo: number, signal: AbortSignal): Promise<void> {
     this.target = undefined;
     const lasts = await this.absent.list.read(upTo, (entry) => this.understand(entry), signal);
-    await Promise.allSettled(this.loading);
-    for (const thread of this.open.values()) await thread.entries.readUpTo(lasts.get(thread.key) ?? 0);
+    await this.threads.settled();
+    for (const thread of this.threads.all) await thread.entries.readUpTo(lasts.get(thread.key) ?? 0);
   }
 
   private async take(entry: SpaceEntry): Promise<void> {
     const { thread: key, seq } = entry;
     const message = await this.understand(entry);
-    this.byKey.get(key)?.entries.compare(entry, message);
+    this.threads.withKey(key)?.entries.compare(entry, message);
     if (message === undefined) return this.skip(entry);
     const { threadId } = message;
     const isPassedOver = !this.threads.has(threadId) && (await this.absent.list.take(entry, message));
     if (isPassedOver && !this.threads.has(threadId)) return;
-    const thread = await this.threadOf(threadId);
+    const thread = await this.threads.open(threadId);
     // It was opened meanwhile, maybe with what was known before.
     if (isPassedOver) return thread?.entries.readUpTo(seq);
     if ((await thread?.take(entry, message)) === false) return this.take(entry);
@@ -467,41 +468,34 @@ export class Sync {
   /** What is added to the thread comes after this entry, which says nothing. */
   private async skip(entry: SpaceEntry): Promise<void> {
     const { thread: key, seq } = entry;
-    if ((await this.byKey.get(key)?.take(entry, undefined)) === true) return;
+    if ((await this.threads.withKey(key)?.take(entry, undefined)) === true) return;
     const known = (await this.options.database.thread(key)) ?? { key, threadId: "", state: NO_ENTRIES, sent: 0 };
     await this.options.database.put([{ ...known, state: { ...known.state, last: Math.max(known.state.last, seq) } }]);
     // It may have been opened meanwhile, with what was known before.
-    await Promise.allSettled(this.loading);
-    await this.byKey.get(key)?.take(entry, undefined);
+    await this.threads.settled();
+    await this.threads.withKey(key)?.take(entry, undefined);
   }
 
   /** The space was made anew, and everything that is here is sent again; or the log was, and everything is read again. */
   private async beginAnew(what: "space" | "log"): Promise<void> {
-    this.place = undefined;
+    this.place.forget();
     this.target = undefined;
-    const before = [...this.open.values()];
-    this.era++;
-    this.threads.clear();
-    this.open.clear();
-    this.byKey.clear();
-    this.unsaved.clear();
     this.serving?.forget();
     // Whoever asks for a thread meanwhile waits: what is known of it is forgotten.
-    this.forgetting = (async () => {
+    await this.threads.forget(async (before) => {
       for (const thread of before)
         await thread.end(`The run was interrupted: the ${what} of its threads was made anew`);
       await this.absent.forget();
       await this.options.database.forget(what === "space");
       this.epoch = undefined;
       this.revives ||= what === "space";
-    })();
-    await this.forgetting;
+    });
     await this.lookAtAll();
   }
 
   private current(): void {
     this.tell();
-    void this.savePlace();
+    void this.place.savePlace();
     this.serving?.current();
     this.absent.fetchAll();
     this.leaving.look();
@@ -513,7 +507,7 @@ export class Sync {
   /** It may have something to send. What cannot be read now is looked at again. */
   private async lookAt(threadId: string): Promise<void> {
     try {
-      (await this.threadOf(threadId))?.ring();
+      (await this.threads.open(threadId))?.ring();
     } catch {
       this.unsent.add(threadId);
       await this.options.parts.clock.after(RETRY_MS, this.closed.signal);
@@ -526,7 +520,7 @@ export class Sync {
     // Maybe in another host.
     this.options.elsewhere.used.add(threadId);
     this.moved.ring();
-    const thread = await this.threadOf(threadId);
+    const thread = await this.threads.open(threadId);
     if (thread === undefined) return;
     if (activated !== undefined) {
       // What it knew of the space then, and not what is being read again.
@@ -560,67 +554,17 @@ export class Sync {
     for (const threadId of await database.heldBy(this.self.id)) await this.lookAt(threadId);
   }
 
-  private threadOf(threadId: string): Promise<ThreadSync | undefined> {
-    const { context } = this;
-    const isOver = this.refused !== undefined || this.closed.signal.aborted;
-    if (context === undefined || isOver) return Promise.resolve(undefined);
-    const known = this.threads.get(threadId);
-    if (known !== undefined) return known;
-    const { era } = this;
-    const loading = this.forgetting.then(async (): Promise<ThreadSync | undefined> => {
-      const key = await this.options.keyOf(threadId);
-      const record = await this.recordOf(key, threadId);
-      if (era !== this.era || this.refused !== undefined) return this.threadOf(threadId);
-      const thread = new ThreadSync(context, record);
-      this.open.set(threadId, thread);
-      this.byKey.set(key, thread);
-      this.compacting.look(thread);
-      // What a host before this one has left of it is known to nobody else.
-      thread.ring();
-      return thread;
-    });
-    this.threads.set(threadId, loading);
-    this.loading.add(loading);
-    // What cannot be read now is read again by whoever needs it next.
-    const forget = (): void => {
-      if (this.threads.get(threadId) === loading) this.threads.delete(threadId);
-    };
-    loading.catch(forget).finally(() => this.loading.delete(loading));
-    return loading;
-  }
-
-  private async recordOf(key: string, threadId: string): Promise<ThreadRecord> {
-    const known = await this.options.database.thread(key);
-    // One damaged record must not keep other threads (L19): what is done in its thread fails for itself.
-    const headNow = () => this.options.parts.store.head(threadId).catch(unlessDamaged);
-    // Of entries that say nothing, only the place of the last one is known.
-    if (known === undefined || known.threadId === "") {
-      const { first = 0 } = (await headNow()) ?? {};
-      const { state = NO_ENTRIES } = known ?? {};
-      return { key, threadId, state, sent: 0, first, ...(this.revives && { revives: [] }) };
-    }
-    const { state, deleting = state.lastRun } = known;
-    // It has left this device, and that is not saved.
-    const isAbsent = await this.absent.list.hasRow(threadId);
-    // It may have been deleted while nobody looked, and have begun anew.
-    const mayBeGone = !isAbsent && state.lastRun > 0 && state.deleted !== true;
-    const head = mayBeGone ? await headNow() : undefined;
-    const isAnew = known.unread !== true && (await hasBegunAnew({ ...this.options, self: this.self }, known, head));
-    const isDeleted = head?.deleted === true || isAnew;
-    const its: ThreadRecord = { ...known, threadId, ...(isDeleted && { deleting, first: head?.first ?? 0 }) };
-    if (known.unread !== true && !isAbsent) return its;
-    const last = Math.max(state.last, this.absent.list.lastOf(key));
-    return { ...its, unread: true, state: { ...NO_ENTRIES, last, lastRun: state.lastRun } };
+  /** What it takes to open a thread. */
+  private get knowing() {
+    const { absent, revives, self } = this;
+    const { parts, database } = this.options;
+    return { parts, database, self, absent, revives };
   }
 
   private left(thread: ThreadSync): void {
-    const { threadId } = thread.record;
-    if (this.open.get(threadId) !== thread) return;
-    this.threads.delete(threadId);
-    this.open.delete(threadId);
-    this.byKey.delete(thread.key);
-    this.unsaved.delete(thread);
-    this.absent.hasLeft(threadId);
+    if (!this.threads.left(thread)) return;
+    this.place.delete(thread);
+    this.absent.hasLeft(thread.record.threadId);
   }
 
   private async save(thread: ThreadSync): Promise<void> {
@@ -633,41 +577,10 @@ export class Sync {
       if (this.epoch !== undefined) await this.options.database.setEpoch(this.epoch);
     }
     // It is about what was there before the space or the log began anew.
-    if (this.open.get(record.threadId) !== thread) return;
-    await this.put([record], thread);
-    if (thread.firstUnsavedThen === undefined) this.unsaved.delete(thread);
+    if (this.threads.get(record.threadId) !== thread) return;
+    await this.place.saveThread(thread, record);
     // The last entry may have been taken meanwhile: no other save comes behind this one.
-    if (this.isCurrent) void this.savePlace();
-  }
-
-  private async put(records: readonly ThreadRecord[], saved?: ThreadSync): Promise<void> {
-    const place = this.placeWith(saved);
-    await this.options.database.put(records, place);
-    this.kept = place;
-  }
-
-  /** Everything up to here is in the log, or is known to be read yet. @param saved a thread whose record is saved with it */
-  private placeWith(saved?: ThreadSync): SpacePlace | undefined {
-    const { place } = this;
-    let seq = place?.seq ?? 0;
-    for (const one of this.unsaved) {
-      const { firstUnsaved = Infinity, firstUnsavedThen = Infinity } = one;
-      seq = Math.min(seq, (one === saved ? firstUnsavedThen : firstUnsaved) - 1);
-    }
-    return place && (seq === place.seq ? place : { log: place.log, seq });
-  }
-
-  /** What is passed over, no thread saves. */
-  private async savePlace(): Promise<void> {
-    if (this.isSaving) return;
-    this.isSaving = true;
-    try {
-      while (this.unsaved.size === 0 && this.place !== this.kept) await this.put([]);
-    } catch {
-      // It is saved with what comes next.
-    } finally {
-      this.isSaving = false;
-    }
+    if (this.isCurrent) void this.place.savePlace();
   }
 
   private failed(why: string | undefined): void {
@@ -682,7 +595,7 @@ export class Sync {
     if (!isSame) this.tell();
     if (this.isCurrent) this.serving?.current();
     // A device that is away holds up nothing any more.
-    for (const thread of this.open.values()) {
+    for (const thread of this.threads.all) {
       // After the servers have lost something, it may hold what this device has to send.
       const isHeldUp = thread.record.revives !== undefined && thread.record.state.lock !== undefined;
       if (!thread.isWrittenDown || isHeldUp) thread.ring();
