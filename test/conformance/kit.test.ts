@@ -32,11 +32,10 @@ function described(options: Omit<DescribeAgentRunnerOptions, "framework">): Desc
 
 const create = (): AgentRunner => new RedisAgentRunner(new FakeRedis());
 
-/** The ids of the cases that a runner does not pass. */
-async function failures(options: Omit<DescribeAgentRunnerOptions, "framework">): Promise<ReadonlySet<string>> {
-  const failed = new Set<string>();
-  await Promise.all([...described(options).tests].map(([id, run]) => run().catch(() => failed.add(id))));
-  return failed;
+/** Adds the ids of the cases that a runner does not pass; those that are there already need no other one. */
+async function addFailures(failed: Set<string>, options: Omit<DescribeAgentRunnerOptions, "framework">): Promise<void> {
+  const cases = [...described(options).tests].filter(([id]) => !failed.has(id));
+  await Promise.all(cases.map(([id, run]) => run().catch(() => failed.add(id))));
 }
 
 let names = 0;
@@ -148,7 +147,7 @@ test("no case of level core is passed by all broken runners: each can fail", asy
   const failed = new Set<string>();
   for (const breaks of Object.values(BROKEN)) {
     const runner = (): AgentRunner => broken(create(), breaks);
-    for (const id of await failures({ create: runner, level: "core", patienceMs: 100 })) failed.add(id);
+    await addFailures(failed, { create: runner, level: "core", patienceMs: 100 });
   }
   const core = CONFORMANCE_CASES.filter(({ level, needs }) => level === "core" && needs === undefined);
   expect(core.map(({ id }) => id).filter((id) => !failed.has(id))).toEqual([]);

@@ -13,6 +13,7 @@ import {
   agentOf,
   collect,
   counter,
+  fastClock,
   framesUntil,
   freshDb,
   inputOf,
@@ -42,7 +43,8 @@ describe("InMemoryAgentRunner", () => {
   poisonedSuite((finished) => {
     const dbName = freshDb();
     const open = () => {
-      const runner = new InMemoryAgentRunner({ dbName, stopGraceMs: 50 });
+      // Whoever may execute what was left running is waited for some seconds.
+      const runner = new InMemoryAgentRunner({ dbName, stopGraceMs: 50, clock: fastClock(20) });
       finished(() => runner.destroy());
       return runner;
     };

@@ -6,6 +6,7 @@ import { createEncryptionKey } from "../../../src/storage/encryption/keys.js";
 import { startSync } from "../../../src/sync/start.js";
 import { KEYS_THREAD } from "../../../src/sync/thread-key.js";
 import type { SyncState } from "../../../src/wire/shapes.js";
+import { cheapPassphrases } from "../encryption/cheap-passphrases.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, collect, counter, freshDb, gated, inputOf, makeRunner } from "../runner/kit.js";
 import {
@@ -28,6 +29,8 @@ import { MemorySpace } from "./memory-space.js";
 /*
  * The keys of a space: who makes them, who has them, who is refused.
  */
+
+cheapPassphrases();
 
 /** Two devices whose first entries arrive together. */
 class Together extends MemorySpace {

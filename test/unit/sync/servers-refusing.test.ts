@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { agentOf, counter } from "../runner/kit.js";
+import { agentOf, counter, fastClock } from "../runner/kit.js";
 import { until } from "../waiting/kit.js";
 import { types } from "./kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
@@ -24,7 +24,8 @@ function refusing(count: number, status: number, headers: Record<string, string>
 test("a middleware that asks for more patience than the caller has is called once, and the caller is told", async () => {
   const space = new MemoryServer();
   const { calls, beforeRequestMiddleware } = refusing(Infinity, 429, { "Retry-After": "30" });
-  await server(new MemorySpace(space), "Server", { agents, beforeRequestMiddleware });
+  // The caller is told some seconds before it gives up.
+  await server(new MemorySpace(space), "Server", { agents, beforeRequestMiddleware }, fastClock(10));
   const { runtime } = device(new MemorySpace(space), "Phone");
   await sees(runtime, "heavy");
   await expect(ask(runtime, "heavy", "t", "r1")).rejects.toMatchObject({

@@ -1,8 +1,10 @@
 import { EventType, type BaseEvent } from "@ag-ui/client";
 import { filter, firstValueFrom } from "rxjs";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { FrontendTools, runFrontendTools } from "../../../src/client/index.js";
+import { systemClock } from "../../../src/platform/clock.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
+import { cheapPassphrases } from "../encryption/cheap-passphrases.js";
 import { agentOf, counter, fastClock, freshDb, gated, whenAborted } from "../runner/kit.js";
 import { gatedAgent, until } from "../waiting/kit.js";
 import { deviceOn, types } from "./kit.js";
@@ -12,6 +14,8 @@ import { ask, device, runOf, sees, server, textsOf } from "./servers-kit.js";
 /*
  * Hosts on servers: what runs there, and what the devices of the space see of it.
  */
+
+cheapPassphrases();
 
 describe("an agent of a server", () => {
   test("runs for a tab that does not have it: both tabs of both devices see it, and who executed it", async () => {
@@ -254,6 +258,11 @@ describe("a server that dies", () => {
     const refused = expect(asked).rejects.toMatchObject({ code: "offline" });
     await until(() => expect(types(space)).toContain("claim"));
     await host.close();
+    // From now on the phone's time passes twenty times as fast: it waits some seconds.
+    const { elapsed } = systemClock;
+    const start = elapsed();
+    const hurried = vi.spyOn(systemClock, "elapsed").mockImplementation(() => start + (elapsed() - start) * 20);
+    onTestFinished(() => hurried.mockRestore());
     await refused;
     expect(types(space)).toEqual(["claim", "release"]);
     expect(await phone.runtime.threads.list()).toEqual([]);

@@ -9,7 +9,10 @@ import type { AgentRuntimeOptions } from "../../../src/runtime/options.js";
 import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
 import { KeyRing } from "../../../src/storage/encryption/key-ring.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
+import { cheapPassphrases } from "../encryption/cheap-passphrases.js";
 import { agentOf, freshDb } from "../runner/kit.js";
+
+cheapPassphrases();
 
 const says = agentOf(async function* (input) {
   const messageId = `a-${input.runId}`;
