@@ -1,4 +1,5 @@
 // `npm test`: installs what is missing, finds or gets the browsers and nats-server, runs the suites one after another, counts.
+// The gate runs those that leave most of two cores idle beside the others.
 //   npm test                    the gate: what every change has to pass (test/setup/gate.mjs)
 //   npm run test:all            everything
 //   npm test -- unit chromium   these suites, whole; with --gate what the gate has of them
@@ -6,7 +7,7 @@
 //   npm test -- chromium firefox webkit --write-table    writes the table of faults in demo/guides/guarantees.md
 // With CI=true every browser and nats-server must be there.
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { BROWSERS, obtainBrowser } from "./setup/browsers.mjs";
@@ -57,7 +58,10 @@ const OWN_TYPES = [
   ["test/bench/renders", "demo/copilotkit"],
 ];
 
-/** In this order. `limit` is where a suite that hangs is ended: far from what the slowest machine needs. */
+/**
+ * In this order. `limit` is where a suite that hangs is ended: far from what the slowest machine needs. Those that are `beside`
+ * wait most of the time, or are one page: the gate runs them, one after the other, while the others run.
+ */
 const SUITES = [
   {
     name: "check",
@@ -71,18 +75,20 @@ const SUITES = [
   },
   { name: "unit", says: "logic, in Node", limit: 60 * MINUTE, steps: [vitest("unit*")] },
   {
-    name: "browser",
-    says: "real IndexedDB, in Chromium",
-    limit: 60 * MINUTE,
-    browser: "chromium",
-    steps: [vitest("browser")],
-  },
-  {
     name: "sync",
     says: "devices in step over real NATS servers, in Node",
     limit: 30 * MINUTE,
     program: "nats-server",
+    beside: true,
     steps: [vitest("sync")],
+  },
+  {
+    name: "browser",
+    says: "real IndexedDB, in Chromium",
+    limit: 60 * MINUTE,
+    browser: "chromium",
+    beside: true,
+    steps: [vitest("browser")],
   },
   {
     name: "package",
@@ -136,6 +142,7 @@ const SUITES = [
     says: "several tabs, in Firefox",
     limit: 120 * MINUTE,
     browser: "firefox",
+    beside: true,
     steps: [vitest("firefox")],
   },
   {
@@ -143,6 +150,7 @@ const SUITES = [
     says: "several tabs, in WebKitGTK",
     limit: 30 * MINUTE,
     browser: "webkit",
+    beside: true,
     steps: [vitest("webkit")],
   },
 ];
@@ -162,13 +170,13 @@ function chosenSuites(args) {
   return isGate ? SUITES.filter(({ outsideGate }) => !outsideGate) : SUITES;
 }
 
-let running;
+const running = new Set();
 
-/** Runs a command with its output passed through. False where it failed or was ended at the deadline. */
-async function passes([program, ...args], deadline) {
+/** Runs a command with its output passed through, or into a file. False where it failed or was ended at the deadline. */
+async function passes([program, ...args], deadline, output = "inherit") {
   const shell = process.platform === "win32" && program === "npm";
-  const child = spawn(program, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"], env: process.env, shell });
-  running = child;
+  const child = spawn(program, args, { cwd: ROOT, stdio: ["ignore", output, output], env: process.env, shell });
+  running.add(child);
   const limit = setTimeout(
     () => {
       console.error(`\nended: it took longer than it may`);
@@ -186,19 +194,19 @@ async function passes([program, ...args], deadline) {
     });
   } finally {
     clearTimeout(limit);
-    running = undefined;
+    running.delete(child);
   }
 }
 
 /** Runs a suite's steps, adds up what they counted and gathers what failed. */
-async function runSuite({ name, limit, steps, stopAtFailure }, folder) {
+async function runSuite({ name, limit, steps, stopAtFailure }, folder, output) {
   const deadline = Date.now() + limit;
   const total = { passed: 0, failed: 0, skipped: 0 };
   const failures = [];
   for (const [index, given] of steps.entries()) {
     const report = join(folder, `${name}-${index}.json`);
     const { command, count } = typeof given === "function" ? given(report) : given;
-    const passed = await passes(command, deadline);
+    const passed = await passes(command, deadline, output);
     let counted = { passed: passed ? 1 : 0, failed: passed ? 0 : 1, skipped: 0 };
     if (count) {
       try {
@@ -239,7 +247,27 @@ async function prepare(suites) {
   return missing;
 }
 
-function printSummary(results) {
+async function timed({ name }, run) {
+  const start = Date.now();
+  const counts = await run();
+  return { name, ...counts, seconds: (Date.now() - start) / 1000 };
+}
+
+/** Runs suites one after the other. @returns what each printed, and its result */
+async function runBeside(suites, folder) {
+  const done = [];
+  for (const suite of suites) {
+    const path = join(folder, `${suite.name}.txt`);
+    const file = openSync(path, "w");
+    const result = await timed(suite, () => runSuite(suite, folder, file));
+    closeSync(file);
+    done.push({ suite, result, printed: readFileSync(path) });
+  }
+  return done;
+}
+
+/** @param took in seconds: some ran at once */
+function printSummary(results, took) {
   for (const { name, failures = [] } of results) {
     for (const failure of failures) console.log(`\nfailed in ${name}: ${failure}`);
   }
@@ -250,8 +278,7 @@ function printSummary(results) {
     console.log(`${name.padEnd(20)}${counts}${why ? `  ${why}` : ""}`);
   }
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
-  const seconds = sum("seconds");
-  console.log(`${"all".padEnd(20)}${cell(`${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`, 36)}\n`);
+  console.log(`${"all".padEnd(20)}${cell(`${Math.floor(took / 60)} min ${Math.round(took % 60)} s`, 36)}\n`);
   const skipped = sum("skipped");
   console.log(`${sum("passed")} passed, ${sum("failed")} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
   return sum("failed");
@@ -270,6 +297,10 @@ function checkTable() {
   return [{ name: "table", passed: why ? 0 : 1, failed: why ? 1 : 0, skipped: 0, seconds: 0, why }];
 }
 
+function endRunning() {
+  for (const { pid } of running) if (isAlive(pid)) killTree(pid);
+}
+
 requireNode();
 const OPTIONS = ["--all", "--gate", "--write-table"];
 const [all, gate, writesTable] = OPTIONS.map((option) => process.argv.includes(option));
@@ -286,7 +317,7 @@ for (const [name, code] of [
   ["SIGTERM", 143],
 ]) {
   process.once(name, () => {
-    if (running && isAlive(running.pid)) killTree(running.pid);
+    endRunning();
     process.exit(code);
   });
 }
@@ -298,17 +329,31 @@ if (missing.size > 0 && process.env.CI === "true") {
 }
 
 const folder = mkdtempSync(join(tmpdir(), "agui-test-"));
+const start = Date.now();
 const results = [];
 try {
+  const isThere = ({ browser, program }) => !missing.has(browser ?? program);
+  const besides = isGate && suites.length > 1 ? suites.filter((suite) => suite.beside && isThere(suite)) : [];
+  if (besides.length > 0) console.log(`beside the others: ${besides.map(({ name }) => name).join(", ")}`);
+  const whenBeside = runBeside(besides, folder);
   for (const suite of suites) {
+    if (besides.includes(suite)) continue;
     const why = missing.get(suite.browser ?? suite.program);
     console.log(`\n=== ${suite.name}: ${suite.says}${why ? `: skipped. ${why}` : ""}`);
-    const start = Date.now();
-    const counts = why ? { passed: 0, failed: 0, skipped: 1 } : await runSuite(suite, folder);
-    results.push({ name: suite.name, ...counts, seconds: (Date.now() - start) / 1000, why });
+    results.push(
+      why
+        ? { name: suite.name, passed: 0, failed: 0, skipped: 1, seconds: 0, why }
+        : await timed(suite, () => runSuite(suite, folder)),
+    );
+  }
+  for (const { suite, result, printed } of await whenBeside) {
+    console.log(`\n=== ${suite.name}: ${suite.says} (it ran beside the others)`);
+    process.stdout.write(printed);
+    results.push(result);
   }
   results.push(...checkTable());
 } finally {
+  endRunning();
   rmSync(folder, { recursive: true, force: true });
 }
-process.exitCode = printSummary(results) > 0 ? 1 : 0;
+process.exitCode = printSummary(results, (Date.now() - start) / 1000) > 0 ? 1 : 0;

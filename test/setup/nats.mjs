@@ -39,10 +39,19 @@ export function obtainNats() {
   return { missing: `nats-server cannot be had here: install it (https://nats.io/download), or set ${VARIABLE}` };
 }
 
+/** Below those that systems give to who connects, or listens on any: nobody is given one while its server is dead. */
+const [FIRST_PORT, PORTS] = [10_000, 20_000];
+
 /** Ports that nobody listens on. */
 async function freePorts(count) {
-  const servers = Array.from({ length: count }, () => createServer());
-  for (const server of servers) await once(server.listen(0, "127.0.0.1"), "listening");
+  const servers = [];
+  while (servers.length < count) {
+    const server = createServer().listen(FIRST_PORT + Math.floor(Math.random() * PORTS), "127.0.0.1");
+    await once(server, "listening").then(
+      () => servers.push(server),
+      () => undefined,
+    );
+  }
   const ports = servers.map((server) => server.address().port);
   for (const server of servers) await once(server.close(), "close");
   return ports;
