@@ -99,6 +99,9 @@ export class SharedTools {
   private readonly unwanted = new Set<string>();
   private users = 0;
   private end: (() => void) | undefined;
+  /** Ends what it is told of. */
+  private readonly leave: () => void;
+  private isReplaced = false;
 
   private constructor(
     private readonly runtime: RuntimeConnection,
@@ -122,10 +125,11 @@ export class SharedTools {
       definitions: () => [],
     };
     this.calls = new ToolCallsOfAgent(runtime, agent, offered, { failed: (error) => this.failed(error) });
-    // For as long as both live: a handler may end, or a question be answered, when the chat is gone.
-    copilotkit.subscribe({ onToolExecutionEnd: (execution) => this.ended(execution) });
+    // For as long as it has the agent: a handler may end, or a question be answered, when the chat is gone.
+    const executions = copilotkit.subscribe({ onToolExecutionEnd: (execution) => this.ended(execution) });
     // A run that began in that moment has shown what was there until its end.
-    agent.subscribe({ onRunFinalized: () => void setTimeout(() => this.dropUnwanted()) });
+    const runs = agent.subscribe({ onRunFinalized: () => void setTimeout(() => this.dropUnwanted()) });
+    this.leave = () => [executions, runs].forEach((subscription) => subscription.unsubscribe());
   }
 
   /** Those of an agent: the same for whoever asks. */
@@ -134,7 +138,16 @@ export class SharedTools {
     if (found?.copilotkit === copilotkit) return found;
     const made = new SharedTools(runtime, copilotkit, agent);
     known.set(agent, made);
+    if (found !== undefined) {
+      found.isReplaced = true;
+      found.leaveIfDone();
+    }
     return made;
+  }
+
+  /** Another core has the agent now: the handlers that this one runs still end here. */
+  private leaveIfDone(): void {
+    if (this.isReplaced && this.running.size === 0) this.leave();
   }
 
   /** Takes on what a component of the page says. */
@@ -303,6 +316,7 @@ export class SharedTools {
     const over = (): "over" => {
       this.handed.delete(runId);
       this.running.delete(toolCallId);
+      this.leaveIfDone();
       // A handler that ends though nobody waits for it: what kept CopilotKit from going on has done its work.
       if (signal.aborted) drop();
       return "over";

@@ -15,6 +15,7 @@ const CSS = `@layer ag-ui-local-runtime {
   .agui-threads input { font: inherit; color: inherit; background: none; flex: 1; min-width: 0; padding: 0.375rem;
     border: 1px solid currentColor; border-radius: 0.375rem; }
   .agui-threads :focus-visible { outline: 2px solid currentColor; outline-offset: -2px; }
+  .agui-threads [aria-disabled="true"] { opacity: 0.6; cursor: default; }
   .agui-threads .agui-thread-title { flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   .agui-threads .agui-thread-new { font-weight: 600; }
   .agui-threads .agui-thread-actions { display: flex; opacity: 0; }
@@ -33,14 +34,22 @@ const CSS = `@layer ag-ui-local-runtime {
   @keyframes agui-pulse { to { opacity: 0.25; } }
 }`;
 
-let sheet: CSSStyleSheet | undefined;
+let isGiven = false;
 
 /** Gives the page the components' style, once. A constructed sheet is no inline style: a strict CSP lets it be. */
 export function useStyle(): void {
   useInsertionEffect(() => {
-    if (sheet !== undefined) return;
-    sheet = new CSSStyleSheet();
-    sheet.replaceSync(CSS);
-    document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+    if (isGiven) return;
+    isGiven = true;
+    try {
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync(CSS);
+      document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+    } catch {
+      // Safari before 16.4 constructs none.
+      const style = document.createElement("style");
+      style.textContent = CSS;
+      document.head.append(style);
+    }
   }, []);
 }

@@ -1,6 +1,7 @@
-import { createElement, useId, useRef, useState, type ReactNode } from "react";
+import { createElement, useEffect, useId, useRef, useState, type ReactNode } from "react";
 import type { ThreadListOptions, ThreadSummary } from "../client/index.js";
-import { useThreads, type ThreadList as Threads } from "../react/index.js";
+import { againAfterErrors } from "../client/read-until-done.js";
+import { useRuntime, useThreads, type ThreadList as Threads } from "../react/index.js";
 import { useStyle } from "./style.js";
 import { LABELS, type ThreadListLabels } from "./thread-labels.js";
 import { ThreadRow } from "./thread-row.js";
@@ -11,7 +12,10 @@ export interface ThreadListProps extends Pick<ThreadListOptions, "agentId" | "li
   readonly threadId: string | undefined;
   /** The user has chosen this thread. */
   readonly onOpen: (threadId: string) => void;
-  /** The user wants a new thread, or the one that is shown was deleted: show another, such as `crypto.randomUUID()`. */
+  /**
+   * The user wants a new thread, or the one that is shown was deleted, in whichever tab: show another, such as
+   * `crypto.randomUUID()`.
+   */
   readonly onNew: () => void;
   readonly labels?: Partial<ThreadListLabels>;
   readonly className?: string;
@@ -32,6 +36,9 @@ export function ThreadList({ threadId, onOpen, onNew, className, ...given }: Thr
   const list = useThreads({ ...options, archived });
   const listId = useId();
   const newThread = useRef<HTMLButtonElement>(null);
+  const [isMoreFocused, setMoreFocused] = useState(false);
+  const isDone = !list.hasMore || list.isLoadingMore;
+  const letGo = useDeletion(threadId, onNew);
 
   // The row goes away, and with it the focus.
   const keepFocus = (): void => newThread.current?.focus();
@@ -50,7 +57,7 @@ export function ThreadList({ threadId, onOpen, onNew, className, ...given }: Thr
       remove: async () => {
         await list.delete(thread.threadId);
         keepFocus();
-        if (thread.threadId === threadId) onNew();
+        letGo(thread.threadId);
       },
     });
   return createElement(
@@ -63,13 +70,15 @@ export function ThreadList({ threadId, onOpen, onNew, className, ...given }: Thr
     ),
     createElement("ul", { id: listId }, list.threads.map(row)),
     note(list, labels),
-    list.hasMore &&
+    // Neither `disabled` nor gone while it has the focus, which would be nowhere.
+    (list.hasMore || isMoreFocused) &&
       createElement(
         "button",
         {
           type: "button",
-          // Not `disabled`: the focus stays on it.
-          "aria-disabled": list.isLoadingMore,
+          "aria-disabled": isDone,
+          onFocus: () => setMoreFocused(true),
+          onBlur: () => setMoreFocused(false),
           // A failure is told by `error`.
           onClick: () => void list.loadMore().catch(() => undefined),
         },
@@ -81,6 +90,31 @@ export function ThreadList({ threadId, onOpen, onNew, className, ...given }: Thr
       archived ? labels.hideArchived : labels.showArchived,
     ),
   );
+}
+
+/**
+ * Asks for another thread when the one that is shown is deleted.
+ *
+ * @returns is told of a deletion; of those of all tabs it hears by itself
+ */
+function useDeletion(threadId: string | undefined, onNew: () => void): (deleted: string) => void {
+  const threads = useRuntime()?.threads;
+  const shown = useRef({ threadId, onNew });
+  useEffect(() => {
+    shown.current = { threadId, onNew };
+  });
+  const letGo = useRef((deleted: string): void => {
+    if (deleted !== shown.current.threadId) return;
+    // Asked for once, whoever tells it first.
+    shown.current.threadId = undefined;
+    shown.current.onNew();
+  }).current;
+  useEffect(() => {
+    const watching = threads && againAfterErrors(threads.watch());
+    const subscription = watching?.subscribe((change) => change.type === "deleted" && letGo(change.threadId));
+    return () => subscription?.unsubscribe();
+  }, [threads, letGo]);
+  return letGo;
 }
 
 /** What there is to say besides the threads. */

@@ -457,6 +457,10 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await b.press(`[aria-label=${JSON.stringify(`Really delete ${renamed}`)}]`);
     for (const each of [a, b]) await each.listsNoMore(renamed);
     await a.showsNoMore("You said:");
+    // The other tab has let go of it: what is asked there begins a new thread.
+    expect(await a.tab.evaluate(() => document.querySelector("[role=alert]")?.textContent)).toBeUndefined();
+    await a.send(`${title}, again`);
+    for (const each of [a, b]) await each.lists(`${title}, again`);
   });
 });
 

@@ -1,15 +1,16 @@
 import { createElement as h } from "react";
 import { createRoot } from "react-dom/client";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { ThreadList } from "../../../src/copilotkit/thread-list.js";
+import { ThreadList, type ThreadListProps } from "../../../src/copilotkit/thread-list.js";
+import { nextTask } from "../../../src/platform/clock.js";
 import { RuntimeProvider } from "../../../src/react/index.js";
 import { pageRuntime, root } from "./kit.js";
 
 const button = (element: HTMLElement, label: string): HTMLButtonElement =>
   element.querySelector(`[aria-label="${label}"]`)!;
 
-/** A list of threads on the page. @param limit how many it shows at first */
-async function listOf(threadIds: readonly string[], limit?: number): Promise<HTMLElement> {
+/** A list of threads on the page. */
+async function listOf(threadIds: readonly string[], props: Partial<ThreadListProps> = {}) {
   const runtime = pageRuntime();
   for (const threadId of threadIds) {
     const agent = runtime.agent("echo", { threadId });
@@ -20,13 +21,13 @@ async function listOf(threadIds: readonly string[], limit?: number): Promise<HTM
   const mounted = createRoot(element);
   onTestFinished(() => mounted.unmount());
   const nothing = (): void => undefined;
-  const shown = { threadId: undefined, onOpen: nothing, onNew: nothing, ...(limit !== undefined && { limit }) };
+  const shown = { threadId: undefined, onOpen: nothing, onNew: nothing, ...props };
   mounted.render(h(RuntimeProvider, { runtime }, h(ThreadList, shown)));
-  return element;
+  return { element, runtime };
 }
 
 test("the focus stays on the button while it loads more", async () => {
-  const element = await listOf(["one", "two", "three"], 1);
+  const { element } = await listOf(["one", "two", "three"], { limit: 1 });
   const more = (): HTMLButtonElement | undefined =>
     [...element.querySelectorAll("button")].find(({ textContent }) => textContent === "Show more");
   await vi.waitFor(() => expect(more()).toBeDefined());
@@ -34,10 +35,34 @@ test("the focus stays on the button while it loads more", async () => {
   more()!.click();
   await vi.waitFor(() => expect(element.querySelectorAll("li")).toHaveLength(2));
   expect(document.activeElement).toBe(more());
+  // Whether this page was the last one is known with the next.
+  await vi.waitFor(() => expect(more()!.getAttribute("aria-disabled")).toBe("false"));
+  more()!.click();
+  await vi.waitFor(() => expect(element.querySelectorAll("li")).toHaveLength(3));
+  more()!.click();
+  await vi.waitFor(() => expect(more()!.getAttribute("aria-disabled")).toBe("true"));
+  await nextTask();
+  expect(document.activeElement).toBe(more());
+  // It goes away when it is left.
+  more()!.blur();
+  await vi.waitFor(() => expect(more()).toBeUndefined());
+});
+
+test("a thread that is deleted elsewhere is let go of, as one that is deleted in the list: once", async () => {
+  const onNew = vi.fn();
+  const { element, runtime } = await listOf(["one", "two"], { threadId: "two", onNew });
+  await vi.waitFor(() => expect(button(element, "Delete one")).not.toBeNull());
+  await runtime.threads.delete("one");
+  await vi.waitFor(() => expect(button(element, "Delete one")).toBeNull());
+  expect(onNew).not.toHaveBeenCalled();
+  await runtime.threads.delete("two");
+  await vi.waitFor(() => expect(button(element, "Delete two")).toBeNull());
+  expect(onNew).toHaveBeenCalledTimes(1);
 });
 
 test("the focus stays in the list when the row that had it goes away", async () => {
-  const element = await listOf(["one", "two"]);
+  const onNew = vi.fn();
+  const { element } = await listOf(["one", "two"], { threadId: "two", onNew });
   const newThread = (): Element => element.querySelector(".agui-thread-new")!;
   for (const [label, then] of [["Archive one"], ["Delete two", "Really delete two"]] as const) {
     await vi.waitFor(() => expect(button(element, label)).not.toBeNull());
@@ -50,4 +75,5 @@ test("the focus stays in the list when the row that had it goes away", async () 
     await vi.waitFor(() => expect(button(element, label)).toBeNull());
     await vi.waitFor(() => expect(document.activeElement).toBe(newThread()));
   }
+  expect(onNew).toHaveBeenCalledTimes(1);
 });

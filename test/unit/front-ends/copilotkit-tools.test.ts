@@ -21,23 +21,58 @@ const caller = agentOf(async function* ({ messages, tools, runId }) {
 
 /** CopilotKit's core, by what is asked of it: it runs no handlers by itself. */
 function coreOf(tools: Readonly<Record<string, CopilotKitTool>>) {
+  const subscribers = new Set<Parameters<RunsTools<LocalAgent>["subscribe"]>[0]>();
   const definitions = Object.keys(tools).map((name) => ({ name, description: "", parameters: {} }));
   const core: RunsTools<LocalAgent> = {
     tools: Object.values(tools),
     runAgent: ({ agent, runId }) => agent.runAgent({ tools: definitions, ...(runId !== undefined && { runId }) }),
     connectAgent: ({ agent }) => agent.connectAgent(),
     getTool: ({ toolName }) => tools[toolName],
-    subscribe: () => ({ unsubscribe: () => undefined }),
+    subscribe: (subscriber) => {
+      subscribers.add(subscriber);
+      return { unsubscribe: () => void subscribers.delete(subscriber) };
+    },
   };
-  return core;
+  return Object.assign(core, { subscribers });
 }
 
 function chat(tools: Readonly<Record<string, CopilotKitTool>>) {
   const runtime = host({ caller }).connect();
   const agent = liveAgent(runtime.agent("caller", { threadId: "t" }));
   const core = coreOf(tools);
-  return { agent, core, shared: SharedTools.of(runtime, core, agent) };
+  return { runtime, agent, core, shared: SharedTools.of(runtime, core, agent) };
 }
+
+test("another core takes the agent over, and nothing of the first one stays when its last handler has ended", async () => {
+  const { gate, letOn } = gated();
+  const handler = vi.fn();
+  const { runtime, agent, core, shared } = chat({ slow: { handler } });
+  const { runAgent } = core;
+  // As CopilotKit does it: the handler runs behind the run.
+  core.runAgent = async (parameters) => {
+    await runAgent(parameters);
+    if (parameters.runId === undefined) return;
+    await gate;
+    const execution = { agentId: "caller", toolCallId: "slow", result: "done" };
+    for (const subscriber of [...core.subscribers]) await subscriber.onToolExecutionEnd?.(execution);
+  };
+  const unsubscribe = shared.subscribe(() => undefined);
+  await agent.connectAgent();
+  agent.addMessage(user("u", "go"));
+  await core.runAgent({ agent });
+  await vi.waitFor(() => expect(shared.getSnapshot()).toMatchObject([{ status: "running" }]));
+  const before = agent.subscribers.length;
+  const second = coreOf({});
+  SharedTools.of(runtime, second, agent);
+  expect([core.subscribers.size, second.subscribers.size]).toEqual([1, 1]);
+  letOn();
+  await vi.waitFor(() => expect(core.subscribers.size).toBe(0));
+  const results = (): unknown[] => agent.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+  await vi.waitFor(() => expect(results()).toEqual(["done"]));
+  expect(handler).not.toHaveBeenCalled();
+  unsubscribe();
+  expect(agent.subscribers.length).toBeLessThanOrEqual(before);
+});
 
 test("a handler whose call was answered while it waited for its turn is not run", async () => {
   const { gate, letOn } = gated();
