@@ -1,6 +1,6 @@
 import "fake-indexeddb/auto";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import type { RunStore } from "../../../src/storage/run-store.js";
 import { times } from "../property.js";
 import { listsOf, outcomeOf, outcomesOf, type Outcome } from "../storage/corrupt-kit.js";
@@ -184,8 +184,12 @@ test("each kind of payload withstands each kind of attack", async () => {
   ];
   // Each is of one thread: the titles of all are among those of a list.
   const titles = places.filter(({ path }) => path.at(-1) === "title");
-  for (const place of new Set([...kinds.values(), ...titles])) {
-    for (const how of once) {
+  // In the gate each payload is taken for another one, forged, and damaged in two other ways; each way hits some payloads.
+  const isWhole = inject("propertyFactor") >= 1;
+  for (const [m, place] of [...new Set([...kinds.values(), ...titles])].entries()) {
+    const isTried = ({ is }: Attack, n: number): boolean =>
+      isWhole || is === "swapped" || is === "forged" || (n + m) % 3 === 0;
+    for (const how of once.filter(isTried)) {
       const payload = payloadOf(place, how);
       if (payload !== undefined) await check(base, place, payload, how);
     }
