@@ -23,7 +23,7 @@ export interface AdmissionsParts {
   readonly parts: Pick<RunnerParts, "clock" | "store">;
   /** Undefined as long as this host does not keep the database in step. */
   readonly context: () => ThreadSyncContext | undefined;
-  readonly state: () => SpaceState["is"];
+  readonly state: () => SpaceState;
   readonly isCurrent: () => boolean;
   readonly threadOf: (threadId: string) => Promise<ThreadSync | undefined>;
   readonly absent: Pick<AbsentThreads, "isAbsent" | "fetch">;
@@ -212,7 +212,8 @@ export class Admissions {
       const left = since + CLAIM_MS - parts.clock.elapsed();
       const isKnown = isCurrent() && context()?.devices.areHeard === true;
       if (isReady() || isKnown || left <= 0 || closed.aborted) return;
-      if (state() === "offline" || state() === "refused") return;
+      const { is } = state();
+      if (is === "offline" || is === "refused") return;
       await ringOrSilence(moved, moved.count, parts.clock, Math.min(left, LOOK_MS), closed);
     }
   }

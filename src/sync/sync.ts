@@ -121,53 +121,34 @@ export class Sync {
       context: () => (this.refused !== undefined || this.closed.signal.aborted ? undefined : this.context),
       opened: (thread) => this.compacting.look(thread),
     });
-    const threadOf = (threadId: string) => this.threads.open(threadId);
-    const openOf = (threadId: string) => this.threads.get(threadId);
-    this.absent = new AbsentThreads({
+    const its = {
       parts,
       space,
-      database,
-      keep: options.keep ?? "all",
-      threadOf,
-      openOf,
+      threadOf: (threadId: string) => this.threads.open(threadId),
+      openOf: (threadId: string) => this.threads.get(threadId),
       state: () => this.state,
       isCurrent: () => this.isCurrent,
+      moved: this.moved,
+      closed: this.closed.signal,
+    };
+    this.absent = new AbsentThreads({
+      ...its,
+      database,
+      keep: options.keep ?? "all",
       isListed: () => this.place.now !== undefined,
       revives: () => this.revives,
       listChanged: options.listChanged,
       counted: () => this.tell(),
-      moved: this.moved,
-      closed: this.closed.signal,
     });
-    const asking: AdmissionsParts = {
-      parts,
-      context: () => this.context,
-      state: () => this.state.is,
-      isCurrent: () => this.isCurrent,
-      threadOf,
-      absent: this.absent,
-      moved: this.moved,
-      closed: this.closed.signal,
-    };
+    const asking: AdmissionsParts = { ...its, context: () => this.context, absent: this.absent };
     this.admissions = new Admissions(asking);
     elsewhere.answer = (answered) => tellResult(asking, answered);
-    this.leaving = new LeavingThreads({
-      parts,
-      maxThreads: options.maxThreads ?? Infinity,
-      used: elsewhere.used,
-      threadOf,
-      isCurrent: () => this.isCurrent,
-      closed: this.closed.signal,
-    });
+    this.leaving = new LeavingThreads({ ...its, maxThreads: options.maxThreads ?? Infinity, used: elsewhere.used });
     this.compacting = new CompactingThreads({
-      parts,
-      space,
+      ...its,
       self: () => this.self,
-      openOf,
-      isCurrent: () => this.isCurrent,
       refuse: (message) => this.refuse(message),
       fewest: options.compactFrom,
-      closed: this.closed.signal,
     });
     elsewhere.fetch = (threadId) => this.absent.fetch(threadId);
     elsewhere.admit = (request) => this.admissions.admit(request);
