@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { agentOf, counter, fastClock } from "../runner/kit.js";
+import { systemClock, type Clock } from "../../../src/platform/clock.js";
+import { agentOf, counter } from "../runner/kit.js";
 import { until } from "../waiting/kit.js";
 import { types } from "./kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
@@ -24,14 +25,23 @@ function refusing(count: number, status: number, headers: Record<string, string>
 test("a middleware that asks for more patience than the caller has is called once, and the caller is told", async () => {
   const space = new MemoryServer();
   const { calls, beforeRequestMiddleware } = refusing(Infinity, 429, { "Retry-After": "30" });
-  // The caller is told some seconds before it gives up.
-  await server(new MemorySpace(space), "Server", { agents, beforeRequestMiddleware }, fastClock(10));
+  // The caller is told some seconds before it gives up: what waits for that looks at a clock on which they pass at once.
+  let ahead = 0;
+  const clock: Clock = {
+    ...systemClock,
+    elapsed: () => systemClock.elapsed() + ahead,
+    after: (ms, signal) => systemClock.after(ms === Infinity ? ms : Math.min(ms, 50), signal),
+  };
+  await server(new MemorySpace(space), "Server", { agents, beforeRequestMiddleware }, clock);
   const { runtime } = device(new MemorySpace(space), "Phone");
   await sees(runtime, "heavy");
-  await expect(ask(runtime, "heavy", "t", "r1")).rejects.toMatchObject({
+  const refused = expect(ask(runtime, "heavy", "t", "r1")).rejects.toMatchObject({
     code: "refused",
     details: { status: 429, retryAfter: "30" },
   });
+  await until(() => expect(calls).toHaveLength(1));
+  ahead = 6_000;
+  await refused;
   expect(calls).toHaveLength(1);
   expect(types(space)).toEqual(["claim", "release"]);
 });

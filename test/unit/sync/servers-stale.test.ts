@@ -42,7 +42,7 @@ test.for(["no run", "a run"])(
     const { gate } = gated();
     const agents = { heavy: agentOf(counter(1)) };
     await server(new MemorySpace(space), "Server", { agents, beforeRequestMiddleware: () => gate });
-    const of = { dbName: freshDb(), clock: fastClock(60) };
+    const of = { dbName: freshDb(), clock: fastClock(20) };
     const first = deviceOn(new MemorySpace(space), "Phone", of);
     onTestFinished(first.close);
     if (has === "a run") {
