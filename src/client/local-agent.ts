@@ -7,7 +7,7 @@ import type {
   RunAgentParameters,
   RunAgentResult,
 } from "@ag-ui/client";
-import { defer, finalize, lastValueFrom, mergeMap, type Observable, Subject, tap } from "rxjs";
+import { defer, finalize, mergeMap, type Observable, Subject, tap } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
 import { loaded } from "../run/loaded.js";
@@ -24,6 +24,7 @@ import { nothingNew } from "./own-runs.js";
 import { asError } from "./read-until-done.js";
 import { ThreadAgent } from "./thread-agent.js";
 import { busyWith } from "./thread-run.js";
+import type { InTurnParts } from "./waiting/run-in-turn.js";
 
 /** Options of an agent in a tab, in addition to those of AbstractAgent. */
 export interface LocalAgentConfig extends AgentConfig {
@@ -188,84 +189,61 @@ export class LocalAgent extends ThreadAgent {
     subscriber: AgentSubscriber | undefined,
   ): Promise<RunAgentResult> {
     const { runId } = parameters;
-    const { messages } = request.run.input;
-    const ids = new Set(messages.map(({ id }) => id));
+    const { threadId, input } = request.run;
+    const ids = new Set(input.messages.map(({ id }) => id));
     const held = this.messages.filter(({ id }) => ids.has(id));
-    const tellChanged = (): void => {
-      const { messages: now, state } = this;
-      tell(this.subscribers, "onMessagesChanged", { messages: now, state: state as unknown, agent: this });
-    };
     const takeOut = (): void => {
-      // Its run may have begun before this agent is told that it waits.
-      if (this.takeOutUnsent(ids)) tellChanged();
-    };
-    const putBack = (): void => {
-      // The page has set another one.
-      if (this.threadId !== request.run.threadId) return;
-      const there = new Set(this.messages.map(({ id }) => id));
-      const missing = held.filter(({ id }) => !there.has(id));
-      if (missing.length === 0) return;
-      this.messages = [...this.messages, ...missing];
-      tellChanged();
+      if (this.takeOutUnsent(ids)) this.tellChanged();
     };
     // Somebody else's answer streams: it is not to continue behind a message that comes later.
     if (this.runState$.value.is === "running") takeOut();
     this.inTurn.set(runId, { ...request.run, onBusy: request.onBusy });
     const before = this.turn;
     this.turn = new Promise((resolve) => this.decided.set(runId, resolve));
-    try {
-      // In the order of the calls: the next one is asked for when this one has begun, or waits. Before any code is loaded: a
-      // page that is closed right now has asked.
-      const asked = before.then(() => this.link.call("enqueue", request));
-      const queued = await asked.catch((error: unknown) => {
-        putBack();
-        throw error;
-      });
-      if (queued !== "free") this.decided.get(runId)?.();
-      if (queued === "waits") {
-        if (this.ownRuns.isAbortAsked(runId)) this.cancel(request.run.threadId, runId);
+    const decide = (): void => this.decided.get(runId)?.();
+    // In the order of the calls: the next one is asked for when this one has begun, or waits. Before any code is loaded: a
+    // page that is closed right now has asked.
+    const asked = before.then(() => this.link.call("enqueue", request));
+    asked.catch(() => undefined);
+    const parts: InTurnParts = {
+      link: this.link,
+      agent: this,
+      run$: this.run$,
+      show: (messages) => {
+        this.messages = messages;
+        this.tellChanged();
+      },
+      decide,
+      waits: () => {
+        if (this.ownRuns.isAbortAsked(runId)) this.cancel(threadId, runId);
         this.ownRuns.settle(runId);
-      }
+        // Its run may have begun before this agent is told that it waits.
+        takeOut();
+        this.waits$.next(runId);
+      },
+      // The host has said that it may begin: what this agent shows may be behind.
+      run: () => this.start(parameters, subscriber, request.onBusy),
+      attach: async () => {
+        await this.ownRuns.sessionsEnded();
+        if (this.threadId !== threadId) return nothingNew();
+        // The run is there: what this agent knows to be open is no reason to refuse it.
+        this.pendingInterrupts = [];
+        this.begun.add(runId);
+        return this.runSession(parameters, subscriber).finally(() => this.begun.delete(runId));
+      },
+      unseen: (queued) => {
+        const { agentId } = request.run;
+        return queued === "free"
+          ? runFrames(this.link, request.run, () => undefined)
+          : attachFrames(this.link, { threadId, agentId, runId });
+      },
+      caughtUp: () => this.follower?.caughtUp(),
+    };
+    try {
       const { runInTurn } = await turns.get();
-      return await runInTurn(
-        {
-          link: this.link,
-          run$: this.run$,
-          threadId: () => this.threadId,
-          messages: () => this.messages,
-          subscribe: (hooks) => this.subscribe(hooks),
-          // The host has said that it may begin: what this agent shows may be behind.
-          run: () => this.start(parameters, subscriber, request.onBusy),
-          attach: async () => {
-            await this.ownRuns.sessionsEnded();
-            if (this.threadId !== request.run.threadId) return nothingNew();
-            // The run is there: what this agent knows to be open is no reason to refuse it.
-            this.pendingInterrupts = [];
-            this.begun.add(runId);
-            return this.runSession(parameters, subscriber).finally(() => this.begun.delete(runId));
-          },
-          runUnseen: (is) => {
-            const { threadId, agentId } = request.run;
-            const frames$ =
-              is === "free"
-                ? runFrames(this.link, request.run, () => undefined)
-                : attachFrames(this.link, { threadId, agentId, runId });
-            return lastValueFrom(frames$, { defaultValue: undefined });
-          },
-          caughtUp: () => this.follower?.caughtUp(),
-          read: () => this.connectAgent(),
-          waits: () => {
-            takeOut();
-            this.waits$.next(runId);
-          },
-          putBack,
-        },
-        request.run,
-        queued,
-        subscriber,
-      );
+      return await runInTurn(parts, request.run, { asked, held }, subscriber);
     } finally {
-      this.decided.get(runId)?.();
+      decide();
       this.decided.delete(runId);
       this.inTurn.delete(runId);
     }
@@ -393,8 +371,7 @@ export class LocalAgent extends ThreadAgent {
         if (threadId !== this.threadId) return;
         this.known.load(page);
         this.putInFront(page);
-        const { messages, state } = this;
-        tell(this.subscribers, "onMessagesChanged", { messages, state: state as unknown, agent: this });
+        this.tellChanged();
       },
     );
   }
@@ -495,6 +472,12 @@ export class LocalAgent extends ThreadAgent {
     return () => {
       if (--this.holds === 0) this.follower?.release();
     };
+  }
+
+  /** Messages have changed beside the pipeline. */
+  private tellChanged(): void {
+    const { messages, state } = this;
+    tell(this.subscribers, "onMessagesChanged", { messages, state: state as unknown, agent: this });
   }
 
   /** Whether what the agent knows, and what it shows, is of this thread. */

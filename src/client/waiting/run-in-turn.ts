@@ -1,6 +1,13 @@
-import type { AgentSubscriber, BaseEvent, Message, RunAgentResult, RunFinishedEvent } from "@ag-ui/client";
+import type {
+  AbstractAgent,
+  AgentSubscriber,
+  BaseEvent,
+  Message,
+  RunAgentResult,
+  RunFinishedEvent,
+} from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
-import { concatMap, filter, firstValueFrom, type Observable } from "rxjs";
+import { concatMap, filter, firstValueFrom, lastValueFrom, type Observable } from "rxjs";
 import { RunnerError } from "../../run/errors.js";
 import { messageIdsOf } from "../../run/message-ids.js";
 import type { RunRequest } from "../../wire/shapes.js";
@@ -9,62 +16,72 @@ import type { HostLink } from "../host-link.js";
 import type { ThreadRun } from "../thread-run.js";
 import { waitingApi } from "./waiting-api.js";
 
-/** The agent whose run is to wait where it cannot begin at once. */
-export interface AgentInTurn {
+/** What a run needs that is to wait where it cannot begin at once. */
+export interface InTurnParts {
   readonly link: HostLink;
+  /** Whose run it is. The page may set another thread at any time. */
+  readonly agent: Pick<AbstractAgent, "threadId" | "messages" | "subscribe" | "connectAgent">;
   readonly run$: Observable<ThreadRun>;
-  /** Of its thread: the page may set another one at any time. */
-  readonly threadId: () => string;
-  readonly messages: () => readonly Message[];
-  readonly subscribe: (subscriber: AgentSubscriber) => { unsubscribe: () => void };
+  /** Shows other messages. */
+  readonly show: (messages: Message[]) => void;
+  /** The host has said whether the run begins or waits: the next one may be asked for. */
+  readonly decide: () => void;
+  /** It waits: its messages are no part of the thread. */
+  readonly waits: () => void;
   /** Runs it now. */
   readonly run: () => Promise<RunAgentResult>;
   /** Reads the run, which was started by a host. */
   readonly attach: () => Promise<RunAgentResult>;
-  /** Resolves at the end of the run, which is started where it is `free`. */
-  readonly runUnseen: (queued: Enqueued) => Promise<unknown>;
+  /** Streams the run beside what the agent shows; starts it where it is `free`. */
+  readonly unseen: (queued: Enqueued) => Observable<unknown>;
   /** Resolves when everything is shown, where the agent follows its thread; undefined where it does not. */
   readonly caughtUp: () => Promise<void> | undefined;
-  /** Reads what the agent has not read of its thread, to the end of the live run. */
-  readonly read: () => Promise<unknown>;
-  /** It waits: its messages are no part of the thread. */
-  readonly waits: () => void;
-  /** Its messages are part of what the agent shows again. */
-  readonly putBack: () => void;
 }
 
 /**
- * Follows a run that the host has begun, or that waits in the log.
+ * Has a run begin or wait, as the host says, and follows it.
  *
+ * @param asked the host's answer, and the messages of the run that the agent held when it was asked
  * Errors: as of a run; RunnerError `cancelled` where it was cancelled while it waited
  */
 export async function runInTurn(
-  agent: AgentInTurn,
+  parts: InTurnParts,
   request: RunRequest,
-  queued: Enqueued,
+  { asked, held }: { readonly asked: Promise<Enqueued>; readonly held: readonly Message[] },
   subscriber?: AgentSubscriber,
 ): Promise<RunAgentResult> {
-  const { link } = agent;
+  const { link, agent } = parts;
   const { threadId, input } = request;
   const { runId } = input;
+  const isLeft = (): boolean => agent.threadId !== threadId;
+  const putBack = (): void => {
+    if (isLeft()) return;
+    const there = new Set(agent.messages.map(({ id }) => id));
+    const missing = held.filter(({ id }) => !there.has(id));
+    if (missing.length > 0) parts.show([...agent.messages, ...missing]);
+  };
+  const queued = await asked.catch((error: unknown) => {
+    putBack();
+    throw error;
+  });
+  if (queued !== "free") parts.decide();
   /** Where the page has set another thread: the run goes on in its own, and is not shown. */
   const unseen = async (): Promise<RunAgentResult> => {
-    await agent.runUnseen(queued);
-    const { result } = await resultOf(agent, threadId, runId, input.messages);
+    await lastValueFrom(parts.unseen(queued), { defaultValue: undefined });
+    const { result } = await resultOf(parts, threadId, runId, input.messages);
     return { result, newMessages: [] };
   };
-  const isLeft = (): boolean => agent.threadId() !== threadId;
   const seen = async (run: () => Promise<RunAgentResult>): Promise<RunAgentResult> => {
     if (isLeft()) return unseen();
-    agent.putBack();
+    putBack();
     const result = await run();
     return isLeft() ? unseen() : result;
   };
-  if (queued !== "waits") return seen(queued === "free" ? agent.run : agent.attach);
-  agent.waits();
-  const follows = (): boolean => agent.caughtUp() !== undefined;
+  if (queued !== "waits") return seen(queued === "free" ? parts.run : parts.attach);
+  parts.waits();
+  const follows = (): boolean => parts.caughtUp() !== undefined;
   const followed = follows();
-  const hooks = subscriber && toldOf(agent, request, subscriber);
+  const hooks = subscriber && toldOf(parts, request, subscriber);
   try {
     const waits = (run: { readonly runId: string }): boolean => run.runId === runId;
     await firstValueFrom(
@@ -77,11 +94,11 @@ export async function runInTurn(
     if (isLeft()) return await unseen();
     if (!follows() && !followed) {
       hooks?.unsubscribe();
-      return await seen(agent.attach);
+      return await seen(parts.attach);
     }
-    await shown(agent, threadId, runId);
+    await shown(parts, threadId, runId);
     if (isLeft()) return await unseen();
-    return await resultOf(agent, threadId, runId, input.messages);
+    return await resultOf(parts, threadId, runId, input.messages);
   } finally {
     hooks?.unsubscribe();
   }
@@ -94,25 +111,21 @@ function ended(error: unknown): never {
 }
 
 /** Resolves when an agent that follows, or followed, its thread shows the run's end, or was set to another thread. */
-async function shown(
-  { link, run$, threadId: now, caughtUp, read }: AgentInTurn,
-  threadId: string,
-  runId: string,
-): Promise<void> {
+async function shown({ link, agent, run$, caughtUp }: InTurnParts, threadId: string, runId: string): Promise<void> {
   /** Where the page has ended the following, the agent may have a part of the run: the rest is read. */
   const toTheEnd = async (): Promise<true> => {
-    await (caughtUp() ?? read());
+    await (caughtUp() ?? agent.connectAgent());
     return true;
   };
   const isOver = async (run: ThreadRun): Promise<boolean> => {
     // A run of another thread may have the same id.
-    if (now() !== threadId) return true;
+    if (agent.threadId !== threadId) return true;
     if (run.is === "running" && run.runId === runId) return false;
     // Over at its terminal event, which may not be shown yet.
     if (run.is === "idle" && run.last?.runId === runId) return toTheEnd();
     // It may have been over before it was heard of, or come with a snapshot of what is behind it.
     const known = await link.call("getRun", { threadId, runId });
-    if (now() !== threadId) return true;
+    if (agent.threadId !== threadId) return true;
     if (known?.status === "running" && caughtUp() !== undefined) return false;
     return toTheEnd();
   };
@@ -136,7 +149,7 @@ const TELLING: readonly string[] = [
 
 /** What `runAgent` resolves with. */
 async function resultOf(
-  { link, messages }: AgentInTurn,
+  { link, agent }: InTurnParts,
   threadId: string,
   runId: string,
   sent: readonly Message[],
@@ -146,15 +159,15 @@ async function resultOf(
   const ids = new Set(events.flatMap((event) => [...messageIdsOf(event)]));
   for (const { id } of sent) ids.delete(id);
   const end = events.findLast(({ type }) => type === EventType.RUN_FINISHED) as RunFinishedEvent | undefined; // its type
-  return { result: end?.result, newMessages: messages().filter(({ id }) => ids.has(id)) };
+  return { result: end?.result, newMessages: agent.messages.filter(({ id }) => ids.has(id)) };
 }
 
 /** Tells a subscriber of one run of those that an agent follows. */
-function toldOf({ run$, subscribe, threadId: now }: AgentInTurn, request: RunRequest, subscriber: AgentSubscriber) {
+function toldOf({ run$, agent }: InTurnParts, request: RunRequest, subscriber: AgentSubscriber) {
   const { threadId, input } = request;
   let isIts = false;
   const runs = run$.subscribe((run) => {
-    isIts = now() === threadId && (run.is === "running" ? run : run.last)?.runId === input.runId;
+    isIts = agent.threadId === threadId && (run.is === "running" ? run : run.last)?.runId === input.runId;
   });
   const hooks = Object.entries(subscriber as Readonly<Record<string, unknown>>).map(([name, hook]) => [
     name,
@@ -163,7 +176,7 @@ function toldOf({ run$, subscribe, threadId: now }: AgentInTurn, request: RunReq
       : hook,
   ]);
   // With the hooks of the one that was given.
-  const subscribed = subscribe(Object.fromEntries(hooks) as AgentSubscriber);
+  const subscribed = agent.subscribe(Object.fromEntries(hooks) as AgentSubscriber);
   return {
     unsubscribe: (): void => {
       runs.unsubscribe();

@@ -54,7 +54,7 @@ test("another core takes the agent over, and nothing of the first one stays when
     if (parameters.runId === undefined) return;
     await gate;
     const execution = { agentId: "caller", toolCallId: "slow", result: "done" };
-    for (const subscriber of [...core.subscribers]) await subscriber.onToolExecutionEnd?.(execution);
+    for (const subscriber of core.subscribers) await subscriber.onToolExecutionEnd?.(execution);
   };
   const unsubscribe = shared.subscribe(() => undefined);
   await agent.connectAgent();
