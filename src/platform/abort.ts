@@ -4,15 +4,15 @@
  */
 export function abortWith(...signals: readonly AbortSignal[]): AbortController {
   const controller = new AbortController();
-  for (const signal of signals) {
-    if (controller.signal.aborted) break;
-    if (signal.aborted) controller.abort(signal.reason);
-    else {
-      const follow = (): void => controller.abort(signal.reason);
-      signal.addEventListener("abort", follow, { once: true, signal: controller.signal });
-    }
-  }
+  for (const signal of signals) onAbort(signal, () => controller.abort(signal.reason), controller.signal);
   return controller;
+}
+
+/** Calls `then` once: when the signal aborts, at once if it has. Not after `until` has. */
+export function onAbort(signal: AbortSignal, then: () => void, until?: AbortSignal): void {
+  if (until?.aborted) return;
+  if (signal.aborted) then();
+  else signal.addEventListener("abort", then, { once: true, ...(until && { signal: until }) });
 }
 
 interface NodeGlobal {

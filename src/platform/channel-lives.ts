@@ -1,3 +1,4 @@
+import { onAbort } from "./abort.js";
 import { openBroadcastChannel, type OpenChannel } from "./channel.js";
 import { systemClock, type Clock } from "./clock.js";
 import type { HeldLock, Lives } from "./locks.js";
@@ -80,17 +81,17 @@ export class ChannelLives implements Lives {
   whenFree(name: string, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted || this.closed) return Promise.resolve(false);
     return new Promise((resolve) => {
-      const aborted = (): void => watch.end(false);
+      const over = new AbortController();
       const watch: Watch = {
         name,
         unanswered: 0,
         end: (free) => {
           this.watches.delete(watch);
-          signal.removeEventListener("abort", aborted);
+          over.abort();
           resolve(free);
         },
       };
-      signal.addEventListener("abort", aborted, { once: true });
+      onAbort(signal, () => watch.end(false), over.signal);
       this.watches.add(watch);
       if (!this.asking) void this.ask();
     });

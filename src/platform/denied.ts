@@ -1,3 +1,4 @@
+import { onAbort } from "./abort.js";
 import type { HeldLock, Lives } from "./locks.js";
 
 /** Thrown by Web Locks, IndexedDB and sometimes BroadcastChannel if the user blocks this site's storage. */
@@ -16,10 +17,7 @@ export function livesWhereAllowed(lives: Lives): Lives {
     whenFree: (name, signal) =>
       lives.whenFree(name, signal).catch((error: unknown) => {
         if (!isDenied(error)) throw error;
-        return new Promise<boolean>((resolve) => {
-          if (signal.aborted) resolve(false);
-          signal.addEventListener("abort", () => resolve(false), { once: true });
-        });
+        return new Promise<boolean>((resolve) => onAbort(signal, () => resolve(false)));
       }),
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from "../platform/defined.js";
 import { RunnerError } from "../run/errors.js";
 import { mayHoldBytes, readable, readableItems } from "../run/readable.js";
 import type { Chunk, SettledStatus } from "../run/types.js";
@@ -6,7 +7,6 @@ import type {
   Claim,
   ClaimRequest,
   ClaimResult,
-  ListedThread,
   RunClosing,
   RunRow,
   Settlement,
@@ -36,7 +36,6 @@ export const fenced = (held: Claim, head: ThreadHead | undefined): RunnerError =
     ...(head?.holder !== undefined && { holderId: head.holder }),
   });
 
-/** A run's row in the store's own form. */
 /** Whether the log has a run that is asked for. @param answer see `addWaiting` */
 export const isInLog = (
   head: ThreadHead | undefined,
@@ -45,7 +44,8 @@ export const isInLog = (
 ): boolean =>
   run !== undefined && run.runIndex >= firstOf(head) && (answer === undefined || run.fingerprint === answer);
 
-type AnyRow = Omit<RunRow, "runId">;
+/** A run's row in the store's own form. */
+export type AnyRow = Omit<RunRow, "runId">;
 
 export type ClaimDecision<Row extends AnyRow> =
   /** This is a retry: the first try was committed. */
@@ -160,32 +160,29 @@ export function claimedRun(
     runIndex,
     runId: request.runId,
     prevRunIndex: request.prevRunIndex,
-    ...(parentRunId !== undefined && { parentRunId }),
-    ...(request.agentId !== undefined && { agentId: request.agentId }),
+    ...defined({ parentRunId, agentId: request.agentId }),
     status: "running",
     epoch,
     startedAt: request.startedAt,
     fingerprint: request.fingerprint,
-    ...(request.attempt !== undefined && { attempt: request.attempt }),
-    ...(device !== undefined && { device }),
-    ...(asker !== undefined && { asker }),
-    ...(answerId !== undefined && { answerId }),
+    ...defined({ attempt: request.attempt, device, asker, answerId }),
     ...(end !== null && end !== request.prevRunIndex && { leaves: end }),
   };
 }
 
+/** The row of a thread in the store's own form. */
+export interface AnyThread {
+  readonly title: unknown;
+  readonly named?: 1 | true;
+  readonly runCount: number;
+  readonly updatedAt: number;
+}
+
 /**
- * The thread's row, in the store's own form, with one more run. Its first message names a thread that nobody named. No run
- * moves it down in the list, whatever its device takes for now.
+ * The thread's row with one more run. Its first message names a thread that nobody named. No run moves it down in the list,
+ * whatever its device takes for now.
  */
-export const claimedThread = <
-  Row extends {
-    readonly title: unknown;
-    readonly named?: 1 | true;
-    readonly runCount: number;
-    readonly updatedAt: number;
-  },
->(
+export const claimedThread = <Row extends AnyThread>(
   row: Row,
   {
     title,
@@ -275,58 +272,6 @@ export const beganAnew = (head: ThreadHead | undefined, before: ThreadHead | und
   head?.deleted !== true &&
   head?.cut !== true &&
   firstOf(head) >= before.runCount;
-
-/** Whether the head allows the deletion of its thread, asked for by whoever knew it as `before`. */
-export const mayDelete = (head: ThreadHead | undefined, before: ThreadHead | undefined): head is ThreadHead =>
-  head !== undefined && head.deleted !== true && head.live === undefined && !beganAnew(head, before);
-
-/** A limit may still remove the thread. */
-export const isAsListed = (row: ListedThread & { readonly pinned: boolean | 0 | 1 }, listed: ListedThread): boolean =>
-  !row.pinned && row.updatedAt === listed.updatedAt && row.runCount === listed.runCount;
-
-/** What remains of a deleted thread. The new epoch invalidates what was read before. */
-export const tombstone = ({ threadId, runCount }: ThreadHead, epoch: number): ThreadHead => ({
-  threadId,
-  epoch,
-  runCount,
-  activeRunIndex: -1,
-  first: runCount,
-  deleted: true,
-});
-
-/** Whether the head allows a cut before `runIndex` (a tombstone does not: it has no active run). */
-export const mayCut = (head: ThreadHead, runIndex: number): boolean =>
-  head.live === undefined &&
-  runIndex >= firstOf(head) &&
-  runIndex <= head.activeRunIndex &&
-  head.underived?.includes(runIndex) !== true;
-
-/** The new epoch invalidates what was read before: it refers to runs that are gone. */
-export const cutHead = (head: ThreadHead, epoch: number, runIndex: number, removed: readonly number[]): ThreadHead => {
-  const gone = new Set(removed);
-  const kept = withoutUnderived(head, (underived) => underived < runIndex || gone.has(underived));
-  return { ...kept, epoch, first: runIndex, cut: true };
-};
-
-/**
- * The runs above `runIndex` that do not descend from it: branches that left the path before.
- *
- * @param above all runs above `runIndex`, in order
- * @returns undefined if the active run does not descend from it either
- */
-export function branchesBefore(
-  runIndex: number,
-  above: readonly { readonly runIndex: number; readonly prevRunIndex: number | null }[],
-  activeRunIndex: number,
-): number[] | undefined {
-  const passing = new Set([runIndex]);
-  const removed: number[] = [];
-  for (const run of above) {
-    if (run.prevRunIndex !== null && passing.has(run.prevRunIndex)) passing.add(run.runIndex);
-    else removed.push(run.runIndex);
-  }
-  return passing.has(activeRunIndex) ? removed : undefined;
-}
 
 export const readableClosing = ({ runStarted, customs, terminal }: RunClosing): RunClosing => ({
   runStarted: readable(runStarted),

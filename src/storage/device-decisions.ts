@@ -1,5 +1,17 @@
+import { defined } from "../platform/defined.js";
 import { RunnerError } from "../run/errors.js";
-import { firstOf, freed, hasNoEvents, newRun, withoutUnderived, type NewRun, type RowsOfId } from "./decisions.js";
+import {
+  claimedThread,
+  firstOf,
+  freed,
+  hasNoEvents,
+  newRun,
+  withoutUnderived,
+  type AnyRow,
+  type AnyThread,
+  type NewRun,
+  type RowsOfId,
+} from "./decisions.js";
 import type { PlacedRun } from "./devices.js";
 import { leftBy, pendingAfter } from "./pending-tool-calls.js";
 import type { RunRow, ThreadHead } from "./run-store.js";
@@ -7,9 +19,6 @@ import type { RunRow, ThreadHead } from "./run-store.js";
 /*
  * Decisions on runs of other devices, common to all stores.
  */
-
-/** A run's row in the store's own form. */
-type AnyRow = Omit<RunRow, "runId">;
 
 /** Nobody is to read again what was revised before, however often it is revised. */
 const revised = (run: AnyRow, epoch: number, from: number): NonNullable<RunRow["revised"]> => ({
@@ -129,21 +138,35 @@ export function placedRun(
     runIndex,
     runId,
     prevRunIndex,
-    ...(parentRunId !== undefined && { parentRunId }),
-    ...(agentId !== undefined && { agentId }),
+    ...defined({ parentRunId, agentId }),
     status,
     epoch,
     startedAt,
     endedAt,
     eventCount: eventsIn(placed),
     fingerprint,
-    ...(attempt !== undefined && { attempt }),
-    ...(closedFrom !== undefined && { closedFrom }),
+    ...defined({ attempt, closedFrom }),
     device,
     ...(answerId !== undefined && { answerId }),
     ...(placed.activates && isBranch && { leaves: end }),
   };
 }
+
+/**
+ * The thread's row with a run that was placed, as {@link claimedThread}.
+ *
+ * @param end whether the run is the end of the active path
+ */
+export const placedThread = <Row extends AnyThread>(
+  row: Row,
+  { agentId, status, startedAt, endedAt, listedAt = endedAt }: PlacedRun,
+  title: Row["title"],
+  { isNew, isEnd }: { readonly isNew: boolean; readonly isEnd: boolean },
+): Row => ({
+  ...claimedThread(row, { title, startedAt, listedAt, ...(isEnd && defined({ agentId })) }),
+  ...(isEnd && { lastStatus: status }),
+  runCount: row.runCount + (isNew ? 1 : 0),
+});
 
 /** The head of a thread with one more run. Beside the path it changes nothing that a claim or a reader depends on. */
 export function placedHead(

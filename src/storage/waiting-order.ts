@@ -1,3 +1,4 @@
+import { defined } from "../platform/defined.js";
 import { positionAtFront, type WaitingUpdate } from "./waiting.js";
 
 /** The position of a run that is added at the end. */
@@ -42,8 +43,7 @@ export function updatedWaiting<Row extends { readonly notBefore?: number; readon
   const failure = error === undefined ? oldError : (error ?? undefined);
   return {
     ...rest,
-    ...(time !== undefined && { notBefore: time }),
-    ...(failure !== undefined && { error: failure }),
+    ...defined({ notBefore: time, error: failure }),
     // Both fields are Row's own.
   } as Row;
 }

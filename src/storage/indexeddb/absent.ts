@@ -1,6 +1,6 @@
 import type { PayloadCodec } from "../codec.js";
 import type { AbsentThread, DeviceStore } from "../devices.js";
-import { mayDelete } from "../decisions.js";
+import { mayDelete } from "../deletion-decisions.js";
 import { checkHead, isHead, isThread } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import { hide } from "./deletion.js";

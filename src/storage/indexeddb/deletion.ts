@@ -1,5 +1,6 @@
 import type { PayloadCodec } from "../codec.js";
-import { branchesBefore, cutHead, firstOf, isAsListed, mayCut, mayDelete, tombstone } from "../decisions.js";
+import { firstOf } from "../decisions.js";
+import { branchesBefore, cutHead, isAsListed, mayCut, mayDelete, tombstone } from "../deletion-decisions.js";
 import type { ListedThread, RunStore, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, isHead, isIndex, isRecord, isThread } from "./checks.js";
 import { mark, sweepThread } from "./garbage.js";

@@ -13,6 +13,7 @@ import {
   mayReopen,
   placedHead,
   placedRun,
+  placedThread,
   rebasedRun,
   reopenedHead,
   reopenedRun,
@@ -28,10 +29,12 @@ import { quietly } from "./database-connection.js";
 import { hasKeys, refuseEncrypted } from "./keyless.js";
 import { newestOfId, readRunsFrom, rowsOfId, runOfName } from "./reads.js";
 import {
+  chunksFrom,
   encodeChunk,
   encodeDerived,
   encodeTitle,
   formerId,
+  newThread,
   nextEpoch,
   placeOfClosing,
   placeOfInput,
@@ -126,10 +129,6 @@ export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): D
     });
   },
 });
-
-/** The keys of a run's chunks from event `seq` on. */
-const chunksFrom = ({ threadId, runIndex }: Pick<RunRecord, "threadId" | "runIndex">, seq: number): IDBKeyRange =>
-  IDBKeyRange.bound([threadId, runIndex, seq], [threadId, runIndex, Infinity]);
 
 /** Whether some record of the run ends just before event `seq`, so that those from there on can be deleted. */
 async function endsBefore(tx: WriteTransaction, { threadId, runIndex }: RunRecord, seq: number): Promise<boolean> {
@@ -316,26 +315,10 @@ function touch(
   head: ThreadHead | undefined,
 ): void {
   if (thread !== undefined && !isThread(thread)) return;
-  const { threadId, startedAt, endedAt, listedAt = endedAt, agentId, status, bytes } = placed;
-  const row: ThreadRecord = thread ?? {
-    threadId,
-    title: "",
-    archived: 0,
-    pinned: 0,
-    createdAt: Math.min(startedAt, listedAt),
-    updatedAt: listedAt,
-    runCount: 0,
-    eventCount: 0,
-  };
+  const { threadId, startedAt, endedAt, listedAt = endedAt, bytes } = placed;
+  const row = thread ?? newThread(threadId, Math.min(startedAt, listedAt), listedAt);
   const isNew = replaced === undefined;
-  const isLast = isNew ? activatesNew(head, placed) : placed.activates || replaced.runIndex === head?.activeRunIndex;
-  const named: ThreadRecord = {
-    ...row,
-    ...(row.title === "" && row.named === undefined && { title }),
-    ...(isLast && agentId !== undefined && { agentId }),
-    ...(isLast && { lastStatus: status }),
-    updatedAt: Math.max(row.updatedAt, listedAt),
-    runCount: row.runCount + (isNew ? 1 : 0),
-  };
-  putThread(tx, named, { events: eventsIn(placed) - (replaced?.eventCount ?? 0), bytes });
+  const isEnd = isNew ? activatesNew(head, placed) : placed.activates || replaced.runIndex === head?.activeRunIndex;
+  const events = eventsIn(placed) - (replaced?.eventCount ?? 0);
+  putThread(tx, placedThread(row, placed, title, { isNew, isEnd }), { events, bytes });
 }

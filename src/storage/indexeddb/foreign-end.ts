@@ -4,7 +4,16 @@ import { endedRun, freed, takenOver, withoutUnderived } from "../decisions.js";
 import type { RunStore } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isChunk, isIndex, isRun } from "./checks.js";
 import { quietly } from "./database-connection.js";
-import { encodeDerived, nextEpoch, placeOfClosing, putDerived, storable, toRunRow, withKeys } from "./records.js";
+import {
+  chunksFrom,
+  encodeDerived,
+  nextEpoch,
+  placeOfClosing,
+  putDerived,
+  storable,
+  toRunRow,
+  withKeys,
+} from "./records.js";
 import { refuseEncrypted } from "./keyless.js";
 import { KEYS, type Connection, type RunRecord, type WriteTransaction } from "./schema.js";
 import { putRecovery } from "./waiting-rows.js";
@@ -89,12 +98,8 @@ async function endOfLog(
   threadId: string,
   runIndex: number,
 ): Promise<{ readonly nextSeq: number; readonly open: OpenConstructs | undefined }> {
-  const all = IDBKeyRange.bound([threadId, runIndex, 0], [threadId, runIndex, Infinity]);
-  for (
-    let cursor = await tx.objectStore("chunks").openCursor(all, "prev");
-    cursor !== null;
-    cursor = await cursor.continue()
-  ) {
+  let cursor = await tx.objectStore("chunks").openCursor(chunksFrom({ threadId, runIndex }, 0), "prev");
+  for (; cursor !== null; cursor = await cursor.continue()) {
     const { value: chunk } = cursor;
     if (isChunk(chunk)) return { nextSeq: chunk.firstSeq + chunk.count, open: chunk.open };
     const [, , firstSeq] = cursor.primaryKey;

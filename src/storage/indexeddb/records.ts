@@ -11,6 +11,7 @@ import {
   type RunRecord,
   type StateRecord,
   type StoredFailure,
+  type ThreadRecord,
   type Stores,
   type ReadTransaction,
   type WaitingRecord,
@@ -108,6 +109,24 @@ export const placeOfFailure = (
 export async function encodeChunk(codec: PayloadCodec, chunk: Chunk): Promise<ChunkRecord> {
   return { ...chunk, entries: await codec.encode(chunk.entries, placeOfChunk(chunk)) };
 }
+
+/** The row of a thread that has none yet. */
+export const newThread = (threadId: string, createdAt: number, updatedAt = createdAt): ThreadRecord => ({
+  threadId,
+  title: "",
+  archived: 0,
+  pinned: 0,
+  createdAt,
+  updatedAt,
+  runCount: 0,
+  eventCount: 0,
+});
+
+/** The keys of a run's chunks from event `seq` on. */
+export const chunksFrom = (
+  { threadId, runIndex }: Pick<RunRecord, "threadId" | "runIndex">,
+  seq: number,
+): IDBKeyRange => IDBKeyRange.bound([threadId, runIndex, seq], [threadId, runIndex, Infinity]);
 
 /** An empty title is stored as it is. */
 export const encodeTitle = async (codec: PayloadCodec, threadId: string, title: string): Promise<string | Uint8Array> =>

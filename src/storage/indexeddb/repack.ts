@@ -8,7 +8,7 @@ import { isChunk } from "./checks.js";
 import { countingRun } from "./heads.js";
 import { decodeEntries } from "./payloads.js";
 import { quietly } from "./database-connection.js";
-import { encodeChunk } from "./records.js";
+import { chunksFrom, encodeChunk } from "./records.js";
 import type { Connection, RunRecord } from "./schema.js";
 
 /** Most records that one transaction replaces: appends of all threads wait for it. A second pass joins the results. */
@@ -45,8 +45,7 @@ async function readPiece(
   run: RunRecord,
   next: number,
 ): Promise<Chunk[] | undefined> {
-  const { threadId, runIndex } = run;
-  const range = IDBKeyRange.bound([threadId, runIndex, next], [threadId, runIndex, Infinity]);
+  const range = chunksFrom(run, next);
   const records = await connection.read(["chunks"], (tx) => tx.objectStore("chunks").getAll(range, REPACK_PIECE));
   const chunks: Chunk[] = [];
   let seq = next;

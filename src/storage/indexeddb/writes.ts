@@ -25,6 +25,7 @@ import {
   encodeChunk,
   encodeDerived,
   encodeTitle,
+  newThread,
   nextEpoch,
   placeOfClosing,
   placeOfInput,
@@ -36,14 +37,7 @@ import {
   toRunRow,
   withKeys,
 } from "./records.js";
-import {
-  KEYS,
-  type ChunkRecord,
-  type Connection,
-  type Stores,
-  type ThreadRecord,
-  type WriteTransaction,
-} from "./schema.js";
+import { KEYS, type ChunkRecord, type Connection, type Stores, type WriteTransaction } from "./schema.js";
 import { dropWaiting, putRecovery, takeTurn } from "./waiting-rows.js";
 
 /** An invalid row is left as it is: it must not keep a run from its end (L7). */
@@ -123,16 +117,7 @@ export const indexedDBWrites = (
       const lastRunId = last !== undefined && isRun(last) ? toRunRow(last).runId : undefined;
       quietly(runs.put({ ...claimedRun(head, request, runIndex, epoch, lastRunId), input }));
       quietly(tx.objectStore("heads").put(claimedHead(head, request, runIndex, epoch)));
-      const row: ThreadRecord = thread ?? {
-        threadId,
-        title: "",
-        archived: 0,
-        pinned: 0,
-        createdAt: listedAt,
-        updatedAt: listedAt,
-        runCount: 0,
-        eventCount: 0,
-      };
+      const row = thread ?? newThread(threadId, listedAt);
       if (!isSpoilt) quietly(tx.objectStore("threads").put(claimedThread(row, { ...request, title })));
       return granted(request, { runIndex, epoch }, thread?.bytes);
     });

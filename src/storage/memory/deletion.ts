@@ -1,4 +1,4 @@
-import { branchesBefore, cutHead, isAsListed, mayCut, mayDelete, tombstone } from "../decisions.js";
+import { branchesBefore, cutHead, isAsListed, mayCut, mayDelete, tombstone } from "../deletion-decisions.js";
 import type { CutBase, ListedThread, RunStore } from "../run-store.js";
 import { anyWaits, dropAllWaiting } from "./waiting.js";
 import { leave, removeRun, weigh, type MemoryData } from "./memory-data.js";

@@ -9,6 +9,7 @@ import {
   mayReopen,
   placedHead,
   placedRun,
+  placedThread,
   rebasedRun,
   reopenedHead,
   reopenedRun,
@@ -18,9 +19,10 @@ import {
 import type { DeviceStore, PlacedRun } from "../devices.js";
 import type { Claim, RunRow, ThreadRow } from "../run-store.js";
 import {
-  giveWay,
+  addRun,
   leave,
   leftBy,
+  newThread,
   placeAfter,
   runOf,
   runOfId,
@@ -64,6 +66,11 @@ function placeRun(data: MemoryData, placed: PlacedRun): RunRow | undefined {
   // Cloning may fail; nothing is written yet.
   const { input, closing } = structuredClone({ input: placed.input, closing: placed.closing });
   const left = leftBy(placed.derived);
+  const { startedAt, endedAt, listedAt = endedAt, title } = placed;
+  const rowOf = (thread: MemoryThread | undefined, isNew: boolean, isEnd: boolean): ThreadRow => {
+    const row = thread?.row ?? newThread(threadId, Math.min(startedAt, listedAt), listedAt);
+    return placedThread(row, placed, title, { isNew, isEnd });
+  };
   const here = (runIndex: number, epoch: number): Chunk[] =>
     placed.chunks.map((chunk) => ({ ...chunk, threadId, runIndex, epoch }));
 
@@ -82,29 +89,19 @@ function placeRun(data: MemoryData, placed: PlacedRun): RunRow | undefined {
     run.chunks.splice(0, Infinity, ...here(runIndex, epoch));
     unleave(thread, run);
     thread.head = replacedHead(thread.head, run.row, placed, epoch, isOnPath);
-    thread.row = touched(thread.row, placed, isLast, false);
+    thread.row = rowOf(thread, false, isLast);
     return finish(thread, run, closing, left);
   }
 
   const { runIndex, former, takesId } = decision;
   const epoch = ++data.epoch;
-  const row = touched(before?.row, placed, activatesNew(head, placed), true);
-  const newHead = placedHead(head, placed, runIndex, epoch);
-  const thread: MemoryThread = before ?? { head: newHead, row, runs: new Map(), indexOf: new Map(), bytes: 0 };
-  if (former !== undefined) giveWay(thread, former);
   const run: MemoryRun = {
     row: structuredClone(placedRun(head, placed, fingerprint, runIndex, epoch)),
     input,
     chunks: here(runIndex, epoch),
   };
-  thread.runs.set(runIndex, run);
-  if (takesId) thread.indexOf.set(runId, runIndex);
-  else giveWay(thread, run.row);
-  thread.head = newHead;
-  thread.row = row;
-  data.threads.set(threadId, thread);
-  data.deleted.delete(threadId);
-  data.threadsOfRun.set(runId, (data.threadsOfRun.get(runId) ?? new Set()).add(threadId));
+  const row = rowOf(before, true, activatesNew(head, placed));
+  const thread = addRun(data, before, { head: placedHead(head, placed, runIndex, epoch), row, run, former, takesId });
   return finish(thread, run, closing, left);
 }
 
@@ -118,32 +115,6 @@ function finish(
   run.closing = closing;
   weigh(thread, run);
   return structuredClone(run.row);
-}
-
-/** The thread's row with the run. */
-function touched(
-  before: ThreadRow | undefined,
-  { threadId, title, agentId, status, startedAt, endedAt, listedAt = endedAt }: PlacedRun,
-  isLast: boolean,
-  isNew: boolean,
-): ThreadRow {
-  const row: ThreadRow = before ?? {
-    threadId,
-    title: "",
-    archived: false,
-    pinned: false,
-    createdAt: Math.min(startedAt, listedAt),
-    updatedAt: listedAt,
-    runCount: 0,
-  };
-  return {
-    ...row,
-    ...(row.title === "" && { title }),
-    ...(isLast && agentId !== undefined && { agentId }),
-    ...(isLast && { lastStatus: status }),
-    updatedAt: Math.max(row.updatedAt, listedAt),
-    runCount: row.runCount + (isNew ? 1 : 0),
-  };
 }
 
 /** Every call is synchronous, and so atomic. */

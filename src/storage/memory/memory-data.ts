@@ -85,6 +85,46 @@ export const emptyMemoryData = (epoch = 0): MemoryData => ({
   threadsOfRun: new Map(),
 });
 
+/** The row of a thread that has none yet. */
+export const newThread = (threadId: string, createdAt: number, updatedAt = createdAt): ThreadRow => ({
+  threadId,
+  title: "",
+  archived: false,
+  pinned: false,
+  createdAt,
+  updatedAt,
+  runCount: 0,
+});
+
+/** A run to be added, and its thread with it. */
+interface AddedRun extends Pick<MemoryThread, "head" | "row"> {
+  readonly run: MemoryRun;
+  /** It has the id up to now. */
+  readonly former: RunRow | undefined;
+  /** The run is found by its id from now on. */
+  readonly takesId: boolean;
+}
+
+/** @param before undefined: the thread is a new one */
+export function addRun(
+  data: MemoryData,
+  before: MemoryThread | undefined,
+  { head, row, run, former, takesId }: AddedRun,
+): MemoryThread {
+  const thread = before ?? { head, row, runs: new Map(), indexOf: new Map(), bytes: 0 };
+  const { threadId, runId, runIndex } = run.row;
+  if (former !== undefined) giveWay(thread, former);
+  thread.runs.set(runIndex, run);
+  if (takesId) thread.indexOf.set(runId, runIndex);
+  else giveWay(thread, run.row);
+  thread.head = head;
+  thread.row = row;
+  data.threads.set(threadId, thread);
+  data.deleted.delete(threadId);
+  data.threadsOfRun.set(runId, (data.threadsOfRun.get(runId) ?? new Set()).add(threadId));
+  return thread;
+}
+
 export const runOf = (data: MemoryData, threadId: string, runIndex: number): MemoryRun | undefined =>
   data.threads.get(threadId)?.runs.get(runIndex);
 
@@ -106,7 +146,7 @@ export function runOfName(thread: MemoryThread | undefined, { runId, answerId }:
 }
 
 /** Another run has this one's id. */
-export function giveWay(thread: MemoryThread, { runId, runIndex }: RunRow): void {
+function giveWay(thread: MemoryThread, { runId, runIndex }: RunRow): void {
   thread.formersOf ??= new Map();
   thread.formersOf.set(runId, [...(thread.formersOf.get(runId) ?? []), runIndex]);
 }

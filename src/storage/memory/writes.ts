@@ -1,3 +1,4 @@
+import { defined } from "../../platform/defined.js";
 import { joinChunks } from "../../run/pack.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import {
@@ -18,12 +19,13 @@ import {
 } from "../decisions.js";
 import { changedCall } from "../pending-tool-calls.js";
 import { joinGroups } from "../repacking.js";
-import type { Claim, ClaimRequest, ClaimResult, RunStore, ThreadRow } from "../run-store.js";
+import type { Claim, ClaimRequest, ClaimResult, RunStore } from "../run-store.js";
 import {
-  giveWay,
+  addRun,
   leave,
   leftBy,
   liveRun,
+  newThread,
   putChunk,
   runOf,
   runOfId,
@@ -79,30 +81,17 @@ function claim(data: MemoryData, request: ClaimRequest): ClaimResult {
   const { runIndex, former } = decision;
   const input = structuredClone(request.input);
   const epoch = ++data.epoch;
-  const head = claimedHead(thread?.head, request, runIndex, epoch);
-  const before: ThreadRow = thread?.row ?? {
-    threadId,
-    title: "",
-    archived: false,
-    pinned: false,
-    createdAt: listedAt,
-    updatedAt: listedAt,
-    runCount: 0,
-  };
-  const row = claimedThread(before, request);
-  const claimed: MemoryThread = thread ?? { head, row, runs: new Map(), indexOf: new Map(), bytes: 0 };
-  const last = claimed.runs.get(claimed.head.activeRunIndex)?.row.runId;
-  if (former !== undefined) giveWay(claimed, former);
-  claimed.runs.set(runIndex, { row: claimedRun(thread?.head, request, runIndex, epoch, last), input, chunks: [] });
-  claimed.indexOf.set(runId, runIndex);
-  claimed.head = head;
-  claimed.row = row;
-  data.threads.set(threadId, claimed);
+  const last = thread?.runs.get(thread.head.activeRunIndex)?.row.runId;
+  const { bytes } = addRun(data, thread, {
+    head: claimedHead(thread?.head, request, runIndex, epoch),
+    row: claimedThread(thread?.row ?? newThread(threadId, listedAt), request),
+    run: { row: claimedRun(thread?.head, request, runIndex, epoch, last), input, chunks: [] },
+    former,
+    takesId: true,
+  });
   data.live.add(threadId);
   if (request.waiting === true) dropWaiting(data, threadId, runId);
-  data.deleted.delete(threadId);
-  data.threadsOfRun.set(runId, (data.threadsOfRun.get(runId) ?? new Set()).add(threadId));
-  return granted(request, { runIndex, epoch }, claimed.bytes);
+  return granted(request, { runIndex, epoch }, bytes);
 }
 
 /** Every call is synchronous, and so atomic. */
@@ -191,8 +180,7 @@ export const memoryWrites = (data: MemoryData): Writes => ({
     thread.row = {
       ...thread.row,
       ...(title !== undefined && { title, named: true as const }),
-      ...(archived !== undefined && { archived }),
-      ...(pinned !== undefined && { pinned }),
+      ...defined({ archived, pinned }),
     };
     return { ...thread.row };
   },

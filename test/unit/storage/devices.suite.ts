@@ -363,6 +363,14 @@ export function describeDevices(create: () => RunStore): void {
     ).toBeUndefined();
   });
 
+  test("a title that somebody has emptied stays empty", async () => {
+    const store = create();
+    await store.placeRun(placed("r", { title: "first" }));
+    await store.updateThread("t", { title: "" });
+    await store.placeRun(placed("r1", { prevRunIndex: 0, title: "second" }));
+    expect((await store.thread("t"))?.title).toBe("");
+  });
+
   test("a title that a thread has stays", async () => {
     const store = create();
     await store.placeRun(placed("r", { title: "" }));
