@@ -49,7 +49,7 @@ export const attachFrames = (link: HostLink, asked: Asked): Observable<Frame> =>
   defer(() => {
     let { after, holds } = asked;
     const attached$ = defer(() => {
-      const now = { ...asked, after, holds: after === undefined ? holds : undefined };
+      const now = { ...asked, after, holds };
       const sent = Object.entries(now).filter(([, value]) => value !== undefined);
       const request = Object.fromEntries(sent) as unknown as AttachRequest; // its fields that are given
       return stream(link, (port) => link.callOnce("attach", request, port));
@@ -58,7 +58,7 @@ export const attachFrames = (link: HostLink, asked: Asked): Observable<Frame> =>
       inNextHost(),
       tap((frame) => {
         after = cursorBehind(frame, after);
-        holds ||= after !== undefined;
+        if (holds === false) holds = after !== undefined;
       }),
     );
   });

@@ -3,15 +3,14 @@ import type { BaseEvent, Message, ToolCallStartEvent } from "@ag-ui/client";
 import type { Fold } from "./fold.js";
 import { lastOf, type MessagePart } from "./message-page.js";
 import type { Started } from "./open-constructs.js";
-import { forgetMessages, messagesSnapshot, stateSnapshot, withoutMessages } from "./prelude.js";
+import { forgetMessages, forgetReasoning, messagesSnapshot, stateSnapshot, withoutMessages } from "./prelude.js";
 import type { RunView } from "./run-view.js";
 
 /**
- * True when a snapshot alone does not lead a reader from the messages that it holds to these: a snapshot leaves what
- * a reader holds in its order, before everything new, shows the last of several messages with one id in the place of
- * each that the reader holds, and cannot remove the last reasoning.
+ * True when a snapshot does not put these messages into their order: it leaves what a reader holds in its order, before
+ * everything new, and shows the last of several messages with one id in the place of each that the reader holds.
  */
-export function mustForget(base: readonly Message[], messages: readonly Message[]): boolean {
+function areMisplaced(base: readonly Message[], messages: readonly Message[]): boolean {
   const places = new Map(base.map(({ id }, place) => [id, place]));
   if (places.size < base.length) return true;
   const held = new Set<string>();
@@ -25,8 +24,25 @@ export function mustForget(base: readonly Message[], messages: readonly Message[
     else if (anyNew || place < last) return true;
     else last = place;
   }
-  if (messages.some(({ role }) => role === "reasoning")) return false;
-  return base.some(({ id, role }) => role === "reasoning" && !held.has(id));
+  return false;
+}
+
+/**
+ * What comes before a snapshot that is to lead a reader from the messages that it holds to these.
+ *
+ * @param unsure it may hold other reasoning too
+ */
+export function forgetBefore(
+  base: readonly Message[],
+  messages: readonly Message[],
+  runId: string,
+  unsure = false,
+): BaseEvent[] {
+  // Nothing changes the order of what is shown: it has to go first.
+  if (areMisplaced(base, messages)) return forgetMessages(runId);
+  const stays = new Set(messages.map((message) => message.id));
+  const isLeft = base.some((message) => message.role === "reasoning" && !stays.has(message.id));
+  return unsure || isLeft ? forgetReasoning(runId, messages) : [];
 }
 
 /** The message, if a start of this kind must have its owner. */
@@ -58,7 +74,7 @@ function callAgain(start: ToolCallStartEvent, fold: Fold): BaseEvent {
 export interface Shown {
   /** At most this many of the last ones, and all that the live run has open or has added at the end. Absent: all. */
   readonly limit?: number;
-  /** The reader holds messages that the snapshot would leave in the wrong places. */
+  /** The reader may hold reasoning of another branch. */
   readonly forget?: boolean;
 }
 
@@ -111,6 +127,7 @@ export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}
   const { fold, runStarted } = view;
   if (runStarted === undefined) return [];
   const { messages } = shownOf(view, limit);
+  const runId = String(runStarted["runId"]);
   const held = limit === undefined ? fold.list.base : lastOf(fold.list.base, limit).messages;
 
   // A snapshot in the middle of a run may leave out what is still open. A reader must see its start, or verification
@@ -151,9 +168,7 @@ export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}
     withoutMessages(runStarted),
     ...stateSnapshot(fold.state),
     ...lost,
-    ...(forget || lost.length > 0 || mustForget(held, messages)
-      ? forgetMessages(`forget-${String(runStarted["runId"])}`)
-      : []),
+    ...(lost.length > 0 ? forgetMessages(runId) : forgetBefore(held, messages, runId, forget)),
     messagesSnapshot(messages),
     ...view.subagents,
     ...view.customs,

@@ -34,15 +34,34 @@ export function stateSnapshot(state: State): BaseEvent[] {
   return state === undefined ? [] : [{ type: EventType.STATE_SNAPSHOT, snapshot: state }];
 }
 
+/** What the ids of placeholders begin with. */
+const PLACEHOLDER = "forget-";
+
 /**
- * Snapshots that leave a reader with a single message, which every further {@link messagesSnapshot} removes. An empty
- * snapshot would not do: it keeps reasoning.
+ * Snapshots that leave a reader with these messages and a placeholder, which every further {@link messagesSnapshot}
+ * removes. Without the placeholder they would not do: a snapshot without reasoning keeps all that the reader holds.
  */
-export function forgetMessages(id: string): BaseEvent[] {
+export function forgetMessages(runId: string, messages: readonly Message[] = []): BaseEvent[] {
+  const id = PLACEHOLDER + runId;
   return [
-    messagesSnapshot([{ id, role: "reasoning", content: "" }]),
-    messagesSnapshot([{ id, role: "activity", activityType: "", content: {} }]),
+    messagesSnapshot([...messages, { id, role: "reasoning", content: "" }]),
+    messagesSnapshot([...messages, { id, role: "activity", activityType: "", content: {} }]),
   ];
+}
+
+/**
+ * What comes before a snapshot of these messages, so that it leaves no other reasoning with its reader. None of them is
+ * gone meanwhile.
+ */
+export function forgetReasoning(runId: string, messages: readonly Message[]): BaseEvent[] {
+  return messages.some(({ role }) => role === "reasoning") ? [] : forgetMessages(runId, messages);
+}
+
+/** Whether it is one of {@link forgetMessages}: its last message is the placeholder. */
+export function isForgetting({ messages }: Pick<MessagesSnapshotEvent, "messages">): boolean {
+  const last = messages.at(-1);
+  if (last?.id.startsWith(PLACEHOLDER) !== true) return false;
+  return last.role === "activity" ? last.activityType === "" : last.role === "reasoning" && last.content === "";
 }
 
 /** The events that leave a reader of a deleted thread with nothing. `id`: run id of these events. */
@@ -59,7 +78,7 @@ export function emptyPrelude(threadId: string, id: string): BaseEvent[] {
 /**
  * The events that rebuild a thread up to the end of its last settled run.
  *
- * @param forget the reader holds messages that the snapshot would leave in the wrong places
+ * @param forget the reader may hold reasoning of another branch
  */
 export function settledPrelude(run: SettledRun, forget = false): BaseEvent[] {
   const runStarted = withoutMessages(run.runStarted);
@@ -77,7 +96,7 @@ export function settledPrelude(run: SettledRun, forget = false): BaseEvent[] {
   events.push(
     runStarted,
     ...stateSnapshot(run.state),
-    ...(forget ? forgetMessages(`forget-${String(runStarted["runId"])}`) : []),
+    ...(forget ? forgetReasoning(String(runStarted["runId"]), run.messages) : []),
     messagesSnapshot(run.messages),
     ...run.customs,
     run.terminal,

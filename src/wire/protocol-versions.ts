@@ -1,8 +1,7 @@
 import { contentHasMedia, contentToText, EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import type { AGUIEventOf, ContentPart, RunAgentInput } from "@ag-ui/core";
-import type { BaseEvent, Message, MessagesSnapshotEvent } from "@ag-ui/client";
-import { ALL_ACTIVITIES } from "../run/activity-history.js";
-import { equalJson } from "../run/json.js";
+import type { BaseEvent, Message } from "@ag-ui/client";
+import { isForgetting } from "../run/prelude.js";
 import type { Lost } from "./lost.js";
 
 /**
@@ -37,9 +36,12 @@ const BEFORE_1: Before1 = {
   [EventType.TOOL_CALL_RESULT]: (event, lost) =>
     typeof event.content === "string" ? event : { ...event, content: textOf(event.content, lost) },
 
+  // Misread: it would keep the placeholder with which others are made to forget messages.
   [EventType.MESSAGES_SNAPSHOT]: (event, lost) => ({
     ...event,
-    messages: forgets(event) ? [] : event.messages.map((message) => messageBefore1(message, lost)),
+    messages: (isForgetting(event) ? event.messages.slice(0, -1) : event.messages).map((message) =>
+      messageBefore1(message, lost),
+    ),
   }),
 
   // Misread: it ignores a state that is null, 0, "" or false, keeps the previous one, and would send that back with its
@@ -120,21 +122,6 @@ export function isNewer(version: string | undefined): boolean {
   const [, major, minor] = /^([1-9]\d*)\.(\d+)$/.exec(version!) ?? [];
   const [ownMajor, ownMinor] = PROTOCOL_VERSION.split(".").map(Number);
   return major === undefined || Number(major) > ownMajor! || (Number(major) === ownMajor && Number(minor) > ownMinor!);
-}
-
-/**
- * Whether it is the snapshot of one placeholder with which a prelude (`src/run/prelude.ts`) clears what readers hold. A
- * reader below 1.0 would keep showing the placeholder; with an empty snapshot it clears what it can.
- */
-function forgets({ messages, metadata }: MessagesSnapshotEvent): boolean {
-  const [only] = messages;
-  if (only === undefined || messages.length > 1 || !equalJson(metadata, ALL_ACTIVITIES)) return false;
-  const { id } = only;
-  return (
-    equalJson(only, { id, role: "activity", activityType: "", content: {} }) ||
-    // Also true if a thread's only message is a reasoning that has just begun: its START follows and recreates it.
-    equalJson(only, { id, role: "reasoning", content: "" })
-  );
 }
 
 function inputBefore1({ protocolVersion: _version, ...input }: RunAgentInput, lost: Lost): RunAgentInput {

@@ -299,7 +299,11 @@ export interface AttachRequest {
   readonly agentId?: string;
   /** How far the reader has got. Absent: it has nothing and gets the prelude. */
   readonly after?: Cursor;
-  /** The reader shows something of the thread but has no cursor: if the thread is gone, it gets an empty prelude. */
+  /**
+   * Whether the reader shows something of the thread, with a cursor or without: if the thread is gone, it gets an empty
+   * prelude. Absent: known by the cursor, and the reader applies events as any AG-UI client does; others replace what they
+   * show by a prelude.
+   */
   readonly holds?: boolean;
   /** Default `snapshot`. */
   readonly replay?: Replay;

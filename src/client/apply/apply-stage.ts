@@ -16,6 +16,7 @@ import {
 } from "@ag-ui/client";
 import { lastValueFrom, of } from "rxjs";
 import { Fold, textOf } from "../../run/fold.js";
+import { isForgetting } from "../../run/prelude.js";
 import { holdsNothing } from "../../run/run-names.js";
 import { withPage } from "../earlier-messages.js";
 import { hasHook, hookOf, runHooks, tell, type Given } from "./hooks.js";
@@ -260,9 +261,10 @@ export class ApplyStage {
    * messages come behind.
    */
   #putThread(event: BaseEvent): void {
-    const { messages } = event as MessagesSnapshotEvent; // nothing else is the thread
-    // It only names the run of its messages, see `runNames`.
-    if (this.#snapshotsToCome > 1 && holdsNothing(messages)) return;
+    const snapshot = event as MessagesSnapshotEvent; // nothing else is the thread
+    const { messages } = snapshot;
+    // It only names the run of its messages, see `runNames`, or only makes other readers forget.
+    if (this.#snapshotsToCome > 1 && (holdsNothing(messages) || isForgetting(snapshot))) return;
     const { isLoaded, isUnsent } = this.#parts;
     const told = new Set(messages.map(({ id }) => id));
     const loaded = this.#fold.messages.filter(({ id }) => isLoaded(id) && !told.has(id));

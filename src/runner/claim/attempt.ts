@@ -2,8 +2,8 @@ import { RunnerError } from "../../run/errors.js";
 import { isContinuing, type Attempt } from "../../run/hosted.js";
 import type { InputPlan, ThreadBase } from "../../run/input-plan.js";
 import { equalJson } from "../../run/json.js";
-import { mustForget } from "../../run/live-prelude.js";
-import { forgetMessages, messagesSnapshot } from "../../run/prelude.js";
+import { forgetBefore } from "../../run/live-prelude.js";
+import { messagesSnapshot } from "../../run/prelude.js";
 import { brokenRunOf } from "../history/broken-run.js";
 import type { History } from "../history/history.js";
 import type { RunnerParts } from "../parts.js";
@@ -31,6 +31,6 @@ export async function planAttempt(
   // Each reader sees one answer (L2): what the end of the broken run has added, or what is said anew, goes.
   const snapshot = equalJson(messages, base.messages)
     ? []
-    : [...(mustForget(base.messages, messages) ? forgetMessages(`forget-${runId}`) : []), messagesSnapshot(messages)];
+    : [...forgetBefore(base.messages, messages, runId), messagesSnapshot(messages)];
   return { is: "attempt", newMessages: [], messages: () => messages, snapshot };
 }

@@ -214,7 +214,7 @@ export class History {
   /**
    * Events that rebuild the thread up to the end of a settled run.
    *
-   * @param forget the reader holds messages that the snapshot would leave in the wrong places
+   * @param forget the reader may hold reasoning of another branch
    */
   async settledEvents(head: ThreadHead, end: ThreadEnd, forget = false): Promise<BaseEvent[]> {
     const { runIndex, state, messages, interrupts } = end;

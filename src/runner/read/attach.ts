@@ -40,7 +40,7 @@ export interface AttachContext extends TailContext {
 export interface AttachOptions {
   readonly threadId: string;
   readonly after?: Cursor;
-  /** The reader shows something of the thread but has no cursor: it is told if there is nothing. */
+  /** See `AttachRequest`. */
   readonly holds?: boolean;
   /** How a reader that has nothing gets the settled history. Default `snapshot`. */
   readonly replay?: Replay;
@@ -176,7 +176,7 @@ async function nextStep(
   head: ThreadHead | undefined,
   at: Cursor | undefined,
   holds: boolean,
-  { threadId, replay, limit, named = false }: AttachOptions,
+  { threadId, replay, limit, named = false, holds: told }: AttachOptions,
   comesBack: boolean,
 ): Promise<Position | Shown | "again" | "end"> {
   // Also where its whole database was deleted.
@@ -199,7 +199,11 @@ async function nextStep(
   const prelude =
     replay === "events" && !holds
       ? await compacted(context, head)
-      : await snapshot(context, head, limit, holds, named && !holds);
+      : await snapshot(context, head, limit, holds, {
+          // A snapshot alone would leave the reasoning of another branch.
+          forget: told === undefined && holds,
+          named: named && !holds,
+        });
   return prelude === undefined ? "again" : { prelude, isIdle: head.live === undefined };
 }
 
@@ -333,11 +337,9 @@ async function snapshot(
   head: ThreadHead,
   limit: number | undefined,
   holds: boolean,
-  named: boolean,
+  { forget, named }: { readonly forget: boolean; readonly named: boolean },
 ): Promise<Prelude | undefined> {
   const { threadId } = head;
-  // What the reader holds may begin later than this snapshot does.
-  const forget = holds && limit !== undefined;
   if (head.live === undefined) {
     const end =
       limit === undefined ? endOf(await history.base(head)) : await history.endAt(head, head.activeRunIndex, limit);

@@ -1,7 +1,8 @@
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { connectRuntime } from "../../../src/client/connect-runtime.js";
 import type { LocalAgent } from "../../../src/client/local-agent.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
-import { lagging } from "./kit.js";
+import { hostWith, lagging } from "./kit.js";
 import { agentOf, collect, counter, inputOf, rebuild, replay, user } from "../runner/kit.js";
 
 const run = (runner: LocalAgentRunner, runId: string): Promise<unknown> =>
@@ -74,4 +75,18 @@ test("a follower tells that the thread is idle once its messages are there, also
   agent.subscribe({ onMessagesSnapshotEvent: () => new Promise<void>((resolve) => setImmediate(resolve)) });
   agent.follow();
   await vi.waitFor(() => expect(shown[0]).toEqual(["before-u", "before-a"]));
+});
+
+test("a follower is not shown what makes other readers forget a thread (L2)", async () => {
+  const { runner, hosts } = await hostWith(1);
+  const runtime = connectRuntime({ hosts });
+  onTestFinished(() => runtime.close());
+  const agent = runtime.agent("counter", { threadId: "t" });
+  agent.follow();
+  await showsTheLog(agent, runner);
+  const shown: string[] = [];
+  agent.subscribe({ onMessagesChanged: ({ messages }) => void shown.push(...messages.map(({ id }) => id)) });
+  await runner.deleteThread("t");
+  await vi.waitFor(() => expect(agent.messages).toEqual([]));
+  expect(shown).toEqual([]);
 });

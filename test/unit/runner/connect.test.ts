@@ -156,6 +156,48 @@ describe.each(PRESETS)("connect of %s", (_name, make) => {
     expect(await rebuild(seen)).toEqual(await rebuild(await replay(runner, "t")));
   });
 
+  test.each(["settled", "live"])(
+    "whoever shows the reasoning of a branch that was left does not keep it, and sees nothing else go meanwhile (%s; L2)",
+    async (how) => {
+      const runner = make();
+      await run(runner, "r1");
+      const thinks = agentOf(async function* () {
+        yield { type: EventType.REASONING_MESSAGE_START, messageId: "thought", role: "reasoning" };
+        yield { type: EventType.REASONING_MESSAGE_CONTENT, messageId: "thought", delta: "hm" };
+        yield { type: EventType.REASONING_MESSAGE_END, messageId: "thought" };
+      });
+      await collect(runner.run({ threadId: "t", agent: thinks, input: inputOf("t", "r2") }));
+      const { cursor } = await lastValueFrom(runner.connectWithCursor({ threadId: "t" }));
+      const held = await rebuild(await replay(runner, "t"));
+      await runner.activateRun("t", "r1");
+      const { gate, letOn } = gated();
+      const slow = agentOf(counter(4, (step) => (step === 2 ? gate : undefined)));
+      if (how === "live") {
+        const live = collect(runner.run({ threadId: "t", agent: slow, input: inputOf("t", "r3") }));
+        onTestFinished(() => void live);
+      }
+      const seen: BaseEvent[] = [];
+      const reading = lastValueFrom(
+        runner.connect({ threadId: "t", after: cursor }).pipe(
+          verifyEvents(),
+          tap((event) => seen.push(event)),
+        ),
+      );
+      if (how === "live") {
+        await vi.waitFor(() => expect(seen.some(({ type }) => type === EventType.TEXT_MESSAGE_START)).toBe(true));
+        letOn();
+      }
+      await reading;
+      const truth = await rebuild(await replay(runner, "t"));
+      const stays = ["r1-u", "r1-a"];
+      expect(truth.messages.map(({ id }) => id)).toEqual(how === "live" ? [...stays, "r3-u", "r3-a"] : stays);
+      const shown: (readonly string[])[] = [];
+      const after = await rebuild(seen, held.messages, (messages) => shown.push(messages.map(({ id }) => id)));
+      expect(after).toEqual(truth);
+      expect(shown.map((ids) => stays.filter((id) => !ids.includes(id)))).toEqual(shown.map(() => []));
+    },
+  );
+
   test("that follows is told of a thread that was deleted, and goes on with the new one", async () => {
     const runner = make();
     await run(runner, "r1");

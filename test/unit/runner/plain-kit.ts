@@ -56,10 +56,11 @@ export const collect = (events$: Observable<BaseEvent>): Promise<BaseEvent[]> =>
 export const replay = (runner: LocalAgentRunner, threadId: string): Promise<BaseEvent[]> =>
   collect(runner.connect({ threadId }).pipe(verifyEvents()));
 
-/** What an AG-UI client that shows `held` rebuilds from events. */
+/** What an AG-UI client that shows `held` rebuilds from events. @param changed called with what it shows after each */
 export async function rebuild(
   events: readonly BaseEvent[],
   held: readonly Message[] = [],
+  changed: (messages: readonly Message[]) => void = () => undefined,
 ): Promise<{ messages: Message[]; state: unknown }> {
   class Reader extends AbstractAgent {
     override run(): Observable<BaseEvent> {
@@ -73,6 +74,6 @@ export async function rebuild(
     }
   }
   const reader = new Reader({ initialMessages: [...held] });
-  await reader.connectAgent();
+  await reader.connectAgent({}, { onMessagesChanged: ({ messages }) => changed(messages) });
   return { messages: reader.messages, state: reader.state };
 }

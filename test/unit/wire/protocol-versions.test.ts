@@ -129,7 +129,7 @@ describe("a prelude that makes readers forget", () => {
 
   test("would show it a placeholder as it is", async () => {
     const heard = await readBy("0.0.59", answer(emptyPrelude("t", "r")), { messages: held });
-    expect(heard.messages).toEqual([{ id: "r", role: "reasoning", content: "" }]);
+    expect(heard.messages).toEqual([{ id: "forget-r", role: "reasoning", content: "" }]);
   });
 
   test.each([
