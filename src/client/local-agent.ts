@@ -7,10 +7,12 @@ import type {
   RunAgentParameters,
   RunAgentResult,
 } from "@ag-ui/client";
-import { defer, finalize, mergeMap, type Observable, Subject, tap } from "rxjs";
+import { EventType } from "@ag-ui/core";
+import { catchError, defer, finalize, mergeMap, type Observable, Subject, tap } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
 import { loaded } from "../run/loaded.js";
+import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import type { LiveRun, OnBusy } from "../wire/shapes.js";
 import type { EnqueueRequest, WhenOffline } from "../wire/waiting-shapes.js";
@@ -423,6 +425,11 @@ export class LocalAgent extends ThreadAgent {
           cursor = cursorBehind(frame, cursor);
           return this.eventsOf(frame);
         }),
+        catchError((error: unknown) => {
+          if (!RunnerError.is(error, "cancelled")) throw error;
+          // L12: it was stopped before it began. What the thread waits for is still open.
+          return this.stoppedRun(threadId, runId);
+        }),
         // A middleware gets each event by itself.
         this.hasMiddlewares ? mergeMap((event) => this.joined.eventsOf(event)) : this.joined.before(),
         finalize(() => {
@@ -483,6 +490,16 @@ export class LocalAgent extends ThreadAgent {
   /** Whether what the agent knows, and what it shows, is of this thread. */
   private isOf(threadId: string): boolean {
     return this.toldOf === threadId && this.threadId === threadId;
+  }
+
+  /** The events of a run that was stopped and is in no log. */
+  private stoppedRun(threadId: string, runId: string): BaseEvent[] {
+    const { pendingInterrupts: interrupts } = this;
+    const outcome = interrupts.length > 0 ? { type: "interrupt", interrupts } : { type: "cancelled" };
+    return [
+      { type: EventType.RUN_STARTED, threadId, runId },
+      { type: EventType.RUN_FINISHED, threadId, runId, outcome },
+    ];
   }
 
   private requestStop(threadId: string, runId: string): void {

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime } from "../../../src/client/connect-runtime.js";
-import { gated, user } from "../runner/kit.js";
+import { serveRuntime } from "../../../src/worker/serve-runtime.js";
+import { agentOf, counter, freshDb, gated, makeRunner, user } from "../runner/kit.js";
 import { gatedAgent, hostOf } from "../waiting/kit.js";
 import { echo, host, idle } from "./store/thread-store-kit.js";
 
@@ -40,6 +41,45 @@ test("so is one of a thread for a front end (L11)", async () => {
   store.stop();
   await sending;
   await idle(store, "stopped");
+});
+
+test("one that is stopped while its host cannot begin it yet ends as stopped, and its message goes with the next one (L12)", async () => {
+  const { gate, letOn } = gated();
+  let isSettling = false;
+  const runner = makeRunner({
+    dbName: freshDb(),
+    atFailurePoint: async (point) => {
+      if (point !== "settling.drained") return;
+      isSettling = true;
+      await gate;
+    },
+  });
+  const started = vi.spyOn(runner, "start");
+  const served = serveRuntime({ agents: { counter: agentOf(counter(1)) }, runner });
+  onTestFinished(() => served.close());
+  const connect = () => {
+    const runtime = connectRuntime({ hosts: { page: async () => served.connect() } });
+    onTestFinished(() => runtime.close());
+    return runtime.agent("counter", { threadId: "t" });
+  };
+  const other = connect();
+  other.addMessage(user("o", "go"));
+  const before = other.runAgent();
+  await vi.waitFor(() => expect(isSettling).toBe(true));
+  const agent = connect();
+  agent.addMessage(user("u", "wait"));
+  const outcomes: unknown[] = [];
+  const running = agent.runAgent({}, { onRunFinishedEvent: ({ outcome }) => void outcomes.push(outcome) });
+  await vi.waitFor(() => expect(started).toHaveBeenCalledTimes(2));
+  agent.abortRun();
+  expect((await running).newMessages).toEqual([]);
+  expect(outcomes).toEqual(["cancelled"]);
+  letOn();
+  await before;
+  expect(await runner.listRuns("t")).toHaveLength(1);
+  await agent.runAgent({ runId: "next" });
+  const input = (await runner.getThreadMessages("t")).map(({ id }) => id);
+  expect(input.slice(-2)).toEqual(["u", "next-a"]);
 });
 
 test("one that may wait, and was stopped before the host has said whether it does, does not run (L11)", async () => {
