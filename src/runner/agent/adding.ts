@@ -1,15 +1,20 @@
-import { EventType } from "@ag-ui/core";
+import { contentToText, EventType } from "@ag-ui/core";
 import type { BaseEvent, Message } from "@ag-ui/client";
 import { tag } from "../../run/new-messages.js";
 
-/** The events that add a message in the middle of a run; undefined where AG-UI has none for its role or content. */
+/**
+ * The events that add a message in the middle of a run, of a user's parts only the text; undefined where AG-UI has none for
+ * its role.
+ */
 export function eventsAdding(message: Message): readonly BaseEvent[] | undefined {
-  const { id: messageId, role, content, metadata } = message;
-  if (role === "activity" || role === "reasoning" || typeof (content ?? "") !== "string") return undefined;
+  const { id: messageId, role, metadata } = message;
+  if (role === "activity" || role === "reasoning") return undefined;
   const common = { messageId, ...tag(message.subagentRunId), ...(metadata !== undefined && { metadata }) };
   if (role === "tool") {
-    return [{ type: EventType.TOOL_CALL_RESULT, role, toolCallId: message.toolCallId, content, ...common }];
+    const { toolCallId, content } = message;
+    return [{ type: EventType.TOOL_CALL_RESULT, role, toolCallId, content, ...common }];
   }
+  const content = contentToText(message.content);
   const { name } = message;
   const calls = role === "assistant" ? (message.toolCalls ?? []) : [];
   return [

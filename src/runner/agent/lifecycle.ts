@@ -3,7 +3,7 @@ import type { BaseEvent, Message, RunStartedEvent } from "@ag-ui/client";
 import { Observable, type MonoTypeOperatorFunction } from "rxjs";
 import { endsOf } from "../../run/finalize.js";
 import { messageOf } from "../../run/errors.js";
-import { issuesOf, MESSAGE } from "../../run/input-shape.js";
+import { issuesOf, known, MESSAGE } from "../../run/input-shape.js";
 import { cloneJson, equalJson } from "../../run/json.js";
 import { printable } from "../../run/printable.js";
 import type { OpenConstructs } from "../../run/types.js";
@@ -107,6 +107,8 @@ export interface CourseHost {
   readonly makeId: () => string;
   /** The agent has emitted its terminal event; undefined: its stream continues with another run. */
   readonly said: (end: SaidEnd | undefined) => void;
+  /** The message, of which events have added only the text, has other parts too. */
+  readonly hasParts?: (message: Message) => void;
   /** The agent emitted something that AG-UI does not know; it is left out. */
   readonly dropped: (message: string) => void;
 }
@@ -116,7 +118,8 @@ export interface CourseHost {
  * - An exact repeat of RUN_STARTED, of the terminal event or of the step event directly before it is dropped.
  * - What is still open when the agent itself finishes the run is closed first.
  * - A stream may hold several runs. They are recorded as one, the requested run: only the first RUN_STARTED and the
- *   last terminal event count. Messages that only the input of a later one has are added by events.
+ *   last terminal event count. Messages that only the input of a later one has are added by events, other parts than text
+ *   by the host at the end.
  * - RUN_ERROR after RUN_FINISHED replaces it. Any other event after the terminal one is an error; after RUN_ERROR the
  *   run ends with that one, and the rest is ignored.
  */
@@ -241,6 +244,9 @@ export class StreamCourse {
     return [...added.values()].flatMap((message) => {
       const events = eventsAdding(message);
       if (events === undefined) this.host.dropped(`${this.place} has a message that no event adds; it was left out`);
+      if (message.role === "user" && Array.isArray(message.content)) {
+        this.host.hasParts?.(known(cloneJson(message), MESSAGE) as Message); // it was checked
+      }
       return events ?? [];
     });
   }

@@ -6,9 +6,11 @@ import { RunnerError } from "../../run/errors.js";
 import { closingEvents } from "../../run/finalize.js";
 import type { InputPlan } from "../../run/input-plan.js";
 import type { FailurePoint } from "../../run/failure-points.js";
+import { cloneJson } from "../../run/json.js";
 import { isListening, type AskedStatus, type Life } from "../../run/life.js";
 import { lastSeq } from "../../run/pack.js";
 import { leftCalls } from "../../run/pending-tool-calls.js";
+import { messagesSnapshot } from "../../run/prelude.js";
 import { failureLine, runName } from "../../run/printable.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import type { PersistedInput, Settlement, StopRequest } from "../../storage/run-store.js";
@@ -88,6 +90,8 @@ export class Execution {
   private lastHeard: number;
   /** Ids of the request's messages. */
   private asked: ReadonlySet<string> | undefined;
+  /** By id, messages of which the log has only the text so far. */
+  private readonly withParts = new Map<string, Message>();
   /** Why the run was given up. */
   private lostTo: RunnerError | undefined;
   /** Receives the lock when the run has ended. */
@@ -158,6 +162,7 @@ export class Execution {
           ...(attempt !== undefined && { attempt }),
           committed: () => this.committed(),
         },
+        hasParts: (message) => this.withParts.set(message.id, message),
         dropped: (message) => this.context.parts.logger.warn(`${this.name}: ${message}`),
       },
     ).then(
@@ -350,7 +355,8 @@ export class Execution {
     if (life.now.is !== "settling") return;
     await this.reached("settling.drained");
 
-    const events = closingEvents(this.writer.open, { threadId, runId, ids: parts.makeId, ...end });
+    const ending = closingEvents(this.writer.open, { threadId, runId, ids: parts.makeId, ...end });
+    const events = [...this.wholeMessages(), ...ending];
     const chunk = this.writer.finish(events, parts.clock.now());
     recorded.applyChunk(chunk);
     const { agentId, attempt } = this.its.request;
@@ -374,6 +380,19 @@ export class Execution {
     await this.free(end.status, [chunk]);
     // The thread is free for it.
     if (waits !== undefined) parts.recovery.added(threadId);
+  }
+
+  /** A snapshot that adds the parts which no other event adds. Call when all events are committed. */
+  private wholeMessages(): readonly BaseEvent[] {
+    const { recorded, gate } = this.its.fenced;
+    const { messages } = recorded.content;
+    const wholeOf = (message: Message): Message =>
+      (typeof message.content === "string" && this.withParts.get(message.id)) || message;
+    if (this.withParts.size === 0 || messages.every((message) => wholeOf(message) === message)) return [];
+    const snapshot = gate.weigh(messagesSnapshot(cloneJson(messages.map(wholeOf))), ({ message }) =>
+      this.context.parts.logger.warn(`${this.name}: of messages with parts only the text is kept. ${message}`),
+    );
+    return snapshot === undefined ? [] : [snapshot];
   }
 
   /** The tool calls that a finished run leaves. */

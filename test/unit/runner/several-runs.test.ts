@@ -119,7 +119,8 @@ describe("a stream of several runs is recorded as the one that was asked for (L3
       role: "assistant",
       toolCalls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
     };
-    const { messages, status } = await recorded([
+    const seen = { id: "seen", role: "user", content: [{ type: "text", text: "see" }, image] };
+    const { messages, status, events } = await recorded([
       named("r0", [user("u0")]),
       ...answer("a0"),
       finished("r0"),
@@ -134,14 +135,15 @@ describe("a stream of several runs is recorded as the one that was asked for (L3
       ]),
       ...answer("a1"),
       failed(),
-      named("r", [user("u1"), { id: "seen", role: "user", content: [image] }, user("r-u"), user("u2", "")]),
+      named("r", [user("u1"), seen, user("r-u"), user("u2", "")]),
       ...answer("a2"),
       finished(),
     ]);
     expect({ status, messages }).toEqual({
       status: "finished",
-      messages: ["u0", "r-u", "a0", "asks", "res", "u1", "a1", "u2", "a2"],
+      messages: ["u0", "r-u", "a0", "asks", "res", "u1", "a1", "seen", "u2", "a2"],
     });
+    expect((await rebuild(events)).messages.find(({ id }) => id === "seen")).toEqual(seen);
   });
 
   test("a failure to begin, and then the run", async () => {
