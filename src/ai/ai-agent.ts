@@ -1,3 +1,4 @@
+import { defined } from "../platform/defined.js";
 import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
 import type { ContinuingAgent, HostedRun } from "../run/hosted.js";
 import { loaded } from "../run/loaded.js";
@@ -18,9 +19,7 @@ class AiAgent extends GeneratorAgent implements ContinuingAgent {
   constructor(options: AiAgentOptions) {
     const { agentId, description, debug } = options;
     super({
-      ...(agentId !== undefined && { agentId }),
-      ...(description !== undefined && { description }),
-      ...(debug !== undefined && { debug }),
+      ...defined({ agentId, description, debug }),
     });
     this.options = options;
     this.repeatableTools = repeatableIn(typeof options.tools === "function" ? {} : options.tools, options);

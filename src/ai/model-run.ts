@@ -2,6 +2,7 @@ import type { AGUIEvent, ContentPart, Interrupt, RunAgentInput, RunFinishedOutco
 import { aggregateTokenUsage, EventType } from "@ag-ui/core";
 import * as sdk from "ai";
 import type { LanguageModel } from "ai";
+import { onAbort } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import { messageOf } from "../run/errors.js";
@@ -358,7 +359,7 @@ async function* streamed<T>(work: (emit: (value: T) => void) => Promise<void>, s
         if (isOpen) finish();
         isOpen = false;
       };
-      signal.addEventListener("abort", () => end(() => controller.error(signal.reason)), { once: true });
+      onAbort(signal, () => end(() => controller.error(signal.reason)));
       // What comes behind the end, from a tool that ignores its signal, is nobody's.
       work((value) => isOpen && controller.enqueue(value)).then(
         () => end(() => controller.close()),

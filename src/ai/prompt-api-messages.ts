@@ -29,29 +29,20 @@ function messageOf(message: LanguageModelV4Message): PromptApiMessage[] {
           content: message.content.map((part) => (part.type === "text" ? text(part.text) : contentOf(part))),
         },
       ];
-    case "assistant":
-      return [
-        {
-          role: "assistant",
-          content: message.content.flatMap((part) => {
-            if (part.type === "text") return [text(part.text)];
-            // What it thought is not for it to read; the rest comes from other models.
-            if (part.type !== "tool-call") return [];
-            return [text(`[Called the tool ${part.toolName} with ${JSON.stringify(part.input)}]`)];
-          }),
-        },
-      ];
-    case "tool":
-      return [
-        {
-          role: "user",
-          content: message.content.flatMap((part) =>
-            part.type === "tool-result"
-              ? [text(`[The tool ${part.toolName} gave ${JSON.stringify(part.output)}]`)]
-              : [],
-          ),
-        },
-      ];
+    case "assistant": {
+      const content = message.content.flatMap((part) => {
+        if (part.type === "text") return [text(part.text)];
+        // What it thought is not for it to read; the rest comes from other models.
+        if (part.type !== "tool-call") return [];
+        return [text(`[Called the tool ${part.toolName} with ${JSON.stringify(part.input)}]`)];
+      });
+      return [{ role: "assistant", content }];
+    }
+    case "tool": {
+      const results = message.content.filter((part) => part.type === "tool-result");
+      const told = results.map(({ toolName, output }) => text(`[The tool ${toolName} gave ${JSON.stringify(output)}]`));
+      return [{ role: "user", content: told }];
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../platform/defined.js";
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
@@ -135,8 +136,7 @@ class BrowserModel implements PromptApiModel {
     const { session, rest } = await this.sessionFor(messages, signal);
     try {
       const texts = session.promptStreaming(rest, {
-        ...(signal !== undefined && { signal }),
-        ...(schema !== undefined && { responseConstraint: schema }),
+        ...defined({ signal, responseConstraint: schema }),
       });
       return { stream: partsOf(texts.getReader(), warnings, (answer) => this.leave(session, messages, answer)) };
     } catch (error) {

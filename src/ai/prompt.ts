@@ -3,6 +3,7 @@ import { contentToText } from "@ag-ui/core";
 import type { AssistantModelMessage, FilePart, ModelMessage, TextPart, ToolModelMessage } from "ai";
 import { messageOf } from "../run/errors.js";
 import { isRecord } from "../run/json.js";
+import { parseUrl } from "../wire/parse-url.js";
 import { leftOut } from "./left-out.js";
 
 type AssistantParts = Exclude<AssistantModelMessage["content"], string>;
@@ -74,7 +75,7 @@ const DATA_URL = /^data:([^;,]*)[^,]*?(;base64)?,/i;
 /** Undefined where it is no URL, a data URL without data, or lost. */
 function dataAt(url: string, lost: Lost): FileData | undefined {
   if (!/^data:/i.test(url)) {
-    const parsed = tried(() => new URL(url, globalThis.location?.href));
+    const parsed = parseUrl(url, globalThis.location?.href);
     return parsed === undefined || lost.has(parsed.href) ? undefined : { type: "url", url: parsed };
   }
   const head = DATA_URL.exec(url);

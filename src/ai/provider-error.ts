@@ -1,5 +1,6 @@
 import { messageOf, RunnerError } from "../run/errors.js";
 import { printable } from "../run/printable.js";
+import { parseUrl } from "../wire/parse-url.js";
 import { retryAfterMs } from "../run/retry-after.js";
 import type { ModelErrorCode } from "../run/run-error-codes.js";
 import type { Redact } from "./redact.js";
@@ -58,12 +59,8 @@ function toldBy(error: unknown): Told {
 
 /** Where a URL leads, without what it asks. */
 function originOf(url: string): string {
-  try {
-    const { origin } = new URL(url);
-    return ` (${origin})`;
-  } catch {
-    return "";
-  }
+  const parsed = parseUrl(url);
+  return parsed === undefined ? "" : ` (${parsed.origin})`;
 }
 
 /** What an answer's headers say of the next request: in seconds, as a date, or, as OpenAI does, also in ms. */

@@ -4,7 +4,7 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4StreamResult,
 } from "@ai-sdk/provider";
-import { abortWith } from "../platform/abort.js";
+import { abortWith, onAbort } from "../platform/abort.js";
 import { loaded } from "../run/loaded.js";
 import { checkKind, checkNames, ID, TIMEOUT, type Names } from "../run/options.js";
 import type { ModelCall, ModelPart } from "../wire/model-frames.js";
@@ -42,7 +42,7 @@ export function tabModel(name: string, options: TabModelOptions = {}): LanguageM
     // The fields of the options are those of a call, which crosses as data.
     const parts = tabModels().answer({ model: name, call: call as unknown as ModelCall, waitMs, signal });
     // A generator that nobody asks for more would keep its tab: the signal alone is seen only by who waits.
-    signal.addEventListener("abort", () => void parts.return(), { once: true });
+    onAbort(signal, () => void parts.return());
     // So that the call itself fails where no tab begins to answer.
     let first: IteratorResult<ModelPart, void> | undefined;
     try {

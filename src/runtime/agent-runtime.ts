@@ -1,5 +1,5 @@
 import type { AgentRunner } from "../run/contract.js";
-import { RunnerError } from "../run/errors.js";
+import { invalidInput } from "../run/errors.js";
 import { RuntimeCore } from "./core.js";
 import type { AgentRuntimeOptions } from "./options.js";
 import type { Runtime, RuntimeHealth } from "./runtime.js";
@@ -43,9 +43,5 @@ export class AgentRuntime implements Runtime {
 export function coreOf(runtime: AgentRuntime): RuntimeCore {
   const found = core(runtime);
   if (found !== undefined) return found;
-  throw new RunnerError(
-    "invalid-input",
-    { field: "runtime" },
-    { message: "runtime must be a new AgentRuntime({ … })" },
-  );
+  throw invalidInput("runtime", "runtime must be a new AgentRuntime({ … })");
 }

@@ -1,10 +1,8 @@
 import type { AbstractAgent } from "@ag-ui/client";
-import { systemClock } from "../platform/clock.js";
 import { Lazy } from "../platform/lazy.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import type { Placement } from "../runner/request.js";
-import { flawOf } from "../run/json.js";
 import { quoted } from "../run/printable.js";
 
 /** An agent, or a function that loads it at its first run (a dynamic `import()` keeps the worker's start fast). */
@@ -67,6 +65,13 @@ const serverAgent = async (): Promise<AbstractAgent> => {
 /** An agent that loads part of its code at its first run, or ahead of it. */
 interface PreloadingAgent {
   preload(): Promise<unknown>;
+}
+
+/** What is known of an agent. */
+export interface KnownAgent {
+  readonly agentId: string;
+  readonly agent: AbstractAgent | undefined;
+  readonly placement: "here" | Placement;
 }
 
 /** A runtime's agents. Only own keys of a record count. */
@@ -151,20 +156,17 @@ export class AgentRegistry {
     return this.placed !== undefined;
   }
 
-  /** Describes all agents without loading any: an agent not loaded yet is described by its id only. */
-  async describe(request: () => Request): Promise<Readonly<Record<string, AgentDescription>>> {
+  /** All agents, with where their runs are executed. Loads none: one that is not loaded yet has no `agent`. */
+  async all(request: () => Request): Promise<readonly KnownAgent[]> {
     const own = recordOf(await this.agents(request));
     const agents = { ...Object.fromEntries(this.elsewhere().map((id) => [id, serverAgent])), ...own };
-    const entries = await Promise.all(
+    return Promise.all(
       Object.entries(agents).map(async ([agentId, source]) => {
         const isLazy = isLoader(source) && !this.loaded.has(source);
         const agent = isLazy ? undefined : await this.load(agentId, source).catch(() => undefined);
-        const placement = this.placementIn(own, agentId);
-        const described = await descriptionOf(agentId, agent);
-        return [agentId, placement === "here" ? described : { ...described, placement }] as const;
+        return { agentId, agent, placement: this.placementIn(own, agentId) };
       }),
     );
-    return Object.fromEntries(entries);
   }
 
   /** Where a run of the agent is executed. Errors: what making the agents threw */
@@ -267,36 +269,4 @@ function cloneOf(agentId: string, agent: AbstractAgent): AbstractAgent {
   if (typeof clone?.run !== "function" || clone === agent) throw new RunnerError("agent-not-cloneable", { agentId });
   clone.agentId = agentId;
   return clone;
-}
-
-/** An agent may ask its server what it can do. */
-const CAPABILITIES_MS = 3_000;
-
-/**
- * What an agent says that it can do, as JSON has it; undefined where it fails or takes too long: the others are told
- * of.
- */
-async function capabilitiesOf(agent: AbstractAgent | undefined): Promise<unknown> {
-  const said = new AbortController();
-  try {
-    const told: unknown = await Promise.race([
-      agent?.getCapabilities?.(),
-      systemClock.after(CAPABILITIES_MS, said.signal),
-    ]);
-    return flawOf(told) === undefined ? JSON.parse(JSON.stringify(told)) : undefined;
-  } catch {
-    return undefined;
-  } finally {
-    said.abort();
-  }
-}
-
-async function descriptionOf(agentId: string, agent: AbstractAgent | undefined): Promise<AgentDescription> {
-  const capabilities = await capabilitiesOf(agent);
-  return {
-    name: agentId,
-    description: agent?.description ?? "",
-    className: agent?.constructor.name ?? "AbstractAgent",
-    ...(capabilities !== undefined && capabilities !== null && { capabilities }),
-  };
 }

@@ -1,4 +1,4 @@
-import { RunnerError } from "../run/errors.js";
+import { invalidInput, RunnerError } from "../run/errors.js";
 import { isSegment } from "./http/segments.js";
 import type { Asked, Incoming, RequestRoute } from "./request.js";
 
@@ -92,7 +92,7 @@ export function callRequest(call: Call): Incoming {
 function requestOf(call: Call, path: string): Request {
   // The URL would change meaning: ".." goes up, and a lone surrogate becomes another character.
   if (!call.path.every(isSegment)) {
-    throw new RunnerError("invalid-input", { field: "id" }, { message: "An id must be one that can stand in a URL" });
+    throw invalidInput("id", "An id must be one that can stand in a URL");
   }
   const { method, query = {}, body, headers, signal } = call;
   try {

@@ -1,18 +1,5 @@
 import type { AbstractAgent, Middleware, RunAgentInput } from "@ag-ui/client";
 import { Lazy } from "../platform/lazy.js";
-import { RunnerError } from "../run/errors.js";
-import {
-  checkKind,
-  checkNames,
-  FLAG,
-  ID,
-  LIST,
-  TEXT,
-  TEXTS,
-  type Check,
-  type Elsewhere,
-  type Names,
-} from "../run/options.js";
 import { called } from "./agents.js";
 import { mcpRequestOf, serversFor, type McpRequest } from "./mcp-requests.js";
 import { forwardedHeaders, type ForwardHeadersOptions } from "./forward-headers.js";
@@ -73,17 +60,12 @@ export interface AgentOfRun {
 /** Applies the runtime's settings to cloned agents. */
 export class AgentConfigurator {
   private readonly forwarded: ReturnType<typeof forwardedHeaders>;
-  private readonly a2ui: Lazy<Awaited<ReturnType<A2UIOptions["use"]>>> | undefined;
-  private readonly mcpApps: Lazy<Awaited<ReturnType<McpAppsOptions["use"]>>> | undefined;
+  private readonly a2ui = new Lazy(() => called("a2ui.use", this.settings.a2ui!.use));
+  private readonly mcpApps = new Lazy(() => called("mcpApps.use", this.settings.mcpApps!.use));
 
-  /** @throws RunnerError `invalid-input` */
+  /** @param settings that `checkAgentSettings` has accepted */
   constructor(private readonly settings: AgentSettings) {
-    const { a2ui, mcpApps, forwardHeaders } = settings;
-    checkMcpApps(mcpApps);
-    this.forwarded = forwardedHeaders(forwardHeaders);
-    this.a2ui = a2ui === undefined ? undefined : new Lazy(checkedUse("a2ui", (a2ui as A2UIOptions | null)?.use));
-    checkNames(a2ui, A2UI, { of: "AgentRuntime", within: "a2ui", isOpen: true });
-    this.mcpApps = mcpApps && new Lazy(checkedUse("mcpApps", mcpApps.use));
+    this.forwarded = forwardedHeaders(settings.forwardHeaders);
   }
 
   /** Makes an agent that calls a server forward the request's headers. */
@@ -112,7 +94,7 @@ export class AgentConfigurator {
     if (a2ui === undefined || a2ui.enabled === false) return undefined;
     const { use: _use, enabled: _enabled, agents, injectA2UITool, ...config } = a2ui;
     if (agents !== undefined && !agents.includes(agentId)) return undefined;
-    const { A2UIMiddleware } = await this.a2ui!.get();
+    const { A2UIMiddleware } = await this.a2ui.get();
     const props = input.forwardedProps as { readonly a2uiCatalogAvailable?: unknown } | undefined; // unchecked input
     const inject = injectA2UITool ?? (props?.a2uiCatalogAvailable === true ? true : undefined);
     return new A2UIMiddleware({ ...config, ...(inject !== undefined && { injectA2UITool: inject }) });
@@ -131,45 +113,8 @@ export class AgentConfigurator {
     const request = mcpRequestOf(input);
     const servers = request === undefined ? this.serversOf(agentId) : this.mcpServersFor(agentId, request);
     if (servers.length === 0) return undefined;
-    const { MCPAppsMiddleware } = await this.mcpApps!.get();
+    const { MCPAppsMiddleware } = await this.mcpApps.get();
     const mcpServers = servers.map(({ agentId: _agentId, allowedTools: _allowedTools, ...server }) => server);
     return new MCPAppsMiddleware({ mcpServers });
   }
-}
-
-const TOOL: Check = [(given) => FLAG[0](given) || ID[0](given), "true, false or the tool's name"];
-const A2UI: Names<A2UIOptions> = { use: true, enabled: FLAG, agents: TEXTS, injectA2UITool: TOOL };
-const MCP_APPS: Names<McpAppsOptions> = { use: true, servers: LIST };
-const MCP_SERVER: Names<McpAppsServer> = {
-  type: TEXT,
-  url: ID,
-  headers: true,
-  serverId: TEXT,
-  agentId: ID,
-  allowedTools: TEXTS,
-};
-
-/** In CopilotKit's types too, which refuses them as well. */
-const TOOL_POLICY =
-  "the middleware knows no lists of tools: put a server in front of it that has only the tools that may be called";
-const SERVER_ELSEWHERE: Elsewhere = { includeTools: TOOL_POLICY, excludeTools: TOOL_POLICY };
-
-function checkMcpApps(mcpApps: McpAppsOptions | undefined): void {
-  const of = "AgentRuntime";
-  checkNames(mcpApps, MCP_APPS, { of, within: "mcpApps" });
-  if (mcpApps !== undefined) checkKind("mcpApps.servers", mcpApps.servers, LIST);
-  mcpApps?.servers.forEach((server, at) => {
-    const within = `mcpApps.servers[${at}]`;
-    checkNames(server, MCP_SERVER, { of, within, elsewhere: SERVER_ELSEWHERE });
-  });
-}
-
-function checkedUse<T>(option: string, use: (() => Promise<T>) | undefined): () => Promise<T> {
-  const field = `${option}.use`;
-  if (typeof use === "function") return () => called(field, use);
-  throw new RunnerError(
-    "invalid-input",
-    { field },
-    { message: `${field} must be a function that loads the field's package: see the documentation of ${option}` },
-  );
 }

@@ -1,4 +1,5 @@
-import type { BaseEvent, Message } from "@ag-ui/client";
+import { defined } from "../platform/defined.js";
+import type { BaseEvent } from "@ag-ui/client";
 import { first, firstValueFrom, ReplaySubject, takeUntil, type Observable } from "rxjs";
 import { inTime, systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
@@ -19,14 +20,12 @@ import { Callers } from "./callers.js";
 import { openBroadcastChannel } from "../platform/channel.js";
 import { DEFAULT_DB_NAME, lockedChannelName, userDbName } from "../platform/names.js";
 import { encryptionOf } from "../storage/encryption-option.js";
-import { AgentConfigurator } from "./configure-agent.js";
 import { debugOf, type Debug } from "./debug.js";
 import type { Encryption } from "../storage/encryption/encryption.js";
 import type { SyncOptions } from "../sync/options.js";
 import type { SyncStart } from "../sync/start.js";
 import { errorResponse } from "./error-response.js";
 import type { EventFilter } from "./event-filter.js";
-import { GivenMessages } from "./given-messages.js";
 import { internalError, json } from "./http/responses.js";
 import type { LockChanged, Locking } from "./locking.js";
 import { isRequest, isResponse, refusalOf } from "./middleware.js";
@@ -36,7 +35,7 @@ import { plainMessages } from "./plain-messages.js";
 import type { Admitted, Answer, Incoming, ResolvedRequest } from "./request.js";
 import { RunnerHome } from "./runner-home.js";
 import type { Runtime, RuntimeHealth } from "./runtime.js";
-import type { RunAs, RuntimeRuns, RuntimeRunsParts } from "./runs.js";
+import type { RuntimeRuns, RuntimeRunsParts } from "./runs.js";
 import type { ServedRun } from "./served-run.js";
 import { startWaiting } from "./start-waiting.js";
 import type { WaitingRuns } from "./waiting/waiting-runs.js";
@@ -60,8 +59,6 @@ export class RuntimeCore {
   readonly lost: Lost;
   readonly warnOnce: Logger["warn"];
   private readonly network: Network;
-  private readonly configurator: AgentConfigurator;
-  readonly given = new GivenMessages();
   readonly callers = new Callers();
   private readonly outbox = new WeakMap<LocalAgentRunner, Lazy<WaitingRuns>>();
   private readonly runs: Lazy<RuntimeRuns>;
@@ -95,7 +92,7 @@ export class RuntimeCore {
     const encryption = options.encryption && encryptionOf(options.encryption);
     const recovers = recoveryBy(options.agentPolicies);
     this.home = new RunnerHome(
-      withoutUndefined({
+      defined({
         runner,
         dbName,
         user,
@@ -131,16 +128,14 @@ export class RuntimeCore {
     this.warnOnce = warnOnce(this.logger);
     this.debug = debugOf(options.debug);
     this.network = options.network ?? browserNetwork;
-    this.configurator = new AgentConfigurator(options);
     const parts: RuntimeRunsParts = {
       agents: this.agents,
       home: this.home,
-      configurator: this.configurator,
+      settings: options,
       metrics: options.metrics,
       debug: this.debug,
       observes: options.afterRequestMiddleware !== undefined,
-      bounds:
-        runner instanceof LocalAgentRunner ? runner.bounds : withoutUndefined({ stopGraceMs, maxRunMs, eventLimits }),
+      bounds: runner instanceof LocalAgentRunner ? runner.bounds : defined({ stopGraceMs, maxRunMs, eventLimits }),
       unrecordedRuns,
       policies: options.agentPolicies,
       network: this.network,
@@ -202,14 +197,14 @@ export class RuntimeCore {
       .catch(() => undefined);
   }
 
-  /** Starts a run, or attaches to the one with this runId. Errors: RunnerError; what setting the agent up threw. */
-  async startRun(request: Admitted, run: RunRequest, shownAs?: (message: Message) => Message): Promise<ServedRun> {
-    return (await this.runs.get()).start(request, run, shownAs);
-  }
-
-  /** Starts a run that no caller waits for here. Errors: as {@link startRun}; `cancelled` if it waits no more, or is not the first. */
-  async startAs(request: Admitted, run: RunRequest, as: RunAs): Promise<ServedRun> {
-    return (await this.runs.get()).start(request, run, undefined, as);
+  /**
+   * Starts a run, or attaches to the one with this runId.
+   *
+   * @param how see `RuntimeRuns.start`
+   * Errors: RunnerError (`cancelled` if it was waiting, and waits no more or is not the first); what setting the agent up threw.
+   */
+  async startRun(...how: Parameters<RuntimeRuns["start"]>): Promise<ServedRun> {
+    return (await this.runs.get()).start(...how);
   }
 
   /** The runs that wait in a runner's log. Loaded when there is one. */
@@ -277,7 +272,8 @@ export class RuntimeCore {
 
   /** Headers for a third-party runner's `connect`: those that a run would send upstream. */
   async headersFor({ request }: Admitted, agentId: string): Promise<Record<string, string>> {
-    return this.configurator.headersOf({ agent: await this.agents.clone(agentId, request), request });
+    const { configurator } = await this.runs.get();
+    return configurator.headersOf({ agent: await this.agents.clone(agentId, request), request });
   }
 
   /** Starts an unrecorded run. */
@@ -433,8 +429,7 @@ export class RuntimeCore {
           resolved,
           // An unreadable thread yields no messages.
           messages: plainMessages((await messages?.().catch(() => [])) ?? []),
-          ...(threadId !== undefined && { threadId }),
-          ...(runId !== undefined && { runId }),
+          ...defined({ threadId, runId }),
         });
       } catch (error) {
         this.tellError(path, error);
@@ -454,7 +449,7 @@ export class RuntimeCore {
 
   private tellError(path: string, error: unknown): void {
     const { metrics } = this.options;
-    tell(metrics?.error?.bind(metrics), { path, error });
+    tell(metrics, "error", { path, error });
   }
 }
 
@@ -497,11 +492,4 @@ function checkShown(shown: unknown): BaseEvent | undefined {
   if (shown === undefined || shown === null) return undefined;
   if (typeof (shown as BaseEvent).type === "string") return shown as BaseEvent; // `type` is all that an event must have
   throw new TypeError("filterEvent must return an event or nothing, and no Promise");
-}
-
-type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
-
-function withoutUndefined<T extends object>(options: T): Partial<Defined<T>> {
-  // `exactOptionalPropertyTypes`: absent fields instead of undefined ones.
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<Defined<T>>;
 }

@@ -1,3 +1,4 @@
+import { defined } from "../platform/defined.js";
 import { messageOf, RunnerError, type RunnerErrorCode } from "../run/errors.js";
 import { json } from "./http/responses.js";
 
@@ -41,9 +42,7 @@ export function errorResponse(error: unknown, failure = "Failed to run agent"): 
   const status = STATUS[code] ?? 500;
   const { threadId, runId, agentId, interruptIds } = details;
   const where = {
-    ...(threadId !== undefined && { threadId }),
-    ...(runId !== undefined && { runId }),
-    ...(interruptIds !== undefined && { interruptIds }),
+    ...defined({ threadId, runId, interruptIds }),
   };
   if (code === "unknown-agent") {
     const message = `Agent '${String(agentId)}' does not exist`;

@@ -1,5 +1,3 @@
-import { checkNames, FLAG, TEXTS, type Names } from "../run/options.js";
-
 /**
  * Which headers of a request its agent sends on: by default `x-*`, without those that proxies and platforms add, and
  * without the caller's credentials (`authorization`, `x-api-key`, `x-auth-token`, `x-access-token`, `x-csrf-token`,
@@ -26,12 +24,6 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
   "x-csrf-token",
   "x-xsrf-token",
 ]);
-const NAMES: Names<ForwardHeadersOptions> = {
-  useDefaultDenylist: FLAG,
-  deny: TEXTS,
-  denyPrefixes: TEXTS,
-  allow: TEXTS,
-};
 
 const DENIED_NAMES: ReadonlySet<string> = new Set([
   "x-cache",
@@ -60,7 +52,6 @@ const namesOf = (entries: readonly string[] | undefined): readonly string[] =>
 export function forwardedHeaders(
   options: ForwardHeadersOptions = {},
 ): (own: Readonly<Record<string, string>>, headers: Headers) => Record<string, string> {
-  checkNames(options, NAMES, { of: "AgentRuntime", within: "forwardHeaders" });
   const deny = new Set(namesOf(options.deny));
   const denyPrefixes = namesOf(options.denyPrefixes);
   const allow = options.allow && new Set(namesOf(options.allow));

@@ -1,3 +1,4 @@
+import { defined } from "../platform/defined.js";
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import type { Subscription } from "rxjs";
 import type { Clock } from "../platform/clock.js";
@@ -30,12 +31,7 @@ export async function memoryHost(options: HostOptions, clock?: Clock): Promise<H
   const runner = new InMemoryAgentRunner({
     store: "isolated",
     limits: UNLIMITED,
-    ...(clock !== undefined && { clock }),
-    ...(stopGraceMs !== undefined && { stopGraceMs }),
-    ...(maxRunMs !== undefined && { maxRunMs }),
-    ...(eventLimits !== undefined && { eventLimits }),
-    ...(recordInput !== undefined && { recordInput }),
-    ...(logger !== undefined && { logger }),
+    ...defined({ clock, stopGraceMs, maxRunMs, eventLimits, recordInput, logger }),
   });
   const core: RuntimeCore = new RuntimeCore(
     { runner: () => core.home.open(), health: () => core.health() },
@@ -77,7 +73,7 @@ async function startAsked(core: RuntimeCore, run: RunRequest, asked: Asked): Pro
   try {
     // No device that waits for a claim of it: every server would execute it.
     if (isUnrecorded(checkRun(run).input)) throw invalidInput("input", "Suggestions are not asked of servers");
-    await startUnread(core, run, {}, (admitted, made) => core.startAs(admitted, made, { asked }));
+    await startUnread(core, run, {}, (admitted, made) => core.startRun(admitted, made, { asked }));
     return { is: "started" };
   } catch (error) {
     if (!isPassing(error)) throw error;

@@ -46,9 +46,13 @@ export interface RuntimeMetrics {
 }
 
 /** Calls a hook if it is set. */
-export function tell<T>(hook: ((value: T) => void) | undefined, value: T): void {
+export function tell<Hook extends keyof RuntimeMetrics>(
+  metrics: RuntimeMetrics | undefined,
+  hook: Hook,
+  value: Parameters<NonNullable<RuntimeMetrics[Hook]>>[0],
+): void {
   try {
-    hook?.(value);
+    metrics?.[hook]?.(value as never); // its own parameter
   } catch {
     // A failing hook must not fail the run.
   }

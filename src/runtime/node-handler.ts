@@ -4,7 +4,7 @@ import { hostCheck, hostRefused, isLoopback, isLoopbackHost, type AllowedHosts }
 import { checkKind, checkNames, FLAG, FUNCTION, NUMBER, type Names } from "../run/options.js";
 import { badRequest, internalError } from "./http/responses.js";
 import { isPlainTarget } from "./http/segments.js";
-import { parseUrl } from "./http/url.js";
+import { parseUrl } from "../wire/parse-url.js";
 
 /** How a request's URL is made; by default from what the client sends. */
 export interface NodeHandlerOptions {

@@ -1,4 +1,4 @@
-import { invalidInput, RunnerError } from "../run/errors.js";
+import { invalidInput } from "../run/errors.js";
 import {
   checkNames,
   COUNT,
@@ -26,6 +26,7 @@ import type { DebugOptions } from "./debug.js";
 import type { ForwardHeadersOptions } from "./forward-headers.js";
 import type { RuntimeMetrics } from "./metrics.js";
 import type { AfterRequestMiddleware, BeforeRequestMiddleware, FilterEvent } from "./middleware.js";
+import { checkAgentSettings } from "./check-agent-settings.js";
 import { HOOKS_ELSEWHERE } from "./hooks-elsewhere.js";
 import type { RunnerHomeOptions } from "./runner-home.js";
 import type { TranscriptionService } from "./http/transcribe.js";
@@ -132,11 +133,12 @@ export function checkRuntimeOptions(options: AgentRuntimeOptions, { isServer = f
     const unheeded = OF_MADE_RUNNER.find((name) => options[name] !== undefined);
     if (unheeded !== undefined) {
       const message = `AgentRuntime has a runner, which does not heed the option ${unheeded}: give it to the runner`;
-      throw new RunnerError("invalid-input", { field: unheeded }, { message });
+      throw invalidInput(unheeded, message);
     }
   }
   if (!isServer) checkSyncBeside(options);
   eventLimits(options.eventLimits);
+  checkAgentSettings(options);
   checkAgentPolicies(options.agentPolicies, options.sync !== undefined);
   checkNames(options.unrecordedRuns, UNRECORDED, { of: "AgentRuntime", within: "unrecordedRuns" });
   const { metrics } = options;

@@ -1,5 +1,5 @@
 import type { RunAgentInput } from "@ag-ui/client";
-import { RunnerError } from "../run/errors.js";
+import { invalidInput } from "../run/errors.js";
 import { checkRun } from "../wire/checks.js";
 import type { RunRequest } from "../wire/shapes.js";
 import type { CallShape, Names, QueryTypes } from "./call-request.js";
@@ -95,5 +95,5 @@ async function bodyOf(request: Admitted): Promise<object> {
 
 function otherRoute(): never {
   const message = "A middleware can put only a request of the same kind into the place of a tab's call";
-  throw new RunnerError("invalid-input", { field: "request" }, { message });
+  throw invalidInput("request", message);
 }

@@ -2,7 +2,7 @@ import { isDenied } from "../platform/denied.js";
 import { defaultLocks } from "../platform/locks.js";
 import { DEFAULT_DB_NAME } from "../platform/names.js";
 import type { AgentRunner } from "../run/contract.js";
-import { RunnerError } from "../run/errors.js";
+import { invalidInput, RunnerError } from "../run/errors.js";
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "../runner/indexeddb-agent-runner.js";
 import { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import type { SharedRunner } from "../runner/shared-memory-runner.js";
@@ -79,16 +79,10 @@ export class RunnerHome {
   async openLocal(): Promise<LocalAgentRunner> {
     const runner = await this.open();
     if (runner instanceof LocalAgentRunner) return runner;
-    throw new RunnerError(
-      "invalid-input",
-      { field: "runner" },
-      { message: "Tabs need a runner of this library: another one can be served by createRuntimeHandler only" },
+    throw invalidInput(
+      "runner",
+      "Tabs need a runner of this library: another one can be served by createRuntimeHandler only",
     );
-  }
-
-  /** The runner, if one is there. */
-  get current(): AgentRunner | undefined {
-    return this.opened;
   }
 
   /** The runner, if it is one of this library. */

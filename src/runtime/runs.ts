@@ -21,7 +21,7 @@ import type { RunRequest } from "../wire/shapes.js";
 import type { Network } from "../platform/network.js";
 import { policyOf, type AgentPolicies } from "./agent-policies.js";
 import type { AgentRegistry } from "./agents.js";
-import type { AgentConfigurator } from "./configure-agent.js";
+import { AgentConfigurator, type AgentSettings } from "./configure-agent.js";
 import type { Debug } from "./debug.js";
 import { foreignEvents } from "./foreign-events.js";
 import { tell, type MeasuredRun, type RuntimeMetrics } from "./metrics.js";
@@ -36,7 +36,7 @@ import type { ServedRun } from "./served-run.js";
 export interface RuntimeRunsParts {
   readonly agents: AgentRegistry;
   readonly home: RunnerHome;
-  readonly configurator: AgentConfigurator;
+  readonly settings: AgentSettings;
   readonly metrics: RuntimeMetrics | undefined;
   readonly debug: Debug;
   /** An after-middleware gets the run's messages. */
@@ -51,8 +51,10 @@ export interface RuntimeRunsParts {
   readonly logger: Required<Logger>;
 }
 
-/** How a run comes about that no caller of this host has just asked for. */
+/** How a run comes about; empty: a caller of this host has just asked for it, and waits for it. */
 export interface RunAs {
+  /** Maps the thread's messages to what the sender sees, if it cannot hold them in full. */
+  readonly shownAs?: ((message: Message) => Message) | undefined;
   /** It is one of the thread's waiting runs; `attempt`: that goes on with a broken one. */
   readonly waiting?: { readonly attempt: Attempt | undefined };
   /** Another device asks this server for it. */
@@ -90,25 +92,24 @@ export class RuntimeRuns {
   private readonly places = new Map<string, number>();
   private closed = false;
 
-  constructor(private readonly parts: RuntimeRunsParts) {}
+  readonly configurator: AgentConfigurator;
+
+  constructor(private readonly parts: RuntimeRunsParts) {
+    this.configurator = new AgentConfigurator(parts.settings);
+  }
 
   get live(): number {
     return this.threads.size;
   }
 
   /**
-   * @param shownAs maps the thread's messages to what the sender sees, if it cannot hold them in full
-   * @param as where it does not come from a caller that waits for it
+   * Errors: see `RuntimeCore.startRun`.
    */
-  async start(
-    request: Admitted,
-    asked: RunRequest,
-    shownAs?: (message: Message) => Message,
-    as: RunAs = {},
-  ): Promise<ServedRun> {
+  async start(request: Admitted, asked: RunRequest, { shownAs, ...as }: RunAs = {}): Promise<ServedRun> {
     if (mcpRequestOf(asked.input) !== undefined) return this.askMcpServer(request, asked);
     if (isSuggestion(asked.input)) return this.suggest(request, asked);
-    const { agents, configurator, home } = this.parts;
+    const { configurator } = this;
+    const { agents, home } = this.parts;
     const { agentId, threadId } = asked;
     await this.checkNetwork(asked);
     const input = { ...asked.input, threadId };
@@ -197,9 +198,8 @@ export class RuntimeRuns {
   /** Runs the agent as it is, without a2ui and mcpApps, and records nothing. */
   async suggest(request: Admitted, asked: RunRequest): Promise<ServedRun> {
     if (mcpRequestOf(asked.input) !== undefined) return this.askMcpServer(request, asked);
-    const { agents, configurator } = this.parts;
-    const agent = await agents.clone(asked.agentId, request.request);
-    configurator.addHeaders({ agent, request: request.request });
+    const agent = await this.parts.agents.clone(asked.agentId, request.request);
+    this.configurator.addHeaders({ agent, request: request.request });
     return this.unrecorded(asked, agent, true);
   }
 
@@ -209,14 +209,15 @@ export class RuntimeRuns {
    * refused as the middleware would: in the run's result.
    */
   private async askMcpServer(request: Admitted, asked: RunRequest): Promise<ServedRun> {
-    const { agents, configurator, metrics, logger, debug } = this.parts;
+    const { configurator } = this;
+    const { agents, metrics, logger, debug } = this.parts;
     const { agentId, threadId } = asked;
     const input = { ...asked.input, threadId };
     const asks = mcpRequestOf(input)!;
     const { method, tool } = asks;
     const isAllowed = configurator.mcpServersFor(agentId, asks).length > 0;
     const told = { threadId, runId: input.runId, agentId, method, ...(tool !== undefined && { tool }), isAllowed };
-    tell(metrics?.mcpRequest?.bind(metrics), told);
+    tell(metrics, "mcpRequest", told);
     debug.lifecycle?.("MCP server asked", told);
     const agent = await agents.clone(agentId, request.request);
     if (!isAllowed) {
@@ -365,13 +366,13 @@ export class RuntimeRuns {
     const { metrics, debug } = this.parts;
     const since = systemClock.elapsed();
     this.count(run.threadId, 1);
-    tell(metrics?.runStarted?.bind(metrics), run);
+    tell(metrics, "runStarted", run);
     debug.lifecycle?.("run started", { ...run });
     return (events, status) => {
       const durationMs = systemClock.elapsed() - since;
       this.count(run.threadId, -1);
       const ended = { ...run, durationMs, events, ...(status !== undefined && { status }) };
-      tell(metrics?.runEnded?.bind(metrics), ended);
+      tell(metrics, "runEnded", ended);
       debug.lifecycle?.("run ended", ended);
     };
   }
@@ -381,7 +382,7 @@ export class RuntimeRuns {
     const runs = (this.threads.get(threadId) ?? 0) + change;
     if (runs > 0) this.threads.set(threadId, runs);
     else this.threads.delete(threadId);
-    tell(metrics?.liveThreads?.bind(metrics), this.threads.size);
+    tell(metrics, "liveThreads", this.threads.size);
   }
 
   private foreign({ threadId, agentId, input }: RunRequest, events$: Observable<BaseEvent>): ServedRun {

@@ -1,6 +1,7 @@
 import type { BaseEvent, Message } from "@ag-ui/client";
 import type { Lives } from "../platform/locks.js";
-import { RunnerError } from "../run/errors.js";
+import { onAbort } from "../platform/abort.js";
+import { invalidInput } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
 import {
@@ -186,7 +187,7 @@ export const CALLS = {
   /** `ThreadChange`s of the list of threads, as the streams below until the tab posts anything to the port. */
   watchThreads: watch("threads/subscribe: POST threads/subscribe", nothing, (_, { runner, gone }, port) => {
     const changes = runner.watchThreads().subscribe((change) => port.postMessage(change));
-    untilEnd(port, gone).addEventListener("abort", () => changes.unsubscribe(), { once: true });
+    onAbort(untilEnd(port, gone), () => changes.unsubscribe());
   }),
   /** A thread's pending tool calls, each time the whole list. */
   watchToolCalls: watch(
@@ -260,7 +261,7 @@ export const CALLS = {
         // It begins as a run does, through the middleware again: what that makes of it counts then.
         if (threadId === given.run.threadId) return given;
         const message = "A middleware cannot move a run that waits";
-        throw new RunnerError("invalid-input", { field: "threadId" }, { message });
+        throw invalidInput("threadId", message);
       },
     },
   ),

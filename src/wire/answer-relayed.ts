@@ -1,3 +1,4 @@
+import { onAbort } from "../platform/abort.js";
 import { RunnerError } from "../run/errors.js";
 import { toErrorData } from "./errors.js";
 import { BODY_FRAME_BYTES, NULL_BODY, type RelayFrame, type RelayHandler } from "./relay.js";
@@ -35,8 +36,7 @@ export async function answerRelayed(
     if (control?.type === "credit") window.consumed(control.frames);
     else if (control?.type === "abort") stop();
   };
-  if (signal.aborted) stop();
-  else signal.addEventListener("abort", stop, { once: true, signal: over.signal });
+  onAbort(signal, stop, over.signal);
 
   const post = (frame: RelayFrame, transfer: Transferable[] = []): void => port.postMessage(frame, transfer);
   const opened = async (): Promise<boolean> => {
@@ -105,13 +105,16 @@ async function handled(relayed: RelayedRequest, handle: RelayHandler, signal: Ab
 /** The handler's answer; undefined if `signal` aborts first, in which case a later answer is discarded. */
 function unlessAborted(answer: Promise<Response>, signal: AbortSignal): Promise<Response | undefined> {
   return new Promise((resolve, reject) => {
-    const aborted = (): void => {
-      resolve(undefined);
-      answer.then(discard, () => undefined);
-    };
-    if (signal.aborted) return aborted();
-    signal.addEventListener("abort", aborted, { once: true });
-    answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", aborted));
+    const over = new AbortController();
+    onAbort(
+      signal,
+      () => {
+        resolve(undefined);
+        answer.then(discard, () => undefined);
+      },
+      over.signal,
+    );
+    answer.then(resolve, reject).finally(() => over.abort());
   });
 }
 

@@ -1,4 +1,4 @@
-import { RunnerError } from "../run/errors.js";
+import { invalidInput } from "../run/errors.js";
 
 /** Only for parsing the path. */
 const SOME_ORIGIN = "http://origin.invalid";
@@ -15,11 +15,7 @@ export function checkBasePath(basePath: unknown): string {
     const path = pathname.replace(/\/+$/, "");
     if (path !== "") return path;
   }
-  throw new RunnerError(
-    "invalid-input",
-    { field: "basePath" },
-    { message: 'basePath must be a path of the origin below "/", like "/api/agents"' },
-  );
+  throw invalidInput("basePath", 'basePath must be a path of the origin below "/", like "/api/agents"');
 }
 
 /**

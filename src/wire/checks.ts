@@ -1,4 +1,4 @@
-import { RunnerError } from "../run/errors.js";
+import { invalidInput } from "../run/errors.js";
 import { flawOf } from "../run/json.js";
 import type { ThreadUpdate } from "../run/types.js";
 import type {
@@ -15,7 +15,7 @@ import type {
 
 /** Calls from tabs are checked here, once, and trusted afterwards. Errors: RunnerError `invalid-input`. */
 function refuse(field: string, must: string): never {
-  throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
+  throw invalidInput(field, `${field} must ${must}`);
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -124,9 +124,7 @@ export const checkToolCallAnswer = checker<ToolCallAnswer>("request", {
   threadId: id,
   toolCallId: messageId,
   token: id,
-  by: ({ by }) => {
-    if (by !== "handler" && by !== "user") refuse("by", "be handler or user");
-  },
+  by: oneOf("handler", "user"),
   content: messageId,
   error: optionalOf("string"),
   followUp: optionalOf("boolean"),
@@ -139,11 +137,7 @@ export const checkAttach = checker<AttachRequest>("request", {
   named: optionalOf("boolean"),
   agentId: optional(id),
   runId: optional(id),
-  replay: optional(({ replay }) => {
-    if (!["snapshot", "events", "last-run"].includes(replay as string)) {
-      refuse("replay", "be snapshot, events or last-run");
-    }
-  }),
+  replay: optional(oneOf("snapshot", "events", "last-run")),
   limit: optional(({ limit }) => {
     if (!isWhole(limit, 1)) refuse("limit", "be a whole number, at least 1");
   }),
@@ -165,7 +159,7 @@ export function checkRun(request: RunRequest): RunRequest {
   }
   // All of it, because a middleware may convert it to JSON before the runner checks it.
   const flaw = flawOf(fields);
-  if (flaw !== undefined) throw new RunnerError("invalid-input", { field: "input" }, { message: `input ${flaw}` });
+  if (flaw !== undefined) throw invalidInput("input", `input ${flaw}`);
   if (partial !== undefined) {
     const said = fieldsOf(partial, "partial");
     optionalOf("boolean")(said, "stateSet");

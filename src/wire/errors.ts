@@ -10,6 +10,12 @@ export function toErrorData(error: unknown): RunnerErrorData {
   return { code: "host-failed", message: `${name}${messageOf(error)}`, details: {} };
 }
 
+/** Whether it can be handed to {@link fromErrorData}, which takes any code; details are only passed on. */
+export function isErrorData(data: unknown): data is RunnerErrorData {
+  const { code, message } = (data ?? {}) as Partial<RunnerErrorData>;
+  return typeof code === "string" && typeof message === "string";
+}
+
 export function fromErrorData(data: RunnerErrorData): RunnerError {
   const known = (RUNNER_ERROR_CODES as readonly string[]).includes(data.code);
   const code: RunnerErrorCode = known ? data.code : "host-failed";

@@ -1,6 +1,7 @@
-import { RunnerError } from "../run/errors.js";
+import { invalidInput, RunnerError } from "../run/errors.js";
 import { flawOf, isRecord } from "../run/json.js";
 import { weigh } from "../run/size.js";
+import { isErrorData } from "./errors.js";
 import type { RunnerErrorData } from "./shapes.js";
 
 /**
@@ -124,11 +125,9 @@ function isFinish({ finishReason, usage }: Readonly<Record<string, unknown>>): b
 
 /** @throws RunnerError `host-failed` */
 function checkErrorData(error: unknown): RunnerErrorData {
-  if (!isRecord(error) || typeof error["code"] !== "string" || typeof error["message"] !== "string") {
-    throw flaw("an error without code or message");
-  }
+  if (!isErrorData(error)) throw flaw("an error without code or message");
   // Details are for who made them: a tab's are not handed on.
-  return { code: error["code"] as RunnerErrorData["code"], message: error["message"], details: {} }; // `fromErrorData` takes any code
+  return { code: error.code, message: error.message, details: {} };
 }
 
 const flaw = (what: string): RunnerError =>
@@ -145,5 +144,4 @@ export function checkModelOffer(offer: unknown): ModelOffer {
   return { model, continues, visible };
 }
 
-const wrong = (field: string, must: string): RunnerError =>
-  new RunnerError("invalid-input", { field }, { message: `${field} must be ${must}` });
+const wrong = (field: string, must: string): RunnerError => invalidInput(field, `${field} must be ${must}`);

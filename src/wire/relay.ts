@@ -1,4 +1,5 @@
 import type { RelayedHost } from "./relayed-request.js";
+import { isErrorData } from "./errors.js";
 import type { RunnerErrorData } from "./shapes.js";
 
 /** Messages from host to requester on the port of a request: WebKit cannot transfer a stream. */
@@ -54,11 +55,9 @@ export function checkFrame(data: unknown): RelayFrame {
       return fields as unknown as RelayFrame;
     case "end":
       return { type: "end" };
-    case "error": {
-      const error = fields["error"] as Partial<RunnerErrorData> | null | undefined;
-      if (typeof error?.code !== "string" || typeof error.message !== "string") break;
+    case "error":
+      if (!isErrorData(fields["error"])) break;
       return fields as unknown as RelayFrame;
-    }
   }
   throw new TypeError("A frame has not the shape that it must have");
 }

@@ -1,6 +1,8 @@
-import { RunnerError } from "../run/errors.js";
+import { defined } from "../platform/defined.js";
+import { invalidInput, RunnerError } from "../run/errors.js";
 import { checkBasePath } from "./base-path.js";
 import { errorResponse } from "./error-response.js";
+import { parseUrl } from "./parse-url.js";
 import { readBody } from "./read-body.js";
 
 /** A `Request` as data, on its way to the host. */
@@ -67,7 +69,7 @@ async function bodyOf(request: Request, maxBodyBytes: number): Promise<ArrayBuff
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
 function refuse(field: string, must: string): never {
-  throw new RunnerError("invalid-input", { field }, { message: `${field} must ${must}` });
+  throw invalidInput(field, `${field} must ${must}`);
 }
 
 /**
@@ -93,20 +95,14 @@ export function checkRelayed(data: unknown): RelayedRequest {
     headers: checkHeaders(headers),
     basePath: basePath === "" ? "" : checkBasePath(basePath),
     ...(body !== undefined && { body: checkBody(body) }),
-    ...(serviceWorkerId !== undefined && { serviceWorkerId }),
-    ...(clientId !== undefined && { clientId }),
+    ...defined({ serviceWorkerId, clientId }),
   };
 }
 
 function checkUrl(url: unknown): string {
   const must = "be an absolute http or https address without credentials";
-  if (typeof url !== "string") return refuse("url", must);
-  let parsed: URL;
-  try {
-    parsed = new URL(url);
-  } catch {
-    return refuse("url", must);
-  }
+  const parsed = parseUrl(url);
+  if (parsed === undefined) return refuse("url", must);
   const { protocol, username, password, href } = parsed;
   if (!/^https?:$/.test(protocol) || username !== "" || password !== "") return refuse("url", must);
   return href;

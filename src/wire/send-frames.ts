@@ -1,4 +1,4 @@
-import { abortWith } from "../platform/abort.js";
+import { abortWith, onAbort } from "../platform/abort.js";
 import { toErrorData } from "./errors.js";
 import type { Frame } from "./shapes.js";
 import { SendWindow, type SentFrame } from "./window.js";
@@ -24,7 +24,7 @@ export async function sendFrames<F extends SentFrame>(
     if (control?.type === "credit") window.consumed(control.frames);
     else if (control?.type === "detach") ended.abort();
   };
-  either.addEventListener("abort", () => window.wake(), { once: true });
+  onAbort(either, () => window.wake());
   let frames: AsyncGenerator<F, void> | undefined;
   try {
     frames = open(either);

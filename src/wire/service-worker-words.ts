@@ -1,5 +1,6 @@
 import { RELAY_MESSAGE } from "../platform/names.js";
 import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
+import { isErrorData } from "./errors.js";
 import type { RunnerErrorData } from "./shapes.js";
 
 /**
@@ -64,9 +65,8 @@ export function pageWordOf(data: unknown): PageWord | undefined {
       return typeof hostId === "string" && typeof dbName === "string" ? { type: "taken", hostId, dbName } : undefined;
     }
     case "refused": {
-      const error = fields["error"] as Partial<RunnerErrorData> | null | undefined;
-      if (typeof error?.code !== "string" || typeof error.message !== "string") return undefined;
-      return { type: "refused", error: error as RunnerErrorData }; // other fields are only passed on
+      const { error } = fields;
+      return isErrorData(error) ? { type: "refused", error } : undefined;
     }
     default:
       return undefined;

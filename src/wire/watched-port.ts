@@ -1,17 +1,17 @@
-import { abortWith } from "../platform/abort.js";
-import { RunnerError } from "../run/errors.js";
+import { abortWith, onAbort } from "../platform/abort.js";
+import { invalidInput } from "../run/errors.js";
 import { toErrorData } from "./errors.js";
 
 /** @throws RunnerError `invalid-input` */
 export function checkPort(port: unknown): MessagePort {
   if (port instanceof MessagePort) return port;
-  throw new RunnerError("invalid-input", { field: "port" }, { message: "A MessagePort must be handed over" });
+  throw invalidInput("port", "A MessagePort must be handed over");
 }
 
 /** Aborts when the tab is gone, or posts anything to the port, which is then closed. */
 export function untilEnd(port: MessagePort, gone: AbortSignal): AbortSignal {
   const watching = abortWith(gone);
-  watching.signal.addEventListener("abort", () => port.close(), { once: true });
+  onAbort(watching.signal, () => port.close());
   port.onmessage = () => watching.abort();
   return watching.signal;
 }

@@ -1,4 +1,5 @@
-import { sharedController } from "../platform/abort.js";
+import { defined } from "../platform/defined.js";
+import { onAbort, sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { isDenied, livesWhereAllowed } from "../platform/denied.js";
 import { lazyLives } from "../platform/context-locks.js";
@@ -155,8 +156,7 @@ function hostOf(core: RuntimeCore, kind: HostKind): Server {
     attachments,
     durability: home.local?.durability ?? "durable",
     ...lock,
-    ...(sync !== undefined && { sync }),
-    ...(deleted !== undefined && { error: deleted }),
+    ...defined({ sync, error: deleted }),
   });
   const tellStatus = (): void => {
     const frame = status();
@@ -266,8 +266,7 @@ function hostOf(core: RuntimeCore, kind: HostKind): Server {
         hostId: runner.hostId,
         dbName: runner.dbName,
         kind,
-        ...(runner.user !== undefined && { user: runner.user }),
-        ...(agentIds !== undefined && { agents: agentIds }),
+        ...defined({ user: runner.user, agents: agentIds }),
         exclusion: webLocks === undefined ? "fence" : "locks",
         ...(keyForm !== "keys" && { keyForm }),
         port,
@@ -304,7 +303,7 @@ function hostOf(core: RuntimeCore, kind: HostKind): Server {
   const giveWay = (runner: LocalAgentRunner): void => {
     if (watched.has(runner)) return;
     watched.add(runner);
-    runner.outdated.addEventListener("abort", () => void outdated(), { once: true });
+    onAbort(runner.outdated, () => void outdated());
     runner.deleted$.subscribe((error) => {
       deleted = toErrorData(error);
       tellStatus();

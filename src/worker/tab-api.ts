@@ -1,16 +1,16 @@
-import { abortWith } from "../platform/abort.js";
+import { onAbort } from "../platform/abort.js";
 import type { Lives } from "../platform/locks.js";
-import { RunnerError } from "../run/errors.js";
+import { invalidInput } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import type { LocalAgentRunner } from "../runner/local-agent-runner.js";
-import { asCall, callRequest, namesOf, type Call } from "../runtime/call-request.js";
+import { asCall, namesOf, type Call } from "../runtime/call-request.js";
 import type { RuntimeCore } from "../runtime/core.js";
 import { filterFrames } from "../runtime/event-filter.js";
 import type { CallContext, Handlers } from "../runtime/host-api.js";
 import { json } from "../runtime/http/responses.js";
-import { isResponse, refusedError } from "../runtime/middleware.js";
 import type { Admitted, Answer } from "../runtime/request.js";
 import { runCall, streamed } from "../runtime/run-call.js";
+import { serveCall } from "../runtime/serve-call.js";
 import { CALLS, type Caller, type Row } from "../runtime/tab-calls.js";
 import { checkAttach, checkRun } from "../wire/checks.js";
 import type { RelayHandler } from "../wire/relay.js";
@@ -62,24 +62,13 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
     await sendFrames(port, filtered, signal).finally(detached);
   };
 
-  const through = async <T>(
+  const through = <T>(
     { headers }: CallContext,
     call: Omit<Call, "headers" | "signal">,
     answer: (request: Admitted) => Promise<Answer<T>>,
   ): Promise<T> => {
     core.callers.note(signal, headers);
-    const calling = abortWith(signal);
-    const over = (): void => calling.abort();
-    try {
-      return await core.serve(callRequest({ ...call, headers, signal: calling.signal }), async (request) => {
-        const answered = await answer(request);
-        void (answered.ended ?? Promise.resolve()).then(over);
-        return answered;
-      });
-    } catch (error) {
-      over();
-      throw isResponse(error) ? await refusedError(error) : error;
-    }
+    return serveCall(core, { ...call, headers }, answer, signal);
   };
 
   /** Answers a call by its row of the table. */
@@ -148,7 +137,7 @@ export function handlersOf(parts: TabApiParts, signal: AbortSignal, tab: TabName
     watch(_context, given) {
       const port = checkPort(given);
       const ended = watch((frame) => port.postMessage(frame));
-      untilEnd(port, signal).addEventListener("abort", ended, { once: true });
+      onAbort(untilEnd(port, signal), ended);
       return null;
     },
     async fetch(_context, request, given) {
@@ -175,5 +164,5 @@ const rewriting = () => loaded(import("../runtime/rewritten.js"));
 
 function local(run: Awaited<ReturnType<RuntimeCore["startRun"]>>) {
   if (run.is === "local") return run;
-  throw new RunnerError("invalid-input", { field: "runner" }, { message: "Tabs need a runner of this library" });
+  throw invalidInput("runner", "Tabs need a runner of this library");
 }

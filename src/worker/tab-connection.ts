@@ -2,7 +2,7 @@ import { expose } from "comlink";
 import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { tabLifeLockName } from "../platform/names.js";
-import { RunnerError } from "../run/errors.js";
+import { invalidInput } from "../run/errors.js";
 import { guardedEndpoint } from "../wire/endpoint.js";
 import { reply } from "../wire/errors.js";
 import type { CallContext, Handlers, HostCalls } from "../runtime/host-api.js";
@@ -94,7 +94,7 @@ function checkContext(context: unknown): CallContext {
   if (isRecord && Object.values(headers).every((value) => typeof value === "string")) {
     return { headers: headers as CallContext["headers"] }; // just checked
   }
-  throw new RunnerError("invalid-input", { field: "headers" }, { message: "headers must be a record of strings" });
+  throw invalidInput("headers", "headers must be a record of strings");
 }
 
 function isTabHello(data: unknown): data is TabHello {

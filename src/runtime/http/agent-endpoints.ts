@@ -1,3 +1,4 @@
+import { defined } from "../../platform/defined.js";
 import { EventType, PROTOCOL_VERSION } from "@ag-ui/core";
 import { abortWith } from "../../platform/abort.js";
 import { loggable } from "../../platform/log.js";
@@ -10,10 +11,12 @@ import type { RunRequest } from "../../wire/shapes.js";
 import type { RuntimeCore } from "../core.js";
 import type { OnDisconnect } from "../options.js";
 import { foreignEvents } from "../foreign-events.js";
+import { GivenMessages } from "../given-messages.js";
 import type { Admitted, Answer } from "../request.js";
 import type { ServedRun } from "../served-run.js";
 import { parseRunInput, parseStopBody, type PostedRunInput } from "./body.js";
 import { json } from "./responses.js";
+import { decoded } from "./segments.js";
 import type { OfAgent, OfThread } from "./routes.js";
 import { parseCursor, sseResponse } from "./sse.js";
 import { streamOfEvents, streamOfFrames, type GivenEvent, type OpenFrames, type ReaderStream } from "./streams.js";
@@ -35,15 +38,14 @@ export async function run(core: RuntimeCore, request: Admitted, { agentId }: OfA
   const stops = onDisconnectOf(core, request) === "stop";
   const { threadId, messages } = input;
   const { page } = request;
-  const cut = page === undefined ? undefined : core.given.cutOf(page, threadId, messages);
+  const cut = page === undefined ? undefined : rememberedOf(core).given.cutOf(page, threadId, messages);
   const asked: RunRequest = {
     ...runRequestOf(agentId, input),
-    ...(cut !== undefined && { cut }),
-    ...(branchBefore !== undefined && { branchBefore }),
+    ...defined({ cut, branchBefore }),
   };
-  const served = await core.startRun(request, asked, messageMapper(input.protocolVersion));
+  const served = await core.startRun(request, asked, { shownAs: messageMapper(input.protocolVersion) });
   if (page !== undefined && served.is === "local" && served.isRecorded) {
-    core.given.sent(page, threadId, messages);
+    rememberedOf(core).given.sent(page, threadId, messages);
   }
   return answerRun(core, request, input, served, stops);
 }
@@ -64,12 +66,9 @@ const BRANCH_BEFORE = "ag-ui-branch-before";
 /** @throws Response 400 */
 function branchBeforeOf(request: Admitted): string | undefined {
   const encoded = request.request().headers.get(BRANCH_BEFORE);
-  if (encoded === null) return undefined;
-  try {
-    return decodeURIComponent(encoded);
-  } catch {
-    throw json({ error: "Invalid request", details: `${BRANCH_BEFORE}: is not percent-encoded` }, 400);
-  }
+  const id = encoded === null ? undefined : decoded(encoded);
+  if (encoded === null || id !== undefined) return id;
+  throw json({ error: "Invalid request", details: `${BRANCH_BEFORE}: is not percent-encoded` }, 400);
 }
 
 /** POST `/agent/:agentId/suggest`: runs the agent without recording. */
@@ -186,30 +185,37 @@ function runRequestOf(agentId: string, { lastSeenEventId: _lastSeen, ...input }:
 }
 
 /** Records which messages of the thread the requesting page has received. */
-function notingFor({ given }: RuntimeCore, { page }: Admitted, threadId: string): GivenEvent | undefined {
-  return page === undefined ? undefined : given.noting(page, threadId);
+function notingFor(core: RuntimeCore, { page }: Admitted, threadId: string): GivenEvent | undefined {
+  return page === undefined ? undefined : rememberedOf(core).given.noting(page, threadId);
 }
 
-/** Counts the requests that read a run: a repeated request reads the same run. */
-class RunReaders {
-  private readonly counts = new WeakMap<RuntimeCore, Map<string, number>>();
-
-  /** @returns a function to call when the reader is gone; it returns whether that was the last one */
-  enter(core: RuntimeCore, threadId: string, runId: string): () => boolean {
-    const counts = this.counts.get(core) ?? new Map<string, number>();
-    this.counts.set(core, counts);
-    const key = idKey(threadId, runId);
-    counts.set(key, (counts.get(key) ?? 0) + 1);
-    return () => {
-      const left = counts.get(key)! - 1;
-      if (left > 0) counts.set(key, left);
-      else counts.delete(key);
-      return left === 0;
-    };
-  }
+/** What the endpoints remember of the requests to a runtime. */
+interface Remembered {
+  readonly given: GivenMessages;
+  /** How many requests read each run: a repeated request reads the same run. */
+  readonly readers: Map<string, number>;
 }
 
-const readers = new RunReaders();
+const remembered = new WeakMap<RuntimeCore, Remembered>();
+
+function rememberedOf(core: RuntimeCore): Remembered {
+  const known = remembered.get(core) ?? { given: new GivenMessages(), readers: new Map<string, number>() };
+  remembered.set(core, known);
+  return known;
+}
+
+/** @returns a function to call when the reader is gone; it returns whether that was the last one */
+function enter(core: RuntimeCore, threadId: string, runId: string): () => boolean {
+  const { readers: counts } = rememberedOf(core);
+  const key = idKey(threadId, runId);
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+  return () => {
+    const left = counts.get(key)! - 1;
+    if (left > 0) counts.set(key, left);
+    else counts.delete(key);
+    return left === 0;
+  };
+}
 
 /** @param stops the run is stopped if its last reader leaves before its end */
 function answerRun(
@@ -229,7 +235,7 @@ function answerRun(
           given: served.isRecorded ? notingFor(core, request, threadId) : undefined,
         })
       : streamOfEvents(served.events$, filter, signal);
-  const leave = readers.enter(core, threadId, runId);
+  const leave = enter(core, threadId, runId);
   void stream.over.then((how) => {
     served.left();
     const isLast = leave();

@@ -1,3 +1,4 @@
+import { defined } from "../../platform/defined.js";
 import type { RunAgentInput } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
 import { INPUT, issuesOf, known as describedBy, type Issue } from "../../run/input-shape.js";
@@ -212,11 +213,9 @@ export async function parseRunInput(
     messages,
     tools,
     context,
-    ...(protocolVersion !== undefined && { protocolVersion }),
-    ...(parentRunId !== undefined && { parentRunId }),
+    ...defined({ protocolVersion, parentRunId }),
     ...(state !== undefined && state !== null && { state }),
-    ...(forwardedProps !== undefined && { forwardedProps }),
-    ...(resume !== undefined && { resume }),
+    ...defined({ forwardedProps, resume }),
     // CopilotKit sends null before its first event.
     ...(typeof lastSeenEventId === "string" && lastSeenEventId !== "" && { lastSeenEventId }),
   };
@@ -278,24 +277,15 @@ export async function parseThreadUpdate(request: Request, maxBytes: number): Pro
   if (body === undefined) throw invalidBody("body: must be of type object");
   const { name, archived, pinned, agentId, ...others } = body;
   if (Object.keys(others).length > 0) throw invalidBody("body: may have name, archived, pinned and agentId");
-  if (!isOptional(agentId, "string")) throw invalidBody("agentId: must be of type string");
-  if (!isOptional(name, "string")) throw invalidBody("name: must be of type string");
-  if (!isOptional(archived, "boolean")) throw invalidBody("archived: must be of type boolean");
-  if (!isOptional(pinned, "boolean")) throw invalidBody("pinned: must be of type boolean");
-  return {
-    ...(name !== undefined && { title: name }),
-    ...(archived !== undefined && { archived }),
-    ...(pinned !== undefined && { pinned }),
-  };
-}
-
-interface Types {
-  string: string;
-  boolean: boolean;
-}
-
-function isOptional<T extends keyof Types>(value: unknown, type: T): value is Types[T] | undefined {
-  return value === undefined || typeof value === type;
+  for (const [type, fields] of [
+    ["string", { agentId, name }],
+    ["boolean", { archived, pinned }],
+  ] as const) {
+    for (const [field, value] of Object.entries(defined(fields))) {
+      if (typeof value !== type) throw invalidBody(`${field}: must be of type ${type}`);
+    }
+  }
+  return defined({ title: name, archived, pinned }) as ThreadUpdate; // just checked
 }
 
 /** Of what was parsed from JSON: undefined where it is no object. */

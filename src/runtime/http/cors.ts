@@ -1,6 +1,6 @@
-import { RunnerError } from "../../run/errors.js";
+import { invalidInput } from "../../run/errors.js";
 import { checkNames, FLAG, type Check, type Elsewhere, type Names } from "../../run/options.js";
-import { parseUrl } from "./url.js";
+import { parseUrl } from "../../wire/parse-url.js";
 
 /** What pages of other origins may do. Absent or false: no CORS headers; `true` is `{}`. */
 export interface CorsOptions {
@@ -150,5 +150,5 @@ function checkOrigins(origins: readonly string[]): void {
 }
 
 function refuse(field: string, must: string): never {
-  throw new RunnerError("invalid-input", { field }, { message: `${field} ${must}` });
+  throw invalidInput(field, `${field} ${must}`);
 }

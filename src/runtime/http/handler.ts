@@ -1,6 +1,6 @@
-import { abortWith } from "../../platform/abort.js";
+import { abortWith, onAbort } from "../../platform/abort.js";
 import { answersThreadEndpoints } from "../../run/contract.js";
-import { RunnerError } from "../../run/errors.js";
+import { invalidInput } from "../../run/errors.js";
 import { loaded } from "../../run/loaded.js";
 import { checkNames, type Elsewhere, type Names } from "../../run/options.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
@@ -13,10 +13,11 @@ import { VERSION } from "../version.js";
 import * as agents from "./agent-endpoints.js";
 import { buffered, isForeign, peekFields } from "./body.js";
 import { createCors, type Cors, type CorsOptions } from "./cors.js";
+import { describeAgents } from "./describe-agents.js";
 import { hostCheck, hostRefused, type AllowedHosts } from "./hosts.js";
 import { json, notFound } from "./responses.js";
 import { checkBasePath, matchRoute, refuseMethod, type Route, type RouteName } from "./routes.js";
-import { envelopeElsewhere, envelopeMethod, openEnvelope } from "./single-endpoint.js";
+import { envelopeElsewhere, envelopeMethod, openEnvelope, type Opened } from "./single-endpoint.js";
 import * as threads from "./thread-endpoints.js";
 
 /** The runtime to serve, its base path, and the allowed hosts and origins. */
@@ -71,7 +72,7 @@ export function createRuntimeHandler(options: RuntimeHandlerOptions): (request: 
   checkNames(options, NAMES, { of: "createRuntimeHandler", elsewhere: ELSEWHERE, isRequired: true });
   const { runtime, basePath = "", mode = "multi-route", cors, allowedHosts = ["*"] } = options;
   if (mode !== "multi-route" && mode !== "single-route") {
-    throw new RunnerError("invalid-input", { field: "mode" }, { message: "mode must be multi-route or single-route" });
+    throw invalidInput("mode", "mode must be multi-route or single-route");
   }
   const isAllowed = hostCheck(allowedHosts);
   const handling: Handling = { basePath: checkBasePath(basePath), mode, cors: createCors(cors) };
@@ -151,21 +152,14 @@ async function answered(core: RuntimeCore, request: Request, handling: Handling)
 /** The answer, or an empty one (nginx's status for it) as soon as the client leaves. */
 async function untilGone(answer: Promise<Response>, { signal }: Request): Promise<Response> {
   const waiting = abortWith(signal);
-  const gone = new Promise<Response>((resolve) => {
-    const leave = (): void => resolve(new Response(null, { status: 499 }));
-    if (waiting.signal.aborted) leave();
-    else waiting.signal.addEventListener("abort", leave, { once: true });
-  });
+  const gone = new Promise<Response>((resolve) =>
+    onAbort(waiting.signal, () => resolve(new Response(null, { status: 499 }))),
+  );
   try {
     return await Promise.race([answer, gone]);
   } finally {
     waiting.abort();
   }
-}
-
-interface Opened {
-  readonly route: Route;
-  readonly request: Request;
 }
 
 /** A request as middleware sees it. If it is invalid, it is refused after the middleware. */
@@ -279,7 +273,7 @@ const answerOf = (value: Response): Answer<Response> => ({ value, response: () =
 
 async function info(core: RuntimeCore, request: Admitted, _: Route, { mode }: Handling): Promise<Answer<Response>> {
   const { a2ui, transcriptionService } = core.options;
-  const agentsInfo = await core.agents.describe(request.request);
+  const agentsInfo = await describeAgents(core.agents, request.request);
   const runner = await core.home.open().catch(() => undefined);
   // No runner could be opened yet; it will be one of this library.
   const keeps = runner === undefined || runner instanceof LocalAgentRunner;

@@ -1,4 +1,4 @@
-import { RunnerError } from "../../run/errors.js";
+import { invalidInput, RunnerError } from "../../run/errors.js";
 import { json } from "./responses.js";
 
 /**
@@ -75,8 +75,7 @@ export function isLoopbackHost(host: string | undefined): boolean {
   return asked !== undefined && isLoopback(asked.name);
 }
 
-const invalid = (message: string): RunnerError =>
-  new RunnerError("invalid-input", { field: "allowedHosts" }, { message });
+const invalid = (message: string): RunnerError => invalidInput("allowedHosts", message);
 
 export function hostRefused(): Response {
   return json({ error: "Forbidden", message: "Requests to this host name are not answered: see allowedHosts" }, 403);

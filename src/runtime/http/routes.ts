@@ -1,7 +1,7 @@
-import { RunnerError } from "../../run/errors.js";
+import { invalidInput } from "../../run/errors.js";
 import { badRequest, methodNotAllowed } from "./responses.js";
 import { decoded, isSegment } from "./segments.js";
-import { parseUrl } from "./url.js";
+import { parseUrl } from "../../wire/parse-url.js";
 
 export type OfAgent = { readonly agentId: string };
 export type OfThread = { readonly threadId: string };
@@ -68,7 +68,7 @@ export function checkBasePath(basePath: string): string {
     url!.href !== `${origin}${url!.pathname}`
   ) {
     const message = 'basePath must be "" or a path that begins with "/"';
-    throw new RunnerError("invalid-input", { field: "basePath" }, { message });
+    throw invalidInput("basePath", message);
   }
   return path;
 }

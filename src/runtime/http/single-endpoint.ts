@@ -2,7 +2,7 @@ import { invalidEnvelope, json, methodNotAllowed, notFound } from "./responses.j
 import { carrying, fieldsOf, isJson, mediaTypeOf, readJson } from "./body.js";
 import { matchRoute, methodsOf, pathOf, refuseMethod, type Route } from "./routes.js";
 import { isPlainTarget } from "./segments.js";
-import { parseUrl } from "./url.js";
+import { parseUrl } from "../../wire/parse-url.js";
 
 /*
  * One endpoint for all routes: each request is a POST of an envelope `{ method, params?, body? }` to the base path.

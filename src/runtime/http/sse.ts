@@ -2,7 +2,7 @@ import { EventType, omitOptionalNulls } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import { abortWith } from "../../platform/abort.js";
 import { systemClock, type Clock } from "../../platform/clock.js";
-import { RunnerError } from "../../run/errors.js";
+import { invalidInput, RunnerError } from "../../run/errors.js";
 import type { Cursor } from "../../run/types.js";
 import { sizeOf } from "../../run/size.js";
 import { joined } from "../../wire/read-body.js";
@@ -54,7 +54,7 @@ const LARGE = 256 * 1024;
 export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options: SseOptions): Response {
   const { keepAliveMs, readerTimeoutMs = 0, map, clock = systemClock } = options;
   if (!(keepAliveMs >= 0)) {
-    throw new RunnerError("invalid-input", { field: "keepAliveMs" }, { message: "keepAliveMs must be 0 or more" });
+    throw invalidInput("keepAliveMs", "keepAliveMs must be 0 or more");
   }
   const headers = new Headers(options.headers);
   headers.set("Content-Type", "text/event-stream");

@@ -1,6 +1,6 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { map, type Observable } from "rxjs";
-import { abortWith } from "../../platform/abort.js";
+import { abortWith, onAbort } from "../../platform/abort.js";
 import { RunnerError } from "../../run/errors.js";
 import { sizeOf } from "../../run/size.js";
 import type { Frame } from "../../wire/shapes.js";
@@ -68,7 +68,7 @@ export function streamOfEvents(
   let end: { readonly error?: unknown } | undefined;
   let wake: () => void = () => undefined;
   const stream = readerStream(signal, async function* (until) {
-    until.addEventListener("abort", () => wake(), { once: true });
+    onAbort(until, () => wake());
     for (;;) {
       if (kept.length === 0 && end === undefined && !until.aborted) {
         await new Promise<void>((resolve) => (wake = resolve));
@@ -149,9 +149,7 @@ function readerStream(
     over(how);
     reading.abort();
   };
-  const left = (): void => over("left");
-  if (reading.signal.aborted) left();
-  else reading.signal.addEventListener("abort", left, { once: true });
+  onAbort(reading.signal, () => over("left"));
   return {
     over: ended,
     source: {

@@ -1,4 +1,4 @@
-import { abortWith } from "../../platform/abort.js";
+import { abortWith, onAbort } from "../../platform/abort.js";
 import { Bell, ringOrSilence } from "../../platform/bell.js";
 import type { Clock } from "../../platform/clock.js";
 import { RunnerError } from "../../run/errors.js";
@@ -59,13 +59,11 @@ export class TabOffer {
       this.heard.ring();
       changed();
     };
-    const close = (): void => {
+    onAbort(this.over, () => {
       port.onmessage = null;
       port.close();
       changed();
-    };
-    if (this.over.aborted) close();
-    else this.over.addEventListener("abort", close, { once: true });
+    });
   }
 
   /**

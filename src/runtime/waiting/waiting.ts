@@ -29,8 +29,7 @@ interface Core {
   readonly isServer: boolean;
   readonly options: Pick<AgentRuntimeOptions, "agentPolicies">;
   serve<T>(incoming: Incoming, answer: (request: Admitted) => Promise<Answer<T>>): Promise<T>;
-  startRun(request: Admitted, run: RunRequest): Promise<ServedRun>;
-  startAs(request: Admitted, run: RunRequest, as: RunAs): Promise<ServedRun>;
+  startRun(request: Admitted, run: RunRequest, as?: RunAs): Promise<ServedRun>;
 }
 
 /** The waiting runs of a runner's log, started as the runtime starts what tabs ask for. */
@@ -62,7 +61,7 @@ export async function waitingRuns(core: Core, runner: LocalAgentRunner, network:
         if (request === undefined) return;
         const attempt = row.kind === "recovery" ? row.attempt : undefined;
         await startUnread(core, request, await headers.get(), (admitted, made) =>
-          core.startAs(admitted, made, { waiting: { attempt } }),
+          core.startRun(admitted, made, { waiting: { attempt } }),
         );
       },
       recovery: {
