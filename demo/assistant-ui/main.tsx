@@ -1,3 +1,4 @@
+import "./policy.js";
 import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
 import {

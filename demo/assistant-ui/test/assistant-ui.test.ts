@@ -276,3 +276,21 @@ test("a browser that was killed has all that was shown", async () => {
   await send(b, "still there");
   await shows(b, "You said: still there. I say it");
 });
+
+test("the page asks nobody else, and runs no other code", async () => {
+  // Not among `tabs`: what the policy refuses is printed.
+  const tab = await given.browser.newTab(`${inject("assistantUi")}index.html`);
+  try {
+    const refused = await tab.evaluate(async () => {
+      const told: string[] = [];
+      addEventListener("securitypolicyviolation", ({ effectiveDirective }) => told.push(effectiveDirective));
+      await fetch("http://127.0.0.1:9/").catch(() => undefined);
+      document.body.append(Object.assign(document.createElement("script"), { textContent: "0" }));
+      while (told.length < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+      return told;
+    });
+    expect(refused).toEqual(["connect-src", "script-src-elem"]);
+  } finally {
+    await tab.close();
+  }
+});
