@@ -1,3 +1,4 @@
+import "./policy.js";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { quietInspector } from "ag-ui-local-runtime/copilotkit";

@@ -1,10 +1,12 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
+import { devServerPolicy } from "../dev-server-policy.js";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
   root: at("."),
+  plugins: [devServerPolicy],
   resolve: {
     // In this repository the library is its sources; in an app it is installed.
     alias: [{ find: /^ag-ui-local-runtime\/(\w+)$/, replacement: at("../../src/$1/index.ts") }],
