@@ -7,14 +7,14 @@ import { build } from "vite";
  * Half a kilobyte above what it has: a mend that costs a few bytes passes, a module that slips in does not.
  */
 export const BUDGETS = {
-  ".": { own: 67_600, whole: 104_400 },
+  ".": { own: 67_700, whole: 104_600 },
   "./worker": { own: 70_700, whole: 118_300 },
   // A worker whose agents are loaded at their first run: the AG-UI client comes with them.
   serveRuntime: { own: 69_700, whole: 78_900 },
-  "./client": { own: 27_100, whole: 71_000 },
+  "./client": { own: 27_300, whole: 71_000 },
   connectRuntime: { own: 21_300, whole: 65_300 },
   // The hooks, and the stores below them: about 6 kB more than the connection alone.
-  "connectRuntime, react": { own: 26_900, whole: 71_900 },
+  "connectRuntime, react": { own: 27_100, whole: 71_900 },
   "./react": { own: 10_900, whole: 18_300 },
   // What CopilotKit has of its own is not in it.
   "./copilotkit": { own: 11_400, whole: 21_000 },
