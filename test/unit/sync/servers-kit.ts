@@ -51,6 +51,9 @@ export function ask(runtime: Tab, agentId: string, threadId: string, runId: stri
   return agent.runAgent({ runId, ...how });
 }
 
+/** What the call of a run comes to that was stopped before it began. */
+export const STOPPED_EARLY = { result: undefined, newMessages: [] };
+
 export const runOf = (runtime: Tab, threadId: string, runId: string) => runtime.runner().getRun(runId, { threadId });
 export const textsOf = async (runtime: Tab, threadId: string): Promise<unknown[]> =>
   (await runtime.threads.messages(threadId)).messages.map(({ content }) => content);
