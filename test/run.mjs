@@ -1,5 +1,5 @@
 // `npm test`: installs what is missing, finds or gets the browsers and nats-server, runs the suites one after another, counts.
-// The gate runs those that leave most of two cores idle beside the others.
+// The gate runs two that leave most of two cores idle beside those in Node. Suites of several tabs run alone.
 //   npm test                    the gate: what every change has to pass (test/setup/gate.mjs)
 //   npm run test:all            everything
 //   npm test -- unit chromium   these suites, whole; with --gate what the gate has of them
@@ -60,7 +60,7 @@ const OWN_TYPES = [
 
 /**
  * In this order. `limit` is where a suite that hangs is ended: far from what the slowest machine needs. Those that are `beside`
- * wait most of the time, or are one page: the gate runs them, one after the other, while the others run.
+ * wait most of the time, or are one page: the gate runs them, one after the other, while the suites in Node run.
  */
 const SUITES = [
   {
@@ -142,7 +142,6 @@ const SUITES = [
     says: "several tabs, in Firefox",
     limit: 120 * MINUTE,
     browser: "firefox",
-    beside: true,
     steps: [vitest("firefox")],
   },
   {
@@ -150,7 +149,6 @@ const SUITES = [
     says: "several tabs, in WebKitGTK",
     limit: 30 * MINUTE,
     browser: "webkit",
-    beside: true,
     steps: [vitest("webkit")],
   },
 ];
@@ -336,8 +334,16 @@ try {
   const besides = isGate && suites.length > 1 ? suites.filter((suite) => suite.beside && isThere(suite)) : [];
   if (besides.length > 0) console.log(`beside the others: ${besides.map(({ name }) => name).join(", ")}`);
   const whenBeside = runBeside(besides, folder);
+  const endBeside = async () => {
+    for (const { suite, result, printed } of (await whenBeside).splice(0)) {
+      console.log(`\n=== ${suite.name}: ${suite.says} (it ran beside the others)`);
+      process.stdout.write(printed);
+      results.push(result);
+    }
+  };
   for (const suite of suites) {
     if (besides.includes(suite)) continue;
+    if (suite.browser) await endBeside();
     const why = missing.get(suite.browser ?? suite.program);
     console.log(`\n=== ${suite.name}: ${suite.says}${why ? `: skipped. ${why}` : ""}`);
     results.push(
@@ -346,11 +352,7 @@ try {
         : await timed(suite, () => runSuite(suite, folder)),
     );
   }
-  for (const { suite, result, printed } of await whenBeside) {
-    console.log(`\n=== ${suite.name}: ${suite.says} (it ran beside the others)`);
-    process.stdout.write(printed);
-    results.push(result);
-  }
+  await endBeside();
   results.push(...checkTable());
 } finally {
   endRunning();
