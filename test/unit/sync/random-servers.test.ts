@@ -141,7 +141,9 @@ class Play {
     const runId = `${slow ? "slow" : "fast"}-${n}-${++this.asks}`;
     this.story.push(`ask ${threadId} ${runId}`);
     try {
-      await ask(runtime, "heavy", threadId, runId);
+      const { newMessages } = await ask(runtime, "heavy", threadId, runId);
+      // It may have been stopped before it began: then it is in no log.
+      if (newMessages.length === 0) return void this.story.push(`stopped ${runId}`);
       this.story.push(`answered ${runId}`);
       this.answered.push({ threadId, runId });
     } catch (error) {
