@@ -51,10 +51,12 @@ export function forgetMessages(runId: string, messages: readonly Message[] = [])
 
 /**
  * What comes before a snapshot of these messages, so that it leaves no other reasoning with its reader. None of them is
- * gone meanwhile.
+ * gone meanwhile. Nothing where several have one id: a second snapshot of them would show the last one in each place.
  */
 export function forgetReasoning(runId: string, messages: readonly Message[]): BaseEvent[] {
-  return messages.some(({ role }) => role === "reasoning") ? [] : forgetMessages(runId, messages);
+  const isOneEach = new Set(messages.map(({ id }) => id)).size === messages.length;
+  const isKept = messages.some(({ role }) => role === "reasoning");
+  return isOneEach && !isKept ? forgetMessages(runId, messages) : [];
 }
 
 /** Whether it is one of {@link forgetMessages}: its last message is the placeholder. */
