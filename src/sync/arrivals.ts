@@ -42,12 +42,12 @@ export class Arrivals {
   /** By name: runs of which nothing is in the log, though they were read to the end, with those that they continue. */
   private readonly leftOut: Map<string, string | null>;
 
-  /** @param forget deletes the thread, as another device did. @param lacks it is remembered that a run is not in the log */
+  /** @param forget deletes the thread, as another device did. @param lacks remembers which runs were left out */
   constructor(
     private readonly context: ArrivalsContext,
     private readonly record: () => ThreadRecord,
     private readonly forget: () => Promise<Written>,
-    private readonly lacks: (name: string, prev: string | null) => void,
+    private readonly lacks: (leftOut: readonly (readonly [string, string | null])[]) => void,
   ) {
     const { threadId, lacks: known } = record();
     this.threadId = threadId;
@@ -188,7 +188,10 @@ export class Arrivals {
   }
 
   private push(run: IncomingRun): IncomingRun {
-    this.runs.set(runName(run.run), run);
+    const name = runName(run.run);
+    // It comes after all: what continues it waits for it, also where it is deleted again.
+    if (this.leftOut.delete(name)) this.lacks([...this.leftOut]);
+    this.runs.set(name, run);
     this.waiting.push({ is: "run", run });
     return run;
   }
@@ -267,9 +270,8 @@ export class Arrivals {
 
   /** Nothing of the run is in the log, and nothing more of it comes. */
   private leaveOut(run: RunMessage): void {
-    const name = runName(run);
-    if (!this.leftOut.has(name)) this.lacks(name, run.prev);
-    this.leftOut.set(name, run.prev);
+    this.leftOut.set(runName(run), run.prev);
+    this.lacks([...this.leftOut]);
   }
 
   /**

@@ -69,7 +69,7 @@ export class ThreadEntries {
       context,
       () => this.record,
       () => this.forgetThread(),
-      (name, prev) => (this.record = { ...this.record, lacks: [...(this.record.lacks ?? []), [name, prev]] }),
+      (lacks) => (this.record = { ...this.record, lacks }),
     );
   }
 

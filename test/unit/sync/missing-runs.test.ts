@@ -296,3 +296,30 @@ test("a run that was left out is not taken up in the middle", async () => {
   await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ r3: { prev: "r1" } }));
   expect(lines(await shown(laptop, "t"))).toEqual(["r1-u", "r1-a", "r3-u", "r3-a"]);
 });
+
+test("what continues a run that was left out first, and came later, waits for it where the thread is deleted meanwhile", async () => {
+  const { server, phone, laptop, gone } = await withOneGone();
+  const add = (...messages: SpaceMessage[]) =>
+    addAll(
+      server,
+      messages.map((message) => ({ body: encodeMessage(message) })),
+    );
+  const whole = (runId: string, prev: string | null): SpaceMessage[] => [
+    { ...BEGINS, runId, prev, ...gone },
+    { type: "end", runId, status: "finished", endedAt: 1, chunk: wholeOf(runId), ...gone },
+  ];
+  // As a device does that has deleted the thread, and is told that others keep it.
+  await add({ ...BEGINS, runId: "again", ...gone }, { type: "abandon", runId: "again", ...gone });
+  await hasRead(laptop, server);
+  await add(...whole("again", null));
+  await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ again: { status: "finished" } }));
+  await same("t", phone, laptop);
+  laptop.space.connect(false);
+  await laptop.runner.deleteThread("t");
+  await add(...whole("behind", "again"));
+  laptop.space.connect(true);
+  for (const one of [phone, laptop]) {
+    await eventually(async () => expect(await tree(one, "t")).toMatchObject({ behind: { prev: "again" } }));
+  }
+  await same("t", phone, laptop);
+});
