@@ -170,7 +170,7 @@ export class Arrivals {
       // Something may have come meanwhile for a run that was broken off.
       const isOver: boolean = written === "done" || written === "nothing";
       const isDone: boolean = isOver && !(one.is === "run" && one.run.hasMore);
-      if (isDone && written === "done" && one.is === "run" && one.run.isLeftOut) this.leaveOut(one.run.run);
+      if (isDone && written === "done" && one.is === "run") this.settled(one.run);
       if (isDone) this.waiting.splice(this.waiting.indexOf(one), 1);
       if (isDone || (one.is === "run" && one.run.isLive)) this.context.wrote();
       isBlocked ||= written === "blocked" || (isOver && !isDone);
@@ -188,10 +188,7 @@ export class Arrivals {
   }
 
   private push(run: IncomingRun): IncomingRun {
-    const name = runName(run.run);
-    // It comes after all: what continues it waits for it, also where it is deleted again.
-    if (this.leftOut.delete(name)) this.lacks([...this.leftOut]);
-    this.runs.set(name, run);
+    this.runs.set(runName(run.run), run);
     this.waiting.push({ is: "run", run });
     return run;
   }
@@ -268,9 +265,11 @@ export class Arrivals {
     return written;
   }
 
-  /** Nothing of the run is in the log, and nothing more of it comes. */
-  private leaveOut(run: RunMessage): void {
-    this.leftOut.set(runName(run), run.prev);
+  /** Nothing of the run is in the log, and nothing more of it comes; or it is there, though it was left out before. */
+  private settled({ isLeftOut, run }: IncomingRun): void {
+    const name = runName(run);
+    if (!isLeftOut && !this.leftOut.delete(name)) return;
+    if (isLeftOut) this.leftOut.set(name, run.prev);
     this.lacks([...this.leftOut]);
   }
 
