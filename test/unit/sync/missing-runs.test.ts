@@ -297,7 +297,10 @@ test("a run that was left out is not taken up in the middle", async () => {
   expect(lines(await shown(laptop, "t"))).toEqual(["r1-u", "r1-a", "r3-u", "r3-a"]);
 });
 
-test("what continues a run that was left out first, and came later, waits for it where the thread is deleted meanwhile", async () => {
+test.for([
+  ["that was left out, and came later,", false],
+  ["that was left out once it had come again,", true],
+] as const)("what continues a run %s waits for it where the thread is deleted meanwhile", async ([, atOnce]) => {
   const { server, phone, laptop, gone } = await withOneGone();
   const add = (...messages: SpaceMessage[]) =>
     addAll(
@@ -308,10 +311,22 @@ test("what continues a run that was left out first, and came later, waits for it
     { ...BEGINS, runId, prev, ...gone },
     { type: "end", runId, status: "finished", endedAt: 1, chunk: wholeOf(runId), ...gone },
   ];
+  // All of it waits for a run that is live, behind one that does, too.
+  const { gate, letOn } = gated();
+  const going = atOnce
+    ? sayNow(laptop, "t", "live", agentOf(counter(2, (step) => (step === 1 ? gate : undefined))))
+    : gate;
+  if (atOnce) {
+    await eventually(async () => expect(await tree(phone, "t")).toMatchObject({ live: { status: "running" } }));
+    await add(...whole("beside", "r1"));
+  }
   // As a device does that has deleted the thread, and is told that others keep it.
   await add({ ...BEGINS, runId: "again", ...gone }, { type: "abandon", runId: "again", ...gone });
-  await hasRead(laptop, server);
+  if (!atOnce) await hasRead(laptop, server);
   await add(...whole("again", null));
+  await hasRead(laptop, server);
+  letOn();
+  await going;
   await eventually(async () => expect(await tree(laptop, "t")).toMatchObject({ again: { status: "finished" } }));
   await same("t", phone, laptop);
   laptop.space.connect(false);
