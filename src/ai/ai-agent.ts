@@ -18,9 +18,7 @@ class AiAgent extends GeneratorAgent implements ContinuingAgent {
 
   constructor(options: AiAgentOptions) {
     const { agentId, description, debug } = options;
-    super({
-      ...defined({ agentId, description, debug }),
-    });
+    super(defined({ agentId, description, debug }));
     this.options = options;
     this.repeatableTools = repeatableIn(typeof options.tools === "function" ? {} : options.tools, options);
   }

@@ -135,9 +135,7 @@ class BrowserModel implements PromptApiModel {
     }
     const { session, rest } = await this.sessionFor(messages, signal);
     try {
-      const texts = session.promptStreaming(rest, {
-        ...defined({ signal, responseConstraint: schema }),
-      });
+      const texts = session.promptStreaming(rest, defined({ signal, responseConstraint: schema }));
       return { stream: partsOf(texts.getReader(), warnings, (answer) => this.leave(session, messages, answer)) };
     } catch (error) {
       session.destroy();

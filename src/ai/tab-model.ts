@@ -39,6 +39,7 @@ export function tabModel(name: string, options: TabModelOptions = {}): LanguageM
     const { tabModels } = await loaded(import("../runtime/models/tab-models.js"));
     const ended = abortWith(...(abortSignal === undefined ? [] : [abortSignal]));
     const { signal } = ended;
+    signal.throwIfAborted();
     // The fields of the options are those of a call, which crosses as data.
     const parts = tabModels().answer({ model: name, call: call as unknown as ModelCall, waitMs, signal });
     // A generator that nobody asks for more would keep its tab: the signal alone is seen only by who waits.

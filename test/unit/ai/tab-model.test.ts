@@ -35,3 +35,8 @@ test("an answer that is aborted in a burst of parts ends with why", async () => 
   const read = async (): Promise<void> => ((await reader.read()).done ? undefined : read());
   await expect(read()).rejects.toThrow("enough");
 });
+
+test("a call that was aborted before asks no tab, and fails with why", async () => {
+  const call = tabModel("never offered").doStream({ ...CALL, abortSignal: AbortSignal.abort(new Error("enough")) });
+  await expect(call).rejects.toThrow("enough");
+});
