@@ -1,6 +1,7 @@
 import { afterEach, expect, inject, test } from "vitest";
 import { violations } from "../../../test/tabs/driver/axe.js";
 import type { Tab } from "../../../test/tabs/driver/browser.js";
+import { refusedByPolicy } from "../../../test/tabs/driver/policy.js";
 import { press } from "../../../test/tabs/driver/press.js";
 import { useBrowser } from "../../../test/tabs/driver/scripted.js";
 
@@ -281,15 +282,7 @@ test("the page asks nobody else, and runs no other code", async () => {
   // Not among `tabs`: what the policy refuses is printed.
   const tab = await given.browser.newTab(`${inject("assistantUi")}index.html`);
   try {
-    const refused = await tab.evaluate(async () => {
-      const told: string[] = [];
-      addEventListener("securitypolicyviolation", ({ effectiveDirective }) => told.push(effectiveDirective));
-      await fetch("http://127.0.0.1:9/").catch(() => undefined);
-      document.body.append(Object.assign(document.createElement("script"), { textContent: "0" }));
-      while (told.length < 2) await new Promise((resolve) => setTimeout(resolve, 20));
-      return told;
-    });
-    expect(refused).toEqual(["connect-src", "script-src-elem"]);
+    expect(await refusedByPolicy(tab)).toEqual(["connect-src", "script-src-elem"]);
   } finally {
     await tab.close();
   }
