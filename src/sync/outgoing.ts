@@ -1,34 +1,19 @@
-import { EventType } from "@ag-ui/core";
-import { chunkSize } from "../run/size.js";
-import type { Chunk, SettledStatus } from "../run/types.js";
+import type { BaseEvent } from "@ag-ui/client";
+import type { Chunk } from "../run/types.js";
 import { idKey } from "../run/id-key.js";
-import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { RunRow, RunStore, ThreadHead, ThreadRow } from "../storage/run-store.js";
-import { catchUp } from "../runner/read/catch-up.js";
-import { completed } from "../runner/history/run-input.js";
 import { unlessDamaged } from "../runner/history/run-log.js";
 import { isFresh } from "./asked-run.js";
 import type { ToolResult } from "../run/pending-tool-calls.js";
-import { pendingIn, type PendingToolCalls } from "../storage/pending-tool-calls.js";
-import type { Brief, SentChunk, SpaceMessage } from "./messages.js";
+import { pendingIn } from "../storage/pending-tool-calls.js";
+import type { Brief } from "./messages.js";
+import { ENTRY_EVENTS, nextOfCut, nextOfRun, type Next } from "./outgoing-run.js";
 import { changedHere } from "./record-changes.js";
 import { runKey } from "./run-key.js";
 import { namedRun, runName } from "./run-name.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
-import { openRun, takesResult } from "./thread-state.js";
-
-/** About how much of a run goes into one entry (see `sizeOf`), and how many events at most. */
-const ENTRY_SIZE = 256 * 1_024;
-const ENTRY_EVENTS = 8_192;
-
-/** What is to be sent next of a thread. */
-export type Next =
-  | { readonly is: "message"; readonly message: SpaceMessage }
-  /** This run is in the space, whole. `leftOut`: the name of one that cannot be sent. */
-  | { readonly is: "sent"; readonly runIndex: number; readonly leftOut?: string }
-  /** Nothing for now. */
-  | undefined;
+import { takesResult } from "./thread-state.js";
 
 type Reads = Pick<RunStore, "head" | "run" | "runNamed" | "input" | "chunks" | "thread" | "toolResults">;
 
@@ -46,6 +31,8 @@ interface SendContext {
   readonly isAway: (deviceId: string) => boolean;
   /** A fingerprint as other devices may know it. */
   readonly digest: (fingerprint: string) => Promise<string> | string;
+  /** What a thread came to up to a run: see `History.pathEvents`. */
+  readonly eventsUpTo: (head: ThreadHead, runIndex: number) => Promise<readonly BaseEvent[]>;
 }
 
 /** What the log has of a run that is being sent. */
@@ -75,31 +62,6 @@ export async function readToSend(
       .catch(() => undefined),
   ]);
   return { head, sending };
-}
-
-/**
- * More of a run that is live in this context, from what it has handed out: the log need not be read.
- *
- * @returns `next` undefined: there is no more yet. Undefined where only the log can tell what is to be sent
- */
-export function nextOfLive(
-  { threadId, state, sent, deleting }: ThreadRecord,
-  live: FedRun | undefined,
-  device: DeviceName,
-): { readonly next: Next } | undefined {
-  if (live?.runIndex !== sent || live.feed.state.is !== "open" || deleting !== undefined) return undefined;
-  const runId = runName(live);
-  const own = Object.entries(state.open).filter(([, open]) => open.device.id === device.id);
-  const [name, open] = own[0] ?? [];
-  const { lock } = state;
-  const isFree = lock === undefined || (lock.device.id === device.id && runName(lock) === runId);
-  if (own.length !== 1 || open === undefined || name !== runId || !isFree) return undefined;
-  const { nextSeq } = open;
-  const handed = live.feed.after(nextSeq - 1);
-  if (handed === undefined || handed.some(endsRun)) return undefined;
-  const chunks = upTo([...catchUp(handed, nextSeq - 1)], ENTRY_SIZE).map(sentOf);
-  if (chunks.length === 0) return { next: undefined };
-  return { next: { is: "message", message: { type: "events", runId, chunks, threadId, device } } };
 }
 
 /**
@@ -142,7 +104,7 @@ async function unlisted(
   store: Reads,
   { head, sending }: Awaited<ReturnType<typeof readToSend>>,
   record: ThreadRecord,
-  { device, starting, isListed, digest, whole, now, isAway }: SendContext,
+  { device, starting, isListed, digest, whole, now, isAway, eventsUpTo }: SendContext,
 ): Promise<Next> {
   const { threadId, state, sent, activating, deleting } = record;
   const from = { threadId, device };
@@ -187,7 +149,7 @@ async function unlisted(
     if (isCutOff && !isAway(begunBy)) return undefined;
     const isOthers = row.device !== undefined && begunBy !== device.id && record.revives?.includes(name) !== false;
     // It is another device's, or others have it.
-    const isSent = (isOthers && !isCutOff) || whole.has(runKey(row)) || (head.cut === true && runIndex === head.first);
+    const isSent = (isOthers && !isCutOff) || whole.has(runKey(row));
     if (isSent) return { is: "sent", runIndex };
     // Another device has a run of this name: a server that was faster, or one that nobody here knew of.
     if (lock?.isClaimed === true && runName(lock) === name && lock.device.id !== device.id) {
@@ -195,7 +157,10 @@ async function unlisted(
       const { runId, answerId } = row;
       return { is: "message", message: { type: "claim", runId, ...(answerId !== undefined && { answerId }), ...from } };
     }
-    const next = await nextOfRun(store, row, sending?.chunks, record, from);
+    const isWithoutEvents = head.cut === true && runIndex === head.first;
+    const next = isWithoutEvents
+      ? await nextOfCut(store, row, () => eventsUpTo(head, runIndex), record, from)
+      : await nextOfRun(store, row, sending?.chunks, record, from);
     if (next?.is !== "message" || next.message.type !== "run") return next;
     const { message } = next;
     return { is: "message", message: { ...message, fingerprint: await digest(message.fingerprint) } };
@@ -241,122 +206,4 @@ async function listedChange(store: Reads, { threadId, listed }: ThreadRecord): P
   const row = await rowOf(store, threadId);
   const changed = [...changedHere(row, listed)];
   return row && changed.length > 0 ? Object.fromEntries(changed.map((field) => [field, row[field]])) : undefined;
-}
-
-type From = Pick<SpaceMessage, "threadId" | "device">;
-
-async function nextOfRun(
-  store: Reads,
-  row: RunRow,
-  unsent: readonly Chunk[] | undefined,
-  record: ThreadRecord,
-  from: From,
-): Promise<Next> {
-  const { runIndex } = row;
-  const runId = runName(row);
-  const open = openRun(record.state, runId, from.device);
-  if (open === undefined) {
-    return { is: "message", message: await runMessage(store, row, record, from) };
-  }
-  const { nextSeq } = open;
-  const chunks = unsent ?? (await store.chunks(from.threadId, runIndex, nextSeq - 1, ENTRY_EVENTS));
-  const read = await completed(store, chunks);
-  // Records that were joined meanwhile may begin earlier.
-  const taken = upTo([...catchUp(read, nextSeq - 1)], ENTRY_SIZE);
-  const last = taken.at(-1);
-  // Some of what was sent is not in the log any more, or ended otherwise: it is sent again, as a whole.
-  const isOther =
-    row.status !== "running" && ((row.eventCount ?? 0) <= nextSeq || (row.closedFrom ?? Infinity) < nextSeq);
-  if (isOther) return { is: "message", message: { type: "abandon", runId, ...from } };
-  if (last === undefined) return undefined;
-  if (!endsRun(last)) {
-    const message: SpaceMessage = { type: "events", runId, chunks: taken.map(sentOf), ...from };
-    return { is: "message", message };
-  }
-  if (taken.length > 1) {
-    const message: SpaceMessage = { type: "events", runId, chunks: taken.slice(0, -1).map(sentOf), ...from };
-    return { is: "message", message };
-  }
-  // The end is in the log in one transaction with the run's status.
-  const ended = row.status === "running" ? await store.run(from.threadId, runIndex) : row;
-  if (ended === undefined || ended.status === "running") return undefined;
-  const { status, endedAt = ended.startedAt, closedFrom } = ended;
-  const pending = pendingIn(await store.head(from.threadId));
-  const left = pending?.runIndex === runIndex ? pending.calls : [];
-  return {
-    is: "message",
-    message: endMessage(runId, status, endedAt, closedFrom, last, left, from),
-  };
-}
-
-const endMessage = (
-  runId: string,
-  status: SettledStatus,
-  endedAt: number,
-  closedFrom: number | undefined,
-  last: Chunk,
-  left: PendingToolCalls["calls"],
-  from: From,
-): SpaceMessage => ({
-  type: "end",
-  runId,
-  status,
-  endedAt,
-  ...(closedFrom !== undefined && { closedFrom }),
-  chunk: sentOf(last),
-  ...(left.length > 0 && { left: left.map(({ toolCallId, name }) => ({ toolCallId, name })) }),
-  ...from,
-});
-
-async function runMessage(store: Reads, row: RunRow, record: ThreadRecord, from: From): Promise<SpaceMessage> {
-  const { threadId, leftOut = [], state } = record;
-  const { runId, runIndex, prevRunIndex, leaves, agentId, parentRunId, startedAt, fingerprint, attempt, asker } = row;
-  const { answerId } = row;
-  // What continues a run that others cannot have stands behind the one before that.
-  const nameOf = async (index: number | null | undefined, unknown: string | null): Promise<string | null> => {
-    if (typeof index !== "number") return null;
-    const run = await store.run(threadId, index).catch(unlessDamaged);
-    if (run === undefined) return unknown;
-    return leftOut.includes(runName(run)) ? nameOf(run.prevRunIndex, unknown) : runName(run);
-  };
-  const [prev, left, input, thread] = await Promise.all([
-    nameOf(prevRunIndex, state.active),
-    nameOf(leaves, null),
-    store.input(threadId, runIndex),
-    rowOf(store, threadId),
-  ]);
-  return {
-    type: "run",
-    runId,
-    ...(answerId !== undefined && { answerId }),
-    prev,
-    knew: leaves === undefined ? prev : left,
-    ...(parentRunId !== undefined && { parentRunId }),
-    ...(agentId !== undefined && { agentId }),
-    startedAt,
-    fingerprint,
-    ...(attempt !== undefined && { attempt }),
-    input: input ?? { messages: [] },
-    title: thread?.title ?? "",
-    ...(asker !== undefined && { asker }),
-    ...from,
-  };
-}
-
-const sentOf = ({ threadId: _threadId, runIndex: _runIndex, epoch: _epoch, ...sent }: Chunk): SentChunk => sent;
-
-/** The first chunks of about this size, at least one. */
-function upTo(chunks: readonly Chunk[], size: number): readonly Chunk[] {
-  let left = size;
-  const end = chunks.findIndex((chunk, at) => {
-    left -= chunkSize(chunk);
-    return left < 0 && at > 0;
-  });
-  return end < 0 ? chunks : chunks.slice(0, end);
-}
-
-/** A run's terminal event is its last. */
-function endsRun(chunk: Chunk): boolean {
-  const last = chunk.entries.at(-1)?.event.type;
-  return last === EventType.RUN_FINISHED || last === EventType.RUN_ERROR;
 }

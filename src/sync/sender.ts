@@ -1,5 +1,6 @@
 import { messageOf, RunnerError } from "../run/errors.js";
 import type { FedRun } from "../run/run-feed.js";
+import type { History } from "../runner/history/history.js";
 import { isUnreadable, unlessDamaged } from "../runner/history/run-log.js";
 import type { RunnerParts } from "../runner/parts.js";
 import { digestOf, plainCodec } from "../storage/codec.js";
@@ -7,7 +8,8 @@ import type { DeviceName } from "../storage/devices.js";
 import type { ThreadHead } from "../storage/run-store.js";
 import type { Devices } from "./devices.js";
 import { isReadable, type SpaceMessage } from "./messages.js";
-import { nextOfLive, nextToSend, readToSend, type Next } from "./outgoing.js";
+import { nextOfLive, type Next } from "./outgoing-run.js";
+import { nextToSend, readToSend } from "./outgoing.js";
 import { runName } from "./run-name.js";
 import type { ThreadRecord } from "./sync-database.js";
 
@@ -16,6 +18,7 @@ const LOOK_MS = 1_000;
 
 export interface SenderContext {
   readonly parts: RunnerParts;
+  readonly history: History;
   readonly self: DeviceName;
   readonly devices: Devices;
   /** Runs that a host of this device is about to start now: see `idKey`. */
@@ -94,7 +97,7 @@ export class Sender {
 
   /** What is to be sent next, by what stands in the log. */
   async next(): Promise<{ readonly head: ThreadHead | undefined; readonly next: Next }> {
-    const { parts, self } = this.context;
+    const { parts, history, self } = this.context;
     const { whole } = this.thread;
     const record = this.thread.record();
     const starting = this.context.starting();
@@ -104,7 +107,8 @@ export class Sender {
     const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
     const now = parts.clock.now();
     const isAway = (id: string): boolean => this.context.devices.isAway(id);
-    const context = { device: self, starting, isListed, digest, whole, now, isAway };
+    const eventsUpTo = history.pathEvents.bind(history);
+    const context = { device: self, starting, isListed, digest, whole, now, isAway, eventsUpTo };
     const next = await nextToSend(parts.store, read, record, context).catch(async (error: unknown): Promise<Next> => {
       const { threadId, sent } = this.thread.record();
       if (!isUnreadable(error) || head === undefined || sent >= head.runCount) throw error;
