@@ -54,13 +54,11 @@ export async function acquire(
       const { runIndex } = error.details;
       const live = mayBeRefused(request) ? await liveRunOf(parts, history, threadId) : undefined;
       waiting.busy(typeof runIndex === "number" ? runIndex : undefined, onConcurrentRun, live?.answered ?? []);
-      let isEnded = false;
       if (onConcurrentRun === "supersede" && liveId !== undefined) {
         const refusal = live && (await refusalBeside({ parts, history }, request, live));
         if (refusal !== undefined) throw refusal;
-        isEnded = await endForeign({ parts, recovery }, threadId, liveId);
-      }
-      if (!isEnded) await threadFreed(parts, threadId, waiting.signal);
+        await endForeign({ parts, recovery }, threadId, liveId);
+      } else await threadFreed(parts, threadId, waiting.signal);
       if (waiting.signal.aborted) throw new RunnerError("cancelled", { threadId, runId });
     }
   }
@@ -72,13 +70,9 @@ const liveRunOf = ({ store }: RunnerParts, history: History, threadId: string): 
     head?.live === undefined ? undefined : history.viewOf(head, head.live.runIndex).catch(() => undefined),
   );
 
-/**
- * Asks another host to end its run in favour of one of ours.
- *
- * @returns true where the run has ended
- */
-async function endForeign(context: StopContext, threadId: string, runId: string): Promise<boolean> {
+/** Asks another host to end its run in favour of one of ours. Resolves when the run has ended. */
+async function endForeign(context: StopContext, threadId: string, runId: string): Promise<void> {
   const { store, clock } = context.parts;
   const asked = await store.requestStop(threadId, runId, clock.now(), "superseded");
-  return asked === undefined || stopForeign(context, { threadId, runId, runIndex: asked.runIndex, supersede: true });
+  if (asked !== undefined) await stopForeign(context, { threadId, runId, runIndex: asked.runIndex, supersede: true });
 }

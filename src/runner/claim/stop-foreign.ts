@@ -11,20 +11,20 @@ export interface StopContext {
 export const STOP_ACK_MS = 2_000;
 
 /**
- * Delivers a logged stop request to the run's holder; if the holder is frozen or hung, ends the run in its place.
+ * Delivers a logged stop request to the run's holder; if the holder is frozen or hung, ends the run in its place. Resolves
+ * when the run has ended.
  *
  * @param acknowledged called when the holder acknowledges the request
- * @returns true where the run was ended in its holder's place
  */
 export async function stopForeign(
   { parts, recovery }: StopContext,
   run: StopOfRun,
   acknowledged?: () => void,
-): Promise<boolean> {
+): Promise<void> {
   const { threadId } = run;
   const patienceMs = parts.stopGraceMs + STOP_ACK_MS;
   const stolen = await deliverStop(parts, run, patienceMs, acknowledged);
-  if (stolen === undefined) return false;
+  if (stolen === undefined) return;
   const as = run.supersede ? "superseded" : "stopped";
   try {
     await parts.reached?.("stopping.stolen", threadId);
@@ -37,5 +37,4 @@ export async function stopForeign(
   } finally {
     await stolen.release();
   }
-  return true;
 }

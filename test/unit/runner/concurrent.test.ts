@@ -69,9 +69,12 @@ describe.each(PRESETS)("%s: onConcurrentRun supersede", (_name, makeRunner) => {
     expect(await runner.isRunning({ threadId: "t" })).toBe(false);
   });
 
-  test("the run of another host is superseded as well", async () => {
+  test("the run of another host is superseded as well, as soon as that has ended it", async () => {
     const one = makeRunner({ stopGraceMs: 60_000 });
-    const other = makeRunner({ dbName: one.dbName, onConcurrentRun: "supersede" });
+    // Whoever waits for a message that has come already waits for ever.
+    const after: Clock["after"] = (ms, signal) => systemClock.after(ms >= 1_000 ? Infinity : ms, signal);
+    const clock = { ...systemClock, after };
+    const other = makeRunner({ dbName: one.dbName, onConcurrentRun: "supersede", clock });
     const old = run(one, "old", stubborn());
     await untilLive(other, "old");
     expect(last(await run(other, "new"))).toMatchObject({ runId: "new" });
