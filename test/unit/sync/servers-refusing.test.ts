@@ -61,15 +61,19 @@ test("a middleware is called less and less often, and what it lets through at la
 test("what is taken back while the middleware is left alone, and asked for again, is tried at once", async () => {
   const space = new MemoryServer();
   const { calls, beforeRequestMiddleware } = refusing(1, 429, { "Retry-After": "5" });
-  await server(new MemorySpace(space), "Server", { agents, beforeRequestMiddleware });
+  // Whoever waits for what the middleware asked for waits for ever.
+  const isPatience = (ms: number): boolean => ms > 3_000 && ms <= 5_000;
+  const clock: Clock = {
+    ...systemClock,
+    after: (ms, signal) => systemClock.after(isPatience(ms) ? Infinity : ms, signal),
+  };
+  await server(new MemorySpace(space), "Server", { agents, beforeRequestMiddleware }, clock);
   const { runtime } = device(new MemorySpace(space), "Phone");
   await sees(runtime, "heavy");
   const stopped = expect(ask(runtime, "heavy", "t", "r1")).resolves.toEqual(STOPPED_EARLY);
   await until(() => expect(calls).toHaveLength(1));
   expect(await runtime.runner().stop({ threadId: "t", runId: "r1" })).toBe(true);
   await stopped;
-  const since = performance.now();
   await ask(runtime, "heavy", "t", "r1");
-  expect(performance.now() - since).toBeLessThan(3_000);
   expect(await runOf(runtime, "t", "r1")).toMatchObject({ status: "finished" });
 });
