@@ -219,7 +219,7 @@ export class App extends Feedback {
 
   async search(query: string): Promise<void> {
     await this.try(() => this.threads.search(query));
-    if (query.trim() !== "") this.announce(plural(this.threads.shown.length, "thread"));
+    if (query === this.threads.query && query.trim() !== "") this.announce(plural(this.threads.shown.length, "thread"));
     this.changed();
   }
 

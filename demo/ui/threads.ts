@@ -76,11 +76,17 @@ export class Threads {
     await this.#current.loadMore().catch(() => undefined);
   }
 
-  /** Shows only those whose titles have these words, among all that there are. */
+  /** Shows only those whose titles have these words, among all that there are. Another search ends this one. */
   async search(query: string): Promise<void> {
     this.query = query;
     const searched = this.#current;
-    while (this.query !== "" && searched === this.#current && searched.getSnapshot().hasMore) await searched.loadMore();
+    const isWanted = (): boolean => query !== "" && query === this.query && searched === this.#current;
+    while (isWanted() && searched.getSnapshot().hasMore) {
+      const before = searched.getSnapshot();
+      await searched.loadMore();
+      // A no-op while the list is being read already.
+      if (searched.getSnapshot() === before) await changeOf(searched);
+    }
   }
 
   close(): void {
@@ -91,6 +97,15 @@ export class Threads {
     return this.#stores[this.archived ? "archived" : "inUse"];
   }
 }
+
+/** Resolves with the store's next change. */
+const changeOf = (store: ThreadListStore): Promise<void> =>
+  new Promise((resolve) => {
+    const end = store.subscribe(() => {
+      end();
+      resolve();
+    });
+  });
 
 export function titleOf(thread: ThreadSummary | undefined): string {
   const title = thread?.title.trim() ?? "";
