@@ -1,16 +1,18 @@
 // Vercel AI SDK UI on the runtime: `useChat({ id: threadId, transport: runtimeTransport(runtime, "poet"), resume: true })`.
 // The thread in the browser's log is the truth: what `useChat` holds beside it is sent only as far as it is new.
-import type { BaseEvent, ContentPart, Message, UserMessage } from "@ag-ui/core";
+import type { BaseEvent, ContentPart, Message, RunStartedEvent, UserMessage } from "@ag-ui/core";
 import { EventType, type AGUIEvent } from "@ag-ui/core";
 import type { ChatTransport, UIMessage, UIMessageChunk } from "ai";
 import { RunnerError, type RuntimeConnection } from "ag-ui-local-runtime/client";
-import type { Observable } from "rxjs";
+import { tap, type Observable } from "rxjs";
 
 const dynamic = true as const;
 
 /** Runs an agent of the host for `useChat`; the chat's id is the thread's. A stop in the page stops the run, a leave does not. */
 export function runtimeTransport(runtime: RuntimeConnection, agentId: string): ChatTransport<UIMessage> {
   const runner = runtime.runner();
+  /** The signal of each thread's newest call to read on. */
+  const newest = new Map<string, AbortSignal | undefined>();
   return {
     // The stream of a run that a page comes back to begins with its first event.
     resumeStreamIsReplay: true,
@@ -35,14 +37,36 @@ export function runtimeTransport(runtime: RuntimeConnection, agentId: string): C
       abortSignal?.addEventListener("abort", stop, { once: true });
       return streamOf(events$);
     },
-    async reconnectToStream({ chatId: threadId }) {
+    async reconnectToStream({ chatId: threadId, abortSignal }) {
+      newest.set(threadId, abortSignal);
+      let live: { readonly threadId: string; readonly runId?: string } = { threadId };
+      // `ai` aborts for a stop, and for a newer call, which it makes at once after that: only the first is meant for the run.
+      const stop = (): void => {
+        if (newest.get(threadId) === abortSignal) void runner.stop(live).catch(() => undefined);
+      };
+      abortSignal?.addEventListener("abort", () => queueMicrotask(stop), { once: true });
       if (!(await runner.isRunning({ threadId }))) return null;
-      return streamOf(runner.connect({ threadId, agentId, replay: "last-run" }));
+      const events$ = runner.connect({ threadId, agentId, replay: "last-run" });
+      const named = tap((event: BaseEvent) => {
+        if (event.type === EventType.RUN_STARTED) live = { threadId, runId: (event as RunStartedEvent).runId };
+      });
+      return streamOf(events$.pipe(named));
     },
   };
 }
 
-/** A thread's messages for `useChat({ messages })`: a question and all that answers it are one message each. */
+/** All of a thread for `useChat({ messages })`, which loads no earlier page when somebody scrolls up. */
+export async function uiMessagesIn({ threads }: RuntimeConnection, threadId: string): Promise<UIMessage[]> {
+  const all: Message[] = [];
+  for (;;) {
+    const [first] = all;
+    const page = await threads.messages(threadId, { limit: 500, ...(first !== undefined && { before: first.id }) });
+    all.unshift(...page.messages);
+    if (!page.earlier) return uiMessagesOf(all);
+  }
+}
+
+/** Messages of a thread for `useChat({ messages })`: a question and all that answers it are one message each. */
 export function uiMessagesOf(messages: readonly Message[]): UIMessage[] {
   const shown: UIMessage[] = [];
   const answerFor = (id: string): UIMessage["parts"] => {
@@ -92,8 +116,10 @@ function streamOf(events$: Observable<BaseEvent>): ReadableStream<UIMessageChunk
 function chunker(): (event: AGUIEvent) => UIMessageChunk[] {
   let isStarted = false;
   const calls = new Map<string, { readonly toolName: string; text: string }>();
+  /** Data that came before anything whose id is the answer's: with another id the page would show the answer twice. */
+  const held: UIMessageChunk[] = [];
   const begun = (messageId: string, ...chunks: UIMessageChunk[]): UIMessageChunk[] => {
-    const start: UIMessageChunk[] = isStarted ? [] : [{ type: "start", messageId }];
+    const start: UIMessageChunk[] = isStarted ? [] : [{ type: "start", messageId }, ...held];
     isStarted = true;
     return [...start, ...chunks];
   };
@@ -127,8 +153,12 @@ function chunker(): (event: AGUIEvent) => UIMessageChunk[] {
       }
       case EventType.TOOL_CALL_RESULT:
         return [{ type: "tool-output-available", toolCallId: event.toolCallId, output: event.content, dynamic }];
-      case EventType.CUSTOM:
-        return begun(crypto.randomUUID(), { type: `data-${event.name}`, data: event.value });
+      case EventType.CUSTOM: {
+        const data: UIMessageChunk = { type: `data-${event.name}`, data: event.value };
+        if (isStarted) return [data];
+        held.push(data);
+        return [];
+      }
       case EventType.RUN_ERROR:
         return begun(crypto.randomUUID(), { type: "error", errorText: event.message });
       case EventType.RUN_FINISHED:

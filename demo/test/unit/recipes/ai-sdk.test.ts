@@ -3,14 +3,16 @@ import { readUIMessageStream, type UIMessage, type UIMessageChunk } from "ai";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime } from "ag-ui-local-runtime/client";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
-import { agentOf, freshDb, gated } from "../../../../test/unit/runner/kit.js";
-import { runtimeTransport, uiMessagesOf } from "../../../recipes/ai-sdk.js";
+import { agentOf, collect, freshDb, gated, inputOf } from "../../../../test/unit/runner/kit.js";
+import { runtimeTransport, uiMessagesIn } from "../../../recipes/ai-sdk.js";
 
 function serving() {
   const { gate, letOn } = gated();
   const poet = agentOf(async function* ({ messages, runId }, { signal }) {
     const content = messages.at(-1)!.content;
     const [thought, answer] = [`${runId}-r`, `${runId}-a`];
+    if (content === "data") yield { type: EventType.CUSTOM, name: "found", value: 3 };
+    if (content === "data alone") return yield { type: EventType.CUSTOM, name: "found", value: 3 };
     yield { type: EventType.REASONING_START, messageId: thought };
     yield { type: EventType.REASONING_MESSAGE_START, messageId: thought, role: "reasoning" };
     yield { type: EventType.REASONING_MESSAGE_CONTENT, messageId: thought, delta: "hm" };
@@ -40,7 +42,7 @@ function serving() {
   const transport = runtimeTransport(runtime, "poet");
   const ask = (messages: UIMessage[], trigger: "submit-message" | "regenerate-message", messageId?: string) =>
     transport.sendMessages({ chatId: "t", trigger, messageId, messages, abortSignal: undefined });
-  const stored = async () => uiMessagesOf((await runtime.threads.messages("t")).messages);
+  const stored = () => uiMessagesIn(runtime, "t");
   return { runtime, transport, ask, stored, letOn };
 }
 
@@ -119,6 +121,35 @@ describe("the transport of the AI SDK's chat", () => {
     expect((await runtime.runner().listRuns("t"))[0]!.status).toBe("stopped");
   });
 
+  test("a page that reads on anew does not stop the run; a stop of it does", async () => {
+    const { runtime, transport, ask, letOn } = serving();
+    const runner = runtime.runner();
+    const readOn = ({ signal: abortSignal }: AbortController) =>
+      transport.reconnectToStream({ chatId: "t", abortSignal });
+    /** Asks, and reads on twice, as `resumeStream()` does under StrictMode: the second call aborts the first. */
+    const readTwice = async (id: string) => {
+      await (await ask([user(id, "wait")], "submit-message")).cancel();
+      await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(true));
+      const [before, after] = [new AbortController(), new AbortController()];
+      const earlier = readOn(before);
+      before.abort();
+      const later = readOn(after);
+      await (await earlier)!.cancel();
+      return { after, answer: messageOf((await later)!) };
+    };
+    const statusOf = async () => (await runner.listRuns("t"))[0]!.status;
+    const stopped = await readTwice("u1");
+    await vi.waitFor(async () => expect((await runtime.threads.messages("t")).messages.length).toBeGreaterThan(1));
+    expect(await statusOf()).toBe("running");
+    stopped.after.abort();
+    await stopped.answer;
+    await vi.waitFor(async () => expect(await statusOf()).toBe("stopped"));
+    const finished = await readTwice("u2");
+    letOn();
+    expect(textOf(await finished.answer)).toContain('"wait"');
+    expect(await statusOf()).toBe("finished");
+  });
+
   test("a run that fails, and one that is refused, fail for the page", async () => {
     vi.spyOn(console, "error").mockImplementation(() => undefined);
     onTestFinished(() => void vi.restoreAllMocks());
@@ -128,6 +159,26 @@ describe("the transport of the AI SDK's chat", () => {
     await expect(messageOf(await ask([user("u3", "now")], "submit-message"))).rejects.toThrow("Thread already running");
     letOn();
     await waiting;
+  });
+
+  test("data before the answer belong to it, and give it no other id; alone they come with the end", async () => {
+    const { ask, stored } = serving();
+    const answer = await messageOf(await ask([user("u1", "data")], "submit-message"));
+    expect(kindsOf(answer)).toEqual(["data-found", "reasoning", "dynamic-tool", "text"]);
+    expect((await stored())[1]!.id).toBe(answer.id);
+    const alone = await messageOf(await ask([user("u2", "data alone")], "submit-message"));
+    expect(alone.parts).toEqual([{ type: "data-found", data: 3 }]);
+  });
+
+  test("a thread is read whole, however long it is", async () => {
+    const { runtime, stored } = serving();
+    const messages = Array.from({ length: 1_100 }, (_, n) => ({ id: `u${n}`, role: "user" as const, content: `${n}` }));
+    await collect(
+      runtime.runner().run({ threadId: "t", agent: { agentId: "poet" }, input: inputOf("t", "r", messages) }),
+    );
+    const all = await stored();
+    expect(all).toHaveLength(1_101);
+    expect([textOf(all[0]!), textOf(all[1_099]!)]).toEqual(["0", "1099"]);
   });
 
   test("files go with a question, and come back", async () => {
