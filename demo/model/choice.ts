@@ -22,10 +22,10 @@ export function isChoice(value: unknown): value is ModelChoice {
 
 export const isAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "");
 
-/** Of this computer: it needs no network. */
+/** Of this computer: it needs no network. The page's own server is so only where the page is. */
 export function isLocal(address: string): boolean {
   const host = URL.parse(address)?.hostname ?? "";
-  return address === BROWSER || host === location.hostname || /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host);
+  return address === BROWSER || /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host);
 }
 
 /** Headers for a call. A key goes along only where there is one. */

@@ -119,4 +119,9 @@ describe("the choice of a model", () => {
     expect(["http://localhost:11434/v1", "http://127.0.0.1/v1", "browser:"].every(isLocal)).toBe(true);
     expect(isLocal("https://example.org/v1")).toBe(false);
   });
+
+  test("the server of a page that is on another computer needs the network", () => {
+    vi.stubGlobal("location", new URL("https://example.org/"));
+    expect(isLocal(choiceIn({}).choice.address)).toBe(false);
+  });
 });
