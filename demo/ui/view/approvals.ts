@@ -2,7 +2,7 @@ import type { Interrupt } from "@ag-ui/core";
 import { html, nothing, type TemplateResult } from "lit/html.js";
 import type { App } from "../app.js";
 import { icons } from "../icons.js";
-import { brief } from "./message.js";
+import { indented } from "./message.js";
 
 /** What the agent waits for: a person's permission, in whichever tab. */
 export function approvals(app: App): TemplateResult | typeof nothing {
@@ -32,10 +32,14 @@ function approval(app: App, interrupt: Interrupt): TemplateResult {
       <p>
         <strong>${app.agent.name} asks for permission</strong>${
           call
-            ? html` to call <code>${call.function.name}</code> with <q>${brief(call.function.arguments)}</q>`
+            ? html` to call <code>${call.function.name}</code> with`
             : html`: ${interrupt.message ?? interrupt.reason}`
         }
       </p>
+      ${
+        // All of them: nobody can allow what is not shown.
+        call ? html`<pre tabindex="0">${indented(call.function.arguments)}</pre>` : nothing
+      }
       <p class="fine">Nothing happens until somebody answers. Any tab can, also after a restart.</p>
     </div>
     <div class="approval-actions">${decide(false, "Don’t allow", "secondary")}${decide(true, "Allow", "primary")}</div>

@@ -197,8 +197,13 @@ export function brief(json: string): string {
 /** More than this of a result is of no use on a page. */
 const MAX_SHOWN = 20_000;
 
-function pretty(json: string): string {
+/** JSON with indents, none of it left out; what is no JSON as it is. */
+export function indented(json: string): string {
   const value = parse(json);
-  const text = value === undefined ? json : JSON.stringify(value, null, 2);
+  return value === undefined ? json : JSON.stringify(value, null, 2);
+}
+
+function pretty(json: string): string {
+  const text = indented(json);
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}\n…` : text;
 }

@@ -11,19 +11,11 @@ import { conversation } from "../../../ui/view/conversation.js";
 import { hostPopover } from "../../../ui/view/host.js";
 import { modelDialog } from "../../../ui/view/model.js";
 import { threads as threadsView } from "../../../ui/view/threads.js";
+import { markupOf } from "./markup.js";
 
 afterEach(() => {
   vi.unstubAllGlobals();
 });
-
-/** What a template says, markup included; without what directives make. */
-function markupOf(value: unknown): string {
-  if (Array.isArray(value)) return value.map(markupOf).join("");
-  if (typeof value === "string" || typeof value === "number") return String(value);
-  const { strings, values } = (value ?? {}) as { strings?: readonly string[]; values?: readonly unknown[] };
-  if (strings === undefined || values === undefined) return "";
-  return strings.map((part, at) => part + markupOf(values[at])).join("");
-}
 
 /** A view looks at a part of the page only. */
 const pageWith = (parts: object): App => parts as unknown as App;
