@@ -1,7 +1,7 @@
 import type { BeforeRequestMiddleware } from "ag-ui-local-runtime/runtime";
 
 export interface RunAdditions {
-  /** The text of a system message in front of each run's messages. It is kept with the thread, once. */
+  /** The text of a system message in front of a new thread's messages. It is kept with the thread, once. */
   readonly system?: string;
   /** Fields for the agent, over those that the caller sent. They are not kept. */
   readonly forwardedProps?: Readonly<Record<string, unknown>>;
@@ -10,7 +10,10 @@ export interface RunAdditions {
 /**
  * Gives each run something that its caller need not know or must not choose: rules for the model, a tenant, a budget.
  *
- * Its limit: whoever reads the thread reads its system message, unless a filter hides it.
+ * Its limits: whoever reads the thread reads its system message, unless a filter hides it. A thread keeps the one that it
+ * has, also where `system` is another text now; and in a thread that was begun before there was any, it stands behind the
+ * history. A rule that changes is better the agent's own, in front of each run's messages and kept in no thread:
+ * `agent.use((input, next) => next.run({ ...input, messages: [rule, ...input.messages] }))`.
  */
 export function requestRewriting({ system, forwardedProps = {} }: RunAdditions): BeforeRequestMiddleware {
   return async ({ request, resolved: { route } }) => {

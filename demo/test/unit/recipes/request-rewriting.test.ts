@@ -1,3 +1,4 @@
+import type { RunAgentInput } from "@ag-ui/core";
 import { createRuntimeHandler } from "ag-ui-local-runtime/runtime";
 import { describe, expect, test } from "vitest";
 import { requestRewriting } from "../../../recipes/request-rewriting.js";
@@ -47,6 +48,35 @@ test("an agent of a tab is given the rule once, however many runs there are", as
   const answers = agent.messages.filter(({ role }) => role === "assistant").map(({ content }) => content);
   expect(answers[0]).toBe("system: be brief|user: one");
   expect(answers[1]).toBe(`system: be brief|user: one|assistant: ${answers[0] as string}|user: two`);
+});
+
+test("a thread keeps the rule that it has; the agent's own rule is in front in every thread, and kept in none", async () => {
+  let system = "be brief";
+  const said = ({ messages }: RunAgentInput) => messages.map(({ role, content }) => `${role}: ${content as string}`);
+  const teller = answering((input) => said(input).join("|"));
+  const ruled = answering((input) => said(input).join("|"));
+  ruled.use((input, next) =>
+    next.run({ ...input, messages: [{ id: "rule", role: "system", content: system }, ...input.messages] }),
+  );
+  const runtime = runtimeWith({
+    agents: { teller, ruled },
+    beforeRequestMiddleware: (call) =>
+      call.resolved.agentId === "teller" ? requestRewriting({ system })(call) : undefined,
+  });
+  const tab = connectedTab(runtime);
+  const firstsOf = async (agentId: string): Promise<unknown[]> => {
+    const agent = tab.agent(agentId, { threadId: agentId });
+    const firsts = [];
+    for (const rule of ["be brief", "be long"]) {
+      system = rule;
+      agent.addMessage(user(rule, "hello"));
+      await agent.runAgent();
+      firsts.push(String(agent.messages.at(-1)?.content).split("|")[0]);
+    }
+    return [...firsts, agent.messages.filter(({ role }) => role === "system").length];
+  };
+  expect(await firstsOf("teller")).toEqual(["system: be brief", "system: be brief", 1]);
+  expect(await firstsOf("ruled")).toEqual(["system: be brief", "system: be long", 0]);
 });
 
 test.each([
