@@ -138,7 +138,8 @@ export async function* answer(input: RunAgentInput, { signal }: { signal: AbortS
   }
   const text = String(messages.findLast(({ role }) => role === "user")?.content ?? "");
   const [word = ""] = text.toLowerCase().split(/\s/);
-  const shown = SHOWN[word];
+  // "constructor" is a word that somebody may say.
+  const shown = Object.hasOwn(SHOWN, word) ? SHOWN[word] : undefined;
   if (shown !== undefined) return yield* shown({ input, signal, id, text });
   yield* say(id, `You said: ${text}. Try one of: ${Object.keys(SHOWN).join(", ")}.`, signal);
 }
