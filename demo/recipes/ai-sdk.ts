@@ -1,4 +1,5 @@
-// Vercel AI SDK UI on the runtime: `useChat({ id: threadId, transport: runtimeTransport(runtime, "poet"), resume: true })`.
+// Vercel AI SDK UI on the runtime: `useChat({ chat, resume: true })` with a
+// `chat = new Chat({ id: threadId, transport: runtimeTransport(runtime, "poet") })` that the app keeps for the thread.
 // The thread in the browser's log is the truth: what `useChat` holds beside it is sent only as far as it is new.
 import type { BaseEvent, ContentPart, Message, RunStartedEvent, UserMessage } from "@ag-ui/core";
 import { EventType, type AGUIEvent } from "@ag-ui/core";
@@ -8,11 +9,15 @@ import { tap, type Observable } from "rxjs";
 
 const dynamic = true as const;
 
-/** Runs an agent of the host for `useChat`; the chat's id is the thread's. A stop in the page stops the run, a leave does not. */
+/** How often pages have asked to read on, by thread. */
+const readings = new Map<string, number>();
+
+/**
+ * Runs an agent of the host for `useChat`; the chat's id is the thread's. A stop of the chat stops the run, closing the page
+ * does not. `useChat` stops a chat that it has made itself when its component is unmounted.
+ */
 export function runtimeTransport(runtime: RuntimeConnection, agentId: string): ChatTransport<UIMessage> {
   const runner = runtime.runner();
-  /** The signal of each thread's newest call to read on. */
-  const newest = new Map<string, AbortSignal | undefined>();
   return {
     // The stream of a run that a page comes back to begins with its first event.
     resumeStreamIsReplay: true,
@@ -38,13 +43,16 @@ export function runtimeTransport(runtime: RuntimeConnection, agentId: string): C
       return streamOf(events$);
     },
     async reconnectToStream({ chatId: threadId, abortSignal }) {
-      newest.set(threadId, abortSignal);
+      readings.set(threadId, (readings.get(threadId) ?? 0) + 1);
       let live: { readonly threadId: string; readonly runId?: string } = { threadId };
-      // `ai` aborts for a stop, and for a newer call, which it makes at once after that: only the first is meant for the run.
       const stop = (): void => {
-        if (newest.get(threadId) === abortSignal) void runner.stop(live).catch(() => undefined);
+        const before = readings.get(threadId);
+        // A chat that reads on anew, as under StrictMode, aborts too, right before it asks: that is not meant for the run.
+        queueMicrotask(() => {
+          if (readings.get(threadId) === before) void runner.stop(live).catch(() => undefined);
+        });
       };
-      abortSignal?.addEventListener("abort", () => queueMicrotask(stop), { once: true });
+      abortSignal?.addEventListener("abort", stop, { once: true });
       if (!(await runner.isRunning({ threadId }))) return null;
       const events$ = runner.connect({ threadId, agentId, replay: "last-run" });
       const named = tap((event: BaseEvent) => {

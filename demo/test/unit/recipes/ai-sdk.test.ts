@@ -1,5 +1,12 @@
 import { EventType } from "@ag-ui/core";
-import { readUIMessageStream, type UIMessage, type UIMessageChunk } from "ai";
+import {
+  AbstractChat,
+  readUIMessageStream,
+  type ChatState,
+  type ChatStatus,
+  type UIMessage,
+  type UIMessageChunk,
+} from "ai";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime } from "ag-ui-local-runtime/client";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
@@ -11,8 +18,9 @@ function serving() {
   const poet = agentOf(async function* ({ messages, runId }, { signal }) {
     const content = messages.at(-1)!.content;
     const [thought, answer] = [`${runId}-r`, `${runId}-a`];
-    if (content === "data") yield { type: EventType.CUSTOM, name: "found", value: 3 };
-    if (content === "data alone") return yield { type: EventType.CUSTOM, name: "found", value: 3 };
+    const told = String(content);
+    if (told.startsWith("data")) yield { type: EventType.CUSTOM, name: "found", value: 3 };
+    if (told === "data alone") return;
     yield { type: EventType.REASONING_START, messageId: thought };
     yield { type: EventType.REASONING_MESSAGE_START, messageId: thought, role: "reasoning" };
     yield { type: EventType.REASONING_MESSAGE_CONTENT, messageId: thought, delta: "hm" };
@@ -25,7 +33,7 @@ function serving() {
     yield { type: EventType.TOOL_CALL_RESULT, toolCallId: `${runId}-c`, messageId: `${runId}-t`, content: "seen" };
     yield { type: EventType.TEXT_MESSAGE_START, messageId: `${runId}-b`, role: "assistant" };
     yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId: `${runId}-b`, delta: `${messages.length}: ` };
-    if (content === "wait") {
+    if (told.endsWith("wait")) {
       await Promise.race([gate, new Promise((end) => signal.addEventListener("abort", end, { once: true }))]);
     }
     if (content === "fail") throw new Error("no");
@@ -54,6 +62,21 @@ async function messageOf(stream: ReadableStream<UIMessageChunk>): Promise<UIMess
   for await (const message of readUIMessageStream({ stream, terminateOnError: true })) last = message;
   return last!;
 }
+
+/** What a page shows of a chat. */
+class Shown implements ChatState<UIMessage> {
+  status: ChatStatus = "ready";
+  error: Error | undefined;
+  constructor(public messages: UIMessage[]) {}
+  readonly pushMessage = (message: UIMessage) => void (this.messages = [...this.messages, message]);
+  readonly popMessage = () => void (this.messages = this.messages.slice(0, -1));
+  readonly replaceMessage = (index: number, message: UIMessage) =>
+    void (this.messages = this.messages.with(index, structuredClone(message)));
+  readonly snapshot = <T>(thing: T): T => structuredClone(thing);
+}
+
+/** A page's chat, as `useChat` has it. */
+class Page extends AbstractChat<UIMessage> {}
 
 const textOf = ({ parts }: UIMessage): string => parts.map((part) => (part.type === "text" ? part.text : "")).join("");
 const kindsOf = ({ parts }: UIMessage): string[] => parts.map(({ type }) => type);
@@ -123,31 +146,44 @@ describe("the transport of the AI SDK's chat", () => {
 
   test("a page that reads on anew does not stop the run; a stop of it does", async () => {
     const { runtime, transport, ask, letOn } = serving();
-    const runner = runtime.runner();
-    const readOn = ({ signal: abortSignal }: AbortController) =>
-      transport.reconnectToStream({ chatId: "t", abortSignal });
-    /** Asks, and reads on twice, as `resumeStream()` does under StrictMode: the second call aborts the first. */
-    const readTwice = async (id: string) => {
+    const statusOf = async () => (await runtime.runner().listRuns("t"))[0]!.status;
+    /** Asks, and reads on in another page, twice: as `useChat` does under StrictMode, which stops a chat of its own, too. */
+    const readTwice = async (id: string, stops: boolean) => {
       await (await ask([user(id, "wait")], "submit-message")).cancel();
-      await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(true));
-      const [before, after] = [new AbortController(), new AbortController()];
-      const earlier = readOn(before);
-      before.abort();
-      const later = readOn(after);
-      await (await earlier)!.cancel();
-      return { after, answer: messageOf((await later)!) };
+      const chat = new Page({ id: "t", transport, state: new Shown(await uiMessagesIn(runtime, "t")) });
+      const ends = [chat.resumeStream()];
+      if (stops) ends.push(chat.stop());
+      ends.push(chat.resumeStream());
+      await vi.waitFor(() => expect(chat.status).toBe("streaming"));
+      expect(await statusOf()).toBe("running");
+      return { chat, ends: Promise.all(ends) };
     };
-    const statusOf = async () => (await runner.listRuns("t"))[0]!.status;
-    const stopped = await readTwice("u1");
-    await vi.waitFor(async () => expect((await runtime.threads.messages("t")).messages.length).toBeGreaterThan(1));
-    expect(await statusOf()).toBe("running");
-    stopped.after.abort();
-    await stopped.answer;
-    await vi.waitFor(async () => expect(await statusOf()).toBe("stopped"));
-    const finished = await readTwice("u2");
+    for (const [id, stops] of [
+      ["u1", false],
+      ["u2", true],
+    ] as const) {
+      const { chat, ends } = await readTwice(id, stops);
+      await chat.stop();
+      await ends;
+      await vi.waitFor(async () => expect(await statusOf()).toBe("stopped"));
+    }
+    const { chat, ends } = await readTwice("u3", true);
     letOn();
-    expect(textOf(await finished.answer)).toContain('"wait"');
+    await ends;
+    expect(textOf(chat.messages.at(-1)!)).toContain('"wait"');
     expect(await statusOf()).toBe("finished");
+  });
+
+  test("a page that is opened in the middle of an answer shows it once, also if data came before", async () => {
+    const { runtime, transport, ask, letOn } = serving();
+    await (await ask([user("u1", "data and wait")], "submit-message")).cancel();
+    await vi.waitFor(async () => expect(await uiMessagesIn(runtime, "t")).toHaveLength(2));
+    const chat = new Page({ id: "t", transport, state: new Shown(await uiMessagesIn(runtime, "t")) });
+    const end = chat.resumeStream();
+    await vi.waitFor(() => expect(chat.status).toBe("streaming"));
+    letOn();
+    await end;
+    expect(chat.messages.map(textOf)).toEqual(["data and wait", '1: "data and wait"']);
   });
 
   test("a run that fails, and one that is refused, fail for the page", async () => {
