@@ -15,7 +15,8 @@ interface Asked {
 export function Asking() {
   const [asked, setAsked] = useState<Asked>();
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => (asked === undefined ? dialog.current?.close() : dialog.current?.showModal()), [asked]);
+  const show = () => dialog.current?.open === false && dialog.current.showModal();
+  useEffect(() => void (asked === undefined ? dialog.current?.close() : show()), [asked]);
 
   const ask = (text: string, answers: readonly string[], signal?: AbortSignal): Promise<string> =>
     new Promise((resolve) => {
@@ -41,8 +42,13 @@ export function Asking() {
     handler: ({ amount }, { signal }) => ask(`Pay ${amount} euros?`, ["paid", "not paid"], signal),
   });
   return (
-    // Escape would leave the agent without an answer.
-    <dialog ref={dialog} aria-label="Question" onCancel={(event) => event.preventDefault()}>
+    // Escape would leave the agent without an answer. Browsers let a page prevent it once: the second one closes the dialog.
+    <dialog
+      ref={dialog}
+      aria-label="Question"
+      onCancel={(event) => event.preventDefault()}
+      onClose={() => void (asked !== undefined && show())}
+    >
       <p>{asked?.text}</p>
       {asked?.answers.map((answer) => (
         <button key={answer} onClick={() => asked.give(answer)}>

@@ -5,8 +5,10 @@ import {
   regenerate,
   RunFailure,
   useSharedTools,
+  type MessageContent,
   type SharedToolsOptions,
 } from "ag-ui-local-runtime/copilotkit";
+import { textOf, withText } from "./content.js";
 import { ToolCalls } from "./tool-calls.js";
 
 /** CopilotKit's messages, with what it leaves to the page: why a run failed, regenerate, edit. */
@@ -21,7 +23,7 @@ function View(props: ComponentProps<typeof CopilotChatMessageView>) {
   const { copilotkit } = useCopilotKit();
   const { agent } = useAgent();
   const tools = useSharedTools(copilotkit, agent, shared);
-  const [edited, setEdited] = useState<{ id: string; text: string }>();
+  const [edited, setEdited] = useState<{ id: string; content: MessageContent; text: string }>();
   const [refusal, setRefusal] = useState<Error>();
   const tell = (call: Promise<void>) => void call.then(() => setRefusal(undefined), setRefusal);
   const cancel = () => setEdited(undefined);
@@ -31,8 +33,11 @@ function View(props: ComponentProps<typeof CopilotChatMessageView>) {
         {...props}
         assistantMessage={{ onRegenerate: ({ id }) => tell(regenerate(copilotkit, agent, id)) }}
         userMessage={{
-          onEditMessage: ({ message: { id, content } }) =>
-            setEdited({ id, text: typeof content === "string" ? content : "" }),
+          onEditMessage: ({ message }) => {
+            // In CopilotKit's types what is absent may also be undefined.
+            const content = message.content as MessageContent;
+            setEdited({ id: message.id, content, text: textOf(content) });
+          },
         }}
       />
       {edited && (
@@ -41,8 +46,10 @@ function View(props: ComponentProps<typeof CopilotChatMessageView>) {
           onKeyDown={({ key }) => key === "Escape" && cancel()}
           onSubmit={(event) => {
             event.preventDefault();
+            // Nothing would be asked: the words stay, until the run has ended.
+            if (agent.isRunning) return;
+            tell(editMessage(copilotkit, agent, edited.id, withText(edited.content, edited.text)));
             cancel();
-            tell(editMessage(copilotkit, agent, edited.id, edited.text));
           }}
         >
           <input
@@ -50,8 +57,9 @@ function View(props: ComponentProps<typeof CopilotChatMessageView>) {
             value={edited.text}
             onChange={({ target }) => setEdited({ ...edited, text: target.value })}
             autoFocus
+            required
           />
-          <button>Ask instead</button>
+          <button disabled={agent.isRunning}>Ask instead</button>
           <button type="button" onClick={cancel}>
             Cancel
           </button>
@@ -62,7 +70,7 @@ function View(props: ComponentProps<typeof CopilotChatMessageView>) {
           {refusal.message}
         </p>
       )}
-      <ToolCalls tools={tools} />
+      <ToolCalls tools={tools} tell={tell} />
       <RunFailure agent={agent} onRetry={() => tell(regenerate(copilotkit, agent))} />
     </>
   );

@@ -1,7 +1,13 @@
 import type { SharedToolCalls } from "ag-ui-local-runtime/copilotkit";
 
+interface ToolCallsProps {
+  readonly tools: SharedToolCalls;
+  /** Shows why a call is refused: another tab may have been first. */
+  readonly tell: (call: Promise<void>) => void;
+}
+
 /** What the user has to know of tools that run elsewhere, or were cut off by the end of their tab and must not run twice. */
-export function ToolCalls({ tools: { calls, answer, runAgain } }: { tools: SharedToolCalls }) {
+export function ToolCalls({ tools: { calls, answer, runAgain }, tell }: ToolCallsProps) {
   return calls.map(({ toolCallId, name, status, isHere }) => {
     if (status === "running" && !isHere) {
       return (
@@ -14,8 +20,8 @@ export function ToolCalls({ tools: { calls, answer, runAgain } }: { tools: Share
     return (
       <div key={toolCallId} className="card" role="group" aria-label="Interrupted">
         <p>The tab was closed in the middle of “{name}”. It may have been done, or not.</p>
-        <button onClick={() => void runAgain(toolCallId)}>Run it again</button>
-        <button onClick={() => void answer(toolCallId, "done before")}>It was done</button>
+        <button onClick={() => tell(runAgain(toolCallId))}>Run it again</button>
+        <button onClick={() => tell(answer(toolCallId, "done before"))}>It was done</button>
       </div>
     );
   });

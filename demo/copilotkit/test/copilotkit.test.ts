@@ -42,6 +42,7 @@ afterEach(async () => {
 const APPROVAL = "[aria-label=Approval]";
 const BOOKING = "[aria-label=Booking]";
 const DIALOG = "dialog[open]";
+const ASK_INSTEAD = ".edit button:not([type=button])";
 
 /** Firefox has the main paths alone. */
 const modes = [["built", origins.built] as const, ...(isChromium ? [["developed", origins.developed] as const] : [])];
@@ -288,6 +289,18 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await b.hasNo(DIALOG);
   });
 
+  test("a question of a tool stays until it is answered, however often somebody presses Escape", async () => {
+    const a = await chat(fresh());
+    await a.send("seat in any case");
+    for (let times = 0; times < 4; times++) {
+      await a.tab.waitFor((open) => document.querySelector(open) !== null, DIALOG);
+      await a.tab.press("Escape");
+    }
+    await a.press(`${DIALOG} button:first-of-type`);
+    await a.shows("pickSeat said: 12A.");
+    await a.hasNo(DIALOG);
+  });
+
   test("a tool that ends when the chat has gone on without it adds nothing", async () => {
     const url = fresh();
     const [a, b] = [await chat(url), await chat(url)];
@@ -393,7 +406,13 @@ describe.each(modes)("the page, %s", (_, origin) => {
     await a.shows("You said: hello there.");
     await a.press("[data-testid=copilot-edit-button]");
     await a.tab.type("textbox", "Other question", "good bye");
-    await a.tab.click("button", "Ask instead");
+    // While another tab's run is live nothing can be edited: the words stay.
+    await b.send("endless meanwhile");
+    await a.tab.bringToFront();
+    await a.shows("word by word");
+    await a.tab.waitFor((button) => document.querySelector<HTMLButtonElement>(button)?.disabled, ASK_INSTEAD);
+    await a.stop();
+    await a.press(ASK_INSTEAD);
     await a.shows("You said: good bye.");
     await a.showsNoMore("hello there");
     await b.tab.bringToFront();
